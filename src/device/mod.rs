@@ -25,7 +25,8 @@ use crate::{
     memory::Memory,
 };
 
-/// A compute device: the only bound that generic code needs.
+/// A compute device: the only bound that generic code needs. [`AnyDevice`] is a device for code
+/// that is not generic.
 ///
 /// Every type that implements [`Memory`] and all kernel families implements it.
 /// [`families!`](crate::families) implements families whose kernels all stay at their defaults.

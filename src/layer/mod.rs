@@ -1,6 +1,6 @@
 //! Layers, the steps of a net.
 //!
-//! Layers call kernels through [`Device`] and are generic over device and element
+//! Layers call the kernels of an [`AnyDevice`](crate::AnyDevice) and are generic over the element
 //! type. Two of them read values on the host: [`FilterLayer`], whose top shapes depend on values,
 //! and [`Hdf5OutputLayer`], which writes a file. [`LayerRegistry`] maps prototxt's `type` to
 //! layers; other crates register their own.

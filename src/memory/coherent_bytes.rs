@@ -53,8 +53,8 @@ impl ValidSides {
     }
 }
 
-/// The value of a [`SyncedMemory`](super::SyncedMemory), which documents the methods. This type does not depend on the type
-/// of the device, so its code is compiled once.
+/// The value of a [`SyncedMemory`](super::SyncedMemory), which documents the methods. This type
+/// does not depend on the type of the device, so its code is compiled once.
 pub(crate) struct CoherentBytes {
     device: Arc<dyn ErasedMemory>,
     bytes: usize,
