@@ -6,4 +6,4 @@ mod file;
 
 #[cfg(feature = "net")]
 pub(crate) use dir::{StagedDir, check_writable};
-pub(crate) use file::write_atomically;
+pub use file::write_atomically;
