@@ -32,8 +32,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the path and the content of each generated file.
-fn generated() -> Result<[(PathBuf, Vec<u8>); 3], Box<dyn Error>> {
+/// Path and content of each generated file.
+type Files = [(PathBuf, Vec<u8>); 3];
+
+fn generated() -> Result<Files, Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let proto = root.join("proto");
     let messages = protox::compile([proto.join("caffe.proto")], [proto])?;
