@@ -44,8 +44,12 @@ impl<T: Element> Net<T> {
     }
 
     /// Runs the first layer of the range, with its activation if both run as one kernel, and
-    /// removes them from the range, which must be valid. Returns their part of the objective.
-    pub(crate) fn forward_first(&mut self, layers: &mut Range<usize>) -> Result<f64> {
+    /// removes them from the range. Returns their part of the objective, and 0 for an empty range.
+    ///
+    /// # Errors
+    /// As for [`forward_layers`](Self::forward_layers).
+    pub fn forward_first(&mut self, layers: &mut Range<usize>) -> Result<f64> {
+        self.check_range(layers)?;
         let Some(index) = layers.next() else { return Ok(0.0) };
         self.reshape_layer(index).map_err(|error| self.in_layer(index, error))?;
         let has_next = index + 1 < layers.end;

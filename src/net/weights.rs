@@ -105,16 +105,25 @@ impl<T: Element> Net<T> {
         }
     }
 
-    /// Like [`copy_trained_from`](Self::copy_trained_from), but fails if no layer is copied.
-    pub(crate) fn copy_some_from(&mut self, source: &NetParameter) -> Result<()> {
+    /// Like [`copy_trained_from`](Self::copy_trained_from), but fails if no layer is copied to
+    /// a net with learnable parameters.
+    ///
+    /// # Errors
+    /// Those of `copy_trained_from`. [`Error::InvalidData`] if no layer is copied, with the layers of
+    /// the net and of `source`.
+    pub fn copy_some_from(&mut self, source: &NetParameter) -> Result<()> {
         let copied = self.copy_trained_from(source)?;
         let trained = source.layer.iter().filter(|layer| !layer.blobs.is_empty());
         self.check_copied(&copied, trained.map(|layer| layer.name()))
     }
 
-    /// Fails if no layer was copied to a net with learnable parameters. `found` lists the layers
-    /// with weights in the file.
-    pub(crate) fn check_copied<'a>(
+    /// Fails if no layer was copied to a net with learnable parameters. `copied` is the result of
+    /// [`copy_trained_from`](Self::copy_trained_from) or of `copy_tensors_from`. `found` lists the
+    /// layers or tensors in the file, for the error message.
+    ///
+    /// # Errors
+    /// [`Error::InvalidData`] if `copied` is empty and the net has learnable parameters.
+    pub fn check_copied<'a>(
         &self,
         copied: &[String],
         found: impl IntoIterator<Item = &'a str>,

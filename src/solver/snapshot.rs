@@ -2,6 +2,7 @@
 
 use super::{event::Event, training_run::Solver};
 use crate::{
+    atomic_fs,
     element::{Element, compiled_for},
     error::{Error, Result},
     net::Net,
@@ -118,7 +119,6 @@ pub(super) fn check_writable<T: Element>(param: &SolverParameter, net: &Net<T>) 
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    tempfile::tempfile_in(folder).map(drop).map_err(|error| {
-        Error::io(folder, error).context("cannot write snapshots (snapshot_prefix)")
-    })
+    atomic_fs::check_writable(folder)
+        .map_err(|error| error.context("cannot write snapshots (snapshot_prefix)"))
 }
