@@ -1,10 +1,5 @@
 //! Tests of the fusion of a convolution with the activation after it. Results are bit-identical,
 //! and activations are fused only if that has no other effect.
-#![cfg(feature = "net")]
-
-#[macro_use]
-#[path = "support/remote.rs"]
-mod remote;
 
 use cortado::{
     CpuDevice, Device, Element, Net, Result, Solver, View, ViewMut, bf16,

@@ -7,6 +7,7 @@
 //!   returns the error once. A wait on a fork that is ordered after that work returns the error as
 //!   well. Work that is queued later still runs.
 //!
+
 //! `CORTADO_SEED` selects other operations, and `CORTADO_CASES` sets the number of sequences.
 
 use cortado::{

@@ -1,14 +1,11 @@
 //! Compares inference with 16-bit elements to inference with `f32`.
-#![cfg(feature = "net")]
 
-mod support;
-
+use crate::support::{lenet_weights, mnist_test_images};
 use cortado::{
     CpuDevice, Element, Net, bf16, f16,
     proto::{self, NetParameter, Phase},
     solver::mean_scores,
 };
-use support::{lenet_weights, mnist_test_images};
 
 /// Returns the accuracy of Caffe's trained LeNet on `batches` batches of 100 MNIST digits.
 fn accuracy<T: Element>(definition: &NetParameter, trained: &NetParameter, batches: usize) -> f64 {
@@ -22,7 +19,7 @@ fn accuracy<T: Element>(definition: &NetParameter, trained: &NetParameter, batch
 #[test]
 fn lenet_has_the_same_accuracy_in_half_precision() {
     let source = format!("idx:{}", mnist_test_images().join("t10k").display());
-    let text = include_str!("../examples/mnist/lenet.prototxt");
+    let text = include_str!("../../examples/mnist/lenet.prototxt");
     let text = text.replace("idx:examples/mnist/data/t10k", &source);
     let definition = proto::parse_text(text, "lenet.prototxt").unwrap();
     let trained = proto::read_trained_net(lenet_weights()).unwrap();

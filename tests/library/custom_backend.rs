@@ -1,12 +1,8 @@
 //! A backend outside the crate, with four memory methods and the default of every kernel, which
 //! runs on the host. This device trains LeNet on digits with results bit-identical to the CPU's.
-#![cfg(feature = "net")]
 
-#[path = "support/digits.rs"]
-mod digits;
-
+use crate::digits::train_digits;
 use cortado::{CpuDevice, Error, Memory, Result};
-use digits::train_digits;
 
 // The backend starts here.
 
