@@ -1,14 +1,13 @@
 //! A backend outside the crate, with four memory methods and the default of every kernel, which
 //! runs on the host. This device trains LeNet on digits with results bit-identical to the CPU's.
 
-use crate::digits::train_digits;
-use cortado::{CpuDevice, Error, Memory, Result};
+use cortado::{Error, Memory, Result};
 
 // The backend starts here.
 
 /// A device whose memory the host can access only by copies.
 #[derive(Clone, Debug)]
-struct Remote;
+pub(crate) struct Remote;
 
 impl Memory for Remote {
     type Buffer = Vec<u8>;
@@ -35,22 +34,29 @@ cortado::families!(Remote);
 
 // The backend ends here.
 
-#[test]
-fn training_on_a_custom_backend_is_bit_identical_to_the_cpu() {
-    let (losses, weights) = train_digits(&CpuDevice::new(), 20).unwrap();
-    assert_eq!(losses.len(), 20);
-    assert!(losses[19] < losses[0], "the loss did not decrease: {losses:?}");
-    let (remote_losses, remote_weights) = train_digits(&Remote, 20).unwrap();
-    assert_eq!(losses, remote_losses);
-    assert!(weights == remote_weights, "weights differ");
-}
+#[cfg(feature = "net")]
+mod training {
+    use super::Remote;
+    use crate::digits::train_digits;
+    use cortado::CpuDevice;
 
-#[test]
-fn training_is_bit_identical_for_any_number_of_threads() {
-    let [sequential, two, three] = [1, 2, 3]
-        .map(|threads| train_digits(&CpuDevice::with_threads(threads).unwrap(), 5).unwrap());
-    for (threads, (losses, weights)) in [(2, two), (3, three)] {
-        assert_eq!(sequential.0, losses, "{threads} threads");
-        assert!(sequential.1 == weights, "weights differ on {threads} threads");
+    #[test]
+    fn training_on_a_custom_backend_is_bit_identical_to_the_cpu() {
+        let (losses, weights) = train_digits(&CpuDevice::new(), 20).unwrap();
+        assert_eq!(losses.len(), 20);
+        assert!(losses[19] < losses[0], "the loss did not decrease: {losses:?}");
+        let (remote_losses, remote_weights) = train_digits(&Remote, 20).unwrap();
+        assert_eq!(losses, remote_losses);
+        assert!(weights == remote_weights, "weights differ");
+    }
+
+    #[test]
+    fn training_is_bit_identical_for_any_number_of_threads() {
+        let [sequential, two, three] = [1, 2, 3]
+            .map(|threads| train_digits(&CpuDevice::with_threads(threads).unwrap(), 5).unwrap());
+        for (threads, (losses, weights)) in [(2, two), (3, three)] {
+            assert_eq!(sequential.0, losses, "{threads} threads");
+            assert!(sequential.1 == weights, "weights differ on {threads} threads");
+        }
     }
 }

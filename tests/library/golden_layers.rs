@@ -1,7 +1,7 @@
 //! Compares forward and backward passes of layers and small nets with Caffe's results.
 
+use crate::custom_backend::Remote;
 use crate::golden::{Tolerances, golden};
-use crate::remote::Remote;
 use crate::support::{table, testdata};
 use cortado::{
     AnyDevice, Blob, CpuDevice, Device, Element, LayerRegistry, Net,

@@ -1,55 +1,19 @@
 //! Tests of the conformance kit, and runs of it with few random cases. `tests/conformance.rs` runs
 //! all cases.
 
+use crate::remote::{Axpy, Observed};
 use cortado::{
-    CpuDevice, DType, Device, Element, Result, View, ViewMut,
+    CpuDevice, DType, Device,
     conformance::{Kit, NAMES, Report},
     device::SimulatedDevice,
-    kernel::{self, Blas, fallback},
+    kernel,
 };
 use std::{collections::BTreeSet, sync::LazyLock};
-
-/// A device whose memory is accessible only by copies, and whose kernels all run on the host.
-#[derive(Clone, Debug, Default)]
-struct Remote {
-    axpy: Axpy,
-}
-
-/// Behaviour of `axpy` on a `Remote` device.
-#[derive(Clone, Copy, Debug, Default)]
-enum Axpy {
-    #[default]
-    Correct,
-    /// `axpy` does nothing for lengths that only random cases have.
-    SkipsSomeLengths,
-    Panics,
-}
-
-remote_memory!(Remote);
-
-impl Blas for Remote {
-    fn axpy<T: Element>(
-        &self,
-        alpha: T::Acc,
-        x: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        match self.axpy {
-            Axpy::SkipsSomeLengths if (100..250).contains(&y.len()) => Ok(()),
-            Axpy::Panics => panic!("injected panic"),
-            Axpy::Correct | Axpy::SkipsSomeLengths => fallback::axpy(self, alpha, x, y),
-        }
-    }
-}
-
-cortado::families!(
-    Remote: Elementwise, Reductions, Random, Conv, Pooling, Normalize, Losses, Indexing, Update
-);
 
 // Reports of the whole kit.
 static CPU: LazyLock<Report> = LazyLock::new(|| run(&CpuDevice::new()));
 static SIMULATED: LazyLock<Report> = LazyLock::new(|| run(&SimulatedDevice::new()));
-static REMOTE: LazyLock<Report> = LazyLock::new(|| run(&Remote::default()));
+static REMOTE: LazyLock<Report> = LazyLock::new(|| run(&Observed::default()));
 
 fn run(device: &impl Device) -> Report {
     Kit::new().cases(2).run(device)
@@ -126,7 +90,10 @@ fn the_readme_shows_the_coverage() {
 
 #[test]
 fn a_failure_names_the_smallest_case_and_is_reproducible() {
-    let (device, kit) = (Remote { axpy: Axpy::SkipsSomeLengths }, Kit::new().seed(3).cases(500));
+    let (device, kit) = (
+        Observed { axpy: Axpy::SkipsSomeLengths, ..Observed::default() },
+        Kit::new().seed(3).cases(500),
+    );
     let failure = kit.check(&device, "axpy").unwrap_err();
     assert_eq!((failure.check, failure.element), ("axpy", Some(DType::F32)));
     assert!(failure.message.contains("len: 100,"), "{failure}");
@@ -137,7 +104,7 @@ fn a_failure_names_the_smallest_case_and_is_reproducible() {
 
 #[test]
 fn a_panic_fails_its_check_and_the_others_still_run() {
-    let report = Kit::new().cases(0).run(&Remote { axpy: Axpy::Panics });
+    let report = Kit::new().cases(0).run(&Observed { axpy: Axpy::Panics, ..Observed::default() });
     let failures: Vec<_> = report.failures().filter(|failure| failure.check == "axpy").collect();
     assert_eq!(failures.len(), 4);
     assert_eq!(failures[0].message, "panicked: injected panic");

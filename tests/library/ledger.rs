@@ -1,6 +1,6 @@
 //! Tests of the ledger: attribution of transfers and fallbacks, and per-thread policies.
 
-use crate::remote::Remote;
+use crate::custom_backend::Remote;
 use cortado::{
     Blob, CpuDevice, Device, Error, Head, Result, SyncedMemory, assert_transfers,
     kernel::{Blas, fallback},

@@ -8,7 +8,7 @@ mod digits;
 mod golden;
 #[cfg(feature = "net")]
 mod net_state;
-#[macro_use]
+#[cfg(any(feature = "conformance", feature = "net"))]
 mod remote;
 #[path = "../support/mod.rs"]
 mod support;
@@ -16,7 +16,6 @@ mod support;
 // Memory, blobs and devices.
 mod blob;
 mod coherence;
-#[cfg(feature = "net")]
 mod custom_backend;
 #[cfg(feature = "conformance")]
 mod kit;
