@@ -1,7 +1,7 @@
 //! A compute kernel library with interchangeable device backends, derived from Caffe.
 //!
 //! Modules are listed bottom-up: each imports only modules above it in this list.
-//! `tests/layering.rs` checks this.
+//! `tests/library/layering.rs` checks this.
 
 mod suggest; // spelling suggestions
 pub mod error; // error type

@@ -1,15 +1,10 @@
 //! Runs the nets of examples/imagenet, which have 1000 classes, on one image.
-#![cfg(feature = "net")]
-
-#[path = "support/optimised.rs"]
-mod optimised;
 
 use cortado::{
     Blob, CpuDevice, Net,
     net::MemoryUse,
     proto::{self, NetParameter, Phase},
 };
-use optimised::optimised;
 use std::{fs, path::Path};
 
 type CpuNet = Net<f32>;
@@ -83,9 +78,6 @@ fn resnet50_trains() {
 #[test]
 fn reusing_memory_changes_no_result_of_inference() {
     for (name, output) in [("googlenet", "classifier"), ("resnet50", "fc1000")] {
-        if name == "resnet50" && !optimised("the inference of ResNet-50") {
-            continue;
-        }
         let [separate, reused] = [false, true].map(|reuse| {
             let mut net = build(name, Phase::Test, reuse);
             let loss = net.forward().unwrap();

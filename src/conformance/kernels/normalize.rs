@@ -204,6 +204,7 @@ fn responses(region: LrnRegion) -> Cases<Lrn> {
         ([2, 3, 3, 2], 1),
         ([1, 2, 2, 3], 9),
         ([1, 40, 3, 43], 5),
+        ([1, 1, 2, 1100], 5),
         ([2, 7, 5, 4], 5),
     ];
     let alexnet = Lrn { alpha: 1e-4, k: 1.0, ..response(region, [1, 9, 4, 4], 5) };

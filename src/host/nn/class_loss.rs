@@ -112,10 +112,7 @@ fn hinge_sign(class: usize, correct: usize) -> f64 {
 mod tests {
     use super::*;
     use crate::{
-        host::nn::{
-            softmax::softmax,
-            testing::{expect_close, expect_length_errors, numeric_gradient},
-        },
+        host::nn::testing::expect_length_errors,
         op::{Axis, LossNormalization},
     };
 
@@ -126,12 +123,6 @@ mod tests {
 
     const LABELS: [f64; 4] = [0.0, 1.0, 2.0, 0.0];
     const MATRIX: [f64; 9] = [2.0, 0.5, 0.0, 1.0, 1.0, 1.0, 0.25, 0.0, 3.0];
-
-    fn loss(op: &ClassLoss, x: &[f64], matrix: Option<&[f64]>) -> f64 {
-        let mut loss = [f64::NAN];
-        class_loss(&Workers::sequential(), op, x, &LABELS, matrix, &mut loss).unwrap();
-        loss[0]
-    }
 
     #[test]
     fn losses_have_known_values() {
@@ -151,35 +142,6 @@ mod tests {
         ] {
             let got = value(form, x, matrix);
             assert!((got - want).abs() < 1e-14 * want, "{form:?}: {got} {want}");
-        }
-    }
-
-    /// [`ClassLossKind::LogWithSoftmaxGradient`] gives the gradient of the scores before softmax.
-    #[test]
-    fn gradients_are_the_numeric_gradients() {
-        let scores: Vec<f64> = (0..12).map(|i| 0.3 + f64::from(i * 7 % 5) / 3.0).collect();
-        for (form, matrix) in [
-            (ClassLossKind::Log, None),
-            (ClassLossKind::Log, Some(&MATRIX[..])),
-            (ClassLossKind::LogWithSoftmaxGradient, None),
-            (ClassLossKind::LogWithSoftmaxGradient, Some(&MATRIX[..])),
-            (ClassLossKind::Hinge, None),
-            (ClassLossKind::SquaredHinge, None),
-        ] {
-            let (op, w) = (op(form), &Workers::sequential());
-            let input = |scores: &[f64]| {
-                let mut x = scores.to_vec();
-                if form == ClassLossKind::LogWithSoftmaxGradient {
-                    softmax(w, &op.axis, scores, &mut x).unwrap();
-                }
-                x
-            };
-            let want =
-                numeric_gradient(&scores, 1e-5, |scores| 2.5 * loss(&op, &input(scores), matrix));
-            let mut dx = [f64::NAN; 12];
-            class_loss_backward(w, &op, &input(&scores), &LABELS, matrix, &[2.5], &mut dx).unwrap();
-            expect_close(&dx, &want, 1e-8, 0.0, &format!("{form:?}"));
-            assert!([1, 3, 5].iter().all(|&i| dx[i] == 0.0), "position (0, 1) is ignored");
         }
     }
 

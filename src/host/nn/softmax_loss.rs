@@ -194,13 +194,7 @@ pub(crate) fn count_valid<T: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        host::nn::{
-            softmax::softmax,
-            testing::{expect_close, expect_length_errors, numeric_gradient},
-        },
-        op::LossNormalization,
-    };
+    use crate::{host::nn::testing::expect_length_errors, op::LossNormalization};
 
     static WORKERS: Workers = Workers::sequential();
 
@@ -213,39 +207,10 @@ mod tests {
         SoftmaxLoss { axis: axis(), ignore, normalization }
     }
 
-    /// `p[o, c, i] = (c + 1) / 6` for `i = 0`; the reverse order of classes for `i = 1`.
-    const P: [f64; 12] = {
-        let (a, b, c) = (1.0 / 6.0, 2.0 / 6.0, 3.0 / 6.0);
-        [a, c, b, b, c, a, a, c, b, b, c, a]
-    };
-    const LABELS: [f64; 4] = [0.0, 1.0, 2.0, 0.0];
-
     fn loss<T: Element>(op: &SoftmaxLoss, p: &[T], label: &[T]) -> T {
         let mut loss = [T::from_f64(f64::NAN)];
         softmax_loss(&WORKERS, op, p, label, &mut loss).unwrap();
         loss[0]
-    }
-
-    #[test]
-    fn losses_are_divided_as_the_normalization_says() {
-        let total = 6f64.ln() + 3f64.ln() + 2f64.ln() + 2f64.ln();
-        let without_zeros = 3f64.ln() + 2f64.ln();
-        for (normalization, all, valid) in [
-            (LossNormalization::Full, 4.0, 4.0),
-            (LossNormalization::Valid, 4.0, 2.0),
-            (LossNormalization::BatchSize, 2.0, 2.0),
-            (LossNormalization::None, 1.0, 1.0),
-        ] {
-            let got = [None, Some(0)].map(|ignore| loss(&op(ignore, normalization), &P, &LABELS));
-            assert!((got[0] - total / all).abs() < 1e-15);
-            assert!((got[1] - without_zeros / valid).abs() < 1e-15);
-        }
-    }
-
-    #[test]
-    fn a_loss_without_valid_labels_is_zero() {
-        let op = op(Some(-1), LossNormalization::Valid);
-        assert_eq!(loss(&op, &[0.5f32; 12], &[-1.0; 4]), 0.0);
     }
 
     #[test]
@@ -256,62 +221,6 @@ mod tests {
             normalization: LossNormalization::Valid,
         };
         assert_eq!(loss(&op, &[0.0f32, 1.0], &[0.0]), 87.33655);
-    }
-
-    #[test]
-    fn the_gradient_of_the_scores_is_the_numeric_gradient() {
-        let op = op(Some(1), LossNormalization::Valid);
-        let scores: Vec<f64> = (0..12).map(|i| f64::from(i * 7 % 5) / 3.0).collect();
-        let probabilities = |scores: &[f64]| {
-            let mut p = [0.0; 12];
-            softmax(&WORKERS, &axis(), scores, &mut p).unwrap();
-            p
-        };
-        let want = numeric_gradient(&scores, 1e-5, |scores| {
-            2.5 * loss(&op, &probabilities(scores), &LABELS)
-        });
-        let mut dx = [f64::NAN; 12];
-        softmax_loss_backward(&WORKERS, &op, &probabilities(&scores), &LABELS, &[2.5], &mut dx)
-            .unwrap();
-        expect_close(&dx, &want, 1e-9, 0.0, "dx");
-        assert!([1, 3, 5].iter().all(|&i| dx[i] == 0.0), "label 1, at position (0, 1), is ignored");
-    }
-
-    #[test]
-    fn accuracy_is_the_share_of_labels_among_the_top_k() {
-        let axis = Axis::new(3, 4, 1).unwrap();
-        let scores = [9.0, 8.0, 7.0, 6.0, 1.0, 3.0, 3.0, 0.0, 0.0, 0.0, 0.0, 5.0f32];
-        let share = |top_k, ignore, labels: [f32; 3]| {
-            let mut y = [f32::NAN];
-            let op = Accuracy { axis, top_k, ignore };
-            accuracy(&WORKERS, &op, &scores, &labels, &mut y).unwrap();
-            y[0]
-        };
-        assert_eq!(share(1, None, [0.0, 0.0, 3.0]), 2.0 / 3.0);
-        assert_eq!(share(1, None, [0.0, 1.0, 3.0]), 2.0 / 3.0, "a tie counts against the label");
-        assert_eq!(share(2, None, [1.0, 1.0, 0.0]), 2.0 / 3.0);
-        assert_eq!(share(4, None, [3.0, 3.0, 0.0]), 1.0);
-        assert_eq!(share(1, Some(2), [2.0, 2.0, 3.0]), 1.0);
-        assert_eq!(share(1, Some(2), [2.0, 2.0, 2.0]), 0.0);
-        let (op, mut y) = (Accuracy { axis, top_k: 4, ignore: None }, [f32::NAN]);
-        accuracy(&WORKERS, &op, &[f32::NAN; 12], &[0.0; 3], &mut y).unwrap();
-        assert_eq!(y, [0.0]);
-        let op = Accuracy { axis: self::axis(), top_k: usize::MAX, ignore: None };
-        let mut y = [0.0];
-        accuracy(&WORKERS, &op, &P, &LABELS, &mut y).unwrap();
-        assert_eq!(y, [1.0], "each label is among the top 3 of 3 classes");
-    }
-
-    #[test]
-    fn accuracy_by_class_is_the_share_among_labels_of_the_class() {
-        let op = Accuracy { axis: Axis::new(5, 3, 1).unwrap(), top_k: 1, ignore: Some(9) };
-        let scores = [2.0, 1.0, 0.0].repeat(5);
-        let mut y = [f32::NAN; 3];
-        accuracy_by_class(&WORKERS, &op, &scores, &[0.0, 1.0, 0.0, 9.0, 1.0], &mut y).unwrap();
-        assert_eq!(y, [1.0, 0.0, 0.0]);
-        let op = Accuracy { top_k: 2, ..op };
-        accuracy_by_class(&WORKERS, &op, &scores, &[2.0, 1.0, 2.0, 9.0, 1.0], &mut y).unwrap();
-        assert_eq!(y, [0.0, 1.0, 0.0]);
     }
 
     #[test]

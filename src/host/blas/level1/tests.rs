@@ -1,61 +1,8 @@
 use super::*;
 use crate::host::{
     simd::level::with_each_simd_level,
-    testing::{for_each_element, fractions, integers, operand, threads, wide},
+    testing::{fractions, integers, operand, threads},
 };
-
-const LENGTHS: [usize; 9] = [0, 1, 7, 31, 32, 33, 1025, 4096, 2 * GRAIN + 77];
-
-/// Rounds exact results to `T` once, as each operation does.
-fn rounded<T: Element>(v: impl Iterator<Item = f64>) -> Vec<f64> {
-    v.map(|v| T::from_f64(v).to_f64()).collect()
-}
-
-fn updates_are_exact<T: Element>() {
-    for (workers, len) in threads().iter().flat_map(|w| LENGTHS.map(|len| (w, len))) {
-        let (x, y0) = (integers::<T>(1, len), integers::<T>(2, len));
-        let pairs = || wide(&x).into_iter().zip(wide(&y0));
-
-        let mut y = y0.clone();
-        copy(workers, &x, &mut y).unwrap();
-        assert_eq!(wide(&y), wide(&x));
-
-        let mut y = y0.clone();
-        scal(workers, T::acc(3.0), &mut y).unwrap();
-        assert_eq!(wide(&y), rounded::<T>(pairs().map(|(_, y)| 3.0 * y)));
-
-        let mut y = y0.clone();
-        axpy(workers, T::acc(-2.0), &x, &mut y).unwrap();
-        assert_eq!(wide(&y), rounded::<T>(pairs().map(|(x, y)| y - 2.0 * x)));
-
-        let mut y = y0.clone();
-        axpby(workers, T::acc(5.0), &x, T::acc(0.5), &mut y).unwrap();
-        assert_eq!(wide(&y), rounded::<T>(pairs().map(|(x, y)| 5.0 * x + 0.5 * y)));
-
-        let mut y = vec![T::from_f64(f64::NAN); len];
-        axpby(workers, T::acc(5.0), &x, T::acc(0.0), &mut y).unwrap();
-        assert_eq!(wide(&y), rounded::<T>(pairs().map(|(x, _)| 5.0 * x)));
-    }
-}
-
-fn sums_are_exact<T: Element>() {
-    for (workers, len) in threads().iter().flat_map(|w| LENGTHS.map(|len| (w, len))) {
-        let (x, y) = (integers::<T>(3, len), integers::<T>(4, len));
-        let pairs = || wide(&x).into_iter().zip(wide(&y));
-        let total: f64 = pairs().map(|(x, y)| x * y).sum();
-        assert_eq!(dot(workers, &x, &y).unwrap().to_f64(), total);
-        assert_eq!(asum(workers, &x).unwrap().to_f64(), pairs().map(|(x, _)| x.abs()).sum::<f64>());
-        assert_eq!(sumsq(workers, &x).unwrap().to_f64(), pairs().map(|(x, _)| x * x).sum::<f64>());
-        let max = pairs().fold(0.0, |max: f64, (x, _)| max.max(x.abs()));
-        assert_eq!(amax(workers, &x).unwrap().to_f64(), max);
-
-        let n = len.div_ceil(3);
-        let strided: f64 = (0..n).map(|i| x[3 * i].to_f64() * y[2 * i].to_f64()).sum();
-        assert_eq!(dot_strided(workers, n, &x, 3, &y, 2).unwrap().to_f64(), strided);
-    }
-}
-
-for_each_element!(updates_are_exact, sums_are_exact);
 
 #[test]
 fn sums_of_fractions_are_accurate_and_bit_identical_for_any_threads() {

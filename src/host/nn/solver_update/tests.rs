@@ -25,33 +25,6 @@ fn update_with<T: Element>(rule: UpdateRule<T>, regularization: Regularization) 
     SolverUpdate { rate, scale, decay, regularization, rule }
 }
 
-/// Returns the step of each rule with the constants of [`rules`] and [`update_with`].
-fn reference_step<T: Element>(rule: UpdateRule<T>, g: f64, h: &mut f64, k: &mut f64) -> f64 {
-    let (rate, delta, last) = (0.125, 0.0625, *h);
-    match rule {
-        UpdateRule::Sgd { .. } | UpdateRule::Nesterov { .. } => *h = 0.75 * last + rate * g,
-        UpdateRule::AdaGrad { .. } => *h += g.powi(2),
-        UpdateRule::RmsProp { .. } | UpdateRule::AdaDelta { .. } => {
-            *h = 0.75 * last + 0.25 * g.powi(2)
-        }
-        UpdateRule::Adam { .. } => *h = 0.25 * last + 0.75 * g,
-    }
-    match rule {
-        UpdateRule::Sgd { .. } => *h,
-        UpdateRule::Nesterov { .. } => *h + 0.75 * (*h - last),
-        UpdateRule::AdaGrad { .. } | UpdateRule::RmsProp { .. } => rate * g / (h.sqrt() + delta),
-        UpdateRule::AdaDelta { .. } => {
-            let step = g * (*k + delta).sqrt() / (*h + delta).sqrt();
-            *k = 0.75 * *k + 0.25 * step.powi(2);
-            rate * step
-        }
-        UpdateRule::Adam { .. } => {
-            *k = 0.75 * *k + 0.25 * g.powi(2);
-            rate * *h / (k.sqrt() + delta)
-        }
-    }
-}
-
 /// Returns non-negative values, as a history of squares requires.
 fn squares<T: Element>(tag: u64, len: usize) -> Vec<T::Acc> {
     fractions::<T::Acc>(tag, len).into_iter().map(|v| v * v).collect()
@@ -68,58 +41,6 @@ fn run<T: Element>(
 ) {
     let history = &mut history[..op.rule.history_count()];
     solver_update(workers, op, dw, weights, masters, history).unwrap();
-}
-
-/// Compares each of eight steps with the formula, which is evaluated in `f64` for rounded operands.
-fn every_rule_follows_its_formula<T: Element>() {
-    let cases = [Regularization::L1, Regularization::L2]
-        .into_iter()
-        .flat_map(|regularization| rules::<T>().map(|rule| update_with(rule, regularization)))
-        .flat_map(|op| [0, 1, 17, CHUNK + 5].map(|len| (op, len)));
-    for (op, len) in cases {
-        let ulp = 2f64.powi(if T::DTYPE.size() == 2 { -8 } else { -20 });
-        let dw = fractions::<T>(1, len);
-        let mut w = fractions::<T>(2, len);
-        let (mut h, mut k) = (squares::<T>(3, len), squares::<T>(4, len));
-        for _ in 0..8 {
-            let (mut want_w, mut want_h, mut want_k) = (wide(&w), wide(&h), wide(&k));
-            for i in 0..len {
-                let w = want_w[i];
-                let pull = match op.regularization {
-                    Regularization::L1 if w == 0.0 => 0.0,
-                    Regularization::L1 => w.signum(),
-                    Regularization::L2 => w,
-                };
-                let g = 0.5 * dw[i].to_f64() + 0.0625 * pull;
-                want_w[i] -= reference_step(op.rule, g, &mut want_h[i], &mut want_k[i]);
-            }
-            run(&Workers::sequential(), &op, &dw, &mut w, None, [&mut h, &mut k]);
-            let near =
-                |got: f64, want: f64, ulp: f64| (got - want).abs() <= ulp * want.abs().max(1.0);
-            for i in 0..len {
-                assert!(near(w[i].to_f64(), want_w[i], ulp), "{op:?}");
-                assert!(near(h[i].to_f64(), want_h[i], 1e-6), "{op:?}");
-                assert!(near(k[i].to_f64(), want_k[i], 1e-6), "{op:?}");
-            }
-        }
-    }
-}
-
-/// Without momentum and decay, and with a power of two as the learning rate, nothing is rounded.
-fn plain_sgd_is_exact<T: Element>() {
-    let dw: Vec<T> = (-9..9).map(|v| T::from_f64(f64::from(v))).collect();
-    let mut w: Vec<T> = (-9..9).map(|v| T::from_f64(f64::from(-v))).collect();
-    let mut h = vec![T::acc(5.0); dw.len()];
-    let op = SolverUpdate::<T> {
-        rate: T::acc(0.5),
-        scale: T::acc(2.0),
-        decay: T::acc(0.0),
-        regularization: Regularization::L2,
-        rule: UpdateRule::Sgd { momentum: T::acc(0.0) },
-    };
-    solver_update(&Workers::sequential(), &op, &dw, &mut w, None, &mut [&mut h]).unwrap();
-    assert_eq!(wide(&h), wide(&dw));
-    assert_eq!(wide(&w), (-9..9).map(|v| f64::from(-2 * v)).collect::<Vec<_>>());
 }
 
 fn weights_with_masters_are_rounded_weights_of_a_wide_run<T: Element>() {
@@ -164,8 +85,6 @@ fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
 }
 
 for_each_element!(
-    every_rule_follows_its_formula,
-    plain_sgd_is_exact,
     weights_with_masters_are_rounded_weights_of_a_wide_run,
     results_are_bit_identical_on_any_number_of_threads
 );

@@ -1,5 +1,4 @@
 //! Tests of tensor files. NumPy and safetensors wrote the files in `tests/tensor_io`.
-#![cfg(feature = "tensor-io")]
 
 use cortado::{
     Blob, CpuDevice, DType, Element, Error, bf16, f16,

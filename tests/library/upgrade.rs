@@ -1,18 +1,13 @@
 //! Tests of upgrades of Caffe's older formats: single cases, and comparisons with Caffe's upgrades.
-#![cfg(feature = "net")]
 
-#[path = "support/net_state.rs"]
-mod net_state;
-mod support;
-
+use crate::net_state::RequestedState;
+use crate::support::{minimum, table, testdata};
 use cortado::proto::{
     self, BlobProto, LayerParameter, Message, NetParameter, SolverParameter, V0LayerParameter,
     V1LayerParameter,
     upgrade::{self, Change, Upgraded},
 };
-use net_state::RequestedState;
 use std::{collections::BTreeSet, fs, path::Path};
-use support::{minimum, table, testdata};
 
 fn net(text: &str) -> NetParameter {
     proto::parse_text(text, "a net").unwrap()
@@ -396,7 +391,7 @@ fn golden_cases_are_upgraded_as_by_caffe() {
         let path = folder.join("upgraded.prototxt");
         if !path.exists() {
             // Caffe does not upgrade statistics whose `lr_mult` is 0, but cortado also sets their
-            // `decay_mult`. tests/golden_nets.rs compares these nets.
+            // `decay_mult`. tests/library/golden_nets.rs compares these nets.
             assert!(changes.is_empty() || changes == [Change::BatchNorm], "{}", row[0]);
             continue;
         }

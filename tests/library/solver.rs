@@ -1,9 +1,7 @@
 //! Tests of the public interface of solvers: invalid definitions, actions, custom methods,
 //! snapshots and 16-bit weights.
-#![cfg(feature = "net")]
 
-mod support;
-
+use crate::support::{table, testdata};
 use cortado::{
     CpuDevice, Device, Element, Error, Result, Solver, Src, bf16,
     device::SimulatedDevice,
@@ -21,7 +19,6 @@ use std::{
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
-use support::{table, testdata};
 
 static CPU: LazyLock<CpuDevice> = LazyLock::new(|| CpuDevice::with_threads(1).unwrap());
 

@@ -2,6 +2,7 @@
 //!
 //! To add a check, append `layer("type: '…' …").bottom(&[…])` to a test, with `.in_place()` if the
 //! layer allows it. [`GradientCheck`](cortado::conformance::GradientCheck) has more options. Each
+
 //! check runs on the CPU and on the simulated device, which detects missing transfers.
 
 use cortado::{CpuDevice, conformance::GradientCheck, device::SimulatedDevice};

@@ -1,14 +1,11 @@
 //! Compares fillers with Caffe's, and checks that one key gives bit-identical results.
-#![cfg(feature = "net")]
 
-mod support;
-
+use crate::support::{table, testdata};
 use cortado::{
     Blob, CpuDevice, Device, Element, Filler, f16,
     op::RngKey,
     proto::{self, BlobProtoVector, FillerParameter},
 };
-use support::{table, testdata};
 
 fn fill<T: Element, D: Device>(
     device: &D,

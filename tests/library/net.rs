@@ -1,6 +1,5 @@
 //! Tests of nets: invalid definitions, shared and copied weights, memory reuse, partial passes. All
 //! nets run on the simulated device, which exposes missing transfers.
-#![cfg(feature = "net")]
 
 use cortado::{
     Blob, Error, Net,

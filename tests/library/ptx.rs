@@ -2,7 +2,7 @@
 
 use std::{env, fs, path::Path, process::Command};
 
-#[path = "../build/sources.rs"]
+#[path = "../../build/sources.rs"]
 mod sources;
 
 #[test]

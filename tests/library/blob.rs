@@ -1,12 +1,10 @@
 //! Tests of blobs: shapes, sharing, arithmetic, and shape comparison like Caffe's.
 
-mod support;
-
+use crate::support::{table, testdata};
 use cortado::{
     Blob, CpuDevice, Device, Element, Error, Shape, bf16, f16,
     proto::{self, BlobProto, BlobShape},
 };
-use support::{table, testdata};
 
 fn cpu() -> CpuDevice {
     CpuDevice::with_threads(1).unwrap()

@@ -1,5 +1,4 @@
 //! Tests of nets and solvers with data sources that fail or are slow.
-#![cfg(feature = "net")]
 
 use cortado::{
     CpuDevice, Error, Net, Result, Solver,

@@ -1,15 +1,12 @@
 //! Tests of the ledger: attribution of transfers and fallbacks, and per-thread policies.
 
-#[path = "support/remote.rs"]
-mod remote;
-
+use crate::custom_backend::Remote;
 use cortado::{
     Blob, CpuDevice, Device, Error, Head, Result, SyncedMemory, assert_transfers,
     kernel::{Blas, fallback},
     ledger::{self, Entry, EventKind, Ledger, LedgerContext, Policy, Total},
     op::Gemm,
 };
-use remote::Remote;
 
 /// Returns a blob whose data is valid only on the device.
 fn on_device<D: Device>(device: &D, values: Vec<f32>) -> Blob<f32, D> {

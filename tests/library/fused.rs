@@ -1,50 +1,14 @@
 //! Tests of the fusion of a convolution with the activation after it. Results are bit-identical,
 //! and activations are fused only if that has no other effect.
-#![cfg(feature = "net")]
 
-#[macro_use]
-#[path = "support/remote.rs"]
-mod remote;
-
+use crate::remote::Observed;
 use cortado::{
-    CpuDevice, Device, Element, Net, Result, Solver, View, ViewMut, bf16,
+    CpuDevice, Device, Element, Net, Solver, bf16,
     device::{SimulatedDevice, simulated::Fault},
     f16,
-    kernel::{Conv, fallback},
-    op::{Convolution, Unary},
     proto::{self, Phase},
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::Relaxed},
-};
-
-/// A device with separate memory, which counts fused convolutions.
-#[derive(Clone, Debug, Default)]
-struct CountingDevice {
-    fused: Arc<AtomicUsize>,
-}
-
-remote_memory!(CountingDevice);
-
-impl Conv for CountingDevice {
-    fn convolve_with_activation<T: Element>(
-        &self,
-        op: &Convolution,
-        x: View<'_, T, Self>,
-        filters: View<'_, T, Self>,
-        bias: Option<View<'_, T, Self>>,
-        function: Unary<T::Acc>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        self.fused.fetch_add(1, Relaxed);
-        fallback::convolve_with_activation(self, op, x, filters, bias, function, y)
-    }
-}
-
-cortado::families!(
-    CountingDevice: Blas, Elementwise, Reductions, Random, Pooling, Normalize, Losses, Indexing, Update
-);
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A convolution layer with bottom `x` and top `c`.
 const CONVOLUTION: &str = "
@@ -129,13 +93,13 @@ fn fused_results_are_bit_identical() {
     }
     assert_bit_identical::<f32, _>(&SimulatedDevice::new());
     assert_bit_identical::<bf16, _>(&SimulatedDevice::new());
-    assert_bit_identical::<f32, _>(&CountingDevice::default());
+    assert_bit_identical::<f32, _>(&Observed::default());
 }
 
 #[test]
 fn only_fusible_activations_are_fused() {
     let count = |text: &str, phase| {
-        let device = CountingDevice::default();
+        let device = Observed::default();
         net::<f32, _>(text, &device, phase).forward().unwrap();
         device.fused.load(Relaxed)
     };
@@ -156,7 +120,7 @@ fn only_fusible_activations_are_fused() {
 
 #[test]
 fn a_partial_pass_that_ends_before_the_activation_is_not_fused() {
-    let device = CountingDevice::default();
+    let device = Observed::default();
     let text = CONVOLUTION.to_owned() + &layer_after("ReLU", "c", "");
     let mut net = net::<f32, _>(&text, &device, Phase::Train);
     net.forward_layers(0..2).unwrap();
@@ -196,7 +160,7 @@ fn fused_layers_in_nets_that_reuse_memory_have_the_same_results() {
            layer { name: 'tanh' type: 'TanH' bottom: 'd' top: 'd' }
            layer { name: 'pool' type: 'Pooling' bottom: 'd' top: 'y'
              pooling_param { kernel_size: 2 } }";
-    let device = CountingDevice::default();
+    let device = Observed::default();
     let mut whole = net::<f32, _>(&text, &device, Phase::Test);
     forward_one_by_one(&mut whole);
     assert_eq!(device.fused.load(Relaxed), 0);
@@ -214,7 +178,7 @@ fn fused_layers_in_nets_that_reuse_memory_have_the_same_results() {
 #[test]
 fn training_with_fused_layers_is_bit_identical() {
     let train = |rest: &str| {
-        let device = CountingDevice::default();
+        let device = Observed::default();
         let text = format!(
             "base_lr: 0.05 lr_policy: 'fixed' random_seed: 3 snapshot_after_train: false {rest}
              net_param {{

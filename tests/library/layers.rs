@@ -1,5 +1,4 @@
 //! Tests of layers for behaviour that neither golden files nor gradient checks cover.
-#![cfg(feature = "net")]
 
 use cortado::{
     AnyDevice, Blob, CpuDevice, Element, LayerRegistry, Net, Result,

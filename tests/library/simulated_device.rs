@@ -347,7 +347,10 @@ fn a_fault_in_flight_fails_the_next_wait_and_poisons_the_output() {
     device.scal(2.0, view_mut(&mut x)).unwrap();
     device.scal(3.0, view_mut(&mut y)).unwrap();
     let error = device.synchronize().unwrap_err();
-    assert!(error.to_string().contains("scal of f32 at tests/simulated_device.rs"), "{error}");
+    assert!(
+        error.to_string().contains("scal of f32 at tests/library/simulated_device.rs"),
+        "{error}"
+    );
     assert!(matches!(error.root(), Error::Device { .. }));
     device.synchronize().unwrap();
     assert_eq!(x.host().unwrap(), poisoned(16));
@@ -402,12 +405,9 @@ fn invalid_data_is_an_error_of_the_wait() {
 }
 
 #[cfg(feature = "net")]
-#[path = "support/digits.rs"]
-mod digits;
-
-#[cfg(feature = "net")]
 mod training {
-    use super::{digits::train_digits, *};
+    use super::*;
+    use crate::digits::train_digits;
     use cortado::{
         CpuDevice, Solver,
         proto::{self, SolverParameter},

@@ -1,11 +1,8 @@
 //! Compares the text format with the results of Google's C++ parser and printer.
-#![cfg(feature = "net")]
 
-mod support;
-
+use crate::support::{minimum, table, testdata};
 use cortado::proto::{self, Message, Name, NetParameter, SolverParameter};
 use std::{fs, path::Path};
-use support::{minimum, table, testdata};
 
 /// Compares one row of `expected.tsv` (file, message, verdict, binary, text) with this crate.
 /// Returns the difference, if any.

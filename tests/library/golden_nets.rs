@@ -1,22 +1,17 @@
 //! Compares nets with Caffe's after layers are filtered, splits inserted, and the net built.
-#![cfg(feature = "net")]
 
-#[path = "support/net_state.rs"]
-mod net_state;
-mod support;
-
+use crate::net_state::RequestedState;
+use crate::support::{minimum, table, testdata};
 use cortado::{
     Blob, LayerRegistry, Net,
     device::SimulatedDevice,
     net::{filter_net, insert_splits},
     proto::{self, NetParameter},
 };
-use net_state::RequestedState;
 use std::{
     fs,
     path::{Path, PathBuf},
 };
-use support::{minimum, table, testdata};
 
 type SimulatedNet = Net<f32>;
 

@@ -1,24 +1,19 @@
 //! Compares training runs with Caffe's, and exchanges snapshots with Caffe.
-#![cfg(feature = "net")]
 
-#[path = "support/golden.rs"]
-mod golden;
-mod support;
-
+use crate::golden::{Tolerances, golden};
+use crate::support::{table, testdata};
 use cortado::{
     Blob, CpuDevice, Device, Element, Error, Net, Solver,
     device::SimulatedDevice,
     proto::{self, BlobProto, NetParameter, SolverState},
     solver::{Event, LrPolicy},
 };
-use golden::{Tolerances, golden};
 use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
-use support::{table, testdata};
 
 #[test]
 fn cpu_f32_runs_match_caffe() {

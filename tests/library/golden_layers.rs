@@ -1,22 +1,15 @@
 //! Compares forward and backward passes of layers and small nets with Caffe's results.
-#![cfg(feature = "net")]
 
-#[path = "support/golden.rs"]
-mod golden;
-#[path = "support/remote.rs"]
-mod remote;
-mod support;
-
+use crate::custom_backend::Remote;
+use crate::golden::{Tolerances, golden};
+use crate::support::{table, testdata};
 use cortado::{
     AnyDevice, Blob, CpuDevice, Device, Element, LayerRegistry, Net,
     blob::ReadGuard,
     device::SimulatedDevice,
     proto::{self, BlobProto, NetParameter},
 };
-use golden::{Tolerances, golden};
-use remote::Remote;
 use std::path::Path;
-use support::{table, testdata};
 
 /// Cases in which Caffe's gradients are wrong and cortado's differ; see docs/decisions/0013.
 const CAFFE_IS_WRONG: [&str; 3] = ["bnll_inplace", "clip_inplace", "power_inplace_linear"];

@@ -1,4 +1,5 @@
 //! Checks of the source tree: modules and files import only modules below them, and only the
+
 //! permitted modules contain unsafe code.
 
 use std::{

@@ -1,7 +1,6 @@
 //! Tests of damaged binary files: reading one is an error with a position, without a panic, in
-//! bounded memory and time.
 
-mod support;
+//! bounded memory and time.
 
 use std::fmt::Debug;
 
@@ -308,7 +307,7 @@ mod weights {
 
     #[test]
     fn a_truncated_lenet_is_rejected_or_read_in_part() {
-        let bytes = std::fs::read(support::lenet_weights()).unwrap();
+        let bytes = std::fs::read(crate::support::lenet_weights()).unwrap();
         let near = |byte: usize| byte.saturating_sub(40)..(byte + 40).min(bytes.len());
         let steps = (0..bytes.len()).step_by(bytes.len() / 97);
         let mut readable = 0;

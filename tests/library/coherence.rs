@@ -7,6 +7,7 @@
 //!   returns the error once. A wait on a fork that is ordered after that work returns the error as
 //!   well. Work that is queued later still runs.
 //!
+
 //! `CORTADO_SEED` selects other operations, and `CORTADO_CASES` sets the number of sequences.
 
 use cortado::{
@@ -26,7 +27,7 @@ const LEN: usize = 4;
 const MEMORIES: usize = 2;
 const STEPS: usize = 50;
 /// Default number of sequences, which is small under Miri, because Miri is slow.
-const CASES: u32 = if cfg!(miri) { 8 } else { 10_000 };
+const CASES: u32 = if cfg!(miri) { 8 } else { 1_000 };
 
 /// An operation. The first number selects one of the two `SyncedMemory` values.
 #[derive(Clone, Debug)]

@@ -1,18 +1,16 @@
 //! Compares how cortado and Caffe read binary files, among them damaged ones.
 
-mod support;
-
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
+use crate::support::{lenet_weights, table, testdata};
 use cortado::{
     Blob, CpuDevice, Element,
     proto::{self, BlobProto, BlobProtoVector, Message, Name, NetParameter, SolverState},
 };
 use sha2::{Digest, Sha256};
-use support::{lenet_weights, table, testdata};
 
 /// Reads a file, writes its message, and asserts that both files are equal. Returns the message.
 fn assert_round_trip<M: Message + Name + Default>(path: PathBuf) -> M {

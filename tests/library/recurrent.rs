@@ -1,5 +1,4 @@
 //! Tests of LSTM and RNN: sequences in parts, states between passes, and shape errors.
-#![cfg(feature = "net")]
 
 use cortado::{
     Blob, CpuDevice, Net,

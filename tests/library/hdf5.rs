@@ -1,8 +1,6 @@
 //! Tests of HDF5 files with trained nets and solver states. h5py wrote the files in `tests/hdf5`.
-#![cfg(all(feature = "hdf5", feature = "net"))]
 
-mod support;
-
+use crate::support::{table, testdata};
 use cortado::{
     CpuDevice, Net, Solver,
     proto::{
@@ -14,7 +12,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-use support::{table, testdata};
 
 /// A net with the layers of the fixtures. Layer `b` shares the weights of `a`.
 const NET: &str = r#"

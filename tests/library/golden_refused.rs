@@ -1,15 +1,12 @@
 //! Definitions that Caffe refuses, crashes on, or accepts unexpectedly. cortado must agree with
 //! Caffe, and errors must name the layer or the file. Exceptions are listed with their reasons.
-#![cfg(feature = "net")]
 
-mod support;
-
+use crate::support::{table, testdata};
 use cortado::{
     CpuDevice, Error, LayerRegistry, Net,
     proto::{self, NetParameter},
 };
 use std::{fmt::Write, path::Path};
-use support::{table, testdata};
 
 /// Definitions that Caffe accepts and cortado refuses, each with the reason.
 const STRICTER: [(&str, &str); 6] = [

@@ -1,0 +1,114 @@
+//! Tests of the conformance kit, and runs of it with few random cases. `tests/conformance.rs` runs
+//! all cases.
+
+use crate::remote::{Axpy, Observed};
+use cortado::{
+    CpuDevice, DType, Device,
+    conformance::{Kit, NAMES, Report},
+    device::SimulatedDevice,
+    kernel,
+};
+use std::{collections::BTreeSet, sync::LazyLock};
+
+// Reports of the whole kit.
+static CPU: LazyLock<Report> = LazyLock::new(|| run(&CpuDevice::new()));
+static SIMULATED: LazyLock<Report> = LazyLock::new(|| run(&SimulatedDevice::new()));
+static REMOTE: LazyLock<Report> = LazyLock::new(|| run(&Observed::default()));
+
+fn run(device: &impl Device) -> Report {
+    Kit::new().cases(2).run(device)
+}
+
+fn assert_passed(report: &Report) {
+    assert!(report.passed(), "{:?}", report.failures().collect::<Vec<_>>());
+}
+
+#[test]
+fn the_cpu_passes() {
+    assert_passed(&CPU);
+}
+
+#[test]
+fn the_simulated_device_passes() {
+    assert_passed(&SIMULATED);
+}
+
+#[test]
+fn a_device_with_four_methods_passes() {
+    assert_passed(&REMOTE);
+}
+
+#[test]
+fn names_lists_the_checks_in_order() {
+    let mut checks: Vec<_> = CPU.results.iter().map(|finding| finding.check).collect();
+    checks.dedup();
+    assert_eq!(NAMES, checks);
+}
+
+#[test]
+fn an_unknown_check_name_is_a_failure() {
+    let failure = Kit::new().check(&CpuDevice::new(), "nonsense").unwrap_err();
+    assert!(failure.message.contains("nonsense"), "{failure}");
+}
+
+#[test]
+fn coverage_distinguishes_native_kernels_from_fallbacks() {
+    let (native, cells) = CPU.coverage().native_cells();
+    assert_eq!(native, cells, "{}", CPU.coverage());
+    assert_eq!(REMOTE.coverage().native_cells(), (0, cells), "{}", REMOTE.coverage());
+    let table = REMOTE.coverage().to_string();
+    assert!(table.contains("| axpy | fallback | fallback | fallback | fallback |\n"), "{table}");
+    let json = CPU.coverage().to_json();
+    assert!(json.starts_with("{\n  \"device\": \"cpu\",\n"), "{json}");
+    assert!(json.contains("\"bernoulli\": {\"u32\": \"native\"}"), "{json}");
+}
+
+#[test]
+fn every_kernel_has_checks_and_every_check_is_of_a_declared_kernel() {
+    let declared: BTreeSet<_> = kernel::names().collect();
+    let checked = CPU.results.iter().filter_map(|finding| Some((finding.kernel?, finding.check)));
+    assert_eq!(checked.clone().map(|(kernel, _)| kernel).collect::<BTreeSet<_>>(), declared);
+    let table = CPU.coverage().to_string();
+    for (kernel, check) in checked {
+        assert!(table.contains(&format!("\n| {check} |")), "{kernel}: no row `{check}`\n{table}");
+    }
+}
+
+#[test]
+fn the_readme_shows_the_coverage() {
+    let readme = include_str!("../../README.md");
+    for (column, report) in [(2, &*CPU), (3, &*SIMULATED)] {
+        for row in report.coverage().to_string().lines().skip(2) {
+            let kernel = row.split_inclusive('|').take(2).collect::<String>();
+            let line = readme.lines().find(|line| line.starts_with(&kernel)).unwrap_or(&kernel);
+            let is_native = row.matches("| native ").count() == 4;
+            let cell = line.split('|').nth(column).map(str::trim);
+            assert_eq!(cell == Some("all"), is_native, "{row}{line}");
+        }
+    }
+}
+
+#[test]
+fn a_failure_names_the_smallest_case_and_is_reproducible() {
+    let (device, kit) = (
+        Observed { axpy: Axpy::SkipsSomeLengths, ..Observed::default() },
+        Kit::new().seed(3).cases(500),
+    );
+    let failure = kit.check(&device, "axpy").unwrap_err();
+    assert_eq!((failure.check, failure.element), ("axpy", Some(DType::F32)));
+    assert!(failure.message.contains("len: 100,"), "{failure}");
+    assert!(failure.to_string().contains("CORTADO_SEED=3 CORTADO_CASES=500"), "{failure}");
+    assert_eq!(kit.first_failure(&device), Some(failure));
+    assert_eq!(kit.check(&device, "scal"), Ok(()));
+}
+
+#[test]
+fn a_panic_fails_its_check_and_the_others_still_run() {
+    let report = Kit::new().cases(0).run(&Observed { axpy: Axpy::Panics, ..Observed::default() });
+    let failures: Vec<_> = report.failures().filter(|failure| failure.check == "axpy").collect();
+    assert_eq!(failures.len(), 4);
+    assert_eq!(failures[0].message, "panicked: injected panic");
+    let table = report.coverage().to_string();
+    assert!(table.contains("| axpy | failed | failed | failed | failed |\n"), "{table}");
+    assert!(table.contains("| dot | fallback | fallback | fallback | fallback |\n"), "{table}");
+}
