@@ -12,7 +12,8 @@ use crate::{
 };
 use std::{fmt, sync::Arc};
 
-/// The valid sides of a [`SyncedMemory`]: the sides that hold the current value.
+/// The valid sides of a [`SyncedMemory`](super::SyncedMemory): the sides that hold the current
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "SyncedHead")]
 pub enum Head {
