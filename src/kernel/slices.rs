@@ -40,6 +40,7 @@ pub(crate) trait HostKernels<T: Element>:
     + reductions::slices::HostKernels<T>
     + Sync
 {
+    #[allow(clippy::too_many_arguments)]
     fn convolve_with_activation(
         &self,
         workers: &Workers,
