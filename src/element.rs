@@ -167,8 +167,8 @@ pub(crate) fn round_to_odd(x: f64) -> f32 {
     let near = x as f32;
     let (bits, widened) = (near.to_bits(), f64::from(near));
     let even = u32::from(bits & 1 == 0);
-    // Adding 1 to the bits moves the magnitude to the next larger neighbour. Zero and infinity have
-    // even bits, too. NaN compares as neither smaller nor larger, so it is unchanged.
+    // Adding 1 to the bits moves the magnitude to the next larger neighbour. The bits of
+    // zero and infinity are even numbers, too. NaN compares as neither smaller nor larger, so it is unchanged.
     let increase = u32::from(widened.abs() < x.abs()) & even;
     let decrease = u32::from(widened.abs() > x.abs()) & even;
     f32::from_bits(bits + increase - decrease)

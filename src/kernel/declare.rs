@@ -247,7 +247,7 @@ macro_rules! slice_function {
         #[doc = slice_doc!($family $kernel "")]
         ///
         /// # Errors
-        /// Those of the operands' check, such as [`Error::Length`](crate::Error::Length).
+        /// Errors of the descriptor's `check`, such as [`Error::Length`](crate::Error::Length).
         pub fn $kernel<$($generics)*>(
             workers: &Workers,
             $($x: host_type!($kind $T)),*
@@ -341,7 +341,7 @@ macro_rules! host_function_as {
         #[doc = slice_doc!($family $kernel $in_place)]
         ///
         /// # Errors
-        /// Those of the operands' check, such as [`Error::Length`](crate::Error::Length).
+        /// Errors of the descriptor's `check`, such as [`Error::Length`](crate::Error::Length).
         #[allow(clippy::too_many_arguments)]
         pub fn $name<T: Element>(
             workers: &Workers,

@@ -1,8 +1,8 @@
 //! Copies parameters between nets and named tensors in files.
 //!
 //! The names are `<layer>.<index>`, such as `conv1.0`. Caffe identifies a layer's parameters by
-//! index only. Names such as `weight` and `bias` would be wrong for some layer types, for example
-//! for a running mean. The index follows the last dot, because layer names may contain dots and
+//! index only. Names such as `weight` and `bias` would be wrong for the blobs of some layer types,
+//! such as the running mean of BatchNorm. The index follows the last dot, because layer names may contain dots and
 //! slashes.
 
 use super::graph::Net;

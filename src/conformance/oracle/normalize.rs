@@ -6,7 +6,7 @@ use crate::{
     op::{Axis, EpsilonPlacement, Lrn, LrnRegion, Standardize},
 };
 
-/// Allowed roundings of a function that a library or an instruction computes.
+/// Allowed error of a function that a library or an instruction computes, in rounding errors.
 const FUNCTION: f64 = 8.0;
 
 /// `y ← eˣ / Σ eˣ` along an axis.

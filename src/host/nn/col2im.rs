@@ -207,7 +207,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
     /// Adds all taps, in blocks of `VECTORS` vectors of every row.
     ///
     /// # Safety
-    /// Like [`SimdKernel::run`] of this type.
+    /// The requirements of [`SimdKernel::run`] for this type hold.
     #[inline(always)]
     unsafe fn add<L: SimdVector<Scalar = S>, const VECTORS: usize>(mut self) {
         let none = TapRange { start: 0, end: 0, first: 0, stride: 1 };
@@ -235,7 +235,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
     /// Adds some taps along the last axis to one block of every row.
     ///
     /// # Safety
-    /// - Like [`SimdKernel::run`] of this type.
+    /// - The requirements of [`SimdKernel::run`] for this type hold.
     /// - `block` is an element of a row.
     /// - `taps` are those from `part · MAX_TAPS` on, for this block.
     #[inline(always)]

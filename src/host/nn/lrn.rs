@@ -1,8 +1,8 @@
 //! Local response normalisation.
 //!
-//! Both kinds of region are windows along one axis: channels of an image, or rows of a plane. For a
-//! square in a plane, the sums over rows are then summed along each row. Each window is summed from
-//! scratch. A running sum would be faster, but a large element would leave its rounding error in
+//! A region spans neighbouring channels, or a square within a channel. A first pass adds the squares
+//! along one axis: over channels, or vertically. For a square region, a second pass adds these sums
+//! horizontally. Each window is summed from scratch. A running sum would be faster, but a large element would leave its rounding error in
 //! later windows.
 
 use crate::{

@@ -106,7 +106,7 @@ impl Put<i32> for Option<u32> {
 /// Moves each V0 field to the V1 field of the layer's type: `field: "type" => message.field, …;`. A
 /// field that is set in a layer of another type is reported as dropped.
 ///
-/// The destructuring pattern has no `..`, so a field that is missing here does not compile.
+/// The destructuring pattern has no `..`, so the compiler reports a field that is missing here.
 macro_rules! moves {
     ($old:ident: $($field:ident: $($type:literal => $to:ident $(.$part:ident)?),+;)*) => {{
         let V0LayerParameter {

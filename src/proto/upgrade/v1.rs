@@ -28,7 +28,7 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
 
 /// Moves the fields of a layer. The listed ones have the same name and type in both formats.
 ///
-/// The destructuring pattern has no `..`, so a field that is missing here does not compile.
+/// The destructuring pattern has no `..`, so the compiler reports a field that is missing here.
 macro_rules! moves {
     ($old:ident: $($same:ident)*) => {{
         let V1LayerParameter {

@@ -152,7 +152,7 @@ fn patch_nonfinite<H: Element<Acc = f32>>(
     }
 }
 
-/// Computes the sums of a block from panels of widened elements.
+/// Computes the dot products for a block of `C` from packed panels of widened elements.
 fn sum_packed<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32]) {
     let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
     let a = StridedSource::for_a(op.trans_a, block.a, op.lda);
@@ -162,7 +162,8 @@ fn sum_packed<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32])
     gemm_from_pack_sources([m, n, op.k], &a, &b, sums);
 }
 
-/// Computes the sums of a block from matrices of widened elements, stored like the operands.
+/// Computes the dot products for a block of `C` from widened copies of `A` and `B`, which are stored
+/// in the same order as the operands.
 fn sum_unpacked<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32]) {
     let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
     let kc = KC.min(op.k);
