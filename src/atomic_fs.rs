@@ -5,5 +5,5 @@ mod dir;
 mod file;
 
 #[cfg(feature = "net")]
-pub(crate) use dir::StagedDir;
-pub(crate) use file::write_atomically;
+pub(crate) use dir::{StagedDir, check_writable};
+pub use file::write_atomically;

@@ -83,6 +83,34 @@ pub(crate) fn for_element_type<T: Element, V: Any>(values: [&dyn Any; 4]) -> &V 
     values[T::DTYPE as usize].downcast_ref().expect("a value for each element type")
 }
 
+/// Returns the function `$function`, which is generic over `$T`, as this crate compiled it for the
+/// caller's type `$T`. A dependent that calls a method with such a body compiles only the choice.
+///
+/// ```text
+/// compiled_for!(T, fn(&mut Net<T>) -> Result<()> = Net::run_backward)(self)
+/// ```
+macro_rules! compiled_for {
+    ($T:ident, fn($($arg:ty),*) -> $result:ty = $function:expr) => {{
+        fn select(dtype: $crate::element::DType) -> Box<dyn std::any::Any> {
+            macro_rules! boxed {
+                ($E:ty) => {{
+                    type $T = $E;
+                    Box::new($function as fn($($arg),*) -> $result)
+                }};
+            }
+            match dtype {
+                $crate::element::DType::F16 => boxed!($crate::element::f16),
+                $crate::element::DType::Bf16 => boxed!($crate::element::bf16),
+                $crate::element::DType::F32 => boxed!(f32),
+                $crate::element::DType::F64 => boxed!(f64),
+            }
+        }
+        let function = select($T::DTYPE).downcast::<fn($($arg),*) -> $result>();
+        *function.expect("a function for each element type")
+    }};
+}
+pub(crate) use compiled_for;
+
 macro_rules! element {
     ($t:ty, $acc:ty, $dtype:ident, $to_acc:expr, $from_acc:expr, $from_f64:expr, $to_f64:expr) => {
         impl sealed::Sealed for $t {}

@@ -5,7 +5,7 @@
 
 mod suggest; // spelling suggestions
 pub mod error; // error type
-mod atomic_fs; // atomic file writes
+pub mod atomic_fs; // atomic file writes
 mod sync; // thread synchronisation
 pub mod element; // element types
 pub mod shape; // blob shapes
@@ -31,8 +31,6 @@ pub mod solver; // solvers
 #[cfg(feature = "conformance")]
 pub mod conformance; // conformance kit for devices
 pub mod bench_kit; // benchmark kit for devices
-#[cfg(feature = "cli")]
-pub mod cli; // `cortado` command
 
 pub mod guide; // guide to writing a backend
 

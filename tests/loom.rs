@@ -1,7 +1,7 @@
 //! Loom tests: every interleaving of threads that share a `SyncedMemory` or a queue.
 //!
 //! ```sh
-//! RUSTFLAGS='--cfg loom' cargo test --no-default-features --features net --test loom
+//! RUSTFLAGS='--cfg loom' cargo test -p cortado --no-default-features --features net --test loom
 //! ```
 #![cfg(loom)]
 

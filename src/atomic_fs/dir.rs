@@ -3,7 +3,8 @@
 use super::file::create_temporary;
 use crate::error::{Error, Result};
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -80,6 +81,13 @@ impl Drop for StagedDir {
     }
 }
 
+/// Fails if no file can be created in `folder`. Leaves no file there.
+pub(crate) fn check_writable(folder: &Path) -> Result<()> {
+    let created = create_temporary(&folder.join("file"), |path| File::create_new(path).map(drop));
+    let removed = created.and_then(|((), path)| fs::remove_file(path));
+    removed.map_err(|error| Error::io(folder, error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,5 +126,18 @@ mod tests {
         assert!(StagedDir::create(&file, true).is_err());
         assert!(StagedDir::create(&dir.path().join("no").join("a"), false).is_err());
         assert_eq!(names(dir.path()), ["file"]);
+    }
+
+    #[test]
+    fn check_writable_refuses_what_is_no_directory_and_leaves_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        check_writable(dir.path()).unwrap();
+        assert_eq!(names(dir.path()), [""; 0]);
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        for path in [file, dir.path().join("missing")] {
+            let error = check_writable(&path).unwrap_err();
+            assert!(matches!(&error, Error::Io { path: named, .. } if *named == path), "{error}");
+        }
     }
 }

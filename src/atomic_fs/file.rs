@@ -14,7 +14,10 @@ use std::{
 /// The bytes are written to a temporary file in the same directory and flushed to the disk. A
 /// rename then replaces the target, so readers see the old or the new content, even after a crash.
 /// A link is followed. A pipe or a terminal is written to directly.
-pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
+///
+/// # Errors
+/// [`Error::Io`] with the path, if the file cannot be written or replaced.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let written = match fs::metadata(&target) {
         Ok(found) if !found.is_file() => fs::write(&target, bytes),

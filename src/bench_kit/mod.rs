@@ -11,11 +11,11 @@
 //! use cortado::{CpuDevice, bench_kit::{self, SizeRange, Survey}};
 //!
 //! let device = CpuDevice::new();
-//! for case in bench_kit::cases::<f32, _>(&device, SizeRange::Smoke)? {
+//! for case in bench_kit::cases::<f32>(&device, SizeRange::Smoke)? {
 //!     case.run()?; // the device is idle afterwards
 //!     println!("{} does {} flop on {} bytes", case.name(), case.work().flops, case.work().bytes);
 //! }
-//! println!("{}", Survey::measure::<f32, _>(&device, SizeRange::Smoke)?);
+//! println!("{}", Survey::measure::<f32>(&device, SizeRange::Smoke)?);
 //! # Ok::<(), cortado::Error>(())
 //! ```
 

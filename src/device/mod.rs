@@ -24,9 +24,9 @@ use crate::{
     },
     memory::Memory,
 };
-use std::any::Any;
 
-/// A compute device: the only bound that generic code needs.
+/// A compute device: the only bound that generic code needs. [`AnyDevice`] is a device for code
+/// that is not generic.
 ///
 /// Every type that implements [`Memory`] and all kernel families implements it.
 /// [`families!`](crate::families) implements families whose kernels all stay at their defaults.
@@ -58,21 +58,6 @@ impl<D> Device for D where
         + Indexing
         + Update
 {
-}
-
-/// Returns a handle to `device` if it is a device of this crate.
-fn erase_own_device(device: &dyn Any) -> Option<AnyDevice> {
-    if let Some(device) = device.downcast_ref::<AnyDevice>() {
-        return Some(device.clone());
-    }
-    if let Some(device) = device.downcast_ref::<CpuDevice>() {
-        return Some(AnyDevice::erase(device));
-    }
-    #[cfg(feature = "cuda")]
-    if let Some(device) = device.downcast_ref::<CudaDevice>() {
-        return Some(AnyDevice::erase(device));
-    }
-    Some(AnyDevice::erase(device.downcast_ref::<SimulatedDevice>()?))
 }
 
 /// Implements the named kernel families for a type, with every kernel at its default. Without

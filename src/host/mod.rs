@@ -1,5 +1,7 @@
-//! Kernels of all families, on slices in host memory. A device without a kernel of its own falls
-//! back to these.
+//! Host kernels: kernels of all families, on slices in host memory, and the threads that run them.
+//!
+//! A device without a kernel of its own falls back to these kernels. Other crates call them through
+//! [`kernel::slices`](crate::kernel::slices), so that only this crate compiles them.
 //!
 //! Rules:
 //! - A kernel checks the lengths of its operands first; a wrong length is an error.
@@ -34,45 +36,52 @@ mod nn;
 #[cfg(test)]
 mod testing;
 
-pub use blas::gemm::{gemm, gemm_batched};
-pub use blas::gemv::gemv;
-pub(crate) use blas::level1::check_strided;
-pub use blas::level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
+pub(crate) use blas::gemm::{gemm, gemm_batched};
+pub(crate) use blas::gemv::gemv;
+pub(crate) use blas::level1::{
+    amax, asum, axpby, axpy, check_strided, copy, dot, dot_strided, scal, sumsq,
+};
 pub(crate) use cache::{cache_line::CACHE_LINE, huge_pages::advise_huge_pages};
-pub use elementwise::broadcast::{affine, affine_in_place, broadcast, broadcast_in_place};
-pub use elementwise::convert::{convert, convert_integers};
-pub use elementwise::map::{binary, binary_in_place, fill, unary, unary_in_place};
-pub use indexing::gather_scatter::{copy_2d, gather, scatter_add, tile, tile_backward, to_indices};
+pub(crate) use elementwise::broadcast::{affine, affine_in_place, broadcast, broadcast_in_place};
+pub(crate) use elementwise::convert::{convert, convert_integers};
+pub(crate) use elementwise::map::{binary, binary_in_place, fill, unary, unary_in_place};
+pub(crate) use indexing::gather_scatter::{
+    copy_2d, gather, scatter_add, tile, tile_backward, to_indices,
+};
 #[cfg(feature = "cuda")] // used by device
 pub(crate) use indexing::permute::Axes;
-pub use indexing::permute::permute;
-pub use nn::class_loss::{class_loss, class_loss_backward};
-pub use nn::convolution::{
+pub(crate) use indexing::permute::permute;
+pub(crate) use nn::class_loss::{class_loss, class_loss_backward};
+pub(crate) use nn::convolution::{
     convolve, convolve_backward_filters, convolve_backward_input, convolve_with_activation,
 };
-pub use nn::elementwise_loss::{elementwise_loss, elementwise_loss_backward};
-pub use nn::lrn::{lrn, lrn_backward};
-pub use nn::lstm::{lstm, lstm_backward};
-pub use nn::pooling::{
+pub(crate) use nn::elementwise_loss::{elementwise_loss, elementwise_loss_backward};
+pub(crate) use nn::lrn::{lrn, lrn_backward};
+pub(crate) use nn::lstm::{lstm, lstm_backward};
+pub(crate) use nn::pooling::{
     average_pool, average_pool_backward, max_pool, max_pool_backward, stochastic_pool,
 };
-pub use nn::softmax::{softmax, softmax_backward, softmax_backward_in_place, softmax_in_place};
-pub use nn::softmax_loss::{accuracy, accuracy_by_class, softmax_loss, softmax_loss_backward};
-pub use nn::solver_update::solver_update;
-pub use nn::standardize::{
+pub(crate) use nn::softmax::{
+    softmax, softmax_backward, softmax_backward_in_place, softmax_in_place,
+};
+pub(crate) use nn::softmax_loss::{
+    accuracy, accuracy_by_class, softmax_loss, softmax_loss_backward,
+};
+pub(crate) use nn::solver_update::solver_update;
+pub(crate) use nn::standardize::{
     standardize, standardize_backward, standardize_backward_in_place, standardize_in_place,
 };
-pub use nn::{col2im::col2im, im2col::im2col};
+pub(crate) use nn::{col2im::col2im, im2col::im2col};
 #[cfg(feature = "cuda")] // used by device
 pub(crate) use random::bounds;
-pub use random::{bernoulli, dropout, dropout_in_place, gaussian, random_integers, uniform};
 pub(crate) use random::{
-    expect_bound, expect_interval, expect_keep, expect_normal, expect_probability,
+    bernoulli, dropout, dropout_in_place, expect_bound, expect_interval, expect_keep,
+    expect_normal, expect_probability, gaussian, random_integers, uniform,
 };
-pub use reduction::dot_to_axis::dot_to_axis;
-pub use reduction::moments::moments;
-pub use reduction::reduce::{arg_max, reduce, sum_to_axis};
-pub use reduction::top_k::top_k;
+pub(crate) use reduction::dot_to_axis::dot_to_axis;
+pub(crate) use reduction::moments::moments;
+pub(crate) use reduction::reduce::{arg_max, reduce, sum_to_axis};
+pub(crate) use reduction::top_k::top_k;
 pub use simd::simd_instruction_set;
 #[cfg(feature = "net")] // used by data
 pub(crate) use simd::vectorized;

@@ -238,8 +238,22 @@ macro_rules! slice_function {
     ({ $attr:tt $family:ident $kernel:ident [T: Element,] $result:tt $check:block } $($arg:tt)*) => {
         host_function! { [face] $family $result $kernel [] [] [] $($arg)* }
     };
-    ({ $attr:tt $family:ident $kernel:ident $generics:tt $result:tt $check:block } $($arg:tt)*) => {
-        pub use $crate::host::$kernel;
+    (
+        {
+            $attr:tt $family:ident $kernel:ident [$($generics:tt)*] [$($result:ty)?] $check:block
+        }
+        $(($kind:ident $x:ident [$T:ty] $($details:tt)*))*
+    ) => {
+        #[doc = slice_doc!($family $kernel "")]
+        ///
+        /// # Errors
+        /// Those of the operands' check, such as [`Error::Length`](crate::Error::Length).
+        pub fn $kernel<$($generics)*>(
+            workers: &Workers,
+            $($x: host_type!($kind $T)),*
+        ) -> result_type!($($result)?) {
+            host::$kernel(workers, $($x),*)
+        }
     };
 }
 
@@ -270,8 +284,8 @@ macro_rules! host_function {
     (
         $form:tt $family:ident $result:tt $kernel:ident [$($function:ident)?] $args:tt $in_place:tt
     ) => {
-        host_function_as! { $form $family $kernel $result $args }
-        $(host_function_as! { $form $family $function $result $in_place })?
+        host_function_as! { $form $family $kernel [$kernel ""] $result $args }
+        $(host_function_as! { $form $family $function [$kernel " in place"] $result $in_place })?
     };
 }
 
@@ -284,25 +298,50 @@ macro_rules! host_type {
     ($output:ident $T:ty) => { &mut [$T] };
 }
 
+/// The first line of the documentation of a function of [`slices`](super::slices).
+macro_rules! slice_doc {
+    ($family:ident $kernel:ident $in_place:literal) => {
+        concat!(
+            "Runs [`",
+            stringify!($family),
+            "::",
+            stringify!($kernel),
+            "`](crate::kernel::",
+            stringify!($family),
+            "::",
+            stringify!($kernel),
+            ") on slices in host memory",
+            $in_place,
+            "."
+        )
+    };
+}
+
 /// A host function as a method's declaration, as its implementation, or as a public function.
 macro_rules! host_function_as {
-    ([declaration] $family:ident $name:ident [$($result:ty)?] [$(($x:ident $($T:tt)+))*]) => {
+    (
+        [declaration] $family:ident $name:ident $doc:tt [$($result:ty)?]
+        [$(($x:ident $($T:tt)+))*]
+    ) => {
         #[allow(clippy::too_many_arguments)]
         fn $name(&self, workers: &Workers, $($x: $($T)+),*) -> result_type!($($result)?);
     };
-    ([implementation] $family:ident $name:ident [$($result:ty)?] [$(($x:ident $($T:tt)+))*]) => {
+    (
+        [implementation] $family:ident $name:ident $doc:tt [$($result:ty)?]
+        [$(($x:ident $($T:tt)+))*]
+    ) => {
         fn $name(&self, workers: &Workers, $($x: $($T)+),*) -> result_type!($($result)?) {
             host::$name(workers, $($x),*)
         }
     };
-    ([face] $family:ident $name:ident [$($result:ty)?] [$(($x:ident $($T:tt)+))*]) => {
-        #[doc = concat!(
-            "Runs a kernel of [`", stringify!($family), "`](crate::kernel::", stringify!($family),
-            ") on slices in host memory."
-        )]
+    (
+        [face] $family:ident $name:ident [$kernel:ident $in_place:literal] [$($result:ty)?]
+        [$(($x:ident $($T:tt)+))*]
+    ) => {
+        #[doc = slice_doc!($family $kernel $in_place)]
         ///
         /// # Errors
-        /// Those of the descriptor's `check`, such as [`Error::Length`](crate::Error::Length).
+        /// Those of the operands' check, such as [`Error::Length`](crate::Error::Length).
         #[allow(clippy::too_many_arguments)]
         pub fn $name<T: Element>(
             workers: &Workers,

@@ -1,7 +1,7 @@
 //! Kernel families: the traits that say what a device computes.
 //!
 //! Each family is a trait over [`Memory`](crate::Memory) whose methods all have a default, which
-//! runs the [`host`](crate::host) kernel on the host side of the views. Only the default of
+//! runs the [host kernel](slices) on the host side of the views. Only the default of
 //! `convolve_with_activation` runs two other kernels instead. The coherence of memory makes the
 //! defaults correct on every device. They copy nothing on devices that share the host's memory. On
 //! other devices they copy only operands whose host side is stale. A backend overrides the kernels

@@ -36,8 +36,12 @@ macro_rules! kernels {
 
             /// `y ← one element of each window`, drawn with probability proportional to its value;
             /// `u` holds a random number in [0, 1) per window; `mask ← its index in the plane`.
-            /// [`max_pool_backward`](Self::max_pool_backward) computes the gradient. Every device
-            /// must follow the documentation of [`host`](crate::host::stochastic_pool).
+            /// [`max_pool_backward`](Self::max_pool_backward) computes the gradient.
+            ///
+            /// Every device draws the same element: the first at which the running sum, in row-major
+            /// order and in `f64`, exceeds `u` times the total sum. Negative elements and NaN count
+            /// as zero. If there is no such element, the window's first element is drawn. A window
+            /// without elements yields 0 and a mask of −1. Source: Zeiler and Fergus (2013).
             fn stochastic_pool<T: Element>(
                 op: &Pool2d, x: read T, u: read f32, y: overwrite T, mask: overwrite i32
             ) {

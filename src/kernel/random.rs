@@ -5,24 +5,38 @@ use crate::{element::Element, op::RngKey};
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Random numbers by Philox4x32-10: element `i` depends on the key and on `i` alone, so
-            /// results are bit-identical on every device. Every device must follow the
-            /// documentation of the functions of [`host`](crate::host).
+            /// Random numbers by Philox4x32-10: element `i` depends on the key and on `i` alone.
+            ///
+            /// Every device follows these rules, so results are bit-identical on every device:
+            /// - [`bernoulli`](Self::bernoulli), [`random_integers`](Self::random_integers) and
+            ///   [`dropout`](Self::dropout) compute element `i` from word `i mod 4` of counter
+            ///   `i / 4`.
+            /// - [`uniform`](Self::uniform) and [`gaussian`](Self::gaussian) compute elements `2j`
+            ///   and `2j + 1` from the four words of counter `j`. Words `(a, b)` give the 53-bit
+            ///   fraction `((a·2³² + b) >> 11) / 2⁵³`: words 0 and 1 the first fraction `u`, words
+            ///   2 and 3 the second fraction `v`.
+            /// - All arithmetic is in `f64`, with IEEE additions, multiplications, divisions and
+            ///   square roots, in the order written here and without fused operations. The result
+            ///   is rounded once to the element type.
             trait Random {}
 
-            /// `yᵢ ~ U[lo, hi)`
+            /// `yᵢ ~ U[lo, hi)`: `lo + (hi − lo)·u` for even elements, and `v` in place of `u` for
+            /// odd ones. Results lie in the interval even after rounding to `T`, provided that `T`
+            /// has a value in it. If `lo = hi`, all results are that value.
             #[doc(alias = "caffe_rng_uniform")]
             fn uniform<T: Element>(key: RngKey, lo: f64, hi: f64, y: overwrite T) {
                 expect_interval(lo, hi).map(drop)
             }
 
-            /// `yᵢ ~ N(mean, std²)`
+            /// `yᵢ ~ N(mean, std²)`: `mean + std·r·cos 2πv` for even elements, and the sine for odd
+            /// ones, where `r = √(−2 ln(u + 2⁻⁵³))`. Source: Box, Muller 1958.
             #[doc(alias = "caffe_rng_gaussian")]
             fn gaussian<T: Element>(key: RngKey, mean: f64, std: f64, y: overwrite T) {
                 expect_normal(mean, std)
             }
 
-            /// `yᵢ ← 1` with probability `p`, else 0.
+            /// `yᵢ ← 1` with probability `p`, rounded up to a multiple of 2⁻³², else 0: 1 if
+            /// `word < p·2³²`.
             #[doc(alias = "caffe_rng_bernoulli")]
             fn bernoulli(key: RngKey, p: f64, y: overwrite u32) { expect_probability(p).map(drop) }
 
@@ -35,7 +49,8 @@ macro_rules! kernels {
                 check_len("dropout", "y", x.unwrap_or(y), y)
             }
 
-            /// `yᵢ ~` uniform over the integers below `bound`, which is at most 2³².
+            /// `yᵢ ~` uniform over the integers below `bound`, which is at most 2³²: the upper half
+            /// of `word · bound`.
             #[doc(alias = "caffe_rng_rand")]
             fn random_integers(key: RngKey, bound: u64, y: overwrite u32) { expect_bound(bound) }
         }

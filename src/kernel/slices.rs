@@ -3,6 +3,15 @@
 //! Each function has the name and the arguments of its method, with the threads first. A function
 //! for a call in place, such as `unary_in_place`, lacks the input. The functions only choose the
 //! code for the element type, which is compiled in this crate.
+//!
+//! ```
+//! use cortado::{host::Workers, kernel::slices, op::Gemm};
+//!
+//! let (a, b, mut c) = ([1.0f32, 2.0], [3.0, 4.0], [0.0]);
+//! slices::gemm(Workers::global(), &Gemm::new(1, 1, 2), &a, &b, &mut c)?;
+//! assert_eq!(c, [11.0]);
+//! # Ok::<(), cortado::Error>(())
+//! ```
 
 use super::{blas, conv, elementwise, indexing, losses, normalize, pooling, random, reductions};
 pub use super::{

@@ -1,6 +1,6 @@
 //! Layers, the steps of a net.
 //!
-//! Layers call kernels through [`Device`] and are generic over device and element
+//! Layers call the kernels of an [`AnyDevice`](crate::AnyDevice) and are generic over the element
 //! type. Two of them read values on the host: [`FilterLayer`], whose top shapes depend on values,
 //! and [`Hdf5OutputLayer`], which writes a file. [`LayerRegistry`] maps prototxt's `type` to
 //! layers; other crates register their own.
@@ -126,11 +126,15 @@ pub use split::SplitLayer;
 pub use spp::SppLayer;
 pub use tile::TileLayer;
 
-use crate::element::Element;
+use crate::element::{Element, compiled_for};
 
 impl<T: Element> LayerRegistry<T> {
     /// Creates a registry of the layers of Caffe that this crate implements.
     pub fn standard() -> Self {
+        compiled_for!(T, fn() -> LayerRegistry<T> = LayerRegistry::caffe_layers)()
+    }
+
+    fn caffe_layers() -> Self {
         Self::empty()
             .with("Accuracy", AccuracyLayer::new)
             .with("ArgMax", ArgMaxLayer::new)

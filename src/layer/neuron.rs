@@ -8,7 +8,7 @@ use crate::op::{Binary, Unary};
 ///
 /// ```
 /// use cortado::{
-///     CpuDevice, LayerRegistry, Result,
+///     LayerRegistry, Result,
 ///     layer::{Neuron, NeuronGradient},
 ///     op::{Binary, Unary},
 ///     proto::LayerParameter,
@@ -34,7 +34,7 @@ use crate::op::{Binary, Unary};
 ///     }
 /// }
 ///
-/// let registry = LayerRegistry::<f32, CpuDevice>::standard().with_neuron::<Root>();
+/// let registry = LayerRegistry::<f32>::standard().with_neuron::<Root>();
 /// assert!(registry.kinds().any(|kind| kind == "Root"));
 /// ```
 pub trait Neuron: Send + 'static {

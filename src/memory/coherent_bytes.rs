@@ -12,7 +12,8 @@ use crate::{
 };
 use std::{fmt, sync::Arc};
 
-/// The valid sides of a [`SyncedMemory`]: the sides that hold the current value.
+/// The valid sides of a [`SyncedMemory`](super::SyncedMemory): the sides that hold the current
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "SyncedHead")]
 pub enum Head {
@@ -53,8 +54,8 @@ impl ValidSides {
     }
 }
 
-/// The value of a [`SyncedMemory`](super::SyncedMemory), which documents the methods. This type does not depend on the type
-/// of the device, so its code is compiled once.
+/// The value of a [`SyncedMemory`](super::SyncedMemory), which documents the methods. This type
+/// does not depend on the type of the device, so its code is compiled once.
 pub(crate) struct CoherentBytes {
     device: Arc<dyn ErasedMemory>,
     bytes: usize,

@@ -54,7 +54,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// Returns the bytes on the host; copies them from the device if the host is stale.
     ///
     /// # Errors
-    /// Errors of the device; [`Error::OutOfMemory`].
+    /// Errors of the device; [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     #[doc(alias = "cpu_data")]
     #[track_caller]
     pub fn host(&self) -> Result<&[u8]> {
@@ -139,7 +139,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// has unified memory and cannot adopt them.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `bytes` has this memory's size.
+    /// [`Error::Length`](crate::Error::Length) unless `bytes` has this memory's size.
     #[doc(alias = "set_cpu_data")]
     #[track_caller]
     pub fn adopt(&mut self, bytes: HostBytes) -> Result<()> {

@@ -10,7 +10,7 @@ use crate::{
     blob::Blob,
     data::SourceRegistry,
     device::{AnyDevice, Device},
-    element::Element,
+    element::{Element, compiled_for},
     error::{Error, Result},
     layer::{Layer, LayerContext, LayerRegistry},
     op::RngKey,
@@ -105,6 +105,12 @@ impl<T: Element> NetBuilder<T> {
     /// # Errors
     /// [`Error::InvalidData`] for an invalid definition; errors of a layer, with the layer's name.
     pub fn build(&self, definition: &NetParameter) -> Result<Net<T>> {
+        compiled_for!(T, fn(&NetBuilder<T>, &NetParameter) -> Result<Net<T>> = NetBuilder::construct)(
+            self, definition,
+        )
+    }
+
+    fn construct(&self, definition: &NetParameter) -> Result<Net<T>> {
         check_format(definition)?;
         let mut state = definition.state.clone().unwrap_or_default();
         if let Some(phase) = self.phase {

@@ -4,7 +4,7 @@ use super::graph::{Net, NetLayer};
 use crate::kernel::traits::*;
 use crate::{
     blob::Blob,
-    element::Element,
+    element::{Element, compiled_for},
     error::{Error, Result},
     layer::PropagateDown,
     op::Unary,
@@ -29,6 +29,12 @@ impl<T: Element> Net<T> {
     #[doc(alias = "ForwardFromTo")]
     #[doc(alias = "ForwardTo")]
     pub fn forward_layers(&mut self, layers: Range<usize>) -> Result<f64> {
+        compiled_for!(T, fn(&mut Net<T>, Range<usize>) -> Result<f64> = Net::run_forward)(
+            self, layers,
+        )
+    }
+
+    fn run_forward(&mut self, layers: Range<usize>) -> Result<f64> {
         self.check_range(&layers)?;
         let (mut loss, mut layers) = (0.0, layers);
         while !layers.is_empty() {
@@ -38,8 +44,12 @@ impl<T: Element> Net<T> {
     }
 
     /// Runs the first layer of the range, with its activation if both run as one kernel, and
-    /// removes them from the range, which must be valid. Returns their part of the objective.
-    pub(crate) fn forward_first(&mut self, layers: &mut Range<usize>) -> Result<f64> {
+    /// removes them from the range. Returns their part of the objective, and 0 for an empty range.
+    ///
+    /// # Errors
+    /// As for [`forward_layers`](Self::forward_layers).
+    pub fn forward_first(&mut self, layers: &mut Range<usize>) -> Result<f64> {
+        self.check_range(layers)?;
         let Some(index) = layers.next() else { return Ok(0.0) };
         self.reshape_layer(index).map_err(|error| self.in_layer(index, error))?;
         let has_next = index + 1 < layers.end;
@@ -69,6 +79,12 @@ impl<T: Element> Net<T> {
     #[doc(alias = "BackwardFromTo")]
     #[doc(alias = "BackwardFrom")]
     pub fn backward_layers(&mut self, layers: Range<usize>) -> Result<()> {
+        compiled_for!(T, fn(&mut Net<T>, Range<usize>) -> Result<()> = Net::run_backward)(
+            self, layers,
+        )
+    }
+
+    fn run_backward(&mut self, layers: Range<usize>) -> Result<()> {
         self.check_range(&layers)?;
         if self.live_ranges.is_some() {
             let why = "backward pass: the net reuses memory; build it without `reuse_memory`";
@@ -89,6 +105,10 @@ impl<T: Element> Net<T> {
     /// Errors of a layer, with the layer's name.
     #[doc(alias = "Reshape")]
     pub fn reshape(&mut self) -> Result<()> {
+        compiled_for!(T, fn(&mut Net<T>) -> Result<()> = Net::reshape_layers)(self)
+    }
+
+    fn reshape_layers(&mut self) -> Result<()> {
         for index in 0..self.nodes.len() {
             self.reshape_layer(index).map_err(|error| self.in_layer(index, error))?;
         }

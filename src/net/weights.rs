@@ -3,7 +3,7 @@
 use super::graph::{Net, Param};
 use crate::{
     blob::Blob,
-    element::Element,
+    element::{Element, compiled_for},
     error::{Error, Result},
     proto::{BlobProto, NetParameter},
 };
@@ -21,6 +21,12 @@ impl<T: Element> Net<T> {
     /// with contradictory fields, and errors of the device; both may leave earlier layers copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from(&mut self, source: &NetParameter) -> Result<Vec<String>> {
+        compiled_for!(T, fn(&mut Net<T>, &NetParameter) -> Result<Vec<String>> = Net::copy_weights)(
+            self, source,
+        )
+    }
+
+    fn copy_weights(&mut self, source: &NetParameter) -> Result<Vec<String>> {
         if !source.layers.is_empty() {
             let why = "weights in an old format; upgrade them first with `proto::upgrade::net`";
             return Err(Error::InvalidData(why.into()));
@@ -72,6 +78,12 @@ impl<T: Element> Net<T> {
     /// Errors of the device.
     #[doc(alias = "ToProto")]
     pub fn to_proto(&self, diffs: bool) -> Result<NetParameter> {
+        compiled_for!(T, fn(&Net<T>, bool) -> Result<NetParameter> = Net::weights_to_proto)(
+            self, diffs,
+        )
+    }
+
+    fn weights_to_proto(&self, diffs: bool) -> Result<NetParameter> {
         let mut net = NetParameter { name: Some(self.name.clone()), ..Default::default() };
         for node in &self.nodes {
             let mut layer = node.param.clone();
@@ -93,16 +105,25 @@ impl<T: Element> Net<T> {
         }
     }
 
-    /// Like [`copy_trained_from`](Self::copy_trained_from), but fails if no layer is copied.
-    pub(crate) fn copy_some_from(&mut self, source: &NetParameter) -> Result<()> {
+    /// Like [`copy_trained_from`](Self::copy_trained_from), but fails if no layer is copied to
+    /// a net with learnable parameters.
+    ///
+    /// # Errors
+    /// Those of `copy_trained_from`. [`Error::InvalidData`] if no layer is copied, with the layers of
+    /// the net and of `source`.
+    pub fn copy_some_from(&mut self, source: &NetParameter) -> Result<()> {
         let copied = self.copy_trained_from(source)?;
         let trained = source.layer.iter().filter(|layer| !layer.blobs.is_empty());
         self.check_copied(&copied, trained.map(|layer| layer.name()))
     }
 
-    /// Fails if no layer was copied to a net with learnable parameters. `found` lists the layers
-    /// with weights in the file.
-    pub(crate) fn check_copied<'a>(
+    /// Fails if no layer was copied to a net with learnable parameters. `copied` is the result of
+    /// [`copy_trained_from`](Self::copy_trained_from) or of `copy_tensors_from`. `found` lists the
+    /// layers or tensors in the file, for the error message.
+    ///
+    /// # Errors
+    /// [`Error::InvalidData`] if `copied` is empty and the net has learnable parameters.
+    pub fn check_copied<'a>(
         &self,
         copied: &[String],
         found: impl IntoIterator<Item = &'a str>,

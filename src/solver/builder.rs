@@ -13,7 +13,7 @@ use super::{
 use crate::{
     data::SourceRegistry,
     device::Device,
-    element::Element,
+    element::{Element, compiled_for},
     error::{Error, Result},
     layer::LayerRegistry,
     net::{Net, NetBuilder},
@@ -89,6 +89,12 @@ impl<T: Element> SolverBuilder<T> {
     /// # Errors
     /// [`Error::InvalidData`] for an invalid definition; errors of the nets.
     pub fn build(self, param: SolverParameter) -> Result<Solver<T>> {
+        compiled_for!(T, fn(SolverBuilder<T>, SolverParameter) -> Result<Solver<T>> = SolverBuilder::construct)(
+            self, param,
+        )
+    }
+
+    fn construct(self, param: SolverParameter) -> Result<Solver<T>> {
         let param = proto::log_changes(proto::upgrade::solver(param), "solver")?;
         if param.iter_size() < 1 || param.average_loss() < 1 {
             return Err(Error::InvalidData("iter_size and average_loss must be positive".into()));

@@ -17,7 +17,7 @@
 //!         inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
 //!       layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 //!     }"#;
-//! let mut solver = Solver::<f32, _>::new(proto::parse_text(text, "text")?, &CpuDevice::new())?;
+//! let mut solver = Solver::<f32>::new(proto::parse_text(text, "text")?, &CpuDevice::new())?;
 //! solver.add_observer(|event| {
 //!     if let Event::Tested { iteration, outputs, .. } = event {
 //!         println!("after {iteration} updates: {} {}", outputs[0].name, outputs[0].value);

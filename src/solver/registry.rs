@@ -2,7 +2,7 @@
 
 use super::method::Method;
 use crate::{
-    element::Element,
+    element::{Element, compiled_for},
     error::{Error, Result},
     op::UpdateRule,
     proto::SolverParameter,
@@ -18,7 +18,8 @@ type Maker<T> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T>>> + Sen
 ///
 /// ```
 /// use cortado::{
-///     CpuDevice, Device, Element, Result, Solver, Src,
+///     CpuDevice, Element, Result, Solver, Src,
+///     kernel::traits::*,
 ///     op::Unary,
 ///     proto::{self, SolverParameter},
 ///     solver::{LearnableParam, Method, MethodRegistry, UpdateParams},
@@ -55,7 +56,7 @@ type Maker<T> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T>>> + Sen
 /// let definition: SolverParameter = proto::parse_text(text, "solver.prototxt")?;
 /// let methods = MethodRegistry::standard().with("SignDescent", |_| Ok(SignDescent));
 /// let mut solver =
-///     Solver::<f32, _>::builder(&CpuDevice::new()).methods(methods).build(definition)?;
+///     Solver::<f32>::builder(&CpuDevice::new()).methods(methods).build(definition)?;
 /// solver.step(5)?;
 /// assert_eq!(solver.iteration(), 5);
 /// # Ok::<(), cortado::Error>(())
@@ -79,6 +80,10 @@ impl<T: Element> MethodRegistry<T> {
     #[doc(alias = "AdaDeltaSolver")]
     #[doc(alias = "AdamSolver")]
     pub fn standard() -> Self {
+        compiled_for!(T, fn() -> MethodRegistry<T> = MethodRegistry::caffe_methods)()
+    }
+
+    fn caffe_methods() -> Self {
         Self::empty()
             .with("AdaDelta", |param| {
                 let (momentum, delta) = (acc::<T>(param.momentum()), acc::<T>(param.delta()));

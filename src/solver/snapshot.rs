@@ -2,7 +2,8 @@
 
 use super::{event::Event, training_run::Solver};
 use crate::{
-    element::Element,
+    atomic_fs,
+    element::{Element, compiled_for},
     error::{Error, Result},
     net::Net,
     proto::{self, NetParameter, SolverParameter, SolverState, solver_parameter::SnapshotFormat},
@@ -18,6 +19,12 @@ impl<T: Element> Solver<T> {
     /// [`Error::Io`] with the file's name; errors of the device.
     #[doc(alias = "Snapshot")]
     pub fn snapshot(&mut self) -> Result<(PathBuf, PathBuf)> {
+        compiled_for!(T, fn(&mut Solver<T>) -> Result<(PathBuf, PathBuf)> = Solver::write_snapshot)(
+            self,
+        )
+    }
+
+    fn write_snapshot(&mut self) -> Result<(PathBuf, PathBuf)> {
         let stem = format!("{}_iter_{}", self.param.snapshot_prefix(), self.iteration);
         let hdf5 = self.param.snapshot_format() == SnapshotFormat::Hdf5;
         let suffix = if hdf5 { ".h5" } else { "" };
@@ -112,7 +119,6 @@ pub(super) fn check_writable<T: Element>(param: &SolverParameter, net: &Net<T>) 
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    tempfile::tempfile_in(folder).map(drop).map_err(|error| {
-        Error::io(folder, error).context("cannot write snapshots (snapshot_prefix)")
-    })
+    atomic_fs::check_writable(folder)
+        .map_err(|error| error.context("cannot write snapshots (snapshot_prefix)"))
 }

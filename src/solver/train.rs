@@ -8,7 +8,7 @@ use super::{
 };
 use crate::kernel::traits::*;
 use crate::{
-    element::Element,
+    element::{Element, compiled_for},
     error::{Error, Result},
 };
 use std::time::Instant;
@@ -20,6 +20,10 @@ impl<T: Element> Solver<T> {
     /// Errors of the nets, of the device and of writing snapshots.
     #[doc(alias = "Solve")]
     pub fn solve(&mut self) -> Result<()> {
+        compiled_for!(T, fn(&mut Solver<T>) -> Result<()> = Solver::run_to_end)(self)
+    }
+
+    fn run_to_end(&mut self) -> Result<()> {
         let net = self.nets.train.name().to_owned();
         let policy = self.param.lr_policy().to_owned();
         let end = usize::try_from(self.param.max_iter()).unwrap_or(0);
@@ -55,6 +59,12 @@ impl<T: Element> Solver<T> {
     /// Errors of [`solve`](Self::solve).
     #[doc(alias = "Step")]
     pub fn step(&mut self, iterations: usize) -> Result<()> {
+        compiled_for!(T, fn(&mut Solver<T>, usize) -> Result<()> = Solver::run_steps)(
+            self, iterations,
+        )
+    }
+
+    fn run_steps(&mut self, iterations: usize) -> Result<()> {
         let mut smoothed = self.smoothed_loss();
         self.train(iterations, &mut smoothed)
     }
@@ -166,6 +176,12 @@ impl<T: Element> Solver<T> {
     /// [`Error::InvalidData`] if the net does not exist; errors of [`test_all`](Self::test_all).
     #[doc(alias = "Test")]
     pub fn test(&mut self, index: usize) -> Result<Option<Vec<Score>>> {
+        compiled_for!(T, fn(&mut Solver<T>, usize) -> Result<Option<Vec<Score>>> = Solver::run_test)(
+            self, index,
+        )
+    }
+
+    fn run_test(&mut self, index: usize) -> Result<Option<Vec<Score>>> {
         let count = self.nets.tests.len();
         let Some(test) = self.nets.tests.get_mut(index) else {
             return Err(Error::InvalidData(format!(

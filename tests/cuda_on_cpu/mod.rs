@@ -23,13 +23,14 @@ pub(crate) fn library() -> Option<PathBuf> {
     let lock = File::create(out.join("lock")).unwrap();
     lock.lock().unwrap();
 
-    let folder = Path::new("tests/cuda_on_cpu");
-    let headers = [files(folder, "h"), files(folder.join("include"), "h"), files("kernels", "cuh")];
+    let (folder, sources) = (root().join("tests/cuda_on_cpu"), root().join("kernels"));
+    let folder = folder.as_path();
+    let headers = [files(folder, "h"), files(folder.join("include"), "h"), files(&sources, "cuh")];
     let headers = digest(headers.concat().iter());
     let cublas = object(&folder.join("cublas/cublas.cc"), false, headers, &out);
     let objects: Vec<PathBuf> = std::thread::scope(|scope| {
         let driver = files(folder, "cc").into_iter().map(|source| (source, false));
-        let kernels = files("kernels", "cu").into_iter().map(|source| (source, true));
+        let kernels = files(&sources, "cu").into_iter().map(|source| (source, true));
         let out = &out;
         let build = |(source, kernels): (PathBuf, bool)| {
             scope.spawn(move || object(&source, kernels, headers, out))
@@ -42,6 +43,12 @@ pub(crate) fn library() -> Option<PathBuf> {
     let driver = link(&objects, folder.join("libcuda.so.1"));
     link(&[cublas, driver.clone()], folder.join("libcublas.so"));
     Some(driver)
+}
+
+/// Returns the repository's root. The tests of the command run in a folder below it.
+fn root() -> &'static Path {
+    let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    folders.find(|folder| folder.join("kernels").is_dir()).expect("no folder `kernels`")
 }
 
 /// Links a library unless it already exists.
@@ -92,7 +99,8 @@ fn object(source: &Path, kernels: bool, headers: u64, out: &Path) -> PathBuf {
 
 fn compiler() -> Command {
     let mut command = Command::new("g++");
-    command.arg("-I").arg("tests/cuda_on_cpu/include").arg("-I").arg("kernels");
+    command.arg("-I").arg(root().join("tests/cuda_on_cpu/include"));
+    command.arg("-I").arg(root().join("kernels"));
     command
 }
 

@@ -38,7 +38,8 @@ fn golden_cases_pass_on_the_simulated_device() {
 #[test]
 fn lrn_kernels_agree_with_caffe() {
     use cortado::{
-        host::{Workers, lrn, lrn_backward},
+        host::Workers,
+        kernel::slices::{lrn, lrn_backward},
         op::{
             Lrn,
             LrnRegion::{self, AcrossChannels, WithinChannel},

@@ -2,8 +2,8 @@
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{
-    Element, Memory, Result, View, ViewMut, host,
-    kernel::{Conv, Pooling, fallback},
+    Element, Memory, Result, View, ViewMut,
+    kernel::{Conv, Pooling, fallback, slices},
     op::{Convolution, Pool2d, Unary, Window},
 };
 use num_traits::{Float, Zero};
@@ -96,7 +96,7 @@ impl Conv for Mutant {
             };
             let (x, w, bias) = (wide(x)?, wide(filters)?, bias.map(wide).transpose()?);
             let (workers, mut sums) = (self.host_workers(), vec![T::Acc::zero(); y.len()]);
-            host::convolve_with_activation(
+            slices::convolve_with_activation(
                 workers,
                 op,
                 &x,

@@ -1,11 +1,7 @@
 //! Benchmark cases, each of which runs on several libraries.
 
 use crate::{elementwise, images, library::Peers, matrices, operand::Operand, vectors};
-use cortado::{
-    Element,
-    host::{Workers, uniform},
-    op::RngKey,
-};
+use cortado::{Element, host::Workers, kernel::slices::uniform, op::RngKey};
 
 /// Amount of work of one call.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,8 @@ use crate::{
     operand::Operand,
 };
 use cortado::{
-    host::{self, Workers},
+    host::Workers,
+    kernel::slices,
     op::{Axis, Binary, Unary},
 };
 use std::{ffi::c_int, hint::black_box};
@@ -48,7 +49,7 @@ fn unary(list: &mut Vec<Case>, n: usize) {
             let operands = (vector::<f32>(n, range), Operand::<f32>::zeros(n));
             let ((x, y), workers) = (operands.clone(), workers.clone());
             let mut runs = vec![Run::new("cortado", move || {
-                host::unary::<f32>(&workers, op, &x.get(), &mut y.get_mut())
+                slices::unary::<f32>(&workers, op, &x.get(), &mut y.get_mut())
                     .expect("equal lengths");
             })];
             if symbol.is_none() {
@@ -92,7 +93,7 @@ fn binary(list: &mut Vec<Case>, n: usize) {
             let operands = (a, b, Operand::<f32>::zeros(n));
             let ((a, b, y), workers) = (operands.clone(), workers.clone());
             let mut runs = vec![Run::new("cortado", move || {
-                host::binary::<f32>(&workers, op, &a.get(), &b.get(), &mut y.get_mut())
+                slices::binary::<f32>(&workers, op, &a.get(), &b.get(), &mut y.get_mut())
                     .expect("equal lengths");
             })];
             for library in &peers.libraries {
@@ -122,7 +123,7 @@ fn softmax(list: &mut Vec<Case>, n: usize) {
         let operands = (vector::<f32>(n, [-4.0, 4.0]), Operand::<f32>::zeros(n));
         let ((x, y), workers) = (operands.clone(), workers.clone());
         let mut runs = vec![Run::new("cortado", move || {
-            host::softmax::<f32>(&workers, &axis, &x.get(), &mut y.get_mut())
+            slices::softmax::<f32>(&workers, &axis, &x.get(), &mut y.get_mut())
                 .expect("equal lengths");
         })];
         for library in &peers.libraries {

@@ -2,7 +2,7 @@
 
 use crate::cases::{Case, Run, Work, copy, vector};
 use cortado::{
-    host,
+    kernel::slices,
     op::{Lrn, LrnRegion, Pool2d, PoolRounding, SpatialAxis, Window},
 };
 
@@ -26,7 +26,7 @@ pub(crate) fn add(list: &mut Vec<Case>) {
                 let (x, mut y) = (vector::<f32>(image, RANGE), vec![0.0; columns]);
                 let (workers, window) = (workers.clone(), window.clone());
                 let run = Run::new("cortado", move || {
-                    host::im2col(&workers, &window, &x.get(), &mut y)
+                    slices::im2col(&workers, &window, &x.get(), &mut y)
                         .expect("operands of matching lengths");
                 });
                 vec![run, copy::<f32>((image + columns) / 2)]
@@ -36,7 +36,7 @@ pub(crate) fn add(list: &mut Vec<Case>) {
             let (x, mut y) = (vector::<f32>(columns, RANGE), vec![0.0; image]);
             let (workers, window) = (workers.clone(), window.clone());
             let run = Run::new("cortado", move || {
-                host::col2im(&workers, &window, &x.get(), &mut y)
+                slices::col2im(&workers, &window, &x.get(), &mut y)
                     .expect("operands of matching lengths");
             });
             vec![run, copy::<f32>((image + columns) / 2)]
@@ -60,7 +60,7 @@ pub(crate) fn add(list: &mut Vec<Case>) {
             let (x, workers) = (vector::<f32>(n, RANGE), workers.clone());
             let (mut scale, mut y) = (vec![0.0; n], vec![0.0; n]);
             let run = Run::new("cortado", move || {
-                host::lrn(&workers, &op, &x.get(), &mut scale, &mut y).expect("equal lengths");
+                slices::lrn(&workers, &op, &x.get(), &mut scale, &mut y).expect("equal lengths");
             });
             vec![run, copy::<f32>(3 * n / 2)]
         }));
@@ -84,7 +84,7 @@ fn pools(list: &mut Vec<Case>) {
                 let (x, workers) = (vector::<f32>(input, RANGE), workers.clone());
                 let (mut y, mut mask) = (vec![0.0; output], vec![0; output]);
                 let run = Run::new("cortado", move || {
-                    host::max_pool(&workers, &op, &x.get(), &mut y, &mut mask)
+                    slices::max_pool(&workers, &op, &x.get(), &mut y, &mut mask)
                         .expect("operands of matching lengths");
                 });
                 vec![run, copy::<f32>((input + 2 * output) / 2)]
@@ -94,11 +94,11 @@ fn pools(list: &mut Vec<Case>) {
             move |_, workers| {
                 let (x, workers) = (vector::<f32>(input, RANGE), workers.clone());
                 let (mut y, mut mask) = (vec![0.0; output], vec![0; output]);
-                host::max_pool(&workers, &op, &x.get(), &mut y, &mut mask)
+                slices::max_pool(&workers, &op, &x.get(), &mut y, &mut mask)
                     .expect("operands of matching lengths");
                 let mut dx = vec![0.0; input];
                 let run = Run::new("cortado", move || {
-                    host::max_pool_backward(&workers, &op, &y, &mask, &mut dx)
+                    slices::max_pool_backward(&workers, &op, &y, &mask, &mut dx)
                         .expect("operands of matching lengths");
                 });
                 vec![run, copy::<f32>((input + 2 * output) / 2)]
@@ -109,7 +109,7 @@ fn pools(list: &mut Vec<Case>) {
                 let (x, workers) = (vector::<f32>(input, RANGE), workers.clone());
                 let mut y = vec![0.0; output];
                 let run = Run::new("cortado", move || {
-                    host::average_pool(&workers, &op, &x.get(), &mut y)
+                    slices::average_pool(&workers, &op, &x.get(), &mut y)
                         .expect("operands of matching lengths");
                 });
                 vec![run, copy::<f32>((input + output) / 2)]

@@ -7,7 +7,8 @@ use crate::{
 };
 use cortado::{
     Element, bf16, f16,
-    host::{self, Workers},
+    host::Workers,
+    kernel::slices,
     op::{Gemm, GemmBatch, Gemv, Transpose},
 };
 use gemm::Parallelism;
@@ -150,7 +151,7 @@ fn operands<T: Element>(op: &Gemm<T>) -> Operands<T> {
 fn cortado_gemm<T: Element>(workers: &Workers, op: Gemm<T>, (a, b, c): Operands<T>) -> Run {
     let workers = workers.clone();
     Run::new("cortado", move || {
-        host::gemm(&workers, &op, &a.get(), &b.get(), &mut c.get_mut())
+        slices::gemm(&workers, &op, &a.get(), &b.get(), &mut c.get_mut())
             .expect("operands of matching lengths");
     })
 }
@@ -271,7 +272,7 @@ fn batched<T: Real>(list: &mut Vec<Case>) {
             let ((a, b, c), workers) = (operands.clone(), workers.clone());
             let mut runs = vec![Run::new("cortado", move || {
                 let (a, b, mut c) = (a.get(), b.get(), c.get_mut());
-                host::gemm_batched(&workers, &op, &batch, &a, &b, &mut c)
+                slices::gemm_batched(&workers, &op, &batch, &a, &b, &mut c)
                     .expect("operands of matching lengths");
             })];
             for library in &peers.libraries {
@@ -312,7 +313,7 @@ fn gemv<T: Real>(list: &mut Vec<Case>) {
             let operands = (a, x, Operand::zeros(outputs));
             let ((a, x, y), workers) = (operands.clone(), workers.clone());
             let mut runs = vec![Run::new("cortado", move || {
-                host::gemv(&workers, &op, &a.get(), &x.get(), &mut y.get_mut())
+                slices::gemv(&workers, &op, &a.get(), &x.get(), &mut y.get_mut())
                     .expect("operands of matching lengths");
             })];
             for library in &peers.libraries {

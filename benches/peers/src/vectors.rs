@@ -6,7 +6,8 @@ use crate::{
 };
 use cortado::{
     Element, bf16, f16,
-    host::{self, Workers},
+    host::Workers,
+    kernel::slices,
     op::{Axis, Reduce},
 };
 use std::{ffi::c_int, hint::black_box, slice};
@@ -81,7 +82,8 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         2,
         Box::new(move |peers: &crate::Peers, workers| {
             let operands = make();
-            let mut runs = vec![cortado_run!(operands, workers, n, |w, x, y| host::copy(w, x, y))];
+            let mut runs =
+                vec![cortado_run!(operands, workers, n, |w, x, y| slices::copy(w, x, y))];
             add_library_runs!(runs, peers, operands, n, "cblas_scopy": CblasCopy, |f, n, x, y| f(n, x, 1, y, 1));
             runs
         }),
@@ -94,7 +96,9 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         Box::new(move |peers: &crate::Peers, workers| {
             let operands = make();
             let mut runs =
-                vec![cortado_run!(operands, workers, n, |w, _x, y| host::scal::<f32>(w, -1.0, y))];
+                vec![cortado_run!(operands, workers, n, |w, _x, y| slices::scal::<f32>(
+                    w, -1.0, y
+                ))];
             add_library_runs!(runs, peers, operands, n, "cblas_sscal": CblasScal, |f, n, _x, y| f(n, -1.0, y, 1));
             runs
         }),
@@ -104,7 +108,7 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         3,
         Box::new(move |peers: &crate::Peers, workers| {
             let operands = make();
-            let mut runs = vec![cortado_run!(operands, workers, n, |w, x, y| host::axpy::<f32>(
+            let mut runs = vec![cortado_run!(operands, workers, n, |w, x, y| slices::axpy::<f32>(
                 w, ALPHA, x, y
             ))];
             add_library_runs!(runs, peers, operands, n, "cblas_saxpy": CblasAxpy, |f, n, x, y| f(n, ALPHA, x, 1, y, 1));
@@ -117,7 +121,7 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         Box::new(move |peers: &crate::Peers, workers| {
             let operands = make();
             let mut runs = vec![cortado_run!(operands, workers, n, |w, x, y| {
-                host::axpby::<f32>(w, ALPHA, x, BETA, y)
+                slices::axpby::<f32>(w, ALPHA, x, BETA, y)
             })];
             add_library_runs!(runs, peers, operands, n, "cblas_saxpby": CblasAxpby, |f, n, x, y| f(
                 n, ALPHA, x, 1, BETA, y, 1
@@ -131,7 +135,7 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         Box::new(move |peers: &crate::Peers, workers| {
             let operands = make();
             let mut runs =
-                vec![cortado_run!(operands, workers, n, |w, x, y| host::dot::<f32>(w, x, y))];
+                vec![cortado_run!(operands, workers, n, |w, x, y| slices::dot::<f32>(w, x, y))];
             add_library_runs!(runs, peers, operands, n, "cblas_sdot": CblasDot, |f, n, x, y| f(n, x, 1, y, 1));
             runs
         }),
@@ -142,7 +146,7 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         Box::new(move |peers: &crate::Peers, workers| {
             let operands = make();
             let mut runs =
-                vec![cortado_run!(operands, workers, n, |w, x, _y| host::asum::<f32>(w, x))];
+                vec![cortado_run!(operands, workers, n, |w, x, _y| slices::asum::<f32>(w, x))];
             add_library_runs!(runs, peers, operands, n, "cblas_sasum": CblasSum, |f, n, x, _y| f(n, x, 1));
             runs
         }),
@@ -154,7 +158,7 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         Box::new(move |peers: &crate::Peers, workers| {
             let operands = make();
             let mut runs = vec![cortado_run!(operands, workers, n, |w, x, _y| {
-                host::sumsq::<f32>(w, x).map(f32::sqrt)
+                slices::sumsq::<f32>(w, x).map(f32::sqrt)
             })];
             add_library_runs!(runs, peers, operands, n, "cblas_snrm2": CblasSum, |f, n, x, _y| f(n, x, 1));
             runs
@@ -175,7 +179,7 @@ fn rows(list: &mut Vec<Case>, n: usize) {
                 let operands = (vector::<f32>(n, RANGE), Operand::<f32>::zeros(n / extent));
                 let ((x, y), workers) = (operands.clone(), workers.clone());
                 let mut runs = vec![Run::new("cortado", move || {
-                    host::reduce::<f32>(&workers, op, &axis, &x.get(), &mut y.get_mut())
+                    slices::reduce::<f32>(&workers, op, &axis, &x.get(), &mut y.get_mut())
                         .expect("operands of matching lengths");
                 })];
                 if op == Reduce::Sum {
@@ -215,6 +219,6 @@ fn conversion<T: Element>(list: &mut Vec<Case>, name: &'static str, n: usize) {
 fn convert_run<X: Element, Y: Element>(workers: &Workers, x: Operand<X>, y: Operand<Y>) -> Run {
     let workers = workers.clone();
     Run::new("cortado", move || {
-        host::convert(&workers, &x.get(), &mut y.get_mut()).expect("equal lengths");
+        slices::convert(&workers, &x.get(), &mut y.get_mut()).expect("equal lengths");
     })
 }

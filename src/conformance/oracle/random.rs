@@ -1,4 +1,4 @@
-//! Random numbers, written from the description in [`host::random`](crate::host) and from Salmon
+//! Random numbers, written from the description in [`Random`](crate::kernel::Random) and from Salmon
 //! et al. 2011.
 
 use crate::{

@@ -1,8 +1,8 @@
 //! The kernels of an [`AnyDevice`], generated from the declarations in [`kernel`](crate::kernel).
 
 use super::{
-    AnyDevice,
-    convert::{AnyViewMut, IntegerView, convert, convert_integers},
+    handle::AnyDevice,
+    operand::{AnyViewMut, IntegerView},
 };
 use crate::{
     device::Device,
@@ -101,7 +101,7 @@ macro_rules! any_method {
             $($x: argument_type!($kind $A, Self)),*
         ) -> Result<()> {
             let _site = CallSite::enter();
-            $kernel(self, $($x),*)
+            two_types::$kernel(self, $($x),*)
         }
     };
     (
@@ -157,7 +157,7 @@ macro_rules! erase_families {
     ($($family:ident),*) => {
         $(mod $family {
             #[allow(unused_imports)] // No family uses all of them.
-            use super::{super::AnyDevice, *};
+            use super::*;
             #[allow(unused_imports)]
             use crate::{
                 kernel::{Blas, Indexing, Losses, Normalize, Pooling, Random, Reductions},
@@ -199,6 +199,48 @@ macro_rules! erase_families {
     };
 }
 erase_families!(blas, conv, elementwise, indexing, losses, normalize, pooling, random, reductions);
+
+impl AnyDevice {
+    fn kernels<T: Element>(&self) -> &dyn Kernels<T> {
+        &**self.table::<T, Box<dyn Kernels<T>>>()
+    }
+}
+
+/// The kernels with two types, of which [`Kernels`] fixes one.
+mod two_types {
+    use super::*;
+    use crate::{element::DType, kernel::fallback};
+
+    pub(super) fn convert<T: Element, U: Element>(
+        device: &AnyDevice,
+        x: View<'_, T, AnyDevice>,
+        y: ViewMut<'_, U, AnyDevice>,
+    ) -> Result<()> {
+        let y = match U::DTYPE {
+            DType::F16 => y.downcast().map(AnyViewMut::F16),
+            DType::Bf16 => y.downcast().map(AnyViewMut::Bf16),
+            DType::F32 => y.downcast().map(AnyViewMut::F32),
+            DType::F64 => y.downcast().map(AnyViewMut::F64),
+        };
+        y.map_or(Ok(()), |y| device.kernels::<T>().convert(x, y))
+    }
+
+    /// Converts integers on the device if they are of a type that devices support, else on the
+    /// host.
+    pub(super) fn convert_integers<N: Storable + Into<f64>, T: Element>(
+        device: &AnyDevice,
+        x: View<'_, N, AnyDevice>,
+        y: ViewMut<'_, T, AnyDevice>,
+    ) -> Result<()> {
+        if let Some(x) = x.downcast::<i32>() {
+            device.kernels::<T>().convert_integers(IntegerView::I32(x), y)
+        } else if let Some(x) = x.downcast::<u32>() {
+            device.kernels::<T>().convert_integers(IntegerView::U32(x), y)
+        } else {
+            fallback::convert_integers(device, x, y)
+        }
+    }
+}
 
 impl<T: Element, D: Device> Kernels<T> for D {
     fn convolve_with_activation(

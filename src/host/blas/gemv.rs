@@ -43,7 +43,7 @@ const GRAIN: usize = 1 << 17;
 /// [`Error::Length`](crate::Error::Length) and [`Error::InvalidInput`](crate::Error::InvalidInput) like
 /// [`Gemv::check`].
 #[doc(alias = "caffe_cpu_gemv")]
-pub fn gemv<T: Element>(
+pub(crate) fn gemv<T: Element>(
     workers: &Workers,
     op: &Gemv<T>,
     a: &[T],

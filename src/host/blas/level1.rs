@@ -50,7 +50,7 @@ const PREFETCH_MIN_LEN: usize = 4 * GRAIN;
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
 #[doc(alias = "caffe_copy")]
-pub fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Result<()> {
+pub(crate) fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Result<()> {
     check_len("copy", "y", x.len(), y.len())?;
     if y.len() <= GRAIN {
         y.copy_from_slice(x)
@@ -74,7 +74,7 @@ fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
 
 /// `x ← α·x`.
 #[doc(alias = "caffe_scal")]
-pub fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) -> Result<()> {
+pub(crate) fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) -> Result<()> {
     let (far, task) = (bypasses_cache(x), workers.even_chunk_len(x.len(), GRAIN, CHUNK_ALIGN));
     workers.for_each_chunk(x, task, |_, x| {
         if is_wide::<T>() {
@@ -121,7 +121,12 @@ fn scale<A: Element + Float>(alpha: A, x: &mut [A]) {
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
 #[doc(alias = "caffe_axpy")]
-pub fn axpy<T: Element>(workers: &Workers, alpha: T::Acc, x: &[T], y: &mut [T]) -> Result<()> {
+pub(crate) fn axpy<T: Element>(
+    workers: &Workers,
+    alpha: T::Acc,
+    x: &[T],
+    y: &mut [T],
+) -> Result<()> {
     check_len("axpy", "y", x.len(), y.len())?;
     update_pairs(
         workers,
@@ -138,7 +143,7 @@ pub fn axpy<T: Element>(workers: &Workers, alpha: T::Acc, x: &[T], y: &mut [T]) 
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
 #[doc(alias = "caffe_cpu_axpby")]
-pub fn axpby<T: Element>(
+pub(crate) fn axpby<T: Element>(
     workers: &Workers,
     alpha: T::Acc,
     x: &[T],
@@ -171,7 +176,7 @@ pub fn axpby<T: Element>(
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
 #[doc(alias = "caffe_cpu_dot")]
-pub fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::Acc> {
+pub(crate) fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::Acc> {
     check_len("dot", "y", x.len(), y.len())?;
     Ok(sum_tasks(
         workers,
@@ -211,7 +216,7 @@ pub(crate) fn check_strided(n: usize, x: (usize, usize), y: (usize, usize)) -> R
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if `x` or `y` ends before the last element used.
 #[doc(alias = "caffe_cpu_strided_dot")]
-pub fn dot_strided<T: Element>(
+pub(crate) fn dot_strided<T: Element>(
     workers: &Workers,
     n: usize,
     x: &[T],
@@ -245,18 +250,18 @@ pub fn dot_strided<T: Element>(
 
 /// Returns `Σ |xᵢ|`.
 #[doc(alias = "caffe_cpu_asum")]
-pub fn asum<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
+pub(crate) fn asum<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
     Ok(sum_elements(workers, x, |_, sum, x, _| sum + x.abs()))
 }
 
 /// Returns `Σ xᵢ²`.
 #[doc(alias = "sumsq_data")]
-pub fn sumsq<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
+pub(crate) fn sumsq<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
     Ok(sum_elements(workers, x, |fma, sum, x, _| fma.mul_add(x, x, sum)))
 }
 
 /// Returns `max |xᵢ|`, which is 0 if there are no elements, and NaN if one of them is NaN.
-pub fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
+pub(crate) fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
     let (tasks, far) = (x.len().div_ceil(GRAIN), x.len() >= PREFETCH_MIN_LEN);
     let task = |i| {
         let x = task_slice(x, i, GRAIN.min(x.len() - i * GRAIN));

@@ -27,7 +27,7 @@ const GRAIN: usize = 1 << 17;
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `a` and `y` have `axis.count()` elements and `b` has
 /// `axis.extent`.
-pub fn broadcast<T: Element>(
+pub(crate) fn broadcast<T: Element>(
     workers: &Workers,
     op: Binary<T::Acc>,
     axis: &Axis,
@@ -49,7 +49,7 @@ pub fn broadcast<T: Element>(
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` has `axis.count()` elements and `b` has
 /// `axis.extent`.
-pub fn broadcast_in_place<T: Element>(
+pub(crate) fn broadcast_in_place<T: Element>(
     workers: &Workers,
     op: Binary<T::Acc>,
     axis: &Axis,
@@ -68,7 +68,7 @@ pub fn broadcast_in_place<T: Element>(
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` and `y` have `axis.count()` elements, and `scale`
 /// and `shift` have `axis.extent`.
-pub fn affine<T: Element>(
+pub(crate) fn affine<T: Element>(
     workers: &Workers,
     axis: &Axis,
     x: &[T],
@@ -105,7 +105,7 @@ pub fn affine<T: Element>(
 ///
 /// # Errors
 /// Like [`affine`].
-pub fn affine_in_place<T: Element>(
+pub(crate) fn affine_in_place<T: Element>(
     workers: &Workers,
     axis: &Axis,
     scale: &[T],

@@ -21,7 +21,11 @@ const GRAIN: usize = 1 << 17;
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
-pub fn convert<T: Element, U: Element>(workers: &Workers, x: &[T], y: &mut [U]) -> Result<()> {
+pub(crate) fn convert<T: Element, U: Element>(
+    workers: &Workers,
+    x: &[T],
+    y: &mut [U],
+) -> Result<()> {
     check_len("convert", "y", x.len(), y.len())?;
     convert_bytes(workers, (T::DTYPE, cast_slice(x)), (U::DTYPE, cast_slice_mut(y)));
     Ok(())
@@ -54,7 +58,7 @@ fn convert_slice<T: Element, U: Element>(workers: &Workers, x: &[T], y: &mut [U]
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
-pub fn convert_integers<N: Storable + Into<f64>, T: Element>(
+pub(crate) fn convert_integers<N: Storable + Into<f64>, T: Element>(
     workers: &Workers,
     x: &[N],
     y: &mut [T],

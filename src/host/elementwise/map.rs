@@ -82,7 +82,7 @@ macro_rules! specialized_binary {
 /// # Errors
 /// None.
 #[doc(alias = "caffe_set")]
-pub fn fill<T: Element>(workers: &Workers, value: T, y: &mut [T]) -> Result<()> {
+pub(crate) fn fill<T: Element>(workers: &Workers, value: T, y: &mut [T]) -> Result<()> {
     workers.for_each_chunk(y, GRAIN, |_, y| y.fill(value));
     Ok(())
 }
@@ -95,7 +95,12 @@ pub fn fill<T: Element>(workers: &Workers, value: T, y: &mut [T]) -> Result<()> 
 #[doc(alias = "caffe_powx")]
 #[doc(alias = "caffe_abs")]
 #[doc(alias = "caffe_sqr")]
-pub fn unary<T: Element>(workers: &Workers, op: Unary<T::Acc>, x: &[T], y: &mut [T]) -> Result<()> {
+pub(crate) fn unary<T: Element>(
+    workers: &Workers,
+    op: Unary<T::Acc>,
+    x: &[T],
+    y: &mut [T],
+) -> Result<()> {
     check_len(op.name(), "y", x.len(), y.len())?;
     let chunk_len = workers.even_chunk_len(y.len(), unary_grain(op), CHUNK_ALIGN);
     let nontemporal = is_wide::<T>() && bypasses_cache(y);
@@ -121,7 +126,11 @@ pub fn unary<T: Element>(workers: &Workers, op: Unary<T::Acc>, x: &[T], y: &mut 
 /// # Errors
 /// None.
 #[doc(alias = "caffe_add_scalar")]
-pub fn unary_in_place<T: Element>(workers: &Workers, op: Unary<T::Acc>, y: &mut [T]) -> Result<()> {
+pub(crate) fn unary_in_place<T: Element>(
+    workers: &Workers,
+    op: Unary<T::Acc>,
+    y: &mut [T],
+) -> Result<()> {
     let chunk_len = workers.even_chunk_len(y.len(), unary_grain(op), CHUNK_ALIGN);
     workers.for_each_chunk(y, chunk_len, |_, y| {
         let mut buffer = accumulator_buffer();
@@ -140,7 +149,7 @@ pub fn unary_in_place<T: Element>(workers: &Workers, op: Unary<T::Acc>, y: &mut 
 #[doc(alias = "caffe_sub")]
 #[doc(alias = "caffe_mul")]
 #[doc(alias = "caffe_div")]
-pub fn binary<T: Element>(
+pub(crate) fn binary<T: Element>(
     workers: &Workers,
     op: Binary<T::Acc>,
     a: &[T],
@@ -174,7 +183,7 @@ pub fn binary<T: Element>(
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `b` is as long as `y`.
-pub fn binary_in_place<T: Element>(
+pub(crate) fn binary_in_place<T: Element>(
     workers: &Workers,
     op: Binary<T::Acc>,
     b: &[T],

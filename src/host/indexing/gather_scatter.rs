@@ -33,7 +33,12 @@ const SHORT_RUN: usize = 16;
 /// # Errors
 /// [`Error::Length`] if an operand is too short; [`Error::InvalidInput`] if rows overlap.
 #[doc(alias = "caffe_copy")]
-pub fn copy_2d<T: Element>(workers: &Workers, op: &Copy2d, x: &[T], y: &mut [T]) -> Result<()> {
+pub(crate) fn copy_2d<T: Element>(
+    workers: &Workers,
+    op: &Copy2d,
+    x: &[T],
+    y: &mut [T],
+) -> Result<()> {
     op.check(x.len(), y.len())?;
     let &Copy2d { rows, columns, ldx, ldy } = op;
     if rows == 0 || columns == 0 {
@@ -59,7 +64,7 @@ pub fn copy_2d<T: Element>(workers: &Workers, op: &Copy2d, x: &[T], y: &mut [T])
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length; [`Error::InvalidInput`] if an index is
 /// beyond the end of the table. Nothing is written then.
-pub fn gather<T: Element>(
+pub(crate) fn gather<T: Element>(
     workers: &Workers,
     op: &RowIndexing,
     table: &[T],
@@ -90,7 +95,7 @@ pub fn gather<T: Element>(
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length; [`Error::InvalidInput`] if an index is
 /// beyond the end of the table. Nothing is written then.
-pub fn scatter_add<T: Element>(
+pub(crate) fn scatter_add<T: Element>(
     workers: &Workers,
     op: &RowIndexing,
     y: &[T],
@@ -130,7 +135,12 @@ pub fn scatter_add<T: Element>(
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length; [`Error::InvalidInput`] names the first
 /// element that is not an index.
-pub fn to_indices<T: Element>(_: &Workers, bound: u32, x: &[T], y: &mut [u32]) -> Result<()> {
+pub(crate) fn to_indices<T: Element>(
+    _: &Workers,
+    bound: u32,
+    x: &[T],
+    y: &mut [u32],
+) -> Result<()> {
     check_len("to_indices", "y", x.len(), y.len())?;
     for (i, (y, x)) in y.iter_mut().zip(x).enumerate() {
         let value = x.to_f64();
@@ -147,7 +157,7 @@ pub fn to_indices<T: Element>(_: &Workers, bound: u32, x: &[T], y: &mut [u32]) -
 ///
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length.
-pub fn tile<T: Element>(workers: &Workers, op: &Tile, x: &[T], y: &mut [T]) -> Result<()> {
+pub(crate) fn tile<T: Element>(workers: &Workers, op: &Tile, x: &[T], y: &mut [T]) -> Result<()> {
     op.check("tile", ("x", x.len()), ("y", y.len()))?;
     let &Tile { inner, tiles, .. } = op;
     if y.is_empty() {
@@ -173,7 +183,7 @@ pub fn tile<T: Element>(workers: &Workers, op: &Tile, x: &[T], y: &mut [T]) -> R
 ///
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length.
-pub fn tile_backward<T: Element>(
+pub(crate) fn tile_backward<T: Element>(
     workers: &Workers,
     op: &Tile,
     dy: &[T],

@@ -12,7 +12,12 @@ const TILE: usize = 16;
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if an operand has the wrong length.
-pub fn permute<T: Element>(workers: &Workers, op: &Permute, x: &[T], y: &mut [T]) -> Result<()> {
+pub(crate) fn permute<T: Element>(
+    workers: &Workers,
+    op: &Permute,
+    x: &[T],
+    y: &mut [T],
+) -> Result<()> {
     op.check(x.len(), y.len())?;
     if x.is_empty() {
         return Ok(());

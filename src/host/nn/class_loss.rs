@@ -15,7 +15,7 @@ use crate::{
 /// # Errors
 /// [`Error::Length`](crate::Error::Length); [`Error::InvalidInput`](crate::Error::InvalidInput) for
 /// a label that is neither a class nor ignored, and for a hinge loss with an infogain matrix.
-pub fn class_loss<T: Element>(
+pub(crate) fn class_loss<T: Element>(
     _: &Workers,
     op: &ClassLoss,
     x: &[T],
@@ -53,7 +53,7 @@ pub fn class_loss<T: Element>(
 ///
 /// # Errors
 /// Like [`class_loss`].
-pub fn class_loss_backward<T: Element>(
+pub(crate) fn class_loss_backward<T: Element>(
     _: &Workers,
     op: &ClassLoss,
     x: &[T],

@@ -31,7 +31,7 @@ const MAX_TAPS: usize = 16;
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.
-pub fn col2im<T: Element>(
+pub(crate) fn col2im<T: Element>(
     workers: &Workers,
     window: &Window,
     columns: &[T],

@@ -17,7 +17,7 @@ const LANES: usize = 8;
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
-pub fn elementwise_loss<T: Element>(
+pub(crate) fn elementwise_loss<T: Element>(
     workers: &Workers,
     op: &ElementwiseLoss<T::Acc>,
     x: &[T],
@@ -47,7 +47,7 @@ pub fn elementwise_loss<T: Element>(
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
-pub fn elementwise_loss_backward<T: Element>(
+pub(crate) fn elementwise_loss_backward<T: Element>(
     workers: &Workers,
     op: &ElementwiseLoss<T::Acc>,
     x: &[T],

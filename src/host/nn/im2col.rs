@@ -20,7 +20,7 @@ use crate::{
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.
-pub fn im2col<T: Element>(
+pub(crate) fn im2col<T: Element>(
     workers: &Workers,
     window: &Window,
     x: &[T],

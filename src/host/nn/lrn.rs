@@ -36,7 +36,7 @@ const BLOCK: usize = 128;
 /// [`Error::Length`](crate::Error::Length) names the operand;
 /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the region's size is even.
 #[doc(alias = "LRNLayer")]
-pub fn lrn<T: Element>(
+pub(crate) fn lrn<T: Element>(
     workers: &Workers,
     op: &Lrn,
     x: &[T],
@@ -76,7 +76,7 @@ pub fn lrn<T: Element>(
 ///
 /// # Errors
 /// Like [`lrn`].
-pub fn lrn_backward<T: Element>(
+pub(crate) fn lrn_backward<T: Element>(
     workers: &Workers,
     op: &Lrn,
     x: &[T],

@@ -15,7 +15,7 @@ const GRAIN: usize = 1 << 13;
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
-pub fn lstm<T: Element>(
+pub(crate) fn lstm<T: Element>(
     workers: &Workers,
     op: &Lstm,
     c_prev: &[T],
@@ -47,7 +47,7 @@ pub fn lstm<T: Element>(
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
-pub fn lstm_backward<T: Element>(
+pub(crate) fn lstm_backward<T: Element>(
     workers: &Workers,
     op: &Lstm,
     c_prev: &[T],

@@ -24,7 +24,12 @@ const GRAIN: usize = 1 << 14;
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length).
-pub fn softmax<T: Element>(workers: &Workers, axis: &Axis, x: &[T], y: &mut [T]) -> Result<()> {
+pub(crate) fn softmax<T: Element>(
+    workers: &Workers,
+    axis: &Axis,
+    x: &[T],
+    y: &mut [T],
+) -> Result<()> {
     axis.check_counts("softmax", &[("x", x.len()), ("y", y.len())])?;
     for_each_task(workers, axis, Some(x), y, |_, y| forward(axis, y));
     Ok(())
@@ -34,7 +39,11 @@ pub fn softmax<T: Element>(workers: &Workers, axis: &Axis, x: &[T], y: &mut [T])
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length).
-pub fn softmax_in_place<T: Element>(workers: &Workers, axis: &Axis, y: &mut [T]) -> Result<()> {
+pub(crate) fn softmax_in_place<T: Element>(
+    workers: &Workers,
+    axis: &Axis,
+    y: &mut [T],
+) -> Result<()> {
     axis.check_counts("softmax", &[("y", y.len())])?;
     for_each_task(workers, axis, None, y, |_, y| forward(axis, y));
     Ok(())
@@ -44,7 +53,7 @@ pub fn softmax_in_place<T: Element>(workers: &Workers, axis: &Axis, y: &mut [T])
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length).
-pub fn softmax_backward<T: Element>(
+pub(crate) fn softmax_backward<T: Element>(
     workers: &Workers,
     axis: &Axis,
     y: &[T],
@@ -61,7 +70,7 @@ pub fn softmax_backward<T: Element>(
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length).
-pub fn softmax_backward_in_place<T: Element>(
+pub(crate) fn softmax_backward_in_place<T: Element>(
     workers: &Workers,
     axis: &Axis,
     y: &[T],

@@ -11,7 +11,7 @@ use crate::{
 ///
 /// # Errors
 /// [`Error::Length`]; [`Error::InvalidInput`] for a label that is neither a class nor ignored.
-pub fn softmax_loss<T: Element>(
+pub(crate) fn softmax_loss<T: Element>(
     _: &Workers,
     op: &SoftmaxLoss,
     p: &[T],
@@ -38,7 +38,7 @@ pub fn softmax_loss<T: Element>(
 ///
 /// # Errors
 /// Like [`softmax_loss`].
-pub fn softmax_loss_backward<T: Element>(
+pub(crate) fn softmax_loss_backward<T: Element>(
     _: &Workers,
     op: &SoftmaxLoss,
     p: &[T],
@@ -73,7 +73,7 @@ pub fn softmax_loss_backward<T: Element>(
 ///
 /// # Errors
 /// Like [`softmax_loss`].
-pub fn accuracy<T: Element>(
+pub(crate) fn accuracy<T: Element>(
     _: &Workers,
     op: &Accuracy,
     scores: &[T],
@@ -92,7 +92,7 @@ pub fn accuracy<T: Element>(
 ///
 /// # Errors
 /// Like [`softmax_loss`].
-pub fn accuracy_by_class<T: Element>(
+pub(crate) fn accuracy_by_class<T: Element>(
     _: &Workers,
     op: &Accuracy,
     scores: &[T],

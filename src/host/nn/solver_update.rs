@@ -30,7 +30,7 @@ const GRAIN: usize = 1 << 16;
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
-pub fn solver_update<T: Element>(
+pub(crate) fn solver_update<T: Element>(
     workers: &Workers,
     op: &SolverUpdate<T>,
     dw: &[T],

@@ -21,7 +21,7 @@ use num_traits::Float;
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` and `y` have `axis.count()` elements, and
 /// `mean` and `variance` have `axis.extent`.
-pub fn standardize<T: Element>(
+pub(crate) fn standardize<T: Element>(
     workers: &Workers,
     op: &Standardize,
     x: &[T],
@@ -58,7 +58,7 @@ pub fn standardize<T: Element>(
 ///
 /// # Errors
 /// Like [`standardize`].
-pub fn standardize_in_place<T: Element>(
+pub(crate) fn standardize_in_place<T: Element>(
     workers: &Workers,
     op: &Standardize,
     mean: &[T],
@@ -96,7 +96,7 @@ pub fn standardize_in_place<T: Element>(
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x`, `dy` and `dx` have `axis.count()` elements,
 /// and `mean` and `variance` have `axis.extent`.
-pub fn standardize_backward<T: Element>(
+pub(crate) fn standardize_backward<T: Element>(
     workers: &Workers,
     op: &Standardize,
     x: &[T],
@@ -115,7 +115,7 @@ pub fn standardize_backward<T: Element>(
 ///
 /// # Errors
 /// Like [`standardize_backward`].
-pub fn standardize_backward_in_place<T: Element>(
+pub(crate) fn standardize_backward_in_place<T: Element>(
     workers: &Workers,
     op: &Standardize,
     x: &[T],

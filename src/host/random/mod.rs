@@ -47,7 +47,7 @@ const DROPOUT_GRAIN: usize = 1 << 16;
 /// # Errors
 /// [`Error::InvalidInput`] unless `lo ≤ hi` and `hi − lo` is finite.
 #[doc(alias = "caffe_rng_uniform")]
-pub fn uniform<T: Element>(
+pub(crate) fn uniform<T: Element>(
     workers: &Workers,
     key: RngKey,
     lo: f64,
@@ -79,7 +79,7 @@ pub fn uniform<T: Element>(
 /// # Errors
 /// [`Error::InvalidInput`] unless `mean` and `std` are finite and `std ≥ 0`.
 #[doc(alias = "caffe_rng_gaussian")]
-pub fn gaussian<T: Element>(
+pub(crate) fn gaussian<T: Element>(
     workers: &Workers,
     key: RngKey,
     mean: f64,
@@ -101,7 +101,7 @@ pub fn gaussian<T: Element>(
 /// # Errors
 /// [`Error::InvalidInput`] unless `0 ≤ p ≤ 1`.
 #[doc(alias = "caffe_rng_bernoulli")]
-pub fn bernoulli(workers: &Workers, key: RngKey, p: f64, y: &mut [u32]) -> Result<()> {
+pub(crate) fn bernoulli(workers: &Workers, key: RngKey, p: f64, y: &mut [u32]) -> Result<()> {
     let threshold = expect_probability(p)?;
     by_counter(workers, y, |j| key.words(j).map(|word| u32::from(u64::from(word) < threshold)));
     Ok(())
@@ -111,7 +111,7 @@ pub fn bernoulli(workers: &Workers, key: RngKey, p: f64, y: &mut [u32]) -> Resul
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `0 < keep ≤ 1`; [`Error::Length`] unless `y` is as long as `x`.
-pub fn dropout<T: Element>(
+pub(crate) fn dropout<T: Element>(
     workers: &Workers,
     key: RngKey,
     keep: f64,
@@ -142,7 +142,7 @@ pub fn dropout<T: Element>(
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `0 < keep ≤ 1`.
-pub fn dropout_in_place<T: Element>(
+pub(crate) fn dropout_in_place<T: Element>(
     workers: &Workers,
     key: RngKey,
     keep: f64,
@@ -251,7 +251,12 @@ fn for_dropout_chunks<T: Element>(
 /// # Errors
 /// [`Error::InvalidInput`] unless `1 ≤ bound ≤ 2³²`.
 #[doc(alias = "caffe_rng_rand")]
-pub fn random_integers(workers: &Workers, key: RngKey, bound: u64, y: &mut [u32]) -> Result<()> {
+pub(crate) fn random_integers(
+    workers: &Workers,
+    key: RngKey,
+    bound: u64,
+    y: &mut [u32],
+) -> Result<()> {
     expect_bound(bound)?;
     by_counter(workers, y, |j| key.words(j).map(|word| ((u64::from(word) * bound) >> 32) as u32));
     Ok(())

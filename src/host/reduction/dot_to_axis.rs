@@ -20,7 +20,7 @@ use num_traits::Zero;
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `a` and `b` have `axis.count()` elements and `y`
 /// has `axis.extent`.
-pub fn dot_to_axis<T: Element>(
+pub(crate) fn dot_to_axis<T: Element>(
     workers: &Workers,
     axis: &Axis,
     beta: T::Acc,

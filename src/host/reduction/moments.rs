@@ -27,7 +27,7 @@ use num_traits::{Float, Zero};
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;
 /// [`Error::InvalidInput`](crate::Error::InvalidInput) if positions have no elements (m = 0).
-pub fn moments<T: Element>(
+pub(crate) fn moments<T: Element>(
     workers: &Workers,
     axis: &Axis,
     x: &[T],

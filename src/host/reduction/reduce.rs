@@ -21,7 +21,7 @@ use num_traits::{Float, Zero};
 /// [`Error::Length`](crate::Error::Length) unless `x` has `axis.count()` elements and `y` has
 /// `axis.reduced_count()`; [`Error::InvalidInput`](crate::Error::InvalidInput) for an extreme along
 /// an empty axis.
-pub fn reduce<T: Element>(
+pub(crate) fn reduce<T: Element>(
     workers: &Workers,
     op: Reduce,
     axis: &Axis,
@@ -53,7 +53,7 @@ pub fn reduce<T: Element>(
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` has `axis.count()` elements and `y` has
 /// `axis.extent`.
-pub fn sum_to_axis<T: Element>(
+pub(crate) fn sum_to_axis<T: Element>(
     workers: &Workers,
     axis: &Axis,
     beta: T::Acc,
@@ -77,7 +77,12 @@ pub fn sum_to_axis<T: Element>(
 /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the axis is empty, or its extent does not
 /// fit into a `u32`.
 #[doc(alias = "ArgMax")]
-pub fn arg_max<T: Element>(workers: &Workers, axis: &Axis, x: &[T], y: &mut [u32]) -> Result<()> {
+pub(crate) fn arg_max<T: Element>(
+    workers: &Workers,
+    axis: &Axis,
+    x: &[T],
+    y: &mut [u32],
+) -> Result<()> {
     axis.check_arg_max(x.len(), y.len())?;
     if axis.inner == 1 {
         let per_task = rows_per_task(axis.extent);

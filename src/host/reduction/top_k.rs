@@ -13,7 +13,7 @@ const GRAIN: usize = 1 << 14;
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;
 /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the axis has fewer than `k` elements.
-pub fn top_k<T: Element>(
+pub(crate) fn top_k<T: Element>(
     workers: &Workers,
     op: &TopK,
     x: &[T],

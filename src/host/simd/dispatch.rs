@@ -8,6 +8,8 @@ use num_traits::Float;
 
 /// Kernel that is compiled for every vector type of the scalar type `S`.
 pub(crate) trait SimdKernel<S> {
+    /// Whether the kernel also runs at the portable level. If not, nothing is compiled for it.
+    const HAS_PORTABLE: bool = true;
     /// Runs the kernel with vectors `V`. Implementations and everything they call are inlined.
     ///
     /// # Safety
@@ -22,13 +24,13 @@ pub(crate) trait SimdScalar: Element<Acc = Self> + Float {
     ///
     /// # Safety
     /// The requirements of [`SimdKernel::run`] for `kernel`, except for the processor's features.
-    unsafe fn dispatch(kernel: impl SimdKernel<Self>);
+    unsafe fn dispatch<K: SimdKernel<Self>>(kernel: K);
 }
 
 macro_rules! simd_scalar {
     ($scalar:ty, $vector_512:ident, $vector_256:ident) => {
         impl SimdScalar for $scalar {
-            unsafe fn dispatch(kernel: impl SimdKernel<Self>) {
+            unsafe fn dispatch<K: SimdKernel<Self>>(kernel: K) {
                 // SAFETY: the features of a level are detected before it becomes the current one.
                 // The caller guarantees the kernel's other requirements.
                 unsafe {
@@ -37,7 +39,8 @@ macro_rules! simd_scalar {
                         SimdLevel::Avx512 => avx512::<std::arch::x86_64::$vector_512>(kernel),
                         #[cfg(target_arch = "x86_64")]
                         SimdLevel::Avx2 => avx2::<std::arch::x86_64::$vector_256>(kernel),
-                        SimdLevel::Portable => kernel.run::<[Self; 4]>(),
+                        SimdLevel::Portable if K::HAS_PORTABLE => kernel.run::<[Self; 4]>(),
+                        SimdLevel::Portable => debug_assert!(false, "no portable kernel"),
                     }
                 }
             }

@@ -20,6 +20,9 @@ pub(crate) trait SimdVector: Copy {
     const WIDTH: usize;
     /// Whether the processor has 32 vector registers rather than 16.
     const HAS_32_REGISTERS: bool;
+    /// Largest number of vectors in a tile of one row. The portable type has few tiles, because
+    /// every size takes time to compile.
+    const MAX_ROW_VECTORS: usize = 8;
     /// Runs `kernel`, which must be `#[inline(always)]`, in a function of its own that is compiled
     /// for the features of this type. The time to compile a function grows faster than its length,
     /// so a choice among many large kernels must not inline all of them.
@@ -154,6 +157,7 @@ impl<S: Element + Float> SimdVector for [S; 4] {
     type Mask = [bool; 4];
     const WIDTH: usize = 4;
     const HAS_32_REGISTERS: bool = false;
+    const MAX_ROW_VECTORS: usize = 2;
 
     #[inline(never)]
     unsafe fn outline(kernel: impl FnOnce()) {

@@ -99,7 +99,8 @@ pub fn write_text<M: Message + Name>(path: impl AsRef<Path>, message: &M) -> Res
 
 fn descriptor<M: Name>() -> Result<MessageDescriptor> {
     static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
-        // Decoding cannot fail: `tests/generated.rs` compares these bytes with checked descriptors.
+        // Decoding cannot fail: the test of `proto/codegen` compares these bytes with checked
+        // descriptors.
         DescriptorPool::decode(&include_bytes!("../generated/caffe.fds")[..]).unwrap_or_default()
     });
     let name = M::full_name();

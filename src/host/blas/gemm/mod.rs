@@ -64,7 +64,7 @@ use num_traits::Zero;
 /// [`Error::Length`](crate::Error::Length) and [`Error::InvalidInput`](crate::Error::InvalidInput) like
 /// [`Gemm::check`].
 #[doc(alias = "caffe_cpu_gemm")]
-pub fn gemm<T: Element>(
+pub(crate) fn gemm<T: Element>(
     workers: &Workers,
     op: &Gemm<T>,
     a: &[T],
@@ -191,7 +191,7 @@ pub(crate) fn gemm_packed<T: Element>(
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) and [`Error::InvalidInput`](crate::Error::InvalidInput) like
 /// [`GemmBatch::check`].
-pub fn gemm_batched<T: Element>(
+pub(crate) fn gemm_batched<T: Element>(
     workers: &Workers,
     op: &Gemm<T>,
     batch: &GemmBatch,

@@ -36,16 +36,27 @@ pub(crate) struct PackedGemm<'a, S> {
 }
 
 impl<S: SimdScalar> SimdKernel<S> for PackedGemm<'_, S> {
+    /// At the portable level, `matrixmultiply` multiplies instead.
+    const HAS_PORTABLE: bool = false;
+
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
+        macro_rules! run {
+            ($mr:literal, $nr_vectors:literal) => {
+                V::outline(
+                    #[inline(always)]
+                    || self.run_with_tile::<V, $mr, $nr_vectors>(),
+                )
+            };
+        }
         // SAFETY: the caller guarantees the requirements of `run_with_tile`.
         unsafe {
             match mr::<V>(self.p.m) {
-                12 if V::HAS_32_REGISTERS => self.run_with_tile::<V, 12, 2>(),
-                10 if V::HAS_32_REGISTERS => self.run_with_tile::<V, 10, 2>(),
-                8 if V::HAS_32_REGISTERS => self.run_with_tile::<V, 8, 2>(),
-                _ if V::HAS_32_REGISTERS => self.run_with_tile::<V, 4, 2>(),
-                _ => self.run_with_tile::<V, 4, 3>(),
+                12 if V::HAS_32_REGISTERS => run!(12, 2),
+                10 if V::HAS_32_REGISTERS => run!(10, 2),
+                8 if V::HAS_32_REGISTERS => run!(8, 2),
+                _ if V::HAS_32_REGISTERS => run!(4, 2),
+                _ => run!(4, 3),
             }
         }
     }

@@ -134,9 +134,9 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
     let prefix = if p.n >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
     let end = prefix + p.n;
     let vectors = end.div_ceil(V::WIDTH);
-    // Use tiles of almost equal size, up to eight vectors. With few sums, the latency of each
-    // addition would limit throughput.
-    let tile_vectors = vectors.div_ceil(vectors.div_ceil(8));
+    // Use tiles of almost equal size. With few sums, the latency of each addition would limit
+    // throughput.
+    let tile_vectors = vectors.div_ceil(vectors.div_ceil(V::MAX_ROW_VECTORS));
     let (b, c) = (p.b.wrapping_sub(prefix), p.c.wrapping_sub(prefix));
     let p = &RawGemm { b, c, ..*p };
     for vector in (0..vectors).step_by(tile_vectors) {
@@ -147,19 +147,20 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
         let tile = MicroTile { row: 0, rows: 0..1, column, columns };
         let strides = (0, stride_k);
         macro_rules! tile {
-            ($($count:pat => $vectors:literal),*) => {
+            ($($vectors:literal)*) => {
                 match count {
                     $(
-                        $count if whole => {
-                            micro_kernel::<V, 1, $vectors, B_WHOLE_VECTORS>(p, strides, tile);
-                        }
-                        $count => micro_kernel::<V, 1, $vectors, B_MASKED>(p, strides, tile),
+                        $vectors if const { $vectors <= V::MAX_ROW_VECTORS } => match whole {
+                            true => micro_kernel::<V, 1, $vectors, B_WHOLE_VECTORS>(p, strides, tile),
+                            false => micro_kernel::<V, 1, $vectors, B_MASKED>(p, strides, tile),
+                        },
                     )*
+                    _ => debug_assert!(false, "a tile of {count} vectors"),
                 }
             };
         }
         // SAFETY: the n columns of `B` and `C` range from `prefix` to `end`; masks exclude others.
-        unsafe { tile!(1 => 1, 2 => 2, 3 => 3, 4 => 4, 5 => 5, 6 => 6, 7 => 7, _ => 8) }
+        unsafe { tile!(1 2 3 4 5 6 7 8) }
     }
 }
 

@@ -47,7 +47,7 @@ use crate::{
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the images, `filters` the filters,
 /// `bias` one element for each output plane and `y` the outputs.
-pub fn convolve<T: Element>(
+pub(crate) fn convolve<T: Element>(
     workers: &Workers,
     op: &Convolution,
     x: &[T],
@@ -63,7 +63,7 @@ pub fn convolve<T: Element>(
 ///
 /// # Errors
 /// Like [`convolve`].
-pub fn convolve_with_activation<T: Element>(
+pub(crate) fn convolve_with_activation<T: Element>(
     workers: &Workers,
     op: &Convolution,
     x: &[T],
@@ -111,7 +111,7 @@ fn convolve_then<T: Element>(
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `filters` holds the filters, `dy` the gradients
 /// of the outputs and `dx` those of the images.
-pub fn convolve_backward_input<T: Element>(
+pub(crate) fn convolve_backward_input<T: Element>(
     workers: &Workers,
     op: &Convolution,
     filters: &[T],
@@ -139,7 +139,7 @@ pub fn convolve_backward_input<T: Element>(
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the images, `dy` the gradients of the
 /// outputs and `dfilters` those of the filters.
-pub fn convolve_backward_filters<T: Element>(
+pub(crate) fn convolve_backward_filters<T: Element>(
     workers: &Workers,
     op: &Convolution,
     x: &[T],

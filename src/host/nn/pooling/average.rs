@@ -27,7 +27,7 @@ use num_traits::{Float, Zero};
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
-pub fn average_pool<T: Element>(
+pub(crate) fn average_pool<T: Element>(
     workers: &Workers,
     op: &Pool2d,
     x: &[T],
@@ -69,7 +69,7 @@ pub fn average_pool<T: Element>(
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
-pub fn average_pool_backward<T: Element>(
+pub(crate) fn average_pool_backward<T: Element>(
     workers: &Workers,
     op: &Pool2d,
     dy: &[T],

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// # Errors
 /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a mask cannot index a plane.
 #[doc(alias = "PoolForward")]
-pub fn max_pool<T: Element>(
+pub(crate) fn max_pool<T: Element>(
     workers: &Workers,
     op: &Pool2d,
     x: &[T],
@@ -88,7 +88,7 @@ pub fn max_pool<T: Element>(
 /// # Errors
 /// [`Error::Length`] names the operand; [`Error::InvalidInput`] names a mask outside its plane.
 #[doc(alias = "PoolBackward")]
-pub fn max_pool_backward<T: Element>(
+pub(crate) fn max_pool_backward<T: Element>(
     workers: &Workers,
     op: &Pool2d,
     dy: &[T],

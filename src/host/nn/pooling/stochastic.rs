@@ -21,7 +21,7 @@ use crate::{
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand;
 /// [`Error::InvalidInput`](crate::Error::InvalidInput) if a plane has too many elements for a mask.
-pub fn stochastic_pool<T: Element>(
+pub(crate) fn stochastic_pool<T: Element>(
     workers: &Workers,
     op: &Pool2d,
     x: &[T],

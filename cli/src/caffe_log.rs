@@ -1,0 +1,107 @@
+//! Solver events as log lines in Caffe's words, which Caffe's log parsers read.
+
+use super::format_g::format_g;
+use cortado::solver::{Event, Score, TracedBlob};
+use log::{error, info};
+
+/// Logs solver events.
+pub(super) struct CaffeLog;
+
+impl CaffeLog {
+    pub(super) fn show(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Started { net, policy, .. } => {
+                info!("Solving {net}");
+                info!("Learning Rate Policy: {policy}");
+            }
+            Event::Displayed {
+                iteration,
+                loss,
+                rate,
+                outputs,
+                passed,
+                seconds,
+                waited,
+                display,
+            } => {
+                let speed = passed as f64 / seconds.max(f64::MIN_POSITIVE);
+                info!(
+                    "Iteration {iteration} ({} iter/s, {}s/{display} iters), loss = {}",
+                    format_g(speed),
+                    format_g(seconds),
+                    format_g(loss)
+                );
+                for (index, output) in outputs.iter().enumerate() {
+                    info!("    Train net output #{index}: {}", score(output));
+                }
+                if let Some(wait) = waited {
+                    let share = 100.0 * wait / seconds.max(f64::MIN_POSITIVE);
+                    info!("    Waited for data: {wait:.3}s, {share:.1}% of the time");
+                }
+                info!("Iteration {iteration}, lr = {}", format_g(rate));
+            }
+            Event::Traced { layer, what, name, mean } => {
+                let (pass, kind, part) = match what {
+                    TracedBlob::Top => ("Forward", "top", "data"),
+                    TracedBlob::Param => ("Forward", "param", "data"),
+                    TracedBlob::BottomDiff => ("Backward", "bottom", "diff"),
+                    TracedBlob::ParamDiff => ("Backward", "param", "diff"),
+                };
+                info!("    [{pass}] Layer {layer}, {kind} blob {name} {part}: {}", format_g(mean));
+            }
+            Event::Norms { l1, l2 } => {
+                let ([data, diff], [l2_data, l2_diff]) = (l1.map(format_g), l2.map(format_g));
+                error!(
+                    "    [Backward] All net params (data, diff): L1 norm = ({data}, {diff}); \
+                     L2 norm = ({l2_data}, {l2_diff})"
+                );
+            }
+            Event::Clipped { norm, limit, scale, .. } => {
+                info!(
+                    "Gradient clipping: scaling down gradients (L2 norm {} > {}) by scale factor {}",
+                    format_g(norm),
+                    format_g(limit),
+                    format_g(scale)
+                );
+            }
+            Event::Testing { iteration, net } => {
+                info!("Iteration {iteration}, Testing net (#{net})");
+            }
+            Event::Tested { outputs, loss, .. } => {
+                if let Some(loss) = loss {
+                    info!("Test loss: {}", format_g(loss));
+                }
+                for (index, output) in outputs.iter().enumerate() {
+                    info!("    Test net output #{index}: {}", score(output));
+                }
+            }
+            Event::Interrupted { .. } => info!("Test interrupted."),
+            Event::Snapshot { model, state, .. } => {
+                info!("Snapshotting to binary proto file {}", model.display());
+                info!("Snapshotting solver state to binary proto file {}", state.display());
+            }
+            Event::Finished { iteration, loss, early } => {
+                if let Some(loss) = loss {
+                    info!("Iteration {iteration}, loss = {}", format_g(loss));
+                }
+                info!("Optimization {}.", if early { "stopped early" } else { "Done" });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Formats an output as Caffe does: `loss = 0.25 (* 1 = 0.25 loss)`.
+pub(super) fn score(score: &Score) -> String {
+    let Score { name, value, loss_weight } = score;
+    let weight = f64::from(*loss_weight);
+    match weight {
+        0.0 => format!("{name} = {}", format_g(*value)),
+        _ => format!(
+            "{name} = {} (* {} = {} loss)",
+            format_g(*value),
+            format_g(weight),
+            format_g(weight * value)
+        ),
+    }
+}

@@ -1,0 +1,78 @@
+//! `cortado compute-image-mean`
+
+use super::output::print;
+use clap::Args;
+use cortado::{
+    data::{Record, RecordValues, SourceRegistry},
+    error::{Error, Result},
+    proto::{self, BlobProto},
+};
+use std::{fmt::Write, path::PathBuf};
+
+/// Compute the mean image of a database, for mean_file in a data layer
+///
+/// Prints the mean of each channel. All records must have the same shape.
+#[derive(Args)]
+#[command(
+    after_help = "Example: cortado compute-image-mean examples/imagenet/ilsvrc12_train_lmdb \
+    data/ilsvrc12/imagenet_mean.binaryproto"
+)]
+pub(super) struct ComputeImageMean {
+    /// Database, or any other finite source of records
+    #[arg(value_name = "DB")]
+    source: String,
+    /// File to write
+    #[arg(value_name = "OUT.binaryproto")]
+    output: Option<PathBuf>,
+}
+
+impl ComputeImageMean {
+    pub(super) fn run(self) -> Result<()> {
+        let mut source = SourceRegistry::default().open(&self.source)?;
+        let endless = || Error::InvalidData(format!("{}: source is endless", source.describe()));
+        let count = source.records().ok_or_else(endless)?;
+        let (mut record, mut shape, mut sums) = (Record::default(), [0; 3], Vec::new());
+        for index in 0..count {
+            let with_record =
+                |error: Error| error.context(format!("{}, record {index}", self.source));
+            source.read(&mut record).map_err(with_record)?;
+            if index == 0 {
+                shape = record.shape();
+                sums = vec![0.0; record.count()];
+            }
+            if record.shape() != shape {
+                let ([c, h, w], [channels, height, width]) = (record.shape(), shape);
+                let why =
+                    format!("shape {c} x {h} x {w}, expected {channels} x {height} x {width}");
+                return Err(with_record(Error::Shape(why)));
+            }
+            match record.values() {
+                RecordValues::Bytes(x) => add(&mut sums, x.iter().copied()),
+                RecordValues::Floats(x) => add(&mut sums, x.iter().copied()),
+            }
+        }
+        sums.iter_mut().for_each(|sum| *sum /= count as f64);
+        if let Some(output) = &self.output {
+            let [channels, height, width] = shape.map(|extent| Some(extent as i32));
+            let data = sums.iter().map(|mean| *mean as f32).collect();
+            let mean =
+                BlobProto { num: Some(1), channels, height, width, data, ..Default::default() };
+            proto::write_binary(output, &mean)?;
+        }
+        let mut text = format!("{count} records\n");
+        for (channel, means) in sums.chunks_exact((shape[1] * shape[2]).max(1)).enumerate() {
+            let mean = means.iter().sum::<f64>() / means.len() as f64;
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                text,
+                "mean_value channel [{channel}]: {}",
+                super::format_g::format_g(mean)
+            );
+        }
+        print(&text)
+    }
+}
+
+fn add(sums: &mut [f64], values: impl Iterator<Item = impl Into<f64>>) {
+    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value.into());
+}

@@ -1,0 +1,130 @@
+//! `cortado convert-imageset`
+
+use super::database_writer::{DatabaseArgs, DatabaseWriter};
+use clap::Args;
+use cortado::{
+    data::{Color, Image, ImageList, Record},
+    error::{Error, Result},
+    op::RngKey,
+    proto::Datum,
+};
+use std::{fs, path::PathBuf};
+
+/// Convert images to a database, as Caffe's convert_imageset does
+///
+/// The key of an image is its line number from 0 in eight digits, an underscore and its path.
+/// Images that cannot be read are skipped with a warning.
+#[derive(Args)]
+#[command(after_help = "Example: cortado convert-imageset --resize_height 256 --resize_width 256 \
+    --shuffle data/train/ data/train.txt examples/imagenet/ilsvrc12_train_lmdb")]
+pub(super) struct ConvertImageset {
+    /// Prefix of the paths in the list; end a folder with a slash
+    root: String,
+    /// Text file with one image per line: path, space, label
+    list: PathBuf,
+    /// Folder of the new database
+    #[arg(value_name = "DB")]
+    database: PathBuf,
+    /// Convert images to grayscale
+    #[arg(long)]
+    gray: bool,
+    /// Shuffle the images
+    #[arg(long)]
+    shuffle: bool,
+    /// Seed of the shuffle
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "shuffle")]
+    seed: u64,
+    /// Width to resize images to; 0 keeps their size
+    #[arg(long, value_name = "PIXELS", default_value_t = 0)]
+    resize_width: usize,
+    /// Height to resize images to; 0 keeps their size
+    #[arg(long, value_name = "PIXELS", default_value_t = 0)]
+    resize_height: usize,
+    /// Fail if images differ in size
+    #[arg(long)]
+    check_size: bool,
+    /// Store encoded image files, which nets decode, instead of pixels
+    #[arg(long)]
+    encoded: bool,
+    /// Type of the encoded files: png, or jpg if images are not changed; by default the type of the
+    /// image's own file. Implies --encoded
+    #[arg(long, value_name = "TYPE")]
+    encode_type: Option<String>,
+    #[command(flatten)]
+    database_args: DatabaseArgs,
+}
+
+impl ConvertImageset {
+    pub(super) fn run(self) -> Result<()> {
+        if (self.resize_height == 0) != (self.resize_width == 0) {
+            let why = "--resize_height and --resize_width: pass both or neither";
+            return Err(Error::InvalidData(why.into()));
+        }
+        let mut images = ImageList::open(&self.list, &*self.root)?;
+        if self.shuffle {
+            images = images.shuffled(RngKey::new(self.seed));
+        }
+        let files: Vec<_> = images.shuffled_files().collect();
+        let total = Some(files.len() as u64);
+        let mut writer = DatabaseWriter::new(&self.database, self.database_args, total)?;
+        let mut first = None;
+        for (index, (file, label)) in files.iter().enumerate() {
+            let path = format!("{}{file}", self.root);
+            let image = match self.read(&path) {
+                Ok(image) => image,
+                Err(error) => {
+                    log::warn!("skipped: {error}");
+                    continue;
+                }
+            };
+            if self.check_size && *first.get_or_insert(image.shape()) != image.shape() {
+                let [_, height, width] = image.shape();
+                let why = format!("{path}: {height} x {width} pixels, unlike the first image");
+                return Err(Error::InvalidData(why));
+            }
+            let mut datum = self.datum(&path, &image)?;
+            datum.label = Some(*label);
+            writer.put(&format!("{index:08}_{file}"), &datum)?;
+        }
+        writer.finish()
+    }
+
+    fn read(&self, path: &str) -> Result<Image> {
+        let image = Image::read(path, if self.gray { Color::Gray } else { Color::Bgr })?;
+        match (self.resize_height, self.resize_width) {
+            (0, 0) => Ok(image),
+            (height, width) => image.resize(height, width),
+        }
+    }
+
+    /// Converts an image to a record without a label.
+    fn datum(&self, path: &str, image: &Image) -> Result<Datum> {
+        if self.encoded || self.encode_type.is_some() {
+            let data = Some(self.encode(path, image)?);
+            return Ok(Datum { data, encoded: Some(true), ..Default::default() });
+        }
+        let mut record = Record::default();
+        image.store(&mut record)?;
+        Ok(Datum { encoded: Some(false), ..Datum::try_from(&record)? })
+    }
+
+    /// Returns the image's own file if it has the right type and size, else a newly encoded one.
+    fn encode(&self, path: &str, image: &Image) -> Result<Vec<u8>> {
+        let kind = |text: &str| match text.to_ascii_lowercase().as_str() {
+            "jpeg" => "jpg".to_owned(),
+            other => other.to_owned(),
+        };
+        let own = path.rsplit_once('.').map(|(_, end)| kind(end)).unwrap_or_default();
+        let target = self.encode_type.as_deref().map_or_else(|| own.clone(), kind);
+        if target == own && self.resize_height == 0 && !self.gray {
+            return fs::read(path).map_err(|error| Error::io(path, error));
+        }
+        match target.as_str() {
+            "png" => image.encode_png(),
+            _ => {
+                let why = format!("{path}: cannot encode as `{target}`; pass --encode_type png");
+                Err(Error::InvalidData(why))
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Writes a database with progress, for the verbs that convert data.
+
+use super::{
+    output::print,
+    progress::{REDRAW_INTERVAL, redraw_line},
+};
+use clap::{Args, ValueEnum};
+use cortado::{
+    data::LmdbWriter,
+    error::{Error, Result},
+    proto::{Datum, Message},
+};
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    flag,
+};
+use std::{
+    io::{self, IsTerminal},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Instant,
+};
+
+/// Format of a new database, and whether it may replace an old one.
+#[derive(Args, Clone, Copy)]
+pub(super) struct DatabaseArgs {
+    /// Format of the database
+    #[arg(long, value_enum, default_value_t = Backend::Lmdb)]
+    backend: Backend,
+    /// Replace an existing database
+    #[arg(long)]
+    force: bool,
+}
+
+/// Formats that can be written, by Caffe's names.
+#[derive(Clone, Copy, ValueEnum)]
+enum Backend {
+    Lmdb,
+}
+
+/// A database that is being written, with a progress line at a terminal.
+pub(super) struct DatabaseWriter {
+    writer: LmdbWriter,
+    path: PathBuf,
+    done: u64,
+    total: Option<u64>,
+    /// When the progress line was last drawn; `None` if none is shown.
+    drawn: Option<Instant>,
+    /// Set by SIGINT and SIGTERM.
+    stop: Arc<AtomicBool>,
+}
+
+impl DatabaseWriter {
+    /// Creates a database that becomes the folder `path` once it is finished. `total` is the number
+    /// of records, if known. From now on Ctrl-C stops the conversion and removes what was written.
+    pub(super) fn new(path: &Path, args: DatabaseArgs, total: Option<u64>) -> Result<Self> {
+        let DatabaseArgs { backend: Backend::Lmdb, force } = args;
+        let writer = LmdbWriter::create(path, force)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            flag::register(signal, Arc::clone(&stop))
+                .map_err(|error| Error::InvalidData(format!("cannot handle signals: {error}")))?;
+        }
+        let shown = io::stderr().is_terminal() && log::log_enabled!(log::Level::Info);
+        let drawn = shown.then(Instant::now);
+        Ok(Self { writer, path: path.to_owned(), done: 0, total, drawn, stop })
+    }
+
+    /// Appends a record.
+    pub(super) fn put(&mut self, key: &str, datum: &Datum) -> Result<()> {
+        if self.stop.load(Relaxed) {
+            let why = "interrupted; no database was written";
+            return Err(Error::InvalidData(format!("{}: {why}", self.path.display())));
+        }
+        self.writer.put(key.as_bytes(), &datum.encode_to_vec())?;
+        self.done += 1;
+        if self.drawn.is_some_and(|drawn| drawn.elapsed() >= REDRAW_INTERVAL) {
+            self.drawn = Some(Instant::now());
+            let total = self.total.map(|total| format!("/{total}")).unwrap_or_default();
+            redraw_line(&format!("{}{total} records", self.done));
+        }
+        Ok(())
+    }
+
+    /// Completes the database and prints the number of records.
+    pub(super) fn finish(self) -> Result<()> {
+        if self.drawn.is_some() {
+            redraw_line("");
+        }
+        self.writer.finish()?;
+        print(&format!("{}: {} records\n", self.path.display(), self.done))
+    }
+}

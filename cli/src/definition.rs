@@ -1,0 +1,34 @@
+//! Reads definitions of nets and solvers, and reports a definition of the wrong kind.
+
+use cortado::{
+    error::{Error, Result},
+    proto::{self, NetParameter, SolverParameter},
+    solver,
+};
+use std::path::Path;
+
+/// Reads a net definition.
+pub(super) fn read_net(path: &Path) -> Result<NetParameter> {
+    proto::read_net(path).map_err(|error| match proto::read_solver(path) {
+        Ok(_) => wrong_kind(
+            path,
+            "a solver definition, not a net definition; pass the net that it names",
+        ),
+        Err(_) => error,
+    })
+}
+
+/// Reads a solver definition.
+pub(super) fn read_solver(path: &Path) -> Result<SolverParameter> {
+    solver::read_definition(path).map_err(|error| match proto::read_net(path) {
+        Ok(_) => wrong_kind(
+            path,
+            "a net definition, not a solver definition; pass a solver that names it",
+        ),
+        Err(_) => error,
+    })
+}
+
+fn wrong_kind(path: &Path, why: &str) -> Error {
+    Error::InvalidData(why.into()).context(path.display().to_string())
+}

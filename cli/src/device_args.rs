@@ -1,0 +1,173 @@
+//! Flags that choose and open a device.
+
+use clap::{Args, ValueEnum, builder::TypedValueParser};
+use cortado::kernel::traits::*;
+use cortado::{
+    device::{self, AnyDevice, DeviceOptions, GemmBackend},
+    error::{Error, Result},
+};
+
+/// The device, its host threads, and its GEMM backend.
+#[derive(Args, Clone)]
+pub(super) struct DeviceArgs {
+    /// Device to run on, as listed by `cortado device-query`
+    #[arg(long, value_name = "NAME", default_value = "cpu", conflicts_with = "gpu")]
+    device: String,
+    /// GPU to run on, by number, or `all`; `--gpu 0` is the device cuda:0
+    #[arg(long, value_name = "ID,..", value_delimiter = ',', value_parser = gpu)]
+    gpu: Vec<GpuArg>,
+    /// Number of host threads; 0 uses all processors
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads())]
+    threads: u16,
+    /// GEMM on a GPU: cortado's own kernels (default) or NVIDIA's cuBLAS
+    #[arg(long, alias = "products", value_name = "BACKEND", value_enum)]
+    gemm_backend: Option<GemmBackendArg>,
+    /// Allow a GPU to round f32 operands of GEMM to TF32 (10-bit mantissa), which is faster
+    #[arg(long, alias = "tf32")]
+    allow_tf32: bool,
+}
+
+/// The value of `--gemm-backend`.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum GemmBackendArg {
+    #[value(alias = "own")]
+    Builtin,
+    Cublas,
+}
+
+/// A GPU as in Caffe's flag `--gpu`.
+#[derive(Clone, Copy)]
+pub(super) enum GpuArg {
+    All,
+    Number(u32),
+}
+
+/// Prefix of the names of GPUs.
+const GPU_PREFIX: &str = "cuda:";
+
+impl DeviceArgs {
+    /// Opens the device and logs its name.
+    pub(super) fn open(&self) -> Result<AnyDevice> {
+        let name = match &self.gpu[..] {
+            [] => self.device.clone(),
+            gpus => single_gpu(gpus, &device::device_names())?,
+        };
+        self.check(&name)?;
+        let options = self.options();
+        let device = device::open(&name, options)?;
+        let (name, threads) = (device.name(), device.host_workers().count());
+        log::info!("Use {name}, {threads} host threads{}.", gemm_note(options, &device));
+        Ok(device)
+    }
+
+    fn options(&self) -> DeviceOptions {
+        let products = match self.gemm_backend {
+            Some(GemmBackendArg::Cublas) => GemmBackend::Cublas,
+            Some(GemmBackendArg::Builtin) | None => GemmBackend::Builtin,
+        };
+        DeviceOptions {
+            threads: self.threads.into(),
+            gemm_backend: products,
+            tf32: self.allow_tf32,
+        }
+    }
+
+    /// Fails if a flag for GPUs is combined with the CPU. Other names are checked when the device
+    /// is opened.
+    fn check(&self, device: &str) -> Result<()> {
+        let gpu_flags =
+            [("--gemm-backend", self.gemm_backend.is_some()), ("--allow-tf32", self.allow_tf32)];
+        match gpu_flags.iter().find(|(_, given)| *given) {
+            Some((option, _)) if device == "cpu" => Err(Error::InvalidData(format!(
+                "{option}: not supported by the device cpu; choose a GPU with --gpu or --device"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the device names of the requested GPUs. Fails if one is not among the `known` devices.
+pub(super) fn resolve_gpus(gpus: &[GpuArg], known: &[String]) -> Result<Vec<String>> {
+    let present: Vec<_> =
+        known.iter().filter(|name| name.starts_with(GPU_PREFIX)).cloned().collect();
+    let requested: Vec<_> = gpus.iter().flat_map(|gpu| gpu.names(&present)).collect();
+    let missing = requested.iter().find(|name| !present.contains(name));
+    let known = known.join(", ");
+    let why = match missing {
+        _ if present.is_empty() => {
+            let why =
+                device::cuda_device_count().err().map_or(String::new(), |why| format!(" ({why})"));
+            format!("no GPU devices found, only {known}{why}; omit --gpu to use that")
+        }
+        Some(missing) => format!("no {missing}; the devices are {known}"),
+        None => return Ok(requested),
+    };
+    Err(Error::InvalidData(format!("--gpu: {why}")))
+}
+
+/// Returns the device name of the requested GPU. Fails unless exactly one is requested.
+fn single_gpu(gpus: &[GpuArg], known: &[String]) -> Result<String> {
+    let mut named = resolve_gpus(gpus, known)?;
+    match (named.pop(), named.len()) {
+        (Some(name), 0) => Ok(name),
+        _ => Err(Error::InvalidData("--gpu: a net runs on one device; pass one number".into())),
+    }
+}
+
+impl GpuArg {
+    fn names(self, present: &[String]) -> Vec<String> {
+        match self {
+            Self::All => present.to_vec(),
+            Self::Number(number) => vec![format!("{GPU_PREFIX}{number}")],
+        }
+    }
+}
+
+/// Parses one item of `--gpu`.
+pub(super) fn gpu(text: &str) -> Result<GpuArg, String> {
+    match text {
+        "all" => Ok(GpuArg::All),
+        _ => text.parse().map(GpuArg::Number).map_err(|_| "expected a number or `all`".into()),
+    }
+}
+
+/// Parses `--threads`. The limit exceeds any processor count, but that many threads still start.
+fn threads() -> impl TypedValueParser<Value = u16> {
+    clap::value_parser!(u16).range(..=1024)
+}
+
+/// Returns a note on the GEMM backend and TF32, if they are not the default.
+fn gemm_note(options: DeviceOptions, device: &AnyDevice) -> String {
+    let version = device.properties().into_iter().find(|(name, _)| *name == "cuBLAS");
+    let by = version.map_or(String::new(), |(name, version)| format!(" by {name} {version}"));
+    match (options.tf32, &by[..]) {
+        (false, "") => String::new(),
+        (false, by) => format!(", GEMM{by}"),
+        (true, by) => format!(", GEMM{by} in TF32"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{gpu, resolve_gpus, single_gpu};
+
+    #[test]
+    fn gpu_numbers_resolve_to_devices_or_name_what_is_missing() {
+        let devices = |count: usize| {
+            let gpus = (0..count).map(|number| format!("cuda:{number}"));
+            ["cpu".to_owned()].into_iter().chain(gpus).collect::<Vec<_>>()
+        };
+        let ids = |text: &str| text.split(',').map(|id| gpu(id).unwrap()).collect::<Vec<_>>();
+        let error =
+            |text: &str, count| single_gpu(&ids(text), &devices(count)).unwrap_err().to_string();
+        assert_eq!(single_gpu(&ids("1"), &devices(2)).unwrap(), "cuda:1");
+        assert_eq!(single_gpu(&ids("all"), &devices(1)).unwrap(), "cuda:0");
+        assert_eq!(resolve_gpus(&ids("all"), &devices(2)).unwrap(), ["cuda:0", "cuda:1"]);
+        assert!(error("all", 2).contains("one device") && error("0,1", 2).contains("one device"));
+        assert!(error("2", 2).contains("no cuda:2; the devices are cpu, cuda:0, cuda:1"));
+        for none in ["0", "all", "0,1"] {
+            assert!(error(none, 0).contains("no GPU devices found, only cpu"));
+        }
+        assert!(gpu("first").is_err() && gpu("-1").is_err());
+    }
+}

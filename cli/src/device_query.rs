@@ -1,0 +1,49 @@
+//! `cortado device-query`
+
+use super::{
+    device_args::{GpuArg, gpu, resolve_gpus},
+    output::print,
+    table::aligned,
+};
+use clap::Args;
+use cortado::kernel::traits::*;
+use cortado::{
+    device::{self, AnyDevice, DeviceOptions},
+    error::Result,
+};
+
+/// List the devices of this machine, with their properties
+#[derive(Args)]
+#[command(after_help = "Example: cortado device-query")]
+pub(super) struct DeviceQuery {
+    /// List only this device
+    #[arg(long, value_name = "NAME", conflicts_with = "gpu")]
+    device: Option<String>,
+    /// List only these GPUs, by number, or `all`
+    #[arg(long, value_name = "ID,..", value_delimiter = ',', value_parser = gpu)]
+    gpu: Vec<GpuArg>,
+}
+
+impl DeviceQuery {
+    pub(super) fn run(self) -> Result<()> {
+        let known = device::device_names();
+        let names = match (self.device, &self.gpu[..]) {
+            (Some(name), _) => vec![name],
+            (None, []) => known,
+            (None, gpus) => resolve_gpus(gpus, &known)?,
+        };
+        let open = |name: &String| device::open(name, DeviceOptions::default());
+        let descriptions = names.iter().map(|name| Ok(describe(&open(name)?)));
+        print(&descriptions.collect::<Result<Vec<_>>>()?.join("\n"))
+    }
+}
+
+/// Describes a device.
+fn describe(device: &AnyDevice) -> String {
+    let memory = if device.host_mapping().is_some() { "shared with the host" } else { "separate" };
+    let threads = device.host_workers().count().to_string();
+    let mut rows = device.properties();
+    rows.extend([("address space", memory.to_owned()), ("host threads", threads)]);
+    let rows = rows.into_iter().map(|(name, value)| vec![format!("  {name}"), value]);
+    format!("{}\n{}", device.name(), aligned(&rows.collect::<Vec<_>>(), 2))
+}

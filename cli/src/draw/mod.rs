@@ -1,0 +1,68 @@
+//! `cortado draw`
+
+mod layout;
+mod row;
+mod svg;
+
+use super::{
+    definition::read_net,
+    net_state_args::{NetStateArgs, PhaseArg},
+    table::plain,
+};
+use clap::Args;
+use cortado::{
+    atomic_fs,
+    device::CpuDevice,
+    error::{Error, Result},
+    net::{Net, filter_net},
+    proto::NetParameter,
+};
+use row::Row;
+use std::path::PathBuf;
+
+/// Draw a net as an SVG image
+///
+/// Draws one row per layer, in execution order: name, type, settings, shapes of the tops and number
+/// of parameters. Lines are blobs. A hollow mark is a layer that works in place. If the net's data
+/// sources cannot be opened, the drawing has no shapes.
+#[derive(Args)]
+#[command(after_help = "Example: cortado draw examples/digits/lenet.prototxt -o lenet.svg")]
+pub(super) struct Draw {
+    /// Net definition in text format
+    #[arg(value_name = "FILE")]
+    model: PathBuf,
+    /// Image to write
+    #[arg(short, long, value_name = "FILE.svg")]
+    output: PathBuf,
+    /// Phase of the net; default: that of its `state`, else TEST
+    #[arg(long, value_enum, ignore_case = true)]
+    phase: Option<PhaseArg>,
+    #[command(flatten)]
+    net_state: NetStateArgs,
+}
+
+impl Draw {
+    pub(super) fn run(self) -> Result<()> {
+        let mut definition = read_net(&self.model)?;
+        let state = definition.state.get_or_insert_default();
+        if let Some(phase) = self.phase {
+            state.set_phase(phase.into());
+        }
+        self.net_state.apply(state);
+        let state = state.clone();
+        let with_path = |error: Error| error.context(self.model.display().to_string());
+        let filtered = filter_net(&definition, &state).map_err(with_path)?;
+        let net = Net::<f32>::builder(&CpuDevice::with_threads(1)?).build(&definition);
+        let net = net.inspect_err(|error| log::warn!("drawn without shapes: {error}")).ok();
+        let rows: Vec<Row> =
+            filtered.layer.iter().map(|layer| Row::new(layer, net.as_ref())).collect();
+        atomic_fs::write_atomically(&self.output, svg::draw(&title(&filtered), &rows).as_bytes())
+    }
+}
+
+fn title(net: &NetParameter) -> String {
+    match net.name() {
+        "" => "net".into(),
+        name => plain(name),
+    }
+}

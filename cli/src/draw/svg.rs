@@ -1,0 +1,148 @@
+//! Draws rows and lanes as an SVG image.
+
+use super::{
+    layout::{BlobLine, DrawLayout},
+    row::Row,
+};
+use crate::svg::{MARGIN, escaped, page};
+use std::fmt::Write;
+
+/// Height of a row, in pixels.
+const ROW: f64 = 26.0;
+/// Distance between lanes, in pixels.
+const LANE: f64 = 20.0;
+/// Width of a character, in pixels.
+const CHARACTER: f64 = 7.3;
+/// Gap between columns of text, in pixels.
+const GAP: f64 = 22.0;
+
+/// Returns the image.
+pub(super) fn draw(title: &str, rows: &[Row]) -> String {
+    let layout = DrawLayout::new(rows);
+    let columns: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    let mut x = MARGIN + layout.lane_count as f64 * LANE;
+    let mut starts = Vec::new();
+    for column in 0..columns.first().map_or(0, Vec::len) {
+        starts.push(x);
+        let length = columns.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        if length > 0 {
+            x += length as f64 * CHARACTER + GAP;
+        }
+    }
+    let summary = summary(title, rows);
+    let width = x.max(summary.chars().count() as f64 * CHARACTER + MARGIN) + MARGIN;
+    let height = y(rows.len()) + MARGIN;
+    let mut svg = String::new();
+    // Writing to a string does not fail.
+    for line in &layout.lines {
+        let _ = writeln!(
+            svg,
+            r##"<path d="{}" fill="none" stroke="#9aa5b1" stroke-width="2"/>"##,
+            path(line, &layout)
+        );
+    }
+    for (index, row) in rows.iter().enumerate() {
+        let (x, y) = (lane_x(layout.marks[index]), y(index));
+        let colour = colour(row);
+        let fill = if row.in_place() { "#fff" } else { colour };
+        let _ = writeln!(
+            svg,
+            r#"<circle cx="{x}" cy="{y}" r="6" fill="{fill}" stroke="{colour}" stroke-width="2.5"/>"#
+        );
+        for (column, (text, start)) in columns[index].iter().zip(&starts).enumerate() {
+            if !text.is_empty() {
+                let grey = if column == 0 { "#111" } else { "#52606d" };
+                let _ = writeln!(
+                    svg,
+                    r#"<text x="{start:.1}" y="{:.1}" fill="{grey}">{}</text>"#,
+                    y + 4.0,
+                    escaped(text)
+                );
+            }
+        }
+    }
+    page(width, height, &summary, &svg)
+}
+
+fn summary(title: &str, rows: &[Row]) -> String {
+    let params: usize = rows.iter().map(|row| row.params).sum();
+    let layers = rows.len();
+    match params {
+        0 => format!("{title}: {layers} layers"),
+        params => format!("{title}: {layers} layers, {} parameters", grouped(params)),
+    }
+}
+
+/// Returns the text of each column of a row.
+fn cells(row: &Row) -> Vec<String> {
+    let kind = if row.in_place() { format!("{} (in place)", row.kind) } else { row.kind.clone() };
+    let params = if row.params > 0 { grouped(row.params) } else { String::new() };
+    vec![row.name.clone(), kind, row.settings.clone(), row.shapes.clone(), params]
+}
+
+/// Returns the SVG path of a blob: from the mark of the layer that computes it down the blob's
+/// lane, with a branch to each reader.
+fn path(line: &BlobLine, layout: &DrawLayout) -> String {
+    let x = lane_x(line.lane);
+    let (from, start) = (lane_x(layout.marks[line.from]), y(line.from));
+    let mut path = format!("M{from} {start}");
+    // The vertical line begins at the mark, or one row below it if the mark is in another lane. It
+    // ends at the last reader, or one row above it if the reader's mark is in another lane.
+    let last = line.readers.last().copied().unwrap_or(line.from);
+    let begin = if from == x { line.from } else { line.from + 1 };
+    let end = if lane_x(layout.marks[last]) == x { last } else { last.saturating_sub(1) };
+    if end >= begin {
+        if from != x {
+            path.push_str(&bend(from, x, y(begin)));
+        }
+        let _ = write!(path, "V{}", y(end));
+    }
+    for &reader in &line.readers {
+        let to = lane_x(layout.marks[reader]);
+        let branch_x = if reader > begin { x } else { from };
+        if to != branch_x {
+            let _ =
+                write!(path, "M{branch_x} {}{}", y(reader) - ROW, bend(branch_x, to, y(reader)));
+        } else if branch_x != x {
+            let _ = write!(path, "M{branch_x} {}V{}", y(reader) - ROW, y(reader));
+        }
+    }
+    path
+}
+
+/// Returns a curve from `x` in the row above to the mark at `to`.
+fn bend(x: f64, to: f64, y: f64) -> String {
+    format!("C{x} {} {to} {} {to} {y}", y - ROW / 3.0, y - 2.0 * ROW / 3.0)
+}
+
+fn lane_x(lane: usize) -> f64 {
+    MARGIN + lane as f64 * LANE
+}
+
+fn y(row: usize) -> f64 {
+    2.0 * MARGIN + row as f64 * ROW
+}
+
+/// Returns the colour of a layer by its role: data, loss, pooling, weights, or other.
+fn colour(row: &Row) -> &'static str {
+    match row.kind.as_str() {
+        kind if row.bottoms.is_empty() || kind == "Input" => "#2f6f4f",
+        kind if kind.ends_with("Loss") || kind == "Accuracy" => "#b3261e",
+        "Pooling" | "SPP" => "#8a5a00",
+        "Convolution" | "Deconvolution" | "InnerProduct" | "LSTM" | "RNN" | "Embed" => "#1f5fbf",
+        _ => "#6b4fa0",
+    }
+}
+
+/// Formats a number with digits in groups of three.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push('\u{2009}');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,108 @@
+//! `cortado extract-features`
+
+use super::{
+    database_writer::{DatabaseArgs, DatabaseWriter},
+    definition::read_net,
+    device_args::DeviceArgs,
+    net_state_args::NetStateArgs,
+    train::copy_weights,
+};
+use clap::Args;
+use cortado::{
+    blob::Blob,
+    device::AnyDevice,
+    error::{Error, Result},
+    net::Net,
+    proto::{Datum, Phase},
+};
+use std::path::PathBuf;
+
+/// Store blobs that a trained net computes, as Caffe's extract_features does
+///
+/// Each blob is stored in a database of its own. The key of item i is i in ten digits.
+#[derive(Args)]
+#[command(after_help = "Example: cortado extract-features lenet_iter_10000.caffemodel \
+    examples/mnist/lenet.prototxt ip1,prob ip1_lmdb,prob_lmdb 10")]
+pub(super) struct ExtractFeatures {
+    /// Trained weights, matched by layer name: .safetensors, .npz, .h5 or caffemodel
+    weights: PathBuf,
+    /// Net definition in text format, built for the TEST phase
+    #[arg(value_name = "NET.prototxt")]
+    model: PathBuf,
+    /// Blobs to store
+    #[arg(value_name = "BLOB,..", value_parser = name_list)]
+    blobs: NameList,
+    /// Folders of the new databases, one per blob
+    #[arg(value_name = "DB,..", value_parser = name_list)]
+    databases: NameList,
+    /// Number of batches to run
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    batches: u32,
+    #[command(flatten)]
+    database_args: DatabaseArgs,
+    #[command(flatten)]
+    net_state: NetStateArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
+}
+
+/// Comma-separated names in one argument.
+#[derive(Clone)]
+struct NameList(Vec<String>);
+
+fn name_list(text: &str) -> Result<NameList, String> {
+    Ok(NameList(text.split(',').map(str::to_owned).collect()))
+}
+
+impl ExtractFeatures {
+    pub(super) fn run(self) -> Result<()> {
+        let (blobs, databases) = (self.blobs.0.len(), self.databases.0.len());
+        if blobs != databases {
+            let why =
+                format!("{blobs} blobs, but {databases} databases; pass one database per blob");
+            return Err(Error::InvalidData(why));
+        }
+        let device = self.device.open()?;
+        self.run_on(&device)
+    }
+
+    fn run_on(self, device: &AnyDevice) -> Result<()> {
+        let mut definition = read_net(&self.model)?;
+        self.net_state.apply(definition.state.get_or_insert_default());
+        let with_path = |error: Error| error.context(self.model.display().to_string());
+        let mut net =
+            Net::<f32>::builder(device).phase(Phase::Test).build(&definition).map_err(with_path)?;
+        copy_weights(&mut net, &self.weights)?;
+        if let Some(unknown) = self.blobs.0.iter().find(|name| net.blob(name).is_none()) {
+            let why = format!("unknown blob `{unknown}`");
+            return Err(with_path(Error::InvalidData(why)));
+        }
+        let new =
+            |path: &String| Ok((DatabaseWriter::new(path.as_ref(), self.database_args, None)?, 0));
+        let mut databases: Vec<_> = self.databases.0.iter().map(new).collect::<Result<_>>()?;
+        for _ in 0..self.batches {
+            net.forward()?;
+            for (name, (writer, next)) in self.blobs.0.iter().zip(&mut databases) {
+                if let Some(blob) = net.blob(name) {
+                    store(blob, writer, next).map_err(|e| e.context(format!("blob `{name}`")))?;
+                }
+            }
+        }
+        databases.into_iter().try_for_each(|(writer, _)| writer.finish())
+    }
+}
+
+/// Appends a blob's items; `next` is the number of the next item.
+fn store(blob: &Blob<f32>, writer: &mut DatabaseWriter, next: &mut u64) -> Result<()> {
+    let [channels, height, width] =
+        [blob.channels()?, blob.height()?, blob.width()?].map(|extent| Some(extent as i32));
+    let data = blob.data()?;
+    let item = blob.count() / blob.num()?.max(1);
+    for values in data.host()?.chunks_exact(item.max(1)) {
+        let float_data = values.to_vec();
+        let datum = Datum { channels, height, width, float_data, ..Default::default() };
+        writer.put(&format!("{next:010}"), &datum)?;
+        *next += 1;
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Detects what a file holds.
+
+use cortado::{
+    error::{Error, Result},
+    proto::{
+        self, BlobProto, Message, Name, NetParameter, SolverParameter, SolverState, UnknownFields,
+    },
+};
+use std::{ffi::OsStr, fs, path::Path};
+
+/// Content and format of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileKind {
+    /// Net definition in text format.
+    Net,
+    /// Solver definition in text format.
+    Solver,
+    /// Net with parameters.
+    TrainedNet,
+    SolverState,
+    Blob,
+    Npy,
+    Npz,
+    Safetensors,
+}
+
+impl FileKind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Net => "net",
+            Self::Solver => "solver",
+            Self::TrainedNet => "trained net",
+            Self::SolverState => "solver state",
+            Self::Blob => "blob",
+            Self::Npy => "npy",
+            Self::Npz => "npz",
+            Self::Safetensors => "safetensors",
+        }
+    }
+
+    /// Detects the kind by the file's extension, else by its content.
+    pub(super) fn of(path: &Path) -> Result<Self> {
+        let extension = path.extension().and_then(OsStr::to_str);
+        let by_name = match extension {
+            Some("npy") => Some(Self::Npy),
+            Some("npz") => Some(Self::Npz),
+            Some("safetensors") => Some(Self::Safetensors),
+            Some("caffemodel") => Some(Self::TrainedNet),
+            Some("solverstate") => Some(Self::SolverState),
+            Some("h5") => return hdf5(path),
+            _ => None,
+        };
+        if let Some(kind) = by_name {
+            return Ok(kind);
+        }
+        let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
+        let file = path.display().to_string();
+        match extension {
+            Some("prototxt") => text(&bytes, &file),
+            Some("binaryproto") => message(&bytes, &file),
+            _ if bytes.starts_with(b"\x89HDF") => hdf5(path),
+            _ => content(&bytes, &file),
+        }
+    }
+}
+
+/// Detects the kind of an HDF5 file by its second extension, else by trying to read it.
+fn hdf5(path: &Path) -> Result<FileKind> {
+    let stem = path.file_stem().map(Path::new).and_then(Path::extension);
+    match stem.and_then(OsStr::to_str) {
+        Some("caffemodel") => Ok(FileKind::TrainedNet),
+        Some("solverstate") => Ok(FileKind::SolverState),
+        _ if proto::read_solver_state(path).is_ok() => Ok(FileKind::SolverState),
+        _ => Ok(FileKind::TrainedNet),
+    }
+}
+
+fn content(bytes: &[u8], file: &str) -> Result<FileKind> {
+    match bytes {
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(FileKind::Npy),
+        [b'P', b'K', 3, 4, ..] => Ok(FileKind::Npz),
+        // Safetensors: the header's length, far below 2⁴⁸, then the opening brace of the header.
+        [_, _, _, _, _, _, 0, 0, b'{', ..] => Ok(FileKind::Safetensors),
+        _ if bytes.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace()) => {
+            text(bytes, file)
+        }
+        _ => message(bytes, file),
+    }
+}
+
+/// Detects whether a definition is a net's or a solver's. If neither parser accepts it, the error
+/// is that of the parser that got further.
+fn text(bytes: &[u8], file: &str) -> Result<FileKind> {
+    let Err(net) = proto::parse_text::<NetParameter>(bytes, file) else { return Ok(FileKind::Net) };
+    match proto::parse_text::<SolverParameter>(bytes, file) {
+        Ok(_) => Ok(FileKind::Solver),
+        Err(solver) if error_position(&solver) > error_position(&net) => Err(solver),
+        Err(_) => Err(net),
+    }
+}
+
+/// Returns the line and column of a parse error.
+fn error_position(error: &Error) -> Option<(usize, usize)> {
+    match error {
+        Error::Parse { line, column, .. } => Some((*line, *column)),
+        _ => None,
+    }
+}
+
+/// Detects the type of a binary message: the type that leaves the fewest fields unknown.
+fn message(bytes: &[u8], file: &str) -> Result<FileKind> {
+    let kinds = [
+        (unknown_fields::<BlobProto>(bytes, file), FileKind::Blob),
+        (unknown_fields::<NetParameter>(bytes, file), FileKind::TrainedNet),
+        (unknown_fields::<SolverState>(bytes, file), FileKind::SolverState),
+    ];
+    let likely = kinds.into_iter().filter_map(|(unknown, kind)| Some((unknown?, kind)));
+    let likeliest = likely.min_by_key(|(unknown, _)| *unknown).map(|(_, kind)| kind);
+    let why = || Error::InvalidData(format!("{file}: unknown or damaged file format"));
+    likeliest.ok_or_else(why)
+}
+
+/// Counts the fields that this message type does not declare; `None` if it declares none of them.
+fn unknown_fields<M: Message + Name + Default + PartialEq>(
+    bytes: &[u8],
+    file: &str,
+) -> Option<usize> {
+    let (message, unknown) = UnknownFields::parse::<M>(bytes, file).ok()?;
+    (message != M::default()).then(|| unknown.paths().count())
+}

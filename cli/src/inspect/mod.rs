@@ -1,0 +1,33 @@
+//! `cortado inspect`
+
+mod array;
+mod file_kind;
+mod read;
+mod report;
+
+use super::output::print;
+use clap::Args;
+use cortado::error::Result;
+use std::path::PathBuf;
+
+/// Print the contents of a file: layers, fields, and arrays with statistics
+///
+/// Reads definitions of nets and solvers; trained nets and solver states, also as HDF5; Caffe's
+/// blobs; NumPy's .npy and .npz; and safetensors. The extension or the content tells the format.
+/// Statistics include finite values only.
+#[derive(Args)]
+#[command(after_help = "Example: cortado inspect examples/digits/lenet_iter_1000.caffemodel")]
+pub(super) struct Inspect {
+    /// File to read
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Inspect {
+    pub(super) fn run(self) -> Result<()> {
+        let report = read::report(&self.file)?;
+        print(&if self.json { report.json() } else { report.table() })
+    }
+}

@@ -1,0 +1,139 @@
+//! Reads a file into a report.
+
+use super::{
+    array::Array,
+    file_kind::FileKind,
+    report::{FileReport, LayerReport},
+};
+use cortado::{
+    blob::Blob,
+    device::CpuDevice,
+    element::Element,
+    error::{Error, Result},
+    proto::{self, BlobProto, NetParameter, SolverState},
+    tensor_io::{self, Tensor},
+};
+use serde_json::Value;
+use std::path::Path;
+
+/// Reads a file of any kind that `inspect` knows.
+pub(super) fn report(path: &Path) -> Result<FileReport> {
+    let file = path.display().to_string();
+    let kind = FileKind::of(path)?;
+    let mut report = FileReport::new(&file, kind);
+    match kind {
+        FileKind::Net => report_net(&mut report, &proto::read_net(path)?, false)?,
+        FileKind::TrainedNet => report_net(&mut report, &proto::read_trained_net(path)?, true)?,
+        FileKind::Solver => {
+            report.fields = fields(&proto::to_text(&proto::read_solver(path)?)?);
+        }
+        FileKind::SolverState => report_state(&mut report, &proto::read_solver_state(path)?)?,
+        FileKind::Blob => {
+            let blob: BlobProto = proto::read_binary(path)?;
+            report.arrays = Some(data_and_diff("", &blob).map_err(|error| error.context(file))?);
+        }
+        FileKind::Npy => {
+            report.arrays = Some(vec![Array::new("data", &tensor_io::read_npy(path)?)])
+        }
+        FileKind::Npz => report.arrays = Some(arrays(&tensor_io::read_npz(path)?)),
+        FileKind::Safetensors => report.arrays = Some(arrays(&tensor_io::read_safetensors(path)?)),
+    }
+    Ok(report)
+}
+
+fn arrays(tensors: &[(String, Tensor)]) -> Vec<Array> {
+    tensors.iter().map(|(name, tensor)| Array::new(name, tensor)).collect()
+}
+
+fn report_net(report: &mut FileReport, net: &NetParameter, trained: bool) -> Result<()> {
+    report.fields.push(("name".into(), net.name().into()));
+    report.layers = Some(net.layer.iter().map(LayerReport::new).collect());
+    let mut arrays = Vec::new();
+    for layer in &net.layer {
+        for (index, blob) in layer.blobs.iter().enumerate() {
+            let name = format!("{}.{index}", layer.name());
+            arrays.extend(data_and_diff(&name, blob).map_err(|error| {
+                error.context(format!("{}: layer `{}`", report.file, layer.name()))
+            })?);
+        }
+    }
+    report.arrays = (trained || !arrays.is_empty()).then_some(arrays);
+    Ok(())
+}
+
+fn report_state(report: &mut FileReport, state: &SolverState) -> Result<()> {
+    report.fields = vec![
+        ("iter".into(), state.iter().into()),
+        ("learned_net".into(), state.learned_net().into()),
+        ("current_step".into(), state.current_step().into()),
+    ];
+    let mut arrays = Vec::new();
+    for (index, blob) in state.history.iter().enumerate() {
+        let name = format!("history.{index}");
+        let with_name = |error: Error| error.context(format!("{}: `{name}`", report.file));
+        arrays.extend(data_and_diff(&name, blob).map_err(with_name)?);
+    }
+    report.arrays = Some(arrays);
+    Ok(())
+}
+
+/// Returns the data of a blob and its diff, if any. An empty message has neither: it stands for a
+/// parameter shared with another layer.
+fn data_and_diff(name: &str, blob: &BlobProto) -> Result<Vec<Array>> {
+    if *blob == BlobProto::default() {
+        return Ok(Vec::new());
+    }
+    let tensors = match blob.double_data.is_empty() {
+        true => tensors::<f32>(blob)?,
+        false => tensors::<f64>(blob)?,
+    };
+    let full_name = |part: &str| match name {
+        "" => part.to_owned(),
+        _ if part == "data" => name.to_owned(),
+        _ => format!("{name} {part}"),
+    };
+    let names = ["data", "diff"].map(full_name);
+    Ok(names.into_iter().zip(&tensors).map(|(name, tensor)| Array::new(name, tensor)).collect())
+}
+
+/// Converts a message to tensors by way of a blob, which checks it.
+fn tensors<T: Element>(proto: &BlobProto) -> Result<Vec<Tensor>> {
+    let mut blob = Blob::<T, _>::new(&CpuDevice::new(), &[])?;
+    blob.from_proto(proto, true)?;
+    let mut tensors = vec![blob.to_tensor()?];
+    if !proto.diff.is_empty() || !proto.double_diff.is_empty() {
+        let diff = Tensor::from_values(blob.shape(), blob.diff()?.host()?)?;
+        tensors.push(diff);
+    }
+    Ok(tensors)
+}
+
+/// Splits a message in text format into its fields. A nested message stays text.
+fn fields(text: &str) -> Vec<(String, Value)> {
+    let mut fields: Vec<(String, Value)> = Vec::new();
+    let mut inner: Option<(String, String)> = None;
+    for line in text.lines() {
+        if let Some((_, block)) = inner.as_mut().filter(|_| line != "}") {
+            block.push_str(line.trim_start());
+            block.push(' ');
+        } else if let Some((name, block)) = inner.take() {
+            fields.push((name, format!("{{ {block}}}").into()));
+        } else if let Some(name) = line.strip_suffix(" {") {
+            inner = Some((name.to_owned(), String::new()));
+        } else if let Some((name, value)) = line.split_once(": ") {
+            fields.push((name.to_owned(), scalar(value)));
+        }
+    }
+    fields
+}
+
+/// Converts a number, boolean or string without escapes to JSON; other text, such as an enum's
+/// name, becomes a string.
+fn scalar(text: &str) -> Value {
+    let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    match quoted {
+        Some(string) if !string.contains('\\') => string.into(),
+        Some(_) => text.into(),
+        None => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+    }
+}

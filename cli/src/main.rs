@@ -1,0 +1,159 @@
+//! The `cortado` command: Caffe's verbs and flags.
+//!
+//! Each verb has its own file. Results go to standard output. Logs go to standard error: as lines
+//! in Caffe's format, or as a progress line if standard error is a terminal. An error is one line.
+//! The exit status is 1 if the work failed and 2 if the arguments were wrong.
+
+mod classify;
+mod compute_image_mean;
+mod database_writer;
+mod convert_imageset;
+mod convert_mnist;
+mod definition;
+mod device_query;
+mod draw;
+mod extract_features;
+mod inspect;
+mod caffe_log;
+mod logger;
+mod format_g;
+mod net_state_args;
+mod output;
+mod device_args;
+mod progress;
+mod run_log;
+mod signals;
+mod caffe_flags;
+mod svg;
+mod table;
+mod test;
+mod time;
+mod train;
+mod upgrade_net;
+mod upgrade_solver;
+
+use clap::{Parser, Subcommand, error::ErrorKind};
+use cortado::error::Error;
+use log::LevelFilter;
+use std::{
+    env,
+    io::{self, Write},
+    process::ExitCode,
+};
+
+/// Trains, tests, upgrades and inspects Caffe's models.
+#[derive(Parser)]
+#[command(name = "cortado", version, arg_required_else_help = true)]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+    /// Log only warnings and errors
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Log more, such as how a net is built; never show a progress line
+    #[arg(long, short, global = true)]
+    verbose: bool,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Train(train::Train),
+    Test(test::Test),
+    Classify(classify::Classify),
+    Time(time::Time),
+    ConvertMnist(convert_mnist::ConvertMnist),
+    ConvertImageset(convert_imageset::ConvertImageset),
+    ComputeImageMean(compute_image_mean::ComputeImageMean),
+    ExtractFeatures(extract_features::ExtractFeatures),
+    UpgradeNet(upgrade_net::UpgradeNet),
+    UpgradeSolver(upgrade_solver::UpgradeSolver),
+    Inspect(inspect::Inspect),
+    Draw(draw::Draw),
+    DeviceQuery(device_query::DeviceQuery),
+}
+
+/// Parses the arguments of the process and runs the command.
+fn main() -> ExitCode {
+    let command = match Command::try_parse_from(caffe_flags::normalize_args(env::args_os())) {
+        Ok(command) => command,
+        Err(error) if error.kind() == ErrorKind::ValueValidation => {
+            return report_invalid_value(&error);
+        }
+        Err(error) => error.exit(),
+    };
+    logger::install(match (command.quiet, command.verbose) {
+        (true, _) => LevelFilter::Warn,
+        (_, true) => LevelFilter::Debug,
+        _ => LevelFilter::Info,
+    });
+    let done = match command.verb {
+        Verb::Train(train) => train.run(),
+        Verb::Test(test) => test.run(),
+        Verb::Classify(classify) => classify.run(),
+        Verb::Time(time) => time.run(),
+        Verb::ConvertMnist(convert) => convert.run(),
+        Verb::ConvertImageset(convert) => convert.run(),
+        Verb::ComputeImageMean(mean) => mean.run(),
+        Verb::ExtractFeatures(extract) => extract.run(),
+        Verb::UpgradeNet(upgrade) => upgrade.run(),
+        Verb::UpgradeSolver(upgrade) => upgrade.run(),
+        Verb::Inspect(inspect) => inspect.run(),
+        Verb::Draw(draw) => draw.run(),
+        Verb::DeviceQuery(query) => query.run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // If standard error cannot be written, the exit status still shows the failure.
+            let _ = writeln!(io::stderr(), "cortado: {error}{}", current_folder(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints clap's message about an invalid value as one line, without the usage.
+fn report_invalid_value(error: &clap::Error) -> ExitCode {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    let _ = writeln!(io::stderr(), "cortado: {line}; see --help");
+    ExitCode::from(2)
+}
+
+/// Returns a note on the current folder if a relative path was not found: users start commands in
+/// the wrong folder as often as they misspell a name.
+fn current_folder(error: &Error) -> String {
+    match (error.root(), env::current_dir()) {
+        (Error::Io { path, source }, Ok(folder))
+            if source.kind() == io::ErrorKind::NotFound && path.is_relative() =>
+        {
+            format!("; the current folder is {}", folder.display())
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn clap_accepts_the_argument_definitions() {
+        Command::command().debug_assert();
+    }
+
+    #[test]
+    fn the_example_in_each_verbs_help_parses() {
+        for verb in Command::command().get_subcommands() {
+            let name = verb.get_name();
+            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let example =
+                help.strip_prefix("Example: ").unwrap_or_else(|| panic!("{name}: {help}"));
+            assert!(example.starts_with(&format!("cortado {name}")), "{example}");
+            let args = example.split_whitespace().map(Into::into);
+            let parsed = Command::try_parse_from(caffe_flags::normalize_args(args));
+            parsed.map(drop).unwrap_or_else(|error| panic!("{example}: {error}"));
+        }
+    }
+}

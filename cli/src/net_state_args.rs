@@ -1,0 +1,39 @@
+//! Flags for the net state: phase, level and stages.
+
+use clap::{Args, ValueEnum};
+use cortado::proto::{NetState, Phase};
+
+/// The value of `--phase`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum PhaseArg {
+    Train,
+    Test,
+}
+
+impl From<PhaseArg> for Phase {
+    fn from(phase: PhaseArg) -> Self {
+        match phase {
+            PhaseArg::Train => Self::Train,
+            PhaseArg::Test => Self::Test,
+        }
+    }
+}
+
+/// The flags `--level` and `--stage`.
+#[derive(Args)]
+pub(super) struct NetStateArgs {
+    /// Level of the net state; default: the one in the definition
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    level: Option<i32>,
+    /// Stages of the net state, added to those in the definition
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    stage: Vec<String>,
+}
+
+impl NetStateArgs {
+    /// Adds the flags to a net state.
+    pub(super) fn apply(&self, state: &mut NetState) {
+        state.level = self.level.or(state.level);
+        state.stage.extend(self.stage.iter().filter(|stage| !stage.is_empty()).cloned());
+    }
+}

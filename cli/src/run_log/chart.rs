@@ -1,0 +1,160 @@
+//! Draws curves as an SVG image.
+
+use super::curves::{Curve, Curves};
+use crate::{
+    format_g::format_g,
+    svg::{MARGIN, escaped, page},
+};
+use std::fmt::Write;
+
+/// Width of a panel, in pixels.
+const WIDTH: f64 = 680.0;
+/// Height of a panel, in pixels.
+const HEIGHT: f64 = 240.0;
+/// Width of the tick labels to the left of a panel, in pixels.
+const LABELS: f64 = 64.0;
+/// Gap between two panels, in pixels.
+const GAP: f64 = 56.0;
+/// Width of a character, in pixels.
+const CHARACTER: f64 = 7.3;
+/// Colours of the curves, in order.
+const COLOURS: [&str; 6] = ["#1f5fbf", "#b3261e", "#2f6f4f", "#8a5a00", "#6b4fa0", "#52606d"];
+
+/// Draws panels one below the other; panels without curves are omitted. `data` is inserted into the
+/// image unchanged.
+pub(super) fn draw(title: &str, panels: &[(&str, &Curves)], data: &str) -> String {
+    let drawn: Vec<_> = panels.iter().filter(|(_, curves)| !curves.0.is_empty()).collect();
+    let points = drawn.iter().flat_map(|(_, curves)| curves.0.iter().flat_map(|c| &c.points));
+    let x = ChartAxis::linear(points.map(|point| point[0]));
+    let (mut body, mut top) = (data.to_owned(), MARGIN + GAP / 2.0);
+    for (name, curves) in &drawn {
+        panel(&mut body, top, name, &curves.0, &x);
+        top += HEIGHT + GAP;
+    }
+    let curves = drawn.iter().flat_map(|(_, curves)| &curves.0);
+    let legend = curves.map(|curve| legend(curve).chars().count()).max().unwrap_or(0);
+    let right = MARGIN + LABELS + WIDTH + MARGIN + legend as f64 * CHARACTER;
+    page(right + MARGIN, top, title, &body)
+}
+
+/// Returns a curve's name and last value.
+fn legend(curve: &Curve) -> String {
+    let last = curve.points.last().map_or(f64::NAN, |point| point[1]);
+    format!("{} {}", curve.name, format_g(last))
+}
+
+/// Maps values to fractions of a panel's width or height.
+struct ChartAxis {
+    low: f64,
+    high: f64,
+    logarithmic: bool,
+}
+
+impl ChartAxis {
+    fn linear(values: impl Iterator<Item = f64>) -> Self {
+        let bounds = (f64::INFINITY, f64::NEG_INFINITY);
+        let (low, high) = values.fold(bounds, |(low, high), v| (low.min(v), high.max(v)));
+        match low < high {
+            true => Self { low, high, logarithmic: false },
+            // All values are equal.
+            false if low.is_finite() => Self { low, high: low + 1.0, logarithmic: false },
+            false => Self { low: 0.0, high: 1.0, logarithmic: false },
+        }
+    }
+
+    /// Returns an axis that is logarithmic if all values are positive and span more than a factor
+    /// of 50.
+    fn for_curves(curves: &[Curve]) -> Self {
+        let linear = Self::linear(curves.iter().flat_map(|c| &c.points).map(|point| point[1]));
+        let logarithmic = linear.low > 0.0 && linear.high > 50.0 * linear.low;
+        Self { logarithmic, ..linear }
+    }
+
+    fn position(&self, value: f64) -> f64 {
+        let scale = |value: f64| if self.logarithmic { value.log10() } else { value };
+        (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low))
+    }
+
+    /// Returns round values within the axis.
+    fn ticks(&self) -> Vec<f64> {
+        if self.logarithmic {
+            let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
+            let heads: &[f64] = if decades.clone().count() > 4 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+            let tick = |power: i32| heads.iter().map(move |head| head * 10f64.powi(power));
+            let inside = |tick: &f64| (self.low..=self.high).contains(tick);
+            return decades.flat_map(tick).filter(inside).collect();
+        }
+        let rough = (self.high - self.low) / 6.0;
+        if rough == 0.0 {
+            return vec![self.low]; // the range is too narrow for several ticks
+        }
+        let power = 10f64.powi(rough.log10().floor() as i32);
+        let step = [1.0, 2.0, 5.0, 10.0].map(|head| head * power);
+        let step = step.into_iter().find(|step| *step >= rough).unwrap_or(rough);
+        let multiples = (self.low / step).ceil() as i64..=(self.high / step).floor() as i64;
+        multiples.map(|multiple| multiple as f64 * step).collect()
+    }
+}
+
+fn panel(svg: &mut String, top: f64, name: &str, curves: &[Curve], x: &ChartAxis) {
+    let y = ChartAxis::for_curves(curves);
+    let left = MARGIN + LABELS;
+    let (right, bottom) = (left + WIDTH, top + HEIGHT);
+    let to_x = |value: f64| left + WIDTH * x.position(value);
+    let to_y = |value: f64| bottom - HEIGHT * y.position(value);
+    // Writing to a string does not fail.
+    for (value, at) in y.ticks().into_iter().map(|tick| (format_g(tick), to_y(tick))) {
+        let _ = writeln!(
+            svg,
+            r##"<path d="M{left} {at:.1}H{right}" stroke="#e4e7eb"/><text x="{:.1}" y="{:.1}" text-anchor="end" fill="#52606d">{value}</text>"##,
+            left - 8.0,
+            at + 4.0
+        );
+    }
+    for (value, at) in x.ticks().into_iter().map(|tick| (format_g(tick), to_x(tick))) {
+        let _ = writeln!(
+            svg,
+            r##"<path d="M{at:.1} {bottom}v5" stroke="#52606d"/><text x="{at:.1}" y="{:.1}" text-anchor="middle" fill="#52606d">{value}</text>"##,
+            bottom + 18.0
+        );
+    }
+    let _ = writeln!(
+        svg,
+        r##"<path d="M{left} {top}V{bottom}H{right}" fill="none" stroke="#52606d"/><text x="{left}" y="{:.1}">{name}</text><text x="{right}" y="{:.1}" text-anchor="end" fill="#52606d">iteration</text>"##,
+        top - 8.0,
+        bottom + 34.0
+    );
+    for (index, curve) in curves.iter().enumerate() {
+        let colour = COLOURS[index % COLOURS.len()];
+        let points: Vec<_> = curve.points.iter().map(|&[x, y]| (to_x(x), to_y(y))).collect();
+        let path: Vec<_> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        // The circle makes a curve of one point visible.
+        let (end_x, end_y) = points.last().copied().unwrap_or((left, bottom));
+        let _ = writeln!(
+            svg,
+            r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="1.5"/><circle cx="{end_x:.1}" cy="{end_y:.1}" r="3" fill="{colour}"/><text x="{:.1}" y="{:.1}" fill="{colour}">{}</text>"#,
+            path.join(" "),
+            right + MARGIN,
+            top + 12.0 + 18.0 * index as f64,
+            escaped(&legend(curve))
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ChartAxis;
+
+    #[test]
+    fn ticks_are_round_and_within_the_axis() {
+        let axis = |low: f64, high: f64| ChartAxis::linear([low, high].into_iter());
+        assert_eq!(axis(0.0, 10_000.0).ticks(), [0.0, 2e3, 4e3, 6e3, 8e3, 1e4]);
+        assert_eq!(axis(-1.0, 1.0).ticks(), [-1.0, -0.5, 0.0, 0.5, 1.0]);
+        assert_eq!(axis(7.0, 7.0).ticks().len(), 6);
+        assert_eq!(ChartAxis::linear(std::iter::empty()).ticks().first(), Some(&0.0));
+        assert_eq!(axis(0.0, 5e-324).ticks(), [0.0]);
+        let decades = ChartAxis { low: 0.004, high: 3.0, logarithmic: true };
+        assert_eq!(decades.ticks().len(), 3); // 0.01, 0.1, 1
+        assert_eq!((decades.position(0.004), decades.position(3.0)), (0.0, 1.0));
+    }
+}

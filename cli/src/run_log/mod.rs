@@ -1,0 +1,81 @@
+//! Files that record a training run: JSON Lines and a plot.
+
+mod chart;
+mod curves;
+mod json_lines;
+mod outputs;
+mod plot;
+
+use clap::Args;
+use cortado::{
+    error::{Error, Result},
+    solver::{Event, Solver},
+};
+use json_lines::JsonLines;
+use plot::Plot;
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// The flags `--log-json` and `--plot`.
+#[derive(Args)]
+pub(super) struct RunLogArgs {
+    /// Log events to this file as JSON Lines
+    ///
+    /// Each object has `event` (start, display, test, snapshot or end), `iteration` (the number of
+    /// updates so far) and `seconds` (since the start). A display also has `loss`, `rate`,
+    /// `iterations_per_second`, `waited` (seconds that the net waited for data since the last
+    /// display; null if it reads no data) and `outputs` (numbers by name; arrays for outputs with
+    /// several elements). A test has `net` and `outputs`, a snapshot `model` and `state`. Values
+    /// that are not finite are null. With --snapshot, lines are appended to the file.
+    #[arg(long, value_name = "FILE")]
+    log_json: Option<PathBuf>,
+    /// Plot losses and scores; redrawn at each test and snapshot and at the end
+    ///
+    /// With --snapshot, the curves in the file are continued.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+/// First error in writing the files, reported at the end of training.
+pub(super) struct RunLogError(Arc<Mutex<Option<Error>>>);
+
+impl RunLogArgs {
+    /// Creates the files, or continues them if `resume`.
+    pub(super) fn start(&self, solver: &mut Solver<f32>, resume: bool) -> Result<RunLogError> {
+        let failure = RunLogError(Arc::default());
+        if let Some(path) = &self.log_json {
+            let mut json_lines = JsonLines::open(path, resume)?;
+            failure.observe(solver, move |event| json_lines.record(event));
+        }
+        if let Some(path) = &self.plot {
+            let mut plot = Plot::open(path, resume, solver.param().display() > 0)?;
+            failure.observe(solver, move |event| plot.record(event));
+        }
+        Ok(failure)
+    }
+}
+
+impl RunLogError {
+    /// Passes events to `record`. After an error, training continues without the file.
+    fn observe(
+        &self,
+        solver: &mut Solver<f32>,
+        mut record: impl FnMut(&Event<'_>) -> Result<()> + Send + 'static,
+    ) {
+        let (first_error, mut works) = (Arc::clone(&self.0), true);
+        solver.add_observer(move |event| {
+            if works && let Err(error) = record(event) {
+                log::warn!("{error}; training continues without this file");
+                first_error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                works = false;
+            }
+        });
+    }
+
+    /// Returns the first error.
+    pub(super) fn result(self) -> Result<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+}

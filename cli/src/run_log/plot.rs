@@ -1,0 +1,119 @@
+//! Plots the losses and scores of a training run.
+
+use super::{chart, curves::Curves, outputs::by_name};
+use cortado::{
+    atomic_fs,
+    error::{Error, Result},
+    solver::{Event, Score},
+};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+/// Collects curves and draws them. The image file also stores their points, so that a resumed run
+/// can continue them.
+pub(super) struct Plot {
+    path: PathBuf,
+    title: String,
+    /// The objective, and outputs with a loss weight.
+    losses: Curves,
+    /// Other outputs.
+    scores: Curves,
+    /// Whether to plot the train net's objective from display events instead of from each
+    /// iteration.
+    displays: bool,
+}
+
+/// Tags around the points in the image file.
+const DATA: [&str; 2] = ["<metadata>", "</metadata>"];
+
+impl Plot {
+    pub(super) fn open(path: &Path, resume: bool, displays: bool) -> Result<Self> {
+        let mut plot = Self {
+            path: path.to_owned(),
+            title: String::new(),
+            losses: Curves::default(),
+            scores: Curves::default(),
+            displays,
+        };
+        if resume {
+            plot.read()?;
+        }
+        plot.draw()?; // reports a path that cannot be written before training starts
+        Ok(plot)
+    }
+
+    /// Reads the curves of an existing image.
+    fn read(&mut self) -> Result<()> {
+        let text = match fs::read_to_string(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            read => read.map_err(|error| Error::io(&self.path, error))?,
+        };
+        let data = text.split(DATA[0]).nth(1).and_then(|rest| rest.split(DATA[1]).next());
+        let data: Value = data.and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default();
+        let curves = [&data["losses"], &data["scores"]].map(Curves::from_json);
+        let [Some(losses), Some(scores)] = curves else {
+            let why = "contains no curves to continue; pass another file to --plot";
+            return Err(Error::InvalidData(why.into()).context(self.path.display().to_string()));
+        };
+        (self.losses, self.scores) = (losses, scores);
+        Ok(())
+    }
+
+    pub(super) fn record(&mut self, event: &Event<'_>) -> Result<()> {
+        match *event {
+            Event::Started { net, iteration, .. } => {
+                net.clone_into(&mut self.title);
+                self.losses.truncate(iteration);
+                self.scores.truncate(iteration);
+            }
+            Event::Iterated { iteration, smoothed, .. } if !self.displays => {
+                self.losses.add("train loss", iteration, smoothed);
+            }
+            Event::Displayed { iteration, loss, outputs, .. } => {
+                self.losses.add("train loss", iteration, loss);
+                let others = by_name(outputs).into_iter().filter(|(.., weight)| *weight == 0.0);
+                for (name, values, _) in others {
+                    self.scores.add(&format!("train {name}"), iteration, mean(&values));
+                }
+            }
+            Event::Tested { iteration, net, outputs, .. } => {
+                self.add_test(iteration, net, outputs);
+                self.draw()?;
+            }
+            Event::Snapshot { .. } => self.draw()?,
+            Event::Finished { iteration, loss, .. } => {
+                if let Some(loss) = loss {
+                    self.losses.add("train loss", iteration, loss);
+                }
+                self.draw()?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add_test(&mut self, iteration: usize, net: usize, outputs: &[Score]) {
+        let test = if net == 0 { "test".into() } else { format!("test #{net}") };
+        for (name, values, weight) in by_name(outputs) {
+            let curves = if weight == 0.0 { &mut self.scores } else { &mut self.losses };
+            curves.add(&format!("{test} {name}"), iteration, mean(&values));
+        }
+    }
+
+    fn draw(&self) -> Result<()> {
+        let data = json!({ "losses": self.losses.to_json(), "scores": self.scores.to_json() });
+        // Both characters occur in JSON only within strings, where they may be escaped.
+        let data = data.to_string().replace('<', r"\u003c").replace('&', r"\u0026");
+        let data = format!("{}{data}{}\n", DATA[0], DATA[1]);
+        let panels = [("loss", &self.losses), ("score", &self.scores)];
+        atomic_fs::write_atomically(&self.path, chart::draw(&self.title, &panels, &data).as_bytes())
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}

@@ -1,0 +1,96 @@
+//! Effects of signals on a training run.
+
+use clap::{Args, ValueEnum};
+use cortado::{
+    error::{Error, Result},
+    solver::Action,
+};
+#[cfg(unix)]
+use signal_hook::consts::SIGHUP;
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    flag,
+};
+use std::{
+    ffi::c_int,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+/// Flags that choose the effect of each signal.
+#[derive(Args)]
+pub(super) struct Signals {
+    /// Effect of Ctrl-C
+    #[arg(long, value_name = "EFFECT", value_enum, ignore_case = true, default_value = "stop")]
+    sigint_effect: Effect,
+    /// Effect of SIGHUP, such as when the terminal closes
+    #[cfg(unix)]
+    #[arg(long, value_name = "EFFECT", value_enum, ignore_case = true, default_value = "snapshot")]
+    sighup_effect: Effect,
+}
+
+/// Effect of a signal.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Effect {
+    /// Nothing
+    None,
+    /// Write a snapshot and stop after the current iteration
+    Stop,
+    /// Write a snapshot after the current iteration and continue
+    Snapshot,
+}
+
+/// A signal with a handler.
+struct HandledSignal {
+    received: Arc<AtomicBool>,
+    effect: Effect,
+}
+
+impl Signals {
+    /// Installs handlers. Returns a function for the solver, which reports the action requested by
+    /// the signals received since its last call.
+    ///
+    /// SIGTERM stops. A second SIGINT or SIGTERM before the solver has handled the first ends the
+    /// process at once.
+    pub(super) fn install(&self) -> Result<impl FnMut() -> Action + Send + 'static> {
+        let signals = [
+            (SIGINT, self.sigint_effect),
+            (SIGTERM, Effect::Stop),
+            #[cfg(unix)]
+            (SIGHUP, self.sighup_effect),
+        ];
+        let handled =
+            signals.into_iter().map(|(signal, effect)| HandledSignal::new(signal, effect));
+        let handled: Vec<_> = handled
+            .collect::<io::Result<_>>()
+            .map_err(|error| Error::InvalidData(format!("cannot handle signals: {error}")))?;
+        Ok(move || {
+            let mut actions = handled.iter().map(HandledSignal::action);
+            actions.find(|action| *action != Action::Continue).unwrap_or(Action::Continue)
+        })
+    }
+}
+
+impl HandledSignal {
+    fn new(signal: c_int, effect: Effect) -> io::Result<Self> {
+        let received = Arc::new(AtomicBool::new(false));
+        // Handlers run in the order of registration: the shutdown handler comes first, so that it
+        // sees the flag of an earlier signal only.
+        if effect != Effect::None && [SIGINT, SIGTERM].contains(&signal) {
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&received))?;
+        }
+        flag::register(signal, Arc::clone(&received))?;
+        Ok(Self { received, effect })
+    }
+
+    fn action(&self) -> Action {
+        match self.effect {
+            Effect::Stop if self.received.load(Relaxed) => Action::Stop,
+            Effect::Snapshot if self.received.swap(false, Relaxed) => Action::Snapshot,
+            _ => Action::Continue,
+        }
+    }
+}

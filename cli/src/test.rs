@@ -1,0 +1,52 @@
+//! `cortado test`
+
+use super::{
+    caffe_log::score, definition::read_net, device_args::DeviceArgs, format_g::format_g,
+    net_state_args::NetStateArgs, output::print, train::copy_weights,
+};
+use clap::Args;
+use cortado::{error::Result, net::Net, proto::Phase, solver::mean_scores};
+use std::path::PathBuf;
+
+/// Test a trained net: print the means of its outputs over batches
+#[derive(Args)]
+#[command(after_help = "Example: cortado test --model examples/digits/lenet.prototxt \
+    --weights examples/digits/lenet_iter_1000.caffemodel --iterations 100")]
+pub(super) struct Test {
+    /// Net definition in text format, built for the TEST phase
+    #[arg(long, value_name = "FILE")]
+    model: PathBuf,
+    /// Trained weights, matched by layer name: .safetensors, .npz, .h5 or caffemodel
+    #[arg(long, value_name = "FILE", value_delimiter = ',', required = true)]
+    weights: Vec<PathBuf>,
+    /// Number of batches to run
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    iterations: u32,
+    #[command(flatten)]
+    net_state: NetStateArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
+}
+
+impl Test {
+    pub(super) fn run(self) -> Result<()> {
+        let device = &self.device.open()?;
+        let mut definition = read_net(&self.model)?;
+        self.net_state.apply(definition.state.get_or_insert_default());
+        let mut net = Net::<f32>::builder(device)
+            .phase(Phase::Test)
+            .build(&definition)
+            .map_err(|error| error.context(self.model.display().to_string()))?;
+        for path in &self.weights {
+            copy_weights(&mut net, path)?;
+        }
+        log::info!("Running for {} iterations.", self.iterations);
+        let (loss, scores) = mean_scores(&mut net, self.iterations as usize, |batch, scores| {
+            for score in scores {
+                log::info!("Batch {batch}, {} = {}", score.name, format_g(score.value));
+            }
+        })?;
+        let scores = scores.iter().map(|mean| format!("{}\n", score(mean)));
+        print(&format!("Loss: {}\n{}", format_g(loss), scores.collect::<String>()))
+    }
+}

@@ -1,0 +1,263 @@
+//! `cortado time`
+
+use super::{
+    definition::read_net,
+    device_args::DeviceArgs,
+    net_state_args::{NetStateArgs, PhaseArg},
+    output::print,
+    table::{aligned, plain},
+};
+use clap::Args;
+use cortado::device::AnyDevice;
+use cortado::kernel::traits::*;
+use cortado::{
+    error::Result,
+    net::{MemoryUse, Net},
+    proto::LayerParameter,
+};
+use std::{
+    fs,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+/// Time the layers of a net
+///
+/// Prints the median time of each layer over the iterations. A first iteration is not counted; it
+/// allocates memory and moves the parameters to the device. GFLOP/s count the multiplications and
+/// additions of convolutions and inner products. A layer's time ends when the device has finished
+/// its work. An activation that is fused into the layer above it has no forward time of its own:
+/// its cell says `above`, and the layer above includes its time. The time that data layers waited
+/// for data is part of their times, and is also printed as a mean.
+#[derive(Args)]
+#[command(after_help = "Example: cortado time --model examples/digits/lenet.prototxt")]
+pub(super) struct Time {
+    /// Net definition, in text format
+    #[arg(long, value_name = "FILE")]
+    model: PathBuf,
+    /// Number of passes to time
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    iterations: u32,
+    /// Phase to build the net for; TEST with --forward-only reuses memory
+    #[arg(long, value_enum, ignore_case = true, default_value = "train")]
+    phase: PhaseArg,
+    #[command(flatten)]
+    net_state: NetStateArgs,
+    /// Time forward passes only
+    #[arg(long, alias = "forward")]
+    forward_only: bool,
+    #[command(flatten)]
+    device: DeviceArgs,
+}
+
+/// Times of one layer.
+struct Row {
+    name: String,
+    kind: String,
+    tops: String,
+    /// Seconds of each pass; empty if the layer is fused into the one above it.
+    forward: Vec<f64>,
+    backward: Vec<f64>,
+    /// Floating-point operations of a pass, if known.
+    forward_flops: Option<f64>,
+    backward_flops: Option<f64>,
+}
+
+impl Time {
+    pub(super) fn run(self) -> Result<()> {
+        let device = &self.device.open()?;
+        let mut definition = read_net(&self.model)?;
+        self.net_state.apply(definition.state.get_or_insert_default());
+        let mut net = Net::<f32>::builder(device)
+            .phase(self.phase.into())
+            .reuse_memory(self.forward_only && self.phase == PhaseArg::Test)
+            .build(&definition)
+            .map_err(|error| error.context(self.model.display().to_string()))?;
+        print(&report(&measure(&mut net, self.iterations, self.forward_only)?, &net.memory_use()?))
+    }
+}
+
+/// Cell of an activation that is fused into the layer above it.
+const FUSED_ABOVE: &str = "above";
+
+/// Times of all layers and passes.
+struct Measurements {
+    rows: Vec<Row>,
+    /// Seconds of each forward pass and of each backward pass.
+    passes: [Vec<f64>; 2],
+    /// Total time that these passes waited for data, if the net reads data.
+    data_wait: Option<Duration>,
+}
+
+/// Times the layers of `net`, after one pass that is not counted.
+fn measure(net: &mut Net<f32>, iterations: u32, forward_only: bool) -> Result<Measurements> {
+    let device = net.device().clone();
+    let loss = net.forward()?;
+    log::info!("Initial loss: {}", super::format_g::format_g(loss));
+    if !forward_only {
+        net.backward()?;
+    }
+    device.synchronize()?;
+    log::info!("Testing for {iterations} iterations.");
+    let mut rows: Vec<Row> = (0..net.layer_names().len()).map(|i| Row::new(net, i)).collect();
+    let mut passes = [Vec::new(), Vec::new()];
+    let earlier_wait = net.data_wait_time().unwrap_or_default();
+    for _ in 0..iterations {
+        passes[0].push(timed(&device, || {
+            let mut layers = 0..rows.len();
+            while !layers.is_empty() {
+                let row = layers.start;
+                let seconds = timed(&device, || net.forward_first(&mut layers).map(drop))?;
+                rows[row].forward.push(seconds);
+            }
+            Ok(())
+        })?);
+        if forward_only {
+            continue;
+        }
+        passes[1].push(timed(&device, || {
+            rows.iter_mut().enumerate().rev().try_for_each(|(index, row)| {
+                let layer = || net.backward_layers(index..index + 1);
+                timed(&device, layer).map(|seconds| row.backward.push(seconds))
+            })
+        })?);
+    }
+    let data_wait = net.data_wait_time().map(|wait| wait.saturating_sub(earlier_wait));
+    Ok(Measurements { rows, passes, data_wait })
+}
+
+/// Runs `work` and returns the seconds until the device has finished it.
+fn timed(device: &AnyDevice, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+    let start = Instant::now();
+    work()?;
+    device.synchronize()?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+impl Row {
+    fn new(net: &Net<f32>, index: usize) -> Self {
+        let param = net.layer_params().nth(index).cloned().unwrap_or_default();
+        let (_, tops) = net.bottoms_and_tops(index).unwrap_or_default();
+        let shapes = tops.iter().filter_map(|top| net.blob(top)).map(|blob| {
+            let extents: Vec<_> = blob.shape().iter().map(usize::to_string).collect();
+            extents.join("×")
+        });
+        let forward_flops = flops(net, index, &param);
+        // The gradient of the weights and the gradient of the bottom each cost one forward pass.
+        let gradients = net.needs_backward(index).map_or(0, |(backward, bottoms)| {
+            usize::from(backward) + usize::from(bottoms.contains(&true))
+        });
+        Self {
+            name: plain(param.name()),
+            kind: plain(param.r#type()),
+            tops: shapes.collect::<Vec<_>>().join(" "),
+            forward: Vec::new(),
+            backward: Vec::new(),
+            forward_flops,
+            backward_flops: forward_flops.map(|flops| flops * gradients as f64),
+        }
+    }
+
+    fn cells(&self, whole: f64) -> Vec<String> {
+        let [forward, backward] = [median(&self.forward), median(&self.backward)];
+        let speed = |flops: Option<f64>, seconds: Option<f64>| match (flops, seconds) {
+            (Some(flops), Some(seconds)) if flops > 0.0 => format!("{:.1}", flops / seconds / 1e9),
+            _ => String::new(),
+        };
+        let both = forward.unwrap_or(0.0) + backward.unwrap_or(0.0);
+        vec![
+            self.name.clone(),
+            self.kind.clone(),
+            self.tops.clone(),
+            forward.map_or(FUSED_ABOVE.into(), |forward| milliseconds(Some(forward))),
+            speed(self.forward_flops, forward),
+            milliseconds(backward),
+            speed(self.backward_flops, backward),
+            format!("{:.1}", 100.0 * both / whole),
+        ]
+    }
+}
+
+/// Returns the floating-point operations of a forward pass: two for each pair of a weight and an
+/// output to which the weight contributes.
+fn flops(net: &Net<f32>, index: usize, param: &LayerParameter) -> Option<f64> {
+    let (bottoms, tops) = net.bottoms_and_tops(index)?;
+    let weights = net.params().iter().find(|p| p.layer == index && p.index == 0)?.blob();
+    let count = |names: &[&str]| -> usize {
+        names.iter().filter_map(|name| net.blob(name)).map(|blob| blob.count()).sum()
+    };
+    let (elements, filters) = match param.r#type() {
+        "Convolution" => (count(&tops), param.convolution_param.as_ref()?.num_output()),
+        "InnerProduct" => (count(&tops), param.inner_product_param.as_ref()?.num_output()),
+        "Deconvolution" => (count(&bottoms), u32::try_from(*weights.shape().first()?).ok()?),
+        _ => return None,
+    };
+    Some(2.0 * elements as f64 * weights.count() as f64 / f64::from(filters.max(1)))
+}
+
+fn report(times: &Measurements, memory: &MemoryUse) -> String {
+    let Measurements { rows, passes, data_wait } = times;
+    let [forward, backward] = passes.each_ref().map(|seconds| median(seconds));
+    let whole = rows.iter().flat_map(|row| [median(&row.forward), median(&row.backward)]);
+    let whole: f64 = whole.flatten().sum();
+    let head = ["layer", "type", "tops", "forward ms", "GFLOP/s", "backward ms", "GFLOP/s", "%"];
+    let mut table = vec![head.map(str::to_owned).to_vec()];
+    table.extend(rows.iter().map(|row| row.cells(whole)));
+    let mut text = aligned(&table, 3);
+    text.push('\n');
+    let mut line = |name: &str, value: String| text.push_str(&format!("{name}: {value}\n"));
+    line("Forward pass", format!("{} ms", milliseconds(forward)));
+    if backward.is_some() {
+        line("Backward pass", format!("{} ms", milliseconds(backward)));
+        let both: Vec<f64> = passes[0].iter().zip(&passes[1]).map(|(f, b)| f + b).collect();
+        line("Forward and backward", format!("{} ms", milliseconds(median(&both))));
+    }
+    if let Some(wait) = data_wait.map(|wait| wait.as_secs_f64()) {
+        // A mean, not a median: one pass may wait for batches that several later passes find ready.
+        let (count, all) = (passes[0].len().max(1) as f64, passes.iter().flatten().sum::<f64>());
+        let (each, share) = (milliseconds(Some(wait / count)), 100.0 * wait / all);
+        line("Waiting for data", format!("{each} ms a pass, {share:.1} % of the time"));
+    }
+    let MemoryUse { activations, gradients, params, param_gradients } = *memory;
+    let sizes = [activations, gradients, params, param_gradients].map(mebibytes);
+    let [activations, gradients, params, param_gradients] = sizes;
+    line(
+        "Memory",
+        format!(
+            "{activations} MiB of activations, {gradients} MiB of their gradients, {params} MiB of \
+             parameters, {param_gradients} MiB of their gradients"
+        ),
+    );
+    if let Some(peak) = peak_resident() {
+        line("Peak memory of the process", format!("{} MiB", mebibytes(peak)));
+    }
+    text
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    let upper = sorted.get(middle)?;
+    let lower = sorted.get((sorted.len() - 1) / 2)?;
+    Some((lower + upper) / 2.0)
+}
+
+fn milliseconds(seconds: Option<f64>) -> String {
+    seconds.map_or(String::new(), |seconds| format!("{:.3}", seconds * 1e3))
+}
+
+fn mebibytes(bytes: usize) -> String {
+    format!("{:.1}", bytes as f64 / f64::from(1 << 20))
+}
+
+/// Returns the peak resident memory of this process in bytes; `None` except on Linux.
+fn peak_resident() -> Option<usize> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests;

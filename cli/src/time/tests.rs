@@ -1,0 +1,81 @@
+use super::*;
+use cortado::{
+    data::{Record, Source, SourceRegistry},
+    device::CpuDevice,
+    proto::parse_text,
+};
+use std::thread;
+
+/// A source of two-byte records that waits before each.
+struct SlowSource(Duration);
+
+impl Source for SlowSource {
+    fn describe(&self) -> String {
+        "slow".into()
+    }
+    fn records(&self) -> Option<u64> {
+        None
+    }
+    fn read(&mut self, record: &mut Record) -> Result<()> {
+        thread::sleep(self.0);
+        record.bytes_mut([1, 1, 2])?.fill(1);
+        Ok(())
+    }
+}
+
+fn timed_report(rest: &str, last: &str, milliseconds: u64) -> String {
+    let mut sources = SourceRegistry::default();
+    let pause = Duration::from_millis(milliseconds);
+    sources.register("slow", move |_| Ok(Box::new(SlowSource(pause))));
+    let text = format!(
+        r#"{rest} layer {{ name: "ip" type: "InnerProduct" bottom: "{last}" top: "last"
+           inner_product_param {{ num_output: 2 weight_filler {{ type: "xavier" }} }} }}"#
+    );
+    let device = CpuDevice::with_threads(1).unwrap();
+    let builder = Net::<f32>::builder(&device).sources(sources);
+    let mut net = builder.build(&parse_text(&text, "text").unwrap()).unwrap();
+    report(&measure(&mut net, 12, true).unwrap(), &net.memory_use().unwrap())
+}
+
+/// Parses the wait for data: milliseconds per pass, and percent of the time.
+fn data_wait(report: &str) -> Option<[f64; 2]> {
+    let line = report.lines().find_map(|line| line.strip_prefix("Waiting for data: "))?;
+    let line = line.strip_suffix(" % of the time").unwrap();
+    let (each, share) = line.split_once(" ms a pass, ").unwrap();
+    Some([each, share].map(|number| number.parse().unwrap()))
+}
+
+const DATA: &str = r#"layer { name: "x" type: "Data" top: "x"
+    data_param { source: "slow:" batch_size: 3 prefetch: 2 } }"#;
+
+#[test]
+fn a_slow_source_appears_as_wait_for_data() {
+    let report = timed_report(DATA, "x", 5);
+    let [each, share] = data_wait(&report).unwrap();
+    // 15 ms per batch, except for the two batches that were prefetched.
+    assert!(each > 10.0 && share > 90.0, "{report}");
+}
+
+#[test]
+fn a_net_without_data_layers_reports_no_wait() {
+    let input = r#"layer { name: "x" type: "Input" top: "x"
+        input_param { shape { dim: 3 dim: 2 } } }"#;
+    let report = timed_report(input, "x", 0);
+    assert!(data_wait(&report).is_none() && report.contains("Forward pass: "), "{report}");
+}
+
+#[test]
+fn a_fused_activation_is_timed_with_its_convolution() {
+    let convolution = r#"layer { name: "x" type: "Input" top: "x"
+        input_param { shape { dim: 1 dim: 1 dim: 4 dim: 4 } } }
+        layer { name: "conv" type: "Convolution" bottom: "x" top: "c"
+        convolution_param { num_output: 2 kernel_size: 3 weight_filler { type: "xavier" } } }"#;
+    let forward = |top: &str| {
+        let relu = r#"layer { name: "relu" type: "ReLU" bottom: "c" top: "#;
+        let report = timed_report(&format!(r#"{convolution} {relu}"{top}" }}"#), top, 0);
+        let row = report.lines().find(|line| line.starts_with("relu ")).unwrap();
+        row.split_whitespace().nth(3).unwrap().to_owned()
+    };
+    assert_eq!(forward("c"), "above");
+    assert!(forward("y").parse::<f64>().is_ok());
+}

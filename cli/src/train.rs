@@ -1,0 +1,144 @@
+//! `cortado train`
+
+use super::{
+    caffe_log::CaffeLog, definition::read_solver, device_args::DeviceArgs,
+    net_state_args::NetStateArgs, output::print, progress::Progress, run_log::RunLogArgs,
+    signals::Signals,
+};
+use clap::Args;
+use cortado::{
+    device::AnyDevice,
+    error::{Error, Result},
+    memory::ledger::Ledger,
+    net::Net,
+    proto::{self, SolverParameter, solver_parameter::SolverMode},
+    solver::Solver,
+    tensor_io::{self, Tensor},
+};
+use log::Level;
+use std::{
+    ffi::OsStr,
+    io::IsTerminal,
+    path::{Path, PathBuf},
+};
+
+/// Train a net from a solver definition
+///
+/// Paths in the solver definition are relative to the current folder. Ctrl-C or SIGTERM stops after
+/// the current iteration and writes a snapshot. A second Ctrl-C exits at once. SIGHUP writes a
+/// snapshot and continues.
+#[derive(Args)]
+#[command(after_help = "Example: cortado train --solver examples/digits/solver.prototxt")]
+pub(super) struct Train {
+    /// Solver definition, in text format
+    #[arg(long, value_name = "FILE")]
+    solver: PathBuf,
+    /// Resume from this solver state: .solverstate or .solverstate.h5
+    #[arg(long, value_name = "FILE", conflicts_with = "weights")]
+    snapshot: Option<PathBuf>,
+    /// Start from these trained weights, matched by layer name: .safetensors, .npz, .h5 or
+    /// caffemodel
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    weights: Vec<PathBuf>,
+    /// At the end, print transfers and fallbacks to the host by kernel and call site
+    #[arg(long, alias = "ledger")]
+    transfer_report: bool,
+    #[command(flatten)]
+    run_log: RunLogArgs,
+    #[command(flatten)]
+    signals: Signals,
+    #[command(flatten)]
+    net_state: NetStateArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
+}
+
+impl Train {
+    pub(super) fn run(self) -> Result<()> {
+        let device = self.device.open()?;
+        self.run_on(&device)
+    }
+
+    /// Reads the solver definition and adds the net state from the flags to its train net.
+    fn definition(&self) -> Result<SolverParameter> {
+        let mut param = read_solver(&self.solver)?;
+        let file = self.solver.display();
+        match param.max_iter {
+            None => {
+                let why = "no max_iter; set the number of iterations, such as `max_iter: 1000`";
+                return Err(Error::InvalidData(why.into()).context(file.to_string()));
+            }
+            Some(end) if end <= 0 => log::warn!("{file}: max_iter is {end}, so nothing is trained"),
+            Some(_) => {}
+        }
+        if param.solver_mode.is_some() && param.solver_mode() == SolverMode::Gpu {
+            log::info!("{file}: solver_mode is ignored; --device or --gpu chooses the device");
+        }
+        self.net_state.apply(param.train_state.get_or_insert_default());
+        Ok(param)
+    }
+
+    fn run_on(self, device: &AnyDevice) -> Result<()> {
+        let ledger = self.transfer_report.then(Ledger::new);
+        let _open = ledger.as_ref().map(Ledger::open);
+        let mut solver = Solver::<f32>::new(self.definition()?, device)
+            .map_err(|error| error.context(self.solver.display().to_string()))?;
+        if let Some(state) = &self.snapshot {
+            log::info!("Resuming from {}", state.display());
+            solver.restore(state).map_err(|error| explain_caffemodel(state, error))?;
+        }
+        for path in &self.weights {
+            log::info!("Finetuning from {}", path.display());
+            copy_weights(solver.net_mut(), path)?;
+        }
+        show_progress(&mut solver);
+        let failure = self.run_log.start(&mut solver, self.snapshot.is_some())?;
+        solver.set_action_function(self.signals.install()?);
+        let solved = solver.solve();
+        if let Some(ledger) = ledger {
+            print(&ledger.to_string())?;
+        }
+        solved.and_then(|()| failure.result())
+    }
+}
+
+/// Explains the error of `--snapshot` if the file is a caffemodel, the most common mistake.
+fn explain_caffemodel(state: &Path, error: Error) -> Error {
+    match state.to_string_lossy().contains(".caffemodel") {
+        true => {
+            let why = "contains weights, not a solver state; pass its .solverstate to --snapshot, or \
+                       this file to --weights";
+            Error::InvalidData(why.into()).context(state.display().to_string())
+        }
+        false => error,
+    }
+}
+
+/// Shows the progress of training on standard error: as a progress line at a terminal, else as
+/// Caffe's log lines. Log levels below `Info` show neither.
+fn show_progress(solver: &mut Solver<f32>) {
+    match log::max_level().to_level() {
+        Some(Level::Info) if std::io::stderr().is_terminal() => {
+            let mut progress = Progress::new(solver.param().max_iter());
+            solver.add_observer(move |event| progress.show(event));
+        }
+        Some(level) if level >= Level::Info => solver.add_observer(|event| CaffeLog.show(event)),
+        _ => {}
+    }
+}
+
+/// Copies trained layers from a file of weights, whose extension tells the format. Fails if no
+/// layer matches.
+pub(super) fn copy_weights(net: &mut Net<f32>, path: &Path) -> Result<()> {
+    let copied = match path.extension().and_then(OsStr::to_str) {
+        Some("safetensors") => copy_tensors(net, &tensor_io::read_safetensors(path)?),
+        Some("npz") => copy_tensors(net, &tensor_io::read_npz(path)?),
+        _ => net.copy_some_from(&proto::read_trained_net(path)?),
+    };
+    copied.map_err(|error| error.context(path.display().to_string()))
+}
+
+fn copy_tensors(net: &mut Net<f32>, tensors: &[(String, Tensor)]) -> Result<()> {
+    let copied = net.copy_tensors_from(tensors)?;
+    net.check_copied(&copied, tensors.iter().map(|(name, _)| name.as_str()))
+}

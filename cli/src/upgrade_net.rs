@@ -1,0 +1,72 @@
+//! `cortado upgrade-net`
+
+use super::output::print;
+use clap::Args;
+use cortado::{
+    error::Result,
+    proto::{self, Message, Name, UnknownFields, upgrade},
+};
+use std::path::{Path, PathBuf};
+
+/// Upgrade a net from any of Caffe's older formats
+///
+/// Both files may be the same. Comments in a text file are lost. Unknown fields of a binary file
+/// are kept.
+#[derive(Args)]
+#[command(after_help = "Example: cortado upgrade-net old.prototxt new.prototxt")]
+pub(super) struct UpgradeNet {
+    /// Net definition in text format, or trained net in binary format
+    #[arg(value_name = "IN")]
+    from: PathBuf,
+    /// File to write, in the same format
+    #[arg(value_name = "OUT")]
+    to: PathBuf,
+    /// Read IN as binary; implied by the extensions .caffemodel and .binaryproto
+    #[arg(long)]
+    binary: bool,
+    /// Skip unknown fields, with a warning for each
+    #[arg(long, conflicts_with = "binary")]
+    skip_unknown: bool,
+}
+
+impl UpgradeNet {
+    pub(super) fn run(self) -> Result<()> {
+        let Self { from, to, binary, skip_unknown } = self;
+        let binary = binary || is_binary(&from);
+        let upgrade =
+            |net| upgrade::net(net).map_err(|error| error.context(from.display().to_string()));
+        let upgraded = if binary {
+            let (net, mut unknown) = UnknownFields::read(&from)?;
+            let upgraded = upgrade(net)?;
+            upgraded.relocate(&mut unknown);
+            unknown.write(&to, &upgraded.message)?;
+            upgraded
+        } else {
+            let upgraded = upgrade(read_text(&from, skip_unknown)?)?;
+            proto::write_text(&to, &upgraded.message)?;
+            upgraded
+        };
+        report(&from, &upgraded.changes)
+    }
+}
+
+/// Reads a text file; unknown fields are an error unless `skip_unknown`.
+pub(super) fn read_text<M>(path: &Path, skip_unknown: bool) -> Result<M>
+where
+    M: Message + Name + Default,
+{
+    if skip_unknown { proto::read_text_lossy(path) } else { proto::read_text(path) }
+}
+
+fn is_binary(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "caffemodel" || end == "binaryproto")
+}
+
+/// Prints the changes made to a file.
+pub(super) fn report(file: &Path, changes: &[upgrade::Change]) -> Result<()> {
+    let file = file.display();
+    print(&match changes {
+        [] => format!("{file}: up to date\n"),
+        _ => changes.iter().map(|change| format!("{file}: {change}\n")).collect(),
+    })
+}

@@ -1,0 +1,106 @@
+//! Tests of `cortado classify`: the pixels that the net receives, and the printed classes.
+
+use crate::command::Folder;
+use cortado::proto::{self, BlobProto, NetParameter};
+use std::{fs, path::Path};
+
+fn images() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/images")
+}
+
+/// Returns an image resized by OpenCV, channel by channel.
+fn expected(file: &str, height: usize, width: usize) -> Vec<f32> {
+    let table = fs::read_to_string(images().join("expected.tsv")).unwrap();
+    let start = format!("{file}\tresize {height} {width}\t");
+    let row = table.lines().find(|row| row.starts_with(&start)).unwrap();
+    let columns: Vec<_> = row.split('\t').collect();
+    let channels: usize = columns[2].parse().unwrap();
+    let byte = |i: usize| u8::from_str_radix(&columns[5][2 * i..2 * i + 2], 16).unwrap();
+    let size = height * width;
+    let planar = |i: usize| byte(i % size * channels + i / size);
+    (0..channels * size).map(|i| planar(i).into()).collect()
+}
+
+/// Writes a net that returns its input, so that the scores of the classes are the pixels.
+fn net(folder: &Folder, shape: &str) {
+    let dims: Vec<_> = shape.split(' ').map(|dim| format!("dim: {dim}")).collect();
+    let dims = dims.join(" ");
+    let text = format!(
+        "layer {{ name: \"x\" type: \"Input\" top: \"x\" input_param {{ shape {{ {dims} }} }} }} \
+         layer {{ name: \"y\" type: \"Flatten\" bottom: \"x\" top: \"y\" }}"
+    );
+    folder.write("deploy.prototxt", text);
+    proto::write_binary(folder.path("no.caffemodel"), &NetParameter::default()).unwrap();
+}
+
+const CLASSIFY: &str = "classify --model deploy.prototxt --weights no.caffemodel";
+
+fn printed_classes(out: &str) -> Vec<(f32, String)> {
+    let lines = out.lines().filter_map(|line| line.split_once(" - "));
+    lines.map(|(score, name)| (score.parse().unwrap(), name.to_owned())).collect()
+}
+
+#[test]
+fn pixels_match_those_of_caffes_example() {
+    let folder = Folder::new("classify");
+    for (file, channels, height, width) in [("color.png", 3, 5, 7), ("gray.png", 1, 3, 3)] {
+        let pixels = expected(file, height, width);
+        // The definition has a batch of ten, which `classify` reshapes to one.
+        net(&folder, &format!("10 {channels} {height} {width}"));
+        let means: Vec<f32> = (0..channels).map(|channel| 10.5 * channel as f32 + 3.0).collect();
+        // A mean image whose size differs from the input's. Its channels have these means.
+        let mean = BlobProto {
+            num: Some(1),
+            channels: Some(channels),
+            height: Some(1),
+            width: Some(2),
+            data: means.iter().flat_map(|mean| [mean - 1.0, mean + 1.0]).collect(),
+            ..Default::default()
+        };
+        proto::write_binary(folder.path("mean.binaryproto"), &mean).unwrap();
+        let values = means.iter().map(f32::to_string).collect::<Vec<_>>().join(",");
+        let image = images().join(file).display().to_string();
+        for mean in ["--mean mean.binaryproto", &format!("--mean-value {values}")] {
+            let args = format!("{CLASSIFY} {mean} --scale 0.5 --top-k 1000 {image}");
+            let out = folder.run(&args).succeeded().out;
+            assert!(out.starts_with(&format!("---------- Prediction for {image} ----------\n")));
+            let classes = printed_classes(&out);
+            assert_eq!(classes.len(), pixels.len());
+            assert!(classes.is_sorted_by(|(a, _), (b, _)| a >= b), "{out}");
+            for (score, class) in classes {
+                let class: usize = class.parse().unwrap();
+                let want = 0.5 * (pixels[class] - means[class / (height * width)]);
+                assert!((score - want).abs() < 1e-3, "{file}, {class}: {score} {want}");
+            }
+        }
+    }
+}
+
+#[test]
+fn classes_have_names_and_errors_are_one_line() {
+    let folder = Folder::new("classify-names");
+    net(&folder, "1 1 3 3");
+    let image = images().join("gray.png").display().to_string();
+    let names: Vec<_> = (0..9).map(|class| format!("n{class} thing, of kind {class}")).collect();
+    folder.write("names.txt", names.join("\n"));
+    let two = format!("{CLASSIFY} --labels names.txt {image} {image}");
+    let out = folder.run(&two).succeeded().out;
+    assert_eq!(out.matches("Prediction for").count(), 2);
+    let pixels = expected("gray.png", 3, 3);
+    let brightest = (0..9).rev().max_by(|&a, &b| pixels[a].total_cmp(&pixels[b])).unwrap();
+    assert_eq!(printed_classes(&out)[0], (pixels[brightest], format!("\"{}\"", names[brightest])));
+    assert_eq!(out.lines().count(), 2 * 6);
+
+    folder.write("names.txt", "only one");
+    folder.run(&two).failed_with(&["names.txt: 1 labels, but the net has 9 classes"]);
+    folder.run(&format!("{CLASSIFY} gone.jpg")).failed_with(&["gone.jpg: No such file"]);
+    folder.run(&format!("{CLASSIFY} deploy.prototxt")).failed_with(&["deploy.prototxt: "]);
+    folder.run(CLASSIFY).refused_with(&["IMAGE"]);
+    net(&folder, "1 2 3 3");
+    folder.run(&two).failed_with(&["deploy.prototxt: input `x`", "1 or 3 channels"]);
+    let trained = format!("classify --model net.prototxt --weights no.caffemodel {image}");
+    folder.write_replaced("net.prototxt", crate::command::NET, "InnerProduct", "Flatten");
+    folder
+        .run(&trained)
+        .failed_with(&["net.prototxt: classify needs a net with one input, found 0"]);
+}

@@ -1,0 +1,265 @@
+//! The `cortado` command: training, testing, logs and snapshots.
+
+mod classify;
+mod command;
+#[cfg(feature = "cuda")]
+#[path = "../../../tests/cuda_on_cpu/mod.rs"]
+mod cuda_on_cpu;
+mod databases;
+mod flags;
+#[cfg(feature = "cuda")]
+mod gpus;
+mod inspect;
+#[cfg(unix)]
+mod interruptions;
+mod mistakes;
+#[path = "../../../tests/support/optimised.rs"]
+mod optimised;
+mod other_verbs;
+mod records;
+#[path = "../../../tests/support/mod.rs"]
+mod support;
+mod upgrades;
+
+use command::{Folder, NET, Ran, SOLVER, message, shape};
+use optimised::optimised;
+use std::{collections::BTreeSet, fs};
+use support::testdata;
+
+/// A log line that Caffe does not have.
+const WAITED: &str = "    Waited for data: Ns, N% of the time";
+/// The log lines that each displayed iteration prints.
+const DISPLAY: [&str; 4] = [
+    "Iteration N (N iter/s, Ns/N iters), loss = N",
+    "    Train net output #N: loss = N (* N = N loss)",
+    WAITED,
+    "Iteration N, lr = N",
+];
+
+const TEST: [&str; 3] = [
+    "Iteration N, Testing net (#N)",
+    "    Test net output #N: accuracy = N",
+    "    Test net output #N: loss = N (* N = N loss)",
+];
+
+const SNAPSHOT: [&str; 2] = [
+    "Snapshotting to binary proto file lenet_iter_N.caffemodel",
+    "Snapshotting solver state to binary proto file lenet_iter_N.solverstate",
+];
+
+fn shapes(ran: &Ran) -> Vec<String> {
+    let start = ran.log.iter().position(|line| line.starts_with("Solving ")).unwrap();
+    ran.log[start..].iter().map(|line| shape(line)).collect()
+}
+
+#[test]
+fn training_logs_and_writes_snapshots_at_the_solvers_intervals() {
+    let folder = Folder::new("training");
+    let ran = folder.run("train --solver solver.prototxt").succeeded();
+
+    let half = [&TEST[..], &DISPLAY, &DISPLAY, &SNAPSHOT].concat();
+    let start = ["Solving LeNet", "Learning Rate Policy: inv"];
+    let end = [&TEST[..], &["Iteration N, loss = N", "Optimization Done."]].concat();
+    assert_eq!(shapes(&ran), [&start[..], &half, &half, &end].concat());
+    assert_eq!(ran.out, "");
+
+    let displayed: Vec<_> = ran.log.iter().filter(|line| line.contains(", lr = ")).collect();
+    assert_eq!(displayed[0], "Iteration 0, lr = 0.01");
+    assert_eq!(displayed[3], "Iteration 6, lr = 0.0099955"); // 0.01 · 1.0006^−0.75
+    let files = ["lenet_iter_4", "lenet_iter_8"];
+    assert_eq!(folder.files(".caffemodel"), files.map(|stem| format!("{stem}.caffemodel")));
+    assert_eq!(folder.files(".solverstate"), files.map(|stem| format!("{stem}.solverstate")));
+}
+
+#[test]
+fn debug_info_logs_the_mean_magnitude_of_each_blob() {
+    let folder = Folder::new("debug");
+    folder.write("solver.prototxt", format!("{SOLVER} debug_info: true"));
+    let ran = folder.run("train --solver solver.prototxt").succeeded();
+    let traced: Vec<_> = ran.log.iter().filter(|line| line.starts_with("    [")).collect();
+    let batch = [
+        "    [Forward] Layer data, top blob data data: N",
+        "    [Forward] Layer data, top blob label data: N",
+        "    [Forward] Layer label_data_N_split, top blob label_data_N_split_N data: N",
+        "    [Forward] Layer label_data_N_split, top blob label_data_N_split_N data: N",
+        "    [Forward] Layer ip, top blob ip data: N",
+        "    [Forward] Layer ip, param blob N data: N",
+        "    [Forward] Layer ip, param blob N data: N",
+        "    [Forward] Layer ip_ip_N_split, top blob ip_ip_N_split_N data: N",
+        "    [Forward] Layer ip_ip_N_split, top blob ip_ip_N_split_N data: N",
+        "    [Forward] Layer accuracy, top blob accuracy data: N",
+        "    [Forward] Layer loss, top blob loss data: N",
+    ];
+    let pass = [
+        "    [Forward] Layer data, top blob data data: N",
+        "    [Forward] Layer data, top blob label data: N",
+        "    [Forward] Layer ip, top blob ip data: N",
+        "    [Forward] Layer ip, param blob N data: N",
+        "    [Forward] Layer ip, param blob N data: N",
+        "    [Forward] Layer loss, top blob loss data: N",
+        "    [Backward] Layer loss, bottom blob ip diff: N",
+        "    [Backward] Layer ip, param blob N diff: N",
+        "    [Backward] Layer ip, param blob N diff: N",
+        "    [Backward] All net params (data, diff): LN norm = (N, N); LN norm = (N, N)",
+    ];
+    let half = [&batch[..], &batch, &pass, &pass].concat();
+    let shapes: Vec<_> = traced.iter().map(|line| shape(line)).collect();
+    assert_eq!(shapes, [&half[..], &half, &batch, &batch].concat());
+    // The loss blob is the mean loss. A softmax gradient is a probability minus at most 1.
+    let value = |line: &str| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
+    let loss = ran.log.iter().find(|line| line.contains("Iteration 0 (")).unwrap();
+    let first = &traced[2 * batch.len()..];
+    assert_eq!(value(first[5]), value(loss));
+    assert!((0.0..0.25).contains(&value(first[6])), "{}", first[6]);
+    // The accuracy of a test is the mean over its batches.
+    let test = ran.log.iter().find(|line| line.contains("accuracy = ")).unwrap();
+    let mean = (value(traced[9]) + value(traced[9 + batch.len()])) / 2.0;
+    assert!((mean - value(test)).abs() < 1e-5, "{mean}: {test}");
+    let plain = Folder::new("debug-not").run("train --solver solver.prototxt").succeeded();
+    assert!(!plain.log.iter().any(|line| line.starts_with("    [")));
+}
+
+#[test]
+fn log_lines_have_the_form_of_caffes_log_lines() {
+    let what = "the comparison with Caffe's log";
+    let Some(log) = testdata("golden/lenet/caffe_train.log", what) else {
+        return;
+    };
+    let log = fs::read_to_string(log).unwrap();
+    let lines = log.lines().skip_while(|line| !line.contains("Solving LeNet"));
+    let caffes: BTreeSet<_> = lines.map(|line| shape(message(line).unwrap())).collect();
+    let ran = Folder::new("log").run("train --solver solver.prototxt").succeeded();
+    let ours: BTreeSet<_> = shapes(&ran).into_iter().filter(|line| line != WAITED).collect();
+    let only_in_caffes_log: Vec<_> = caffes.difference(&ours).collect();
+    assert_eq!(only_in_caffes_log, ["Restarting data prefetching from start."]);
+    assert!(ours.is_subset(&caffes), "{:?}", ours.difference(&caffes));
+}
+
+#[test]
+fn caffes_weights_give_caffes_scores() {
+    let what = "the scores of the weights that Caffe trained";
+    let Some(weights) = testdata("golden/lenet/lenet_iter_10000.caffemodel", what) else { return };
+    let Some(mnist) = testdata("data/mnist", what) else { return };
+    let Some(log) = testdata("golden/lenet/caffe_train.log", what) else { return };
+    if !optimised("the weights that Caffe trained on all images of the test") {
+        return;
+    }
+    let model = include_str!("../../../examples/mnist/lenet.prototxt");
+    let folder = Folder::new("scores");
+    let digits = format!("idx:{}", mnist.join("t10k").display());
+    folder.write_replaced("lenet.prototxt", model, "idx:examples/mnist/data/t10k", &digits);
+    let weights = weights.display();
+    let test = format!("test --model lenet.prototxt --weights {weights} --iterations 100");
+    let out = folder.run(&test).succeeded().out;
+
+    let log = fs::read_to_string(log).unwrap();
+    let score = |text: &str, name: &str| -> f64 {
+        let start = format!("{name} = ");
+        let line = text.lines().rfind(|line| line.contains(&start)).unwrap();
+        let number = line.split(&start).nth(1).unwrap().split(' ').next().unwrap();
+        number.parse().unwrap()
+    };
+    assert_eq!(score(&out, "accuracy"), score(&log, "accuracy"), "{out}");
+    // The log prints six significant digits.
+    let (ours, caffes) = (score(&out, "loss"), score(&log, "Test net output #1: loss"));
+    assert!((ours - caffes).abs() <= 2e-7, "{ours} {caffes}");
+}
+
+#[test]
+fn one_seed_gives_one_model_on_any_number_of_threads() {
+    let folder = Folder::new("threads");
+    let train = |args: &str| {
+        folder.run(&format!("train --solver solver.prototxt {args}")).succeeded();
+        (folder.read("lenet_iter_8.caffemodel"), folder.read("lenet_iter_8.solverstate"))
+    };
+    let one = train("--threads 1");
+    assert!(train("--threads 2") == one);
+    folder.write_replaced("solver.prototxt", SOLVER, "random_seed: 7", "random_seed: 8");
+    assert!(train("--threads 1").0 != one.0, "the seed has no effect");
+}
+
+/// As in Caffe, a resumed run reads data from the first record, so each batch here has all records.
+#[test]
+fn a_resumed_run_writes_the_same_snapshots_as_an_uninterrupted_one() {
+    let folder = Folder::new("resumed");
+    folder.write_replaced("net.prototxt", NET, "count=200", "count=8");
+    folder.run("train --solver solver.prototxt").succeeded();
+    let files = ["lenet_iter_8.caffemodel", "lenet_iter_8.solverstate"];
+    let uninterrupted = files.map(|file| folder.read(file));
+    folder.write(files[0], "");
+    let args = "train --solver solver.prototxt --snapshot lenet_iter_4.solverstate";
+    let ran = folder.run(args).succeeded();
+    assert!(files.map(|file| folder.read(file)) == uninterrupted);
+    assert!(!ran.log.iter().any(|line| line.contains("Iteration 0")), "{ran:#?}");
+
+    let tuned = format!("{args} --weights lenet_iter_4.caffemodel");
+    folder.run(&tuned).refused_with(&["--snapshot", "--weights", "cannot be used with"]);
+}
+
+#[test]
+fn snapshot_format_hdf5_writes_hdf5_snapshots() {
+    let folder = Folder::new("hdf5");
+    folder.write_replaced("net.prototxt", NET, "count=200", "count=8");
+    folder.write_replaced("solver.prototxt", SOLVER, "display: 2", "snapshot_format: HDF5");
+    let ran = folder.run("train --solver solver.prototxt");
+    if cfg!(not(feature = "hdf5")) {
+        ran.failed_with(&["solver.prototxt", "feature `hdf5`", "BINARYPROTO"]);
+        folder.write("a.h5", b"\x89HDF\r\n\x1a\n");
+        for args in ["inspect a.h5", "test --model net.prototxt --weights a.h5"] {
+            folder.run(args).failed_with(&["a.h5", "feature `hdf5`"]);
+        }
+        return;
+    }
+    ran.succeeded();
+    let files = ["lenet_iter_8.caffemodel.h5", "lenet_iter_8.solverstate.h5"];
+    let uninterrupted = files.map(|file| folder.read(file));
+    folder.write(files[0], "");
+    let resume = "train --solver solver.prototxt --snapshot lenet_iter_4.solverstate.h5";
+    folder.run(resume).succeeded();
+    assert!(files.map(|file| folder.read(file)) == uninterrupted);
+    assert_eq!(folder.files(".caffemodel"), [""; 0]);
+
+    // The same run with binary snapshots produces the same weights.
+    let scores = |weights: &str| {
+        let args = format!("test --model net.prototxt --iterations 3 --weights {weights}");
+        folder.run(&args).succeeded().out
+    };
+    folder.write("solver.prototxt", SOLVER);
+    folder.run("train --solver solver.prototxt").succeeded();
+    assert_eq!(scores(files[0]), scores("lenet_iter_8.caffemodel"));
+
+    let net = folder.run(&format!("inspect {}", files[0])).succeeded().out;
+    assert!(net.contains("ip.0") && net.contains("10×784"), "{net}");
+    let state = folder.run(&format!("inspect {}", files[1])).succeeded().out;
+    for part in ["solver state", "iter: 8", &format!("learned_net: {}", files[0]), "history.1"] {
+        assert!(state.contains(part), "{state}");
+    }
+    for file in files {
+        folder.write(file, &folder.read(file)[..1000]); // truncated
+        folder.run(&format!("inspect {file}")).failed_with(&[file]);
+    }
+}
+
+#[test]
+fn test_prints_the_means_of_the_batches() {
+    let folder = Folder::new("testing");
+    folder.run("train -solver solver.prototxt").succeeded(); // with one dash, as in Caffe's scripts
+    let ran = folder
+        .run("test -model net.prototxt -weights=lenet_iter_8.caffemodel -iterations 3")
+        .succeeded();
+    let value = |line: &str| line.split(' ').nth(2).unwrap().parse::<f64>().unwrap();
+    let [_, accuracy, loss] = ran.out.lines().collect::<Vec<_>>()[..] else {
+        panic!("{ran:#?}");
+    };
+    for (mean, name) in [(accuracy, "accuracy"), (loss, "loss")] {
+        let is_one =
+            |line: &&String| line.starts_with("Batch ") && line.contains(&format!(", {name} = "));
+        let batches: Vec<_> = ran.log.iter().filter(is_one).collect();
+        assert_eq!(batches.len(), 3, "{ran:#?}");
+        let sum: f64 = batches.iter().map(|line| value(line.split_once(", ").unwrap().1)).sum();
+        assert!(mean.starts_with(name), "{mean}");
+        assert!((value(mean) - sum / 3.0).abs() < 1e-5, "{mean}, of {batches:?}");
+    }
+    assert!(ran.out.starts_with("Loss: "), "{}", ran.out);
+    assert_eq!(shape(loss), "loss = N (* N = N loss)");
+}

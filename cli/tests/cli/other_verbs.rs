@@ -1,0 +1,78 @@
+//! Tests of the verbs `time` and `draw`.
+
+use crate::command::{Folder, NET};
+use cortado::data::{Color, Image};
+
+#[test]
+fn time_prints_each_layer_and_memory() {
+    let folder = Folder::new("time");
+    let time = |args: &str| {
+        let ran = folder.run(&format!("time --model net.prototxt --iterations 3 {args}"));
+        ran.succeeded().out
+    };
+    let [train, test] = [time(""), time("--phase TEST --forward-only")];
+    let layers = ["data", "ip", "loss", "accuracy"];
+    for (out, layers) in [(&train, &layers[..3]), (&test, &layers[..])] {
+        for layer in layers {
+            let rows = out.lines().filter(|line| line.starts_with(&format!("{layer} ")));
+            assert_eq!(rows.count(), 1, "{layer}: {out}");
+        }
+        assert!(out.contains("\nForward pass: ") && out.contains("\nMemory: "), "{out}");
+    }
+    assert!(train.contains("\nBackward pass: ") && !test.contains("Backward pass"));
+    let rows = |out: &str| -> Vec<f64> {
+        let shares =
+            out.lines().skip(1).map_while(|line| line.split(' ').next_back()?.parse().ok());
+        shares.collect()
+    };
+    let shares = rows(&train);
+    let all: f64 = shares.iter().sum();
+    assert!(shares.len() >= 3 && (99.0..101.0).contains(&all), "{train}");
+
+    folder.run("time --model net.prototxt --iterations 0").refused_with(&["--iterations"]);
+    folder.run("time --model gone.prototxt").failed_with(&["gone.prototxt: No such file"]);
+}
+
+/// The net computes little, on crops of images that take long to decode.
+#[test]
+fn a_slow_source_appears_as_wait_for_data() {
+    let folder = Folder::new("slow");
+    let small = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/images/color.png");
+    let image = Image::read(small, Color::AsStored).unwrap().resize(600, 800).unwrap();
+    folder.write("a.png", image.encode_png().unwrap());
+    folder.write("list", "a.png 1\n");
+    let net = NET
+        .replace("\"Data\"", "\"ImageData\"")
+        .replace("scale: 0.00390625", "crop_size: 8")
+        .replace("data_param", "image_data_param")
+        .replace("digits:train?count=200&seed=1", "list");
+    folder.write("net.prototxt", net);
+    let out = folder.run("time --model net.prototxt --iterations 5").succeeded().out;
+    let waited = out.lines().find(|line| line.starts_with("Waiting for data: ")).unwrap();
+    let share = waited.split(", ").nth(1).and_then(|share| share.split(' ').next()?.parse().ok());
+    assert!(share > Some(50.0), "{out}");
+}
+
+#[test]
+fn draw_writes_a_row_per_layer() {
+    let folder = Folder::new("draw");
+    let draw = |args: &str| {
+        folder.run(&format!("draw net.prototxt -o net.svg {args}")).succeeded();
+        String::from_utf8(folder.read("net.svg")).unwrap()
+    };
+    let [train, test] = [draw("--phase train"), draw("")];
+    assert!(!train.contains(">accuracy<") && test.contains(">accuracy<"));
+    for part in [">ip<", ">InnerProduct<", ">8×10<", ">7\u{2009}850<", "7\u{2009}850 parameters<"]
+    {
+        assert!(test.contains(part), "{part}: {test}");
+    }
+    // The SVG has a mark for each layer and a line for each blob: data, label, ip, accuracy, loss.
+    assert_eq!((test.matches("<circle").count(), test.matches("<path").count()), (4, 5));
+    // A net is drawn even if its data is missing, and text from the file is escaped.
+    let gone = NET.replace("digits:train?count=200&seed=1", "idx:gone");
+    folder.write("net.prototxt", gone.replace("\"LeNet\"", "\"<LeNet> & co\""));
+    let bare = draw("");
+    assert!(bare.contains(">&lt;LeNet&gt; &amp; co: 4 layers<") && !bare.contains("×"), "{bare}");
+    folder.run("draw net.prototxt").refused_with(&["--output"]);
+    folder.run("draw net.prototxt -o gone/net.svg").failed_with(&["gone/net.svg: No such file"]);
+}

@@ -1,0 +1,73 @@
+//! Makes an [`AnyDevice`] of any device.
+
+use super::{
+    handle::{AnyDevice, ErasedDevice, Handle},
+    kernels::Kernels,
+};
+#[cfg(feature = "cuda")]
+use crate::device::cuda::CudaDevice;
+use crate::{
+    device::{Device, cpu::CpuDevice, simulated::SimulatedDevice},
+    element::{Element, bf16, f16},
+    error::Result,
+    host::Workers,
+    memory::{KernelCall, Memory},
+};
+use std::{any::Any, sync::Arc};
+
+impl AnyDevice {
+    /// Returns a handle to `device`. If `device` is an `AnyDevice`, returns a clone.
+    pub fn new<D: Device>(device: &D) -> Self {
+        // The constant keeps the other branch, with all kernels, out of the calling crate.
+        if D::COMPILED_HERE {
+            erase_own_device(device).expect("a device of this crate")
+        } else {
+            Self::erase(device)
+        }
+    }
+
+    /// Returns a handle to a device that is not an `AnyDevice`.
+    fn erase<D: Device>(device: &D) -> Self {
+        fn kernels<T: Element, D: Device>(device: &D) -> Box<dyn Any + Send + Sync> {
+            let kernels: Box<dyn Kernels<T>> = Box::new(device.clone());
+            Box::new(kernels)
+        }
+        let kernels = [
+            kernels::<f16, D>(device),
+            kernels::<bf16, D>(device),
+            kernels::<f32, D>(device),
+            kernels::<f64, D>(device),
+        ];
+        Self(Arc::new(Handle { device: Box::new(device.clone()), kernels }))
+    }
+}
+
+impl<D: Device> ErasedDevice for D {
+    fn fork_queue(&self) -> Result<AnyDevice> {
+        Ok(AnyDevice::new(&Memory::fork_queue(self)?))
+    }
+    fn host_workers(&self) -> &Workers {
+        Memory::host_workers(self)
+    }
+    fn properties(&self) -> Vec<(&'static str, String)> {
+        Memory::properties(self)
+    }
+    fn on_fallback(&self, kernel: &KernelCall) -> Result<()> {
+        Memory::on_fallback(self, kernel)
+    }
+}
+
+/// Returns a handle to `device` if it is a device of this crate.
+fn erase_own_device(device: &dyn Any) -> Option<AnyDevice> {
+    if let Some(device) = device.downcast_ref::<AnyDevice>() {
+        return Some(device.clone());
+    }
+    if let Some(device) = device.downcast_ref::<CpuDevice>() {
+        return Some(AnyDevice::erase(device));
+    }
+    #[cfg(feature = "cuda")]
+    if let Some(device) = device.downcast_ref::<CudaDevice>() {
+        return Some(AnyDevice::erase(device));
+    }
+    Some(AnyDevice::erase(device.downcast_ref::<SimulatedDevice>()?))
+}

@@ -1,0 +1,125 @@
+//! [`AnyDevice`] and its memory.
+
+use crate::{
+    device::Device,
+    element::{Element, for_element_type},
+    error::Result,
+    host::Workers,
+    memory::{AnyBuffer, ErasedMemory, HostBytes, KernelCall, Mapping, Memory, StaleAllocation},
+};
+use std::{any::Any, fmt, sync::Arc};
+
+/// A device whose type is known only at run time.
+///
+/// Nets, layers and solvers run on an `AnyDevice`, so this crate compiles them once. A method calls
+/// the method of the same name of the device that this value stands for. A clone is a handle to the
+/// same device and queue.
+///
+/// ```
+/// use cortado::{AnyDevice, Blob, CpuDevice, kernel::Elementwise};
+///
+/// let device = AnyDevice::new(&CpuDevice::new());
+/// let x: Blob<f32> = Blob::new(&device, &[3])?;
+/// device.fill(2.0, x.data_mut()?.view_mut())?;
+/// assert_eq!(x.data()?.host()?, [2.0; 3]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct AnyDevice(pub(super) Arc<Handle>);
+
+pub(super) struct Handle {
+    pub(super) device: Box<dyn ErasedDevice>,
+    /// The kernels for each element type: a `Box<dyn Kernels<T>>` each.
+    pub(super) kernels: [Box<dyn Any + Send + Sync>; 4],
+}
+
+impl AnyDevice {
+    /// Returns the device as a `D`, if it is one.
+    ///
+    /// ```
+    /// use cortado::{AnyDevice, CpuDevice, SimulatedDevice};
+    ///
+    /// let device = AnyDevice::new(&CpuDevice::new());
+    /// assert!(device.downcast_ref::<CpuDevice>().is_some());
+    /// assert!(device.downcast_ref::<SimulatedDevice>().is_none());
+    /// ```
+    pub fn downcast_ref<D: Device>(&self) -> Option<&D> {
+        (&*self.0.device as &dyn Any).downcast_ref()
+    }
+
+    /// Returns the kernels for `T`, which are a `V`.
+    pub(super) fn table<T: Element, V: Any>(&self) -> &V {
+        for_element_type::<T, V>(self.0.kernels.each_ref().map(|kernels| &**kernels as &dyn Any))
+    }
+}
+
+/// The methods of [`Memory`] that memory itself does not need; see [`ErasedMemory`].
+pub(super) trait ErasedDevice: ErasedMemory {
+    fn fork_queue(&self) -> Result<AnyDevice>;
+    fn host_workers(&self) -> &Workers;
+    fn properties(&self) -> Vec<(&'static str, String)>;
+    fn on_fallback(&self, kernel: &KernelCall) -> Result<()>;
+}
+
+impl Memory for AnyDevice {
+    type Buffer = AnyBuffer;
+    const COMPILED_HERE: bool = true;
+
+    fn name(&self) -> String {
+        self.0.device.name()
+    }
+    fn alloc(&self, bytes: usize) -> Result<AnyBuffer> {
+        self.0.device.alloc(bytes)
+    }
+    fn upload(&self, src: &[u8], dst: &mut AnyBuffer, offset: usize) -> Result<()> {
+        self.0.device.upload(src, dst, offset)
+    }
+    fn download(&self, src: &AnyBuffer, offset: usize, dst: &mut [u8]) -> Result<()> {
+        self.0.device.download(src, offset, dst)
+    }
+    fn synchronize(&self) -> Result<()> {
+        self.0.device.synchronize()
+    }
+    fn fork_queue(&self) -> Result<Self> {
+        self.0.device.fork_queue()
+    }
+    fn order_after(&self, other: &Self) -> Result<()> {
+        self.0.device.order_after(&*other.0.device)
+    }
+    fn alloc_host(&self, bytes: usize) -> Result<HostBytes> {
+        self.0.device.alloc_host(bytes)
+    }
+    fn host_mapping(&self) -> Option<&dyn Mapping<AnyBuffer>> {
+        self.0.device.is_unified().then_some(self)
+    }
+    fn host_workers(&self) -> &Workers {
+        self.0.device.host_workers()
+    }
+    fn properties(&self) -> Vec<(&'static str, String)> {
+        self.0.device.properties()
+    }
+    fn on_fallback(&self, kernel: &KernelCall) -> Result<()> {
+        self.0.device.on_fallback(kernel)
+    }
+    fn on_stale(&self, allocation: StaleAllocation<'_, AnyBuffer>) {
+        self.0.device.on_stale(allocation);
+    }
+}
+
+impl Mapping<AnyBuffer> for AnyDevice {
+    fn map<'a>(&self, buffer: &'a AnyBuffer) -> Result<&'a [u8]> {
+        self.0.device.map(buffer)
+    }
+    fn map_mut<'a>(&self, buffer: &'a mut AnyBuffer) -> Result<&'a mut [u8]> {
+        self.0.device.map_mut(buffer)
+    }
+    fn adopt(&self, bytes: HostBytes) -> Result<AnyBuffer, HostBytes> {
+        self.0.device.adopt(bytes)
+    }
+}
+
+impl fmt::Debug for AnyDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.device.fmt(f)
+    }
+}
