@@ -1,13 +1,23 @@
 //! Runs the conformance kit with all its random cases on the CPU, the simulated device and a device
 //! with four methods.
 
-#[allow(dead_code)] // this device has no bug
+#[allow(dead_code)] // another test constructs the other bug
 #[path = "library/remote.rs"]
 mod remote;
 
-use cortado::{CpuDevice, device::SimulatedDevice};
-use remote::Observed;
+use cortado::{CpuDevice, conformance::Kit, device::SimulatedDevice};
+use remote::{Axpy, Observed};
 
 cortado::conformance!(cpu, CpuDevice::new());
 cortado::conformance!(simulated, SimulatedDevice::new());
 cortado::conformance!(four_methods, Observed::default());
+
+#[test]
+fn a_panic_fails_its_check_and_the_others_still_run() {
+    let device = Observed { axpy: Axpy::Panics, ..Observed::default() };
+    let report = Kit::new().cases(0).run(&device);
+    assert_eq!(report.failures().filter(|failure| failure.check == "axpy").count(), 4);
+    let table = report.coverage().to_string();
+    assert!(table.contains("| axpy | failed | failed | failed | failed |\n"), "{table}");
+    assert!(table.contains("| dot | fallback | fallback | fallback | fallback |\n"), "{table}");
+}

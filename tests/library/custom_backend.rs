@@ -37,26 +37,19 @@ cortado::families!(Remote);
 #[cfg(feature = "net")]
 mod training {
     use super::Remote;
-    use crate::digits::train_digits;
+    use crate::digits::{ON_ONE_THREAD, train_digits};
     use cortado::CpuDevice;
 
     #[test]
     fn training_on_a_custom_backend_is_bit_identical_to_the_cpu() {
-        let (losses, weights) = train_digits(&CpuDevice::new(), 20).unwrap();
-        assert_eq!(losses.len(), 20);
-        assert!(losses[19] < losses[0], "the loss did not decrease: {losses:?}");
-        let (remote_losses, remote_weights) = train_digits(&Remote, 20).unwrap();
-        assert_eq!(losses, remote_losses);
-        assert!(weights == remote_weights, "weights differ");
+        assert!(train_digits(&Remote).unwrap() == *ON_ONE_THREAD);
     }
 
     #[test]
     fn training_is_bit_identical_for_any_number_of_threads() {
-        let [sequential, two, three] = [1, 2, 3]
-            .map(|threads| train_digits(&CpuDevice::with_threads(threads).unwrap(), 5).unwrap());
-        for (threads, (losses, weights)) in [(2, two), (3, three)] {
-            assert_eq!(sequential.0, losses, "{threads} threads");
-            assert!(sequential.1 == weights, "weights differ on {threads} threads");
+        for threads in [2, 3] {
+            let device = CpuDevice::with_threads(threads).unwrap();
+            assert!(train_digits(&device).unwrap() == *ON_ONE_THREAD, "{threads} threads");
         }
     }
 }

@@ -1,20 +1,23 @@
 //! Training of the digits example.
 
 use cortado::{
-    Device, Result, Solver,
+    CpuDevice, Device, Result, Solver,
     proto::{self, SolverParameter},
     solver::Event,
 };
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
-/// Trains the digits example's LeNet in batches of 16. Returns all losses and the final weights.
-pub(crate) fn train_digits<D: Device>(
-    device: &D,
-    iterations: usize,
-) -> Result<(Vec<f64>, Vec<f32>)> {
+/// The losses and the final weights.
+pub(crate) type Trained = (Vec<f64>, Vec<f32>);
+
+pub(crate) static ON_ONE_THREAD: LazyLock<Trained> =
+    LazyLock::new(|| train_digits(&CpuDevice::with_threads(1).unwrap()).unwrap());
+
+/// Trains the digits example's LeNet for four iterations, in batches of 8.
+pub(crate) fn train_digits(device: &impl Device) -> Result<Trained> {
     let mut net = proto::read_net("examples/digits/lenet.prototxt")?;
     if let Some(data) = &mut net.layer[0].data_param {
-        data.batch_size = Some(16);
+        data.batch_size = Some(8);
     }
     let mut param: SolverParameter = proto::read_solver("examples/digits/solver.prototxt")?;
     (param.net, param.train_net_param, param.test_iter) = (None, Some(net), Vec::new());
@@ -27,7 +30,7 @@ pub(crate) fn train_digits<D: Device>(
             recorded.lock().unwrap().push(*loss);
         }
     });
-    solver.step(iterations)?;
+    solver.step(4)?;
     let mut weights = Vec::new();
     for param in solver.net().learnable_params() {
         weights.extend_from_slice(param.blob().data()?.host()?);

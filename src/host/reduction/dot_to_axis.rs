@@ -59,41 +59,7 @@ pub(crate) fn dot_to_axis<T: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::testing::{for_each_element, integers, operand, rounded, threads, wide};
-
-    const AXES: [(usize, usize, usize); 10] = [
-        (1, 1, 1),
-        (4, 3, 1),
-        (700, 130, 1),
-        (5, 200, 7),
-        (3, 2, 16),
-        (6, 5, 49),
-        (2, 3, 2500),
-        (0, 3, 2),
-        (2, 0, 3),
-        (1 << 50, 3, 0),
-    ];
-
-    fn dot_products_of_small_integers_are_rounded_once<T: Element>() {
-        for (outer, extent, inner) in AXES {
-            let axis = Axis::new(outer, extent, inner).unwrap();
-            let (a, b) = (integers::<T>(1, axis.count()), integers::<T>(2, axis.count()));
-            let mut sums = vec![0.0; extent];
-            for (i, (a, b)) in a.iter().zip(&b).enumerate() {
-                sums[i / inner % extent] += a.to_f64() * b.to_f64();
-            }
-            for workers in threads() {
-                for (beta, y0, old) in [(0.0, f64::NAN, 0.0), (2.0, 3.0, 6.0)] {
-                    let mut y = vec![T::from_f64(y0); extent];
-                    dot_to_axis(&workers, &axis, T::acc(beta), &a, &b, &mut y).unwrap();
-                    let expected: Vec<f64> = sums.iter().map(|sum| old + sum).collect();
-                    assert_eq!(wide(&y), rounded::<T>(&expected), "{axis:?}");
-                }
-            }
-        }
-    }
-
-    for_each_element!(dot_products_of_small_integers_are_rounded_once);
+    use crate::host::testing::operand;
 
     #[test]
     fn errors_name_the_operand() {
