@@ -96,7 +96,7 @@ fn a_failure_names_the_smallest_case_and_is_reproducible() {
     assert_eq!((failure.check, failure.element), ("axpy", Some(DType::F32)));
     assert!(failure.message.contains("len: 100,"), "{failure}");
     assert!(failure.to_string().contains("CORTADO_SEED=3 CORTADO_CASES=500"), "{failure}");
-    assert_eq!(kit.check(&device, "axpy"), Err(failure));
+    assert_eq!(kit.first_failure(&device), Some(failure));
 }
 
 #[test]
@@ -105,6 +105,5 @@ fn a_panic_fails_its_check_only() {
     let kit = Kit::new().cases(0);
     let failure = kit.check(&device, "axpy").unwrap_err();
     assert_eq!(failure.message, "panicked: injected panic");
-    assert_eq!(kit.first_failure(&device), Some(failure));
     assert_eq!(kit.check(&device, "scal"), Ok(()));
 }
