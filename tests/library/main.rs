@@ -9,6 +9,7 @@ mod golden;
 #[cfg(feature = "net")]
 mod net_state;
 #[cfg(any(feature = "conformance", feature = "net"))]
+#[cfg_attr(not(feature = "conformance"), allow(dead_code))] // the bugs are for the kit
 mod remote;
 #[path = "../support/mod.rs"]
 mod support;
