@@ -89,6 +89,7 @@ pub(crate) fn for_element_type<T: Element, V: Any>(values: [&dyn Any; 4]) -> &V 
 /// ```text
 /// compiled_for!(T, fn(&mut Net<T>) -> Result<()> = Net::run_backward)(self)
 /// ```
+#[cfg(feature = "net")]
 macro_rules! compiled_for {
     ($T:ident, fn($($arg:ty),*) -> $result:ty = $function:expr) => {{
         fn select(dtype: $crate::element::DType) -> Box<dyn std::any::Any> {
@@ -109,6 +110,7 @@ macro_rules! compiled_for {
         *function.expect("a function for each element type")
     }};
 }
+#[cfg(feature = "net")]
 pub(crate) use compiled_for;
 
 macro_rules! element {

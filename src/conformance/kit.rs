@@ -1,5 +1,6 @@
 //! The conformance kit: runs checks on a device and reports the results.
 
+#[cfg(feature = "net")]
 use super::nets;
 use super::{
     check::{Check, CheckResult, DTYPES, Outcome},
@@ -7,12 +8,13 @@ use super::{
     kernels, memory,
     report::Report,
 };
-#[cfg(feature = "net")]
-use crate::kernel::traits::*;
 use crate::{
     device::{AnyDevice, Device},
     element::DType,
-    memory::ledger::{Entry, EventKind, Ledger},
+    memory::{
+        Memory,
+        ledger::{Entry, EventKind, Ledger},
+    },
 };
 use std::str::FromStr;
 
