@@ -1,12 +1,12 @@
 //! Benchmark cases: kernels at several sizes, for any device.
 
-use crate::kernel::traits::*;
 use crate::{
     blob::Blob,
     device::{AnyDevice, Device},
     element::Element,
     error::Result,
     filler::Filler,
+    kernel::traits::*,
     op::{
         self, Axis, Binary, Convolution, Gemm, Gemv, Pool2d, PoolRounding, Reduce, Regularization,
         RngKey, SolverUpdate, Transpose, Unary, UpdateRule, Window,

@@ -1,11 +1,11 @@
 //! Times of all cases on one device, compared with the device's peak rates.
 
 use super::{Case, SizeRange, Work, cases};
-use crate::kernel::traits::*;
 use crate::{
     device::{AnyDevice, Device},
     element::Element,
     error::Result,
+    kernel::traits::*,
 };
 use std::{
     fmt,

@@ -4,8 +4,7 @@ use super::{
     failure::{Failure, Verdict, flaw},
     runner::CheckRunner,
 };
-use crate::device::AnyDevice;
-use crate::{element::DType, memory::Memory, op::RngKey};
+use crate::{device::AnyDevice, element::DType, memory::Memory, op::RngKey};
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},

@@ -1,8 +1,8 @@
 //! Operands placed between guard elements, on the host side, the device side or both.
 
 use super::failure::{Verdict, flaw};
-use crate::device::AnyDevice;
 use crate::{
+    device::AnyDevice,
     element::{Element, Storable},
     error::Result,
     memory::{Head, Memory, SyncedMemory, View, ViewMut},

@@ -3,7 +3,6 @@
 mod batch;
 mod worker;
 
-use crate::kernel::traits::*;
 pub use batch::Batch;
 
 use super::{
@@ -17,6 +16,7 @@ use crate::{
     device::AnyDevice,
     element::Element,
     error::{Error, Result},
+    kernel::traits::*,
     memory::ledger,
 };
 use std::{

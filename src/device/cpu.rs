@@ -6,7 +6,7 @@ use crate::{
     families,
     host::{Workers, advise_huge_pages, simd_instruction_set},
     kernel::{Conv, fallback},
-    memory::{HostBytes, KernelCall, Mapping, Memory, View, ViewMut},
+    memory::{CompiledHere, HostBytes, KernelCall, Mapping, Memory, View, ViewMut},
     op::{Convolution, Unary},
 };
 use std::{fs, ops::Range};
@@ -45,7 +45,7 @@ impl Default for CpuDevice {
 
 impl Memory for CpuDevice {
     type Buffer = HostBytes;
-    const COMPILED_HERE: bool = true;
+    const COMPILED_HERE: CompiledHere = CompiledHere::YES;
 
     fn name(&self) -> String {
         "cpu".into()

@@ -236,7 +236,7 @@ macro_rules! host_implementation {
 /// A function of [`slices`](super::slices).
 macro_rules! slice_function {
     ({ $attr:tt $family:ident $kernel:ident [T: Element,] $result:tt $check:block } $($arg:tt)*) => {
-        host_function! { [face] $family $result $kernel [] [] [] $($arg)* }
+        host_function! { [public] $family $result $kernel [] [] [] $($arg)* }
     };
     (
         {
@@ -335,7 +335,7 @@ macro_rules! host_function_as {
         }
     };
     (
-        [face] $family:ident $name:ident [$kernel:ident $in_place:literal] [$($result:ty)?]
+        [public] $family:ident $name:ident [$kernel:ident $in_place:literal] [$($result:ty)?]
         [$(($x:ident $($T:tt)+))*]
     ) => {
         #[doc = slice_doc!($family $kernel $in_place)]

@@ -40,8 +40,9 @@ macro_rules! kernels {
             ///
             /// Every device draws the same element: the first at which the running sum, in row-major
             /// order and in `f64`, exceeds `u` times the total sum. Negative elements and NaN count
-            /// as zero. If there is no such element, the window's first element is drawn. A window
-            /// without elements yields 0 and a mask of −1. Source: Zeiler and Fergus (2013).
+            /// as zero. Where the running sum never exceeds that value, for example because the total is
+            /// 0, every device draws the first element of the window. An empty window yields 0 and a
+            /// mask of −1. Source: Zeiler and Fergus (2013).
             fn stochastic_pool<T: Element>(
                 op: &Pool2d, x: read T, u: read f32, y: overwrite T, mask: overwrite i32
             ) {

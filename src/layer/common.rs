@@ -1,12 +1,12 @@
 //! Checks and errors that several layers share.
 
 use super::layer_trait::PropagateDown;
-use crate::kernel::traits::*;
 use crate::{
     blob::Blob,
     device::AnyDevice,
     element::Element,
     error::{Error, Result},
+    kernel::traits::*,
     op::Axis,
     shape::Shape,
 };

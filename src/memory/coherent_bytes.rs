@@ -180,22 +180,26 @@ impl CoherentBytes {
     }
 
     pub(super) fn device_write_only<B: 'static>(&mut self) -> Result<&mut B> {
-        self.make_only_device_valid()?;
+        self.make_only_device_valid(|buffer| buffer.downcast_ref::<B>().is_some())?;
         let buffer = filled(self.dev.get_mut())?.downcast_mut();
         buffer.ok_or_else(|| foreign(&*self.device))
     }
 
-    fn make_only_device_valid(&mut self) -> Result<()> {
+    /// Fails, and changes nothing, if the buffer is not `is_expected`.
+    fn make_only_device_valid(&mut self, is_expected: fn(&AnyBuffer) -> bool) -> Result<()> {
         if self.dev.get().is_none() {
-            let buffer = match self.spare.get_mut().dev.take() {
-                Some(buffer) => buffer,
-                None => {
-                    let mut buffer = self.device.alloc(self.bytes)?;
-                    self.device.on_stale(StaleAllocation::Device(&mut buffer));
-                    buffer
-                }
-            };
-            let _ = self.dev.set(buffer);
+            let spare = self.spare.get_mut();
+            if spare.dev.is_none() {
+                let mut buffer = self.device.alloc(self.bytes)?;
+                self.device.on_stale(StaleAllocation::Device(&mut buffer));
+                spare.dev = Some(buffer);
+            }
+            if spare.dev.as_ref().is_some_and(is_expected) {
+                self.dev = spare.dev.take().map_or_else(OnceLock::new, OnceLock::from);
+            }
+        }
+        if !self.dev.get().is_some_and(is_expected) {
+            return Err(foreign(&*self.device));
         }
         if let Some(stale) = self.host.take() {
             self.retire_host(stale);

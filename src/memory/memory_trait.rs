@@ -18,7 +18,7 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
 
     /// Whether this crate compiles the code above the kernels for this type of device.
     #[doc(hidden)]
-    const COMPILED_HERE: bool = false;
+    const COMPILED_HERE: CompiledHere = CompiledHere(false);
 
     /// Returns a short, stable name such as `cpu` or `cuda:0`.
     fn name(&self) -> String;
@@ -92,6 +92,19 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// of stale data shows up.
     fn on_stale(&self, allocation: StaleAllocation<'_, Self::Buffer>) {
         let _ = allocation;
+    }
+}
+
+/// The value of [`Memory::COMPILED_HERE`]. Only this crate can make one that says yes.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct CompiledHere(bool);
+
+impl CompiledHere {
+    pub(crate) const YES: Self = Self(true);
+
+    pub(crate) const fn get(self) -> bool {
+        self.0
     }
 }
 

@@ -18,6 +18,6 @@ mod view;
 pub(crate) use erased::ErasedMemory;
 pub use host_bytes::{HostBytes, HostStorage};
 pub use ledger::KernelCall;
-pub use memory_trait::{Mapping, Memory, StaleAllocation};
+pub use memory_trait::{CompiledHere, Mapping, Memory, StaleAllocation};
 pub use view::{DeviceSlice, DeviceSliceMut, Src, View, ViewMut};
 pub use {coherent_bytes::Head, erased::AnyBuffer, synced::SyncedMemory};

@@ -1,11 +1,11 @@
 //! Forward and backward passes.
 
 use super::graph::{Net, NetLayer};
-use crate::kernel::traits::*;
 use crate::{
     blob::Blob,
     element::{Element, compiled_for},
     error::{Error, Result},
+    kernel::traits::*,
     layer::PropagateDown,
     op::Unary,
 };

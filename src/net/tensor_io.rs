@@ -2,8 +2,8 @@
 //!
 //! The names are `<layer>.<index>`, such as `conv1.0`. Caffe identifies a layer's parameters by
 //! index only. Names such as `weight` and `bias` would be wrong for the blobs of some layer types,
-//! such as the running mean of BatchNorm. The index follows the last dot, because layer names may contain dots and
-//! slashes.
+//! such as the running mean of BatchNorm. The index follows the last dot, because layer names may
+//! contain dots and slashes.
 
 use super::graph::Net;
 use crate::{

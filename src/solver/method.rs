@@ -1,10 +1,10 @@
 //! Solver methods: how parameters are updated from their gradients.
 
-use crate::kernel::traits::*;
 use crate::{
     blob::{Blob, WriteGuard},
     element::Element,
     error::Result,
+    kernel::traits::*,
     memory::Src,
     op::{Regularization, SolverUpdate, Unary, UpdateRule, adam_correction},
 };

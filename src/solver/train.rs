@@ -6,10 +6,10 @@ use super::{
     smoothed_loss::SmoothedLoss,
     training_run::{LastDisplay, Solver},
 };
-use crate::kernel::traits::*;
 use crate::{
     element::{Element, compiled_for},
     error::{Error, Result},
+    kernel::traits::*,
 };
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! A backend outside the crate, with four memory methods and the default of every kernel, which
 //! runs on the host. This device trains LeNet on digits with results bit-identical to the CPU's.
 
-use cortado::{Error, Memory, Result};
+use cortado::{AnyDevice, Blob, Error, Memory, Result, SimulatedDevice, kernel::Elementwise};
 
 // The backend starts here.
 
@@ -33,6 +33,20 @@ impl Memory for Remote {
 cortado::families!(Remote);
 
 // The backend ends here.
+
+#[test]
+fn a_kernel_of_another_type_of_device_fails_and_changes_nothing() {
+    let values = vec![1.0f32, 2.0, 3.0];
+    let y: Blob<f32> = Blob::from_vec(&AnyDevice::new(&Remote), &[3], values.clone()).unwrap();
+    let other = AnyDevice::new(&SimulatedDevice::new());
+    for _ in 0..2 {
+        let error = other.fill(7.0, y.data_mut().unwrap().view_mut()).unwrap_err().to_string();
+        assert!(error.contains("remote") && error.contains("another type of device"), "{error}");
+        assert_eq!(y.data().unwrap().host().unwrap(), values);
+        // The second call finds the value on the device, too.
+        y.data().unwrap().view().device().unwrap();
+    }
+}
 
 #[cfg(feature = "net")]
 mod training {

@@ -1,9 +1,9 @@
 //! [`Elementwise`](crate::kernel::Elementwise).
 
 use super::{cases::AxisCase, prelude::*};
-use crate::device::AnyDevice;
 use crate::{
     conformance::{expected::epsilon, oracle::elementwise as oracle},
+    device::AnyDevice,
     element::{DType, bf16, f16},
     op::{Binary, Unary},
 };

@@ -1,7 +1,6 @@
 //! Calls kernels on placed operands and judges the results.
 
 use super::cases::{CaseSetup, Cases, Length, Named};
-use crate::kernel::traits::*;
 use crate::{
     conformance::{
         compare::{expect_bits, expect_nearest},
@@ -14,6 +13,7 @@ use crate::{
     device::AnyDevice,
     element::{Element, Storable},
     error::{Error, Result},
+    kernel::traits::*,
     memory::{Src, View, ViewMut},
 };
 use std::fmt::Debug;

@@ -1,9 +1,9 @@
 //! Losses and accuracies of [`Losses`](crate::kernel::Losses) over class scores.
 
 use super::{harness::given, prelude::*};
-use crate::device::AnyDevice;
 use crate::{
     conformance::oracle::losses as oracle,
+    device::AnyDevice,
     op::{
         Accuracy, ClassLoss,
         ClassLossKind::{self, Hinge, Log, LogWithSoftmaxGradient, SquaredHinge},

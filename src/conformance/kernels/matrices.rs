@@ -1,9 +1,9 @@
 //! Matrix kernels of [`Blas`](crate::kernel::Blas).
 
 use super::{cases::SCALARS, prelude::*};
-use crate::device::AnyDevice;
 use crate::{
     conformance::oracle::gemm as oracle,
+    device::AnyDevice,
     op::{Gemm, GemmBatch, Gemv, Transpose},
 };
 

@@ -1,9 +1,9 @@
 //! [`Reductions`](crate::kernel::Reductions).
 
 use super::{cases::AxisCase, prelude::*};
-use crate::device::AnyDevice;
 use crate::{
     conformance::oracle::reductions as oracle,
+    device::AnyDevice,
     op::{Reduce, TopK},
 };
 

@@ -1,7 +1,5 @@
 //! Failures: they return errors, change nothing, and leave the device usable.
 
-use crate::device::AnyDevice;
-use crate::kernel::traits::*;
 use crate::{
     conformance::{
         compare::expect_bits,
@@ -9,7 +7,9 @@ use crate::{
         operand::{Operand, Placement, UNSET},
         runner::CheckRunner,
     },
+    device::AnyDevice,
     error::{Error, Result},
+    kernel::traits::*,
     memory::{Head, SyncedMemory},
     op::{Axis, Gemm, Reduce},
 };

@@ -1,6 +1,5 @@
 //! Queues: the order of work on them, and the lifetime of memory that queued work uses.
 
-use crate::kernel::traits::*;
 use crate::{
     conformance::{
         compare::expect_bits,
@@ -9,6 +8,7 @@ use crate::{
         runner::CheckRunner,
     },
     device::AnyDevice,
+    kernel::traits::*,
 };
 
 /// Elements of an operand. A kernel on them takes a device longer than the call that queues it.

@@ -1,6 +1,5 @@
 //! Shared memory: blobs that share their data, and threads that read at the same time.
 
-use crate::kernel::traits::*;
 use crate::{
     blob::Blob,
     conformance::{
@@ -10,6 +9,7 @@ use crate::{
         values::byte_pattern,
     },
     device::AnyDevice,
+    kernel::traits::*,
     memory::SyncedMemory,
 };
 use std::thread;

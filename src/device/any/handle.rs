@@ -5,7 +5,10 @@ use crate::{
     element::{Element, for_element_type},
     error::Result,
     host::Workers,
-    memory::{AnyBuffer, ErasedMemory, HostBytes, KernelCall, Mapping, Memory, StaleAllocation},
+    memory::{
+        AnyBuffer, CompiledHere, ErasedMemory, HostBytes, KernelCall, Mapping, Memory,
+        StaleAllocation,
+    },
 };
 use std::{any::Any, fmt, sync::Arc};
 
@@ -63,7 +66,7 @@ pub(super) trait ErasedDevice: ErasedMemory {
 
 impl Memory for AnyDevice {
     type Buffer = AnyBuffer;
-    const COMPILED_HERE: bool = true;
+    const COMPILED_HERE: CompiledHere = CompiledHere::YES;
 
     fn name(&self) -> String {
         self.0.device.name()

@@ -36,7 +36,10 @@ macro_rules! erase_family {
 macro_rules! erased_declaration {
     // Kernels with two types are in `super::Kernels`.
     (
-        { $attr:tt $family:ident $kernel:ident [$T:ident: $E:ident $(+ $F:path)?, $U:ident: $($more:tt)*] $($rest:tt)* }
+        {
+            $attr:tt $family:ident $kernel:ident
+            [$T:ident: $E:ident $(+ $F:path)?, $U:ident: $($more:tt)*] $($rest:tt)*
+        }
         $($args:tt)*
     ) => {};
     (
@@ -54,7 +57,10 @@ macro_rules! erased_declaration {
 /// The implementation of a method of `Kernels` by a device `D`.
 macro_rules! erased_implementation {
     (
-        { $attr:tt $family:ident $kernel:ident [$T:ident: $E:ident $(+ $F:path)?, $U:ident: $($more:tt)*] $($rest:tt)* }
+        {
+            $attr:tt $family:ident $kernel:ident
+            [$T:ident: $E:ident $(+ $F:path)?, $U:ident: $($more:tt)*] $($rest:tt)*
+        }
         $($args:tt)*
     ) => {};
     (

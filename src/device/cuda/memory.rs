@@ -4,14 +4,14 @@ use super::{CudaBuffer, CudaDevice, pinned_bytes::PinnedBytes, stream::Stream};
 use crate::{
     error::{Error, Result},
     host::Workers,
-    memory::{HostBytes, Memory},
+    memory::{CompiledHere, HostBytes, Memory},
 };
 use cust::sys::{CUdeviceptr, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2};
 use std::sync::Arc;
 
 impl Memory for CudaDevice {
     type Buffer = CudaBuffer;
-    const COMPILED_HERE: bool = true;
+    const COMPILED_HERE: CompiledHere = CompiledHere::YES;
 
     fn name(&self) -> String {
         self.context().name.clone()

@@ -24,7 +24,7 @@ pub use {buffer::Buffer, poison::POISON};
 use crate::{
     error::Result,
     host::Workers,
-    memory::{Memory, StaleAllocation},
+    memory::{CompiledHere, Memory, StaleAllocation},
 };
 use poison::poison;
 use queue::{Job, Queue};
@@ -101,7 +101,7 @@ impl fmt::Debug for SimulatedDevice {
 
 impl Memory for SimulatedDevice {
     type Buffer = Buffer;
-    const COMPILED_HERE: bool = true;
+    const COMPILED_HERE: CompiledHere = CompiledHere::YES;
 
     fn name(&self) -> String {
         DeviceState::NAME.into()

@@ -134,7 +134,7 @@ impl Workers {
     ) {
         let tasks = y.len().div_ceil(size.max(1));
         let y = DisjointChunks::new(y, size);
-        // SAFETY: each task runs once.
+        // SAFETY: each task runs once, so nothing else refers to its chunk.
         self.run_tasks(tasks, &|i| body(i, unsafe { y.get(i) }));
     }
 
@@ -167,7 +167,7 @@ impl Workers {
     ) {
         let tasks = y.len().div_ceil(y_size.max(1));
         let (y, z) = (DisjointChunks::new(y, y_size), DisjointChunks::new(z, z_size));
-        // SAFETY: each task runs once.
+        // SAFETY: each task runs once, so nothing else refers to its chunk.
         self.run_tasks(tasks, &|i| body(i, unsafe { y.get(i) }, unsafe { z.get(i) }));
     }
 
