@@ -4,7 +4,7 @@ use super::output::print;
 use clap::Args;
 use cortado::{
     error::Result,
-    proto::{self, Message, Name, UnknownFields, upgrade},
+    proto::{self, CaffeMessage, UnknownFields, upgrade},
 };
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ impl UpgradeNet {
 /// Reads a text file; unknown fields are an error unless `skip_unknown`.
 pub(super) fn read_text<M>(path: &Path, skip_unknown: bool) -> Result<M>
 where
-    M: Message + Name + Default,
+    M: CaffeMessage,
 {
     if skip_unknown { proto::read_text_lossy(path) } else { proto::read_text(path) }
 }

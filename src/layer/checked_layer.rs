@@ -5,8 +5,8 @@ use crate::op::Unary;
 use std::{any::Any, time::Duration};
 
 /// A layer, and the blob counts that it may be called with.
-pub(super) struct CheckedLayer<L> {
-    layer: L,
+pub(super) struct CheckedLayer<T: Element> {
+    layer: Box<dyn Layer<T>>,
     name: String,
     /// The layer's arity, narrowed to the counts that `setup` and `reshape` received.
     arity: Arity,
@@ -21,25 +21,14 @@ enum Stage {
     Reshape,
 }
 
-impl<L> CheckedLayer<L> {
-    pub(super) fn new<T: Element>(layer: L, param: &LayerParameter) -> Self
-    where
-        L: Layer<T>,
-    {
+impl<T: Element> CheckedLayer<T> {
+    pub(super) fn new(layer: Box<dyn Layer<T>>, param: &LayerParameter) -> Self {
         let (name, arity) = (param.name().to_owned(), layer.arity());
         Self { layer, name, arity, stage: Stage::Constructor }
     }
 
     /// Fails unless the layer takes this many bottoms and tops and `required` has run.
-    fn check<T: Element>(
-        &self,
-        method: &str,
-        required: Stage,
-        [bottoms, tops]: [usize; 2],
-    ) -> Result<()>
-    where
-        L: Layer<T>,
-    {
+    fn check(&self, method: &str, required: Stage, [bottoms, tops]: [usize; 2]) -> Result<()> {
         let counted = self.arity.check(bottoms, tops);
         let checked = counted.and_then(|()| match required {
             required if self.stage >= required => Ok(()),
@@ -55,14 +44,14 @@ impl<T: Element> dyn Layer<T> {
     /// Returns the layer as an `L`; `None` if it is of another type.
     pub fn downcast_mut<L: Layer<T>>(&mut self) -> Option<&mut L> {
         let layer: &mut dyn Any = self;
-        if layer.is::<CheckedLayer<L>>() {
-            return layer.downcast_mut().map(|checked: &mut CheckedLayer<L>| &mut checked.layer);
+        if layer.is::<CheckedLayer<T>>() {
+            return layer.downcast_mut::<CheckedLayer<T>>()?.layer.downcast_mut();
         }
         layer.downcast_mut()
     }
 }
 
-impl<T: Element, L: Layer<T>> Layer<T> for CheckedLayer<L> {
+impl<T: Element> Layer<T> for CheckedLayer<T> {
     fn kind(&self) -> &'static str {
         self.layer.kind()
     }

@@ -37,9 +37,7 @@ impl<T: Element> LayerRegistry<T> {
         L: Layer<T> + 'static,
         F: Fn(&LayerParameter, &LayerContext<'_>) -> Result<L> + Send + Sync + 'static,
     {
-        let constructor: Constructor<T> = Box::new(move |param, cx| {
-            Ok(Box::new(CheckedLayer::new::<T>(make(param, cx)?, param)))
-        });
+        let constructor: Constructor<T> = Box::new(move |param, cx| Ok(Box::new(make(param, cx)?)));
         self.constructors.insert(kind.to_owned(), constructor);
         self
     }
@@ -61,6 +59,7 @@ impl<T: Element> LayerRegistry<T> {
             kind: kind.to_owned(),
             known: self.kinds().collect::<Vec<_>>().join(", "),
         };
-        self.constructors.get(kind).ok_or_else(unknown)?(param, cx)
+        let layer = self.constructors.get(kind).ok_or_else(unknown)?(param, cx)?;
+        Ok(Box::new(CheckedLayer::new(layer, param)))
     }
 }

@@ -6,12 +6,9 @@ use std::{
     path::Path,
 };
 
-use prost::{Message, Name};
-
 use super::{
     scan::{FieldsByPath, UnknownFieldAction, scan},
-    schema::Schema,
-    splice::Splices,
+    schema::{CaffeMessage, Codec, Schema},
     wire::{ReadSeek, WireError},
 };
 use crate::{
@@ -33,7 +30,7 @@ const MAX_MESSAGE_LEN: usize = i32::MAX as usize;
 /// [`Error::InvalidData`], with the offset and the path of the field, if the bytes are truncated,
 /// malformed, or contain no known field. Bytes truncated between two fields of the outermost
 /// message are a shorter valid message, so they are read without an error.
-pub fn parse_binary<M: Message + Name + Default>(bytes: &[u8], file: &str) -> Result<M> {
+pub fn parse_binary<M: CaffeMessage>(bytes: &[u8], file: &str) -> Result<M> {
     Ok(MessageSource::bytes(bytes, file).decode(UnknownFieldAction::Ignore)?.0)
 }
 
@@ -41,7 +38,7 @@ pub fn parse_binary<M: Message + Name + Default>(bytes: &[u8], file: &str) -> Re
 ///
 /// Needs memory for the message, and for a pipe also for its bytes.
 #[doc(alias = "ReadProtoFromBinaryFile")]
-pub fn read_binary<M: Message + Name + Default>(path: impl AsRef<Path>) -> Result<M> {
+pub fn read_binary<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
     Ok(MessageSource::file(path.as_ref())?.decode(UnknownFieldAction::Ignore)?.0)
 }
 
@@ -52,19 +49,22 @@ pub fn read_binary<M: Message + Name + Default>(path: impl AsRef<Path>) -> Resul
 /// # Errors
 /// [`Error::InvalidData`] if the message is longer than protobuf allows (2 GiB); [`Error::Io`].
 #[doc(alias = "WriteProtoToBinaryFile")]
-pub fn write_binary<M: Message + Name>(path: impl AsRef<Path>, message: &M) -> Result<()> {
-    let path = path.as_ref();
-    check_message_len::<M>(path, message.encoded_len())?;
-    atomic_fs::write_atomically(path, &message.encode_to_vec())
+pub fn write_binary<M: CaffeMessage>(path: impl AsRef<Path>, message: &M) -> Result<()> {
+    write(path.as_ref(), message)
+}
+
+fn write(path: &Path, message: &dyn Codec) -> Result<()> {
+    check_message_len(path, message.schema(), message.binary_len())?;
+    atomic_fs::write_atomically(path, &message.to_binary())
 }
 
 /// Fails if a message is longer than Caffe can read.
-pub(super) fn check_message_len<M: Name>(path: &Path, len: usize) -> Result<()> {
+pub(super) fn check_message_len(path: &Path, schema: &Schema, len: usize) -> Result<()> {
     if len > MAX_MESSAGE_LEN {
         return Err(Error::InvalidData(format!(
             "{}: {} of {len} bytes exceeds protobuf's limit of {MAX_MESSAGE_LEN} bytes",
             path.display(),
-            M::full_name(),
+            schema.name,
         )));
     }
     Ok(())
@@ -100,44 +100,49 @@ impl<'a> MessageSource<'a> {
     }
 
     /// Decodes a message, and returns the unknown fields that the scan collected. Reads the source
-    /// twice: in the scan and in prost. A type that is not one of Caffe's is not scanned.
-    pub(super) fn decode<M>(mut self, action: UnknownFieldAction<'_>) -> Result<(M, FieldsByPath)>
-    where
-        M: Message + Name + Default,
-    {
-        self.scan_and_decode(action).map_err(|error| wire_error::<M>(&self.name, error))
+    /// twice: in the scan and in prost.
+    pub(super) fn decode<M: CaffeMessage>(
+        self,
+        action: UnknownFieldAction<'_>,
+    ) -> Result<(M, FieldsByPath)> {
+        let mut message = M::default();
+        let unknown = self.merge_into(&mut message, action)?;
+        Ok((message, unknown))
     }
 
-    fn scan_and_decode<M>(
-        &mut self,
+    fn merge_into(
+        mut self,
+        message: &mut dyn Codec,
         action: UnknownFieldAction<'_>,
-    ) -> Result<(M, FieldsByPath), WireError>
-    where
-        M: Message + Name + Default,
-    {
-        let (mut splices, mut unknown) = (Splices::default(), FieldsByPath::new());
-        if let Some(schema) = Schema::of(&M::full_name()) {
-            let result = scan(schema, &mut *self.source, self.len, action)?;
-            result.warnings.iter().for_each(|warning| log::warn!("{}: {warning}", self.name));
-            (splices, unknown) = (result.splices, result.unknown);
-        }
-        let mut reader = splices.reader(&mut *self.source, self.len)?;
-        let decoded = M::decode(&mut reader);
+    ) -> Result<FieldsByPath> {
+        let schema = message.schema();
+        self.scan_and_merge(message, action).map_err(|error| wire_error(&self.name, schema, error))
+    }
+
+    fn scan_and_merge(
+        &mut self,
+        message: &mut dyn Codec,
+        action: UnknownFieldAction<'_>,
+    ) -> Result<FieldsByPath, WireError> {
+        let scanned = scan(message.schema(), &mut *self.source, self.len, action)?;
+        scanned.warnings.iter().for_each(|warning| log::warn!("{}: {warning}", self.name));
+        let mut reader = scanned.splices.reader(&mut *self.source, self.len)?;
+        let merged = message.merge_from(&mut reader);
         reader.finish()?;
         let malformed = |error: prost::DecodeError| WireError::Malformed {
             offset: 0,
             reason: error.to_string(),
         };
-        Ok((decoded.map_err(malformed)?, unknown))
+        merged.map_err(malformed).map(|()| scanned.unknown)
     }
 }
 
-/// Returns the error for a file that could not be read as an `M`.
-pub(super) fn wire_error<M: Name>(file: &str, error: WireError) -> Error {
+/// Returns the error for a file that could not be read as a message of this type.
+pub(super) fn wire_error(file: &str, schema: &Schema, error: WireError) -> Error {
     match error {
         WireError::Io(source) => Error::io(file, source),
         WireError::Malformed { reason, .. } => {
-            Error::InvalidData(format!("{file}: not a {}: {reason}", M::full_name()))
+            Error::InvalidData(format!("{file}: not a {}: {reason}", schema.name))
         }
     }
 }
@@ -146,6 +151,7 @@ pub(super) fn wire_error<M: Name>(file: &str, error: WireError) -> Error {
 mod tests {
     use super::*;
     use crate::proto::{BlobProto, BlobProtoVector, BlobShape, LayerParameter, NetParameter};
+    use prost::Message;
 
     fn blob() -> BlobProto {
         BlobProto {

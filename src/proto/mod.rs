@@ -44,6 +44,7 @@ pub use files::{read_solver_state, read_trained_net, write_solver_state, write_t
 pub use messages::*;
 pub use prost::{Message, Name};
 pub use scan::PathStep;
+pub use schema::CaffeMessage;
 #[cfg(feature = "net")]
 pub use text::{parse_text, parse_text_lossy, read_text, read_text_lossy, to_text, write_text};
 pub use unknown::UnknownFields;

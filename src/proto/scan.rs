@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, fmt, ops::Range};
 use prost::encoding::{WireType, encode_varint};
 
 use super::{
-    schema::{Field, MESSAGES, Schema, WireEncoding},
+    schema::{Field, FieldType, MESSAGES, Schema},
     splice::Splices,
     wire::{Key, ReadSeek, WireError, WireReader, WireResult, for_each_field, malformed},
 };
@@ -117,7 +117,7 @@ impl Scan<'_> {
     ///
     /// The recursion depth is bounded, because none of Caffe's messages contains itself.
     fn message(&mut self, schema: &'static Schema, end: u64) -> WireResult<i64> {
-        let mut counts = vec![0; schema.len()];
+        let mut counts = vec![0; schema.fields().len()];
         let (mut growth, mut known) = (0, false);
         while self.reader.offset() < end {
             let start = self.reader.offset();
@@ -129,7 +129,7 @@ impl Scan<'_> {
             match schema.field(key.number) {
                 Some((field_index, field)) if field.accepts(key.wire_type) => {
                     known = true;
-                    let index = if field.repeated { counts[field_index] } else { 0 };
+                    let index = if field.is_repeated() { counts[field_index] } else { 0 };
                     counts[field_index] += 1;
                     self.path.push(Some(field), PathStep { field: key.number, index });
                     growth += self.value(field, key, end)?;
@@ -190,12 +190,12 @@ impl Scan<'_> {
         let stop = self.reader.delimited_end(end)?;
         let start = self.reader.offset();
         let growth = match field.kind {
-            WireEncoding::Message(index) => self.message(&MESSAGES[index], stop)?,
-            WireEncoding::Text => self.text(stop)?,
-            WireEncoding::Varint => self.varints(stop)?,
-            WireEncoding::Fixed32 => self.fixed(4, stop)?,
-            WireEncoding::Fixed64 => self.fixed(8, stop)?,
-            WireEncoding::Bytes => self.reader.skip_to(stop).map(|()| 0)?,
+            FieldType::Message(index) => self.message(&MESSAGES[index], stop)?,
+            FieldType::String => self.text(stop)?,
+            FieldType::Bytes => self.reader.skip_to(stop).map(|()| 0)?,
+            FieldType::Float => self.fixed(4, stop)?,
+            FieldType::Double => self.fixed(8, stop)?,
+            _ => self.varints(stop)?,
         };
         if growth == 0 {
             return Ok(0);

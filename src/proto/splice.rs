@@ -69,7 +69,7 @@ impl Splices {
 }
 
 /// Reader for prost, which replaces byte ranges of a source and reads it in chunks.
-pub(super) struct SplicedReader<'a> {
+pub struct SplicedReader<'a> {
     source: &'a mut dyn ReadSeek,
     splices: Peekable<vec::IntoIter<Splice>>,
     /// Current offset in the source, and the offset at which reading ends.

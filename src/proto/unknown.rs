@@ -2,19 +2,14 @@
 
 use std::{fmt, path::Path};
 
-use prost::{Message, Name};
-
 use super::{
     binary::{MessageSource, check_message_len, wire_error},
     scan::{FieldsByPath, PathStep, UnknownFieldAction, scan},
-    schema::Schema,
+    schema::{CaffeMessage, Codec},
     splice::SplicedReader,
     wire::WireError,
 };
-use crate::{
-    atomic_fs,
-    error::{Error, Result},
-};
+use crate::{atomic_fs, error::Result};
 
 /// The unknown fields of a file: their bytes, and the path of the message that each was in. Forks
 /// of Caffe write fields that `proto/caffe.proto` does not declare.
@@ -41,8 +36,8 @@ impl UnknownFields {
     /// Reads a binary file like [`read_binary`](super::read_binary), with its unknown fields.
     ///
     /// # Errors
-    /// Errors of `read_binary`; [`Error::InvalidData`] if the type is not one of Caffe's.
-    pub fn read<M: Message + Name + Default>(path: impl AsRef<Path>) -> Result<(M, Self)> {
+    /// Errors of `read_binary`.
+    pub fn read<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<(M, Self)> {
         Self::decode(MessageSource::file(path.as_ref())?)
     }
 
@@ -50,13 +45,12 @@ impl UnknownFields {
     /// fields. `file` names the bytes in errors.
     ///
     /// # Errors
-    /// Errors of `parse_binary`; [`Error::InvalidData`] if the type is not one of Caffe's.
-    pub fn parse<M: Message + Name + Default>(bytes: &[u8], file: &str) -> Result<(M, Self)> {
+    /// Errors of `parse_binary`.
+    pub fn parse<M: CaffeMessage>(bytes: &[u8], file: &str) -> Result<(M, Self)> {
         Self::decode(MessageSource::bytes(bytes, file))
     }
 
-    fn decode<M: Message + Name + Default>(source: MessageSource<'_>) -> Result<(M, Self)> {
-        schema_of::<M>()?;
+    fn decode<M: CaffeMessage>(source: MessageSource<'_>) -> Result<(M, Self)> {
         let (message, fields) = source.decode(UnknownFieldAction::Collect)?;
         Ok((message, Self { fields }))
     }
@@ -104,17 +98,20 @@ impl UnknownFields {
     /// exists, and those that the message at their path declares.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if the type is not one of Caffe's.
-    pub fn encode<M: Message + Name>(&self, message: &M) -> Result<Vec<u8>> {
-        let bytes = message.encode_to_vec();
+    /// [`Error::InvalidData`] if the encoded message cannot be scanned.
+    pub fn encode<M: CaffeMessage>(&self, message: &M) -> Result<Vec<u8>> {
+        self.insert_into(message)
+    }
+
+    fn insert_into(&self, message: &dyn Codec) -> Result<Vec<u8>> {
+        let (bytes, schema) = (message.to_binary(), message.schema());
         if self.is_empty() {
             return Ok(bytes);
         }
-        let schema = schema_of::<M>()?;
         let mut left = self.fields.clone();
         let mut source = std::io::Cursor::new(&bytes[..]);
         let len = bytes.len() as u64;
-        let failed = |error| wire_error::<M>("encoded message", error);
+        let failed = |error| wire_error("encoded message", schema, error);
         let action = UnknownFieldAction::Insert(&mut left);
         let result = scan(schema, &mut source, len, action).map_err(failed)?;
         result.warnings.iter().for_each(|warning| log::warn!("{warning}"));
@@ -131,10 +128,10 @@ impl UnknownFields {
     ///
     /// # Errors
     /// Errors of [`encode`](Self::encode) and of `write_binary`.
-    pub fn write<M: Message + Name>(&self, path: impl AsRef<Path>, message: &M) -> Result<()> {
+    pub fn write<M: CaffeMessage>(&self, path: impl AsRef<Path>, message: &M) -> Result<()> {
         let path = path.as_ref();
-        let bytes = self.encode(message)?;
-        check_message_len::<M>(path, bytes.len())?;
+        let bytes = self.insert_into(message)?;
+        check_message_len(path, message.schema(), bytes.len())?;
         atomic_fs::write_atomically(path, &bytes)
     }
 }
@@ -145,10 +142,4 @@ impl fmt::Debug for UnknownFields {
         f.write_str("UnknownFields (bytes by path) ")?;
         f.debug_map().entries(lengths).finish()
     }
-}
-
-fn schema_of<M: Name>() -> Result<&'static Schema> {
-    let name = M::full_name();
-    Schema::of(&name)
-        .ok_or_else(|| Error::InvalidData(format!("{name} is not one of Caffe's messages")))
 }

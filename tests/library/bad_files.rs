@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use cortado::{
     Blob, CpuDevice,
     proto::{
-        self, BlobProto, BlobProtoVector, BlobShape, Datum, LayerParameter, Message, Name,
+        self, BlobProto, BlobProtoVector, BlobShape, CaffeMessage, Datum, LayerParameter, Message,
         NetParameter, SolverState, UnknownFields, parse_binary,
     },
 };
@@ -61,7 +61,7 @@ fn field(key: &[u8], content: &[u8]) -> Vec<u8> {
 }
 
 /// Checks that reading fails with the file's name. Returns the message after `byte `.
-fn read_error<M: Message + Name + Default + Debug>(bytes: &[u8]) -> String {
+fn read_error<M: CaffeMessage + Debug>(bytes: &[u8]) -> String {
     let error = parse_binary::<M>(bytes, "some.file").unwrap_err().to_string();
     let start = format!("some.file: not a {}: byte ", M::full_name());
     assert!(error.starts_with(&start), "{error}");
@@ -70,7 +70,7 @@ fn read_error<M: Message + Name + Default + Debug>(bytes: &[u8]) -> String {
 }
 
 /// Truncates a message at every byte. Reading fails unless the cut is at the end of a field.
-fn check_truncated<M: Message + Name + Default + Debug>(message: &M) {
+fn check_truncated<M: CaffeMessage + Debug>(message: &M) {
     let bytes = message.encode_to_vec();
     let mut readable = 0;
     for end in 0..bytes.len() {
@@ -100,7 +100,7 @@ fn truncated_files_are_rejected_or_read_in_part() {
 
 #[test]
 fn files_with_a_changed_byte_are_rejected_or_read_in_bounded_memory() {
-    fn check_changed<M: Message + Name + Default>(message: &M) {
+    fn check_changed<M: CaffeMessage>(message: &M) {
         let bytes = message.encode_to_vec();
         for i in 0..bytes.len() {
             for value in 0..=255 {

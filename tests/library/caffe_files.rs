@@ -8,12 +8,12 @@ use std::{
 use crate::support::{lenet_weights, table, testdata};
 use cortado::{
     Blob, CpuDevice, Element,
-    proto::{self, BlobProto, BlobProtoVector, Message, Name, NetParameter, SolverState},
+    proto::{self, BlobProto, BlobProtoVector, CaffeMessage, Message, NetParameter, SolverState},
 };
 use sha2::{Digest, Sha256};
 
 /// Reads a file, writes its message, and asserts that both files are equal. Returns the message.
-fn assert_round_trip<M: Message + Name + Default>(path: PathBuf) -> M {
+fn assert_round_trip<M: CaffeMessage>(path: PathBuf) -> M {
     let message: M = proto::read_binary(&path).unwrap();
     let copy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(path.file_name().unwrap());
     proto::write_binary(&copy, &message).unwrap();

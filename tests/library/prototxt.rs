@@ -1,12 +1,12 @@
 //! Compares the text format with the results of Google's C++ parser and printer.
 
 use crate::support::{minimum, table, testdata};
-use cortado::proto::{self, Message, Name, NetParameter, SolverParameter};
+use cortado::proto::{self, CaffeMessage, NetParameter, SolverParameter};
 use std::{fs, path::Path};
 
 /// Compares one row of `expected.tsv` (file, message, verdict, binary, text) with this crate.
 /// Returns the difference, if any.
-fn difference<M: Message + Name + Default>(folder: &Path, row: &[String]) -> Option<String> {
+fn difference<M: CaffeMessage>(folder: &Path, row: &[String]) -> Option<String> {
     let read = proto::read_text::<M>(folder.join(&row[0]));
     match (read, row[2] == "ok") {
         (Ok(_), false) => Some("accepted".into()),

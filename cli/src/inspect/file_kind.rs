@@ -3,7 +3,7 @@
 use cortado::{
     error::{Error, Result},
     proto::{
-        self, BlobProto, Message, Name, NetParameter, SolverParameter, SolverState, UnknownFields,
+        self, BlobProto, CaffeMessage, NetParameter, SolverParameter, SolverState, UnknownFields,
     },
 };
 use std::{ffi::OsStr, fs, path::Path};
@@ -121,10 +121,7 @@ fn message(bytes: &[u8], file: &str) -> Result<FileKind> {
 }
 
 /// Counts the fields that this message type does not declare; `None` if it declares none of them.
-fn unknown_fields<M: Message + Name + Default + PartialEq>(
-    bytes: &[u8],
-    file: &str,
-) -> Option<usize> {
+fn unknown_fields<M: CaffeMessage + PartialEq>(bytes: &[u8], file: &str) -> Option<usize> {
     let (message, unknown) = UnknownFields::parse::<M>(bytes, file).ok()?;
     (message != M::default()).then(|| unknown.paths().count())
 }

@@ -11,12 +11,12 @@ mod printer;
 #[cfg(test)]
 mod tests;
 
-use std::{fs, path::Path, sync::LazyLock};
+use std::{fs, path::Path};
 
-use prost::{Message, Name};
-use prost_reflect::{DescriptorPool, MessageDescriptor};
-
-use super::binary::parse_binary;
+use super::{
+    binary::parse_binary,
+    schema::{CaffeMessage, Codec, Schema},
+};
 use crate::{
     atomic_fs,
     error::{Error, Result},
@@ -34,45 +34,51 @@ use parser::UnknownFieldPolicy;
 /// [`Error::Parse`] with line and column (in characters) of the first problem: a syntax error, an
 /// unknown field, a second value of a field that is not repeated, a value out of range, a missing
 /// required field.
-pub fn parse_text<M: Message + Name + Default>(text: impl AsRef<[u8]>, file: &str) -> Result<M> {
+pub fn parse_text<M: CaffeMessage>(text: impl AsRef<[u8]>, file: &str) -> Result<M> {
     parse(text.as_ref(), file, UnknownFieldPolicy::Reject)
 }
 
 /// Reads a message like [`parse_text`], but skips unknown fields, which forks of Caffe write, and
 /// logs a warning for each. Without these fields, the message may mean something else.
-pub fn parse_text_lossy<M: Message + Name + Default>(
-    text: impl AsRef<[u8]>,
-    file: &str,
-) -> Result<M> {
+pub fn parse_text_lossy<M: CaffeMessage>(text: impl AsRef<[u8]>, file: &str) -> Result<M> {
     parse(text.as_ref(), file, UnknownFieldPolicy::Skip)
 }
 
 fn parse<M>(text: &[u8], file: &str, unknown_fields: UnknownFieldPolicy) -> Result<M>
 where
-    M: Message + Name + Default,
+    M: CaffeMessage,
 {
+    parse_binary(&to_wire(M::default().schema(), text, file, unknown_fields)?, file)
+}
+
+/// Converts a text to the binary format.
+fn to_wire(
+    schema: &Schema,
+    text: &[u8],
+    file: &str,
+    unknown_fields: UnknownFieldPolicy,
+) -> Result<Vec<u8>> {
     let located = |TextError { offset, message }| {
         let (line, column) = position(text, offset);
         Error::Parse { file: file.to_owned(), line, column, message }
     };
-    let parsed = parser::parse(&descriptor::<M>()?, text, unknown_fields);
-    let (wire, skipped) = parsed.map_err(located)?;
+    let (wire, skipped) = parser::parse(schema, text, unknown_fields).map_err(located)?;
     skipped.into_iter().for_each(|error| log::warn!("{}; skipped", located(error)));
-    parse_binary(&wire, file)
+    Ok(wire)
 }
 
 /// Reads a text file, such as a prototxt, like [`parse_text`].
 #[doc(alias = "ReadProtoFromTextFile")]
-pub fn read_text<M: Message + Name + Default>(path: impl AsRef<Path>) -> Result<M> {
+pub fn read_text<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
     read(path.as_ref(), UnknownFieldPolicy::Reject)
 }
 
 /// Reads a text file like [`parse_text_lossy`].
-pub fn read_text_lossy<M: Message + Name + Default>(path: impl AsRef<Path>) -> Result<M> {
+pub fn read_text_lossy<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
     read(path.as_ref(), UnknownFieldPolicy::Skip)
 }
 
-fn read<M: Message + Name + Default>(path: &Path, unknown: UnknownFieldPolicy) -> Result<M> {
+fn read<M: CaffeMessage>(path: &Path, unknown: UnknownFieldPolicy) -> Result<M> {
     let text = fs::read(path).map_err(|source| Error::io(path, source))?;
     parse(&text, &path.display().to_string(), unknown)
 }
@@ -84,28 +90,22 @@ fn read<M: Message + Name + Default>(path: &Path, unknown: UnknownFieldPolicy) -
 /// not declare: it is printed as a number, which the parser rejects.
 ///
 /// # Errors
-/// [`Error::InvalidData`] if the type is not one of Caffe's.
-pub fn to_text<M: Message + Name>(message: &M) -> Result<String> {
-    printer::print(&descriptor::<M>()?, &message.encode_to_vec()).ok_or_else(|| {
-        Error::InvalidData(format!("{}: encoding does not match its descriptor", M::full_name()))
+/// [`Error::InvalidData`] if the message's encoding does not match its descriptor.
+pub fn to_text<M: CaffeMessage>(message: &M) -> Result<String> {
+    print(message)
+}
+
+fn print(message: &dyn Codec) -> Result<String> {
+    let schema = message.schema();
+    printer::print(schema, &message.to_binary()).ok_or_else(|| {
+        Error::InvalidData(format!("{}: encoding does not match its descriptor", schema.name))
     })
 }
 
 /// Writes a message as a text file atomically; replaces an existing file.
 #[doc(alias = "WriteProtoToTextFile")]
-pub fn write_text<M: Message + Name>(path: impl AsRef<Path>, message: &M) -> Result<()> {
-    atomic_fs::write_atomically(path.as_ref(), to_text(message)?.as_bytes())
-}
-
-fn descriptor<M: Name>() -> Result<MessageDescriptor> {
-    static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
-        // Decoding cannot fail: the test of `proto/codegen` compares these bytes with checked
-        // descriptors.
-        DescriptorPool::decode(&include_bytes!("../generated/caffe.fds")[..]).unwrap_or_default()
-    });
-    let name = M::full_name();
-    POOL.get_message_by_name(&name)
-        .ok_or_else(|| Error::InvalidData(format!("{name} is not one of Caffe's messages")))
+pub fn write_text<M: CaffeMessage>(path: impl AsRef<Path>, message: &M) -> Result<()> {
+    atomic_fs::write_atomically(path.as_ref(), print(message)?.as_bytes())
 }
 
 /// Returns the line and the column of a byte offset, both counted from 1.

@@ -3,12 +3,12 @@
 use std::{collections::HashSet, mem};
 
 use prost::encoding::{WireType, encode_key, encode_varint};
-use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 
 use super::{
     error::{TextError, error},
     lexer::{Lexer, Token},
 };
+use crate::proto::schema::{ENUMS, EnumSchema, Field, FieldType, Label, MESSAGES, Schema};
 use crate::suggest::did_you_mean;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -21,7 +21,7 @@ pub(super) enum UnknownFieldPolicy {
 
 /// Converts a text to the binary format. Also returns an error for each skipped field.
 pub(super) fn parse(
-    message: &MessageDescriptor,
+    message: &Schema,
     text: &[u8],
     unknown_fields: UnknownFieldPolicy,
 ) -> Result<(Vec<u8>, Vec<TextError>), TextError> {
@@ -48,53 +48,47 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     /// Parses fields up to the token `end`, which is not consumed.
-    fn fields(&mut self, message: &MessageDescriptor, end: &Token<'_>) -> Result<(), TextError> {
+    fn fields(&mut self, message: &Schema, end: &Token<'_>) -> Result<(), TextError> {
         let mut seen = HashSet::new();
         while self.token != *end {
             self.field(message, &mut seen)?;
         }
         for field in message.fields() {
-            if field.is_required() && !seen.contains(&field.number()) {
-                let (message, field) = (message.name(), field.name());
+            if field.label == Label::Required && !seen.contains(&field.number) {
+                let (message, field) = (message.short_name(), field.name);
                 return self.fail(format!("`{message}` lacks the required field `{field}`"));
             }
         }
         Ok(())
     }
 
-    fn field(
-        &mut self,
-        message: &MessageDescriptor,
-        seen: &mut HashSet<u32>,
-    ) -> Result<(), TextError> {
+    fn field(&mut self, message: &Schema, seen: &mut HashSet<u32>) -> Result<(), TextError> {
         let Token::Identifier(name) = self.token else {
             return self.unexpected("a field name");
         };
-        let Some(field) = message.get_field_by_name(name) else {
-            let fields = message.fields();
-            let message = format!("`{}` has no field `{name}`", message.name());
+        let Some(field) = message.field_by_name(name) else {
+            let fields = message.fields().iter().map(|field| field.name);
+            let message = format!("`{}` has no field `{name}`", message.short_name());
             if self.unknown_fields == UnknownFieldPolicy::Reject {
-                let fields: Vec<_> = fields.map(|field| field.name().to_owned()).collect();
-                return self.fail(message + &did_you_mean(name, fields.iter().map(String::as_str)));
+                return self.fail(message + &did_you_mean(name, fields));
             }
             self.skipped.push(error(self.offset, message));
             self.advance()?;
             self.skip_value()?;
             return self.separator();
         };
-        if !seen.insert(field.number()) && !field.is_list() {
+        if !seen.insert(field.number) && !field.is_repeated() {
             return self.fail(format!("second value of `{name}`, which is not repeated"));
         }
         self.advance()?;
 
-        let kind = field.kind();
-        if !self.accept(b':')? && kind.as_message().is_none() {
+        if !self.accept(b':')? && !matches!(field.kind, FieldType::Message(_)) {
             return self.unexpected("`:`");
         }
-        if field.is_list() && self.accept(b'[')? {
-            self.list(&field, &kind)?;
+        if field.is_repeated() && self.accept(b'[')? {
+            self.list(field)?;
         } else {
-            self.value(&field, &kind)?;
+            self.value(field)?;
         }
         self.separator()
     }
@@ -108,12 +102,12 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a list after its `[`.
-    fn list(&mut self, field: &FieldDescriptor, kind: &Kind) -> Result<(), TextError> {
+    fn list(&mut self, field: &Field) -> Result<(), TextError> {
         if self.accept(b']')? {
             return Ok(());
         }
         loop {
-            self.value(field, kind)?;
+            self.value(field)?;
             if self.accept(b']')? {
                 return Ok(());
             }
@@ -124,13 +118,13 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses one value. Values of packed fields are written unpacked, which decodes identically.
-    fn value(&mut self, field: &FieldDescriptor, kind: &Kind) -> Result<(), TextError> {
-        match kind {
-            Kind::Message(inner) => {
-                let body = self.nested(inner)?;
+    fn value(&mut self, field: &Field) -> Result<(), TextError> {
+        match field.kind {
+            FieldType::Message(index) => {
+                let body = self.nested(&MESSAGES[index])?;
                 self.put_bytes(field, &body);
             }
-            Kind::String => {
+            FieldType::String => {
                 let offset = self.offset;
                 let value = self.string()?;
                 if str::from_utf8(&value).is_err() {
@@ -138,43 +132,41 @@ impl<'a> Parser<'a> {
                 }
                 self.put_bytes(field, &value);
             }
-            Kind::Bytes => {
+            FieldType::Bytes => {
                 let value = self.string()?;
                 self.put_bytes(field, &value);
             }
-            Kind::Float => {
+            FieldType::Float => {
                 let value = self.double()? as f32; // out of range becomes infinity
-                encode_key(field.number(), WireType::ThirtyTwoBit, &mut self.wire);
+                encode_key(field.number, WireType::ThirtyTwoBit, &mut self.wire);
                 self.wire.extend(value.to_le_bytes());
             }
-            Kind::Double => {
+            FieldType::Double => {
                 let value = self.double()?;
-                encode_key(field.number(), WireType::SixtyFourBit, &mut self.wire);
+                encode_key(field.number, WireType::SixtyFourBit, &mut self.wire);
                 self.wire.extend(value.to_le_bytes());
             }
             _ => {
-                let value = self.varint(field, kind)?;
-                encode_key(field.number(), WireType::Varint, &mut self.wire);
+                let value = self.varint(field.kind)?;
+                encode_key(field.number, WireType::Varint, &mut self.wire);
                 encode_varint(value, &mut self.wire);
             }
         }
         Ok(())
     }
 
-    fn varint(&mut self, field: &FieldDescriptor, kind: &Kind) -> Result<u64, TextError> {
+    fn varint(&mut self, kind: FieldType) -> Result<u64, TextError> {
         match kind {
-            Kind::Int32 => self.signed(i64::from(i32::MAX)),
-            Kind::Int64 => self.signed(i64::MAX),
-            Kind::Uint32 => self.unsigned(u64::from(u32::MAX)),
-            Kind::Uint64 => self.unsigned(u64::MAX),
-            Kind::Bool => self.bool(),
-            Kind::Enum(values) => self.enum_number(values),
-            _ => self.fail(format!("`{}`: type not supported in text", field.name())),
+            FieldType::Int32 => self.signed(i64::from(i32::MAX)),
+            FieldType::Int64 => self.signed(i64::MAX),
+            FieldType::Uint32 => self.unsigned(u64::from(u32::MAX)),
+            FieldType::Enum(index) => self.enum_number(&ENUMS[index]),
+            _ => self.bool(),
         }
     }
 
     /// Parses a nested message; returns its binary form.
-    fn nested(&mut self, message: &MessageDescriptor) -> Result<Vec<u8>, TextError> {
+    fn nested(&mut self, message: &Schema) -> Result<Vec<u8>, TextError> {
         let end = match self.token {
             Token::Symbol(b'{') => Token::Symbol(b'}'),
             Token::Symbol(b'<') => Token::Symbol(b'>'),
@@ -257,27 +249,29 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    fn enum_number(&mut self, values: &EnumDescriptor) -> Result<u64, TextError> {
+    fn enum_number(&mut self, kind: &EnumSchema) -> Result<u64, TextError> {
         let offset = self.offset;
+        let find = |wanted: &dyn Fn(&str, i32) -> bool| {
+            kind.values.iter().find(|&&(name, number)| wanted(name, number))
+        };
         let (given, value) = match self.token {
-            Token::Identifier(name) => {
+            Token::Identifier(given) => {
                 self.advance()?;
-                (name.to_owned(), values.get_value_by_name(name))
+                (given.to_owned(), find(&|name, _| name == given))
             }
             Token::Integer(_) | Token::Symbol(b'-') => {
-                let number = self.signed(i64::from(i32::MAX))? as i32;
-                (number.to_string(), values.get_value(number))
+                let given = self.signed(i64::from(i32::MAX))? as i32;
+                (given.to_string(), find(&|_, number| number == given))
             }
             _ => return self.unexpected("a name or a number"),
         };
-        let Some(value) = value else {
-            let known: Vec<_> = values.values().map(|value| value.name().to_owned()).collect();
-            let known = known.join(", ");
-            let name = values.name();
+        let Some(&(_, number)) = value else {
+            let known: Vec<_> = kind.values.iter().map(|&(name, _)| name).collect();
+            let (name, known) = (kind.name, known.join(", "));
             let message = format!("`{name}` has no value {given}; known values: {known}");
             return Err(error(offset, message));
         };
-        Ok(i64::from(value.number()) as u64)
+        Ok(i64::from(number) as u64)
     }
 
     /// Skips the value of an unknown field: `:` and a value, or a message. Inside a message, only
@@ -316,8 +310,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn put_bytes(&mut self, field: &FieldDescriptor, bytes: &[u8]) {
-        encode_key(field.number(), WireType::LengthDelimited, &mut self.wire);
+    fn put_bytes(&mut self, field: &Field, bytes: &[u8]) {
+        encode_key(field.number, WireType::LengthDelimited, &mut self.wire);
         encode_varint(bytes.len() as u64, &mut self.wire);
         self.wire.extend_from_slice(bytes);
     }

@@ -3,39 +3,34 @@
 use std::fmt::Write;
 
 use prost::encoding::{WireType, decode_key, decode_varint};
-use prost_reflect::{Kind, MessageDescriptor};
 
 use super::number;
+use crate::proto::schema::{ENUMS, FieldType, MESSAGES, Schema};
 
 /// Returns the text of a message; `None` if `wire` is not a valid encoding of its type.
-pub(super) fn print(message: &MessageDescriptor, wire: &[u8]) -> Option<String> {
+pub(super) fn print(message: &Schema, wire: &[u8]) -> Option<String> {
     let mut text = String::new();
     fields(message, wire, 0, &mut text)?;
     Some(text)
 }
 
-fn fields(
-    message: &MessageDescriptor,
-    mut wire: &[u8],
-    level: usize,
-    text: &mut String,
-) -> Option<()> {
+fn fields(message: &Schema, mut wire: &[u8], level: usize, text: &mut String) -> Option<()> {
     while !wire.is_empty() {
         let (number, wire_type) = decode_key(&mut wire).ok()?;
-        let field = message.get_field(number)?;
+        let (_, field) = message.field(number)?;
         let start = |text: &mut String| {
             text.extend(std::iter::repeat_n("  ", level));
-            text.push_str(field.name());
+            text.push_str(field.name);
         };
-        match (field.kind(), wire_type) {
-            (Kind::Message(inner), WireType::LengthDelimited) => {
+        match (field.kind, wire_type) {
+            (FieldType::Message(index), WireType::LengthDelimited) => {
                 start(text);
                 text.push_str(" {\n");
-                fields(&inner, bytes(&mut wire)?, level + 1, text)?;
+                fields(&MESSAGES[index], bytes(&mut wire)?, level + 1, text)?;
                 text.extend(std::iter::repeat_n("  ", level));
                 text.push_str("}\n");
             }
-            (Kind::String | Kind::Bytes, WireType::LengthDelimited) => {
+            (FieldType::String | FieldType::Bytes, WireType::LengthDelimited) => {
                 start(text);
                 text.push_str(": \"");
                 escape(bytes(&mut wire)?, text);
@@ -45,12 +40,12 @@ fn fields(
                 let mut packed = bytes(&mut wire)?;
                 while !packed.is_empty() {
                     start(text);
-                    scalar(&kind, &mut packed, text)?;
+                    scalar(kind, &mut packed, text)?;
                 }
             }
             (kind, _) if kind.wire_type() == wire_type => {
                 start(text);
-                scalar(&kind, &mut wire, text)?;
+                scalar(kind, &mut wire, text)?;
             }
             _ => return None,
         }
@@ -58,18 +53,18 @@ fn fields(
     Some(())
 }
 
-fn scalar(kind: &Kind, wire: &mut &[u8], text: &mut String) -> Option<()> {
+fn scalar(kind: FieldType, wire: &mut &[u8], text: &mut String) -> Option<()> {
     let value = match kind {
-        Kind::Float => number::format_f32(f32::from_le_bytes(array(wire)?)),
-        Kind::Double => number::format_f64(f64::from_le_bytes(array(wire)?)),
-        Kind::Int32 => (varint(wire)? as i32).to_string(),
-        Kind::Int64 => (varint(wire)? as i64).to_string(),
-        Kind::Uint32 => (varint(wire)? as u32).to_string(),
-        Kind::Uint64 => varint(wire)?.to_string(),
-        Kind::Bool => (varint(wire)? != 0).to_string(),
-        Kind::Enum(values) => {
+        FieldType::Float => number::format_f32(f32::from_le_bytes(array(wire)?)),
+        FieldType::Double => number::format_f64(f64::from_le_bytes(array(wire)?)),
+        FieldType::Int32 => (varint(wire)? as i32).to_string(),
+        FieldType::Int64 => (varint(wire)? as i64).to_string(),
+        FieldType::Uint32 => (varint(wire)? as u32).to_string(),
+        FieldType::Bool => (varint(wire)? != 0).to_string(),
+        FieldType::Enum(index) => {
             let number = varint(wire)? as i32;
-            values.get_value(number).map_or(number.to_string(), |value| value.name().to_owned())
+            let value = ENUMS[index].values.iter().find(|value| value.1 == number);
+            value.map_or(number.to_string(), |&(name, _)| name.to_owned())
         }
         _ => return None,
     };
