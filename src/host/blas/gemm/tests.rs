@@ -30,14 +30,15 @@ const SHAPES: [(usize, usize, usize); 17] = [
     (300, 270, 7),
     (14, 1100, 40),
     (27, 300, 260),
-    // Several blocks along k and n, or along m, and a row stride that causes L1 aliasing.
+    // These shapes have several blocks along k and n, or along m. The last row stride causes L1
+    // aliasing.
     (5, 420, 400),
     (1560, 17, 6),
     (22, 17, 1024),
 ];
 
-/// Returns the shapes with each pair of transposes; the large ones with one pair, in turn, because
-/// they take most of the time.
+/// Returns each small shape with all pairs of transposes. Large shapes take most of the time, so
+/// each of them comes with only one pair, in turn.
 fn cases() -> impl Iterator<Item = ((usize, usize, usize), (Transpose, Transpose))> {
     SHAPES.into_iter().enumerate().flat_map(|(i, (m, n, k))| {
         let pairs = if m * n * k < 100_000 { &TRANSPOSES[..] } else { &TRANSPOSES[i % 4..][..1] };
@@ -47,7 +48,7 @@ fn cases() -> impl Iterator<Item = ((usize, usize, usize), (Transpose, Transpose
 
 const ALPHA_BETA: [(f64, f64); 4] = [(1.0, 0.0), (1.0, 1.0), (-0.5, 2.0), (0.0, 0.5)];
 
-/// Computes `op` in `f64`, in the order of k.
+/// Computes `op` in `f64`, adding the terms of each sum in ascending order of k.
 pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
     // Elements are widened only once, because widening takes most of these tests' time.
@@ -67,8 +68,8 @@ pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
     }
 }
 
-/// Asserts that the rounding errors of a sum, in any order, explain how much `c` differs from the
-/// exact result. AMX adds four terms for each product of two `f16`.
+/// Asserts that `c` differs from the exact result by at most the rounding errors of a sum in any
+/// order. AMX adds four terms for each product of two `f16`.
 pub(crate) fn assert_within_rounding<T: Element>(
     op: &Gemm<T>,
     a: &[T],
@@ -90,14 +91,14 @@ pub(crate) fn assert_within_rounding<T: Element>(
     };
     let terms = 4 * op.k + 4;
     for ((&c, &exact), &magnitude) in c.iter().zip(&exact).zip(&magnitude) {
-        // The bound is doubled because `exact` itself is rounded for `f64`.
+        // For `f64` elements, the expected value is rounded as well, so the bound is doubled.
         let bound = 2.0 * terms as f64 * acc_unit * magnitude + unit * exact.abs() + 1e-7 * unit;
         assert!((c - exact).abs() <= bound, "{op:?}: {c}, expected {exact} ± {bound}");
     }
 }
 
-/// Checks one GEMM of integers, bit for bit, with each of `workers`. Elements between rows of `C`
-/// must not change.
+/// Checks that a GEMM of integers is exact with each of `workers`, and that elements between the
+/// rows of `C` do not change.
 fn check<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     let len = |trans, rows, columns, ld| (if trans == No { rows } else { columns }) * ld;
     let mut a = integers::<T>(1, len(op.trans_a, op.m, op.k, op.lda));
@@ -139,7 +140,7 @@ pub(crate) fn results_are_bit_identical_for_any_threads<T: Element>() {
         (129, 300, 70, Yes, No, 0.3),
         (300, 27, 257, No, Yes, 1.0),
         (34, 200, 400, No, No, 0.3),
-        // Without adjustment, two threads would get 32 rows and 1 row.
+        // Two threads would get 32 rows and 1 row if the partition did not avoid single rows.
         (33, 10, 7000, Yes, No, 1.0),
     ] {
         let op = Gemm::<T>::with_transpose(trans_a, trans_b, m, n, k);
@@ -249,7 +250,7 @@ fn half_results_are_rounded_once() {
 fn every_half_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> H) {
     let a: Vec<H> = (0..=u16::MAX).map(from_bits).collect();
     let one = [H::from_f64(1.0); 3];
-    // The unpacked path, then the packed one.
+    // Two plain operands take the unpacked path; two transposed operands take the packed path.
     for (trans_a, trans_b, alphas) in [(No, No, [1.0, 1e-5]), (Yes, Yes, [1.0 / 3.0, 3.0])] {
         for alpha in alphas {
             let op = Gemm::<H>::with_transpose(trans_a, trans_b, a.len(), 3, 1).alpha(alpha);
@@ -265,8 +266,8 @@ fn every_half_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> 
     }
 }
 
-/// Computes `op` as the micro-kernel defines it: each element is a chain of multiply-adds over each
-/// KC, fused at every SIMD level except the portable one.
+/// Computes `op` in the order of the micro-kernel: for each KC terms, an element is a chain of
+/// multiply-adds, which are fused at every SIMD level except the portable one.
 fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) {
     let fused = SimdLevel::current() != SimdLevel::Portable;
     let mul_add = |x: S, y: S, z: S| if fused { Float::mul_add(x, y, z) } else { x * y + z };
@@ -310,7 +311,10 @@ fn every_kernel<S: SimdScalar>() {
             };
             let mut expected = c0.clone();
             chain(&op, kc, &a, &b, &mut expected);
-            assert!(c == expected, "{path:?} {op:?}: not bit-identical to the chain");
+            assert!(
+                c == expected,
+                "{path:?} {op:?}: not bit-identical to multiply-adds in order of k"
+            );
         }
     }
 }

@@ -9,7 +9,8 @@ use crate::{
 };
 use Transpose::{No, Yes};
 
-/// Wide and tall matrices, shorter and longer than a chunk, with whole and partial groups of rows.
+/// Shapes of wide and tall matrices: rows shorter and longer than a chunk, whole and partial groups
+/// of rows.
 const SHAPES: [(usize, usize); 13] = [
     (0, 5),
     (5, 0),
@@ -76,7 +77,7 @@ fn results_are_bit_identical_for_any_threads<T: Element>() {
     }
 }
 
-/// Covers the loops without vector types: those for 16-bit elements and for long rows.
+/// Covers the loops that the compiler vectorizes: those for 16-bit elements and for long rows.
 fn loops_are_bit_identical_at_each_simd_level<T: Element>() {
     for (trans, m, n) in [(No, 11, 1100), (Yes, 37, 40), (Yes, 37, 1100)] {
         if size_of::<T>() > 2 && (trans == No || n <= SHORT_ROW_LEN) {
@@ -107,7 +108,8 @@ fn alpha_zero_reads_neither_a_nor_x<T: Element>() {
     }
 }
 
-/// Rows start at any offset in a cache line. Some leading dimensions align all rows alike.
+/// Rows start at every offset in a cache line. Some leading dimensions give all rows the same
+/// offset.
 fn results_are_bit_identical_at_any_address<T: Element>() {
     let (m, n) = (19, 320);
     for (trans, lda) in [(No, n), (Yes, n), (No, n - 3), (Yes, n - 3)] {
