@@ -1,4 +1,4 @@
-//! Tests of elementwise functions. The conformance kit compares them with their definition.
+//! Tests of elementwise functions for SIMD levels, thread counts and block boundaries.
 
 use super::*;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 use std::cell::RefCell;
 
-/// Returns functions with rounding errors.
+/// Returns functions whose results are rounded.
 fn inexact_unary<A: Element + Float>() -> [Unary<A>; 13] {
     let c = |v| A::from_f64(v);
     [
@@ -128,7 +128,10 @@ fn results_do_not_depend_on_neighbouring_elements() {
         unary(&w, op, &x, &mut y).unwrap();
         unary(&w, op, &with_nan, &mut z).unwrap();
         for ((x, y), z) in with_nan.iter().zip(y).zip(z) {
-            assert!(x.is_nan() || y.to_bits() == z.to_bits(), "{op:?} of {x:e}: {y:e}, {z:e}");
+            assert!(
+                x.is_nan() || y.to_bits() == z.to_bits(),
+                "{op:?} of {x:e}: {y:e}, beside NaN {z:e}"
+            );
         }
     }
 }

@@ -37,7 +37,7 @@ fn with_any_size(body: impl FnOnce()) {
     ANY_SIZE.set(false);
 }
 
-/// Checks GEMMs of any size with AMX, then without.
+/// Checks GEMMs of any size, first with AMX, then without AMX.
 fn any_gemm<H: Element>() {
     let body = || {
         results_are_exact::<H>();
@@ -149,7 +149,8 @@ fn amx_keeps_nan_and_infinity_in_their_row() {
 }
 
 /// NaN and infinities in both operands are multiplied by zeros, by one another, and by `f16`
-/// without a low term. On any number of threads, results match `f64`, and other sums do not change.
+/// without a low term. On any number of threads, results equal those in `f64`, and sums without NaN
+/// or infinity do not change.
 #[test]
 fn sums_of_nonfinite_f16_match() {
     if !has_amx() {
@@ -197,8 +198,8 @@ fn sums_of_nonfinite_f16_match() {
     }
 }
 
-/// Sums of 3p·q − p·3q are zero only if both terms of each element are used, because the terms of p
-/// and 3p differ.
+/// Terms are the two `bf16` into which an `f16` splits. Sums of 3p·q − p·3q are zero only if the
+/// GEMM uses both terms of each element, because p and 3p have different terms.
 #[test]
 fn both_terms_of_every_f16_are_used() {
     if !has_amx() {
