@@ -14,7 +14,7 @@ fn functions<A: Element + Float>() -> [(&'static str, Function<A>, Function<A>, 
     ]
 }
 
-/// Special values, and arguments where functions overflow, underflow or change their formula.
+/// Special values, and arguments where functions overflow, underflow or use another formula.
 const EDGES: [f64; 24] = [
     f64::NAN,
     f64::INFINITY,
@@ -85,7 +85,7 @@ fn functions_in_f64_are_close_to_the_standard_library() {
             let (got, expected) = (f(x), library(x));
             let size = expected.abs().min(f64::MAX.next_down());
             let ulp = size.next_up() - size;
-            // Allow twice the bound, since the library's result is not exact either.
+            // Allow twice the bound, because the library's result is also rounded.
             let near = expected != 0.0 && (got - expected).abs() <= 2.0 * bound * ulp;
             let same = got == expected && got.is_sign_negative() == expected.is_sign_negative();
             let ok = near || same || got.is_nan() && expected.is_nan();

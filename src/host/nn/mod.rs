@@ -4,19 +4,19 @@
 //!
 //! Convolution and im2col:
 //! - `tap_range` computes at which positions a tap lies inside the image. `im2col` copies these
-//!   ranges, one run of an image row at a time. `col2im` adds the same ranges to the image: tap by
-//!   tap in a portable loop, or, with stride 1 along the last axis, in SIMD registers.
+//!   ranges, one run of an image row at a time. `col2im` adds the same ranges to the image, in SIMD
+//!   registers if the last axis has stride 1, or else in a portable loop over taps.
 //! - `convolution` passes images to GEMM without storing the im2col matrix. Depthwise convolutions
 //!   do not use GEMM.
 //!
 //! Windows on planes:
-//! - `polyphase` reorders a plane so that one tap of neighbouring windows is contiguous.
-//!   `convolution::depthwise` and `pooling` sum or compare many windows at once in this layout.
-//! - `pooling` computes one window at a time if a plane has few windows or large ones.
+//! - `polyphase` reorders a plane so that one tap of neighbouring windows is contiguous. In this
+//!   layout, `convolution::depthwise` and `pooling` sum or compare many windows at once.
+//! - `pooling` computes one window at a time if a plane has few windows or large windows.
 //! - `lrn` sums squares over windows of channels or of a plane.
 //!
-//! The other kernels are one or two passes over their operands, in loops that the compiler
-//! vectorises for each SIMD level: `softmax`, `standardize`, `lstm`, `solver_update` and the losses
+//! The other kernels make one or two passes over their operands, in loops that the compiler
+//! vectorizes for each SIMD level: `softmax`, `standardize`, `lstm`, `solver_update` and the losses
 //! (`softmax_loss`, `class_loss`, `elementwise_loss`).
 
 pub(crate) mod class_loss;

@@ -1,4 +1,4 @@
-//! Standardisation in batch norm: subtracts the mean and divides by the standard deviation.
+//! Standardization in batch norm: subtracts the mean and divides by the standard deviation.
 
 use crate::{
     element::Element,
@@ -57,7 +57,7 @@ pub(crate) fn standardize<T: Element>(
 /// `y ← (y − mean) · rate`; see [`Standardize`].
 ///
 /// # Errors
-/// Like [`standardize`].
+/// Returns the errors of [`standardize`].
 pub(crate) fn standardize_in_place<T: Element>(
     workers: &Workers,
     op: &Standardize,
@@ -91,7 +91,7 @@ pub(crate) fn standardize_in_place<T: Element>(
 /// Computes the gradient `dx` of `x` from the gradient `dy` of the standardized `x`. `mean` and
 /// `variance` are the moments of `x`; see [`Standardize`].
 ///
-/// Reads `x` and `dy` twice: for the sums, and for the result.
+/// The function reads `x` and `dy` twice: for the sums and for the result.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x`, `dy` and `dx` have `axis.count()` elements,
@@ -114,7 +114,7 @@ pub(crate) fn standardize_backward<T: Element>(
 /// Like [`standardize_backward`], but reads `dx` instead of `dy`.
 ///
 /// # Errors
-/// Like [`standardize_backward`].
+/// Returns the errors of [`standardize_backward`].
 pub(crate) fn standardize_backward_in_place<T: Element>(
     workers: &Workers,
     op: &Standardize,
@@ -143,7 +143,7 @@ impl<A: Element<Acc = A> + Float> MeanAndRate<A> {
     }
 }
 
-/// The gradient at each position, as a linear function: `((dy − dy0) − (x − mean) · slope) · rate`.
+/// Gradient at each position, as a linear function: `((dy − dy0) − (x − mean) · slope) · rate`.
 struct LinearGradient<A> {
     constants: MeanAndRate<A>,
     slope: Vec<A>,

@@ -1,4 +1,4 @@
-//! Gradient of the images: as a convolution of `dy` with flipped filters, or as a GEMM whose
+//! Input gradient of a convolution: a convolution of `dy` with flipped filters, or a GEMM whose
 //! result, an im2col matrix, `col2im` adds to the images.
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Number of elements of the im2col matrix that roughly stay in L1 until they are added.
+/// Number of elements of the im2col matrix that stay in L1 until they are added to the images.
 const L1_COLUMNS_LEN: usize = 1 << 14;
 
 /// Smallest number of rows of the im2col matrix for which the GEMM is fast.
@@ -50,9 +50,10 @@ pub(crate) fn by_gemm<T: Element>(
 
 /// Returns the convolution of `dy` with flipped filters that computes `dx`.
 ///
-/// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. The
-/// convolution computes an output for each image element, but the GEMM of [`by_columns`] only for
-/// each window. The result is therefore also `None` if elements outnumber windows by over 25 %.
+/// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. The flipped
+/// convolution computes one output for each image element, the GEMM of [`by_columns`] only one
+/// column for each window. The result is therefore also `None` if image elements outnumber windows
+/// by more than 25 %.
 fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     let window = op.window();
     let flipped_axis = |(axis, &output): (&SpatialAxis, &usize)| {
@@ -122,7 +123,7 @@ fn by_columns<T: Element>(
     })
 }
 
-/// [`by_columns`] for one image.
+/// Runs [`by_columns`] for one image.
 fn one_image<A: Element<Acc = A> + Float>(
     workers: &Workers,
     op: &Convolution,
@@ -136,15 +137,15 @@ fn one_image<A: Element<Acc = A> + Float>(
     let channels = window.channels() / op.groups();
     let (rows, k) = (channels * taps, op.outputs() / op.groups());
     let block = match n {
-        // A GEMM with one column sums in another order if it has few rows. If it is not split,
-        // results do not depend on the number of threads.
+        // A GEMM with one column adds in another order if it has few rows. All channels therefore
+        // form one GEMM, so that results do not depend on the number of threads.
         1 => channels.max(1),
         _ => {
-            // Threads that share a GEMM need all channels. A single thread keeps its part of the
-            // matrix in L1.
+            // Threads that share a GEMM need all channels. A single thread takes as many channels
+            // as L1 holds.
             let l1_channels = (L1_COLUMNS_LEN / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
             let max = if workers.count() > 1 { channels } else { l1_channels };
-            // Use similar lengths, because a last block of one row would sum in another order.
+            // Blocks have similar lengths, because a GEMM of one row would add in another order.
             channels.div_ceil(channels.div_ceil(max.clamp(1, channels.max(1))))
         }
     };

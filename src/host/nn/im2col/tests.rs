@@ -14,7 +14,7 @@ fn axis(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize)
     SpatialAxis { input, kernel, stride, pad, dilation }
 }
 
-/// Windows over zero to three axes; some taps read only padding.
+/// Returns windows over zero to three axes. Some taps read only padding.
 fn windows() -> Vec<Window> {
     let window = |channels, axes: &[SpatialAxis]| Window::new(channels, axes).unwrap();
     vec![
@@ -30,7 +30,7 @@ fn windows() -> Vec<Window> {
     ]
 }
 
-/// Returns the image index of each element of the im2col matrix; `None` for padding.
+/// Returns the image index of each element of the im2col matrix, or `None` for padding.
 fn sources(op: &Window) -> Vec<Option<usize>> {
     let digits = |mut number: usize, bases: Vec<usize>| {
         let mut digits = vec![0; bases.len()];

@@ -1,4 +1,4 @@
-//! Tests of LRN. The conformance kit compares it with its definition.
+//! Tests of LRN beyond the conformance kit, which compares LRN with its definition.
 
 use super::*;
 use crate::host::{

@@ -8,8 +8,8 @@
 //!   computes many windows at once. The backward pass of `average` adds to this layout and copies
 //!   it back. The backward pass of `max` follows the mask.
 //! - `max` reads a plane in place if its windows are 2×2, do not overlap and lie inside the plane.
-//! - Both compute one window at a time if a plane has few windows, or windows larger than itself,
-//!   as in global pooling.
+//! - `max` and `average` compute one window at a time if a plane has few windows, or windows larger
+//!   than the plane, as in global pooling.
 //! - `stochastic` always computes one window at a time.
 
 pub(crate) mod average;

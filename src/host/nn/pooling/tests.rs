@@ -1,4 +1,4 @@
-//! Tests of pooling. The conformance kit compares it with its definition.
+//! Tests of pooling beyond the conformance kit, which compares pooling with its definition.
 
 use crate::{
     element::Element,
@@ -14,7 +14,8 @@ use crate::{
     op::{Pool2d, PoolRounding},
 };
 
-/// Integers with many duplicates; every fifth element is NaN, infinite or a zero of either sign.
+/// Returns integers with many duplicates. Every fifth element is NaN, infinite or a zero of either
+/// sign.
 fn special_values<T: Element>(op: &Pool2d) -> Vec<T> {
     let special = [f64::NAN, f64::NEG_INFINITY, f64::INFINITY, -0.0, 0.0];
     let mut x = integers::<T>(1, op.input_len());
@@ -92,7 +93,7 @@ fn empty_operands_are_accepted() {
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![0; op.output_len()]);
     max_pool::<f32>(&w, &op, &[], &mut y, &mut mask).unwrap();
     assert!(y.iter().all(|&y| y == f32::MIN) && mask.iter().all(|&mask| mask == -1));
-    // There are no planes, but a single one would exceed memory.
+    // Without batches or channels there are no planes. A single plane would exceed memory.
     let (extent, plane) = (1 << 28, [1 << 28; 2]);
     for (input, kernel, pad) in [([1; 2], [extent + 1; 2], plane), (plane, [extent / 2; 2], [0; 2])]
     {

@@ -30,7 +30,7 @@ fn squares<T: Element>(tag: u64, len: usize) -> Vec<T::Acc> {
     fractions::<T::Acc>(tag, len).into_iter().map(|v| v * v).collect()
 }
 
-/// Runs one update with the history values that the rule uses.
+/// Runs one update with as many history values as the rule uses.
 fn run<T: Element>(
     workers: &Workers,
     op: &SolverUpdate<T>,
@@ -53,7 +53,7 @@ fn weights_with_masters_are_rounded_weights_of_a_wide_run<T: Element>() {
         let mut w = fractions::<T>(2, len);
         let mut w_wide = vec![T::acc(0.0); len];
         widen(&w, &mut w_wide);
-        // The first step sets these stale masters to the weights.
+        // The first update sets these stale master weights to the weights.
         let mut masters = vec![T::acc(0.0); len];
         let history = || [squares::<T>(3, len), squares::<T>(4, len)];
         let ([mut h, mut k], [mut h_wide, mut k_wide]) = (history(), history());
