@@ -13,9 +13,7 @@ use crate::{
 use num_traits::Zero;
 
 /// `y[e] ← β·y[e] + Σ a[o, e, i] · b[o, e, i]` over `o` and `i`: the gradient of a broadcast
-/// factor.
-///
-/// If β = 0, `y` is not read.
+/// factor. `y` is not read if β = 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `a` and `b` have `axis.count()` elements and `y`

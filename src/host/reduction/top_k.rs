@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 /// Number of elements of `x` that one task reads, rounded to whole blocks of `extent × inner`.
 const GRAIN: usize = 1 << 14;
 
-/// `values[o, j, i], places[o, j, i] ←` the j-th greatest of `x[o, :, i]` and its index, in the
-/// order of [`TopK`]. An index is stored as an element, like a label: it is exact up to 2048 in
-/// `f16` and up to 256 in `bf16`.
+/// `values[o, j, i] ←` the j-th greatest element of `x[o, :, i]`, and `places[o, j, i] ←` its
+/// index, in the order of [`TopK`]. An index is stored as an element, like a label. It is exact up
+/// to 2048 in `f16` and up to 256 in `bf16`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;
@@ -46,7 +46,7 @@ pub(crate) fn top_k<T: Element>(
     Ok(())
 }
 
-/// Returns the `k` greatest elements in order; `1 ≤ k ≤ run.len()`.
+/// Returns the `k` greatest elements in order, where `1 ≤ k ≤ run.len()`.
 fn greatest<T: Element>(run: &mut [(T, usize)], k: usize) -> &[(T, usize)] {
     run.select_nth_unstable_by(k - 1, rank);
     run[..k].sort_unstable_by(rank);

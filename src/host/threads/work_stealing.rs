@@ -17,7 +17,8 @@ impl StealQueues {
         Self(ranges.map(Mutex::new).collect())
     }
 
-    /// Returns the next task of this thread's queue or, if it is empty, another queue's last task.
+    /// Returns the next task of this thread's queue or, if the queue is empty, the last task of
+    /// another queue.
     pub(crate) fn take(&self, thread: usize) -> Option<usize> {
         let (before, rest) = self.0.split_at(thread % self.0.len());
         let (own, after) = rest.split_first()?;

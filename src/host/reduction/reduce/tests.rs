@@ -16,7 +16,7 @@ fn runs(axis: &Axis, x: &[f64]) -> Vec<Vec<f64>> {
     (0..axis.reduced_count()).map(run).collect()
 }
 
-/// Also checks that sums are close to those in `f64`.
+/// Checks threads, and that sums are close to those in `f64`.
 fn results_do_not_depend_on_the_number_of_threads<T: Element>() {
     let large_axes = [(1, 2 * GRAIN + 100, 1), (200, 700, 1), (26, 11, 500), (2, 80, 900)];
     for (outer, extent, inner) in large_axes {
@@ -57,7 +57,7 @@ fn long_sums_are_accurate() {
 }
 
 /// Compares `x86::row_sums` and the portable loop of `reduce_rows` with `reduce_slice`. Rows begin
-/// anywhere in a cache line, and some groups of rows are incomplete.
+/// at any offset in a cache line, and some groups of rows are incomplete.
 #[test]
 fn sums_of_rows_are_bit_identical_to_sums_of_slices() {
     with_each_simd_level(check_sums_of_rows);

@@ -1,8 +1,9 @@
 //! Conversion of 16-bit elements on x86-64, between `f32` vectors and memory.
 //!
-//! [`widen`] and [`narrow`] convert slices for `accumulator`, with AVX-512; their results are
+//! [`widen`] and [`narrow`] convert slices for `accumulator`, with AVX-512. Their results are
 //! bit-identical to those of the crate `half`. Functions with a vector width in their name convert
-//! one vector for the GEMM kernels, and are inlined into functions compiled for its features.
+//! one vector for the GEMM kernels, and are inlined into functions compiled for the features of
+//! that vector.
 
 use crate::{
     element::{DType, Element},
@@ -109,7 +110,8 @@ pub(crate) unsafe fn widen_512<T: Element>(p: *const T, count: usize) -> __m512 
 pub(crate) unsafe fn widen_256<T: Element>(p: *const T, count: usize) -> __m256 {
     // SAFETY: each branch reads at most the `count` elements that the caller guarantees.
     unsafe {
-        // AVX2 has no masked 16-bit loads. A count of four is frequent: panels have four rows.
+        // AVX2 has no masked 16-bit loads. A count of four is frequent, because panels have four
+        // rows.
         let x = match count {
             8.. => _mm_loadu_si128(p.cast()),
             4 => _mm_loadl_epi64(p.cast()),
@@ -190,8 +192,8 @@ unsafe fn from_bf16_512(x: __m256i) -> __m512 {
     }
 }
 
-/// Rounds to `bf16`: adds `0x7fff` plus the last bit kept, and returns the upper half. NaN is made
-/// quiet instead.
+/// Rounds to `bf16`: adds `0x7fff` plus the last remaining bit, and returns the upper half. NaN
+/// becomes a quiet NaN.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
