@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn huge_pages_keep_the_contents() {
+    fn huge_page_advice_keeps_the_contents() {
         for len in [0, 1, 4096, (8 << 20) + 12345] {
             let mut memory: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
             let before = memory.clone();

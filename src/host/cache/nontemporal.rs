@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_of_any_length_and_alignment_write_exactly_their_target() {
+    fn nontemporal_copies_of_any_length_and_alignment_are_exact() {
         let x: Vec<f32> = (0..5 * BLOCK / 4 + 77).map(|i| i as f32).collect();
         for (start, end) in [(0, x.len()), (1, x.len() - 3), (13, 20), (5, 5), (3, PAGE_4K)] {
             let x = &x[start..end];

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nested_buffers_do_not_overlap() {
+    fn nested_scratch_buffers_do_not_overlap() {
         for len in [0, 1, 7, 1000] {
             with_scratch::<f32, _>(len, |outer| {
                 outer.fill(1.0);

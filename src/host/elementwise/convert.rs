@@ -150,7 +150,7 @@ mod tests {
     }
 
     /// The integers have either sign, and some have more digits than `T` can hold.
-    fn integers_are_rounded_once<T: Element>() {
+    fn converted_integers_are_rounded_once<T: Element>() {
         let x: Vec<i32> =
             integers::<f64>(3, GRAIN + 7).iter().map(|x| *x as i32 * 8_123_457).collect();
         let expected: Vec<T> = x.iter().map(|&x| T::from_f64(f64::from(x))).collect();
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(operand(short), ("convert_integers", "y"));
     }
 
-    for_each_element!(integers_are_rounded_once);
+    for_each_element!(converted_integers_are_rounded_once);
 
     #[test]
     fn conversion_from_f64_rounds_once() {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_operand() {
+    fn conversion_errors_name_the_operand() {
         let result = convert(&Workers::sequential(), &[1.0f32; 3], &mut [0.0f64; 2]);
         assert_eq!(operand(result), ("convert", "y"));
     }

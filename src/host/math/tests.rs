@@ -65,7 +65,7 @@ fn ulp(x: f32) -> f64 {
 }
 
 #[test]
-fn functions_in_f32_are_within_their_error_bounds() {
+fn elementary_functions_in_f32_are_within_their_error_bounds() {
     let wide = functions::<f64>();
     for ((name, f, _, bound), (_, _, library, _)) in functions::<f32>().into_iter().zip(wide) {
         let edges = EDGES.into_iter().flat_map(|x| [x as f32, -x as f32]);
@@ -77,7 +77,7 @@ fn functions_in_f32_are_within_their_error_bounds() {
 }
 
 #[test]
-fn functions_in_f64_are_close_to_the_standard_library() {
+fn elementary_functions_in_f64_are_close_to_the_standard_library() {
     for (name, f, library, bound) in functions::<f64>() {
         let arguments =
             patterns().map(f64::from).chain((0..30_000).map(|i| 0.03 * f64::from(i) - 450.0));

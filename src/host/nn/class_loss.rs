@@ -127,7 +127,7 @@ mod tests {
     const MATRIX: [f64; 9] = [2.0, 0.5, 0.0, 1.0, 1.0, 1.0, 0.25, 0.0, 3.0];
 
     #[test]
-    fn the_gradient_of_a_hinge_is_zero_at_its_kink() {
+    fn hinge_loss_gradient_is_zero_at_the_kink() {
         let (op, mut dx) = (op(ClassLossKind::Hinge), [f64::NAN; 12]);
         let x: Vec<f64> = [1.0, -1.0, -1.0, -1.0, -1.0, 1.0].repeat(2);
         let w = &Workers::sequential();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_operand_or_label() {
+    fn class_loss_errors_name_the_operand_or_label() {
         let (w, op) = (&Workers::sequential(), &op(ClassLossKind::Log));
         let operands = [("x", 12), ("label", 4), ("matrix", 9), ("loss", 1)];
         expect_length_errors("class_loss", operands, |[x, label, matrix, mut loss]| {

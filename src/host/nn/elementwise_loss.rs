@@ -16,7 +16,7 @@ const LANES: usize = 8;
 /// `loss[0] ← Σ f(xᵢ, tᵢ) / n`, summed in `f64`. `f` and `n` are those of [`ElementwiseLoss`].
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn elementwise_loss<T: Element>(
     workers: &Workers,
     op: &ElementwiseLoss<T::Acc>,
@@ -46,7 +46,7 @@ pub(crate) fn elementwise_loss<T: Element>(
 /// `dxᵢ ← scale[0] · f'(xᵢ, tᵢ) / n`. The gradient is zero where targets are ignored.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn elementwise_loss_backward<T: Element>(
     workers: &Workers,
     op: &ElementwiseLoss<T::Acc>,
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_bit_identical_on_any_number_of_threads() {
+    fn elementwise_loss_is_bit_identical_on_any_number_of_threads() {
         let op = ElementwiseLoss {
             batch: 3,
             item_len: GRAIN,
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn length_errors_name_the_operand() {
+    fn elementwise_loss_length_errors_name_the_operand() {
         let op = &op(ElementwiseLossKind::Squared, None, LossNormalization::Full);
         let (w, x, t) = (&Workers::sequential(), ("x", 6), ("t", 6));
         expect_length_errors("elementwise_loss", [x, t, ("loss", 1)], |[x, t, mut loss]| {

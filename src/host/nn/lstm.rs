@@ -14,7 +14,7 @@ const GRAIN: usize = 1 << 13;
 /// Forward pass of one time step: activates `gates` in place and writes `c` and `h`; see [`Lstm`].
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn lstm<T: Element>(
     workers: &Workers,
     op: &Lstm,
@@ -46,7 +46,7 @@ pub(crate) fn lstm<T: Element>(
 /// differentiated as a sigmoid, which is exact if `cont` is 0 or 1.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn lstm_backward<T: Element>(
     workers: &Workers,
     op: &Lstm,
@@ -131,7 +131,7 @@ mod tests {
         testing::{for_each_element, fractions, threads},
     };
 
-    fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+    fn lstm_is_bit_identical_on_any_number_of_threads<T: Element>() {
         let op = Lstm::new(70, 67).unwrap();
         let state = |tag| fractions::<T>(tag, op.state());
         let (c_prev, dh) = (state(1), state(3));
@@ -146,10 +146,10 @@ mod tests {
         assert!(runs[0] == runs[1] && runs[0] == runs[2]);
     }
 
-    for_each_element!(results_are_bit_identical_on_any_number_of_threads);
+    for_each_element!(lstm_is_bit_identical_on_any_number_of_threads);
 
     #[test]
-    fn length_errors_name_the_operand() {
+    fn lstm_length_errors_name_the_operand() {
         let (w, op) = (&Workers::sequential(), &Lstm::new(2, 3).unwrap());
         let operands = [("c_prev", 6), ("cont", 2), ("gates", 24), ("c", 6), ("h", 6)];
         expect_length_errors("lstm", operands, |[c_prev, cont, mut gates, mut c, mut h]| {

@@ -212,7 +212,7 @@ mod tests {
         Axis::new(outer, extent, inner).unwrap()
     }
 
-    fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+    fn softmax_is_bit_identical_on_any_number_of_threads<T: Element>() {
         for axis in AXES.map(axis) {
             let (x, dy) = (fractions::<T>(1, axis.count()), fractions::<T>(3, axis.count()));
             let results = threads().map(|workers| {
@@ -232,10 +232,10 @@ mod tests {
         }
     }
 
-    for_each_element!(results_are_bit_identical_on_any_number_of_threads);
+    for_each_element!(softmax_is_bit_identical_on_any_number_of_threads);
 
     #[test]
-    fn nan_spreads_along_its_axis_only() {
+    fn softmax_spreads_nan_along_its_axis_only() {
         let x = [f32::NAN, 1.0, 2.0, 2.0];
         let mut y = [0.0; 4];
         softmax(&Workers::sequential(), &axis([2, 2, 1]), &x, &mut y).unwrap();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn length_errors_name_the_operand() {
+    fn softmax_length_errors_name_the_operand() {
         let (w, axis) = (&Workers::sequential(), &axis([2, 3, 1]));
         let (name, backward) = ("softmax", "softmax_backward");
         let (x, y, dy, dx) = (("x", 6), ("y", 6), ("dy", 6), ("dx", 6));

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loss_of_probability_zero_is_87() {
+    fn softmax_loss_of_probability_zero_is_87() {
         let op = SoftmaxLoss {
             axis: Axis::new(1, 2, 1).unwrap(),
             ignore: None,
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn length_errors_name_the_operand() {
+    fn softmax_loss_and_accuracy_length_errors_name_the_operand() {
         let (w, op) = (&WORKERS, &op(None, LossNormalization::Full));
         let (p, label, scores) = (("p", 12), ("label", 4), ("scores", 12));
         expect_length_errors("softmax_loss", [p, label, ("loss", 1)], |[p, label, mut loss]| {

@@ -29,7 +29,7 @@ const GRAIN: usize = 1 << 16;
 /// that does not round to its weight is stale, and is set to the weight before the update.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn solver_update<T: Element>(
     workers: &Workers,
     op: &SolverUpdate<T>,

@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+    fn standardize_is_bit_identical_on_any_number_of_threads<T: Element>() {
         for (outer, extent, inner) in AXES {
             let op = op(outer, extent, inner, EpsilonPlacement::AddedToVariance);
             let (x, dy) = (fractions::<T>(1, op.axis.count()), fractions::<T>(2, op.axis.count()));
@@ -278,10 +278,10 @@ mod tests {
         }
     }
 
-    for_each_element!(results_are_bit_identical_on_any_number_of_threads);
+    for_each_element!(standardize_is_bit_identical_on_any_number_of_threads);
 
     #[test]
-    fn length_errors_name_the_operand() {
+    fn standardize_length_errors_name_the_operand() {
         let (w, op) = (&Workers::sequential(), &op(2, 3, 1, EpsilonPlacement::AddedToVariance));
         let (x, mean, variance) = (("x", 6), ("mean", 3), ("variance", 3));
         let operands = [x, mean, variance, ("y", 6)];

@@ -85,7 +85,7 @@ fn bernoulli_and_random_integers_follow_their_distributions() {
 }
 
 #[test]
-fn elements_are_computed_from_words_as_specified() {
+fn random_numbers_are_computed_from_words_as_specified() {
     let [a, b, c, d] = KEY.words(1);
     let fraction = |high: u32, low: u32| {
         ((u64::from(high) << 32 | u64::from(low)) >> 11) as f64 / 2f64.powi(53)
@@ -101,14 +101,14 @@ fn elements_are_computed_from_words_as_specified() {
 /// Gaussian numbers must keep the bits of the first release, because other bits would change every
 /// seeded run.
 #[test]
-fn gaussian_keeps_its_bits() {
+fn gaussian_numbers_keep_the_bits_of_the_first_release() {
     let y: Vec<f64> = filled(3, |y| gaussian(&one_thread(), RngKey::new(1), 0.0, 1.0, y));
     let bits: Vec<u64> = y.iter().map(|y| y.to_bits()).collect();
     assert_eq!(bits, [0xbfda_7d4d_4274_6e8b, 0xbfcf_a8a0_89da_d3f5, 0xbfec_327d_e4fc_7ee8]);
 }
 
 #[test]
-fn narrow_types_hold_the_rounded_numbers_of_wide_types() {
+fn random_numbers_of_narrow_types_are_rounded_wide_numbers() {
     fn check<T: Element>() {
         let wide: Vec<f64> = filled(1001, |y| gaussian(&one_thread(), KEY, 0.5, 2.0, y));
         let narrow: Vec<T> = filled(1001, |y| gaussian(&one_thread(), KEY, 0.5, 2.0, y));
@@ -137,7 +137,7 @@ fn uniform_stays_in_the_interval_after_rounding() {
 }
 
 #[test]
-fn numbers_depend_neither_on_threads_nor_on_the_length() {
+fn random_numbers_depend_neither_on_threads_nor_on_length() {
     let len = 3 * GRAIN + 5;
     let whole: Vec<f32> = filled(len, |y| gaussian(&one_thread(), KEY, 0.0, 1.0, y));
     for threads in [2, 3] {
@@ -150,7 +150,7 @@ fn numbers_depend_neither_on_threads_nor_on_the_length() {
 }
 
 #[test]
-fn invalid_parameters_are_errors() {
+fn invalid_distribution_parameters_are_errors() {
     let (w, y) = (&one_thread(), &mut [0.0f32; 2][..]);
     assert!(uniform(w, KEY, 1.0, 0.0, y).is_err());
     assert!(uniform(w, KEY, f64::NAN, 0.0, y).is_err());

@@ -60,7 +60,7 @@ mod tests {
     use crate::host::testing::operand;
 
     #[test]
-    fn errors_name_the_operand() {
+    fn dot_to_axis_errors_name_the_operand() {
         let (w, axis) = (Workers::sequential(), Axis::new(2, 3, 1).unwrap());
         let run = |a: usize, b: usize, y: usize| {
             let (a, b) = (vec![1.0f32; a], vec![1.0; b]);

@@ -207,7 +207,7 @@ mod tests {
         (2, 0, 3),
     ];
 
-    fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+    fn moments_are_bit_identical_on_any_number_of_threads<T: Element>() {
         for (outer, extent, inner) in AXES {
             let axis = Axis::new(outer, extent, inner).unwrap();
             let x = fractions::<T>(2, axis.count());
@@ -220,10 +220,10 @@ mod tests {
         }
     }
 
-    for_each_element!(results_are_bit_identical_on_any_number_of_threads);
+    for_each_element!(moments_are_bit_identical_on_any_number_of_threads);
 
     #[test]
-    fn nan_affects_its_position_only() {
+    fn nan_affects_only_the_moments_of_its_position() {
         for inner in [1, 20] {
             let axis = Axis::new(3, 2, inner).unwrap();
             let mut x = vec![1.0f32; axis.count()];
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_operand() {
+    fn moments_errors_name_the_operand() {
         let w = &Workers::sequential();
         let axis = Axis::new(2, 3, 1).unwrap();
         let x = [0.0f32; 6];

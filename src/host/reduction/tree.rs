@@ -144,7 +144,7 @@ where
             #[inline(always)]
             || {
                 // Two loops, so that the horizontal reduction does not affect how the compiler
-                // vectorises the accumulation.
+                // vectorizes the accumulation.
                 let mut lanes = [[self.identity; LANES]; ROW_GROUP];
                 for (block, y) in y.chunks_mut(ROW_GROUP).enumerate() {
                     for (row, lanes) in lanes[..y.len()].iter_mut().enumerate() {

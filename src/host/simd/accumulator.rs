@@ -129,7 +129,7 @@ mod tests {
 
     /// The `f32` values include every 16-bit pattern as the upper half, with ties and NaN.
     #[test]
-    fn conversions_match_the_half_crate_in_every_bit() {
+    fn widen_and_narrow_match_the_crate_half_in_every_bit() {
         let x: Vec<f32> =
             (0..=u32::MAX)
                 .step_by(4999)

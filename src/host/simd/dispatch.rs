@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_vector_type_implements_the_definition() {
+    fn every_vector_type_matches_the_trait_definition() {
         // SAFETY: these kernels require nothing but the processor's features.
         with_each_simd_level(|| unsafe {
             f32::dispatch(CheckVector);

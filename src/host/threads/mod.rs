@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_and_concurrent_regions_complete() {
+    fn nested_and_concurrent_parallel_regions_complete() {
         let workers = Workers::new(2).unwrap();
         let sum = AtomicUsize::new(0);
         std::thread::scope(|scope| {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_a_busy_thread_do_not_accumulate() {
+    fn calls_to_busy_pool_threads_do_not_accumulate() {
         let workers = Workers::new(2).unwrap();
         let (_, idle) = workers.pool.as_ref().unwrap();
         let max = AtomicUsize::new(0);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn every_task_runs_once() {
+    fn every_task_of_a_region_runs_once() {
         for workers in [Workers::sequential(), Workers::new(3).unwrap()] {
             let counts: Vec<_> = (0..100).map(|_| AtomicUsize::new(0)).collect();
             workers.run(100, |i| {

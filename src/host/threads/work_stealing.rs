@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_tasks_come_first_and_others_are_stolen_from_the_end() {
+    fn a_thread_takes_its_first_task_and_steals_last_tasks() {
         let queues = StealQueues::new(7, 3);
         let tasks: Vec<_> = std::iter::from_fn(|| queues.take(1)).collect();
         assert_eq!(tasks, [2, 3, 6, 5, 4, 1, 0]);

@@ -122,7 +122,7 @@ fn check<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     }
 }
 
-pub(crate) fn results_are_exact<T: Element>() {
+pub(crate) fn gemm_of_integers_is_exact<T: Element>() {
     let workers = threads();
     for (case, ((m, n, k), (trans_a, trans_b))) in cases().enumerate() {
         let (alpha, beta) = ALPHA_BETA[(case + m) % 4];
@@ -133,7 +133,7 @@ pub(crate) fn results_are_exact<T: Element>() {
     }
 }
 
-pub(crate) fn results_are_bit_identical_for_any_threads<T: Element>() {
+pub(crate) fn gemm_is_bit_identical_on_any_number_of_threads<T: Element>() {
     let workers = threads();
     for (m, n, k, trans_a, trans_b, beta) in [
         (100, 90, 300, No, No, 0.0),
@@ -157,7 +157,7 @@ pub(crate) fn results_are_bit_identical_for_any_threads<T: Element>() {
     }
 }
 
-pub(crate) fn batches_are_exact<T: Element>() {
+pub(crate) fn batched_gemm_of_integers_is_exact<T: Element>() {
     let workers = threads();
     let shapes = [(3, 4, 5, 7, 0), (1, 1, 1, 2, 1), (20, 30, 10, 40, 3), (130, 120, 140, 3, 0)];
     for (m, n, k, count, gap) in shapes {
@@ -181,12 +181,16 @@ pub(crate) fn batches_are_exact<T: Element>() {
     }
 }
 
-for_each_element!(results_are_exact, results_are_bit_identical_for_any_threads, batches_are_exact);
+for_each_element!(
+    gemm_of_integers_is_exact,
+    gemm_is_bit_identical_on_any_number_of_threads,
+    batched_gemm_of_integers_is_exact
+);
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn any_shape_is_exact(
+    fn gemm_of_any_shape_is_exact(
         (m, n, k) in (0usize..40, 0usize..40, 0usize..40),
         (ta, tb) in (any::<bool>(), any::<bool>()),
         (pad_a, pad_b, pad_c) in (0usize..4, 0usize..4, 0usize..4),
@@ -201,7 +205,7 @@ proptest! {
 }
 
 #[test]
-fn errors_name_the_operand() {
+fn gemm_errors_name_the_operand() {
     let w = Workers::sequential();
     let op = Gemm::<f32>::new(2, 3, 4);
     let run = |a, b, c| gemm(&w, &op, &vec![0.0; a], &vec![0.0; b], &mut vec![0.0; c]);
@@ -222,16 +226,16 @@ fn errors_name_the_operand() {
 }
 
 #[test]
-fn every_kernel_of_each_level_matches_its_definition() {
+fn every_gemm_kernel_of_each_simd_level_matches_its_definition() {
     with_each_simd_level(|| {
-        every_kernel::<f32>();
-        every_kernel::<f64>();
-        half_results_are_exact::<element::f16>();
-        half_results_are_exact::<element::bf16>();
+        check_every_kernel::<f32>();
+        check_every_kernel::<f64>();
+        gemm_of_16_bit_integers_is_exact::<element::f16>();
+        gemm_of_16_bit_integers_is_exact::<element::bf16>();
     });
 }
 
-pub(crate) fn half_results_are_exact<H: Element>() {
+pub(crate) fn gemm_of_16_bit_integers_is_exact<H: Element>() {
     for ((m, n, k), (trans_a, trans_b)) in cases() {
         let op = Gemm::<H>::with_transpose(trans_a, trans_b, m, n, k);
         let op = op.alpha(H::acc(0.5)).beta(H::acc(2.0));
@@ -240,14 +244,14 @@ pub(crate) fn half_results_are_exact<H: Element>() {
 }
 
 #[test]
-fn half_results_are_rounded_once() {
+fn gemm_of_16_bit_elements_rounds_once() {
     with_each_simd_level(|| {
-        every_half_is_rounded_once(element::f16::from_bits);
-        every_half_is_rounded_once(element::bf16::from_bits);
+        every_16_bit_value_is_rounded_once(element::f16::from_bits);
+        every_16_bit_value_is_rounded_once(element::bf16::from_bits);
     });
 }
 
-fn every_half_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> H) {
+fn every_16_bit_value_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> H) {
     let a: Vec<H> = (0..=u16::MAX).map(from_bits).collect();
     let one = [H::from_f64(1.0); 3];
     // Two plain operands take the unpacked path; two transposed operands take the packed path.
@@ -287,7 +291,7 @@ fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) 
 
 /// Micro-kernel results are bit-identical to [`chain`]. The dot kernel and `matrixmultiply` sum in
 /// another order.
-fn every_kernel<S: SimdScalar>() {
+fn check_every_kernel<S: SimdScalar>() {
     let cases = cases().filter(|((m, n, k), _)| m * n * k > 0);
     for ((m, n, k), (trans_a, trans_b)) in cases {
         let op = Gemm::<S>::with_transpose(trans_a, trans_b, m, n, k);
@@ -320,15 +324,15 @@ fn every_kernel<S: SimdScalar>() {
 }
 
 #[test]
-fn indirect_operands_are_exact() {
+fn gemm_with_an_indirect_operand_is_exact() {
     with_each_simd_level(|| {
-        indirect_is_exact::<f32>();
-        indirect_is_exact::<f64>();
+        indirect_gemm_is_exact::<f32>();
+        indirect_gemm_is_exact::<f64>();
     });
 }
 
 /// Checks spans of many lengths in an indirect matrix and in its transpose.
-fn indirect_is_exact<S: SimdScalar>() {
+fn indirect_gemm_is_exact<S: SimdScalar>() {
     // In some vectors, every element belongs to a different span.
     let mut lengths = [1; 30];
     lengths[..10].copy_from_slice(&[1, 8, 13, 3, 40, 16, 5, 2, 70, 7]);

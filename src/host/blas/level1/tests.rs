@@ -5,7 +5,7 @@ use crate::host::{
 };
 
 #[test]
-fn sums_of_fractions_are_accurate_and_bit_identical_for_any_threads() {
+fn level1_sums_are_accurate_and_bit_identical_on_any_number_of_threads() {
     let x = fractions::<f32>(5, 3 * GRAIN + 5);
     let exact: f64 = x.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
     let got = threads().map(|workers| dot(&workers, &x, &x).unwrap());
@@ -16,7 +16,7 @@ fn sums_of_fractions_are_accurate_and_bit_identical_for_any_threads() {
 /// Operands that exceed the caches take the code paths with software prefetch and non-temporal
 /// stores.
 #[test]
-fn updates_of_large_operands_are_exact() {
+fn level1_updates_of_large_operands_are_exact() {
     let len = (8 << 20) / size_of::<f32>() + 77;
     let (x, y0) = (integers::<f32>(10, len), integers::<f32>(11, len));
     let map = |f: fn(f32, f32) -> f32| x.iter().zip(&y0).map(|(&x, &y)| f(x, y)).collect();
@@ -41,7 +41,7 @@ fn updates_of_large_operands_are_exact() {
 
 /// Operands start at every offset in a cache line. Some operands are too short to be aligned.
 #[test]
-fn sums_are_bit_identical_at_any_address() {
+fn level1_sums_are_bit_identical_at_any_address() {
     fn bits<T: Element>(len: usize) {
         let (x, y) = (fractions::<T>(6, len), fractions::<T>(7, len));
         let w = Workers::sequential();
@@ -73,7 +73,7 @@ fn sums_are_bit_identical_at_any_address() {
 }
 
 #[test]
-fn results_are_bit_identical_at_each_simd_level() {
+fn level1_is_bit_identical_at_each_simd_level() {
     let (x, y) = (fractions::<f32>(8, 5006), fractions::<f32>(9, 5006));
     let lengths = [0, 1, 15, 16, 17, 63, 64, 65, 100, 1000, 4999];
     let w = Workers::sequential();
@@ -106,7 +106,7 @@ fn amax_with_nan_is_nan() {
 }
 
 #[test]
-fn errors_name_the_operand() {
+fn level1_errors_name_the_operand() {
     let w = Workers::sequential();
     let (x, mut y) = ([1.0f32; 3], [0.0; 2]);
     assert_eq!(operand(copy(&w, &x, &mut y)), ("copy", "y"));

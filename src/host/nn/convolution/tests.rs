@@ -126,7 +126,7 @@ fn each_term(op: &Convolution, mut term: impl FnMut(usize, usize, usize)) {
 }
 
 /// Operands are small integers, whose sums are exact, so results must equal the definition.
-fn all_directions_follow_the_definition<T: Element>() {
+fn convolution_and_gradients_match_the_definition<T: Element>() {
     check_directions::<T>(small_cases());
 }
 
@@ -164,7 +164,7 @@ fn check_directions<T: Element>(cases: impl IntoIterator<Item = Convolution>) {
 }
 
 /// Sums of these fractions are rounded, so results show the order of additions.
-fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+fn convolution_is_bit_identical_on_any_number_of_threads<T: Element>() {
     for op in small_cases() {
         let x: Vec<T> = fractions(1, op.input_len());
         let filters: Vec<T> = fractions(2, op.filter_len());
@@ -181,7 +181,7 @@ fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
     }
 }
 
-fn activation_is_bit_identical_to_a_separate_pass<T: Element>() {
+fn fused_activation_is_bit_identical_to_a_separate_pass<T: Element>() {
     let slope = T::acc(0.3);
     for op in cases().into_iter().filter(|op| op.flops() < 500_000) {
         let x: Vec<T> = fractions(1, op.input_len());
@@ -205,23 +205,23 @@ fn activation_is_bit_identical_to_a_separate_pass<T: Element>() {
 }
 
 for_each_element!(
-    all_directions_follow_the_definition,
-    results_are_bit_identical_on_any_number_of_threads,
-    activation_is_bit_identical_to_a_separate_pass
+    convolution_and_gradients_match_the_definition,
+    convolution_is_bit_identical_on_any_number_of_threads,
+    fused_activation_is_bit_identical_to_a_separate_pass
 );
 
 #[test]
-fn large_convolutions_follow_the_definition() {
+fn large_convolutions_match_the_definition() {
     check_directions::<f32>(cases().into_iter().filter(|op| op.flops() >= 5_000_000));
 }
 
 #[test]
-fn every_simd_level_follows_the_definition() {
-    with_each_simd_level(all_directions_follow_the_definition::<f32>);
+fn convolution_at_every_simd_level_matches_the_definition() {
+    with_each_simd_level(convolution_and_gradients_match_the_definition::<f32>);
 }
 
 #[test]
-fn length_errors_name_the_operand() {
+fn convolution_length_errors_name_the_operand() {
     let (w, op) = (&Workers::sequential(), &convolution(2, 3, 4, 1, &[axis(5, 3, 1, 0, 1)]));
     let operands = [("x", 30), ("filters", 36), ("bias", 4), ("y", 24)];
     expect_length_errors("convolve", operands, |[x, f, b, mut y]| {
@@ -261,7 +261,7 @@ fn an_empty_convolution_allocates_nothing() {
 
 /// Each frame is as wide as the dilation, which far exceeds the image.
 #[test]
-fn a_frame_larger_than_memory_is_an_error() {
+fn convolution_that_exceeds_memory_is_an_error() {
     let w = &Workers::sequential();
     let axis = SpatialAxis { pad: 1 << 31, dilation: 1 << 32, ..SpatialAxis::new(2, 2) };
     let op = convolution(1, 1, 1, 1, &[axis, axis]);

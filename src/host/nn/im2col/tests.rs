@@ -91,13 +91,13 @@ for_each_element!(
 );
 
 #[test]
-fn every_simd_level_of_col2im_follows_the_definition() {
+fn col2im_at_every_simd_level_matches_the_definition() {
     with_each_simd_level(col2im_sums_the_copies_of_each_element::<f32>);
     with_each_simd_level(col2im_sums_the_copies_of_each_element::<f64>);
 }
 
 #[test]
-fn length_errors_name_the_operand() {
+fn im2col_length_errors_name_the_operand() {
     let (w, op) = (&Workers::sequential(), &Window::new(1, &[axis(4, 2, 1, 0, 1)]).unwrap());
     let operands = [("x", 4), ("columns", 6)];
     expect_length_errors("im2col", operands, |[x, mut columns]| im2col(w, op, &x, &mut columns));
@@ -105,7 +105,7 @@ fn length_errors_name_the_operand() {
 }
 
 #[test]
-fn windows_of_no_channels_allocate_nothing() {
+fn im2col_without_channels_allocates_nothing() {
     let (w, pad) = (&Workers::sequential(), 1 << 50);
     let op = Window::new(0, &[axis(2, pad + 1, 1, pad, 1)]);
     assert!(op.is_err(), "taps × positions must not overflow, even without channels");

@@ -26,7 +26,7 @@ use num_traits::{Float, Zero};
 /// input does not count. A window that starts beyond the padded input yields NaN or zero.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn average_pool<T: Element>(
     workers: &Workers,
     op: &Pool2d,
@@ -68,7 +68,7 @@ pub(crate) fn average_pool<T: Element>(
 /// those of [`average_pool`]. Overwrites `dx`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn average_pool_backward<T: Element>(
     workers: &Workers,
     op: &Pool2d,

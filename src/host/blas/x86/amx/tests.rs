@@ -7,8 +7,9 @@ use crate::{
             gemm::{
                 gemm,
                 tests::{
-                    batches_are_exact, half_results_are_exact, naive,
-                    results_are_bit_identical_for_any_threads, results_are_exact,
+                    batched_gemm_of_integers_is_exact,
+                    gemm_is_bit_identical_on_any_number_of_threads,
+                    gemm_of_16_bit_integers_is_exact, gemm_of_integers_is_exact, naive,
                 },
             },
             x86::{amx_pack::split_f16, amx_tile::TILE_K},
@@ -40,10 +41,10 @@ fn with_any_size(body: impl FnOnce()) {
 /// Checks GEMMs of any size, first with AMX, then without AMX.
 fn any_gemm<H: Element>() {
     let body = || {
-        results_are_exact::<H>();
-        half_results_are_exact::<H>();
-        results_are_bit_identical_for_any_threads::<H>();
-        batches_are_exact::<H>();
+        gemm_of_integers_is_exact::<H>();
+        gemm_of_16_bit_integers_is_exact::<H>();
+        gemm_is_bit_identical_on_any_number_of_threads::<H>();
+        batched_gemm_of_integers_is_exact::<H>();
     };
     with_any_size(body);
     with_level(SimdLevel::highest(), body);
@@ -101,7 +102,7 @@ fn amx_multiplies_every_f16() {
 }
 
 #[test]
-fn every_f16_is_the_sum_of_its_terms() {
+fn every_f16_is_the_sum_of_its_bf16_terms() {
     if SimdLevel::highest() != SimdLevel::Avx512 {
         return println!("SKIPPED: the processor lacks AVX-512");
     }
@@ -152,7 +153,7 @@ fn amx_keeps_nan_and_infinity_in_their_row() {
 /// without a low term. On any number of threads, results equal those in `f64`, and sums without NaN
 /// or infinity do not change.
 #[test]
-fn sums_of_nonfinite_f16_match() {
+fn amx_sums_of_nonfinite_f16_match_f64() {
     if !has_amx() {
         return;
     }
@@ -201,7 +202,7 @@ fn sums_of_nonfinite_f16_match() {
 /// Terms are the two `bf16` into which an `f16` splits. Sums of 3p·q − p·3q are zero only if the
 /// GEMM uses both terms of each element, because p and 3p have different terms.
 #[test]
-fn both_terms_of_every_f16_are_used() {
+fn amx_uses_both_bf16_terms_of_every_f16() {
     if !has_amx() {
         return;
     }
