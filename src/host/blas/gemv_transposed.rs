@@ -65,8 +65,8 @@ pub(crate) fn add_long_rows<A: Element + Float>(
 }
 
 /// Returns the offset in `scratch` at which the sums start: cache-line aligned and, modulo 4 KiB,
-/// half a page from `rows`. This avoids 4K aliasing, where a load waits for an earlier store that
-/// agrees with it in the low 12 address bits.
+/// half a page from `rows`. The offset avoids 4K aliasing, where a load waits for an earlier store
+/// whose address has the same low 12 bits.
 fn sums_offset<A>(scratch: &[A], rows: &[A]) -> usize {
     let target = rows.as_ptr().addr() + L1_ALIAS_BYTES / 2;
     let distance = target.wrapping_sub(scratch.as_ptr().addr()) % L1_ALIAS_BYTES;

@@ -61,7 +61,7 @@ pub(crate) fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Resul
     Ok(())
 }
 
-/// [`copy`] of operands longer than one task. The function is not inlined, because saving its
+/// Runs [`copy`] for operands longer than one task. The function is not inlined, because saving its
 /// registers would slow down short copies.
 #[inline(never)]
 fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
@@ -310,8 +310,8 @@ fn update_pairs<T: Element>(
     }
 }
 
-/// [`update_pairs`] of operands that are longer than one task or have 16-bit elements. The function
-/// is not inlined, because saving its registers would slow down short updates.
+/// Runs [`update_pairs`] for operands that are longer than one task or have 16-bit elements. The
+/// function is not inlined, because saving its registers would slow down short updates.
 #[inline(never)]
 fn update_tasks<T: Element>(
     workers: &Workers,
@@ -410,8 +410,8 @@ fn sum_tasks<A: Element + Float>(
     if n <= GRAIN { body(0, n, false) } else { sum_many_tasks(workers, n, body) }
 }
 
-/// [`sum_tasks`] of more than one task. The function is not inlined, because saving its registers
-/// would slow down short sums.
+/// Runs [`sum_tasks`] for more than one task. The function is not inlined, because saving its
+/// registers would slow down short sums.
 #[inline(never)]
 fn sum_many_tasks<A: Element + Float>(
     workers: &Workers,

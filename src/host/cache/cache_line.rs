@@ -43,7 +43,8 @@ fn peel_len<A>(x: &[A], min_bytes: usize) -> usize {
     if size_of_val(x) < min_bytes { 0 } else { x.as_ptr().align_offset(CACHE_LINE).min(x.len()) }
 }
 
-/// Calls `body` on the unaligned start of `y`, if any, and on the rest, which is aligned.
+/// Calls `body` on the unaligned start of `y`, if any, and on the remaining elements, which start
+/// aligned.
 #[inline(always)]
 pub(crate) fn with_aligned_stores<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
     let peel_len = store_peel_len(y);

@@ -2,7 +2,7 @@
 //!
 //! An ordinary store first reads the cache line that it writes and evicts another. For an operand
 //! too large to stay in cache, that read adds half again to the memory traffic of a copy.
-//! Non-temporal stores avoid that read.
+//! Non-temporal stores avoid the read.
 
 #[cfg(target_arch = "x86_64")]
 use crate::host::cache::x86;
@@ -86,7 +86,8 @@ pub(crate) fn map_nontemporal<A: Element, const N: usize>(
     store_fence();
 }
 
-/// Splits `y` into the elements before the first page, the whole blocks after it, and the rest.
+/// Splits `y` into the elements before the first page, the whole blocks after it, and the remaining
+/// elements.
 fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut [T]) {
     let start = y.as_ptr().align_offset(PAGE_4K).min(y.len());
     let (first, y) = y.split_at_mut(start);
@@ -113,7 +114,8 @@ fn store_slice<const N: usize>(
             {
                 next.into_iter().for_each(|next| x86::prefetch_l2(next.wrapping_add(offset)));
                 for (x, y) in x.as_chunks().0.iter().zip(y.as_chunks_mut().0) {
-                    // SAFETY: `y` starts at a cache line, as asserted above, so chunks are aligned.
+                    // SAFETY: an assertion checked that `y` starts at a cache line, so chunks are
+                    // aligned.
                     unsafe { x86::stream(x, y) };
                 }
             }

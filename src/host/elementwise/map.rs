@@ -79,7 +79,7 @@ macro_rules! specialized_binary {
 
 /// `yᵢ ← value`.
 ///
-/// The result is never an error.
+/// This function never returns an error.
 #[doc(alias = "caffe_set")]
 pub(crate) fn fill<T: Element>(workers: &Workers, value: T, y: &mut [T]) -> Result<()> {
     workers.for_each_chunk(y, GRAIN, |_, y| y.fill(value));
@@ -122,7 +122,7 @@ pub(crate) fn unary<T: Element>(
 
 /// `yᵢ ← f(yᵢ)`.
 ///
-/// The result is never an error.
+/// This function never returns an error.
 #[doc(alias = "caffe_add_scalar")]
 pub(crate) fn unary_in_place<T: Element>(
     workers: &Workers,

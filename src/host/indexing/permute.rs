@@ -25,7 +25,7 @@ pub(crate) fn permute<T: Element>(
     }
     let axes = Axes::new(op);
     let last = axes.extents.len() - 1;
-    // Axis of the result along which the source is contiguous. Merging leaves exactly one such
+    // Axis of the result along which the source is contiguous. Merging axes leaves only one such
     // axis.
     let unit = axes.strides.iter().position(|&stride| stride == 1).unwrap_or(last);
     // A row consists of the axes inside the axis `unit`, or of `unit` itself if it is the last one.

@@ -1,9 +1,9 @@
 //! Branch-free exponential, logarithm and hyperbolic tangent in `f32` and `f64`.
 //!
 //! The functions consist of additions, products, fused multiply-adds, divisions and integer
-//! operations. All of these are correctly rounded, so vectors of any width give bit-identical
-//! results. Processors without FMA (x86 before 2013) call the C library for each fused
-//! multiply-add, which is correct but slow.
+//! operations. All these operations are correctly rounded, so vectors of any width give
+//! bit-identical results. Processors without FMA (x86 before 2013) call the C library for each
+//! fused multiply-add, which is correct but slow.
 //!
 //! The functions minimize the number of operations rather than the length of dependency chains,
 //! because elements are independent.
@@ -19,7 +19,7 @@ macro_rules! polynomial {
 pub(crate) use polynomial;
 
 /// Defines the functions of one type, which has `fraction` fraction bits. For arguments beyond
-/// `exp` or `exp_m1`, the results of these functions are 0, infinite or −1. From the argument
+/// `exp` or `exp_m1`, the functions of these names return 0, infinity or −1. From the argument
 /// `tanh` on, the result of `tanh` rounds to 1.
 macro_rules! elementary {
     (

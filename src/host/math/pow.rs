@@ -87,7 +87,8 @@ fn clamp(x: f64) -> f64 {
     if x > 130.0 { 130.0 } else { x }
 }
 
-/// Returns `2ˣ`, with a relative error of 2⁻²⁸ before rounding to `f32`. `2ˣ` is a normal `f64`.
+/// Returns `2ˣ`, with a relative error of 2⁻²⁸ before rounding to `f32`. The caller ensures that
+/// `2ˣ` is a normal `f64`.
 #[inline(always)]
 fn exp2(x: f64) -> f32 {
     let shifted = x + ROUND;

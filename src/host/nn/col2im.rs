@@ -1,9 +1,9 @@
-//! col2im: sums the copies of each image element in an im2col matrix.
+//! col2im: sums all copies of each image element in an im2col matrix.
 //!
 //! Along a last axis of stride 1, a vector of image elements stays in registers while the taps of
-//! that axis are added to it. Adding one tap after another to the image in memory would be several
-//! times slower. Each load would wait for the store of the previous tap, one element further on.
-//! With other strides, a portable loop adds one tap after another.
+//! that axis are added. Adding one tap after another to the image in memory would be several times
+//! slower. Each load would wait for the store of the previous tap, one element further on. With
+//! other strides, a portable loop adds one tap after another.
 
 use crate::{
     element::{DType, Element},
@@ -59,7 +59,7 @@ pub(crate) fn col2im<T: Element>(
     Ok(())
 }
 
-/// [`col2im`] of whole channels, from a matrix with leading dimension `ld`. Overwrites `x`.
+/// Runs [`col2im`] for whole channels of a matrix with leading dimension `ld`. Overwrites `x`.
 pub(crate) fn col2im_accumulate<A: Element + Float>(
     workers: &Workers,
     window_taps: &WindowTaps,
@@ -238,7 +238,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
     /// # Safety
     /// - The requirements of [`SimdKernel::run`] for this type hold.
     /// - `block` is an element of a row.
-    /// - `taps` are those from `part · MAX_TAPS` on, for this block.
+    /// - `taps` are the taps of this block from number `part · MAX_TAPS` on.
     #[inline(always)]
     unsafe fn add_block<L: SimdVector<Scalar = S>, const VECTORS: usize>(
         &mut self,

@@ -1,9 +1,9 @@
 //! Local response normalization.
 //!
 //! A region spans neighbouring channels, or a square within a channel. A first pass adds squares
-//! along one axis: over channels, or vertically. For a square region, a second pass adds these sums
-//! horizontally. Each window is summed from scratch. A running sum would be faster, but the
-//! rounding error of a large element would remain in later windows.
+//! along one axis: over channels, or vertically. For a square region, a second pass adds the sums
+//! of the first pass horizontally. Each window is summed from scratch. A running sum would be
+//! faster, but the rounding error of a large element would remain in later windows.
 
 use crate::{
     element::Element,
@@ -176,8 +176,8 @@ impl LrnWindows {
     /// Sums terms over the windows of `elements`, which must not be empty.
     ///
     /// `term(i, terms)` writes the terms of the elements from `i` on. `body(i, sums)` receives the
-    /// sums of the windows centred at the elements from `i` on, and may change them. Both closures
-    /// get at most [`CHUNK`] elements.
+    /// sums of the windows centred at the elements from `i` on, and may change them. `term` and
+    /// `body` are called with at most [`CHUNK`] elements.
     fn for_each_sum<A: Element<Acc = A> + Float>(
         &self,
         elements: Range<usize>,

@@ -25,7 +25,7 @@ pub(crate) struct PolyphasePlane {
     runs: Vec<Run>,
 }
 
-/// Elements of the plane from `from` on, one stride apart. They are contiguous from `to` on in the
+/// Elements of the plane from `from` on, one stride apart, and contiguous from `to` on in the
 /// layout.
 struct Run {
     from: usize,
@@ -199,7 +199,7 @@ fn copy<A: Copy>(x: &[A], y: &mut [A]) {
     }
 }
 
-/// Copies at least `N` elements in blocks of `N`. The last block may overlap the previous one.
+/// Copies at least `N` elements in blocks of `N`. The last block may overlap the previous block.
 #[inline(always)]
 fn copy_blocks<A: Copy, const N: usize>(x: &[A], y: &mut [A]) {
     let ((from, _), (to, _)) = (x.as_chunks::<N>(), y.as_chunks_mut::<N>());
@@ -221,7 +221,7 @@ fn copy_even<A: Copy>(x: &[A], y: &mut [A]) {
 }
 
 /// Runs [`copy_even`] for at least `N` elements, in blocks of `N` out of `SPAN = 2·N − 1` elements.
-/// The last block may overlap the previous one.
+/// The last block may overlap the previous block.
 #[inline(always)]
 fn copy_even_blocks<A: Copy, const N: usize, const SPAN: usize>(x: &[A], y: &mut [A]) {
     let last = y.len() - N;

@@ -21,8 +21,8 @@ use num_traits::{Float, Zero};
 /// several.
 const GRAIN: usize = 1 << 14;
 
-/// `y ← eˣ⁻ᵐ / Σ eˣ⁻ᵐ` along an axis, where `m` is the maximum along it. A NaN makes all results
-/// along its axis NaN.
+/// `y ← eˣ⁻ᵐ / Σ eˣ⁻ᵐ` along an axis, where `m` is the maximum along that axis. A NaN makes all
+/// results along its axis NaN.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.

@@ -18,8 +18,8 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// `mean[e] ← 1/m · Σ x[o, e, i]` and `variance[e] ← 1/m · Σ (x[o, e, i] − mean[e])²`, the biased
-/// variance, over the `m = outer·inner` elements at each position `e` of the axis.
+/// `mean[e] ← 1/m · Σ x[o, e, i]` and `variance[e] ← 1/m · Σ (x[o, e, i] − mean[e])²` over the `m =
+/// outer·inner` elements at each position `e` of the axis. The variance is biased.
 ///
 /// The second of two passes corrects the rounding error of the first. Source: Chan, Golub, LeVeque
 /// 1983, "Algorithms for computing the sample variance".

@@ -97,7 +97,7 @@ pub(crate) fn arg_max<T: Element>(
     Ok(())
 }
 
-/// Sums over all axes but `axis`: calls `store(Σ x[o, e, i], y[e])`.
+/// Sums over all axes but `axis`, and calls `store(Σ x[o, e, i], y[e])` for each `e`.
 fn sum_channels<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -140,7 +140,7 @@ fn sum_channels<T: Element>(
     });
 }
 
-/// Calls `store(result over e of x[o, e, i], y[o, i])`.
+/// Reduces `x` along `axis`, and calls `store(result over e of x[o, e, i], y[o, i])`.
 fn reduce_axis<T, Map, Combine>(
     workers: &Workers,
     axis: &Axis,

@@ -7,8 +7,8 @@ use std::cmp::Ordering;
 const GRAIN: usize = 1 << 14;
 
 /// `values[o, j, i] ←` the j-th greatest element of `x[o, :, i]`, and `places[o, j, i] ←` its
-/// index, in the order of [`TopK`]. An index is stored as an element, like a label. It is exact up
-/// to 2048 in `f16` and up to 256 in `bf16`.
+/// index, in the order of [`TopK`]. An index is stored as an element, like a label. Indices are
+/// exact up to 2048 in `f16` and up to 256 in `bf16`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;

@@ -58,8 +58,7 @@ pub(crate) struct Reducer<A, Map, Combine> {
     pub map: Map,
     /// Combines the result of earlier elements with the result of later elements.
     pub combine: Combine,
-    /// Whether `combine` adds and `map(0)` is 0. AVX-512 has a fast path for such reductions of
-    /// rows.
+    /// Whether `combine` adds and `map(0)` is 0. AVX-512 has a fast path for sums of rows.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub is_sum: bool,
 }
@@ -143,7 +142,7 @@ where
         vectorized(
             #[inline(always)]
             || {
-                // Two loops, so that the horizontal reduction does not affect how the compiler
+                // Two separate loops keep the horizontal reduction from affecting how the compiler
                 // vectorizes the accumulation.
                 let mut lanes = [[self.identity; LANES]; ROW_GROUP];
                 for (block, y) in y.chunks_mut(ROW_GROUP).enumerate() {

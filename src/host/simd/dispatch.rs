@@ -8,8 +8,7 @@ use num_traits::Float;
 
 /// Kernel that is compiled for every vector type of the scalar type `S`.
 pub(crate) trait SimdKernel<S> {
-    /// Whether the kernel also runs at the portable level. If not, it is not compiled for that
-    /// level.
+    /// Whether the kernel also runs at the portable SIMD level and is compiled for it.
     const HAS_PORTABLE: bool = true;
     /// Runs the kernel with vectors `V`. Implementations and all functions that they call are
     /// inlined.
@@ -95,8 +94,9 @@ mod tests {
             let (n, zero) = (V::WIDTH, S::zero());
             let x = integers::<S>(1, 20 * n);
             let row = |i: usize| x[i * n..][..n].to_vec();
-            // SAFETY: `dispatch` runs this at the level of `V`. Pointers point into `x`, whose 20
-            // vectors cover the indices used, or into arrays of at least `MAX_LANES` elements.
+            // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`. Pointers point into
+            // `x`, whose 20 vectors cover the indices used, or into arrays of at least `MAX_LANES`
+            // elements.
             unsafe {
                 let load = |i: usize| V::load(x[i * n..].as_ptr());
                 let stored = |v: V| {
@@ -172,7 +172,8 @@ mod tests {
                     std::array::from_fn(|i| self.0(start.wrapping_add(i as u16)));
                 let wide = x.map(|x| f32::from_bits(x.to_acc().to_bits() ^ 0x8000 >> (start % 5)));
                 let (mut loaded, mut stored) = ([0.0f32; MAX_LANES], [marker; MAX_LANES + 1]);
-                // SAFETY: `dispatch` runs this at the level of `V`; each array can hold a vector.
+                // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`; each array can hold
+                // a vector.
                 unsafe {
                     V::load_as(x.as_ptr(), count).store(loaded.as_mut_ptr());
                     V::load(wide.as_ptr()).store_as(stored.as_mut_ptr(), count);

@@ -104,7 +104,7 @@ pub(crate) fn vectorized_fma<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
 }
 
 /// Runs `kernel` compiled for the compilation target. The function is not inlined on x86-64, where
-/// this branch is rarely taken, to keep the caller short.
+/// the portable level is rare, to keep the caller short.
 #[cfg_attr(target_arch = "x86_64", inline(never))]
 #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
 fn portable<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {

@@ -86,7 +86,7 @@ impl IdleThreads {
         }
     }
 
-    /// Waits up to [`SPIN_TIME`] for an offer. Then stops counting this thread as waiting.
+    /// Waits up to [`SPIN_TIME`] for an offer, and then stops counting this thread as waiting.
     fn next_offer(&self) -> Option<Arc<ParallelRegion>> {
         let start = Instant::now();
         loop {

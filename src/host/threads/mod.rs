@@ -2,12 +2,13 @@
 //!
 //! - [`region`] is the work of one kernel, which threads join until the calling thread closes it.
 //! - [`idle`] lists the pool threads that poll for the next region before they sleep.
-//! - [`fork_join`] opens a region, offers it to idle threads, works on it and closes it.
+//! - [`fork_join`] opens a parallel region, offers the region to idle threads, runs tasks and
+//!   closes the region.
 //! - [`work_stealing`] splits the tasks of a region into a queue for each thread.
 //!
-//! [`Workers`] is the interface to kernels. Its methods split a slice or a range into tasks and put
-//! the tasks into stealing queues. They then run the tasks as a parallel region. rayon provides the
-//! thread pool.
+//! [`Workers`] is the interface to kernels. The methods of `Workers` split a slice or a range into
+//! tasks, put the tasks into stealing queues, and run the tasks as a parallel region. rayon
+//! provides the thread pool.
 
 mod fork_join;
 mod idle;
@@ -71,9 +72,9 @@ impl Workers {
         Self { pool: None, count: 1 }
     }
 
-    /// Returns the set that the whole process shares. It has as many threads as the machine can run
-    /// at once and is started on first use. If threads cannot be started, it has only the calling
-    /// thread.
+    /// Returns the set that the whole process shares. The set has as many threads as the machine
+    /// can run at once, started on first use. If threads cannot be started, the set has only the
+    /// calling thread.
     pub fn global() -> &'static Self {
         static GLOBAL: OnceLock<Workers> = OnceLock::new();
         GLOBAL.get_or_init(|| Self::new(0).unwrap_or(Self::sequential()))
@@ -96,12 +97,12 @@ impl Workers {
         results.into_iter().flatten().collect()
     }
 
-    /// Returns a chunk length that divides `len` elements evenly among the threads. It is a
-    /// multiple of `unit` and at least about `min`, or about half of that if `len` is below twice
-    /// `min`. Returns `min`, for a single chunk, if `len <= min`.
+    /// Returns a chunk length that divides `len` elements evenly among the threads. The chunk
+    /// length is a multiple of `unit` and at least about `min`, or about half of that if `len` is
+    /// below twice `min`. Returns `min`, for a single chunk, if `len <= min`.
     ///
     /// A kernel that splits its results into such chunks gives each thread the elements that this
-    /// thread wrote in the previous kernel. These elements are in the thread's cache.
+    /// thread wrote in the previous kernel, which are in its cache.
     #[inline]
     pub(crate) fn even_chunk_len(&self, len: usize, min: usize, unit: usize) -> usize {
         // Short operands avoid a function call, which would slow down short kernels.
@@ -284,7 +285,8 @@ mod tests {
     #[test]
     fn even_chunk_len_divides_evenly_among_threads() {
         let two = Workers::new(2).unwrap();
-        // Up to 100 elements form one chunk. Longer operands give both threads equally many chunks.
+        // Up to the minimum of 100 elements, there is a single chunk. Longer operands give both
+        // threads equally many chunks.
         assert_eq!(
             [0, 1, 100, 101, 250].map(|len| two.even_chunk_len(len, 100, 1)),
             [100, 100, 100, 51, 125]

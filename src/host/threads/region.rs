@@ -1,8 +1,9 @@
 //! Parallel region: the work of one kernel, which threads join while the region is open.
 //!
-//! The calling thread starts at once. At the end, it closes the region and waits for the threads
-//! that have joined. It does not wait for threads that have not joined yet, because waking a thread
-//! can take longer than a small kernel. A thread that comes too late finds the region closed.
+//! The calling thread starts at once. At the end, the calling thread closes the region and waits
+//! for the threads that have joined. The calling thread does not wait for threads that have not
+//! joined yet, because waking a thread can take longer than a small kernel. A thread that comes too
+//! late finds the region closed.
 
 use parking_lot::{Condvar, Mutex};
 use std::{

@@ -108,8 +108,8 @@ pub(crate) fn gemm_from_pack_sources<S: SimdScalar>(
 ) {
     assert!(m * n <= c.len(), "c: {} elements, expected {m}×{n}", c.len());
     let p = &RawGemm::new(&Gemm::new(m, n, k), &[], &[], c.as_mut_ptr());
-    // SAFETY: `c` has m·n elements and is borrowed exclusively. `A` and `B` are read from panels,
-    // or from the scratch that holds them.
+    // SAFETY: `c` has m·n elements and is borrowed exclusively. `A` and `B` are read from panels or
+    // from scratch buffers.
     unsafe {
         if SimdLevel::current() != SimdLevel::Portable {
             return gemm_in_panels(a, None, b, p);
@@ -168,8 +168,8 @@ unsafe fn matrixmultiply_gemm<S: SimdScalar>(
         ($gemm:path) => {{
             let (alpha, beta) = (cast(alpha), cast(beta));
             let (a, b, c) = (a.cast(), b.cast(), c.cast());
-            // SAFETY: `$gemm` is the function for the type `S`. It accesses only elements that the
-            // caller guarantees to be valid.
+            // SAFETY: `$gemm` is the function for the type `S`. `$gemm` accesses only elements that
+            // the caller guarantees to be valid.
             unsafe { $gemm(m, k, n, alpha, a, rsa, csa, b, rsb, csb, beta, c, p.ldc as isize, 1) }
         }};
     }

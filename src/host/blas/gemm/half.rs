@@ -1,7 +1,7 @@
 //! GEMM of 16-bit elements, which accumulates in `f32` and rounds each element of `C` once.
 //!
-//! AMX computes larger GEMMs where the processor has it. Without AMX, packing widens the operands
-//! to `f32`; a small GEMM multiplies widened copies of its operands.
+//! Larger GEMMs use AMX if the processor has it. Without AMX, packing widens the operands to `f32`.
+//! Small GEMMs multiply widened copies of the operands.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use crate::host::blas::x86::{
@@ -132,7 +132,7 @@ fn compute_block<H: Element<Acc = f32>>(
 }
 
 /// Replaces non-finite AMX sums in the [`BLOCK_ROWS`] columns from `column` on with sums of widened
-/// elements. If `widened_sums` is empty, it is first filled with these sums for the whole block.
+/// elements. An empty `widened_sums` is first filled with the sums of the whole block.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn patch_nonfinite<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,

@@ -205,7 +205,8 @@ pub(crate) fn gemm_batched<T: Element>(
     if batch.count == 0 || span_c == 0 {
         return Ok(());
     }
-    // Each chunk of `C` is one stride long, except the last one, which ends with the last element.
+    // Each chunk of `C` is one stride long, except the last chunk, which ends with the last element
+    // of `C`.
     let stride = if batch.count == 1 { span_c } else { batch.stride_c };
     let c = &mut c[..(batch.count - 1) * stride + span_c];
     let gemm_at = |workers: &Workers, i: usize, c: &mut [T]| {
@@ -244,7 +245,7 @@ fn is_unpacked<T: Element>(op: &Gemm<T>) -> bool {
 }
 
 /// Computes, on the calling thread, all GEMMs of a batch for which [`is_unpacked`] holds. `c`
-/// contains their outputs.
+/// contains the outputs of all these GEMMs.
 fn gemm_batched_unpacked<T: Element>(
     op: &Gemm<T>,
     batch: &GemmBatch,

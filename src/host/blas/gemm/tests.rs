@@ -30,15 +30,15 @@ const SHAPES: [(usize, usize, usize); 17] = [
     (300, 270, 7),
     (14, 1100, 40),
     (27, 300, 260),
-    // These shapes have several blocks along k and n, or along m. The last row stride causes L1
+    // Shapes with several blocks along k and n, or along m, or with a row stride that causes L1
     // aliasing.
     (5, 420, 400),
     (1560, 17, 6),
     (22, 17, 1024),
 ];
 
-/// Returns each small shape with all pairs of transposes. Large shapes take most of the time, so
-/// each of them comes with only one pair, in turn.
+/// Returns each small shape with all pairs of transposes. Each large shape has only one pair, in
+/// turn, because large shapes take most of the time.
 fn cases() -> impl Iterator<Item = ((usize, usize, usize), (Transpose, Transpose))> {
     SHAPES.into_iter().enumerate().flat_map(|(i, (m, n, k))| {
         let pairs = if m * n * k < 100_000 { &TRANSPOSES[..] } else { &TRANSPOSES[i % 4..][..1] };
@@ -51,7 +51,7 @@ const ALPHA_BETA: [(f64, f64); 4] = [(1.0, 0.0), (1.0, 1.0), (-0.5, 2.0), (0.0, 
 /// Computes `op` in `f64`, adding the terms of each sum in ascending order of k.
 pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
-    // Elements are widened only once, because widening takes most of these tests' time.
+    // Elements are widened only once, because widening takes most of the time of a test.
     let column = |j| (0..op.k).map(move |l| op_element(b, op.trans_b, op.ldb, l, j)).collect();
     let columns: Vec<Vec<f64>> = (0..op.n).map(column).collect();
     for i in 0..op.m {
@@ -91,9 +91,9 @@ pub(crate) fn assert_within_rounding<T: Element>(
     };
     let terms = 4 * op.k + 4;
     for ((&c, &exact), &magnitude) in c.iter().zip(&exact).zip(&magnitude) {
-        // For `f64` elements, the expected value is rounded as well, so the bound is doubled.
+        // The bound is doubled, because the expected value of `f64` elements is also rounded.
         let bound = 2.0 * terms as f64 * acc_unit * magnitude + unit * exact.abs() + 1e-7 * unit;
-        assert!((c - exact).abs() <= bound, "{op:?}: {c}, expected {exact} ± {bound}");
+        assert!((c - exact).abs() <= bound, "{op:?}: got {c}, expected {exact} ± {bound}");
     }
 }
 
@@ -264,14 +264,14 @@ fn every_16_bit_value_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(
                 let expected = H::from_acc(alpha * a.to_acc()).to_f64();
                 let same =
                     |c: &H| c.to_f64() == expected || c.to_f64().is_nan() && expected.is_nan();
-                assert!(row.iter().all(same), "{alpha} · {a:?}: {row:?}, expected {expected}");
+                assert!(row.iter().all(same), "{alpha} · {a:?}: got {row:?}, expected {expected}");
             }
         }
     }
 }
 
-/// Computes `op` in the order of the micro-kernel: for each KC terms, an element is a chain of
-/// multiply-adds, which are fused at every SIMD level except the portable one.
+/// Computes `op` in the order of the micro-kernel, which adds the terms of each KC one after
+/// another. Multiply-adds are fused at every SIMD level except the portable level.
 fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) {
     let fused = SimdLevel::current() != SimdLevel::Portable;
     let mul_add = |x: S, y: S, z: S| if fused { Float::mul_add(x, y, z) } else { x * y + z };

@@ -10,8 +10,8 @@ use crate::host::{
 /// Size in bytes of a panel of `B`: the part of L2 that the rest of the working set leaves free.
 const B_PANEL_BYTES: usize = 576 << 10;
 
-/// Largest m at which a smaller panel of `B` is faster. So few rows hardly reuse the panel, and a
-/// smaller panel does not evict the source rows of the next one.
+/// Largest m at which a smaller panel of `B` is faster. A GEMM with few rows hardly reuses a panel,
+/// and a small panel does not evict the source rows of the next panel.
 const SMALL_M: usize = 96;
 
 /// Largest `B`, in bytes, that is assumed to come from cache. A larger `B` is packed in bigger

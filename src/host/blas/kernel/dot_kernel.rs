@@ -1,7 +1,7 @@
 //! GEMM by dot products, for `A` not transposed and `B` transposed: rows of both are read in place.
 //!
 //! Each element of `C` is accumulated in the lanes of one vector and reduced at the end. The order
-//! of its sum depends on k alone.
+//! of additions depends on k alone.
 
 use crate::host::{
     blas::kernel::args::{RawGemm, unaligned_prefix},
@@ -45,8 +45,8 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
         let k = kc.min(p.k - start);
         let nc = (L2_B_LEN / k + 1).next_multiple_of(64);
         for column in (0..p.n).step_by(nc) {
-            // SAFETY: the block is within n and k, so its operands are within those of `p`. It has
-            // at least as many rows and columns as the chosen tile.
+            // SAFETY: the block is within n and k, so its operands are within those of `p`. The
+            // block has at least as many rows and columns as the chosen tile.
             unsafe {
                 let block = RawGemm {
                     n: nc.min(p.n - column),
@@ -108,7 +108,7 @@ unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: 
             2.. => 2,
             _ => 1,
         };
-        // SAFETY: `step` is at most `left`, so these rows of `B` and elements of `C` exist.
+        // SAFETY: `step` is at most `left`, so the `step` rows of `B` and elements of `C` exist.
         unsafe {
             let sums = match step {
                 N_UNROLL => row_sums::<V, N_UNROLL, PREFETCH>(p.a, (b, p.ldb), p.k, prefix),
@@ -165,8 +165,8 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     prefix: usize,
 ) -> [V; N_UNROLL] {
     let (a, b, end) = (a.wrapping_sub(prefix), b.wrapping_sub(prefix), prefix + k);
-    // SAFETY: masks exclude elements before `prefix` and from `end` on. Only elements between these
-    // positions are loaded without a mask.
+    // SAFETY: masks exclude elements before `prefix` and from `end` on. Unmasked loads lie between
+    // `prefix` and `end`.
     unsafe {
         let mut sums = [V::splat(V::Scalar::zero()); N_UNROLL];
         let mut i = 0;

@@ -52,7 +52,7 @@ impl<'a, S> IndirectMatrix<'a, S> {
         if let (Some(row), Some(end)) = (last_row, end) {
             assert!(
                 row + end <= x.len(),
-                "matrix: ends at element {}, x has {}",
+                "matrix: ends at element {}, x has {} elements",
                 row + end,
                 x.len()
             );
@@ -82,7 +82,7 @@ impl<S: SimdScalar> PackSource<S> for IndirectMatrix<'_, S> {
         let (rows, columns) = if transposed { (mn, k) } else { (k, mn) };
         let rows = &self.rows[rows];
         // SAFETY: `new` checked that `x` holds every span of every row, and `check_panel_len` that
-        // `panel` can hold the micro-panels and the elements written after them.
+        // `panel` can hold the micro-panels and the slack after them.
         unsafe {
             S::dispatch(IndirectPack { x, rows, spans, columns, transposed, panel_dim, panel })
         }
@@ -174,7 +174,7 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for (i, rows) in rows.chunks(panel_dim).enumerate() {
             // SAFETY: the segments are parts of spans, which `x` holds. The panel can hold all
-            // steps and the elements written after them.
+            // steps and the elements that are written after the last step.
             unsafe {
                 let micro_panel = panel.add(i * panel_dim * columns.len());
                 for_each_vector::<V>(
@@ -226,7 +226,8 @@ struct Segment<M> {
 }
 
 /// Calls `body(column, len, segments)` for each vector of `columns`. The vector has `len` columns
-/// from `column` on, counted from `columns.start`. `segments` tell where a row holds these columns.
+/// from `column` on, counted from `columns.start`. `segments` tell where a row of the source holds
+/// the columns.
 ///
 /// # Safety
 /// The processor supports `V`.

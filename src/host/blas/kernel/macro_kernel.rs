@@ -20,8 +20,7 @@ use crate::host::{
 /// Packed GEMM `C ← α·op(A)·op(B) + β·C + bias` on the calling thread.
 ///
 /// [`SimdKernel::run`] is safe if
-/// - `p.c` is valid for reads and writes of m rows of n elements, and no other thread accesses
-///   them; it is not read if β is 0;
+/// - `p.c` is valid for reads and writes of m rows of n elements, by this thread alone;
 /// - `p.bias` is null or valid for reads of m elements;
 /// - `a_strides` is `None`, or `p.a` is valid for reads of m×k elements with these strides.
 pub(crate) struct PackedGemm<'a, S> {
@@ -151,8 +150,8 @@ unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usiz
         let rows = row - start..MR.min(p.m - start);
         for column in (0..p.n).step_by(nr) {
             let columns = nr.min(p.n - column);
-            // SAFETY: the offsets are those of this tile's micro-panels, or rows. The tile writes
-            // only rows and columns of the block.
+            // SAFETY: the offsets are those of the micro-panels, or rows, of this tile. The tile
+            // writes only rows and columns of the block.
             unsafe {
                 let args = RawGemm {
                     a: p.a.add(if a_packed { row * p.k } else { start * strides.0 }),

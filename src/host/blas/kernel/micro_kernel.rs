@@ -61,7 +61,8 @@ pub(crate) unsafe fn micro_kernel<
     tile: MicroTile,
 ) {
     // SAFETY: `accumulate` reads steps of `a` and `b` that are less than k, and `write_back`
-    // accesses rows and columns of the tile. The caller guarantees that all of these are valid.
+    // accesses rows and columns of the tile. The caller guarantees that these steps, rows and
+    // columns are valid.
     unsafe {
         let mut a = p.a.add(tile.row * stride_m);
         let mut b = p.b.wrapping_add(tile.column);

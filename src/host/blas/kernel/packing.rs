@@ -1,8 +1,8 @@
 //! Packing: copies `op(A)` and `op(B)` into micro-panels, in the order of the micro-kernel's reads.
 //!
 //! A panel consists of micro-panels of MR rows of `op(A)`, or NR columns of `op(B)`. A micro-panel
-//! holds its MR or NR elements of one step along k contiguously, then those of the next step.
-//! Zeros pad the last micro-panel. 16-bit elements are widened to `f32`.
+//! holds its MR or NR elements of one step along k contiguously, followed by the elements of the
+//! next step. Zeros pad the last micro-panel. 16-bit elements are widened to `f32`.
 
 use crate::{
     element::Element,
@@ -29,7 +29,7 @@ pub(crate) const PACK_PREFETCH_BYTES: usize = 256;
 
 /// Source of packed panels: `op(A)` or `op(B)` of a GEMM.
 ///
-/// `mn` is a range of rows of `op(A)` or of columns of `op(B)`, `k` is a range of terms of the sum,
+/// `mn` is a range of rows of `op(A)` or of columns of `op(B)`. `k` is a range of steps along k,
 /// and `panel_dim` is MR or NR.
 pub(crate) trait PackSource<S>: Sync {
     /// Packs the elements at `mn` and `k` into micro-panels of `panel_dim`. May also overwrite
@@ -176,7 +176,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
             for start in (0..k).step_by(V::WIDTH) {
                 let len = V::WIDTH.min(k - start);
                 // SAFETY: the rows from `first` on hold `len` elements from `start` on. The panel
-                // can hold these steps and the elements written after them.
+                // can hold `len` steps and the elements that are written after the last step.
                 unsafe {
                     let steps = panel.add(first * k + start * panel_dim);
                     pack_transposed::<V>(
@@ -237,7 +237,8 @@ pub(crate) unsafe fn pack_transposed<V: SimdVector>(
     // Iterate backwards, because four rows may extend beyond `panel_dim` into the next step.
     for row in (first..panel_dim).step_by(4).rev() {
         // SAFETY: a store covers at most `len` + 3 steps, and the last four rows end at most three
-        // elements beyond `panel_dim`. The caller guarantees that these elements may be written.
+        // elements beyond `panel_dim`. The caller guarantees that three additional steps and
+        // elements may be written.
         unsafe {
             let mut vectors = [V::splat(V::Scalar::zero()); 4];
             for (i, vector) in vectors.iter_mut().enumerate() {

@@ -5,9 +5,9 @@
 //! - If `B` is not transposed, the micro-kernel adds multiples of rows of `B`, in the order of k.
 //! - If only `B` is transposed, the dot kernel multiplies rows of `A` by rows of `B`.
 //!
-//! No kernel supports two transposed operands. The position of an element in `C` does not influence
-//! how it is computed.
-//! No kernel supports two transposed operands. Elements of `C` are computed alike at any position.
+//! No kernel supports two transposed operands. All positions of `C` are computed with the same
+//! operations. No kernel supports two transposed operands. Elements of `C` are computed alike at
+//! any position.
 
 use crate::{
     element::{DType, Element},
@@ -47,8 +47,8 @@ pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
 
 /// Batch of GEMMs `C ← α·op(A)·op(B) + β·C` of one shape, with at most one transposed operand.
 ///
-/// [`SimdKernel::run`] is safe if, for each GEMM of `batch`, all elements of `A` and `B` are valid
-/// for reads, and those of `C` are valid for reads and writes by this thread alone.
+/// [`SimdKernel::run`] is safe if all matrices `A` and `B` of the batch are valid for reads, and
+/// all matrices `C` are valid for reads and writes by this thread alone.
 pub(crate) struct UnpackedGemm<'a, S> {
     pub(crate) trans_a: Transpose,
     pub(crate) trans_b: Transpose,
@@ -88,7 +88,7 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
 #[inline(always)]
 unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usize)) {
     if p.m == 1 {
-        // SAFETY: the caller guarantees the requirements, and this call covers the only row.
+        // SAFETY: the caller guarantees the requirements, and m is 1.
         unsafe {
             V::outline(
                 #[inline(always)]
@@ -98,8 +98,7 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
         return;
     }
     let sizes: &[usize] = if V::HAS_32_REGISTERS { &[12, 10, 8] } else { &[6, 5, 4] };
-    // Minimize recomputed rows first, then the number of tiles. The last tile overlaps the previous
-    // one.
+    // Minimize the rows that the last two tiles share and recompute, then the number of tiles.
     let fitting = sizes.iter().copied().filter(|&mr| mr <= p.m);
     let mr = fitting.min_by_key(|&mr| p.m.div_ceil(mr) * mr).unwrap_or(match p.m {
         4.. => 4,
@@ -163,7 +162,8 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
                 }
             };
         }
-        // SAFETY: the n columns of `B` and `C` range from `prefix` to `end`; masks exclude others.
+        // SAFETY: the n columns of `B` and `C` range from `prefix` to `end`; masks exclude all
+        // other columns.
         unsafe { tile!(1 2 3 4 5 6 7 8) }
     }
 }
@@ -185,7 +185,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
             let start = row.min(p.m - MR);
             let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
             // SAFETY: the tile is within m rows and n columns, and its mode loads only elements of
-            // these.
+            // the tile.
             unsafe {
                 if columns == 2 * V::WIDTH {
                     micro_kernel::<V, MR, 2, B_WHOLE_VECTORS>(p, strides, tile);
@@ -221,7 +221,7 @@ pub(crate) fn row_times_matrix<T: Element>(
         let (rows, columns) = if trans_b == Transpose::No { (k, n) } else { (n, k) };
         assert!(
             (rows - 1) * ldb + columns <= b.len(),
-            "b: {} elements for {rows}×{columns}",
+            "b: {} elements, expected {rows}×{columns}",
             b.len()
         );
         let (a, b) = (cast_slice::<T, S>(x).as_ptr(), cast_slice::<T, S>(b).as_ptr());

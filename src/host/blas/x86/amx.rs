@@ -1,8 +1,9 @@
 //! GEMM of 16-bit elements with AMX, whose tile registers hold matrices of `bf16`.
 //!
-//! One instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. It adds
-//! the products to a tile of 16×16 `f32` sums of `C`. The kernel computes four tiles of `C` at a
-//! time, so it uses each loaded tile twice. The order of additions depends on k alone.
+//! One instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. The
+//! instruction adds the products to a tile of 16×16 `f32` sums of `C`. The kernel computes four
+//! tiles of `C` at a time, so it uses each loaded tile twice. The order of additions depends on k
+//! alone.
 //!
 //! An `f16` is exactly the sum of two `bf16`, so a product of two `f16` is four products of `bf16`.
 //! The kernel adds all four products to the same sum, 32 steps at a time.
@@ -43,7 +44,8 @@ const fn kc(terms: usize) -> usize {
     if terms == 1 { 512 } else { 192 }
 }
 
-/// Number of columns of `B` that are packed at a time. Their rows are read in runs of 256 bytes.
+/// Number of columns of `B` that are packed at a time. Rows of so many columns are read in runs of
+/// 256 bytes.
 const B_PACK_COLUMNS: usize = 4 * BLOCK_ROWS;
 
 /// Number of floating-point operations from which AMX was measured to be faster than widening.
@@ -218,8 +220,8 @@ fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f3
     // SAFETY: AMX is available, and `ldtilecfg` configures the tiles. No other code uses the tiles
     // before `tilerelease`. Each pass reads two tile panels of `steps` tiles of `a` and of `b`, and
     // writes 32 rows of 32 sums, which it reads only if `add`. The assertions show that the slices
-    // hold these tiles and sums. Prefetches of the next pass's sums never fault. Besides tiles,
-    // only the named registers and flags change.
+    // hold the tiles and sums. Prefetches of the next pass's sums never fault. Besides tiles, only
+    // the named registers and flags change.
     unsafe {
         asm!("ldtilecfg [{}]", in(reg) &TILE_CONFIG, options(nostack, readonly));
         for a_panel in 0..a_panels {

@@ -101,7 +101,8 @@ pub(crate) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Cop
 /// `yᵢ ← f(xᵢ, yᵢ)` for the lanes that the mask selects.
 ///
 /// # Safety
-/// The processor has AVX-512. `x` is valid for reads, and `y` for reads and writes, of these lanes.
+/// The processor has AVX-512. `x` is valid for reads, and `y` for reads and writes, of the lanes in
+/// `mask`.
 #[inline(always)]
 unsafe fn update_masked(mask: u16, x: *const f32, y: *mut f32, f: impl Fn(f32, f32) -> f32) {
     // SAFETY: the mask restricts each access to lanes that the caller guarantees to be valid.

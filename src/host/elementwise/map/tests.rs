@@ -130,7 +130,7 @@ fn elementwise_results_do_not_depend_on_neighbouring_elements() {
         for ((x, y), z) in with_nan.iter().zip(y).zip(z) {
             assert!(
                 x.is_nan() || y.to_bits() == z.to_bits(),
-                "{op:?} of {x:e}: {y:e}, beside NaN {z:e}"
+                "{op:?} of {x:e} is {y:e}, but {z:e} in a block with NaN"
             );
         }
     }

@@ -2,13 +2,13 @@
 //!
 //! The divider needs ten cycles per vector, while the FMA units would be idle. The divider
 //! therefore computes only some vectors of each block, and the FMA units compute the other vectors
-//! at the same time. They refine an estimate by one or two Newton steps and a step from the exact
-//! remainder (Markstein, *IA-64 and Elementary Functions*). All results are correctly rounded, like
-//! those of the square root and division instructions.
+//! at the same time. The FMA units refine an estimate by one or two Newton steps and a step from
+//! the exact remainder (Markstein, *IA-64 and Elementary Functions*). All results are correctly
+//! rounded, like the results of square root and division instructions.
 //!
-//! Results are correctly rounded for every estimate with a relative error of up to 2⁻¹⁴, which
-//! processors guarantee. The last step adds an error below 2⁻²² ulp to its rounding error. The
-//! tests try every estimate for roots and quotients within that distance of the midpoint of two
+//! Refined results are correctly rounded for every estimate with a relative error of up to 2⁻¹⁴,
+//! which processors guarantee. Before rounding, the error of the last step is below 2⁻²² ulp. The
+//! tests try all estimates for roots and quotients that are within 2⁻²² ulp of the midpoint of two
 //! numbers. The divider also computes blocks with divisors just below a power of two, or with
 //! operands near the ends of the exponent range.
 

@@ -80,8 +80,9 @@ pub(crate) fn by_gemm<T: Element>(
     let (image_len, output_len) = (op.window().image_len(), op.outputs() * op.window().positions());
     let max_parts = n.div_ceil(TAPS_PER_TASK);
     let (images, batch_parts) = cut_batch(op, max_parts * op.groups());
-    // The number of threads decides how rows are divided, which does not change results. It must
-    // not decide how the batch is cut, because the cuts determine the order of additions.
+    // The number of threads decides how rows are divided, which does not change results. The cuts
+    // of the batch, which determine the order of additions, must not depend on the number of
+    // threads.
     let parts = workers.count().div_ceil(batch_parts * op.groups()).min(max_parts);
     let width = n.div_ceil(parts).next_multiple_of(32).min(n);
     let parts = n.div_ceil(width);

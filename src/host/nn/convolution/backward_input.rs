@@ -73,8 +73,8 @@ fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
 
 /// Writes the filters of the [`flipped_convolution`].
 ///
-/// A flipped filter belongs to one input plane. For every output plane of the group, it holds the
-/// taps on that input plane in reverse.
+/// A flipped filter belongs to one input plane. For every output plane of the group, a flipped
+/// filter holds the taps on that input plane in reverse.
 fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], flipped: &mut [A]) {
     let (taps, rows) = (op.window().taps(), op.window().column_rows() / op.groups());
     let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());
@@ -96,7 +96,8 @@ fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], 
     }
 }
 
-/// Computes the im2col matrix `filtersᵀ · dy`, some channels at a time, and adds it to the images.
+/// Computes the im2col matrix `filtersᵀ · dy`, some channels at a time, and adds these channels to
+/// the images.
 fn by_columns<T: Element>(
     workers: &Workers,
     op: &Convolution,

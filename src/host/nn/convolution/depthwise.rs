@@ -28,7 +28,7 @@ use std::ops::Range;
 /// Largest number of filters per channel. For more filters, a GEMM is faster.
 const MAX_CHANNEL_MULTIPLIER: usize = 4;
 
-/// Number of windows summed at a time. They fill a few vectors, to hide the latency of additions.
+/// Number of windows summed at a time: a few vectors, which hides the latency of additions.
 const WINDOWS: usize = 64;
 
 /// Number of elements in the planes of one task.
@@ -39,8 +39,7 @@ pub(crate) struct Depthwise {
     layout: PolyphasePlane,
     /// Offset of each tap of window 0 in the polyphase plane.
     tap_offsets: Vec<usize>,
-    /// For each phase, the index of each of its taps and the tap's offset from the start of the
-    /// phase.
+    /// Taps of each phase, as pairs of tap index and offset from the start of the phase.
     phase_taps: Vec<Vec<(usize, usize)>>,
     channels: usize,
     /// Number of filters per channel.

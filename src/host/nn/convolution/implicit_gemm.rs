@@ -1,10 +1,10 @@
 //! Implicit GEMM: address tables of the im2col matrix, and the images of one GEMM.
 //!
 //! The im2col matrix is never stored. The matrix element in row `r` (a tap of a channel) and column
-//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, no offsets have
-//! this form, so each image is first copied to a *frame*. A frame is padded, split into polyphase
-//! planes and about as large as its image. A stored im2col matrix would be larger by a factor of
-//! the number of taps.
+//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, offsets do not
+//! have this form, so each image is first copied to a *frame*. A frame is padded, split into
+//! polyphase planes and about as large as its image. A stored im2col matrix would be larger by a
+//! factor of the number of taps.
 
 use crate::{
     element::Element,
@@ -23,13 +23,13 @@ use std::ops::Range;
 const MIN_N: usize = 64;
 
 /// Smallest number of positions for which a GEMM that sums over positions is fast. The GEMM reads
-/// and writes each sum once for this many products.
+/// and writes each sum once per `MIN_K` products.
 const MIN_K: usize = 384;
 
 /// Largest number of images in one GEMM.
 const MAX_IMAGES: usize = 32;
 
-/// Number of frame elements from which a trial allocation precedes the tables.
+/// Number of frame elements from which a trial allocation checks that memory suffices.
 const PREALLOC_CHECK_LEN: usize = 1 << 24;
 
 /// Address tables of the im2col matrix of one group of channels, for several images at a time.
@@ -191,7 +191,7 @@ impl ImplicitColumns {
         self.for_each_output(group, |row, output| y[output].copy_from_slice(&matrix[row]));
     }
 
-    /// Calls `body` with the outputs of the group as a matrix, and its leading dimension.
+    /// Calls `body` with the outputs of the group as a matrix, and with the leading dimension.
     pub(crate) fn with_gathered_outputs<A: Element, R>(
         &self,
         group: &ImageGroup,
@@ -269,11 +269,11 @@ fn check_frame_memory(window: &Window, images: usize) -> Result<()> {
     Err(Error::out_of_host_memory(bytes))
 }
 
-/// Returns the offset of each row of the im2col matrix in a frame that has `channel_len` elements
-/// per channel and planes of these extents.
+/// Returns the offset of each row of the im2col matrix in a frame with `channel_len` elements per
+/// channel and planes of these `extents`.
 fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<usize> {
     let plane_len: usize = extents.iter().product();
-    // For each tap along the axes so far: its phase and its offset in the phase's plane.
+    // Phase and offset in the phase's plane, for each tap along the axes so far.
     let mut taps = vec![(0, 0)];
     for (axis, extent) in window.axes().iter().zip(extents) {
         let phases = phase_axis(axis).kernel;

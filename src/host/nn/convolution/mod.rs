@@ -5,13 +5,13 @@
 //! accumulator type and choose a path by the shapes alone:
 //!
 //! - `depthwise` computes convolutions in one or two axes whose groups are single channels with at
-//!   most four filters. It sums taps over a polyphase layout of each plane, without GEMM.
+//!   most four filters, by sums over a polyphase layout of each plane, without GEMM.
 //! - `forward` computes all other convolutions by a GEMM that reads the images through address
 //!   tables, which `implicit_gemm` builds. With strides or padding, images are first copied to a
-//!   layout that has such tables. Images with few positions share a GEMM.
+//!   padded polyphase layout. Images with few positions share a GEMM.
 //! - `backward_input` runs `forward` on `dy` with flipped filters. With a stride above 1, or if the
-//!   image is much larger than the output, it uses `col2im`. A GEMM computes some channels of the
-//!   im2col matrix, and `col2im` adds them to the image.
+//!   image is much larger than the output, a GEMM computes some channels of the im2col matrix
+//!   instead, and `col2im` adds these channels to the image.
 //! - `backward_filters` multiplies `dy` by the transposed im2col matrix, whose rows threads share.
 //!   If there are few rows, the batch is also cut into at most eight parts, whose sums are added in
 //!   order.

@@ -2,7 +2,8 @@
 //!
 //! A convolution is cut into tasks: images, groups of images, or rows of the im2col matrix. If
 //! every thread gets a task, each task runs on one thread. If there are fewer tasks, they run one
-//! after another and all threads share each GEMM. Both ways give bit-identical results.
+//! after another and all threads share each GEMM. Results are bit-identical for any number of
+//! threads.
 
 use crate::{
     element::Element,

@@ -1,4 +1,4 @@
-//! Tests of convolution against its definition.
+//! Tests that compare convolution with its definition.
 
 use super::*;
 use crate::{
@@ -83,7 +83,7 @@ fn cases() -> Vec<Convolution> {
     ]
 }
 
-/// Returns the cases without the large ones, which take most of the time.
+/// Returns the cases without large convolutions, which take most of the time.
 fn small_cases() -> impl Iterator<Item = Convolution> {
     cases().into_iter().filter(|op| op.flops() < 5_000_000)
 }

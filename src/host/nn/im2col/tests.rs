@@ -1,4 +1,4 @@
-//! Tests of im2col and col2im against their definition.
+//! Tests that compare im2col and col2im with their definitions.
 
 use super::*;
 use crate::{
@@ -127,7 +127,7 @@ fn positions_after_the_last_window_read_padding() {
             let i = (p[0] * 2 + tap[0]).checked_sub(1).filter(|&i| i < 5);
             let source = i.zip(Some(p[1] + tap[1] * 2).filter(|&j| j < 4));
             let want = source.map_or(0.0, |(i, j)| x[(row / 6 * 5 + i) * 4 + j]);
-            assert_eq!(got, want, "row {row}, position {position}");
+            assert_eq!(got, want, "im2col row {row}, position {position}");
         }
         assert_eq!(columns[35..], [9.0; 3]);
     }

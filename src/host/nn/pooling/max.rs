@@ -212,7 +212,8 @@ fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mas
     }
 }
 
-/// Computes the maxima of `N` 2×2 windows from `column` on. Returns the column after these windows.
+/// Computes the maxima of `N` 2×2 windows from `column` on. Returns the column after the last
+/// window.
 #[inline(always)]
 fn windows_2x2<A: Element + Float, const N: usize, const TWO_N: usize>(
     x: &[A],
@@ -271,7 +272,7 @@ fn max_by_taps<A: Element + Float>(
     }
 }
 
-/// Computes the maxima of `N` windows of a row. Returns the column after these windows.
+/// Computes the maxima of `N` windows of a row. Returns the column after the last window.
 ///
 /// The windows start at `column`, or earlier if they would exceed the row. The first window of the
 /// row has the given slot and starts at index `row_index`. Indices grow by `column_step` per

@@ -25,7 +25,10 @@ pub(crate) fn check_mask_range(name: &'static str, op: &Pool2d) -> Result<()> {
     if i32::try_from(len).is_ok() {
         return Ok(());
     }
-    Err(Error::invalid_input(name, format!("input plane of {len} elements; the maximum is {max}")))
+    Err(Error::invalid_input(
+        name,
+        format!("input plane has {len} elements, expected at most {max}"),
+    ))
 }
 
 /// Returns the input elements of `window` as ranges of the input plane.

@@ -16,7 +16,7 @@ fn runs(axis: &Axis, x: &[f64]) -> Vec<Vec<f64>> {
     (0..axis.reduced_count()).map(run).collect()
 }
 
-/// Checks threads, and that sums are close to those in `f64`.
+/// Also checks that sums are close to sums in `f64`.
 fn reductions_do_not_depend_on_the_number_of_threads<T: Element>() {
     let large_axes = [(1, 2 * GRAIN + 100, 1), (200, 700, 1), (26, 11, 500), (2, 80, 900)];
     for (outer, extent, inner) in large_axes {
@@ -79,7 +79,11 @@ fn check_sums_of_rows() {
                 reduce(&w, op, &axis, x, &mut y).unwrap();
                 for (row, y) in x.chunks(extent).zip(y) {
                     let slice = sum_reducer(map).reduce_slice(row);
-                    assert_eq!(y.to_bits(), slice.to_bits(), "{op:?} of {rows} × {extent}");
+                    assert_eq!(
+                        y.to_bits(),
+                        slice.to_bits(),
+                        "{op:?} of {rows} rows of {extent} elements"
+                    );
                 }
             }
         }

@@ -16,7 +16,7 @@ use std::mem::transmute;
 /// Number of elements in a vector and in a cache line.
 const LANES: usize = 16;
 
-/// Number of rows whose lanes are filled before they are reduced. The sums of so many rows fill a
+/// Number of rows whose lanes are filled before they are reduced. The sums of `GROUP` rows fill a
 /// vector.
 const GROUP: usize = 16;
 
@@ -114,7 +114,7 @@ unsafe fn row_to_lanes(
 ) -> __m512 {
     let zero = _mm512_setzero_ps();
     let mut x = x.as_ptr().wrapping_sub(alignment.offset);
-    // SAFETY: the mask selects only elements of the row, and the load reads no others.
+    // SAFETY: the mask selects only elements of the row, and the load reads no other elements.
     let first = unsafe { _mm512_mask_loadu_ps(zero, alignment.first, x) };
     let (mut even, mut odd) = (add_mapped(zero, first, map), zero);
     let mut left = alignment.lines;

@@ -1,9 +1,9 @@
 //! Conversion of 16-bit elements on x86-64, between `f32` vectors and memory.
 //!
-//! [`widen`] and [`narrow`] convert slices for `accumulator`, with AVX-512. Their results are
-//! bit-identical to those of the crate `half`. Functions with a vector width in their name convert
-//! one vector for the GEMM kernels, and are inlined into functions compiled for the features of
-//! that vector.
+//! [`widen`] and [`narrow`] convert slices for `accumulator`, with AVX-512. The results of both
+//! functions are bit-identical to those of the crate `half`. Functions with a vector width in their
+//! name convert one vector for the GEMM kernels, and are inlined into functions compiled for the
+//! features of that vector.
 
 use crate::{
     element::{DType, Element},
@@ -63,7 +63,8 @@ pub(crate) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
 #[inline(always)]
 unsafe fn widen_vector<T: Element>(x: &[T], y: &mut [f32]) {
     let count = x.len().min(y.len()).min(LANES);
-    // SAFETY: both slices have at least `count` elements, and the mask stores no more.
+    // SAFETY: both slices have at least `count` elements, and the masked store writes no other
+    // elements.
     unsafe {
         let wide = widen_512(x.as_ptr(), count);
         _mm512_mask_storeu_ps(y.as_mut_ptr(), mask_first(count), wide);
@@ -77,7 +78,8 @@ unsafe fn widen_vector<T: Element>(x: &[T], y: &mut [f32]) {
 #[inline(always)]
 unsafe fn narrow_vector<T: Element>(x: &[f32], y: &mut [T]) {
     let count = x.len().min(y.len()).min(LANES);
-    // SAFETY: both slices have at least `count` elements, and the mask loads no more.
+    // SAFETY: both slices have at least `count` elements, and the masked load reads no other
+    // elements.
     unsafe {
         let wide = _mm512_maskz_loadu_ps(mask_first(count), x.as_ptr());
         narrow_512(wide, y.as_mut_ptr(), count);

@@ -338,8 +338,8 @@ simd_fn!(sum8_512(v: [__m512; 8]) -> __m512 {{
     };
     let (a, b) = even_odd_quarters(four(a, b), four(c, d));
     let sums = _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b));
-    // Each input vector has two partial sums left. They are in quarters 0 and 1 for the first four
-    // vectors, and in quarters 2 and 3 for the other vectors.
+    // Each input vector has two partial sums left: in quarters 0 and 1 for the first four vectors,
+    // and in quarters 2 and 3 for the last four vectors.
     let (a, b) = even_odd_quarters(_mm512_castps_pd(sums), _mm512_castps_pd(sums));
     _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b))
 }});

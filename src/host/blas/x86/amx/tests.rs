@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// Returns whether the processor has AMX. If not, prints that the test is skipped.
+/// Returns whether the processor has AMX. Without AMX, prints that the test is skipped.
 fn has_amx() -> bool {
     if !is_available() {
         println!("SKIPPED: the processor lacks AMX");
@@ -73,7 +73,7 @@ fn amx_multiplies_every_bf16_and_flushes_subnormals() {
     for (a, row) in a.iter().zip(c.chunks(3)) {
         let expected = normal(a.to_f64());
         let same = |c: &bf16| c.to_f64() == expected || c.is_nan() && expected.is_nan();
-        assert!(row.iter().all(same), "{a:?}: {row:?}, expected {expected}");
+        assert!(row.iter().all(same), "products with {a:?}: got {row:?}, expected {expected}");
     }
 }
 
@@ -95,7 +95,7 @@ fn amx_multiplies_every_f16() {
             let expected = f16::from_f32(2.0 * a.to_f32() * b.to_f32());
             assert!(
                 *c == expected || c.is_nan() && expected.is_nan(),
-                "{a:?} · {b:?}: {c:?}, expected {expected:?}"
+                "{a:?} · {b:?}: got {c:?}, expected {expected:?}"
             );
         }
     }
@@ -150,8 +150,8 @@ fn amx_keeps_nan_and_infinity_in_their_row() {
 }
 
 /// NaN and infinities in both operands are multiplied by zeros, by one another, and by `f16`
-/// without a low term. On any number of threads, results equal those in `f64`, and sums without NaN
-/// or infinity do not change.
+/// without a low term. On any number of threads, AMX must give the sums of `f64` arithmetic. Sums
+/// without NaN or infinity must not change.
 #[test]
 fn amx_sums_of_nonfinite_f16_match_f64() {
     if !has_amx() {
@@ -191,7 +191,7 @@ fn amx_sums_of_nonfinite_f16_match_f64() {
                 infinities += usize::from(expected.is_infinite());
                 one[i].to_f64() == expected || one[i].is_nan() && expected.is_nan()
             };
-            assert!(same, "{op:?}: {} at {i}, expected {expected}", one[i]);
+            assert!(same, "{op:?}: element {i} is {}, expected {expected}", one[i]);
             let bits = one[i].to_bits();
             assert!(two[i].to_bits() == bits && three[i].to_bits() == bits, "{op:?}: at {i}");
         }

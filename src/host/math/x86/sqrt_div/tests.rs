@@ -1,7 +1,7 @@
 use super::*;
 use crate::host::math::{div_newton, sqrt_newton};
 
-/// Largest relative error of an estimate that processors guarantee.
+/// Largest relative error of the processor's estimates.
 const MAX_ERROR: f64 = 1.0 / 16_384.0;
 
 /// Returns every `step`-th `f32` whose relative distance from `exact` is below [`MAX_ERROR`].
@@ -41,8 +41,8 @@ fn inverse_of_power(n: u32, modulus: u64) -> u64 {
     (0..n).fold(1, |inverse, _| inverse * modulus.div_ceil(2) % modulus)
 }
 
-/// Tests quotients close to the midpoint of two numbers. For these, a·2ⁿ − m·b is small, where a
-/// and b are 24-bit integers and the midpoint m is a 25-bit integer.
+/// Tests quotients close to the midpoint of two numbers. If a / b is close to the midpoint m, a·2ⁿ
+/// − m·b is small, where a and b are 24-bit integers and m is a 25-bit integer.
 #[test]
 fn refined_quotients_are_rounded_correctly() {
     const ONE: u64 = 1 << 23;
