@@ -79,6 +79,7 @@ macro_rules! specialized_binary {
 
 /// `yᵢ ← value`.
 ///
+/// # Errors
 /// This function never returns an error.
 #[doc(alias = "caffe_set")]
 pub(crate) fn fill<T: Element>(workers: &Workers, value: T, y: &mut [T]) -> Result<()> {
@@ -122,6 +123,7 @@ pub(crate) fn unary<T: Element>(
 
 /// `yᵢ ← f(yᵢ)`.
 ///
+/// # Errors
 /// This function never returns an error.
 #[doc(alias = "caffe_add_scalar")]
 pub(crate) fn unary_in_place<T: Element>(

@@ -62,8 +62,8 @@ use num_traits::Zero;
 /// Sums of 16-bit elements are computed in `f32` and rounded once. On x86-64 processors with AMX,
 /// larger GEMMs of `bf16` treat subnormal elements as zero and flush subnormal sums to zero.
 ///
+/// # Errors
 /// Returns the errors of [`Gemm::check`].
-/// [`Gemm::check`].
 #[doc(alias = "caffe_cpu_gemm")]
 pub(crate) fn gemm<T: Element>(
     workers: &Workers,
@@ -191,6 +191,7 @@ pub(crate) fn gemm_packed<T: Element>(
 
 /// Computes [`gemm`] for each GEMM of a batch. The output matrices must not overlap.
 ///
+/// # Errors
 /// Returns the errors of [`GemmBatch::check`].
 pub(crate) fn gemm_batched<T: Element>(
     workers: &Workers,

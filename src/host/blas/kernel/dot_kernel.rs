@@ -29,10 +29,10 @@ const N_UNROLL: usize = 8;
 
 /// `C ← α·A·Bᵀ + β·C`.
 ///
+/// # Safety
 /// The processor supports `V`. `p.a` is valid for reads of m rows of k elements, and `p.b` for
 /// reads of n rows of k elements. Only this thread accesses `p.c`, which is valid for reads and
 /// writes of m rows of n elements.
-/// rows. `p.c` is valid for reads and writes of m rows of n elements, by this thread alone.
 #[inline(always)]
 pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     if p.m == 1 {
@@ -88,8 +88,8 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     }
 }
 
-/// Multiplies the only row of `A` by [`N_UNROLL`] rows of `B` at a time. If `PREFETCH`,
-/// prefetches `B`. If `UNALIGNED`, rows of `B` start `prefix` elements after an aligned vector.
+/// Multiplies the only row of `A` by [`N_UNROLL`] rows of `B` at a time. If `PREFETCH`, prefetches
+/// `B`. If `UNALIGNED`, rows of `B` start `prefix` elements after an aligned vector.
 ///
 /// # Safety
 /// The requirements of [`multiply_row`] hold, and `prefix` is less than `V::WIDTH`.

@@ -6,8 +6,7 @@
 //! - If only `B` is transposed, the dot kernel multiplies rows of `A` by rows of `B`.
 //!
 //! No kernel supports two transposed operands. All positions of `C` are computed with the same
-//! operations. No kernel supports two transposed operands. Elements of `C` are computed alike at
-//! any position.
+//! operations.
 
 use crate::{
     element::{DType, Element},

@@ -13,7 +13,6 @@
 //! their products are multiples of 2⁻⁴⁸, so neither parts nor sums are subnormal. An infinite `f16`
 //! yields NaN, because the remainder of its first part is NaN. The caller therefore recomputes
 //! non-finite sums. Sums of finite `f16` are finite.
-//! sums. Sums of finite `f16` are finite.
 
 #[cfg(test)]
 pub(crate) mod tests;
