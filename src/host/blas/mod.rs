@@ -15,8 +15,8 @@
 //! | operation | portable definition | fast path, when available | same result? |
 //! |---|---|---|---|
 //! | level 1, `f32` | `level1::accumulate`, `level1::update_slice` | AVX-512 loops | bit-identical |
-//! | GEMV, 16-bit or transposed long rows | loops of `gemv`, `gemv_transposed` | the same loops, compiled for AVX2 or AVX-512 | bit-identical |
-//! | other GEMV, unpacked GEMM | `kernel` with vectors `[S; 4]` | `kernel` with AVX2 or AVX-512 vectors | within rounding, because of FMA and vector length |
+//! | GEMV, 16-bit or transposed long rows | loops of `gemv`, `gemv_transposed` | the same loops for AVX2 or AVX-512 | bit-identical |
+//! | other GEMV, unpacked GEMM | `kernel` with vectors `[S; 4]` | `kernel` with AVX2 or AVX-512 vectors | within rounding (FMA, vector length) |
 //! | packed GEMM | `matrixmultiply` | `kernel::macro_kernel`, from AVX2 on | within rounding |
 //! | 16-bit GEMM | widen, then GEMM in `f32` | AMX, for larger shapes | within rounding; subnormals are zero |
 //!

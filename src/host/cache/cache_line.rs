@@ -1,6 +1,6 @@
 //! Cache-line alignment and software prefetch for streaming loops.
 //!
-//! A vector access that straddles two cache lines costs two accesses. Such accesses halve the
+//! A vector access that straddles two cache lines costs two accesses. Unaligned vectors halve the
 //! throughput of operands outside L1, and slow down stores even within L1.
 
 #[cfg(target_arch = "x86_64")]

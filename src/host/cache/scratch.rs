@@ -27,7 +27,8 @@ pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]
 /// Returns a buffer of at least `words` values.
 fn take(words: usize) -> Vec<f64> {
     let buffer = FREE.with_borrow_mut(|free| {
-        // Take the smallest buffer that is long enough. If all are too short, replace the smallest.
+        // Take the smallest buffer that is long enough. If all buffers are too short, replace the
+        // smallest.
         let rank = |buffer: &Vec<f64>| (buffer.len() < words, buffer.len());
         let best = (0..free.len()).min_by_key(|&i| rank(&free[i]));
         best.map(|i| free.swap_remove(i)).unwrap_or_default()

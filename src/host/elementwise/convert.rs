@@ -17,7 +17,7 @@ const GRAIN: usize = 1 << 17;
 
 /// `y ← x`, rounded to nearest, ties to even.
 ///
-/// Values too large for `U` become infinite, and NaN stays NaN.
+/// Values too large for type `U` become infinite, and NaN stays NaN.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.

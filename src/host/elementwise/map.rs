@@ -241,8 +241,8 @@ fn binary_grain<A>(op: Binary<A>) -> usize {
     }
 }
 
-// The functions below use `for` loops. In a closure of `for_each`, the compiler may not know the
-// variant, and would then select the function anew for each element.
+// The kernels use `for` loops. In a closure of `for_each`, the compiler may not know the variant,
+// and would then select the function again for each element.
 
 fn unary_run<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
     if op == Unary::Sqrt && sqrt_newton(x, y) {

@@ -25,8 +25,8 @@ pub(crate) fn permute<T: Element>(
     }
     let axes = Axes::new(op);
     let last = axes.extents.len() - 1;
-    // Axis of the result along which the source is contiguous. Merging axes leaves only one such
-    // axis.
+    // Axis of the result along which the source is contiguous. There is only one, because axes were
+    // merged.
     let unit = axes.strides.iter().position(|&stride| stride == 1).unwrap_or(last);
     // A row consists of the axes inside the axis `unit`, or of `unit` itself if it is the last one.
     let row: usize = axes.extents[unit + 1..].iter().product();

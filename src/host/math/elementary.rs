@@ -18,9 +18,9 @@ macro_rules! polynomial {
 
 pub(crate) use polynomial;
 
-/// Defines the functions of one type, which has `fraction` fraction bits. For arguments beyond
-/// `exp` or `exp_m1`, the functions of these names return 0, infinity or −1. From the argument
-/// `tanh` on, the result of `tanh` rounds to 1.
+/// Defines the functions of one type, which has `fraction` fraction bits. For arguments beyond the
+/// limits `exp` and `exp_m1`, the functions with these names return 0, infinity or −1. From the
+/// argument `tanh` on, the result of `tanh` rounds to 1.
 macro_rules! elementary {
     (
         $float:ident, $bits:ident, $int:ident, fraction: $fraction:literal, bias: $bias:literal,

@@ -2,8 +2,8 @@
 //!
 //! Along a last axis of stride 1, a vector of image elements stays in registers while the taps of
 //! that axis are added. Adding one tap after another to the image in memory would be several times
-//! slower. Each load would wait for the store of the previous tap, one element further on. With
-//! other strides, a portable loop adds one tap after another.
+//! slower, because each load would wait for the store of the previous tap. With other strides, a
+//! portable loop adds one tap after another.
 
 use crate::{
     element::{DType, Element},

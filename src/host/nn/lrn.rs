@@ -224,7 +224,8 @@ fn for_each_part<A>(first: usize, row: &mut [A], body: &mut impl FnMut(usize, &m
     }
 }
 
-/// `y ←` the sum of the first `count` rows of `x`, each as long as `y`. `count` is at least 1.
+/// Sets `y` to the sum of the first `count` rows of `x`, each as long as `y`. `count` is at least
+/// 1.
 #[inline(always)]
 fn sum_rows<A: Element + Float>(x: &[A], count: usize, y: &mut [A]) {
     let (first, rest) = x[..count * y.len()].split_at(y.len());

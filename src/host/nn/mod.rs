@@ -15,7 +15,7 @@
 //! - `pooling` computes one window at a time if a plane has few windows or large windows.
 //! - `lrn` sums squares over windows of channels or of a plane.
 //!
-//! The other kernels make one or two passes over their operands, in loops that the compiler
+//! All other kernels of `nn` make one or two passes over the operands, in loops that the compiler
 //! vectorizes for each SIMD level.
 
 pub(crate) mod class_loss;

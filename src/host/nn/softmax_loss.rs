@@ -70,7 +70,7 @@ pub(crate) fn softmax_loss_backward<T: Element>(
     Ok(())
 }
 
-/// `y[0] ←` the share of labels whose score is among the `top_k` greatest; see [`Accuracy`].
+/// Sets `y[0]` to the share of labels whose score is among the `top_k` greatest; see [`Accuracy`].
 ///
 /// # Errors
 /// Returns the errors of [`softmax_loss`].
@@ -89,8 +89,8 @@ pub(crate) fn accuracy<T: Element>(
     Ok(())
 }
 
-/// `y[c] ←` the share of labels `c` whose score is among the `top_k` greatest, or 0 if no label is
-/// `c`.
+/// Sets `y[c]` to the share of labels `c` whose score is among the `top_k` greatest, or to 0 if no
+/// label is `c`.
 ///
 /// # Errors
 /// Returns the errors of [`softmax_loss`].

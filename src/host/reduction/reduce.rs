@@ -69,8 +69,8 @@ pub(crate) fn sum_to_axis<T: Element>(
     Ok(())
 }
 
-/// `y[o, i] ←` the index `e` of the greatest `x[o, e, i]`. Among equal elements, the first is the
-/// greatest. NaN is ignored; if all elements are NaN, the index is 0.
+/// Sets `y[o, i]` to the index `e` of the greatest `x[o, e, i]`. Among equal elements, the first is
+/// the greatest. NaN is ignored; if all elements are NaN, the index is 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) like [`reduce`];
@@ -205,13 +205,13 @@ fn rows_per_task(row_len: usize) -> usize {
     (GRAIN / row_len.max(1)).max(1)
 }
 
-/// Returns the greater number. If one number is NaN, returns the other.
+/// Returns the greater number, or the other number if one is NaN.
 #[inline(always)]
 fn greater<A: Float>(a: A, b: A) -> A {
     if b > a || a.is_nan() { b } else { a }
 }
 
-/// Returns the smaller number. If one number is NaN, returns the other.
+/// Returns the smaller number, or the other number if one is NaN.
 #[inline(always)]
 fn lesser<A: Float>(a: A, b: A) -> A {
     if b < a || a.is_nan() { b } else { a }
@@ -233,7 +233,7 @@ fn arg_max_columns<T: Element>(axis: &Axis, x: &[T], y: &mut [u32]) {
             #[inline(always)]
             || {
                 for ((&x, best), y) in x.iter().zip(&mut best).zip(y.iter_mut()) {
-                    // The first number replaces the initial NaN.
+                    // The first element that is not NaN replaces the initial NaN.
                     let better = x > *best || (best.is_nan() && !x.is_nan());
                     *best = if better { x } else { *best };
                     *y = if better { e } else { *y };

@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 /// Number of elements of `x` that one task reads, rounded to whole blocks of `extent × inner`.
 const GRAIN: usize = 1 << 14;
 
-/// `values[o, j, i] ←` the j-th greatest element of `x[o, :, i]`, and `places[o, j, i] ←` its
-/// index, in the order of [`TopK`]. An index is stored as an element, like a label. Indices are
+/// Sets `values[o, j, i]` to the j-th greatest element of `x[o, :, i]`, and `places[o, j, i]` to
+/// its index, in the order of [`TopK`]. An index is stored as an element, like a label. Indices are
 /// exact up to 2048 in `f16` and up to 256 in `bf16`.
 ///
 /// # Errors

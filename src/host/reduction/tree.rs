@@ -283,7 +283,7 @@ pub(crate) fn pairwise<A: Copy>(
     combine: impl Fn(A, A) -> A,
 ) -> A {
     let Some(first) = parts.next() else { return identity };
-    // A fast path, because most slices consist of one part.
+    // Return early, because most slices consist of one part.
     let Some(second) = parts.next() else { return first };
     // If bit b of `count` is set, `pending[b]` holds the result of 2ᵇ parts.
     let mut pending = [identity; usize::BITS as usize];

@@ -104,7 +104,7 @@ impl HalfPath {
 }
 
 /// Computes the `f32` sums of `block` and calls `finish(column, columns, ld, sums)` for each of its
-/// column ranges. The range has `columns` columns from `column` on. Rows of `sums` are `ld`
+/// column ranges. Each range has `columns` columns from `column` on. Rows of `sums` are `ld`
 /// elements apart.
 fn compute_block<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,

@@ -206,8 +206,7 @@ pub(crate) fn gemm_batched<T: Element>(
     if batch.count == 0 || span_c == 0 {
         return Ok(());
     }
-    // Each chunk of `C` is one stride long, except the last chunk, which ends with the last element
-    // of `C`.
+    // Each chunk of `C` is one stride long, except the last chunk.
     let stride = if batch.count == 1 { span_c } else { batch.stride_c };
     let c = &mut c[..(batch.count - 1) * stride + span_c];
     let gemm_at = |workers: &Workers, i: usize, c: &mut [T]| {

@@ -4,7 +4,7 @@ use crate::{element::Element, host::simd::vector::SimdVector, op::Gemm};
 
 /// Raw-pointer arguments of `C ← α·op(A)·op(B) + β·C + bias`. Leading dimensions are in elements.
 ///
-/// The `# Safety` section of each kernel says which elements it accesses.
+/// The `# Safety` section of each kernel says which elements the kernel accesses.
 #[derive(Clone, Copy)]
 pub(crate) struct RawGemm<S> {
     pub(crate) m: usize,

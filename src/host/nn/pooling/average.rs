@@ -20,7 +20,7 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// `y ← mean` of each window.
+/// Writes the mean of each window to `y`.
 ///
 /// As in Caffe, padding within a window counts as zeros, and the part of a window beyond the padded
 /// input does not count. A window that starts beyond the padded input yields NaN or zero.
@@ -64,8 +64,8 @@ pub(crate) fn average_pool<T: Element>(
     Ok(())
 }
 
-/// `dx ←` the sum of `dy / divisor` over the windows that contain each element. The divisors are
-/// those of [`average_pool`]. Overwrites `dx`.
+/// Sets each element of `dx` to the sum of `dy / divisor` over the windows that contain the
+/// element. The divisors are those of [`average_pool`]. Overwrites `dx`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.

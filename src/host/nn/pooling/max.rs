@@ -21,7 +21,8 @@ use crate::{
 use num_traits::Float;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// `y ← max` of each window, and `mask ←` its index `row · width + column` in the input plane.
+/// Writes the maximum of each window to `y`, and its index `row · width + column` in the input
+/// plane to `mask`.
 ///
 /// The maximum starts as the lowest finite value (of `f32` for `f64`), and only a greater element
 /// replaces it. Among equal elements, the first in row-major order is therefore the maximum, and

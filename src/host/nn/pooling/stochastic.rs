@@ -10,8 +10,8 @@ use crate::{
     op::Pool2d,
 };
 
-/// `y ←` an element of each window, drawn with a probability proportional to its value, and `mask
-/// ←` the index of that element in the input plane. Negative elements and NaN count as zero.
+/// Draws an element of each window with a probability proportional to its value. Writes the element
+/// to `y`, and its index in the input plane to `mask`. Negative elements and NaN count as zero.
 ///
 /// Every device must draw the same element: the first at which the running sum exceeds `u` times
 /// the total sum of the window. Sums are computed in row-major order and in `f64`. If no running
