@@ -2,7 +2,7 @@
 //!
 //! An ordinary store first reads the cache line that it writes and evicts another. For an operand
 //! too large to stay in cache, that read adds half again to the memory traffic of a copy.
-//! Non-temporal stores avoid the read.
+//! Non-temporal stores do not read the cache line.
 
 #[cfg(target_arch = "x86_64")]
 use crate::host::cache::x86;

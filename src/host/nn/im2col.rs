@@ -1,8 +1,8 @@
 //! im2col: copies an image to the matrix of the image's windows.
 //!
 //! A row of the matrix holds the elements that one tap reads at all positions. Along the last axis,
-//! the elements of one tap are a run of the image, or every stride-th element of a run. A row is
-//! therefore copied run by run, for one plane of the last two axes at a time.
+//! the elements of one tap are a run of the image, or every stride-th element of a run. Rows of the
+//! matrix are copied run by run, for one plane of the last two axes at a time.
 
 use crate::{
     element::Element,

@@ -11,11 +11,11 @@ pub(crate) const LANES: usize = 16;
 /// distances are multiples of the stride.
 ///
 /// Row `r` and column `c` of the padded plane are element `(r / stride, c / stride)` of phase `(r
-/// mod stride, c mod stride)`. The layout omits phases that no tap reads. Window `(p, q)` therefore
-/// reads a tap at a constant offset from element `(p, q)` of the tap's phase. Windows are numbered
-/// like the elements of a phase, in *slots*, so that one tap of many windows is contiguous. If
-/// windows overlap, a row of a phase is longer than a row of windows, and the slots between rows of
-/// windows are unused.
+/// mod stride, c mod stride)`. The layout omits phases that no tap reads. Window `(p, q)` reads a
+/// tap at a constant offset from element `(p, q)` of the tap's phase. Windows are numbered like the
+/// elements of a phase, in *slots*, so that one tap of many windows is contiguous. If windows
+/// overlap, a row of a phase is longer than a row of windows, and the slots between rows of windows
+/// are unused.
 pub(crate) struct PolyphasePlane {
     op: Pool2d,
     /// Number of phases along each axis.

@@ -142,14 +142,14 @@ thread_local! {
     static TEST_LEVEL: std::cell::Cell<Option<SimdLevel>> = const { std::cell::Cell::new(None) };
 }
 
-/// Returns whether a test set the level of this thread. AMX, which exceeds all levels, is then off.
+/// Returns whether a test set the SIMD level of this thread, which also disables AMX.
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
 pub(crate) fn has_test_level() -> bool {
     TEST_LEVEL.get().is_some()
 }
 
-/// Calls `body` once for each SIMD level of the processor. The level holds for this thread only, so
-/// `body` should use one thread.
+/// Calls `body` once for each SIMD level of the processor. The level applies to this thread only,
+/// so `body` should use one thread.
 #[cfg(test)]
 pub(crate) fn with_each_simd_level(body: impl Fn()) {
     #[cfg(target_arch = "x86_64")]

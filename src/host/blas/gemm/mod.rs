@@ -20,8 +20,8 @@
 //! - `Amx` computes larger GEMMs of 16-bit elements. `Unpacked` and `Packed` widen 16-bit elements
 //!   to `f32`. Every path rounds each element of `C` once.
 //!
-//! KC depends on k alone, and an element of `C` is computed the same way in any tile. Results are
-//! therefore bit-identical for any number of threads.
+//! KC depends on k alone, and an element of `C` is computed the same way in any tile. GEMM results
+//! are therefore bit-identical for any number of threads.
 
 pub(crate) mod output_tiles;
 pub(crate) mod partition;

@@ -16,8 +16,8 @@ const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 /// return `sum`. Prefetches `x` in software if `prefetch`.
 ///
 /// Loads of `x` are aligned to cache lines. Alignment rotates the elements among the accumulators,
-/// which only swaps operands of additions in the tree. The portable loop therefore gives a
-/// bit-identical result.
+/// which only swaps operands of additions in the tree. The portable and AVX-512 loops therefore
+/// give bit-identical results.
 ///
 /// # Panics
 /// If the lengths differ.

@@ -50,10 +50,9 @@ pub(crate) fn by_gemm<T: Element>(
 
 /// Returns the convolution of `dy` with flipped filters that computes `dx`.
 ///
-/// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. The flipped
-/// convolution computes one output for each image element, the GEMM of [`by_columns`] only one
-/// column for each window. The result is therefore also `None` if image elements outnumber windows
-/// by more than 25 %.
+/// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. Also returns
+/// `None` if image elements outnumber windows by more than 25 %, because the flipped convolution
+/// computes one output per image element, but the GEMM of [`by_columns`] one column per window.
 fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     let window = op.window();
     let flipped_axis = |(axis, &output): (&SpatialAxis, &usize)| {
@@ -138,8 +137,8 @@ fn one_image<A: Element<Acc = A> + Float>(
     let channels = window.channels() / op.groups();
     let (rows, k) = (channels * taps, op.outputs() / op.groups());
     let block = match n {
-        // A GEMM with one column adds in another order if it has few rows. All channels therefore
-        // form one GEMM, so that results do not depend on the number of threads.
+        // A GEMM with one column adds in another order if it has few rows. One GEMM for all
+        // channels keeps results independent of the number of threads.
         1 => channels.max(1),
         _ => {
             // Threads that share a GEMM need all channels. A single thread takes as many channels
