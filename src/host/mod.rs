@@ -1,27 +1,28 @@
-//! Host kernels: kernels of all families, on slices in host memory, and the threads that run them.
+//! Host kernels: kernels of all families on slices in host memory, and the threads that run them.
 //!
-//! A device without a kernel of its own falls back to these kernels. Other crates call them through
-//! [`kernel::slices`](crate::kernel::slices), so that only this crate compiles them.
+//! A device that does not override a kernel falls back to the host kernel. Other crates call host
+//! kernels through [`kernel::slices`](crate::kernel::slices), so that only this crate compiles
+//! them.
 //!
-//! Rules:
-//! - A kernel checks the lengths of its operands first; a wrong length is an error.
-//! - Arithmetic is done in [`Element::Acc`](crate::Element::Acc) and rounded once to the element type.
-//! - Work above a measured size is split among [`Workers`]. How a sum is split depends on its size
-//!   only, so results are bit-identical for any number of threads.
-//! - Loops are written for the compiler to vectorise, and compiled for several SIMD levels. x86-64
-//!   intrinsics are in the `x86` modules only. The file named after a kernel holds the portable
-//!   loop and decides when an x86 path replaces it.
+//! - A kernel first checks the lengths of its operands. A wrong length is an error.
+//! - A kernel computes in [`Element::Acc`](crate::Element::Acc) and rounds once to the element
+//!   type.
+//! - A kernel splits work above a measured size among [`Workers`]. The split of a sum depends only
+//!   on the size of the work, so results are bit-identical for any number of threads.
+//! - The compiler vectorizes the loops for several SIMD levels. Only `x86` modules contain x86-64
+//!   intrinsics. The file named after a kernel holds the portable loop and decides when an x86 path
+//!   replaces it.
 //!
 //! ARCHITECTURE.md describes the folders. A folder imports only folders declared before it.
 //!
-//! This file re-exports the kernels to the rest of the crate; no folder imports them from here.
-//! Only the folders marked below, and `nn::col2im`, may contain `unsafe` code.
+//! This file re-exports the kernels to the rest of the crate; folders of `host` do not use the
+//! re-exports. Only the folders marked below, and `nn::col2im`, may contain `unsafe` code.
 
-#[allow(unsafe_code)] // prefetch, streaming stores, madvise
+#[allow(unsafe_code)] // prefetch, non-temporal stores, madvise
 mod cache;
 #[allow(unsafe_code)] // intrinsics, functions compiled for a SIMD level
 mod simd;
-#[allow(unsafe_code)] // borrows a closure across threads
+#[allow(unsafe_code)] // lends a closure to other threads
 mod threads;
 #[allow(unsafe_code)] // intrinsics
 mod math;
@@ -87,5 +88,5 @@ pub use simd::simd_instruction_set;
 pub(crate) use simd::vectorized;
 pub use threads::Workers;
 
-/// The kernels of this module, as the implementation of traits.
+/// Host kernels as the implementation of kernel traits.
 pub(crate) struct HostFunctions;

@@ -8,8 +8,8 @@ use crate::{
 };
 use rand_core::Rng;
 
-/// Returns integers from -4 to 4. These, and short sums of their products, are exact in every
-/// element type.
+/// Returns integers from -4 to 4. All element types represent these integers, and short sums of
+/// their products, exactly.
 pub(crate) fn integers<T: Element>(tag: u64, len: usize) -> Vec<T> {
     let mut rng = RngKey::new(7).child(tag).rng();
     (0..len).map(|_| T::from_f64(f64::from(rng.next_u32() % 9) - 4.0)).collect()
@@ -21,12 +21,12 @@ pub(crate) fn fractions<T: Element>(tag: u64, len: usize) -> Vec<T> {
     (0..len).map(|_| T::from_f64(f64::from(rng.next_u32()) / f64::from(1u32 << 31) - 1.0)).collect()
 }
 
-/// Returns `len` NaN elements, to initialise results that a kernel has to overwrite.
+/// Returns `len` NaN elements, to initialize results that a kernel must overwrite.
 pub(crate) fn nan<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }
 
-/// Returns sets of one, two and three threads.
+/// Returns thread sets of one, two and three threads.
 pub(crate) fn threads() -> [Workers; 3] {
     [1, 2, 3].map(|count| Workers::new(count).unwrap())
 }

@@ -1,11 +1,11 @@
 //! GEMV: matrix-vector products.
 //!
-//! A GEMV reads each element of `A` once, so memory bandwidth limits it. Nothing is packed; 16-bit
-//! elements are widened in chunks.
+//! A GEMV reads each element of `A` once, so memory bandwidth limits it. No operand is packed;
+//! 16-bit elements are widened in chunks.
 //!
-//! - `f32` and `f64`, `A` not transposed or with short rows: the unpacked GEMM kernels.
-//! - `f32` and `f64`, `A` transposed with long rows: [`add_long_rows`].
-//! - `f16` and `bf16`: [`dot_rows`] and [`add_rows`], compiled for each SIMD level.
+//! - The unpacked GEMM kernels multiply `f32` and `f64` if `A` is not transposed or has short rows.
+//! - [`add_long_rows`] multiplies `f32` and `f64` if `A` is transposed and has long rows.
+//! - [`dot_rows`] and [`add_rows`], compiled for each SIMD level, multiply `f16` and `bf16`.
 
 use crate::{
     element::Element,
@@ -28,20 +28,19 @@ use crate::{
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
 
-/// Number of rows multiplied at a time.
+/// Number of rows of `A` that are multiplied at a time.
 const ROWS: usize = 4;
 
-/// Largest length of a row of which L1 holds several.
+/// Largest row length, in elements, at which L1 holds several rows.
 const SHORT_ROW_LEN: usize = 512;
 
 /// Elements of `A` in one task; chosen so that a second thread pays.
 const GRAIN: usize = 1 << 17;
 
-/// `y ← α·op(A)·x + β·y`; β = 0 does not read `y`, and α = 0 reads neither `A` nor `x`.
+/// Computes `y ← α·op(A)·x + β·y`. `y` is not read if β = 0; `A` and `x` are not read if α = 0.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) and [`Error::InvalidInput`](crate::Error::InvalidInput) like
-/// [`Gemv::check`].
+/// Returns the errors of [`Gemv::check`].
 #[doc(alias = "caffe_cpu_gemv")]
 pub(crate) fn gemv<T: Element>(
     workers: &Workers,
@@ -56,7 +55,7 @@ pub(crate) fn gemv<T: Element>(
         y.chunks_mut(CHUNK).for_each(|y| write_back(op, y, &mut buffer, |_| T::Acc::zero()));
         return Ok(());
     }
-    // With long rows, a column's elements are too far apart to keep its sum in a register.
+    // Kernels that keep sums in registers read down columns, which is slow if rows are long.
     let unpacked = op.trans == Transpose::No || op.n <= SHORT_ROW_LEN;
     if is_wide::<T>() && unpacked {
         gemv_unpacked(workers, op, a, x, y);
@@ -65,7 +64,7 @@ pub(crate) fn gemv<T: Element>(
     match op.trans {
         Transpose::No => with_scratch(accumulator_len::<T>(x.len()), |scratch| {
             let x = widened(x, scratch);
-            // Every task sums a row in the same way, so the size of a task does not matter.
+            // Every task sums a row in the same order, so results do not depend on the task size.
             let rows = (GRAIN / x.len()).next_multiple_of(ROWS).max(ROWS);
             workers.for_each_chunk(y, rows, |task, y| {
                 let a = &a[task * rows * op.lda..];
@@ -105,7 +104,7 @@ fn gemv_unpacked<T: Element>(workers: &Workers, op: &Gemv<T>, a: &[T], x: &[T], 
     });
 }
 
-/// `yᵢ ← α·sum(i) + β·yᵢ` over at most [`CHUNK`] elements.
+/// Writes `yᵢ ← α·sum(i) + β·yᵢ` for at most [`CHUNK`] elements.
 #[inline(always)]
 fn write_back<T: Element>(
     op: &Gemv<T>,
@@ -131,7 +130,7 @@ fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     for (group, y) in y.chunks_mut(ROWS).enumerate() {
         let mut sums = [T::Acc::zero(); ROWS];
         for (block, x) in x.chunks(CHUNK).enumerate() {
-            // An incomplete group repeats its last row.
+            // An incomplete group of rows is filled up with its last row.
             let [r0, r1, r2, r3] = &mut buffers;
             let row = |i: usize| {
                 let i = group * ROWS + i.min(y.len() - 1);
@@ -182,7 +181,7 @@ fn accumulate<A: Element + Float>(
     lanes
 }
 
-/// Computes one element of `y` for each column of `a`: adds multiples of four rows at a time.
+/// Computes one element of `y` for each column of `a`, by adding multiples of four rows at a time.
 #[inline(always)]
 fn add_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     let mut buffers: [_; ROWS] = [accumulator_buffer::<T::Acc>(); ROWS];
@@ -216,7 +215,7 @@ fn add_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     }
 }
 
-/// `sums ← sums + Σ xᵢ·rowᵢ`; all slices have equal lengths.
+/// Computes `sums ← sums + Σ xᵢ·rowᵢ` for slices of equal length.
 #[inline(always)]
 fn add_four<A: Element + Float>(rows: [&[A]; ROWS], x: [A; ROWS], sums: &mut [A]) {
     let [a, b, c, d] = rows;

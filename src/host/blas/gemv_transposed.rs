@@ -1,7 +1,7 @@
 //! Transposed GEMV `Aᵀ·x` for long rows: multiples of rows of `A` are added to a vector of sums.
 //!
 //! Eight rows are read at a time, each sequentially, so that the hardware prefetcher follows them.
-//! The order of a sum depends on m alone, so results are bit-identical however rows are divided.
+//! The order of a sum depends on m alone, so results are bit-identical for any number of threads.
 
 use crate::{
     element::Element,
@@ -16,19 +16,20 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Size of the sums, in bytes, that mostly stay in L1 while all rows are added.
+/// Size in bytes of the sums that stay in L1 while all rows are added to them.
 const SUMS_BYTES: usize = 32 << 10;
 
-/// Number of rows added at a time.
+/// Number of rows of `A` that are added at a time.
 const ROWS: usize = 8;
 
-/// Number of elements of each row added at a time.
+/// Number of elements of each row that are added at a time.
 const WIDTH: usize = 16;
 
 /// Number of elements of `A` in one task, chosen so that a second thread pays.
 const GRAIN: usize = 1 << 17;
 
-/// `y ← α·Aᵀ·x + β·y`, where rows of `a` are `lda` apart; β = 0 does not read `y`.
+/// Computes `y ← α·Aᵀ·x + β·y`, where rows of `a` are `lda` elements apart. `y` is not read if β =
+/// 0.
 pub(crate) fn add_long_rows<A: Element + Float>(
     workers: &Workers,
     (alpha, beta): (A, A),
@@ -37,7 +38,7 @@ pub(crate) fn add_long_rows<A: Element + Float>(
     y: &mut [A],
 ) {
     let block = SUMS_BYTES / size_of::<A>();
-    // A single thread divides each row only if its sums would exceed L1.
+    // A single thread adds whole rows unless the sums would exceed L1.
     let task = match workers.count() {
         1 => y.len(),
         _ => (GRAIN / x.len()).next_multiple_of(block / 4).max(block / 4),
@@ -64,8 +65,8 @@ pub(crate) fn add_long_rows<A: Element + Float>(
 }
 
 /// Returns the offset in `scratch` at which the sums start: cache-line aligned and, modulo 4 KiB,
-/// half a page from `rows`. This avoids 4K aliasing, where a load waits for an earlier store that
-/// agrees with it in the low 12 address bits.
+/// half a page from `rows`. The offset avoids 4K aliasing, where a load waits for an earlier store
+/// whose address has the same low 12 bits.
 fn sums_offset<A>(scratch: &[A], rows: &[A]) -> usize {
     let target = rows.as_ptr().addr() + L1_ALIAS_BYTES / 2;
     let distance = target.wrapping_sub(scratch.as_ptr().addr()) % L1_ALIAS_BYTES;

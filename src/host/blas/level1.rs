@@ -1,9 +1,10 @@
 //! BLAS level 1: copies, updates and sums of vectors.
 //!
 //! A vector is divided into tasks of [`GRAIN`] elements. Sums have a fixed order: each task adds
-//! its elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, a tree adds these, and the task
-//! sums are added in order. [`accumulate`] is the portable definition of that order. On AVX-512,
-//! [`x86::level1`](crate::host::blas::x86::level1) replaces the loops for `f32`, bit for bit.
+//! its elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, and a tree adds the accumulators.
+//! The results of the tasks are added in order. [`accumulate`] is the portable definition of that
+//! order. On AVX-512, bit-identical loops of [`x86::level1`](crate::host::blas::x86::level1)
+//! replace it for `f32`.
 
 #[cfg(target_arch = "x86_64")]
 use crate::{
@@ -37,8 +38,8 @@ use bytemuck::cast;
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
 
-/// Number of elements in one task. Below this, a second thread costs more than it saves. Sums are
-/// divided into tasks of this length on any number of threads.
+/// Number of elements in one task. For fewer elements, a second thread costs more than it saves.
+/// The number of threads does not influence the task length, and thus not the order of sums.
 const GRAIN: usize = 1 << 17;
 
 /// Length, in elements, from which an operand is assumed to exceed a core's private caches and is
@@ -60,8 +61,8 @@ pub(crate) fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Resul
     Ok(())
 }
 
-/// [`copy`] of operands longer than one task. Not inlined, because saving its registers would slow
-/// down short copies.
+/// Runs [`copy`] for operands longer than one task. The function is not inlined, because saving its
+/// registers would slow down short copies.
 #[inline(never)]
 fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
     let (nontemporal, task) =
@@ -138,7 +139,7 @@ pub(crate) fn axpy<T: Element>(
     Ok(())
 }
 
-/// `y ← α·x + β·y`; β = 0 does not read `y`.
+/// `y ← α·x + β·y`. `y` is not read if β = 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -171,7 +172,8 @@ pub(crate) fn axpby<T: Element>(
     Ok(())
 }
 
-/// Returns `Σ xᵢ·yᵢ`, accumulated in `T::Acc`. For `f32`, products are not rounded.
+/// Returns `Σ xᵢ·yᵢ`, accumulated in `T::Acc`. `f32` products are not rounded before they are
+/// added.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -293,7 +295,7 @@ fn task_slice<T>(x: &[T], i: usize, len: usize) -> &[T] {
     &x[i * GRAIN..][..len]
 }
 
-/// `yᵢ ← f(fma, xᵢ, yᵢ)` for equal lengths. Unless `reads_y`, `f` ignores `yᵢ`.
+/// `yᵢ ← f(fma, xᵢ, yᵢ)` for slices of equal length. Unless `reads_y`, `f` ignores `yᵢ`.
 #[inline(always)]
 fn update_pairs<T: Element>(
     workers: &Workers,
@@ -308,8 +310,8 @@ fn update_pairs<T: Element>(
     }
 }
 
-/// [`update_pairs`] of operands that are longer than one task or have 16-bit elements. Not inlined:
-/// saving its registers and stack frame would slow down short updates.
+/// Runs [`update_pairs`] for operands that are longer than one task or have 16-bit elements. The
+/// function is not inlined, because saving its registers would slow down short updates.
 #[inline(never)]
 fn update_tasks<T: Element>(
     workers: &Workers,
@@ -370,7 +372,7 @@ fn update_cached<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> 
     );
 }
 
-/// Updates operands that exceed the caches, with software prefetch. The AVX-512 loop needs none.
+/// Updates operands that exceed the caches, with software prefetch except in the AVX-512 loop.
 #[inline(always)]
 fn update_prefetched<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
     #[cfg(target_arch = "x86_64")]
@@ -397,7 +399,8 @@ fn update_slice<A: Element>(fma: FmaMode, x: &[A], y: &mut [A], f: impl Fn(FmaMo
     }
 }
 
-/// Adds the results of `body(task, len, far)` over the tasks of `n` elements, in order.
+/// Adds the results of `body(task, len, far)` for the tasks of `n` elements, in order. `far` is
+/// whether operands exceed the caches.
 #[inline]
 fn sum_tasks<A: Element + Float>(
     workers: &Workers,
@@ -407,8 +410,8 @@ fn sum_tasks<A: Element + Float>(
     if n <= GRAIN { body(0, n, false) } else { sum_many_tasks(workers, n, body) }
 }
 
-/// [`sum_tasks`] of more than one task. Not inlined, because saving its registers would slow down
-/// short sums.
+/// Runs [`sum_tasks`] for more than one task. The function is not inlined, because saving its
+/// registers would slow down short sums.
 #[inline(never)]
 fn sum_many_tasks<A: Element + Float>(
     workers: &Workers,
@@ -446,7 +449,7 @@ fn sum_elements<T: Element>(
 }
 
 /// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs from slices of equal length. `f(fma, sum, 0, 0)`
-/// must return `sum`, or a zero of either sign if `sum` is zero. Operands are prefetched if `far`.
+/// must return `sum`, but may change the sign of a zero. Operands are prefetched if `far`.
 #[inline(always)]
 fn sum_slices<A: Element + Float>(
     far: bool,
@@ -454,7 +457,8 @@ fn sum_slices<A: Element + Float>(
     y: &[A],
     f: impl Fn(FmaMode, A, A, A) -> A + Copy,
 ) -> A {
-    // Adding 0 turns −0 into 0. The sign of a zero sum depends on where zeros pad the operands.
+    // Adding 0 turns −0 into 0. The sign of a zero sum would depend on where zeros pad the
+    // operands.
     sum_slices_signed(far, x, y, f) + A::zero()
 }
 
@@ -494,7 +498,7 @@ fn sum_slices_signed<A: Element + Float>(
 }
 
 /// Accumulates `f(accumulator, xᵢ, yᵢ)` over pairs from slices of equal length, and combines the
-/// accumulators. Zeros pad the operands. Operands are prefetched if `far`.
+/// accumulators. Zeros pad the operands, which are prefetched if `far`.
 ///
 /// Element `i` belongs to accumulator `i` modulo the number of accumulators. If loads are aligned,
 /// accumulators are rotated by the peeled length. A rotation only swaps operands in the tree that
@@ -518,7 +522,7 @@ fn accumulate<A: Element + Float>(
     reduce(accumulate_blocks::<_, true>(sums, x, y, f), combine)
 }
 
-/// Accumulates all pairs, block by block; prefetches `x` if `PREFETCH`.
+/// Accumulates all pairs, block by block. Prefetches `x` if `PREFETCH`.
 #[inline(always)]
 fn accumulate_blocks<A: Element, const PREFETCH: bool>(
     mut sums: [[A; LANES]; ACCUMULATOR_ROWS],
@@ -550,7 +554,7 @@ fn zero_padded_front<A: Element>(head: &[A]) -> [A; BLOCK] {
     block
 }
 
-/// Accumulates one pair in each accumulator. Passed by value, accumulators stay in registers.
+/// Accumulates one pair in each accumulator. Accumulators passed by value stay in registers.
 #[inline(always)]
 fn accumulate_block<A: Element>(
     mut sums: [[A; LANES]; ACCUMULATOR_ROWS],
@@ -577,7 +581,7 @@ fn reduce<A: Element>(sums: [[A; LANES]; ACCUMULATOR_ROWS], combine: impl Fn(A, 
     reduce_lanes(a, combine)
 }
 
-/// Returns the larger of two values, or the first of them that is NaN.
+/// Returns the larger of two values, or the first NaN among them.
 #[inline(always)]
 fn larger<A: Float>(a: A, b: A) -> A {
     if a >= b || a.is_nan() { a } else { b }

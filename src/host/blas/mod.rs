@@ -1,6 +1,6 @@
 //! BLAS on the host: level 1, GEMV and GEMM on slices.
 //!
-//! Each module imports only modules above it:
+//! A module imports only modules that this table lists before it:
 //!
 //! | module | contents |
 //! |---|---|
@@ -10,17 +10,17 @@
 //! | [`gemv_transposed`], [`gemv`] | matrix-vector products |
 //! | [`gemm`] | choice of a kernel, and division of `C` among threads |
 //!
-//! Portable definition of each result, and the fast path that replaces it:
+//! The fast path of each operation replaces a portable definition:
 //!
 //! | operation | portable definition | fast path, when available | same result? |
 //! |---|---|---|---|
 //! | level 1, `f32` | `level1::accumulate`, `level1::update_slice` | AVX-512 loops | bit-identical |
-//! | GEMV, 16-bit or transposed long rows | loops of `gemv`, `gemv_transposed` | these loops, compiled for AVX2 or AVX-512 | bit-identical |
-//! | other GEMV, unpacked GEMM | `kernel` with vectors `[S; 4]` | `kernel` with AVX2 or AVX-512 vectors | within rounding: FMA, other lanes |
+//! | GEMV, 16-bit or transposed long rows | loops of `gemv`, `gemv_transposed` | the same loops for AVX2 or AVX-512 | bit-identical |
+//! | other GEMV, unpacked GEMM | `kernel` with vectors `[S; 4]` | `kernel` with AVX2 or AVX-512 vectors | within rounding (FMA, vector length) |
 //! | packed GEMM | `matrixmultiply` | `kernel::macro_kernel`, from AVX2 on | within rounding |
 //! | 16-bit GEMM | widen, then GEMM in `f32` | AMX, for larger shapes | within rounding; subnormals are zero |
 //!
-//! On one machine, results are bit-identical for any number of threads and any alignment.
+//! On one machine, BLAS results are bit-identical for any number of threads and any alignment.
 
 pub(crate) mod kernel;
 #[cfg(target_arch = "x86_64")]

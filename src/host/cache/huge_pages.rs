@@ -1,7 +1,7 @@
 //! Huge pages for large allocations of host memory, on Linux.
 
-/// Asks the system to back `memory` with huge pages where possible, which reduces TLB misses. The
-/// contents are unchanged.
+/// Asks Linux to back `memory` with huge pages where possible, which reduces TLB misses. The
+/// contents do not change.
 pub(crate) fn advise_huge_pages(memory: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {
@@ -13,7 +13,8 @@ pub(crate) fn advise_huge_pages(memory: &mut [u8]) {
         let pages = &mut memory[start..];
         if pages.len() >= HUGE_PAGE {
             // SAFETY: the range lies within `memory`, which is borrowed exclusively.
-            // `MADV_HUGEPAGE` keeps the contents; if the system declines, nothing changes.
+            // `MADV_HUGEPAGE` keeps the contents. If Linux declines the request, the memory does
+            // not change.
             unsafe {
                 libc::madvise(
                     pages.as_mut_ptr().cast(),
@@ -31,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn huge_pages_keep_the_contents() {
+    fn huge_page_advice_keeps_the_contents() {
         for len in [0, 1, 4096, (8 << 20) + 12345] {
             let mut memory: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
             let before = memory.clone();

@@ -1,17 +1,13 @@
-//! Memory helpers for kernels: cache lines, prefetch, streaming stores, pages, scratch buffers.
+//! Memory helpers for kernels: cache lines, prefetch, non-temporal stores, pages, scratch buffers.
 //!
-//! From the bottom up:
-//!
-//! - `x86` wraps the prefetch, streaming-store and fence instructions of x86-64. On other targets
-//!   its callers do nothing, or use ordinary stores.
+//! - `x86` wraps the prefetch, non-temporal store and fence instructions of x86-64. On other
+//!   targets, its callers do not prefetch and use ordinary stores.
 //! - [`cache_line`] splits loops so that their vectors start at cache lines, and prefetches.
-//! - [`huge_pages`] asks Linux for 2 MiB pages for large allocations (called by `memory`).
-//! - [`scratch`] lets a thread reuse its earlier buffers (called by GEMM, convolution and others).
-//! - [`nontemporal`] writes large results past the caches. This file uses all others but
-//!   `huge_pages`.
+//! - [`huge_pages`] asks Linux for 2 MiB pages for large allocations of `memory`.
+//! - [`scratch`] lets a thread reuse its earlier buffers, for GEMM, convolution and other kernels.
+//! - [`nontemporal`] writes large results past the caches.
 //!
-//! Nothing here depends on other folders of `host`. `copy_nontemporal` and `map_nontemporal` are
-//! tested against ordinary copies.
+//! This folder does not depend on other folders of `host`.
 
 pub(crate) mod cache_line;
 pub(crate) mod huge_pages;

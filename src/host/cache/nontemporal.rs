@@ -1,8 +1,8 @@
 //! Non-temporal copies and maps.
 //!
-//! An ordinary store first reads the cache line it writes and evicts another. For an operand too
-//! large to stay in cache, that read adds half again to the memory traffic of a copy. Non-temporal
-//! stores avoid it.
+//! An ordinary store first reads the cache line that it writes and evicts another. For an operand
+//! too large to stay in cache, that read adds half again to the memory traffic of a copy.
+//! Non-temporal stores do not read the cache line.
 
 #[cfg(target_arch = "x86_64")]
 use crate::host::cache::x86;
@@ -18,12 +18,12 @@ use bytemuck::{cast_slice, cast_slice_mut};
 /// Smallest operand, in bytes, that is assumed to leave all caches before its next use.
 const NONTEMPORAL_MIN_BYTES: usize = 8 << 20;
 
-/// Size of a block in bytes. Its four pages are copied in alternation, since the hardware
-/// prefetcher fetches ahead within each page separately.
+/// Size of a block in bytes. The four pages of a block are copied in alternation, because the
+/// hardware prefetcher fetches ahead within each page separately.
 const BLOCK: usize = 4 * PAGE_4K;
 
-/// Number of slices in a block. [`map_nontemporal`] stores one slice of a block for each slice of
-/// the next block that it computes.
+/// Number of slices in a block. [`map_nontemporal`] stores one slice of a block for each slice that
+/// it computes of the next block.
 const SLICES_PER_BLOCK: usize = 16;
 
 /// Number of cache lines of each page that belong to one slice.
@@ -35,7 +35,7 @@ pub(crate) fn bypasses_cache<T>(y: &[T]) -> bool {
 }
 
 /// `y ← x` with non-temporal stores. `x` and `y` are equally long.
-#[inline(never)] // If inlined, saving its registers would slow down short copies.
+#[inline(never)] // If inlined, register saves would slow down short copies.
 pub(crate) fn copy_nontemporal<T: Element>(x: &[T], y: &mut [T]) {
     let (first, blocks, rest) = split_blocks(y);
     let (x_first, x) = x.split_at(first.len());
@@ -49,11 +49,11 @@ pub(crate) fn copy_nontemporal<T: Element>(x: &[T], y: &mut [T]) {
 }
 
 /// Overwrites `y` with non-temporal stores. `fill(i, part)` writes to `part` the elements of `y`
-/// from index `i` on, and must not read the old contents of `part`. The elements of each of
-/// `sources` at these indices are prefetched for `fill`.
+/// from index `i` on, and must not read the old contents of `part`. Elements of each of `sources`
+/// at the same indices are prefetched for `fill`.
 ///
-/// A block is stored slice by slice while the next one is computed, so that memory and arithmetic
-/// units work at the same time.
+/// Each block is stored slice by slice while the next block is computed, so that memory and
+/// arithmetic units work at the same time.
 pub(crate) fn map_nontemporal<A: Element, const N: usize>(
     sources: [&[A]; N],
     y: &mut [A],
@@ -86,7 +86,8 @@ pub(crate) fn map_nontemporal<A: Element, const N: usize>(
     store_fence();
 }
 
-/// Splits `y` into the elements before the first page, whole blocks from there, and the rest.
+/// Splits `y` into the elements before the first page, the whole blocks after it, and the remaining
+/// elements.
 fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut [T]) {
     let start = y.as_ptr().align_offset(PAGE_4K).min(y.len());
     let (first, y) = y.split_at_mut(start);
@@ -94,9 +95,9 @@ fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut 
     (first, blocks, cast_slice_mut(rest))
 }
 
-/// `y ← x` for one slice of a block: the same cache lines of each page. Also prefetches this slice
-/// of the blocks at `next`, which need not exist. The prefetch goes to L2, because the current
-/// blocks fill L1.
+/// `y ← x` for one slice of a block: the same cache lines of each page. Also prefetches the same
+/// slice of the blocks at `next`, which need not exist. The prefetch goes to L2, because the
+/// current blocks fill L1.
 #[inline(always)]
 fn store_slice<const N: usize>(
     slice: usize,
@@ -113,7 +114,8 @@ fn store_slice<const N: usize>(
             {
                 next.into_iter().for_each(|next| x86::prefetch_l2(next.wrapping_add(offset)));
                 for (x, y) in x.as_chunks().0.iter().zip(y.as_chunks_mut().0) {
-                    // SAFETY: `y` starts at a cache line, as asserted above, so chunks are aligned.
+                    // SAFETY: an assertion checked that `y` starts at a cache line, so chunks are
+                    // aligned.
                     unsafe { x86::stream(x, y) };
                 }
             }
@@ -126,7 +128,7 @@ fn store_slice<const N: usize>(
     }
 }
 
-/// Makes the streaming stores visible to other threads.
+/// Makes non-temporal stores visible to other threads.
 fn store_fence() {
     #[cfg(target_arch = "x86_64")]
     x86::store_fence();
@@ -137,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_of_any_length_and_alignment_write_exactly_their_target() {
+    fn nontemporal_copies_of_any_length_and_alignment_are_exact() {
         let x: Vec<f32> = (0..5 * BLOCK / 4 + 77).map(|i| i as f32).collect();
         for (start, end) in [(0, x.len()), (1, x.len() - 3), (13, 20), (5, 5), (3, PAGE_4K)] {
             let x = &x[start..end];

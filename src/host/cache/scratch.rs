@@ -3,10 +3,10 @@
 use crate::element::Element;
 use std::cell::RefCell;
 
-/// Maximum number of cached buffers per thread. Kernels nest this deep: convolution, GEMM, panels.
+/// Maximum number of cached buffers per thread. Convolution, GEMM and packing nest this deep.
 const MAX_CACHED_BUFFERS: usize = 4;
 
-/// Size in bytes of the largest buffer that is cached; larger ones are freed after use.
+/// Size in bytes of the largest cached buffer. Larger buffers are freed after use.
 const MAX_CACHED_BYTES: usize = 16 << 20;
 
 thread_local! {
@@ -15,8 +15,8 @@ thread_local! {
 
 /// Calls `body` with a buffer of `len` elements whose values are unspecified.
 ///
-/// While in use, the buffer is not in the thread's list, so calls may nest. Calls also nest if a
-/// thread that waits inside `body` runs another task in the meantime.
+/// A buffer in use is not in the thread's list, so calls may nest. Calls also nest if a thread that
+/// waits inside `body` runs another task in the meantime.
 pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]) -> R) -> R {
     let mut buffer = take((len * size_of::<A>()).div_ceil(size_of::<f64>()));
     let result = body(&mut bytemuck::cast_slice_mut(&mut buffer)[..len]);
@@ -27,13 +27,14 @@ pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]
 /// Returns a buffer of at least `words` values.
 fn take(words: usize) -> Vec<f64> {
     let buffer = FREE.with_borrow_mut(|free| {
-        // Take the smallest buffer that is long enough, else the smallest, which is replaced below.
+        // Take the smallest buffer that is long enough. If all buffers are too short, replace the
+        // smallest.
         let rank = |buffer: &Vec<f64>| (buffer.len() < words, buffer.len());
         let best = (0..free.len()).min_by_key(|&i| rank(&free[i]));
         best.map(|i| free.swap_remove(i)).unwrap_or_default()
     });
     match buffer.len() < words {
-        // Not `resize`, which would copy the contents.
+        // `resize` would copy the contents.
         true => vec![0.0; words],
         false => buffer,
     }
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nested_buffers_do_not_overlap() {
+    fn nested_scratch_buffers_do_not_overlap() {
         for len in [0, 1, 7, 1000] {
             with_scratch::<f32, _>(len, |outer| {
                 outer.fill(1.0);

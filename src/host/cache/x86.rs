@@ -1,4 +1,4 @@
-//! Prefetch, streaming store and store fence on x86-64.
+//! Prefetch, non-temporal store and store fence on x86-64.
 
 use std::{
     arch::x86_64::{
@@ -8,34 +8,35 @@ use std::{
     ptr::{from_mut, from_ref},
 };
 
-/// Prefetches the cache line at `p`, which need not be readable, into L1.
+/// Prefetches the cache line at `p` into L1. `p` need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch_l1<A>(p: *const A) {
-    // SAFETY: a prefetch never faults, whatever the address, and changes no memory.
+    // SAFETY: a prefetch of any address never faults and changes no memory.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) };
 }
 
-/// Prefetches the cache line at `p`, which need not be readable, into L2.
+/// Prefetches the cache line at `p` into L2. `p` need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch_l2<A>(p: *const A) {
-    // SAFETY: a prefetch never faults, whatever the address, and changes no memory.
+    // SAFETY: a prefetch of any address never faults and changes no memory.
     unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) };
 }
 
 /// The bytes of an SSE2 vector.
 pub(crate) type Vector = [u8; size_of::<__m128i>()];
 
-/// `y ← x` with a streaming store, which bypasses the caches.
+/// `y ← x` with a non-temporal store.
 ///
 /// # Safety
 /// `y` is aligned to 16 bytes.
 #[inline(always)]
 pub(crate) unsafe fn stream(x: &Vector, y: &mut Vector) {
-    // SAFETY: both are 16 bytes long, the load needs no alignment, and the caller aligned `y`.
+    // SAFETY: `x` and `y` are 16 bytes long, the load needs no alignment, and the caller aligned
+    // `y`.
     unsafe { _mm_stream_si128(from_mut(y).cast(), _mm_loadu_si128(from_ref(x).cast())) };
 }
 
-/// Orders streaming stores before later stores, as other threads see them.
+/// Makes non-temporal stores visible to other threads before later stores.
 pub(crate) fn store_fence() {
     // SAFETY: the instruction has no preconditions.
     unsafe { _mm_sfence() };

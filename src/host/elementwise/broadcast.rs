@@ -19,7 +19,7 @@ use crate::{
 use num_traits::Zero;
 use std::borrow::Cow;
 
-/// Number of elements in one task. Below twice this, a second thread costs more than it saves.
+/// Number of elements in one task. A second thread pays only from twice this number on.
 const GRAIN: usize = 1 << 17;
 
 /// `y[o, e, i] ← f(a[o, e, i], b[e])`.
@@ -104,7 +104,7 @@ pub(crate) fn affine<T: Element>(
 /// `y[o, e, i] ← y[o, e, i] · scale[e] + shift[e]`.
 ///
 /// # Errors
-/// Like [`affine`].
+/// Returns the errors of [`affine`].
 pub(crate) fn affine_in_place<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -147,7 +147,7 @@ pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
     if period == 0 {
         return;
     }
-    // If chunks are whole periods, the broadcast operands are the same for all of them.
+    // If chunks are whole periods, all chunks see the same broadcast operands.
     let repeats = period <= CHUNK;
     let step = if repeats { CHUNK / period * period } else { CHUNK };
     workers.for_each_chunk(y, GRAIN, |task, y| {
@@ -179,7 +179,7 @@ fn repeat<A: Copy>(b: &[A], inner: usize, start: usize, y: &mut [A]) {
         }
         (done, position) = (done + len, (position + len) % period);
     }
-    // The rest repeats the first period.
+    // Copies of the first period fill the rest of `y`.
     while done < y.len() {
         let len = done.min(y.len() - done);
         y.copy_within(..len, done);

@@ -15,9 +15,9 @@ use bytemuck::{cast_slice, cast_slice_mut};
 
 const GRAIN: usize = 1 << 17;
 
-/// `y ← x`, rounded once, to nearest, ties to even.
+/// `y ← x`, rounded to nearest, ties to even.
 ///
-/// Values too large for `U` become infinite, and NaN stays NaN.
+/// Values too large for type `U` become infinite, and NaN stays NaN.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -31,7 +31,7 @@ pub(crate) fn convert<T: Element, U: Element>(
     Ok(())
 }
 
-/// Converts elements whose types are known at run time, so that each pair is compiled once.
+/// Converts between types known only at run time, so that each pair of types is compiled once.
 fn convert_bytes(workers: &Workers, (from, x): (DType, &[u8]), (to, y): (DType, &mut [u8])) {
     match from {
         DType::F16 => convert_from::<f16>(workers, cast_slice(x), to, y),
@@ -54,7 +54,7 @@ fn convert_slice<T: Element, U: Element>(workers: &Workers, x: &[T], y: &mut [U]
     workers.for_each_chunk(y, GRAIN, |i, y| convert_chunk(&x[i * GRAIN..][..y.len()], y));
 }
 
-/// `y ← x`, converted from integers and rounded once.
+/// `y ← x`, converted from integers to `T` and rounded once.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -86,7 +86,7 @@ fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
             );
         }
         (DType::F64, _) => {
-            // Rounding to odd first makes the second rounding, to 16 bits, correct.
+            // Rounding to odd in `f32` makes the second rounding, to 16 bits, correct.
             let mut buffer = accumulator_buffer::<f32>();
             for (x, y) in cast_slice::<T, f64>(x).chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
                 let buffer = &mut buffer[..x.len()];
@@ -107,7 +107,7 @@ fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
                 );
             }
         }
-        // The other conversions go through `f32`, which holds every 16-bit value.
+        // Other conversions go through `f32`, which holds every 16-bit value.
         (DType::F32, _) => narrow(cast_slice(x), y),
         (_, DType::F32) => widen(x, cast_slice_mut(y)),
         _ => {
@@ -128,7 +128,7 @@ mod tests {
     };
 
     /// Converts all values of a 16-bit type, the midpoints between neighbours, and numbers so close
-    /// to these that only `f64` can tell them apart.
+    /// to midpoints that only `f64` can tell them apart.
     fn check_ties<U: Element>(from_bits: impl Fn(u16) -> U, to_bits: impl Fn(U) -> u16) {
         let mut x = Vec::new();
         let mut expected = Vec::new();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     /// The integers have either sign, and some have more digits than `T` can hold.
-    fn integers_are_rounded_once<T: Element>() {
+    fn converted_integers_are_rounded_once<T: Element>() {
         let x: Vec<i32> =
             integers::<f64>(3, GRAIN + 7).iter().map(|x| *x as i32 * 8_123_457).collect();
         let expected: Vec<T> = x.iter().map(|&x| T::from_f64(f64::from(x))).collect();
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(operand(short), ("convert_integers", "y"));
     }
 
-    for_each_element!(integers_are_rounded_once);
+    for_each_element!(converted_integers_are_rounded_once);
 
     #[test]
     fn conversion_from_f64_rounds_once() {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_operand() {
+    fn conversion_errors_name_the_operand() {
         let result = convert(&Workers::sequential(), &[1.0f32; 3], &mut [0.0f64; 2]);
         assert_eq!(operand(result), ("convert", "y"));
     }

@@ -1,7 +1,7 @@
 //! Functions of one or two operands, evaluated elementwise.
 //!
-//! The function is selected once for many elements. Each function has its own loop, which the
-//! compiler vectorises if the function allows it.
+//! A `match` selects the function once per slice. Each function has its own loop, which the
+//! compiler vectorizes if the function allows it.
 
 use crate::{
     element::Element,
@@ -28,19 +28,19 @@ use crate::{
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::Float;
 
-/// Number of elements in one task if memory limits the speed. Below this number, a second thread
-/// costs more than it saves.
+/// Number of elements in one task of a function that memory limits. For fewer elements, a second
+/// thread costs more than it saves.
 const GRAIN: usize = 1 << 16;
 
-/// Number of elements in one task if the function limits the speed.
+/// Number of elements in one task of a function that arithmetic limits.
 const COMPUTE_BOUND_GRAIN: usize = 1 << 15;
 
-/// Number of elements in a block, whose elementary functions are computed in parallel.
+/// Number of elements in a block, whose elementary functions are computed in interleaved vectors.
 const BLOCK: usize = 64;
 
-/// Evaluates `$body`, vectorised, with `$known` bound to `$op`, in a copy for each variant.
+/// Evaluates `$body` in a vectorized copy for each variant, with `$known` bound to `$op`.
 ///
-/// `$known` is bound inside the closure, since the compiler knows the variant only there.
+/// The macro binds `$known` inside the closure, because the compiler knows the variant only there.
 macro_rules! specialized {
     ($kind:ident: $op:expr, |$known:ident| $body:expr; $(
         $variant:ident $(($value:ident))? $({ $($field:ident),* })?
@@ -80,7 +80,7 @@ macro_rules! specialized_binary {
 /// `yᵢ ← value`.
 ///
 /// # Errors
-/// None.
+/// This function never returns an error.
 #[doc(alias = "caffe_set")]
 pub(crate) fn fill<T: Element>(workers: &Workers, value: T, y: &mut [T]) -> Result<()> {
     workers.for_each_chunk(y, GRAIN, |_, y| y.fill(value));
@@ -124,7 +124,7 @@ pub(crate) fn unary<T: Element>(
 /// `yᵢ ← f(yᵢ)`.
 ///
 /// # Errors
-/// None.
+/// This function never returns an error.
 #[doc(alias = "caffe_add_scalar")]
 pub(crate) fn unary_in_place<T: Element>(
     workers: &Workers,
@@ -202,7 +202,7 @@ pub(crate) fn binary_in_place<T: Element>(
     Ok(())
 }
 
-/// Returns how many elements one loop processes: a whole task, or a chunk if it must be widened.
+/// Returns how many elements one loop processes: a whole task, or one chunk of 16-bit elements.
 fn run_len<T: Element>() -> usize {
     if is_wide::<T>() { GRAIN } else { CHUNK }
 }
@@ -241,8 +241,8 @@ fn binary_grain<A>(op: Binary<A>) -> usize {
     }
 }
 
-// The functions below have `for` loops: in a closure of `for_each`, the compiler may not know the
-// variant, and then selects the function anew for each element.
+// The kernels use `for` loops. In a closure of `for_each`, the compiler may not know the variant,
+// and would then select the function again for each element.
 
 fn unary_run<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
     if op == Unary::Sqrt && sqrt_newton(x, y) {
@@ -294,7 +294,7 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
 }
 
 /// Returns `op` of each element, by value. If results were stored through a reference, the compiler
-/// would compute one vector after the other instead of interleaving them.
+/// would compute the vectors one after another instead of interleaving them.
 #[inline(always)]
 fn block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
     if !is_normal_range(op, &x) {

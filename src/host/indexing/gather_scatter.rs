@@ -28,10 +28,11 @@ const SHORT_RUN: usize = 16;
 
 /// `y[r·ldy + c] ← x[r·ldx + c]` for every row `r` and column `c` of the block.
 ///
-/// Elements between the rows of `y` are not changed.
+/// Elements between the rows of `y` do not change.
 ///
 /// # Errors
-/// [`Error::Length`] if an operand is too short; [`Error::InvalidInput`] if rows overlap.
+/// [`Error::Length`] if an operand is too short; [`Error::InvalidInput`] if rows of one operand
+/// overlap.
 #[doc(alias = "caffe_copy")]
 pub(crate) fn copy_2d<T: Element>(
     workers: &Workers,
@@ -63,7 +64,7 @@ pub(crate) fn copy_2d<T: Element>(
 ///
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length; [`Error::InvalidInput`] if an index is
-/// beyond the end of the table. Nothing is written then.
+/// beyond the end of the table. After an error, `y` is unchanged.
 pub(crate) fn gather<T: Element>(
     workers: &Workers,
     op: &RowIndexing,
@@ -89,12 +90,12 @@ pub(crate) fn gather<T: Element>(
 
 /// `table[indices[i], :] ← table[indices[i], :] + y[i, :]`, for `i` in order.
 ///
-/// Each sum is computed in `T::Acc` and rounded to `T` before the next one. The result is therefore
-/// defined if an index occurs more than once.
+/// Each sum is computed in `T::Acc` and rounded to `T` before the next term is added. The result is
+/// therefore defined if an index occurs more than once.
 ///
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length; [`Error::InvalidInput`] if an index is
-/// beyond the end of the table. Nothing is written then.
+/// beyond the end of the table. After an error, `table` is unchanged.
 pub(crate) fn scatter_add<T: Element>(
     workers: &Workers,
     op: &RowIndexing,
@@ -179,7 +180,8 @@ pub(crate) fn tile<T: Element>(workers: &Workers, op: &Tile, x: &[T], y: &mut [T
     Ok(())
 }
 
-/// `dx[o, i] ← Σ_t dy[o, t, i]`, added in `T::Acc` in the order of the tiles; 0 if there are none.
+/// `dx[o, i] ← Σ_t dy[o, t, i]`, added in `T::Acc` in the order of the tiles. Without tiles, `dx`
+/// is 0.
 ///
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length.
@@ -212,7 +214,7 @@ pub(crate) fn tile_backward<T: Element>(
     Ok(())
 }
 
-/// `dx[j] ← Σ_t dy[t·inner + i + j]`, for a part of a run of at most [`CHUNK`] elements.
+/// `dx[j] ← Σ_t dy[t·inner + i + j]`, for a part of a run. The part has at most [`CHUNK`] elements.
 #[inline(always)]
 fn sum_tiles<T: Element>(
     dy: &[T],

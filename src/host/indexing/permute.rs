@@ -5,7 +5,8 @@ use crate::{element::Element, error::Result, host::threads::Workers, op::Permute
 /// Number of elements that one task of `indexing` copies, rounded to whole rows.
 pub(crate) const GRAIN: usize = 1 << 16;
 
-/// Rows and columns of a block that is transposed at a time; a row of `f32` fills a cache line.
+/// Number of rows and columns in a block that is transposed at a time. A row of `f32` fills a cache
+/// line.
 const TILE: usize = 16;
 
 /// `y[j₀, j₁, …] ← x[i₀, i₁, …]` where `jₐ = i_order[a]`.
@@ -24,7 +25,8 @@ pub(crate) fn permute<T: Element>(
     }
     let axes = Axes::new(op);
     let last = axes.extents.len() - 1;
-    // The axis of the result along which the source is contiguous. Merging leaves exactly one.
+    // Axis of the result along which the source is contiguous. There is only one, because axes were
+    // merged.
     let unit = axes.strides.iter().position(|&stride| stride == 1).unwrap_or(last);
     // A row consists of the axes inside the axis `unit`, or of `unit` itself if it is the last one.
     let row: usize = axes.extents[unit + 1..].iter().product();
@@ -92,7 +94,7 @@ impl Axes {
     }
 
     /// Writes the rows from row `first` on. Axis `unit` is the innermost index of a row number. The
-    /// result is contiguous along the last axis, and the source is contiguous along `unit`.
+    /// result is contiguous along the last axis, and the source is contiguous along axis `unit`.
     fn transpose<T: Element>(&self, unit: usize, x: &[T], first: usize, y: &mut [T]) {
         let last = self.extents.len() - 1;
         let (extent, columns) = (self.extents[unit], self.extents[last]);
@@ -128,9 +130,9 @@ fn transpose<T: Element>(
         for c in (0..columns).step_by(TILE) {
             let (height, width) = (TILE.min(rows - r), TILE.min(columns - c));
             let (x, y) = (&x[c * ldx + r..], &mut y[r * ldy + c..]);
-            // Copy through a buffer, so that both reads and writes use whole cache lines.
-            // Otherwise, a stride of a power of two would evict cache lines before all their
-            // elements are used.
+            // Copy through a buffer, so that both reads and writes use whole cache lines. Without a
+            // buffer, a stride of a power of two would evict cache lines before all their elements
+            // are used.
             let mut tile = [[T::default(); TILE]; TILE];
             for (c, column) in tile[..width].iter_mut().enumerate() {
                 column[..height].copy_from_slice(&x[c * ldx..][..height]);

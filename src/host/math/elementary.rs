@@ -1,12 +1,12 @@
 //! Branch-free exponential, logarithm and hyperbolic tangent in `f32` and `f64`.
 //!
-//! A macro defines the functions for both types. The functions consist of additions, products,
-//! fused multiply-adds, divisions and integer operations. All of these are correctly rounded, so
-//! vectors of any width give bit-identical results. Processors without FMA (x86 before 2013) call
-//! the C library for each fused multiply-add, which is correct but slow.
+//! The functions consist of additions, products, fused multiply-adds, divisions and integer
+//! operations. All these operations are correctly rounded, so vectors of any width give
+//! bit-identical results. Processors without FMA (x86 before 2013) call the C library for each
+//! fused multiply-add, which is correct but slow.
 //!
-//! The functions minimise operations, not the length of dependency chains, since elements are
-//! independent.
+//! The functions minimize the number of operations rather than the length of dependency chains,
+//! because elements are independent.
 
 /// Evaluates `Σ cᵢ·xⁱ` by Horner's rule.
 macro_rules! polynomial {
@@ -18,9 +18,9 @@ macro_rules! polynomial {
 
 pub(crate) use polynomial;
 
-/// Defines the functions of one type. `fraction` is the number of its fraction bits. Beyond the
-/// arguments `exp` and `exp_m1`, results are 0, infinite or −1. From the argument `tanh` on, the
-/// result of `tanh` rounds to 1.
+/// Defines the functions of one type, which has `fraction` fraction bits. For arguments beyond the
+/// limits `exp` and `exp_m1`, the functions with these names return 0, infinity or −1. From the
+/// argument `tanh` on, the result of `tanh` rounds to 1.
 macro_rules! elementary {
     (
         $float:ident, $bits:ident, $int:ident, fraction: $fraction:literal, bias: $bias:literal,
@@ -30,14 +30,14 @@ macro_rules! elementary {
         float: |$e:ident| $to_float:expr, ln_tail: |$f:ident, $low:ident| $ln_tail:expr
     ) => {
         pub(crate) mod $float {
-            /// Adding this rounds a number to an integer. The low bits then hold it plus two
-            /// exponent biases.
+            /// Adding this constant rounds a number to an integer. The low bits of the sum are the
+            /// integer plus two exponent biases.
             const ROUND: $float = 1.5 * (1u64 << $fraction) as $float + (2 * $bias) as $float;
             /// Exponent bias, which [`ROUND`] contains twice.
             const BIAS: $bits = $bias;
-            /// High and low part of ln 2; products of the high part with exponents are exact.
+            /// High and low part of ln 2. Products of the high part with exponents are exact.
             const LN2: [$float; 2] = [$ln2_high, $ln2_low];
-            /// Bits of √½. Significands are normalised to the range from √½ to √2.
+            /// Bits of √½. Significands are normalized to the range from √½ to √2.
             const SQRT_HALF_BITS: $bits = std::$float::consts::FRAC_1_SQRT_2.to_bits();
 
             /// Returns `2ⁿ`, which must be normal.
@@ -46,8 +46,8 @@ macro_rules! elementary {
                 $float::from_bits((n.wrapping_add($bias) << $fraction) as $bits)
             }
 
-            /// Returns `r` and `n + ROUND`, where `x = n·ln 2 + r` and `|r| ≤ ½·ln 2`. If `x` is
-            /// NaN, so is `r`.
+            /// Returns `r` and `n + ROUND`, where `x = n·ln 2 + r` and `|r| ≤ ½·ln 2`. A NaN `x`
+            /// gives a NaN `r`.
             #[inline(always)]
             fn reduce_range(x: $float) -> ($float, $float) {
                 let shifted = x.mul_add(std::$float::consts::LOG2_E, ROUND);
@@ -61,7 +61,7 @@ macro_rules! elementary {
                 (r * r).mul_add(polynomial!(r, [$($tail),*]), r)
             }
 
-            /// Returns the integer that was added to [`ROUND`].
+            /// Returns the integer `n` of `shifted = n + ROUND`.
             #[inline(always)]
             fn rounded_integer(shifted: $float) -> $int {
                 shifted.to_bits().wrapping_sub(ROUND.to_bits()) as $int
@@ -79,8 +79,8 @@ macro_rules! elementary {
                 let x = clamp(x, $exp_min, $exp_max);
                 let (r, shifted) = reduce_range(x);
                 let p = polynomial!(r, [1.0, 1.0, $($tail),*]);
-                // Scaled in two steps, since 2ⁿ need not be normal. The second factor is one of two
-                // powers of two, chosen by the sign of x.
+                // Scale in two steps, because 2ⁿ may be subnormal or infinite. The sign of x
+                // chooses the second factor among two powers of two.
                 let sign = (x.to_bits() >> 1) & (1 << ($bits::BITS - 2));
                 let second = sign ^ (($bias + ($bias >> 1) + 1) << $fraction);
                 let first = (shifted.to_bits() << $fraction).wrapping_sub(second);
@@ -99,7 +99,7 @@ macro_rules! elementary {
             pub(crate) fn exp_m1(x: $float) -> $float {
                 let (r, shifted) = reduce_range(clamp(x, $exp_m1_min, $exp_max));
                 let (p, n) = (exp_m1_reduced(r), rounded_integer(shifted));
-                // Scaled in two steps, since 2ⁿ may overflow.
+                // Scale in two steps, because 2ⁿ may overflow.
                 let half = n >> 1;
                 let (first, second) = (exp2(half), n.wrapping_sub(half));
                 // 2ⁿ·(1 + p) − 1
@@ -107,8 +107,8 @@ macro_rules! elementary {
                 y.copysign(x)
             }
 
-            /// Returns `tanh x`: `t / (t + 2)` with `t = e²ˣ − 1`, or the power series near 0,
-            /// where the quotient has too many rounding errors.
+            /// Returns `tanh x`, which is `t / (t + 2)` with `t = e²ˣ − 1`. Near 0, the quotient
+            /// has too many rounding errors, and a power series replaces it.
             #[inline(always)]
             pub(crate) fn tanh(x: $float) -> $float {
                 let size = x.abs();
@@ -124,7 +124,7 @@ macro_rules! elementary {
 
             #[inline(always)]
             pub(crate) fn ln(x: $float) -> $float {
-                // A subnormal is scaled by 2 to the power of the number of fraction bits.
+                // A subnormal is multiplied by 2 to the power of the number of fraction bits.
                 let small = x < $float::MIN_POSITIVE;
                 let y = if small { x * (1u64 << $fraction) as $float } else { x };
                 let scaled_low = SQRT_HALF_BITS.wrapping_add($fraction << $fraction);
@@ -165,7 +165,7 @@ macro_rules! elementary {
             fn scaled_ln(e: $int, $f: $float) -> $float {
                 let e = to_float(e);
                 let high = e.mul_add(LN2[0], $f);
-                // The rounding error of `high`, and the low part of e·ln 2.
+                // Add up the rounding error of `high` and the low part of e·ln 2.
                 let error = e.mul_add(LN2[0], -high) + $f;
                 let $low = e.mul_add(LN2[1], error);
                 high + $ln_tail
@@ -208,7 +208,7 @@ elementary!(
         -0.3333333333333281, 0.13333333333118386, -0.05396825366996371, 0.021869468891680496,
         -0.00886254233932282, 0.003578633109930451, -0.001318326913234705
     ],
-    // Works on the bit pattern, since only AVX-512 can convert 64-bit integers.
+    // This conversion uses the bit pattern, because only AVX-512 can convert 64-bit integers.
     float: |e| f64::from_bits(ROUND.to_bits().wrapping_add(e as u64)) - ROUND,
     ln_tail: |f, low| {
         let s = f / (2.0 + f);

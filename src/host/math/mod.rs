@@ -1,13 +1,13 @@
-//! Elementary functions that the compiler vectorises.
+//! Elementary functions that the compiler vectorizes.
 //!
 //! - `elementary` has exp, ln, tanh and their variants, for `f32` and `f64`.
-//! - `pow` has powers in `f32`; it uses the polynomial macro of `elementary`.
-//! - `x86::sqrt_div` computes square roots and quotients of long operands with AVX-512;
-//!   [`sqrt_newton`] and [`div_newton`] call it. All paths round correctly.
+//! - `pow` has powers in `f32`, and uses the polynomial macro of `elementary`.
+//! - `x86::sqrt_div` computes square roots and quotients of long operands with AVX-512, for
+//!   [`sqrt_newton`] and [`div_newton`]. All its results are correctly rounded.
 //!
 //! This file implements [`ElementaryFunctions`], with which `elementwise` and `nn` evaluate their
-//! operations: [`SimdMath`] is for all arguments, [`SimdMathNormalRange`] for blocks without
-//! special ones.
+//! operations. [`SimdMath`] accepts all arguments, [`SimdMathNormalRange`] only blocks without
+//! special arguments.
 
 mod elementary;
 mod pow;
@@ -28,9 +28,9 @@ use num_traits::Float;
 
 /// Elementary functions for the host's kernels, bit-identical at every SIMD level.
 ///
-/// The worst errors over all of `f32`, in ulp: `exp` 0.90, `exp_m1` 1.46, `ln` 0.88, `ln_1p` 1.48,
-/// `tanh` 2.17. The worst error of `powf` in the tests is 0.6 ulp. Results that are exact by
-/// definition (NaN, infinities, zeros and their signs) equal the standard library's.
+/// The largest errors over all of `f32`, in ulp, are: `exp` 0.90, `exp_m1` 1.46, `ln` 0.88, `ln_1p`
+/// 1.48, `tanh` 2.17. The largest error of `powf` in the tests is 0.6 ulp. Results that are exact
+/// by definition (NaN, infinities, zeros and their signs) equal those of the standard library.
 pub(crate) struct SimdMath;
 
 /// Calls the function of the module named after `A`, which is `f32` or `f64`.
@@ -81,9 +81,9 @@ impl<A: Element + Float> ElementaryFunctions<A> for SimdMath {
 /// Largest absolute argument of [`SimdMathNormalRange`]'s `exp`.
 pub(crate) const MAX_FAST_EXPONENT: f64 = 86.0;
 
-/// Bit-identical to [`SimdMath`], without the code for special arguments. Arguments of `exp` are at
-/// most [`MAX_FAST_EXPONENT`] in absolute value; those of `ln` and bases of `powf` are positive,
-/// normal and finite, and exponents of `powf` are not NaN.
+/// Elementary functions that are bit-identical to [`SimdMath`], without the code for special
+/// arguments. Arguments of `exp` are at most [`MAX_FAST_EXPONENT`] in absolute value. Arguments of
+/// `ln` and bases of `powf` are positive, normal and finite. Exponents of `powf` are not NaN.
 pub(crate) struct SimdMathNormalRange;
 
 impl<A: Element + Float> ElementaryFunctions<A> for SimdMathNormalRange {
@@ -121,7 +121,7 @@ impl<A: Element + Float> ElementaryFunctions<A> for SimdMathNormalRange {
     }
 }
 
-/// Returns [`SimdMathNormalRange`]'s `powf` of each element, computed in passes for `f32`.
+/// Returns `powf` of [`SimdMathNormalRange`] for each element; `f32` is computed in several passes.
 #[inline(always)]
 pub(crate) fn pow_normal_range<A: Element + Float, const N: usize>(mut x: [A; N], p: A) -> [A; N] {
     if A::DTYPE == DType::F32 {
@@ -134,8 +134,8 @@ pub(crate) fn pow_normal_range<A: Element + Float, const N: usize>(mut x: [A; N]
     x
 }
 
-/// `yᵢ ← √xᵢ`, faster than with the instruction. Returns `false` and does nothing unless `A` is
-/// `f32` and the processor has AVX-512. `x` and `y` are equally long.
+/// `yᵢ ← √xᵢ`, faster than with the square root instruction. Returns `false` and does nothing
+/// unless `A` is `f32` and the processor has AVX-512. `x` and `y` are equally long.
 pub(crate) fn sqrt_newton<A: Element>(x: &[A], y: &mut [A]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {

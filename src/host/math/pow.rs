@@ -6,10 +6,10 @@ use std::{
     f64::consts::{LN_2, LOG2_E},
 };
 
-/// Adding this rounds a number to an integer, which the low bits then hold.
+/// Adding this constant rounds a number to an integer, which the low bits of the sum hold.
 const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
 
-/// Bits of √½. Significands are normalised to the range from √½ to √2.
+/// Bits of √½. Significands are normalized to the range from √½ to √2.
 const SQRT_HALF_BITS: u32 = FRAC_1_SQRT_2.to_bits();
 
 /// Number of fraction bits of an `f32`.
@@ -18,7 +18,7 @@ const FRACTION_BITS: u32 = f32::MANTISSA_DIGITS - 1;
 /// Largest `|p|` for which `2^(p·log₂ x)` is a normal `f64` for every normal `f32` `x`.
 const UNCLAMPED_MAX: f64 = 6.0;
 
-/// Returns `xᵖ`, with the special cases of the standard library.
+/// Returns `xᵖ`. Special cases give the same results as in the standard library.
 #[inline(always)]
 pub(crate) fn powf(x: f32, p: f32) -> f32 {
     let size = x.abs();
@@ -45,9 +45,9 @@ pub(crate) fn powf_normal_range(x: f32, p: f32) -> f32 {
     exp2(clamp(finite_exponent(p) * log2(x)))
 }
 
-/// `xᵢ ← xᵢᵖ`, like [`powf_normal_range`], for normal `x`. Computed in several passes: with a short
-/// loop body, the processor overlaps more independent elements, and a vector of `f32` holds twice
-/// as many as one of `f64`.
+/// `xᵢ ← xᵢᵖ`, like [`powf_normal_range`], for normal `x`. The function makes several passes with
+/// short loop bodies, so that the processor overlaps more elements. A vector of `f32` also holds
+/// twice as many elements as one of `f64`.
 #[inline(always)]
 pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
     let p = finite_exponent(p);
@@ -71,22 +71,24 @@ pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
     }
 }
 
-/// Clamps an exponent to finite values, since the logarithm of 1 is 0, and 0 times infinity is NaN.
+/// Clamps an exponent to finite values, because the logarithm of 1 is 0, and 0 times infinity is
+/// NaN.
 #[inline(always)]
 fn finite_exponent(p: f32) -> f64 {
     let p = if p > f32::MAX { f32::MAX } else { p };
     f64::from(if p < f32::MIN { f32::MIN } else { p })
 }
 
-/// Clamps the exponent of a power of two. Below the range, the power is 0 in `f32`; above,
-/// infinite.
+/// Clamps the exponent of a power of two. In `f32`, the power is 0 below the clamped range and
+/// infinite above it.
 #[inline(always)]
 fn clamp(x: f64) -> f64 {
     let x = if x < -160.0 { -160.0 } else { x };
     if x > 130.0 { 130.0 } else { x }
 }
 
-/// Returns `2ˣ`, with a relative error of 2⁻²⁸ before rounding to `f32`. `2ˣ` is a normal `f64`.
+/// Returns `2ˣ`, with a relative error of 2⁻²⁸ before rounding to `f32`. The caller ensures that
+/// `2ˣ` is a normal `f64`.
 #[inline(always)]
 fn exp2(x: f64) -> f32 {
     let shifted = x + ROUND;
@@ -103,7 +105,7 @@ fn exp2(x: f64) -> f32 {
             LN_2 * LN_2 * LN_2 * LN_2 * LN_2 * LN_2 * 0.0013814602454716909
         ]
     );
-    // Adds the integer part to the exponent.
+    // Add the integer part to the exponent of the power.
     f64::from_bits(power.to_bits().wrapping_add(shifted.to_bits() << 52)) as f32
 }
 
@@ -130,9 +132,9 @@ fn estimate_reciprocal(f: f32) -> f32 {
     1.0 / (2.0 + f)
 }
 
-/// Returns `log₂` of the number with these [`parts`], by a power series in `s = f / (2 + f)`. `s`
-/// is computed from the estimate of `1 / (2 + f)` by a Newton step, since a division in `f64` would
-/// take longer than everything else.
+/// Returns `log₂` of the number with these [`parts`], by a power series in `s = f / (2 + f)`. A
+/// Newton step computes `s` from the estimate of `1 / (2 + f)`, because a division in `f64` would
+/// take longer than all other operations.
 #[inline(always)]
 fn log2_of_parts(e: i32, f: f32, estimate: f32) -> f64 {
     let (f, estimate) = (f64::from(f), f64::from(estimate));

@@ -14,7 +14,7 @@ fn functions<A: Element + Float>() -> [(&'static str, Function<A>, Function<A>, 
     ]
 }
 
-/// Special values, and arguments where functions overflow, underflow or change their formula.
+/// Special values, and arguments where functions overflow, underflow or use another formula.
 const EDGES: [f64; 24] = [
     f64::NAN,
     f64::INFINITY,
@@ -65,7 +65,7 @@ fn ulp(x: f32) -> f64 {
 }
 
 #[test]
-fn functions_in_f32_are_within_their_error_bounds() {
+fn elementary_functions_in_f32_are_within_their_error_bounds() {
     let wide = functions::<f64>();
     for ((name, f, _, bound), (_, _, library, _)) in functions::<f32>().into_iter().zip(wide) {
         let edges = EDGES.into_iter().flat_map(|x| [x as f32, -x as f32]);
@@ -77,7 +77,7 @@ fn functions_in_f32_are_within_their_error_bounds() {
 }
 
 #[test]
-fn functions_in_f64_are_close_to_the_standard_library() {
+fn elementary_functions_in_f64_are_close_to_the_standard_library() {
     for (name, f, library, bound) in functions::<f64>() {
         let arguments =
             patterns().map(f64::from).chain((0..30_000).map(|i| 0.03 * f64::from(i) - 450.0));
@@ -85,7 +85,7 @@ fn functions_in_f64_are_close_to_the_standard_library() {
             let (got, expected) = (f(x), library(x));
             let size = expected.abs().min(f64::MAX.next_down());
             let ulp = size.next_up() - size;
-            // Allow twice the bound, since the library's result is not exact either.
+            // Allow twice the bound, because the library's result is also rounded.
             let near = expected != 0.0 && (got - expected).abs() <= 2.0 * bound * ulp;
             let same = got == expected && got.is_sign_negative() == expected.is_sign_negative();
             let ok = near || same || got.is_nan() && expected.is_nan();

@@ -10,11 +10,12 @@ use crate::{
     op::{ClassLoss, ClassLossKind},
 };
 
-/// `loss[0] ← Σ f(x, label) / n` of [`ClassLoss`], computed in `f64`.
+/// `loss[0] ← Σ f(x, label) / n`, computed in `f64`. `f` and `n` are those of [`ClassLoss`].
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length); [`Error::InvalidInput`](crate::Error::InvalidInput) for
-/// a label that is neither a class nor ignored, and for a hinge loss with an infogain matrix.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
+/// [`Error::InvalidInput`](crate::Error::InvalidInput) reports a label that is neither a class nor
+/// ignored, or a hinge loss with an infogain matrix.
 pub(crate) fn class_loss<T: Element>(
     _: &Workers,
     op: &ClassLoss,
@@ -49,10 +50,11 @@ pub(crate) fn class_loss<T: Element>(
     Ok(())
 }
 
-/// `dx ← scale[0] · ∂f/∂x / n`; zero where labels are ignored, and at the kink of a hinge.
+/// `dx ← scale[0] · ∂f/∂x / n`. The gradient is zero where labels are ignored, and at the kink of a
+/// hinge loss.
 ///
 /// # Errors
-/// Like [`class_loss`].
+/// Returns the errors of [`class_loss`].
 pub(crate) fn class_loss_backward<T: Element>(
     _: &Workers,
     op: &ClassLoss,
@@ -103,7 +105,7 @@ pub(crate) fn class_loss_backward<T: Element>(
     Ok(())
 }
 
-/// Returns −1 for the correct class, whose score should be high, and 1 for all others.
+/// Returns −1 for the correct class, whose score should be high, and 1 for all other classes.
 fn hinge_sign(class: usize, correct: usize) -> f64 {
     if class == correct { -1.0 } else { 1.0 }
 }
@@ -125,7 +127,7 @@ mod tests {
     const MATRIX: [f64; 9] = [2.0, 0.5, 0.0, 1.0, 1.0, 1.0, 0.25, 0.0, 3.0];
 
     #[test]
-    fn the_gradient_of_a_hinge_is_zero_at_its_kink() {
+    fn hinge_loss_gradient_is_zero_at_the_kink() {
         let (op, mut dx) = (op(ClassLossKind::Hinge), [f64::NAN; 12]);
         let x: Vec<f64> = [1.0, -1.0, -1.0, -1.0, -1.0, 1.0].repeat(2);
         let w = &Workers::sequential();
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_operand_or_label() {
+    fn class_loss_errors_name_the_operand_or_label() {
         let (w, op) = (&Workers::sequential(), &op(ClassLossKind::Log));
         let operands = [("x", 12), ("label", 4), ("matrix", 9), ("loss", 1)];
         expect_length_errors("class_loss", operands, |[x, label, matrix, mut loss]| {

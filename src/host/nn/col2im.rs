@@ -1,9 +1,9 @@
-//! col2im: sums the copies of each image element in an im2col matrix.
+//! col2im: sums all copies of each image element in an im2col matrix.
 //!
 //! Along a last axis of stride 1, a vector of image elements stays in registers while the taps of
-//! that axis are added to it. Adding one tap after another to the image in memory would take many
-//! times as long: each load would wait for the previous tap's store, one element further on. Other
-//! strides are added tap by tap in a portable loop.
+//! that axis are added. Adding one tap after another to the image in memory would be several times
+//! slower, because each load would wait for the store of the previous tap. With other strides, a
+//! portable loop adds one tap after another.
 
 use crate::{
     element::{DType, Element},
@@ -59,7 +59,7 @@ pub(crate) fn col2im<T: Element>(
     Ok(())
 }
 
-/// [`col2im`] of whole channels, from a matrix with leading dimension `ld`; overwrites `x`.
+/// Runs [`col2im`] for whole channels of a matrix with leading dimension `ld`. Overwrites `x`.
 pub(crate) fn col2im_accumulate<A: Element + Float>(
     workers: &Workers,
     window_taps: &WindowTaps,
@@ -139,8 +139,8 @@ fn add_rows<A: Element, S: SimdScalar>(
 ) {
     let taps = plane.row_taps.len() * plane.column_taps.len();
     let end = (plane.tap + taps - 1) * ld + plane.position + plane.height * plane.width;
-    assert!(end <= columns.len(), "col2im: columns: {} elements, expected {end}", columns.len());
-    assert!(plane.rows * plane.row_stride <= x.len(), "col2im: x: shorter than a plane");
+    assert!(end <= columns.len(), "col2im: columns has {} elements, expected {end}", columns.len());
+    assert!(plane.rows * plane.row_stride <= x.len(), "col2im: x is shorter than an image plane");
     let (columns, x) = (cast_slice(columns), cast_slice_mut(x));
     // SAFETY: the assertions show that `columns` holds all positions of all taps, and `x` all rows.
     unsafe { S::dispatch(AddRows { plane, columns, ld, overwrites, x }) }
@@ -157,7 +157,8 @@ struct AddRows<'a, S> {
 impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
     /// # Safety
     /// - The features of `L` are enabled.
-    /// - `columns` holds every position of the plane in the row of every tap, with rows `ld` apart.
+    /// - `columns` holds every position of the plane in the row of every tap, with rows `ld`
+    ///   elements apart.
     /// - `x` holds the rows of the image plane.
     #[inline(always)]
     unsafe fn run<L: SimdVector<Scalar = S>>(self) {
@@ -175,8 +176,8 @@ impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
 /// Elements that one tap along the last axis adds to a block of an image row.
 #[derive(Clone, Copy)]
 struct BlockTap<M, const VECTORS: usize> {
-    /// Offset of the block's first element from the start of the row of positions; wraps below 0 if
-    /// the first elements are masked.
+    /// Offset of the block's first element from the start of the row of positions. The offset wraps
+    /// below 0 if the first elements are masked.
     offset: usize,
     /// Masks of the elements in the block to which the tap contributes.
     masks: [M; VECTORS],
@@ -221,7 +222,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
                         *tap = BlockTap::new::<L>(range, block);
                     }
                     let taps = &taps[..ranges.len()];
-                    // If the number of taps is constant, their masks stay in registers.
+                    // With a constant number of taps, the masks stay in registers.
                     match (taps.first_chunk::<3>(), taps.first_chunk::<5>(), taps.len()) {
                         (Some(taps), _, 3) => self.add_block::<L, VECTORS>(block, part, taps),
                         (_, Some(taps), 5) => self.add_block::<L, VECTORS>(block, part, taps),
@@ -237,7 +238,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
     /// # Safety
     /// - The requirements of [`SimdKernel::run`] for this type hold.
     /// - `block` is an element of a row.
-    /// - `taps` are those from `part · MAX_TAPS` on, for this block.
+    /// - `taps` are the taps of this block from number `part · MAX_TAPS` on.
     #[inline(always)]
     unsafe fn add_block<L: SimdVector<Scalar = S>, const VECTORS: usize>(
         &mut self,
@@ -251,7 +252,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
         for row in 0..plane.rows {
             // SAFETY: `x` holds `plane.rows` rows, and `count` keeps loads and stores within a row.
             // `position_of` returns a position of the plane, so `sum_taps` starts at a row of
-            // positions, and `columns` holds those of all `taps`.
+            // positions, and `columns` holds the positions of all `taps` in that row.
             unsafe {
                 let left = plane.row_stride - block;
                 let x = self.x.as_mut_ptr().add(row * plane.row_stride + block);
@@ -291,7 +292,8 @@ unsafe fn sum_taps<L: SimdVector, const VECTORS: usize>(
     ld: usize,
     taps: &[BlockTap<L::Mask, VECTORS>],
 ) -> [L; VECTORS] {
-    // SAFETY: the features of `L` are enabled, and loads read masked elements only.
+    // SAFETY: the features of `L` are enabled, and loads read only masked elements, which are
+    // readable.
     unsafe {
         let mut sums = [L::splat(L::Scalar::zero()); VECTORS];
         for (i, tap) in taps.iter().enumerate() {

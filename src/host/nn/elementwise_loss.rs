@@ -13,10 +13,10 @@ const GRAIN: usize = 1 << 14;
 /// Number of independent partial sums, so that an addition need not wait for the previous one.
 const LANES: usize = 8;
 
-/// `loss[0] ← Σ f(xᵢ, tᵢ) / n` of [`ElementwiseLoss`], summed in `f64`.
+/// `loss[0] ← Σ f(xᵢ, tᵢ) / n`, summed in `f64`. `f` and `n` are those of [`ElementwiseLoss`].
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn elementwise_loss<T: Element>(
     workers: &Workers,
     op: &ElementwiseLoss<T::Acc>,
@@ -31,7 +31,7 @@ pub(crate) fn elementwise_loss<T: Element>(
         let range = task * GRAIN..x.len().min((task + 1) * GRAIN);
         let (x, t) = (&x[range.clone()], &t[range]);
         match op.kind {
-            // A separate loop with a constant kind, so that the compiler vectorises it.
+            // A separate loop with a constant kind lets the compiler vectorize it.
             ElementwiseLossKind::Squared => {
                 sum(x, t, ignore, |x, t| ElementwiseLossKind::Squared.eval(x, t))
             }
@@ -43,10 +43,10 @@ pub(crate) fn elementwise_loss<T: Element>(
     Ok(())
 }
 
-/// `dxᵢ ← scale[0] · f'(xᵢ, tᵢ) / n`; zero where targets are ignored.
+/// `dxᵢ ← scale[0] · f'(xᵢ, tᵢ) / n`. The gradient is zero where targets are ignored.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn elementwise_loss_backward<T: Element>(
     workers: &Workers,
     op: &ElementwiseLoss<T::Acc>,
@@ -74,7 +74,7 @@ pub(crate) fn elementwise_loss_backward<T: Element>(
     Ok(())
 }
 
-/// Returns the target value to ignore, in the accumulator type.
+/// Returns the target value that the loss ignores, in the accumulator type.
 fn ignored_target<T: Element>(op: &ElementwiseLoss<T::Acc>) -> Option<T::Acc> {
     op.ignore.map(|ignore| T::acc(ignore as f64))
 }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_bit_identical_on_any_number_of_threads() {
+    fn elementwise_loss_is_bit_identical_on_any_number_of_threads() {
         let op = ElementwiseLoss {
             batch: 3,
             item_len: GRAIN,
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn length_errors_name_the_operand() {
+    fn elementwise_loss_length_errors_name_the_operand() {
         let op = &op(ElementwiseLossKind::Squared, None, LossNormalization::Full);
         let (w, x, t) = (&Workers::sequential(), ("x", 6), ("t", 6));
         expect_length_errors("elementwise_loss", [x, t, ("loss", 1)], |[x, t, mut loss]| {

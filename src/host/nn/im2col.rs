@@ -1,8 +1,8 @@
-//! im2col: copies images to the matrix of their windows.
+//! im2col: copies an image to the matrix of the image's windows.
 //!
-//! A row of the matrix holds the elements that one tap reads at all positions. Along the last axis
-//! these are a run of the image, or every stride-th element of a run. A row is therefore copied run
-//! by run, for one plane of the last two axes at a time.
+//! A row of the matrix holds the elements that one tap reads at all positions. Along the last axis,
+//! the elements of one tap are a run of the image, or every stride-th element of a run. Rows of the
+//! matrix are copied run by run, for one plane of the last two axes at a time.
 
 use crate::{
     element::Element,
@@ -127,8 +127,8 @@ fn clear_outside<T: Element>(rows: TapRange, columns: TapRange, width: usize, y:
 /// Copies runs of `N` to `2·N` elements, which start `step` elements apart in the source and
 /// `width` elements apart in the output.
 ///
-/// Copies the first `N` and the last `N` elements of each run, which may overlap. Most runs are so
-/// short that a call to `memcpy` would take longer than the copy.
+/// The first `N` and the last `N` elements of a run, which may overlap, are copied separately. Most
+/// runs are so short that a call to `memcpy` would take longer than the copy.
 #[inline(always)]
 fn copy_runs<T: Element, const N: usize>(
     x: &[T],

@@ -1,9 +1,9 @@
-//! Local response normalisation.
+//! Local response normalization.
 //!
-//! A region spans neighbouring channels, or a square within a channel. A first pass adds the squares
-//! along one axis: over channels, or vertically. For a square region, a second pass adds these sums
-//! horizontally. Each window is summed from scratch. A running sum would be faster, but a large element would leave its rounding error in
-//! later windows.
+//! A region spans neighbouring channels, or a square within a channel. A first pass adds squares
+//! along one axis: over channels, or vertically. For a square region, a second pass adds the sums
+//! of the first pass horizontally. Each window is summed from scratch. A running sum would be
+//! faster, but the rounding error of a large element would remain in later windows.
 
 use crate::{
     element::Element,
@@ -30,11 +30,11 @@ const BLOCK: usize = 128;
 /// `scale ← k + α/n · Σ x²` over the region of each element, and `y ← x · scale^(−β)`; see [`Lrn`].
 ///
 /// [`lrn_backward`] reads `scale`. `y` is computed from `scale` before `scale` is rounded to `T`.
-/// `s^(−3/4)` is computed as `1 / (√s · √√s)`.
+/// For β = ¾, `s^(−β)` is computed as `1 / (√s · √√s)`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand;
-/// [`Error::InvalidInput`](crate::Error::InvalidInput) if the region's size is even.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
+/// [`Error::InvalidInput`](crate::Error::InvalidInput) reports a region with an even size.
 #[doc(alias = "LRNLayer")]
 pub(crate) fn lrn<T: Element>(
     workers: &Workers,
@@ -75,7 +75,7 @@ pub(crate) fn lrn<T: Element>(
 /// the elements whose region contains the element of `dx`.
 ///
 /// # Errors
-/// Like [`lrn`].
+/// Returns the errors of [`lrn`].
 pub(crate) fn lrn_backward<T: Element>(
     workers: &Workers,
     op: &Lrn,
@@ -128,14 +128,14 @@ pub(crate) fn lrn_backward<T: Element>(
     Ok(())
 }
 
-/// Windows along one axis, whose sums the formula needs.
+/// Windows along one axis, over which LRN sums.
 struct LrnWindows {
     axis: Axis,
     /// Number of positions on each side of the centre.
     radius: usize,
     /// Number of inner elements computed at a time.
     block: usize,
-    /// Whether windows extend by `radius` along the inner axis, too.
+    /// Whether windows also extend by `radius` along the inner axis.
     is_square: bool,
 }
 
@@ -157,14 +157,14 @@ impl LrnWindows {
         }
     }
 
-    /// Returns the length of a task: a multiple of `inner`, possibly across outer positions.
+    /// Returns the length of a task, which is a multiple of `inner` and may span outer positions.
     fn task_len(&self) -> usize {
         let inner = self.axis.inner.max(1);
         (GRAIN / inner).max(1) * inner
     }
 
-    /// Returns the positions in the window centred at `position`. Positions are numbered
-    /// consecutively across outer positions.
+    /// Returns the positions in the window centred at `position`. The numbers of positions continue
+    /// from one outer index to the next.
     #[inline(always)]
     fn window(&self, position: usize) -> Range<usize> {
         let extent = self.axis.extent;
@@ -176,8 +176,8 @@ impl LrnWindows {
     /// Sums terms over the windows of `elements`, which must not be empty.
     ///
     /// `term(i, terms)` writes the terms of the elements from `i` on. `body(i, sums)` receives the
-    /// sums of the windows centred at the elements from `i` on, and may change them. Both are
-    /// called with at most [`CHUNK`] elements.
+    /// sums of the windows centred at the elements from `i` on, and may change them. `term` and
+    /// `body` are called with at most [`CHUNK`] elements.
     fn for_each_sum<A: Element<Acc = A> + Float>(
         &self,
         elements: Range<usize>,
@@ -224,7 +224,8 @@ fn for_each_part<A>(first: usize, row: &mut [A], body: &mut impl FnMut(usize, &m
     }
 }
 
-/// `y ←` the sum of the first `count` rows of `x`, each as long as `y`; `count` is at least 1.
+/// Sets `y` to the sum of the first `count` rows of `x`, each as long as `y`. `count` is at least
+/// 1.
 #[inline(always)]
 fn sum_rows<A: Element + Float>(x: &[A], count: usize, y: &mut [A]) {
     let (first, rest) = x[..count * y.len()].split_at(y.len());
@@ -245,7 +246,7 @@ fn sum_windows_of_row<A: Element + Float>(radius: usize, x: &[A], y: &mut [A]) {
     }
 }
 
-/// Constants of the formula.
+/// Constants of the LRN formula.
 struct Constants<A> {
     k: A,
     /// `α/n`.
@@ -274,7 +275,8 @@ impl<A: Element + Float> Constants<A> {
     #[inline(always)]
     fn power(&self, s: &mut [A]) {
         if self.beta_is_three_quarters {
-            // Roots and divisions are vector instructions with correct rounding; `powf` is a call.
+            // Roots and divisions are correctly rounded vector instructions, but `powf` is a
+            // function call.
             s.iter_mut().for_each(|s| *s = A::one() / (s.sqrt() * s.sqrt().sqrt()));
         } else {
             s.iter_mut().for_each(|s| *s = s.powf(-self.beta));

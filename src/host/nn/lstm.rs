@@ -8,13 +8,13 @@ use crate::{
 };
 use num_traits::One;
 
-/// Number of gate elements in one task. Sigmoid and tanh are the bottleneck, not memory.
+/// Number of gate elements in one task. Sigmoid and tanh, not memory, limit the speed.
 const GRAIN: usize = 1 << 13;
 
 /// Forward pass of one time step: activates `gates` in place and writes `c` and `h`; see [`Lstm`].
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn lstm<T: Element>(
     workers: &Workers,
     op: &Lstm,
@@ -41,12 +41,12 @@ pub(crate) fn lstm<T: Element>(
 
 /// Backward pass of one time step, from the gradients `dh` of `h` and `dc` of `c`.
 ///
-/// On return, `dc` holds the gradient of `c_prev`. `gates`, as [`lstm`] left them, are overwritten
-/// with the gradients of the gates before activation. The forget gate f is differentiated as a
-/// sigmoid, which is exact if `cont` is 0 or 1.
+/// On entry, `gates` holds the results of [`lstm`]. On return, `gates` holds the gradients of the
+/// gates before activation, and `dc` holds the gradient of `c_prev`. The forget gate is
+/// differentiated as a sigmoid, which is exact if `cont` is 0 or 1.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn lstm_backward<T: Element>(
     workers: &Workers,
     op: &Lstm,
@@ -70,7 +70,7 @@ pub(crate) fn lstm_backward<T: Element>(
     Ok(())
 }
 
-/// [`lstm`] of one stream.
+/// Runs [`lstm`] for one stream.
 fn forward<T: Element>(c_prev: &[T], cont: T::Acc, gates: &mut [T], c: &mut [T], h: &mut [T]) {
     let (sigmoid, tanh) = (Unary::<T::Acc>::Sigmoid, Unary::<T::Acc>::Tanh);
     let [i, f, o, g] = split_gates(gates);
@@ -92,7 +92,7 @@ fn forward<T: Element>(c_prev: &[T], cont: T::Acc, gates: &mut [T], c: &mut [T],
     );
 }
 
-/// [`lstm_backward`] of one stream.
+/// Runs [`lstm_backward`] for one stream.
 fn backward<T: Element>(c_prev: &[T], c: &[T], dh: &[T], dc: &mut [T], gates: &mut [T]) {
     let (one, tanh) = (T::Acc::one(), Unary::<T::Acc>::Tanh);
     let [i, f, o, g] = split_gates(gates);
@@ -114,7 +114,7 @@ fn backward<T: Element>(c_prev: &[T], c: &[T], dh: &[T], dc: &mut [T], gates: &m
     );
 }
 
-/// Splits a row of gates into input, forget, output and candidate.
+/// Splits a row of gates into input, forget, output and candidate gates.
 #[inline(always)]
 fn split_gates<T>(gates: &mut [T]) -> [&mut [T]; 4] {
     let width = gates.len() / 4;
@@ -131,7 +131,7 @@ mod tests {
         testing::{for_each_element, fractions, threads},
     };
 
-    fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+    fn lstm_is_bit_identical_on_any_number_of_threads<T: Element>() {
         let op = Lstm::new(70, 67).unwrap();
         let state = |tag| fractions::<T>(tag, op.state());
         let (c_prev, dh) = (state(1), state(3));
@@ -146,10 +146,10 @@ mod tests {
         assert!(runs[0] == runs[1] && runs[0] == runs[2]);
     }
 
-    for_each_element!(results_are_bit_identical_on_any_number_of_threads);
+    for_each_element!(lstm_is_bit_identical_on_any_number_of_threads);
 
     #[test]
-    fn length_errors_name_the_operand() {
+    fn lstm_length_errors_name_the_operand() {
         let (w, op) = (&Workers::sequential(), &Lstm::new(2, 3).unwrap());
         let operands = [("c_prev", 6), ("cont", 2), ("gates", 24), ("c", 6), ("h", 6)];
         expect_length_errors("lstm", operands, |[c_prev, cont, mut gates, mut c, mut h]| {

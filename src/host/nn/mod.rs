@@ -3,21 +3,20 @@
 //! Each public function checks its operands against a descriptor of [`crate::op`].
 //!
 //! Convolution and im2col:
-//! - `tap_range` computes at which positions a tap lies inside the image. `im2col` copies these
-//!   ranges, one run of an image row at a time. `col2im` adds the same ranges to the image: tap by
-//!   tap in a portable loop, or, with stride 1 along the last axis, in SIMD registers.
+//! - `tap_range` computes at which positions a tap lies inside the image. `im2col` copies ranges of
+//!   positions, one run of an image row at a time. `col2im` adds the same ranges to the image, in
+//!   SIMD registers if the last axis has stride 1, or else in a portable loop over taps.
 //! - `convolution` passes images to GEMM without storing the im2col matrix. Depthwise convolutions
 //!   do not use GEMM.
 //!
 //! Windows on planes:
-//! - `polyphase` reorders a plane so that one tap of neighbouring windows is contiguous.
-//!   `convolution::depthwise` and `pooling` sum or compare many windows at once in this layout.
-//! - `pooling` computes one window at a time if a plane has few windows or large ones.
+//! - `polyphase` reorders a plane so that one tap of neighbouring windows is contiguous. In the
+//!   polyphase layout, `convolution::depthwise` and `pooling` process many windows at once.
+//! - `pooling` computes one window at a time if a plane has few windows or large windows.
 //! - `lrn` sums squares over windows of channels or of a plane.
 //!
-//! The other kernels are one or two passes over their operands, in loops that the compiler
-//! vectorises for each SIMD level: `softmax`, `standardize`, `lstm`, `solver_update` and the losses
-//! (`softmax_loss`, `class_loss`, `elementwise_loss`).
+//! All other kernels of `nn` make one or two passes over the operands, in loops that the compiler
+//! vectorizes for each SIMD level.
 
 pub(crate) mod class_loss;
 #[allow(unsafe_code)] // SIMD vectors by raw pointers

@@ -7,14 +7,15 @@ use std::ops::Range;
 /// Number of windows computed at a time.
 pub(crate) const LANES: usize = 16;
 
-/// Geometry of the polyphase layout of a plane. A *phase* holds the rows and columns that are a
-/// multiple of the stride apart.
+/// Geometry of the polyphase layout of a plane. A *phase* holds the rows and columns whose
+/// distances are multiples of the stride.
 ///
-/// Row `r` and column `c` of the padded plane are element `(r / stride, c / stride)` of phase
-/// `(r mod stride, c mod stride)`. Phases that no tap reads are left out. Window `(p, q)` therefore
-/// reads a tap at a constant offset from element `(p, q)` of the tap's phase. Windows are numbered
-/// like the elements of a phase, in *slots*, so that one tap of many windows is contiguous. A row
-/// of a phase is longer than a row of windows where windows overlap; the slots between are unused.
+/// Row `r` and column `c` of the padded plane are element `(r / stride, c / stride)` of phase `(r
+/// mod stride, c mod stride)`. The layout omits phases that no tap reads. Window `(p, q)` reads a
+/// tap at a constant offset from element `(p, q)` of the tap's phase. Windows are numbered like the
+/// elements of a phase, in *slots*, so that one tap of many windows is contiguous. If windows
+/// overlap, a row of a phase is longer than a row of windows, and the slots between rows of windows
+/// are unused.
 pub(crate) struct PolyphasePlane {
     op: Pool2d,
     /// Number of phases along each axis.
@@ -24,7 +25,7 @@ pub(crate) struct PolyphasePlane {
     runs: Vec<Run>,
 }
 
-/// Elements of the plane from `from` on, one stride apart, which are contiguous from `to` on in the
+/// Elements of the plane from `from` on, one stride apart, and contiguous from `to` on in the
 /// layout.
 struct Run {
     from: usize,
@@ -38,18 +39,18 @@ impl Run {
     }
 }
 
-/// One tap of every window.
+/// One tap of every window, located by its offset and index for window 0.
 #[derive(Clone, Copy)]
 pub(crate) struct Tap {
     /// Offset in the layout of window 0's tap.
     pub offset: usize,
-    /// Index in the plane of window 0's tap, modulo 2³²; negative in the padding.
+    /// Index in the plane of window 0's tap, modulo 2³². The index is negative in the padding.
     pub index: i32,
 }
 
 impl PolyphasePlane {
     /// Returns whether there are enough windows to fill vectors, and windows fit into the plane.
-    /// The layout of larger windows would be mostly padding.
+    /// The layout of windows larger than the plane would be mostly padding.
     pub(crate) fn is_profitable(op: &Pool2d) -> bool {
         op.output()[0] * op.output()[1] >= LANES / 2
             && (0..2).all(|axis| op.kernel[axis] <= op.input[axis])
@@ -77,11 +78,11 @@ impl PolyphasePlane {
         ((height - 1) * self.slot_row_stride() + width).next_multiple_of(LANES)
     }
 
-    /// Returns, for each run of windows with consecutive slots, the first slot and the range in the
-    /// output plane.
+    /// Returns the first slot of each run of windows with consecutive slots, and the run's range in
+    /// the output plane.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
         let ([height, width], row_stride) = (self.op.output(), self.slot_row_stride());
-        // If no slots are unused between rows, all windows are one run.
+        // If no slots are unused between rows, all windows form one run.
         let (runs, len) = if row_stride == width { (1, height * width) } else { (height, width) };
         (0..runs).map(move |run| (run * row_stride, run * len..(run + 1) * len))
     }
@@ -115,7 +116,7 @@ impl PolyphasePlane {
         taps.map(tap).collect()
     }
 
-    /// Returns, for each slot, `value(row, column)` of its window, or `unused` if it has none.
+    /// Returns `value(row, column)` for each slot of a window, and `unused` for each unused slot.
     pub(crate) fn per_window<V: Copy>(
         &self,
         unused: V,
@@ -130,7 +131,7 @@ impl PolyphasePlane {
         values
     }
 
-    /// Copies plane `x` to the layout `phases`, whose padding is left unchanged.
+    /// Copies plane `x` to the layout `phases`, whose padding does not change.
     #[inline(always)]
     pub(crate) fn split_phases<A: Copy>(&self, x: &[A], phases: &mut [A]) {
         let stride = self.op.stride[1];
@@ -144,7 +145,7 @@ impl PolyphasePlane {
         }
     }
 
-    /// Copies the layout `phases` back to plane `x`. Elements that no tap reads are left unchanged.
+    /// Copies the layout `phases` back to plane `x`. Elements that no tap reads do not change.
     #[inline(always)]
     pub(crate) fn merge_phases<A: Copy>(&self, phases: &[A], x: &mut [A]) {
         let stride = self.op.stride[1];
@@ -157,7 +158,7 @@ impl PolyphasePlane {
         }
     }
 
-    /// Returns the runs in which a plane is copied.
+    /// Returns the runs of elements in which a plane is copied.
     fn runs(&self) -> Vec<Run> {
         let Pool2d { input: [height, width], stride, pad, .. } = self.op;
         let starts = (0..height).flat_map(|row| (0..stride[1].min(width)).map(move |c| (row, c)));
@@ -186,7 +187,7 @@ impl PolyphasePlane {
     }
 }
 
-/// `y ← x`. Most runs are so short that a call to `memcpy` would take longer than the copy.
+/// `y ← x`. Most slices are so short that a call to `memcpy` would take longer than the copy.
 #[inline(always)]
 fn copy<A: Copy>(x: &[A], y: &mut [A]) {
     match x.len() {
@@ -198,7 +199,7 @@ fn copy<A: Copy>(x: &[A], y: &mut [A]) {
     }
 }
 
-/// [`copy`] of at least `N` elements, in blocks of `N`. The last block may overlap the one before.
+/// Copies at least `N` elements in blocks of `N`. The last block may overlap the previous block.
 #[inline(always)]
 fn copy_blocks<A: Copy, const N: usize>(x: &[A], y: &mut [A]) {
     let ((from, _), (to, _)) = (x.as_chunks::<N>(), y.as_chunks_mut::<N>());
@@ -219,8 +220,8 @@ fn copy_even<A: Copy>(x: &[A], y: &mut [A]) {
     }
 }
 
-/// [`copy_even`] of at least `N` elements, in blocks of `N` out of `SPAN = 2·N − 1` elements; the
-/// last block may overlap the one before.
+/// Runs [`copy_even`] for at least `N` elements, in blocks of `N` out of `SPAN = 2·N − 1` elements.
+/// The last block may overlap the previous block.
 #[inline(always)]
 fn copy_even_blocks<A: Copy, const N: usize, const SPAN: usize>(x: &[A], y: &mut [A]) {
     let last = y.len() - N;

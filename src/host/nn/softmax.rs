@@ -17,13 +17,15 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Approximate length of one task. Below this, one thread is faster than several.
+/// Approximate number of elements in one task. For fewer elements, one thread is faster than
+/// several.
 const GRAIN: usize = 1 << 14;
 
-/// `y ← eˣ⁻ᵐ / Σ eˣ⁻ᵐ` along an axis, where `m` is the maximum. NaN spreads along its axis.
+/// `y ← eˣ⁻ᵐ / Σ eˣ⁻ᵐ` along an axis, where `m` is the maximum along that axis. A NaN makes all
+/// results along its axis NaN.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length).
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn softmax<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -38,7 +40,7 @@ pub(crate) fn softmax<T: Element>(
 /// Like [`softmax`], but reads `y` instead of `x`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length).
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn softmax_in_place<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -49,10 +51,10 @@ pub(crate) fn softmax_in_place<T: Element>(
     Ok(())
 }
 
-/// `dx ← (dy − Σ dy·y) · y` along an axis; `y` is the softmax.
+/// `dx ← (dy − Σ dy·y) · y` along an axis, where `y` is the softmax.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length).
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn softmax_backward<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -69,7 +71,7 @@ pub(crate) fn softmax_backward<T: Element>(
 /// Like [`softmax_backward`], but reads `dx` instead of `dy`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length).
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn softmax_backward_in_place<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -81,8 +83,9 @@ pub(crate) fn softmax_backward_in_place<T: Element>(
     Ok(())
 }
 
-/// Calls `body(start, y)` for each task's part of `y`, which starts at element `start`. A task
-/// covers one or more outer indices. If there is a `source`, its elements are copied to `y` first.
+/// Calls `body(start, y)` for the part of `y` that each task computes, which starts at element
+/// `start`. A task covers one or more outer indices. If there is a `source`, its elements are
+/// copied to `y` first.
 fn for_each_task<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -104,7 +107,7 @@ fn for_each_task<T: Element>(
     });
 }
 
-/// [`softmax_in_place`] of the outer indices of one task.
+/// Runs [`softmax_in_place`] for the outer indices of one task.
 fn forward<T: Element>(axis: &Axis, y: &mut [T]) {
     let outer_len = axis.extent * axis.inner;
     let wide_len = accumulator_len::<T>(outer_len);
@@ -120,7 +123,7 @@ fn forward<T: Element>(axis: &Axis, y: &mut [T]) {
     });
 }
 
-/// Softmax of the contiguous elements `y`.
+/// Computes the softmax of the contiguous elements `y` in place.
 fn forward_contiguous<A: Element<Acc = A> + Float>(y: &mut [A]) {
     let larger = |a: A, b: A| if b > a { b } else { a };
     let max = reducer(A::neg_infinity(), larger).reduce_slice(y);
@@ -143,7 +146,8 @@ fn forward_contiguous<A: Element<Acc = A> + Float>(y: &mut [A]) {
     );
 }
 
-/// Softmax of each column of `y`. The buffers `maxima` and `sums` have one element per column.
+/// Computes the softmax of each column of `y` in place. The buffers `maxima` and `sums` have one
+/// element per column.
 fn forward_strided<A: Element + Float>(y: &mut [A], maxima: &mut [A], sums: &mut [A]) {
     maxima.fill(A::neg_infinity());
     sums.fill(A::zero());
@@ -171,7 +175,7 @@ fn forward_strided<A: Element + Float>(y: &mut [A], maxima: &mut [A], sums: &mut
     );
 }
 
-/// [`softmax_backward_in_place`] of the outer indices of one task.
+/// Runs [`softmax_backward_in_place`] for the outer indices of one task.
 fn backward<T: Element>(axis: &Axis, y: &[T], dx: &mut [T]) {
     let (inner, outer_len) = (axis.inner, axis.extent * axis.inner);
     with_scratch(inner, |dots: &mut [T::Acc]| {
@@ -199,7 +203,8 @@ mod tests {
         testing::{for_each_element, fractions, nan, threads},
     };
 
-    /// `[outer, extent, inner]` of axes: empty, one element, odd, spatial, one task, several tasks.
+    /// `[outer, extent, inner]` of axes that are empty, have one element, have odd extents, are
+    /// spatial, fill one task or fill several tasks.
     const AXES: [[usize; 3]; 6] =
         [[0, 3, 2], [1, 1, 1], [3, 7, 1], [2, 5, 9], [64, 10, 1], [5000, 10, 1]];
 
@@ -207,7 +212,7 @@ mod tests {
         Axis::new(outer, extent, inner).unwrap()
     }
 
-    fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+    fn softmax_is_bit_identical_on_any_number_of_threads<T: Element>() {
         for axis in AXES.map(axis) {
             let (x, dy) = (fractions::<T>(1, axis.count()), fractions::<T>(3, axis.count()));
             let results = threads().map(|workers| {
@@ -227,10 +232,10 @@ mod tests {
         }
     }
 
-    for_each_element!(results_are_bit_identical_on_any_number_of_threads);
+    for_each_element!(softmax_is_bit_identical_on_any_number_of_threads);
 
     #[test]
-    fn nan_spreads_along_its_axis_only() {
+    fn softmax_spreads_nan_along_its_axis_only() {
         let x = [f32::NAN, 1.0, 2.0, 2.0];
         let mut y = [0.0; 4];
         softmax(&Workers::sequential(), &axis([2, 2, 1]), &x, &mut y).unwrap();
@@ -238,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn length_errors_name_the_operand() {
+    fn softmax_length_errors_name_the_operand() {
         let (w, axis) = (&Workers::sequential(), &axis([2, 3, 1]));
         let (name, backward) = ("softmax", "softmax_backward");
         let (x, y, dy, dx) = (("x", 6), ("y", 6), ("dy", 6), ("dx", 6));

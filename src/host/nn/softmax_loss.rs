@@ -7,10 +7,11 @@ use crate::{
     op::{Accuracy, Axis, SoftmaxLoss},
 };
 
-/// `loss[0] ← −Σ ln max(p[label], tiny) / n` of [`SoftmaxLoss`], summed in `f64`.
+/// `loss[0] ← −Σ ln max(p[label], tiny) / n`, summed in `f64`; see [`SoftmaxLoss`].
 ///
 /// # Errors
-/// [`Error::Length`]; [`Error::InvalidInput`] for a label that is neither a class nor ignored.
+/// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] reports a
+/// label that is neither a class nor ignored.
 pub(crate) fn softmax_loss<T: Element>(
     _: &Workers,
     op: &SoftmaxLoss,
@@ -34,10 +35,10 @@ pub(crate) fn softmax_loss<T: Element>(
     Ok(())
 }
 
-/// `dx ← scale[0] · (p − onehot(label)) / n`; zero where labels are ignored.
+/// `dx ← scale[0] · (p − onehot(label)) / n`. The gradient is zero where labels are ignored.
 ///
 /// # Errors
-/// Like [`softmax_loss`].
+/// Returns the errors of [`softmax_loss`].
 pub(crate) fn softmax_loss_backward<T: Element>(
     _: &Workers,
     op: &SoftmaxLoss,
@@ -69,10 +70,10 @@ pub(crate) fn softmax_loss_backward<T: Element>(
     Ok(())
 }
 
-/// `y[0] ←` the share of labels whose score is among the `top_k` greatest; see [`Accuracy`].
+/// Sets `y[0]` to the share of labels whose score is among the `top_k` greatest; see [`Accuracy`].
 ///
 /// # Errors
-/// Like [`softmax_loss`].
+/// Returns the errors of [`softmax_loss`].
 pub(crate) fn accuracy<T: Element>(
     _: &Workers,
     op: &Accuracy,
@@ -88,10 +89,11 @@ pub(crate) fn accuracy<T: Element>(
     Ok(())
 }
 
-/// `y[c] ←` the share of labels `c` whose score is among the `top_k` greatest; 0 without labels.
+/// Sets `y[c]` to the share of labels `c` whose score is among the `top_k` greatest, or to 0 if no
+/// label is `c`.
 ///
 /// # Errors
-/// Like [`softmax_loss`].
+/// Returns the errors of [`softmax_loss`].
 pub(crate) fn accuracy_by_class<T: Element>(
     _: &Workers,
     op: &Accuracy,
@@ -107,7 +109,7 @@ pub(crate) fn accuracy_by_class<T: Element>(
     Ok(())
 }
 
-/// Number of labels, and of those whose score is among the greatest.
+/// Number of labels, and number of labels whose score is among the greatest.
 #[derive(Clone, Default)]
 struct HitCount {
     hits: usize,
@@ -125,8 +127,8 @@ impl HitCount {
     }
 }
 
-/// Calls `body(class, hit)` for each label that is not ignored. `hit` says whether the score of
-/// its class is among the greatest.
+/// Calls `body(class, hit)` for each label that is not ignored. `hit` is whether the score of the
+/// label's class is among the greatest.
 fn for_each_label<T: Element>(
     name: &'static str,
     op: &Accuracy,
@@ -139,8 +141,8 @@ fn for_each_label<T: Element>(
         let Some(class) = class_of(name, label, position, axis, op.ignore)? else { continue };
         let score = |class| scores[score_index(axis, position, class)];
         let label_score = score(class);
-        // The rank includes the label's own score, so a tie counts against the label. A NaN is
-        // never greater or equal, so the rank of a NaN label score is 0: not a hit.
+        // The rank counts the label's own score, so a tie counts against the label. NaN is never
+        // greater or equal, so the rank of a NaN score is 0, which is not a hit.
         let rank = (0..axis.extent).filter(|&class| score(class) >= label_score);
         body(class, (1..=op.top_k).contains(&rank.take(op.top_k.saturating_add(1)).count()));
     }
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loss_of_probability_zero_is_87() {
+    fn softmax_loss_of_probability_zero_is_87() {
         let op = SoftmaxLoss {
             axis: Axis::new(1, 2, 1).unwrap(),
             ignore: None,
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn length_errors_name_the_operand() {
+    fn softmax_loss_and_accuracy_length_errors_name_the_operand() {
         let (w, op) = (&WORKERS, &op(None, LossNormalization::Full));
         let (p, label, scores) = (("p", 12), ("label", 4), ("scores", 12));
         expect_length_errors("softmax_loss", [p, label, ("loss", 1)], |[p, label, mut loss]| {

@@ -1,4 +1,4 @@
-//! Solver update, in one pass over gradient, weights and history.
+//! Solver update in one pass over gradient, weights and history.
 
 use crate::{
     element::Element,
@@ -20,16 +20,16 @@ use num_traits::{Float, One};
 #[cfg(test)]
 mod tests;
 
-/// Number of elements in one task. A second thread pays off from twice this length.
+/// Number of elements in one task. A second thread pays only from twice this number on.
 const GRAIN: usize = 1 << 16;
 
 /// Updates weights and history; see [`SolverUpdate`].
 ///
 /// Each product and sum is rounded to `T::Acc`, and each weight to `T` at the end. A master weight
-/// that does not round to its weight is stale, and is first set to the weight.
+/// that does not round to its weight is stale, and is set to the weight before the update.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn solver_update<T: Element>(
     workers: &Workers,
     op: &SolverUpdate<T>,
@@ -50,7 +50,7 @@ struct Task<'a, T: Element> {
     dw: &'a [T],
     weights: &'a mut [T],
     masters: Option<&'a mut [T::Acc]>,
-    /// Two history values per weight. The second slice is empty if the rule has only one.
+    /// Two history values per weight. The second slice is empty if the rule uses only one value.
     history: [&'a mut [T::Acc]; 2],
 }
 
@@ -95,7 +95,7 @@ impl<'a, T: Element> Task<'a, T> {
     }
 }
 
-/// Sets each master weight that does not round to its weight to that weight.
+/// Sets each master weight that does not round to its weight to the value of the weight.
 fn reset_stale_masters<T: Element>(
     weights: &[T],
     masters: &mut [T::Acc],
@@ -114,7 +114,7 @@ fn reset_stale_masters<T: Element>(
     }
 }
 
-/// Applies the rule to the weights `w`.
+/// Applies the update rule to the weights `w`.
 fn update<T: Element>(
     op: &SolverUpdate<T>,
     dw: &[T::Acc],
@@ -185,7 +185,7 @@ fn update<T: Element>(
     }
 }
 
-/// Subtracts the step of a rule with one history value per weight.
+/// Subtracts the step of an update rule with one history value per weight.
 #[inline(always)]
 fn apply_one<T: Element>(
     (op, dw, w): (&SolverUpdate<T>, &[T::Acc], &mut [T::Acc]),
@@ -203,7 +203,7 @@ fn apply_one<T: Element>(
     );
 }
 
-/// Subtracts the step of a rule with two history values per weight.
+/// Subtracts the step of an update rule with two history values per weight.
 #[inline(always)]
 fn apply_two<T: Element>(
     (op, dw, w): (&SolverUpdate<T>, &[T::Acc], &mut [T::Acc]),
@@ -221,7 +221,7 @@ fn apply_two<T: Element>(
     );
 }
 
-/// `scale · dw + decay · r(w)`
+/// Returns `scale · dw + decay · r(w)`, where `r` is the regularization.
 #[inline(always)]
 fn gradient<T: Element>(op: &SolverUpdate<T>, dw: T::Acc, w: T::Acc) -> T::Acc {
     let r = match op.regularization {

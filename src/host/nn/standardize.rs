@@ -1,4 +1,4 @@
-//! Standardisation in batch norm: subtracts the mean and divides by the standard deviation.
+//! Standardization in batch norm: subtracts the mean and divides by the standard deviation.
 
 use crate::{
     element::Element,
@@ -57,7 +57,7 @@ pub(crate) fn standardize<T: Element>(
 /// `y ← (y − mean) · rate`; see [`Standardize`].
 ///
 /// # Errors
-/// Like [`standardize`].
+/// Returns the errors of [`standardize`].
 pub(crate) fn standardize_in_place<T: Element>(
     workers: &Workers,
     op: &Standardize,
@@ -91,7 +91,7 @@ pub(crate) fn standardize_in_place<T: Element>(
 /// Computes the gradient `dx` of `x` from the gradient `dy` of the standardized `x`. `mean` and
 /// `variance` are the moments of `x`; see [`Standardize`].
 ///
-/// Reads `x` and `dy` twice: for the sums, and for the result.
+/// The function reads `x` and `dy` twice: for the sums and for the result.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x`, `dy` and `dx` have `axis.count()` elements,
@@ -114,7 +114,7 @@ pub(crate) fn standardize_backward<T: Element>(
 /// Like [`standardize_backward`], but reads `dx` instead of `dy`.
 ///
 /// # Errors
-/// Like [`standardize_backward`].
+/// Returns the errors of [`standardize_backward`].
 pub(crate) fn standardize_backward_in_place<T: Element>(
     workers: &Workers,
     op: &Standardize,
@@ -143,7 +143,7 @@ impl<A: Element<Acc = A> + Float> MeanAndRate<A> {
     }
 }
 
-/// The gradient at each position, as a linear function: `((dy − dy0) − (x − mean) · slope) · rate`.
+/// Gradient at each position, as a linear function: `((dy − dy0) − (x − mean) · slope) · rate`.
 struct LinearGradient<A> {
     constants: MeanAndRate<A>,
     slope: Vec<A>,
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+    fn standardize_is_bit_identical_on_any_number_of_threads<T: Element>() {
         for (outer, extent, inner) in AXES {
             let op = op(outer, extent, inner, EpsilonPlacement::AddedToVariance);
             let (x, dy) = (fractions::<T>(1, op.axis.count()), fractions::<T>(2, op.axis.count()));
@@ -278,10 +278,10 @@ mod tests {
         }
     }
 
-    for_each_element!(results_are_bit_identical_on_any_number_of_threads);
+    for_each_element!(standardize_is_bit_identical_on_any_number_of_threads);
 
     #[test]
-    fn length_errors_name_the_operand() {
+    fn standardize_length_errors_name_the_operand() {
         let (w, op) = (&Workers::sequential(), &op(2, 3, 1, EpsilonPlacement::AddedToVariance));
         let (x, mean, variance) = (("x", 6), ("mean", 3), ("variance", 3));
         let operands = [x, mean, variance, ("y", 6)];

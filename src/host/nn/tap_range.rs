@@ -5,8 +5,8 @@ use crate::op::{SpatialAxis, Window};
 /// Number of elements of the im2col matrix below which one thread is faster than several.
 pub(crate) const PARALLEL_MIN_LEN: usize = 1 << 17;
 
-/// Positions `start..end` along one axis at which one tap lies inside the image. There, the tap
-/// reads elements `first`, `first + stride`, ….
+/// Positions `start..end` along one axis at which one tap lies inside the image. At positions from
+/// `start` on, the tap reads elements `first`, `first + stride`, ….
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TapRange {
     pub(crate) start: usize,
@@ -44,16 +44,17 @@ impl TapRange {
     }
 }
 
-/// A plane of positions along the last two axes, and taps that differ along these axes only.
+/// Plane of positions along the last two axes, with taps that differ along these axes only.
 #[derive(Clone, Copy)]
 pub(crate) struct PlaneTaps<'a> {
     /// Index of the first tap.
     pub(crate) tap: usize,
-    /// Offset of the image plane in the channel; `None` if taps lie outside it along another axis.
+    /// Offset of the image plane in the channel, or `None` if the taps lie outside the image along
+    /// another axis.
     pub(crate) image: Option<usize>,
     /// Index of the first position.
     pub(crate) position: usize,
-    /// Number of rows of the image plane, and elements from one row to the next.
+    /// Number of rows of the image plane, and number of elements from one row to the next.
     pub(crate) rows: usize,
     pub(crate) row_stride: usize,
     /// Number of positions along each of the two axes.
@@ -66,10 +67,10 @@ pub(crate) struct PlaneTaps<'a> {
 
 /// The taps of a window and their ranges along every axis.
 pub(crate) struct WindowTaps {
-    /// At least two axes. If the window has fewer, axes of extent 1 are prepended.
+    /// Axes of the window. If the window has fewer than two axes, axes of extent 1 are prepended.
     axes: Vec<SpatialAxis>,
     outputs: Vec<usize>,
-    /// Range of each tap, by axis.
+    /// Range of each tap, for each axis.
     ranges: Vec<Vec<TapRange>>,
 }
 
@@ -108,7 +109,7 @@ impl WindowTaps {
         self.outputs.iter().product()
     }
 
-    /// Returns whether there are two axes.
+    /// Returns whether the taps have exactly two axes.
     pub(crate) fn is_2d(&self) -> bool {
         self.axes.len() == 2
     }

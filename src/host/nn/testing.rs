@@ -2,8 +2,8 @@
 
 use crate::{error::Result, host::testing::operand};
 
-/// Calls `kernel` with each operand in turn, made one element too short or too long. The error must
-/// name the kernel and that operand.
+/// Calls `kernel` several times, each time with one operand that is one element too short or too
+/// long. The error must name the kernel and that operand.
 pub(crate) fn expect_length_errors<const N: usize>(
     name: &str,
     operands: [(&str, usize); N],

@@ -1,6 +1,6 @@
 //! Logarithm, sine and cosine, computed with IEEE operations only.
 //!
-//! C libraries compute these functions with different last bits on different machines.
+//! The results of C libraries differ in their last bits from machine to machine.
 
 /// High part of ln 2, whose small multiples are exact.
 const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
@@ -32,8 +32,8 @@ pub(crate) fn ln(x: f64) -> f64 {
 
 /// Returns cosine and sine of `2π·turns` for `0 ≤ turns < 1`, with an error of at most 2⁻⁵² each.
 ///
-/// Subtracts the nearest quarter turn, which is exact. The remainder, at most an eighth of a turn,
-/// is the argument of the power series up to `x¹⁸`, whose error is below 2⁻⁵⁷.
+/// The nearest quarter turn is first subtracted, which is exact. The remainder, at most an eighth
+/// of a turn, is the argument of the power series up to `x¹⁸`, whose error is below 2⁻⁵⁷.
 #[inline(always)]
 pub(crate) fn cos_sin_turns(turns: f64) -> (f64, f64) {
     let quarters = 4.0 * turns;
@@ -83,7 +83,7 @@ mod tests {
         let mut worst: f64 = 0.0;
         for i in 0..100_000u32 {
             let turns = f64::from(i) / 100_000.0;
-            // Subtract the quarter turn first, since 2π·turns has a rounding error.
+            // The quarter turn is subtracted first, because 2π·turns has a rounding error.
             let quarter = (4.0 * turns + 0.5).floor();
             let x = (4.0 * turns - quarter) * std::f64::consts::FRAC_PI_2;
             let (sin, cos) = x.sin_cos();

@@ -1,17 +1,17 @@
-//! Counter-based random numbers: element `i` depends on the key and on `i` only.
+//! Counter-based random numbers: element `i` depends only on the key and on `i`.
 //!
-//! Every device has to follow these rules and produce bit-identical results:
+//! Every device must follow these rules and produce bit-identical results:
 //! - [`bernoulli`], [`random_integers`] and [`dropout`] compute element `i` from word `i mod 4` of
 //!   counter `i / 4`.
 //! - [`uniform`] and [`gaussian`] compute elements `2j` and `2j + 1` from the four words of counter
-//!   `j`. Words `(a, b)` give the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`: words 0 and 1 the
-//!   first fraction `u`, words 2 and 3 the second fraction `v`.
+//!   `j`. Words `(a, b)` give the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`. Words 0 and 1 give
+//!   the first fraction `u`, words 2 and 3 the second fraction `v`.
 //! - All arithmetic is in `f64`, with IEEE additions, multiplications, divisions and square roots,
 //!   in the order written here and without fused operations. The result is rounded once to the
-//!   element type, so numbers of a narrower type are the rounded numbers of a wider one.
+//!   element type, so numbers of a narrower type are the rounded numbers of a wider type.
 //!
 //! This file draws the numbers in portable loops. `ieee_math` has the logarithm, sine and cosine of
-//! [`gaussian`]. The words come from [`RngKey`] (Philox).
+//! [`gaussian`]. [`RngKey`] (Philox) supplies the words.
 
 mod ieee_math;
 
@@ -39,10 +39,11 @@ const GRAIN: usize = 1 << 14;
 /// Number of elements in one task of [`dropout`], which only compares words with a threshold.
 const DROPOUT_GRAIN: usize = 1 << 16;
 
-/// `yᵢ ~ U[lo, hi)`: `lo + (hi − lo)·u` for even elements, and `v` in place of `u` for odd ones.
+/// `yᵢ ~ U[lo, hi)`, computed as `lo + (hi − lo)·u` for even elements and `lo + (hi − lo)·v` for
+/// odd elements.
 ///
-/// Results lie in the interval even after rounding to `T`, provided that `T` has a value in it. If
-/// `lo = hi`, all results are that value.
+/// Results lie in the interval even after rounding to `T`, provided that `T` has a value in the
+/// interval. If `lo = hi`, all results are `lo`.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `lo ≤ hi` and `hi − lo` is finite.
@@ -73,8 +74,8 @@ pub(crate) fn uniform<T: Element>(
     Ok(())
 }
 
-/// `yᵢ ~ N(mean, std²)`: `mean + std·r·cos 2πv` for even elements, and the sine for odd ones, where
-/// `r = √(−2 ln(u + 2⁻⁵³))`. Source: Box, Muller 1958.
+/// `yᵢ ~ N(mean, std²)`, computed as `mean + std·r·cos 2πv` for even elements and `mean + std·r·sin
+/// 2πv` for odd elements, with `r = √(−2 ln(u + 2⁻⁵³))`. Source: Box, Muller 1958.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `mean` and `std` are finite and `std ≥ 0`.
@@ -138,7 +139,7 @@ pub(crate) fn dropout<T: Element>(
     Ok(())
 }
 
-/// Like [`dropout`], but in place: `y` is also the input.
+/// Like [`dropout`], but reads `y` instead of `x`.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `0 < keep ≤ 1`.
@@ -218,8 +219,8 @@ fn words_below(p: f64) -> u64 {
     (p * WORDS).ceil() as u64
 }
 
-/// Calls `body(start, mask, chunk, buffer)` for chunks of `y`. The mask says for each element
-/// whether its word is below `threshold`. The buffer can hold the widened chunk.
+/// Calls `body(start, mask, chunk, buffer)` for chunks of `y`. `mask` tells for each element
+/// whether its word is below `threshold`. `buffer` can hold the widened chunk.
 fn for_dropout_chunks<T: Element>(
     workers: &Workers,
     key: RngKey,
@@ -246,7 +247,7 @@ fn for_dropout_chunks<T: Element>(
 }
 
 /// Draws `yᵢ` from the integers below `bound`, as the upper half of `word · bound`. The
-/// probabilities of two values differ by at most 2⁻³².
+/// probabilities of two integers differ by at most 2⁻³².
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `1 ≤ bound ≤ 2³²`.
@@ -296,8 +297,8 @@ fn by_counter<T: Copy + Send, const N: usize>(
     });
 }
 
-/// Returns the smallest and the greatest value of `T` in `[lo, hi)`. If there is none, both are the
-/// value nearest to `lo`.
+/// Returns the smallest and the greatest value of `T` in `[lo, hi)`. If `T` has no value in that
+/// interval, both results are the value nearest to `lo`.
 pub(crate) fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
     let nearest = T::from_f64(lo);
     let min = if nearest.to_f64() < lo { next_value(nearest, true) } else { nearest };
@@ -323,8 +324,8 @@ fn next_value<T: Element>(value: T, up: bool) -> T {
             bits[0] = match (magnitude, up) {
                 (0, true) => 0x0001,
                 (0, false) => 0x8001,
-                // The bit pattern increases with a positive value, and decreases with a negative
-                // one.
+                // The bit pattern of a positive value grows with the value, and that of a negative
+                // value shrinks.
                 _ if up == (bits[0] == magnitude) => bits[0] + 1,
                 _ => bits[0] - 1,
             };

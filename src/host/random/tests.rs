@@ -46,7 +46,8 @@ fn normal_cdf() -> impl Fn(f64) -> f64 {
 #[test]
 fn uniform_and_gaussian_follow_their_distributions() {
     const N: usize = 1_000_000;
-    // For one key in a thousand, the statistic exceeds 1.95 by chance; this key is fixed.
+    // For one key in a thousand, the statistic exceeds 1.95 by chance. The key of this test is
+    // fixed.
     let u: Vec<f64> = filled(N, |y| uniform(&one_thread(), KEY, -1.0, 3.0, y));
     assert!(kolmogorov(u, |x| (x + 1.0) / 4.0) < 1.95);
     let z: Vec<f64> = filled(N, |y| gaussian(&one_thread(), KEY, 2.0, 3.0, y));
@@ -54,7 +55,7 @@ fn uniform_and_gaussian_follow_their_distributions() {
     // Of a million numbers, 6.8 are expected to lie beyond 4.5 standard deviations.
     let outliers = z.iter().filter(|z| z.abs() > 4.5).count();
     assert!((1..=16).contains(&outliers), "{outliers}");
-    // The two numbers of a pair must be independent.
+    // The two elements of a counter must be independent.
     let product: f64 = z.chunks(2).map(|pair| pair[0] * pair[1]).sum();
     assert!((product / (N as f64 / 2.0).sqrt()).abs() < 3.3, "{product}");
     assert!(kolmogorov(z, normal_cdf()) < 1.95);
@@ -77,14 +78,14 @@ fn bernoulli_and_random_integers_follow_their_distributions() {
     y.iter().for_each(|&y| counts[y as usize] += 1.0);
     let mean = N as f64 / 7.0;
     let chi2: f64 = counts.iter().map(|count: &f64| (count - mean).powi(2) / mean).sum();
-    assert!(chi2 < 22.5, "{chi2}"); // Exceeded for one key in a thousand, at 6 degrees of freedom.
+    assert!(chi2 < 22.5, "{chi2}"); // The statistic exceeds 22.5 for one key in a thousand.
     random_integers(&one_thread(), KEY, 1 << 32, &mut y).unwrap();
     assert_eq!(y[..4], KEY.words(0));
     assert_eq!(y[4], KEY.words(1)[0]);
 }
 
 #[test]
-fn elements_are_computed_from_words_as_specified() {
+fn random_numbers_are_computed_from_words_as_specified() {
     let [a, b, c, d] = KEY.words(1);
     let fraction = |high: u32, low: u32| {
         ((u64::from(high) << 32 | u64::from(low)) >> 11) as f64 / 2f64.powi(53)
@@ -97,16 +98,17 @@ fn elements_are_computed_from_words_as_specified() {
     assert!((y[2] - radius * cos).abs() < 1e-14 && (y[3] - radius * sin).abs() < 1e-14);
 }
 
-/// Expects the bits of the crate's first release, because other bits would change every seeded run.
+/// Gaussian numbers must keep the bits of the first release, because other bits would change every
+/// seeded run.
 #[test]
-fn gaussian_keeps_its_bits() {
+fn gaussian_numbers_keep_the_bits_of_the_first_release() {
     let y: Vec<f64> = filled(3, |y| gaussian(&one_thread(), RngKey::new(1), 0.0, 1.0, y));
     let bits: Vec<u64> = y.iter().map(|y| y.to_bits()).collect();
     assert_eq!(bits, [0xbfda_7d4d_4274_6e8b, 0xbfcf_a8a0_89da_d3f5, 0xbfec_327d_e4fc_7ee8]);
 }
 
 #[test]
-fn narrow_types_hold_the_rounded_numbers_of_wide_types() {
+fn random_numbers_of_narrow_types_are_rounded_wide_numbers() {
     fn check<T: Element>() {
         let wide: Vec<f64> = filled(1001, |y| gaussian(&one_thread(), KEY, 0.5, 2.0, y));
         let narrow: Vec<T> = filled(1001, |y| gaussian(&one_thread(), KEY, 0.5, 2.0, y));
@@ -135,7 +137,7 @@ fn uniform_stays_in_the_interval_after_rounding() {
 }
 
 #[test]
-fn numbers_depend_neither_on_threads_nor_on_the_length() {
+fn random_numbers_depend_neither_on_threads_nor_on_length() {
     let len = 3 * GRAIN + 5;
     let whole: Vec<f32> = filled(len, |y| gaussian(&one_thread(), KEY, 0.0, 1.0, y));
     for threads in [2, 3] {
@@ -148,7 +150,7 @@ fn numbers_depend_neither_on_threads_nor_on_the_length() {
 }
 
 #[test]
-fn invalid_parameters_are_errors() {
+fn invalid_distribution_parameters_are_errors() {
     let (w, y) = (&one_thread(), &mut [0.0f32; 2][..]);
     assert!(uniform(w, KEY, 1.0, 0.0, y).is_err());
     assert!(uniform(w, KEY, f64::NAN, 0.0, y).is_err());

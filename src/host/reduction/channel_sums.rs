@@ -1,6 +1,6 @@
 //! Sums, over all axes but one, of terms computed from two operands.
 //!
-//! Terms are added in lanes, or columns, of the accumulator type. These are flushed regularly to
+//! Terms are added in lanes, or columns, of the accumulator type. Lanes are regularly flushed to
 //! sums in `f64`, before rounding errors add up.
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// Number of additions to one accumulator before it is flushed.
+/// Number of additions to one accumulator before the accumulator is flushed to `f64`.
 pub(crate) const FLUSH_INTERVAL: usize = 64;
 
 /// Number of accumulators for a long run.
@@ -46,7 +46,7 @@ pub(crate) fn sum_per_channel<T: Element, const N: usize>(
     }
 }
 
-/// Returns the sums at position `e`, for long contiguous runs.
+/// Returns the sums at position `e` of the axis, for long contiguous runs.
 #[inline(always)]
 fn sum_runs<T: Element, const N: usize>(
     axis: &Axis,
@@ -85,8 +85,8 @@ fn sum_runs<T: Element, const N: usize>(
     sums
 }
 
-/// Computes the sums at the positions from `start` on, for short contiguous runs. The runs of one
-/// outer index form a row, which is added to a row of accumulators.
+/// Computes the sums at positions from `start` on, for short contiguous runs. The runs of one outer
+/// index form a row, which is added to a row of accumulators.
 #[inline(always)]
 fn sum_columns<T: Element, const N: usize>(
     axis: &Axis,

@@ -13,9 +13,7 @@ use crate::{
 use num_traits::Zero;
 
 /// `y[e] ← β·y[e] + Σ a[o, e, i] · b[o, e, i]` over `o` and `i`: the gradient of a broadcast
-/// factor.
-///
-/// If β = 0, `y` is not read.
+/// factor. `y` is not read if β = 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `a` and `b` have `axis.count()` elements and `y`
@@ -62,7 +60,7 @@ mod tests {
     use crate::host::testing::operand;
 
     #[test]
-    fn errors_name_the_operand() {
+    fn dot_to_axis_errors_name_the_operand() {
         let (w, axis) = (Workers::sequential(), Axis::new(2, 3, 1).unwrap());
         let run = |a: usize, b: usize, y: usize| {
             let (a, b) = (vec![1.0f32; a], vec![1.0; b]);

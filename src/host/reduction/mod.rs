@@ -1,15 +1,12 @@
 //! Reductions: sums, extremes, moments and rankings along an axis.
 //!
-//! From the bottom up:
-//!
 //! - [`tree`] reduces slices, rows and columns in a fixed order, with loops that the compiler
-//!   vectorises. `x86::row_sums` replaces its loop over short rows of `f32` sums with AVX-512.
+//!   vectorizes. With AVX-512, `x86::row_sums` replaces the loop over short rows of `f32` sums.
 //! - [`channel_sums`] sums terms of two operands at each position of an axis, in `f64`.
-//! - [`reduce`] (sum, mean, extremes, `arg_max`, `sum_to_axis`) calls `tree`;
-//!   [`dot_to_axis`] calls `channel_sums`; [`moments`] (mean and variance) and [`top_k`] have loops
-//!   of their own.
+//! - [`reduce`] (sum, mean, extremes, `arg_max`, `sum_to_axis`) calls `tree`, and [`dot_to_axis`]
+//!   calls `channel_sums`. [`moments`] (mean and variance) and [`top_k`] have separate loops.
 //!
-//! Softmax and pooling call `tree` too, and standardization calls `channel_sums`. The order of
+//! Softmax and pooling also call `tree`, and standardization calls `channel_sums`. The order of
 //! additions depends on shapes only, so results are bit-identical for any number of threads and at
 //! every SIMD level.
 

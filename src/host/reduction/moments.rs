@@ -18,8 +18,8 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// `mean[e] ← 1/m · Σ x[o, e, i]`, `variance[e] ← 1/m · Σ (x[o, e, i] − mean[e])²` over the
-/// `m = outer·inner` elements at each position `e` of the axis: the biased variance.
+/// `mean[e] ← 1/m · Σ x[o, e, i]` and `variance[e] ← 1/m · Σ (x[o, e, i] − mean[e])²` over the `m =
+/// outer·inner` elements at each position `e` of the axis. The variance is biased.
 ///
 /// The second of two passes corrects the rounding error of the first. Source: Chan, Golub, LeVeque
 /// 1983, "Algorithms for computing the sample variance".
@@ -53,7 +53,7 @@ pub(crate) fn moments<T: Element>(
     Ok(())
 }
 
-/// Sums of the deviations from a pivot, and of their squares.
+/// Sum of the deviations from a pivot, and sum of their squares.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     first: f64,
@@ -68,18 +68,18 @@ impl Sums {
         self.second += reduce_lanes(second, |a, b| a + b).to_f64();
     }
 
-    /// Returns the mean and variance of `m` elements, whose sums about `pivot` are in `self`.
+    /// Returns the mean and variance of `m` elements, where `self` holds their sums about `pivot`.
     #[inline(always)]
     fn moments<T: Element>(self, m: f64, pivot: f64) -> (T, T) {
         let shift = self.first / m;
         let variance = self.second / m - shift * shift;
-        // Rounding can make the variance negative. NaN is kept.
+        // Rounding can make the variance negative. The comparison keeps NaN.
         let variance = if variance < 0.0 { 0.0 } else { variance };
         (T::from_f64(pivot + shift), T::from_f64(variance))
     }
 }
 
-/// Returns the moments at position `e`, for long contiguous runs.
+/// Returns the moments at position `e` of the axis, for long contiguous runs.
 #[inline(always)]
 fn moments_of_runs<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
     let m = axis.reduced_count() as f64;
@@ -87,7 +87,7 @@ fn moments_of_runs<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
     sum_runs(axis, x, e, pivot).moments(m, pivot.to_f64())
 }
 
-/// Returns the sums about `pivot` at position `e`.
+/// Returns the sums about `pivot` at position `e` of the axis.
 #[inline(always)]
 fn sum_runs<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums {
     let (mut buffer, mut sums) = (accumulator_buffer(), Sums::default());
@@ -114,7 +114,7 @@ fn sum_runs<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums {
     sums
 }
 
-/// Adds one element to each accumulator. Accumulators stay in registers if passed by value.
+/// Adds one element to each accumulator. Accumulators passed by value stay in registers.
 #[inline(always)]
 fn step<A: Element + Float>(
     mut first: [A; LANES],
@@ -130,8 +130,8 @@ fn step<A: Element + Float>(
     (first, second)
 }
 
-/// Computes the moments at the positions from `start` on, for short contiguous runs. The runs of
-/// one outer index form a row, which is added to a row of accumulators.
+/// Computes the moments at positions from `start` on, for short contiguous runs. The runs of one
+/// outer index form a row, which is added to a row of accumulators.
 #[inline(always)]
 fn moments_of_columns<T: Element>(
     axis: &Axis,
@@ -163,7 +163,7 @@ fn moments_of_columns<T: Element>(
     }
 }
 
-/// Computes the sums of each column about the column's pivot, from position `start` on.
+/// Computes the sums of each column about the pivot of the column, from position `start` on.
 #[inline(always)]
 fn sum_rows<T: Element>(axis: &Axis, x: &[T], start: usize, pivots: &[T::Acc], sums: &mut [Sums]) {
     let len = sums.len();
@@ -207,7 +207,7 @@ mod tests {
         (2, 0, 3),
     ];
 
-    fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+    fn moments_are_bit_identical_on_any_number_of_threads<T: Element>() {
         for (outer, extent, inner) in AXES {
             let axis = Axis::new(outer, extent, inner).unwrap();
             let x = fractions::<T>(2, axis.count());
@@ -220,10 +220,10 @@ mod tests {
         }
     }
 
-    for_each_element!(results_are_bit_identical_on_any_number_of_threads);
+    for_each_element!(moments_are_bit_identical_on_any_number_of_threads);
 
     #[test]
-    fn nan_affects_its_position_only() {
+    fn nan_affects_only_the_moments_of_its_position() {
         for inner in [1, 20] {
             let axis = Axis::new(3, 2, inner).unwrap();
             let mut x = vec![1.0f32; axis.count()];
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_operand() {
+    fn moments_errors_name_the_operand() {
         let w = &Workers::sequential();
         let axis = Axis::new(2, 3, 1).unwrap();
         let x = [0.0f32; 6];

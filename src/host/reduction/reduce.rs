@@ -15,7 +15,8 @@ use num_traits::{Float, Zero};
 
 /// `y[o, i] ← reduction over e of x[o, e, i]`.
 ///
-/// Sums are computed pairwise in `T::Acc`. If an extreme is zero, its sign is unspecified.
+/// Sums are computed pairwise in `T::Acc`. If an extreme is zero, the sign of the zero is
+/// unspecified.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` has `axis.count()` elements and `y` has
@@ -46,9 +47,8 @@ pub(crate) fn reduce<T: Element>(
     Ok(())
 }
 
-/// `y[e] ← β·y[e] + Σ x[o, e, i]` over all `o` and `i`: the gradient of a broadcast operand.
-///
-/// If β = 0, `y` is not read.
+/// `y[e] ← β·y[e] + Σ x[o, e, i]` over all `o` and `i`: the gradient of a broadcast operand. `y` is
+/// not read if β = 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` has `axis.count()` elements and `y` has
@@ -69,8 +69,8 @@ pub(crate) fn sum_to_axis<T: Element>(
     Ok(())
 }
 
-/// `y[o, i] ←` the index `e` of the greatest `x[o, e, i]`, the first if several are equal. NaN is
-/// ignored; if all elements are NaN, the index is 0.
+/// Sets `y[o, i]` to the index `e` of the greatest `x[o, e, i]`. Among equal elements, the first is
+/// the greatest. NaN is ignored; if all elements are NaN, the index is 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) like [`reduce`];
@@ -97,7 +97,7 @@ pub(crate) fn arg_max<T: Element>(
     Ok(())
 }
 
-/// Sums over all axes but `axis`: calls `store(Σ x[o, e, i], y[e])`.
+/// Sums over all axes but `axis`, and calls `store(Σ x[o, e, i], y[e])` for each `e`.
 fn sum_channels<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -106,12 +106,12 @@ fn sum_channels<T: Element>(
     store: impl Fn(T::Acc, &mut T) + Send + Sync,
 ) {
     let Axis { outer, extent, inner } = *axis;
-    // Skip empty rows: their number, `outer`, may be arbitrarily large.
+    // Skip empty rows, because their number `outer` may be arbitrarily large.
     let outer = if inner == 0 { 0 } else { outer };
     let sum = sum_reducer(|x| x);
     let per_task = rows_per_task(outer * inner);
     if inner >= LONG_RUN {
-        // Sum each run, in memory order, then add up the sums of each `e`.
+        // Sum each run in memory order, then add the sums of all runs of each `e`.
         let per_task = rows_per_task(inner);
         return with_scratch(outer * extent, |sums: &mut [T::Acc]| {
             workers.for_each_chunk(sums, per_task, |i, sums| {
@@ -123,7 +123,7 @@ fn sum_channels<T: Element>(
             }
         });
     }
-    // Sum the columns of an `outer × (extent · inner)` matrix, then `inner` sums for each `e`.
+    // Sum the columns of an `outer × (extent · inner)` matrix, then add `inner` sums for each `e`.
     let per_block = COLUMN_BLOCK / inner.max(1);
     let per_task = per_task.next_multiple_of(per_block);
     workers.for_each_chunk(y, per_task, |i, y| {
@@ -140,7 +140,7 @@ fn sum_channels<T: Element>(
     });
 }
 
-/// Calls `store(result over e of x[o, e, i], y[o, i])`.
+/// Reduces `x` along `axis`, and calls `store(result over e of x[o, e, i], y[o, i])`.
 fn reduce_axis<T, Map, Combine>(
     workers: &Workers,
     axis: &Axis,
@@ -163,7 +163,7 @@ fn reduce_axis<T, Map, Combine>(
             y.iter_mut().zip(results).for_each(|(y, result)| store(*result, y));
         });
     } else if extent >= 2 * GRAIN {
-        // Long rows: several threads reduce each one.
+        // Rows are long enough for several threads to share each row.
         for (x, y) in x.chunks_exact(extent).zip(y) {
             let parts = workers.map(extent.div_ceil(GRAIN), |i| {
                 reducer.reduce_slice(&x[i * GRAIN..extent.min((i + 1) * GRAIN)])
@@ -205,13 +205,13 @@ fn rows_per_task(row_len: usize) -> usize {
     (GRAIN / row_len.max(1)).max(1)
 }
 
-/// Returns the greater number; if one is NaN, the other.
+/// Returns the greater number, or the other number if one is NaN.
 #[inline(always)]
 fn greater<A: Float>(a: A, b: A) -> A {
     if b > a || a.is_nan() { b } else { a }
 }
 
-/// Returns the smaller number; if one is NaN, the other.
+/// Returns the smaller number, or the other number if one is NaN.
 #[inline(always)]
 fn lesser<A: Float>(a: A, b: A) -> A {
     if b < a || a.is_nan() { b } else { a }
@@ -233,7 +233,7 @@ fn arg_max_columns<T: Element>(axis: &Axis, x: &[T], y: &mut [u32]) {
             #[inline(always)]
             || {
                 for ((&x, best), y) in x.iter().zip(&mut best).zip(y.iter_mut()) {
-                    // The first number replaces the initial NaN.
+                    // The first element that is not NaN replaces the initial NaN.
                     let better = x > *best || (best.is_nan() && !x.is_nan());
                     *best = if better { x } else { *best };
                     *y = if better { e } else { *y };

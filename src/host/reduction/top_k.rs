@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 /// Number of elements of `x` that one task reads, rounded to whole blocks of `extent × inner`.
 const GRAIN: usize = 1 << 14;
 
-/// `values[o, j, i], places[o, j, i] ←` the j-th greatest of `x[o, :, i]` and its index, in the
-/// order of [`TopK`]. An index is stored as an element, like a label: it is exact up to 2048 in
-/// `f16` and up to 256 in `bf16`.
+/// Sets `values[o, j, i]` to the j-th greatest element of `x[o, :, i]`, and `places[o, j, i]` to
+/// its index, in the order of [`TopK`]. An index is stored as an element, like a label. Indices are
+/// exact up to 2048 in `f16` and up to 256 in `bf16`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;
@@ -46,7 +46,7 @@ pub(crate) fn top_k<T: Element>(
     Ok(())
 }
 
-/// Returns the `k` greatest elements in order; `1 ≤ k ≤ run.len()`.
+/// Returns the `k` greatest elements in order, where `1 ≤ k ≤ run.len()`.
 fn greatest<T: Element>(run: &mut [(T, usize)], k: usize) -> &[(T, usize)] {
     run.select_nth_unstable_by(k - 1, rank);
     run[..k].sort_unstable_by(rank);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_later_of_equal_elements_comes_first() {
+    fn top_k_puts_the_later_of_equal_elements_first() {
         let x = [3.0, 5.0, 5.0, 1.0];
         assert_eq!(top([1, 4, 1], 3, &x), (vec![5.0, 5.0, 3.0], vec![2.0, 1.0, 0.0]));
         assert_eq!(top([1, 4, 1], 4, &[0.0, -0.0, 0.0, 0.0]).1, [3.0, 2.0, 1.0, 0.0]);
@@ -86,14 +86,14 @@ mod tests {
     }
 
     #[test]
-    fn nan_comes_last() {
+    fn top_k_puts_nan_last() {
         let (nan, low) = (f32::NAN, f32::NEG_INFINITY);
         assert_eq!(top([1, 4, 1], 2, &[nan, 1.0, nan, low]).1, [1.0, 3.0]);
         assert_eq!(top([1, 2, 1], 1, &[nan, nan]).1, [1.0]);
     }
 
     #[test]
-    fn results_do_not_depend_on_the_number_of_threads() {
+    fn top_k_does_not_depend_on_the_number_of_threads() {
         let op = TopK { axis: Axis::new(700, 90, 2).unwrap(), k: 3 };
         let x: Vec<f32> = (0..op.axis.count()).map(|i| (i * 7919 % 613) as f32).collect();
         let run = |workers: Workers| {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_of_wrong_length_are_errors() {
+    fn top_k_operands_of_wrong_length_are_errors() {
         let op = |k| TopK { axis: Axis::new(2, 3, 1).unwrap(), k };
         let (w, x, four, six) = (&Workers::sequential(), [0f32; 6], &mut [0.0; 4], &mut [0.0; 6]);
         assert_eq!(operand(top_k(w, &op(2), &x[1..], four, &mut [0.0; 4])), ("top_k", "x"));

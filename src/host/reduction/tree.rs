@@ -1,7 +1,8 @@
 //! Tree reduction: combines many elements into one, in an order that depends only on their number.
 //!
 //! Each [`CHUNK`] of a slice is reduced in a fixed number of lanes, and chunks are combined
-//! pairwise. Loops thus vectorise, and the error of a sum grows with the logarithm of its length.
+//! pairwise. The compiler can therefore vectorize the loops, and the error of a sum grows with the
+//! logarithm of its length.
 
 #[cfg(target_arch = "x86_64")]
 use crate::{
@@ -21,12 +22,12 @@ use bytemuck::cast_slice;
 use num_traits::Float;
 use std::ops::Range;
 
-/// Number of elements that one task of a reduction reads. Below twice this number, a second thread
-/// costs more than it saves.
+/// Number of elements that one task of a reduction reads. A second thread pays only from twice this
+/// number on.
 pub(crate) const GRAIN: usize = 1 << 16;
 
-/// Inner extent from which contiguous runs are reduced one by one; shorter runs are reduced side by
-/// side, as columns.
+/// Inner extent from which contiguous runs are reduced one by one. Shorter runs are reduced
+/// together, as columns.
 pub(crate) const LONG_RUN: usize = 16;
 
 /// Number of lanes in one row of accumulators: a whole number of vectors at every SIMD level.
@@ -44,17 +45,18 @@ const ROW_GROUP: usize = 8;
 /// Number of columns reduced at a time, whose accumulators stay in L1.
 pub(crate) const COLUMN_BLOCK: usize = 256;
 
-/// Rows per block. [`Reducer::reduce_columns`] combines a block's rows in order, blocks pairwise.
+/// Number of rows in a block. [`Reducer::reduce_columns`] combines the rows of a block in order,
+/// and blocks pairwise.
 const ROW_BLOCK: usize = 64;
 
-/// A reduction: `combine(…combine(identity, map(x₀)), … map(xₙ))`, in some fixed order.
+/// A reduction `combine(…combine(identity, map(x₀)), … map(xₙ))` in some fixed order.
 #[derive(Clone, Copy)]
 pub(crate) struct Reducer<A, Map, Combine> {
-    /// Result for no elements; combining a value with it does not change the value.
+    /// Result for no elements. Combining a value with the identity does not change the value.
     pub identity: A,
-    /// Contribution of an element.
+    /// Function from an element to the value that is combined.
     pub map: Map,
-    /// Combines the result of earlier elements and that of later ones.
+    /// Combines the result of earlier elements with the result of later elements.
     pub combine: Combine,
     /// Whether `combine` adds and `map(0)` is 0. AVX-512 has a fast path for sums of rows.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
@@ -106,8 +108,8 @@ where
         pairwise(parts, self.identity, self.combine)
     }
 
-    /// Reduces rows of `extent` elements, bit-identically to [`Self::reduce_slice`]: calls
-    /// `store(result of row i, y[i])`.
+    /// Reduces rows of `extent` elements and calls `store(result of row i, y[i])`. Results are
+    /// bit-identical to those of [`Self::reduce_slice`].
     #[inline(always)]
     pub(crate) fn reduce_rows<T: Element<Acc = A>, Y>(
         self,
@@ -140,8 +142,8 @@ where
         vectorized(
             #[inline(always)]
             || {
-                // Two loops, so that the horizontal reduction does not affect how the compiler
-                // vectorises the accumulation.
+                // Two separate loops keep the horizontal reduction from affecting how the compiler
+                // vectorizes the accumulation.
                 let mut lanes = [[self.identity; LANES]; ROW_GROUP];
                 for (block, y) in y.chunks_mut(ROW_GROUP).enumerate() {
                     for (row, lanes) in lanes[..y.len()].iter_mut().enumerate() {
@@ -155,7 +157,7 @@ where
         );
     }
 
-    /// Reduces the first `len` elements of `x` to lanes. May read elements after them.
+    /// Reduces the first `len` elements of `x` to lanes. May read further elements of `x`.
     #[inline(always)]
     fn to_lanes(self, x: &[A], len: usize) -> [A; LANES] {
         let mut lanes = [[self.identity; LANES]; 2];
@@ -182,8 +184,8 @@ where
         first
     }
 
-    /// Combines each of the first `count` elements with one lane. Lanes are passed by value, so
-    /// that they stay in registers.
+    /// Combines each of the first `count` elements with one lane. Lanes passed by value stay in
+    /// registers.
     #[inline(always)]
     fn step(self, mut lanes: [[A; LANES]; 2], x: &[A; STEP], count: usize) -> [[A; LANES]; 2] {
         for i in 0..LANES {
@@ -206,7 +208,7 @@ where
         if rows <= ROW_BLOCK {
             return self.reduce_row_block((x, 0..rows, stride), y);
         }
-        // Like `pairwise`, but with a row of values at each level of the tree.
+        // This loop works like `pairwise`, but with a row of values at each level of the tree.
         let blocks = rows.div_ceil(ROW_BLOCK);
         let levels = (usize::BITS - blocks.leading_zeros()) as usize;
         let mut pending = vec![self.identity; levels * columns];
@@ -274,14 +276,14 @@ fn combine_rows<A: Copy>(x: &[A], y: &mut [A], combine: impl Fn(A, A) -> A) {
     );
 }
 
-/// Combines neighbours, then neighbours among the results, and so on.
+/// Combines neighbours, then neighbours among the results, and so on, until one result is left.
 pub(crate) fn pairwise<A: Copy>(
     mut parts: impl Iterator<Item = A>,
     identity: A,
     combine: impl Fn(A, A) -> A,
 ) -> A {
     let Some(first) = parts.next() else { return identity };
-    // A fast path, since most slices consist of one part.
+    // Return early, because most slices consist of one part.
     let Some(second) = parts.next() else { return first };
     // If bit b of `count` is set, `pending[b]` holds the result of 2ᵇ parts.
     let mut pending = [identity; usize::BITS as usize];

@@ -1,7 +1,7 @@
 //! Conversion of slices between the element type and the accumulator type.
 //!
 //! Kernels compute on [`Element::Acc`] and are compiled for `f32` and `f64` only. 16-bit elements
-//! are widened and narrowed in chunks that stay in L1. `f32` and `f64` are not copied.
+//! are widened and narrowed in chunks that stay in L1. `f32` and `f64` elements are not copied.
 //!
 //! [`widen`] and [`narrow`] use the crate `half`, loops of this file, or `x86::half` with AVX-512.
 
@@ -31,12 +31,12 @@ pub(crate) const fn is_wide<T: Element>() -> bool {
     matches!(T::DTYPE, DType::F32 | DType::F64)
 }
 
-/// Returns how many elements of scratch are needed to widen `len` elements of `T`.
+/// Returns how many elements of scratch a kernel needs to widen `len` elements of `T`.
 pub(crate) fn accumulator_len<T: Element>(len: usize) -> usize {
     if is_wide::<T>() { 0 } else { len }
 }
 
-/// Returns `x` if it needs no widening, else widens it into `buffer`, which is not shorter.
+/// Returns `x` if it needs no widening, else widens `x` into `buffer`, which is at least as long.
 #[inline(always)]
 pub(crate) fn widened<'a, T: Element>(x: &'a [T], buffer: &'a mut [T::Acc]) -> &'a [T::Acc] {
     if is_wide::<T>() {
@@ -89,8 +89,8 @@ pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     }
 }
 
-/// Calls `body` on the elements of `y`, which are widened into `buffer` if they have 16 bits, and
-/// stores the changed elements in `y`.
+/// Calls `body` on the elements of `y` and stores the changed elements in `y`. 16-bit elements are
+/// widened into `buffer` for `body`.
 #[inline(always)]
 pub(crate) fn update_widened<T: Element>(
     y: &mut [T],
@@ -106,7 +106,8 @@ pub(crate) fn update_widened<T: Element>(
     narrow(buffer, y);
 }
 
-/// Like [`update_widened`], but `body` gets unspecified values, all of which it overwrites.
+/// Like [`update_widened`], but `body` overwrites all elements, whose values are unspecified
+/// before.
 #[inline(always)]
 pub(crate) fn overwrite_widened<T: Element>(
     y: &mut [T],
@@ -128,7 +129,7 @@ mod tests {
 
     /// The `f32` values include every 16-bit pattern as the upper half, with ties and NaN.
     #[test]
-    fn conversions_match_the_half_crate_in_every_bit() {
+    fn widen_and_narrow_match_the_crate_half_in_every_bit() {
         let x: Vec<f32> =
             (0..=u32::MAX)
                 .step_by(4999)

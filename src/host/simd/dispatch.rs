@@ -8,9 +8,10 @@ use num_traits::Float;
 
 /// Kernel that is compiled for every vector type of the scalar type `S`.
 pub(crate) trait SimdKernel<S> {
-    /// Whether the kernel also runs at the portable level. If not, nothing is compiled for it.
+    /// Whether the kernel also runs at the portable SIMD level and is compiled for it.
     const HAS_PORTABLE: bool = true;
-    /// Runs the kernel with vectors `V`. Implementations and everything they call are inlined.
+    /// Runs the kernel with vectors `V`. Implementations and all functions that they call are
+    /// inlined.
     ///
     /// # Safety
     /// The processor has the features of `V`, and the calling function is compiled for them.
@@ -23,7 +24,8 @@ pub(crate) trait SimdScalar: Element<Acc = Self> + Float {
     /// Runs `kernel` with the vectors of [`SimdLevel::current`].
     ///
     /// # Safety
-    /// The requirements of [`SimdKernel::run`] for `kernel`, except for the processor's features.
+    /// The requirements of [`SimdKernel::run`] for `kernel` hold, except for the processor's
+    /// features.
     unsafe fn dispatch<K: SimdKernel<Self>>(kernel: K);
 }
 
@@ -31,7 +33,7 @@ macro_rules! simd_scalar {
     ($scalar:ty, $vector_512:ident, $vector_256:ident) => {
         impl SimdScalar for $scalar {
             unsafe fn dispatch<K: SimdKernel<Self>>(kernel: K) {
-                // SAFETY: the features of a level are detected before it becomes the current one.
+                // SAFETY: a level becomes the current level only after its features were detected.
                 // The caller guarantees the kernel's other requirements.
                 unsafe {
                     match SimdLevel::current() {
@@ -51,8 +53,8 @@ simd_scalar!(f32, __m512, __m256);
 simd_scalar!(f64, __m512d, __m256d);
 
 /// # Safety
-/// The processor has the features enabled here, and `V` needs no others. The requirements of
-/// `kernel` hold.
+/// The processor has the features enabled here, and `V` needs no other features. The requirements
+/// of `kernel` hold.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn avx512<V: SimdVector>(kernel: impl SimdKernel<V::Scalar>) {
@@ -62,8 +64,8 @@ unsafe fn avx512<V: SimdVector>(kernel: impl SimdKernel<V::Scalar>) {
 }
 
 /// # Safety
-/// The processor has the features enabled here, and `V` needs no others. The requirements of
-/// `kernel` hold.
+/// The processor has the features enabled here, and `V` needs no other features. The requirements
+/// of `kernel` hold.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn avx2<V: SimdVector>(kernel: impl SimdKernel<V::Scalar>) {
@@ -83,8 +85,8 @@ mod tests {
         },
     };
 
-    /// Checks every function of a vector type against its definition, on small integers, for which
-    /// all sums are exact.
+    /// Checks every function of a vector type against its definition, on small integers, whose sums
+    /// are exact.
     struct CheckVector;
 
     impl<S: SimdScalar> SimdKernel<S> for CheckVector {
@@ -92,8 +94,9 @@ mod tests {
             let (n, zero) = (V::WIDTH, S::zero());
             let x = integers::<S>(1, 20 * n);
             let row = |i: usize| x[i * n..][..n].to_vec();
-            // SAFETY: `dispatch` runs this at the level of `V`. Pointers point into `x`, whose 20
-            // vectors cover the indices used, or into arrays of at least `MAX_LANES` elements.
+            // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`. Pointers point into
+            // `x`, whose 20 vectors cover the indices used, or into arrays of at least `MAX_LANES`
+            // elements.
             unsafe {
                 let load = |i: usize| V::load(x[i * n..].as_ptr());
                 let stored = |v: V| {
@@ -169,7 +172,8 @@ mod tests {
                     std::array::from_fn(|i| self.0(start.wrapping_add(i as u16)));
                 let wide = x.map(|x| f32::from_bits(x.to_acc().to_bits() ^ 0x8000 >> (start % 5)));
                 let (mut loaded, mut stored) = ([0.0f32; MAX_LANES], [marker; MAX_LANES + 1]);
-                // SAFETY: `dispatch` runs this at the level of `V`; each array can hold a vector.
+                // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`; each array can hold
+                // a vector.
                 unsafe {
                     V::load_as(x.as_ptr(), count).store(loaded.as_mut_ptr());
                     V::load(wide.as_ptr()).store_as(stored.as_mut_ptr(), count);
@@ -188,8 +192,8 @@ mod tests {
     }
 
     #[test]
-    fn every_vector_type_implements_the_definition() {
-        // SAFETY: the kernels require nothing but the processor's features.
+    fn every_vector_type_matches_the_trait_definition() {
+        // SAFETY: these kernels require nothing but the processor's features.
         with_each_simd_level(|| unsafe {
             f32::dispatch(CheckVector);
             f64::dispatch(CheckVector);

@@ -7,14 +7,14 @@ use num_traits::Float;
 /// How a kernel computes `a·b + c`.
 #[derive(Clone, Copy)]
 pub(crate) enum FmaMode {
-    /// With the FMA instruction.
+    /// With the FMA instruction of the processor.
     Hardware,
     /// By `f64` arithmetic, for code that is compiled without the FMA instruction.
     Emulated,
 }
 
 impl FmaMode {
-    /// Mode for code compiled for the compilation target without extra features.
+    /// Mode for code that is compiled without additional processor features.
     pub(crate) const BASE: Self = if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
         Self::Hardware
     } else {
@@ -35,20 +35,20 @@ impl FmaMode {
 
 /// Returns `a·b + c`, rounded once.
 ///
-/// The product is exact in `f64`. If the sum is inexact, it is rounded to odd. The rounded sum then
-/// lies halfway between two `f32` only if the exact sum does (S. Boldo and G. Melquiond, "Emulation
-/// of a FMA and correctly rounded sums", 2008). D. Knuth's TwoSum yields the rounding error.
+/// The product is exact in `f64`. An inexact sum is rounded to odd. The rounded sum then lies
+/// halfway between two `f32` only if the exact sum does (S. Boldo and G. Melquiond, "Emulation of a
+/// FMA and correctly rounded sums", 2008). D. Knuth's TwoSum yields the rounding error.
 #[inline(always)]
 fn emulated_mul_add(a: f32, b: f32, c: f32) -> f32 {
     let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = product + c;
     let rest = sum - product;
     let error = (product - (sum - rest)) + (c - rest);
-    // The error of an infinite sum is NaN, so the comparison is false.
+    // The error of an infinite sum is NaN, for which the comparison is false.
     let inexact = if error.abs() > 0.0 { u64::MAX } else { 0 };
     let bits = sum.to_bits();
     let even = (bits & 1).wrapping_sub(1);
-    // +1 or −1: the change to the bit pattern that moves it towards the exact sum.
+    // Adding `step`, +1 or −1, to the bit pattern moves it towards the exact sum.
     let step = ((bits ^ error.to_bits()) >> 63).wrapping_neg() | 1;
     f64::from_bits(bits.wrapping_add(step & even & inexact)) as f32
 }
@@ -73,8 +73,8 @@ mod tests {
             check(a, b, c);
             let near = f32::from_bits((-(a * b)).to_bits().wrapping_add(rng.next_u32() % 5));
             check(a, b, near);
-            // Short factors and an addend of any exponent: often, either the product or the addend
-            // lies far below the last bit of the other.
+            // With short factors and an addend of any exponent, either the product or the addend
+            // often lies far below the last bit of the other.
             let [a, b] = [a, b].map(|x| f32::from_bits(x.to_bits() & 0xbf80_0fff | 0x3000_0000));
             let exponent = (rng.next_u32() % 64) << 23 | 0x3000_0000;
             check(a, b, f32::from_bits(c.to_bits() & 0x807f_ffff | exponent));

@@ -1,10 +1,10 @@
-//! SIMD level of this processor, and run-time choice among kernels compiled for every level.
+//! SIMD level of the processor, and run-time choice among kernels compiled for every level.
 
 use crate::host::simd::fma::FmaMode;
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
 
-/// Instruction sets that kernels are compiled for.
+/// Instruction set that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum SimdLevel {
     /// AVX-512 F, BW, DQ and VL.
@@ -18,7 +18,8 @@ pub(crate) enum SimdLevel {
 }
 
 impl SimdLevel {
-    /// Returns the level of kernels on this thread: the highest one, unless a test set another.
+    /// Returns the level of kernels on this thread: the highest level, unless a test set another
+    /// level.
     #[inline(always)]
     pub(crate) fn current() -> Self {
         #[cfg(test)]
@@ -28,12 +29,13 @@ impl SimdLevel {
         Self::highest()
     }
 
-    /// Returns the highest level of this processor.
+    /// Returns the highest level that the processor supports.
     #[inline(always)]
     pub(crate) fn highest() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
-            // Detected only once, since checking every feature would slow down short kernels.
+            // The level is detected only once, because checking every feature would slow down short
+            // kernels.
             static HIGHEST: LazyLock<SimdLevel> = LazyLock::new(|| {
                 if has_avx512_features() {
                     SimdLevel::Avx512
@@ -74,10 +76,11 @@ pub(crate) fn has_avx512() -> bool {
 
 /// Runs `kernel` compiled for [`SimdLevel::current`].
 ///
-/// The closure and everything it calls must be `#[inline(always)]`: only code inlined here is
-/// compiled for the wider vectors. The compiler neither contracts nor reorders floating-point
-/// operations, so all levels give bit-identical results. `mul_add` is one instruction at the higher
-/// levels and may be a library call at the portable one, with the same rounding.
+/// The closure and all functions that it calls must be `#[inline(always)]`, because only inlined
+/// code is compiled for the wider vectors. The compiler neither contracts nor reorders
+/// floating-point operations, so all levels give bit-identical results. `mul_add` is one
+/// instruction at the higher levels and may be a library call at the portable level, with the same
+/// rounding.
 #[inline(always)]
 pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
     vectorized_fma(
@@ -86,7 +89,7 @@ pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
     )
 }
 
-/// Like [`vectorized`], but passes `kernel` the way to compute `a·b + c`.
+/// Like [`vectorized`], but also tells `kernel` how to compute `a·b + c`.
 #[inline(always)]
 pub(crate) fn vectorized_fma<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
     #[cfg(target_arch = "x86_64")]
@@ -100,8 +103,8 @@ pub(crate) fn vectorized_fma<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
     portable(kernel)
 }
 
-/// Runs `kernel` compiled for the compilation target. Not inlined on x86-64, where this branch is
-/// rarely taken, to keep the caller short.
+/// Runs `kernel` compiled for the compilation target. The function is not inlined on x86-64, where
+/// the portable level is rare, to keep the caller short.
 #[cfg_attr(target_arch = "x86_64", inline(never))]
 #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
 fn portable<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
@@ -139,14 +142,14 @@ thread_local! {
     static TEST_LEVEL: std::cell::Cell<Option<SimdLevel>> = const { std::cell::Cell::new(None) };
 }
 
-/// Returns whether a test set the level of this thread. AMX, which exceeds all levels, is then off.
+/// Returns whether a test set the SIMD level of this thread, which also disables AMX.
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
 pub(crate) fn has_test_level() -> bool {
     TEST_LEVEL.get().is_some()
 }
 
-/// Calls `body` once for each level of this processor. The level holds for this thread only, so
-/// `body` should use one thread.
+/// Calls `body` once for each SIMD level of the processor. The level applies to this thread only,
+/// so `body` should use one thread.
 #[cfg(test)]
 pub(crate) fn with_each_simd_level(body: impl Fn()) {
     #[cfg(target_arch = "x86_64")]
@@ -161,7 +164,7 @@ pub(crate) fn with_each_simd_level(body: impl Fn()) {
     with_level(SimdLevel::Portable, body);
 }
 
-/// Calls `body` at `level`, which this processor has, on this thread.
+/// Calls `body` on this thread at `level`, which the processor must support.
 #[cfg(test)]
 pub(crate) fn with_level(level: SimdLevel, body: impl FnOnce()) {
     TEST_LEVEL.set(Some(level));

@@ -1,18 +1,16 @@
 //! SIMD: instruction sets, vector types, fused multiply-add and 16-bit conversion.
 //!
-//! From the bottom up:
-//!
 //! - [`fma`] computes `a·b + c` with the FMA instruction, or emulates it.
-//! - [`level`] detects the processor's level once. [`vectorized`] compiles a closure for every
+//! - [`level`] detects the processor's SIMD level once. [`vectorized`] compiles a closure for every
 //!   level and runs the best version. Most kernels are plain loops in such closures.
-//! - [`accumulator`] converts slices of 16-bit elements to `f32` and back; `x86::half` replaces its
-//!   loops on AVX-512.
-//! - [`vector`] defines the vector trait and implements it portably for an array; `x86::vector`
-//!   implements it for AVX-512 and AVX2 registers.
+//! - [`accumulator`] converts slices of 16-bit elements to `f32` and back. On AVX-512, `x86::half`
+//!   replaces the loops of `accumulator`.
+//! - [`vector`] defines the vector trait and implements it portably for an array. `x86::vector`
+//!   implements the trait for AVX-512 and AVX2 registers.
 //! - [`dispatch`] runs kernels that are generic over the vector trait: GEMM, packing and col2im.
 //!
-//! Results are bit-identical at all levels, except for matrix products computed with the vector
-//! trait, whose order of additions and use of FMA depend on the vector type.
+//! Results are bit-identical at all SIMD levels, except for matrix products. Their order of
+//! additions and use of FMA depend on the vector type.
 
 pub(crate) mod accumulator;
 pub(crate) mod dispatch;

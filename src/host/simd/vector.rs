@@ -1,6 +1,6 @@
-//! The SIMD vector trait and its portable implementation, an array of four elements.
+//! SIMD vector trait and its portable implementation, an array of four elements.
 //!
-//! GEMM and col2im are generic over [`SimdVector`]. `x86::vector` has its AVX-512 and AVX2 types.
+//! GEMM and col2im are generic over [`SimdVector`]. `x86::vector` has the AVX-512 and AVX2 types.
 
 use crate::{
     element::Element,
@@ -8,22 +8,22 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// A SIMD register of `WIDTH` elements.
+/// SIMD register of `WIDTH` elements.
 ///
 /// # Safety
 /// Every function requires that the processor has the features of the implementing type, and that
 /// the calling function is compiled for them. Each pointer must be valid for the elements that the
-/// function is documented to read or write; none needs to be aligned.
+/// function is documented to read or write, but need not be aligned.
 pub(crate) trait SimdVector: Copy {
     type Scalar: Element + Float;
     /// Number of elements in a vector.
     const WIDTH: usize;
     /// Whether the processor has 32 vector registers rather than 16.
     const HAS_32_REGISTERS: bool;
-    /// Largest number of vectors in a tile of one row. The portable type has few tiles, because
-    /// every size takes time to compile.
+    /// Largest number of vectors in a tile of one row. The portable type has few tile sizes,
+    /// because every size takes time to compile.
     const MAX_ROW_VECTORS: usize = 8;
-    /// Runs `kernel`, which must be `#[inline(always)]`, in a function of its own that is compiled
+    /// Runs `kernel`, which must be `#[inline(always)]`, in a separate function that is compiled
     /// for the features of this type. The time to compile a function grows faster than its length,
     /// so a choice among many large kernels must not inline all of them.
     unsafe fn outline(kernel: impl FnOnce());
@@ -41,8 +41,8 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn load_masked(p: *const Self::Scalar, mask: Self::Mask) -> Self;
     /// Loads only the masked elements from `p`. The other lanes keep the values of `self`.
     unsafe fn load_merge(self, p: *const Self::Scalar, mask: Self::Mask) -> Self;
-    /// Loads only the first `count` elements from `p`, and widens them if `T` is a 16-bit type. The
-    /// other lanes are zero.
+    /// Loads only the first `count` elements from `p`. The other lanes are zero. If `T` is a 16-bit
+    /// type, elements are widened.
     #[inline(always)]
     unsafe fn load_as<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
         // SAFETY: `p` is valid for `count` elements; a wide `T` is its own accumulator type, so
@@ -64,12 +64,12 @@ pub(crate) trait SimdVector: Copy {
     }
     /// Stores `WIDTH` elements to `p`.
     unsafe fn store(self, p: *mut Self::Scalar);
-    /// Stores the first `count` elements to `p`, and nothing else.
+    /// Stores only the first `count` elements to `p`.
     unsafe fn store_first(self, p: *mut Self::Scalar, count: usize);
-    /// Stores the masked elements to `p`, and nothing else.
+    /// Stores only the masked elements to `p`.
     unsafe fn store_masked(self, p: *mut Self::Scalar, mask: Self::Mask);
-    /// Stores the first `count` elements to `p`, and nothing else. For a 16-bit `T`, they are
-    /// rounded to nearest, ties to even.
+    /// Stores only the first `count` elements to `p`. For a 16-bit `T`, elements are rounded to
+    /// nearest, ties to even.
     #[inline(always)]
     unsafe fn store_as<T: Element<Acc = Self::Scalar>>(self, p: *mut T, count: usize) {
         // SAFETY: `p` is valid for `count` elements; a wide `T` is its own accumulator type, so
@@ -91,7 +91,7 @@ pub(crate) trait SimdVector: Copy {
             }
         }
     }
-    /// Prefetches the cache line at `p`, which need not be readable, into L1.
+    /// Prefetches the cache line at `p` into L1. `p` need not be readable.
     #[inline(always)]
     unsafe fn prefetch(p: *const Self::Scalar) {
         cache_line::prefetch(p);
@@ -119,7 +119,8 @@ pub(crate) trait SimdVector: Copy {
     /// Returns the elements rotated by `count`: lane `i` gets element `i + count` modulo `WIDTH`.
     unsafe fn rotate(self, count: usize) -> Self;
     /// Stores element `i` of all four vectors contiguously at `p + i·stride`, for every `i <
-    /// count`. May also do so for up to three further `i`, for which `p` must be valid.
+    /// count`. May also store up to three further elements of each vector, for which `p` must be
+    /// valid.
     unsafe fn store_transposed4(
         vectors: [Self; 4],
         count: usize,
@@ -135,7 +136,7 @@ pub(crate) trait SimdVector: Copy {
         stride: usize,
     ) {
         // SAFETY: each of the first `WIDTH` rows is valid for a vector, and `p` for the columns.
-        // The last four rows are stored first, so that nothing is written beyond a column's end.
+        // The last four rows are stored first, so that no store writes beyond the end of a column.
         unsafe {
             for four in (0..Self::WIDTH).step_by(4).rev() {
                 let mut vectors = [Self::splat(Self::Scalar::zero()); 4];
@@ -151,7 +152,7 @@ pub(crate) trait SimdVector: Copy {
 /// Number of elements in the widest vector.
 pub(crate) const MAX_LANES: usize = 16;
 
-/// The portable vector: four elements, which the compiler may or may not vectorise.
+/// Portable vector of four elements, which the compiler may or may not vectorize.
 impl<S: Element + Float> SimdVector for [S; 4] {
     type Scalar = S;
     type Mask = [bool; 4];

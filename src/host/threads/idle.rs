@@ -1,7 +1,8 @@
 //! Idle pool threads, which poll for work before they sleep.
 //!
 //! Waking a sleeping thread takes longer than many kernels run, and kernels follow one another
-//! closely. A thread that has just finished one therefore polls for more work for up to 100 µs.
+//! closely. A pool thread that has just finished a kernel therefore polls for more work for up to
+//! 100 µs.
 
 use crate::host::threads::region::{ParallelRegion, SPIN_TIME};
 use parking_lot::Mutex;
@@ -19,7 +20,7 @@ use std::{
 /// Pool threads that poll for work, and the regions offered to them.
 #[derive(Debug, Default)]
 pub(crate) struct IdleThreads {
-    /// Number of offers, which threads poll without the lock.
+    /// Number of offers. Threads poll this number without the lock.
     offers: AtomicUsize,
     /// Number of calls to pool threads that have not started yet.
     called: AtomicUsize,
@@ -28,13 +29,13 @@ pub(crate) struct IdleThreads {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Number of threads that poll for work; at least the number of offers.
+    /// Number of threads that poll for work, which is at least the number of offers.
     waiting: usize,
     offers: VecDeque<Arc<ParallelRegion>>,
 }
 
 impl IdleThreads {
-    /// Offers a region to up to `max_helpers` threads: first to those that poll, then to sleeping
+    /// Offers a region to up to `max_helpers` threads: first to polling threads, then to sleeping
     /// threads of the pool.
     pub(crate) fn offer_work(
         self: &Arc<Self>,
@@ -43,8 +44,8 @@ impl IdleThreads {
         region: &Arc<ParallelRegion>,
     ) {
         for _ in self.offer_to_waiting(region, max_helpers)..max_helpers {
-            // Every pool thread has been called and is still busy. A late one would find no work,
-            // so do not queue more calls.
+            // Every pool thread has been called and is still busy. A late thread would find no
+            // work, so do not queue more calls.
             if self.called.load(Relaxed) >= pool.current_num_threads() {
                 return;
             }
@@ -62,7 +63,8 @@ impl IdleThreads {
         self.called.load(Relaxed)
     }
 
-    /// Offers a region to up to `max` polling threads. Returns how many of them will accept it.
+    /// Offers a region to up to `max` polling threads. Returns how many of them will accept the
+    /// offer.
     fn offer_to_waiting(&self, region: &Arc<ParallelRegion>, max: usize) -> usize {
         let mut state = self.state.lock();
         let count = max.min(state.waiting - state.offers.len());
@@ -74,7 +76,7 @@ impl IdleThreads {
     /// Participates in `region` and in later offers, until no offer comes within [`SPIN_TIME`].
     fn worker_loop(&self, mut region: Arc<ParallelRegion>) {
         loop {
-            // Counts this thread as waiting before the region ends, so that a kernel called right
+            // Count this thread as waiting before the region ends, so that a kernel called right
             // afterwards finds it.
             region.participate(|| self.state.lock().waiting += 1);
             region = match self.next_offer() {
@@ -84,7 +86,7 @@ impl IdleThreads {
         }
     }
 
-    /// Waits up to [`SPIN_TIME`] for an offer. Then stops counting this thread as waiting.
+    /// Waits up to [`SPIN_TIME`] for an offer, and then stops counting this thread as waiting.
     fn next_offer(&self) -> Option<Arc<ParallelRegion>> {
         let start = Instant::now();
         loop {

@@ -1,14 +1,14 @@
 //! Threads that host kernels run on, and how a kernel's work is split among them.
 //!
-//! From the bottom up:
-//!
-//! - [`region`] is one kernel's work, which threads join until the calling thread closes it.
-//! - [`idle`] holds the pool threads that poll for the next region before they sleep.
-//! - [`fork_join`] opens a region, offers it to idle threads, works on it and closes it.
+//! - [`region`] is the work of one kernel, which threads join until the calling thread closes it.
+//! - [`idle`] lists the pool threads that poll for the next region before they sleep.
+//! - [`fork_join`] opens a parallel region, offers the region to idle threads, runs tasks and
+//!   closes the region.
 //! - [`work_stealing`] splits the tasks of a region into a queue for each thread.
 //!
-//! [`Workers`] is the interface to kernels: its methods split a slice or a range into tasks, put
-//! these into stealing queues, and run them as a parallel region. rayon provides the thread pool.
+//! [`Workers`] is the interface to kernels. The methods of `Workers` split a slice or a range into
+//! tasks, put the tasks into stealing queues, and run the tasks as a parallel region. rayon
+//! provides the thread pool.
 
 mod fork_join;
 mod idle;
@@ -27,19 +27,19 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// Handle to a set of threads; cheap to clone.
+/// Handle to a set of threads, which is cheap to clone.
 ///
 /// Kernels split sums by their size alone, never by the number of threads, and combine partial
 /// results in a fixed order. Results are therefore bit-identical for any number of threads.
 #[derive(Clone, Debug)]
 pub struct Workers {
-    /// Threads in addition to the calling one, if any.
+    /// Pool threads in addition to the calling thread, if any.
     pool: Option<(Arc<ThreadPool>, Arc<IdleThreads>)>,
     count: usize,
 }
 
 impl Workers {
-    /// Starts `count` threads; 0 means as many as the machine can run at once.
+    /// Starts `count` threads. A `count` of 0 means as many threads as the machine can run at once.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the threads cannot be started.
@@ -72,14 +72,15 @@ impl Workers {
         Self { pool: None, count: 1 }
     }
 
-    /// Returns the set that the whole process shares: as many threads as the machine can run at
-    /// once, started on first use. Falls back to the calling thread if threads cannot be started.
+    /// Returns the set that the whole process shares. The set has as many threads as the machine
+    /// can run at once, started on first use. If threads cannot be started, the set has only the
+    /// calling thread.
     pub fn global() -> &'static Self {
         static GLOBAL: OnceLock<Workers> = OnceLock::new();
         GLOBAL.get_or_init(|| Self::new(0).unwrap_or(Self::sequential()))
     }
 
-    /// Returns the number of threads, including the calling one.
+    /// Returns the number of threads, including the calling thread.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -96,15 +97,15 @@ impl Workers {
         results.into_iter().flatten().collect()
     }
 
-    /// Returns a chunk length that divides `len` elements evenly among the threads. It is a
-    /// multiple of `unit` and at least about `min`; about half of that if `len` is below twice
-    /// `min`. Returns `min`, for a single chunk, if `len <= min`.
+    /// Returns a chunk length that divides `len` elements evenly among the threads. The chunk
+    /// length is a multiple of `unit` and at least about `min`, or about half of that if `len` is
+    /// below twice `min`. Returns `min`, for a single chunk, if `len <= min`.
     ///
-    /// Kernels that split their results in this way give each thread the elements that it wrote in
-    /// the previous kernel, which are in its cache.
+    /// A kernel that splits its results into such chunks gives each thread the elements that this
+    /// thread wrote in the previous kernel, which are in its cache.
     #[inline]
     pub(crate) fn even_chunk_len(&self, len: usize, min: usize, unit: usize) -> usize {
-        // Short operands avoid a further function call, which would slow down short kernels.
+        // Short operands avoid a function call, which would slow down short kernels.
         if len <= min { min } else { self.even_chunk_len_of_many(len, min, unit) }
     }
 
@@ -114,7 +115,8 @@ impl Workers {
         len.div_ceil(chunks).next_multiple_of(unit)
     }
 
-    /// Calls `body(i, chunk)` for every chunk of `size` elements of `y`; the last may be shorter.
+    /// Calls `body(i, chunk)` for every chunk of `size` elements of `y`. The last chunk may be
+    /// shorter.
     #[inline]
     pub fn for_each_chunk<T: Send>(
         &self,
@@ -122,7 +124,7 @@ impl Workers {
         size: usize,
         body: impl Fn(usize, &mut [T]) + Send + Sync,
     ) {
-        // A single chunk avoids a further function call, which would slow down short kernels.
+        // A single chunk avoids a function call, which would slow down short kernels.
         if (1..=size).contains(&y.len()) { body(0, y) } else { self.run_chunks(y, size, body) }
     }
 
@@ -134,7 +136,7 @@ impl Workers {
     ) {
         let tasks = y.len().div_ceil(size.max(1));
         let y = DisjointChunks::new(y, size);
-        // SAFETY: each task runs once, so nothing else refers to its chunk.
+        // SAFETY: each task runs once, so no other code refers to the chunk of the task.
         self.run_tasks(tasks, &|i| body(i, unsafe { y.get(i) }));
     }
 
@@ -158,7 +160,7 @@ impl Workers {
         result.into_inner()
     }
 
-    /// Like [`for_each_chunk`](Self::for_each_chunk), over two slices and with two chunk lengths.
+    /// Like [`for_each_chunk`](Self::for_each_chunk), but for two slices with a chunk length each.
     pub fn for_each_chunk_pair<T: Send, U: Send>(
         &self,
         (y, y_size): (&mut [T], usize),
@@ -167,13 +169,13 @@ impl Workers {
     ) {
         let tasks = y.len().div_ceil(y_size.max(1));
         let (y, z) = (DisjointChunks::new(y, y_size), DisjointChunks::new(z, z_size));
-        // SAFETY: each task runs once, so nothing else refers to its chunk.
+        // SAFETY: each task runs once, so no other code refers to the chunks of the task.
         self.run_tasks(tasks, &|i| body(i, unsafe { y.get(i) }, unsafe { z.get(i) }));
     }
 
     /// Calls `body` once for each of `0..tasks`.
     ///
-    /// Takes a `dyn` closure, so that the code below is compiled once and not for every kernel and
+    /// The closure is `dyn`, so that this function is compiled once and not for every kernel and
     /// element type.
     fn run_tasks(&self, tasks: usize, body: &(dyn Fn(usize) + Sync)) {
         if tasks == 1 {
@@ -183,7 +185,8 @@ impl Workers {
         self.run_region(tasks, &|thread| queues.take(thread).map(body).is_some());
     }
 
-    /// Calls `step` with the thread's number, on up to `tasks` threads, until it returns `false`.
+    /// Calls `step` with the thread's number, on up to `tasks` threads, until `step` returns
+    /// `false`.
     fn run_region(&self, tasks: usize, step: &region::Step) {
         match &self.pool {
             Some((pool, idle)) if tasks > 1 => {
@@ -194,7 +197,7 @@ impl Workers {
     }
 }
 
-/// The chunks of a slice, which tasks on several threads write.
+/// Chunks of a slice, which tasks on several threads write.
 struct DisjointChunks<'a, T> {
     start: *mut T,
     len: usize,
@@ -211,15 +214,16 @@ impl<'a, T: Send> DisjointChunks<'a, T> {
         Self { start, len, chunk: chunk.max(1), slice: PhantomData }
     }
 
-    /// Returns chunk `i`; empty if the slice has fewer chunks.
+    /// Returns chunk `i`, which is empty if the slice has fewer chunks.
     ///
     /// # Safety
     /// No other reference to chunk `i` exists.
-    #[allow(clippy::mut_from_ref)] // the caller's obligation
+    #[allow(clippy::mut_from_ref)] // the caller ensures a unique reference
     unsafe fn get(&self, i: usize) -> &mut [T] {
         let start = (i * self.chunk).min(self.len);
         let len = self.chunk.min(self.len - start);
-        // SAFETY: the range is inside the slice, and the caller has the only reference to it.
+        // SAFETY: the range is inside the slice, and the caller has the only reference to this
+        // chunk.
         unsafe { slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 }
@@ -259,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_and_concurrent_regions_complete() {
+    fn nested_and_concurrent_parallel_regions_complete() {
         let workers = Workers::new(2).unwrap();
         let sum = AtomicUsize::new(0);
         std::thread::scope(|scope| {
@@ -281,7 +285,8 @@ mod tests {
     #[test]
     fn even_chunk_len_divides_evenly_among_threads() {
         let two = Workers::new(2).unwrap();
-        // One chunk, then two of about half the minimum, then two of at least the minimum.
+        // Up to the minimum of 100 elements, there is a single chunk. Longer operands give both
+        // threads equally many chunks.
         assert_eq!(
             [0, 1, 100, 101, 250].map(|len| two.even_chunk_len(len, 100, 1)),
             [100, 100, 100, 51, 125]
@@ -296,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_a_busy_thread_do_not_accumulate() {
+    fn calls_to_busy_pool_threads_do_not_accumulate() {
         let workers = Workers::new(2).unwrap();
         let (_, idle) = workers.pool.as_ref().unwrap();
         let max = AtomicUsize::new(0);
@@ -306,13 +311,14 @@ mod tests {
                 max.fetch_max(idle.called(), Relaxed);
             }
         };
-        // Each of the three threads may find at the same time that no call is pending, and add one.
+        // Each of the three threads may see that no call is pending and add a call at the same
+        // time.
         std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(runs))));
         assert!(max.load(Relaxed) <= 3, "{max:?} calls at once");
     }
 
     #[test]
-    fn every_task_runs_once() {
+    fn every_task_of_a_region_runs_once() {
         for workers in [Workers::sequential(), Workers::new(3).unwrap()] {
             let counts: Vec<_> = (0..100).map(|_| AtomicUsize::new(0)).collect();
             workers.run(100, |i| {

@@ -1,8 +1,9 @@
-//! A parallel region: one kernel's work, which threads join while it is open.
+//! Parallel region: the work of one kernel, which threads join while the region is open.
 //!
-//! The calling thread starts at once. At the end it closes the region and waits for the threads
-//! inside, but not for those that have not joined yet: waking a thread can take longer than a small
-//! kernel, and a thread that comes too late finds the region closed.
+//! The calling thread starts at once. At the end, the calling thread closes the region and waits
+//! for the threads that have joined. The calling thread does not wait for threads that have not
+//! joined yet, because waking a thread can take longer than a small kernel. A thread that comes too
+//! late finds the region closed.
 
 use parking_lot::{Condvar, Mutex};
 use std::{
@@ -12,16 +13,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time for which a thread polls before it sleeps: about as long as waking it takes.
+/// Time for which a thread polls before it sleeps. Waking a thread takes about as long.
 pub(crate) const SPIN_TIME: Duration = Duration::from_micros(100);
 
-/// Runs one task on the thread with the given number; returns `false` if no task is left.
+/// Function that runs one task on the thread with the given number. Returns `false` if no task is
+/// left.
 pub(crate) type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 
-/// Work that threads may join while it is open.
+/// Work of one kernel, which threads may join while the region is open.
 #[derive(Debug)]
 pub(crate) struct ParallelRegion {
-    /// Borrowed from the caller of [`Self::new`]; valid while the region is open or in use.
+    /// Closure borrowed from the caller of [`Self::new`], valid while the region is open or in use.
     step: *const Step<'static>,
     state: Mutex<State>,
     left: Condvar,
@@ -33,14 +35,14 @@ struct State {
     open: bool,
     /// Number of threads that have joined and not left.
     inside: usize,
-    /// Panic of one of the threads that joined.
+    /// Panic of a thread that joined, if any.
     panic: Option<Box<dyn Any + Send>>,
 }
 
 // SAFETY: `step` points to a `Sync` closure, which any thread may call. The caller of `new` keeps
-// it alive until `close` has returned, and no thread calls it afterwards.
+// the closure alive until `close` has returned, after which no thread calls it.
 unsafe impl Send for ParallelRegion {}
-// SAFETY: as for `Send`; the other fields are `Sync`.
+// SAFETY: `step` points to a `Sync` closure, and the other fields are `Sync`.
 unsafe impl Sync for ParallelRegion {}
 
 impl ParallelRegion {
@@ -55,8 +57,8 @@ impl ParallelRegion {
         Arc::new(Self { step, state, left: Condvar::new() })
     }
 
-    /// Runs tasks on this thread, unless the region is closed. Calls `leave` before the caller of
-    /// [`Self::close`] can see that this thread is done.
+    /// Runs tasks on this thread, unless the region is closed, and then calls `leave`.
+    /// [`Self::close`] waits for the `leave` calls of threads that joined.
     pub(crate) fn participate(&self, leave: impl FnOnce()) {
         {
             let mut state = self.state.lock();
@@ -65,8 +67,8 @@ impl ParallelRegion {
             }
             state.inside += 1;
         }
-        // SAFETY: this thread is counted as inside, so `close` has not returned, and the caller of
-        // `new` keeps the closure borrowed until then.
+        // SAFETY: this thread is counted as inside, so `close` has not returned. The caller of
+        // `new` keeps the closure borrowed until `close` returns.
         let step = unsafe { &*self.step };
         let result = run_tasks(step);
         leave();
@@ -76,7 +78,8 @@ impl ParallelRegion {
         self.left.notify_all();
     }
 
-    /// Closes the region, waits for the threads inside, and returns the panic of one of them.
+    /// Closes the region, waits for the threads that joined, and returns the panic of one of them,
+    /// if any.
     pub(crate) fn close(&self) -> Option<Box<dyn Any + Send>> {
         let mut state = self.state.lock();
         state.open = false;

@@ -17,7 +17,8 @@ impl StealQueues {
         Self(ranges.map(Mutex::new).collect())
     }
 
-    /// Returns the next task of this thread's queue or, if it is empty, another queue's last task.
+    /// Returns the next task of this thread's queue or, if the queue is empty, the last task of
+    /// another queue.
     pub(crate) fn take(&self, thread: usize) -> Option<usize> {
         let (before, rest) = self.0.split_at(thread % self.0.len());
         let (own, after) = rest.split_first()?;
@@ -31,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_tasks_come_first_and_others_are_stolen_from_the_end() {
+    fn a_thread_takes_its_first_task_and_steals_last_tasks() {
         let queues = StealQueues::new(7, 3);
         let tasks: Vec<_> = std::iter::from_fn(|| queues.take(1)).collect();
         assert_eq!(tasks, [2, 3, 6, 5, 4, 1, 0]);

@@ -17,17 +17,17 @@ use crate::{
 };
 use bytemuck::cast;
 
-/// Kernels that compute a GEMM. All threads use the one that is chosen for the whole GEMM.
+/// Code path of a GEMM. All threads of one GEMM take the same path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum GemmPath {
-    /// Operands are read in place.
+    /// The kernels read both operands in place.
     Unpacked,
     /// Both operands are packed into panels, by `matrixmultiply` at the portable SIMD level.
     Packed,
 }
 
 impl GemmPath {
-    /// Returns the faster path for `op`, as measured.
+    /// Returns the path that was measured to be faster for GEMMs of this shape.
     pub(crate) fn choose<S: SimdScalar>(op: &Gemm<S>) -> Self {
         if unpacked_is_faster(op) { Self::Unpacked } else { Self::Packed }
     }
@@ -60,7 +60,8 @@ impl GemmPath {
     }
 }
 
-/// Packed GEMM on the calling thread, with `b` as `op(B)` and a bias for each row of `C`.
+/// Computes a packed GEMM on the calling thread. `b` supplies `op(B)`, and `bias` has one element
+/// for each row of `C`.
 ///
 /// # Safety
 /// `a` passes [`Gemm::check`], and `bias` has at least m elements. `c` is valid for reads and
@@ -83,7 +84,7 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
             return gemm_in_panels(&source, Some(a_strides(op)), b, p);
         }
         with_scratch(panel_len(op.n, op.k, op.n), |matrix: &mut [S]| {
-            // In row-major order, `op(B)` is a single micro-panel of n columns.
+            // A micro-panel of n columns holds all of `op(B)` in row-major order.
             b.pack(0..op.n, 0..op.k, op.n, matrix);
             let p = RawGemm { ldb: op.n, ..RawGemm::new(op, a, matrix, c) };
             matrixmultiply_gemm(op.trans_a, Transpose::No, &p);
@@ -95,7 +96,7 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
     }
 }
 
-/// Packed GEMM `C(m×n) ← op(A)·op(B)` of two pack sources on the calling thread.
+/// Computes a packed GEMM `C(m×n) ← op(A)·op(B)` from two pack sources on the calling thread.
 ///
 /// # Panics
 /// If `c` has fewer than m·n elements.
@@ -107,13 +108,13 @@ pub(crate) fn gemm_from_pack_sources<S: SimdScalar>(
 ) {
     assert!(m * n <= c.len(), "c: {} elements, expected {m}×{n}", c.len());
     let p = &RawGemm::new(&Gemm::new(m, n, k), &[], &[], c.as_mut_ptr());
-    // SAFETY: `c` has m·n elements and is borrowed exclusively. `A` and `B` are read from panels,
-    // or from the scratch that holds them.
+    // SAFETY: `c` has m·n elements and is borrowed exclusively. `A` and `B` are read from panels or
+    // from scratch buffers.
     unsafe {
         if SimdLevel::current() != SimdLevel::Portable {
             return gemm_in_panels(a, None, b, p);
         }
-        // In row-major order, `op(A)ᵀ` and `op(B)` are single micro-panels of m and of n columns.
+        // A micro-panel of m columns holds `op(A)ᵀ` in row-major order, one of n columns `op(B)`.
         with_scratch(panel_len(m, k, m), |a_matrix: &mut [S]| {
             a.pack(0..m, 0..k, m, a_matrix);
             with_scratch(panel_len(n, k, n), |b_matrix: &mut [S]| {
@@ -134,7 +135,7 @@ fn a_strides<S: Element>(op: &Gemm<S>) -> (usize, usize) {
 /// Runs the macro-kernel with a workspace for its panels.
 ///
 /// # Safety
-/// Like [`PackedGemm`].
+/// The requirements of [`PackedGemm`] hold.
 unsafe fn gemm_in_panels<S: SimdScalar>(
     a: &dyn PackSource<S>,
     a_strides: Option<(usize, usize)>,
@@ -147,7 +148,7 @@ unsafe fn gemm_in_panels<S: SimdScalar>(
     });
 }
 
-/// `C ← α·op(A)·op(B) + β·C` with the crate `matrixmultiply`, which supports all targets.
+/// Computes `C ← α·op(A)·op(B) + β·C` with the crate `matrixmultiply`, which supports all targets.
 ///
 /// # Safety
 /// `p.a` and `p.b` are valid for reads of all elements of `A` and `B`. `p.c` is valid for reads and
@@ -167,8 +168,8 @@ unsafe fn matrixmultiply_gemm<S: SimdScalar>(
         ($gemm:path) => {{
             let (alpha, beta) = (cast(alpha), cast(beta));
             let (a, b, c) = (a.cast(), b.cast(), c.cast());
-            // SAFETY: `$gemm` is the function for the type `S`. It accesses only elements that the
-            // caller guarantees to be valid.
+            // SAFETY: `$gemm` is the function for the type `S`. `$gemm` accesses only elements that
+            // the caller guarantees to be valid.
             unsafe { $gemm(m, k, n, alpha, a, rsa, csa, b, rsb, csb, beta, c, p.ldc as isize, 1) }
         }};
     }

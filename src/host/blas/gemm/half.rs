@@ -1,7 +1,7 @@
-//! GEMM of 16-bit elements: sums in `f32`, rounded once into `C`.
+//! GEMM of 16-bit elements, which accumulates in `f32` and rounds each element of `C` once.
 //!
-//! A block of `C` is summed over all of k before it is rounded. AMX computes larger GEMMs where it
-//! is available. Otherwise operands are widened during packing or, for small GEMMs, in advance.
+//! Larger GEMMs use AMX if the processor has it. Without AMX, packing widens the operands to `f32`.
+//! Small GEMMs multiply widened copies of the operands.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use crate::host::blas::x86::{
@@ -37,17 +37,18 @@ use crate::{
 use bytemuck::{cast_slice, cast_slice_mut};
 use std::ops::Range;
 
-/// MC: rows of a block of `C`. Each element of `B` is packed once for up to MC multiplications.
+/// MC: number of rows in a block of `C`. A packed element of `B` serves up to MC multiplications.
 const MC: usize = 768;
 
-/// NC: columns of a block of `C`. Each element of `A` is packed once for up to NC multiplications.
+/// NC: number of columns in a block of `C`. A packed element of `A` serves up to NC
+/// multiplications.
 const NC: usize = 1024;
 
 /// KC of the unpacked path.
 const KC: usize = 256;
 
-/// `C ← α·op(A)·op(B) + β·C`, rounded once. `H` is the same type as `T`. The caller has checked
-/// `op`, and k is not 0.
+/// Computes `C ← α·op(A)·op(B) + β·C` and rounds each element once. `H` is the same type as `T`.
+/// The caller has checked `op`, and `op.k` is not 0.
 pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -78,12 +79,12 @@ pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
     });
 }
 
-/// Kernels that sum a block. A GEMM uses one for all its blocks.
+/// Code path for the `f32` sums of a block of `C`. All blocks of one GEMM take the same path.
 #[derive(Clone, Copy)]
 enum HalfPath {
     /// Operands are widened into matrices, which [`GemmPath::Unpacked`] multiplies.
     Unpacked,
-    /// Operands are widened into panels.
+    /// Packing widens the operands into panels.
     Packed,
     /// Operands are packed into AMX tiles.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -91,7 +92,7 @@ enum HalfPath {
 }
 
 impl HalfPath {
-    /// Returns the fastest path for `op`, as measured.
+    /// Returns the path that was measured to be fastest for GEMMs of this shape.
     fn choose<H: Element<Acc = f32>>(op: &Gemm<H>) -> Self {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         if amx::is_profitable(op) {
@@ -102,8 +103,9 @@ impl HalfPath {
     }
 }
 
-/// Calls `finish(column, columns, ld, sums)` for each range of `columns` columns of the block,
-/// which starts at `column`. `sums` holds their sums in rows `ld` elements apart.
+/// Computes the `f32` sums of `block` and calls `finish(column, columns, ld, sums)` for each of its
+/// column ranges. Each range has `columns` columns from `column` on. Rows of `sums` are `ld`
+/// elements apart.
 fn compute_block<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
     path: HalfPath,
@@ -130,7 +132,7 @@ fn compute_block<H: Element<Acc = f32>>(
 }
 
 /// Replaces non-finite AMX sums in the [`BLOCK_ROWS`] columns from `column` on with sums of widened
-/// elements. If `widened_sums` is empty, computes these for the whole block first.
+/// elements. An empty `widened_sums` is first filled with the sums of the whole block.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn patch_nonfinite<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
@@ -162,12 +164,12 @@ fn sum_packed<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32])
     gemm_from_pack_sources([m, n, op.k], &a, &b, sums);
 }
 
-/// Computes the dot products for a block of `C` from widened copies of `A` and `B`, which are stored
-/// in the same order as the operands.
+/// Computes the dot products for a block of `C` from widened copies of `A` and `B`, which keep the
+/// storage order of the operands.
 fn sum_unpacked<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32]) {
     let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
     let kc = KC.min(op.k);
-    // Each matrix has either contiguous rows or contiguous columns, like its operand.
+    // A widened matrix has contiguous rows or contiguous columns, like the operand that it copies.
     let matrix_len = |mn| panel_len(mn, kc, mn).max(panel_len(kc, mn, kc));
     with_scratch(matrix_len(m), |a: &mut [f32]| {
         with_scratch(matrix_len(n), |b: &mut [f32]| {
@@ -197,15 +199,15 @@ fn widen_matrix<H: Element<Acc = f32>>(
     matrix: &mut [f32],
 ) {
     let (rows, columns) = if trans == Transpose::No { (rows, columns) } else { (columns, rows) };
-    // In row-major order, the matrix is a single micro-panel of all its columns.
+    // A micro-panel of all columns holds the matrix in row-major order.
     let source = StridedSource::for_b(Transpose::No, x, ld);
     source.pack(columns.clone(), rows.clone(), columns.len(), matrix);
 }
 
 /// Kernel that writes `C ← α·sums + β·C`, rounded, for the first `columns` columns of `sums`.
 ///
-/// Running it is safe if `c` is valid for reads and writes of these rows and columns, and no other
-/// thread accesses them. `c` is not read if β is 0.
+/// [`SimdKernel::run`] is safe if `c` is valid for reads and writes of `columns` columns in each
+/// row of `sums`, and no other thread accesses them. `c` is not read if β is 0.
 struct WriteBack<'a, H> {
     alpha: f32,
     beta: f32,
@@ -219,8 +221,8 @@ struct WriteBack<'a, H> {
 impl<H: Element<Acc = f32>> SimdKernel<f32> for WriteBack<'_, H> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = f32>>(self) {
-        // SAFETY: `count` ends at `columns`, which is at most `ld`, so loads stay within the row of
-        // sums, and stores within the row of `c`, which the caller guarantees to be valid.
+        // SAFETY: accesses end at `columns`, which is at most `ld`. Loads therefore stay within a
+        // row of `sums`, and stores within a row of `c`, which the caller guarantees to be valid.
         unsafe {
             let (alpha, beta) = (V::splat(self.alpha), V::splat(self.beta));
             for (row, sums) in self.sums.chunks_exact(self.ld).enumerate() {

@@ -14,13 +14,14 @@
 //!   └─► Amx        pack A and B into tiles ──► AMX micro-kernel ──► round    x86::amx
 //! ```
 //!
-//! - `Unpacked`: GEMMs with a small `B`, or with few rows of `A` and a transposed `B`.
-//! - `Packed`: other GEMMs. At the portable SIMD level, `matrixmultiply` replaces the macro-kernel.
-//! - `Amx`: larger GEMMs of 16-bit elements. The other two paths widen 16-bit elements to `f32`.
-//!   Every path rounds each element of `C` once.
+//! - `Unpacked` computes GEMMs with a small `B`, or with few rows of `A` and a transposed `B`.
+//! - `Packed` computes all other GEMMs. At the portable SIMD level, `matrixmultiply` replaces the
+//!   macro-kernel.
+//! - `Amx` computes larger GEMMs of 16-bit elements. `Unpacked` and `Packed` widen 16-bit elements
+//!   to `f32`. Every path rounds each element of `C` once.
 //!
-//! KC depends on k alone, and an element of `C` is computed the same way in any tile. Results are
-//! therefore bit-identical for any number of threads.
+//! KC depends on k alone, and an element of `C` is computed the same way in any tile. GEMM results
+//! are therefore bit-identical for any number of threads.
 
 pub(crate) mod output_tiles;
 pub(crate) mod partition;
@@ -55,14 +56,14 @@ use crate::{
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::Zero;
 
-/// `C ← α·op(A)·op(B) + β·C`. Does not read `C` if β = 0, nor `A` and `B` if α = 0 or k = 0.
+/// Computes `C ← α·op(A)·op(B) + β·C`. `C` is not read if β = 0; `A` and `B` are not read if α = 0
+/// or k = 0.
 ///
 /// Sums of 16-bit elements are computed in `f32` and rounded once. On x86-64 processors with AMX,
 /// larger GEMMs of `bf16` treat subnormal elements as zero and flush subnormal sums to zero.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) and [`Error::InvalidInput`](crate::Error::InvalidInput) like
-/// [`Gemm::check`].
+/// Returns the errors of [`Gemm::check`].
 #[doc(alias = "caffe_cpu_gemm")]
 pub(crate) fn gemm<T: Element>(
     workers: &Workers,
@@ -93,7 +94,7 @@ pub(crate) fn gemm<T: Element>(
     Ok(())
 }
 
-/// [`gemm`] for elements of type `S`, which is the same type as `T`.
+/// Computes [`gemm`] for elements of type `S`, which is the same type as `T`.
 fn gemm_wide<T: Element, S: SimdScalar>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -120,10 +121,12 @@ pub(crate) enum GemmB<'a, T> {
     Indirect(&'a IndirectMatrix<'a, T>),
 }
 
-/// Packed [`gemm`] of `f32` or `f64`, whose `B` may be indirect. Adds `bias[i]` to row i of `C`.
+/// Computes a packed [`gemm`] of `f32` or `f64` and adds `bias[i]` to row i of `C`. `B` may be
+/// indirect.
 ///
 /// # Errors
-/// Like [`gemm`]; [`Error::Length`](crate::Error::Length) unless `bias` has an element for each row.
+/// Returns the errors of [`gemm`], and [`Error::Length`](crate::Error::Length) unless `bias` has
+/// one element for each row of `C`.
 pub(crate) fn gemm_packed<T: Element>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -189,8 +192,7 @@ pub(crate) fn gemm_packed<T: Element>(
 /// Computes [`gemm`] for each GEMM of a batch. The output matrices must not overlap.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) and [`Error::InvalidInput`](crate::Error::InvalidInput) like
-/// [`GemmBatch::check`].
+/// Returns the errors of [`GemmBatch::check`].
 pub(crate) fn gemm_batched<T: Element>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -204,7 +206,7 @@ pub(crate) fn gemm_batched<T: Element>(
     if batch.count == 0 || span_c == 0 {
         return Ok(());
     }
-    // Each chunk is one stride long; the last one ends with the last element of `C`.
+    // Each chunk of `C` is one stride long, except the last chunk.
     let stride = if batch.count == 1 { span_c } else { batch.stride_c };
     let c = &mut c[..(batch.count - 1) * stride + span_c];
     let gemm_at = |workers: &Workers, i: usize, c: &mut [T]| {
@@ -242,8 +244,8 @@ fn is_unpacked<T: Element>(op: &Gemm<T>) -> bool {
     }
 }
 
-/// On the calling thread, computes the GEMMs of a batch whose outputs are in `c`, if
-/// [`is_unpacked`].
+/// Computes, on the calling thread, all GEMMs of a batch for which [`is_unpacked`] holds. `c`
+/// contains the outputs of all these GEMMs.
 fn gemm_batched_unpacked<T: Element>(
     op: &Gemm<T>,
     batch: &GemmBatch,
@@ -266,7 +268,7 @@ fn gemm_batched_unpacked<T: Element>(
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
     }
     let GemmBatch { stride_a, stride_b, stride_c, .. } = *batch;
-    // `c` ends with the last element of an output.
+    // `c` ends with the last element of an output matrix.
     let count = if batch.count == 1 { 1 } else { c.len().div_ceil(stride_c) };
     let batch = BatchStrides { count, a: stride_a, b: stride_b, c: stride_c };
     match T::DTYPE {

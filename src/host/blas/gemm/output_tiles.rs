@@ -10,11 +10,11 @@ pub(crate) struct OutputTiles<'a, T> {
     borrow: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: the struct stands for a `&mut [T]`, which may move to another thread if `T: Send`.
+// SAFETY: the struct acts as a `&mut [T]`, which may move to another thread if `T: Send`.
 unsafe impl<T: Send> Send for OutputTiles<'_, T> {}
 
-// SAFETY: `&OutputTiles` only returns pointers. Dereferencing one is unsafe, and the code that does
-// so ensures that no two threads access the same element.
+// SAFETY: `&OutputTiles` only returns pointers. Code that dereferences such a pointer is unsafe and
+// ensures that no two threads access the same element.
 unsafe impl<T: Send> Sync for OutputTiles<'_, T> {}
 
 impl<'a, T> OutputTiles<'a, T> {

@@ -30,14 +30,15 @@ const SHAPES: [(usize, usize, usize); 17] = [
     (300, 270, 7),
     (14, 1100, 40),
     (27, 300, 260),
-    // Several blocks along k and n, or along m, and a row stride that causes L1 aliasing.
+    // Shapes with several blocks along k and n, or along m, or with a row stride that causes L1
+    // aliasing.
     (5, 420, 400),
     (1560, 17, 6),
     (22, 17, 1024),
 ];
 
-/// Returns the shapes with each pair of transposes; the large ones with one pair, in turn, because
-/// they take most of the time.
+/// Returns each small shape with all pairs of transposes. Each large shape has only one pair, in
+/// turn, because large shapes take most of the time.
 fn cases() -> impl Iterator<Item = ((usize, usize, usize), (Transpose, Transpose))> {
     SHAPES.into_iter().enumerate().flat_map(|(i, (m, n, k))| {
         let pairs = if m * n * k < 100_000 { &TRANSPOSES[..] } else { &TRANSPOSES[i % 4..][..1] };
@@ -47,10 +48,10 @@ fn cases() -> impl Iterator<Item = ((usize, usize, usize), (Transpose, Transpose
 
 const ALPHA_BETA: [(f64, f64); 4] = [(1.0, 0.0), (1.0, 1.0), (-0.5, 2.0), (0.0, 0.5)];
 
-/// Computes `op` in `f64`, in the order of k.
+/// Computes `op` in `f64`, adding the terms of each sum in ascending order of k.
 pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
-    // Elements are widened only once, because widening takes most of these tests' time.
+    // Elements are widened only once, because widening takes most of the time of a test.
     let column = |j| (0..op.k).map(move |l| op_element(b, op.trans_b, op.ldb, l, j)).collect();
     let columns: Vec<Vec<f64>> = (0..op.n).map(column).collect();
     for i in 0..op.m {
@@ -67,8 +68,8 @@ pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
     }
 }
 
-/// Asserts that the rounding errors of a sum, in any order, explain how much `c` differs from the
-/// exact result. AMX adds four terms for each product of two `f16`.
+/// Asserts that `c` differs from the exact result by at most the rounding errors of a sum in any
+/// order. AMX adds four terms for each product of two `f16`.
 pub(crate) fn assert_within_rounding<T: Element>(
     op: &Gemm<T>,
     a: &[T],
@@ -90,14 +91,14 @@ pub(crate) fn assert_within_rounding<T: Element>(
     };
     let terms = 4 * op.k + 4;
     for ((&c, &exact), &magnitude) in c.iter().zip(&exact).zip(&magnitude) {
-        // The bound is doubled because `exact` itself is rounded for `f64`.
+        // The bound is doubled, because the expected value of `f64` elements is also rounded.
         let bound = 2.0 * terms as f64 * acc_unit * magnitude + unit * exact.abs() + 1e-7 * unit;
-        assert!((c - exact).abs() <= bound, "{op:?}: {c}, expected {exact} ± {bound}");
+        assert!((c - exact).abs() <= bound, "{op:?}: got {c}, expected {exact} ± {bound}");
     }
 }
 
-/// Checks one GEMM of integers, bit for bit, with each of `workers`. Elements between rows of `C`
-/// must not change.
+/// Checks that a GEMM of integers is exact with each of `workers`, and that elements between the
+/// rows of `C` do not change.
 fn check<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     let len = |trans, rows, columns, ld| (if trans == No { rows } else { columns }) * ld;
     let mut a = integers::<T>(1, len(op.trans_a, op.m, op.k, op.lda));
@@ -121,7 +122,7 @@ fn check<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     }
 }
 
-pub(crate) fn results_are_exact<T: Element>() {
+pub(crate) fn gemm_of_integers_is_exact<T: Element>() {
     let workers = threads();
     for (case, ((m, n, k), (trans_a, trans_b))) in cases().enumerate() {
         let (alpha, beta) = ALPHA_BETA[(case + m) % 4];
@@ -132,14 +133,14 @@ pub(crate) fn results_are_exact<T: Element>() {
     }
 }
 
-pub(crate) fn results_are_bit_identical_for_any_threads<T: Element>() {
+pub(crate) fn gemm_is_bit_identical_on_any_number_of_threads<T: Element>() {
     let workers = threads();
     for (m, n, k, trans_a, trans_b, beta) in [
         (100, 90, 300, No, No, 0.0),
         (129, 300, 70, Yes, No, 0.3),
         (300, 27, 257, No, Yes, 1.0),
         (34, 200, 400, No, No, 0.3),
-        // Without adjustment, two threads would get 32 rows and 1 row.
+        // Two threads would get 32 rows and 1 row if the partition did not avoid single rows.
         (33, 10, 7000, Yes, No, 1.0),
     ] {
         let op = Gemm::<T>::with_transpose(trans_a, trans_b, m, n, k);
@@ -156,7 +157,7 @@ pub(crate) fn results_are_bit_identical_for_any_threads<T: Element>() {
     }
 }
 
-pub(crate) fn batches_are_exact<T: Element>() {
+pub(crate) fn batched_gemm_of_integers_is_exact<T: Element>() {
     let workers = threads();
     let shapes = [(3, 4, 5, 7, 0), (1, 1, 1, 2, 1), (20, 30, 10, 40, 3), (130, 120, 140, 3, 0)];
     for (m, n, k, count, gap) in shapes {
@@ -180,12 +181,16 @@ pub(crate) fn batches_are_exact<T: Element>() {
     }
 }
 
-for_each_element!(results_are_exact, results_are_bit_identical_for_any_threads, batches_are_exact);
+for_each_element!(
+    gemm_of_integers_is_exact,
+    gemm_is_bit_identical_on_any_number_of_threads,
+    batched_gemm_of_integers_is_exact
+);
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn any_shape_is_exact(
+    fn gemm_of_any_shape_is_exact(
         (m, n, k) in (0usize..40, 0usize..40, 0usize..40),
         (ta, tb) in (any::<bool>(), any::<bool>()),
         (pad_a, pad_b, pad_c) in (0usize..4, 0usize..4, 0usize..4),
@@ -200,7 +205,7 @@ proptest! {
 }
 
 #[test]
-fn errors_name_the_operand() {
+fn gemm_errors_name_the_operand() {
     let w = Workers::sequential();
     let op = Gemm::<f32>::new(2, 3, 4);
     let run = |a, b, c| gemm(&w, &op, &vec![0.0; a], &vec![0.0; b], &mut vec![0.0; c]);
@@ -221,16 +226,16 @@ fn errors_name_the_operand() {
 }
 
 #[test]
-fn every_kernel_of_each_level_matches_its_definition() {
+fn every_gemm_kernel_of_each_simd_level_matches_its_definition() {
     with_each_simd_level(|| {
-        every_kernel::<f32>();
-        every_kernel::<f64>();
-        half_results_are_exact::<element::f16>();
-        half_results_are_exact::<element::bf16>();
+        check_every_kernel::<f32>();
+        check_every_kernel::<f64>();
+        gemm_of_16_bit_integers_is_exact::<element::f16>();
+        gemm_of_16_bit_integers_is_exact::<element::bf16>();
     });
 }
 
-pub(crate) fn half_results_are_exact<H: Element>() {
+pub(crate) fn gemm_of_16_bit_integers_is_exact<H: Element>() {
     for ((m, n, k), (trans_a, trans_b)) in cases() {
         let op = Gemm::<H>::with_transpose(trans_a, trans_b, m, n, k);
         let op = op.alpha(H::acc(0.5)).beta(H::acc(2.0));
@@ -239,17 +244,17 @@ pub(crate) fn half_results_are_exact<H: Element>() {
 }
 
 #[test]
-fn half_results_are_rounded_once() {
+fn gemm_of_16_bit_elements_rounds_once() {
     with_each_simd_level(|| {
-        every_half_is_rounded_once(element::f16::from_bits);
-        every_half_is_rounded_once(element::bf16::from_bits);
+        every_16_bit_value_is_rounded_once(element::f16::from_bits);
+        every_16_bit_value_is_rounded_once(element::bf16::from_bits);
     });
 }
 
-fn every_half_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> H) {
+fn every_16_bit_value_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> H) {
     let a: Vec<H> = (0..=u16::MAX).map(from_bits).collect();
     let one = [H::from_f64(1.0); 3];
-    // The unpacked path, then the packed one.
+    // Two plain operands take the unpacked path; two transposed operands take the packed path.
     for (trans_a, trans_b, alphas) in [(No, No, [1.0, 1e-5]), (Yes, Yes, [1.0 / 3.0, 3.0])] {
         for alpha in alphas {
             let op = Gemm::<H>::with_transpose(trans_a, trans_b, a.len(), 3, 1).alpha(alpha);
@@ -259,14 +264,14 @@ fn every_half_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> 
                 let expected = H::from_acc(alpha * a.to_acc()).to_f64();
                 let same =
                     |c: &H| c.to_f64() == expected || c.to_f64().is_nan() && expected.is_nan();
-                assert!(row.iter().all(same), "{alpha} · {a:?}: {row:?}, expected {expected}");
+                assert!(row.iter().all(same), "{alpha} · {a:?}: got {row:?}, expected {expected}");
             }
         }
     }
 }
 
-/// Computes `op` as the micro-kernel defines it: each element is a chain of multiply-adds over each
-/// KC, fused at every SIMD level except the portable one.
+/// Computes `op` in the order of the micro-kernel, which adds the terms of each KC one after
+/// another. Multiply-adds are fused at every SIMD level except the portable level.
 fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) {
     let fused = SimdLevel::current() != SimdLevel::Portable;
     let mul_add = |x: S, y: S, z: S| if fused { Float::mul_add(x, y, z) } else { x * y + z };
@@ -286,7 +291,7 @@ fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) 
 
 /// Micro-kernel results are bit-identical to [`chain`]. The dot kernel and `matrixmultiply` sum in
 /// another order.
-fn every_kernel<S: SimdScalar>() {
+fn check_every_kernel<S: SimdScalar>() {
     let cases = cases().filter(|((m, n, k), _)| m * n * k > 0);
     for ((m, n, k), (trans_a, trans_b)) in cases {
         let op = Gemm::<S>::with_transpose(trans_a, trans_b, m, n, k);
@@ -310,21 +315,24 @@ fn every_kernel<S: SimdScalar>() {
             };
             let mut expected = c0.clone();
             chain(&op, kc, &a, &b, &mut expected);
-            assert!(c == expected, "{path:?} {op:?}: not bit-identical to the chain");
+            assert!(
+                c == expected,
+                "{path:?} {op:?}: not bit-identical to multiply-adds in order of k"
+            );
         }
     }
 }
 
 #[test]
-fn indirect_operands_are_exact() {
+fn gemm_with_an_indirect_operand_is_exact() {
     with_each_simd_level(|| {
-        indirect_is_exact::<f32>();
-        indirect_is_exact::<f64>();
+        indirect_gemm_is_exact::<f32>();
+        indirect_gemm_is_exact::<f64>();
     });
 }
 
 /// Checks spans of many lengths in an indirect matrix and in its transpose.
-fn indirect_is_exact<S: SimdScalar>() {
+fn indirect_gemm_is_exact<S: SimdScalar>() {
     // In some vectors, every element belongs to a different span.
     let mut lengths = [1; 30];
     lengths[..10].copy_from_slice(&[1, 8, 13, 3, 40, 16, 5, 2, 70, 7]);

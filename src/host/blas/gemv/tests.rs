@@ -9,7 +9,8 @@ use crate::{
 };
 use Transpose::{No, Yes};
 
-/// Wide and tall matrices, shorter and longer than a chunk, with whole and partial groups of rows.
+/// Shapes of wide and tall matrices: rows shorter and longer than a chunk, whole and partial groups
+/// of rows.
 const SHAPES: [(usize, usize); 13] = [
     (0, 5),
     (5, 0),
@@ -33,7 +34,7 @@ fn as_gemm<T: Element>(op: &Gemv<T>) -> Gemm<T> {
     gemm.leading_dims(op.lda, 1, 1)
 }
 
-fn results_are_exact<T: Element>() {
+fn gemv_of_integers_is_exact<T: Element>() {
     let workers = threads();
     for (case, (m, n)) in SHAPES.into_iter().enumerate() {
         for (trans, alpha, beta, pad) in
@@ -60,7 +61,7 @@ fn results_are_exact<T: Element>() {
     }
 }
 
-fn results_are_bit_identical_for_any_threads<T: Element>() {
+fn gemv_is_bit_identical_on_any_number_of_threads<T: Element>() {
     let workers = threads();
     for (trans, m, n) in [(No, 301, 1100), (Yes, 301, 2100), (Yes, 1300, 1025)] {
         let op = Gemv::<T>::new(trans, m, n);
@@ -76,8 +77,8 @@ fn results_are_bit_identical_for_any_threads<T: Element>() {
     }
 }
 
-/// Covers the loops without vector types: those for 16-bit elements and for long rows.
-fn loops_are_bit_identical_at_each_simd_level<T: Element>() {
+/// Covers the loops that the compiler vectorizes: those for 16-bit elements and for long rows.
+fn gemv_loops_are_bit_identical_at_each_simd_level<T: Element>() {
     for (trans, m, n) in [(No, 11, 1100), (Yes, 37, 40), (Yes, 37, 1100)] {
         if size_of::<T>() > 2 && (trans == No || n <= SHORT_ROW_LEN) {
             continue;
@@ -97,7 +98,7 @@ fn loops_are_bit_identical_at_each_simd_level<T: Element>() {
     }
 }
 
-fn alpha_zero_reads_neither_a_nor_x<T: Element>() {
+fn gemv_with_zero_alpha_reads_neither_a_nor_x<T: Element>() {
     let nan = T::from_f64(f64::NAN);
     for trans in [No, Yes] {
         let op = Gemv::<T>::new(trans, 3, 3).alpha(T::acc(0.0)).beta(T::acc(2.0));
@@ -107,8 +108,9 @@ fn alpha_zero_reads_neither_a_nor_x<T: Element>() {
     }
 }
 
-/// Rows start at any offset in a cache line. Some leading dimensions align all rows alike.
-fn results_are_bit_identical_at_any_address<T: Element>() {
+/// Rows start at every offset in a cache line. Some leading dimensions give all rows the same
+/// offset.
+fn gemv_is_bit_identical_at_any_address<T: Element>() {
     let (m, n) = (19, 320);
     for (trans, lda) in [(No, n), (Yes, n), (No, n - 3), (Yes, n - 3)] {
         let op = Gemv::<T>::new(trans, m, lda);
@@ -127,24 +129,24 @@ fn results_are_bit_identical_at_any_address<T: Element>() {
 }
 
 #[test]
-fn unpacked_kernels_of_each_level_match() {
+fn unpacked_gemv_at_each_simd_level_is_exact() {
     with_each_simd_level(|| {
-        results_are_exact::<f32>();
-        results_are_exact::<f64>();
-        results_are_bit_identical_at_any_address::<f32>();
-        results_are_bit_identical_at_any_address::<f64>();
+        gemv_of_integers_is_exact::<f32>();
+        gemv_of_integers_is_exact::<f64>();
+        gemv_is_bit_identical_at_any_address::<f32>();
+        gemv_is_bit_identical_at_any_address::<f64>();
     });
 }
 
 for_each_element!(
-    results_are_exact,
-    results_are_bit_identical_for_any_threads,
-    loops_are_bit_identical_at_each_simd_level,
-    alpha_zero_reads_neither_a_nor_x
+    gemv_of_integers_is_exact,
+    gemv_is_bit_identical_on_any_number_of_threads,
+    gemv_loops_are_bit_identical_at_each_simd_level,
+    gemv_with_zero_alpha_reads_neither_a_nor_x
 );
 
 #[test]
-fn errors_name_the_operand() {
+fn gemv_errors_name_the_operand() {
     let w = Workers::sequential();
     let op = Gemv::<f32>::new(No, 2, 3);
     let run = |a, x, y| gemv(&w, &op, &vec![0.0; a], &vec![0.0; x], &mut vec![0.0; y]);

@@ -2,9 +2,9 @@
 
 use crate::{element::Element, host::simd::vector::SimdVector, op::Gemm};
 
-/// Raw-pointer arguments of `C ← α·op(A)·op(B) + β·C + bias`; leading dimensions in elements.
+/// Raw-pointer arguments of `C ← α·op(A)·op(B) + β·C + bias`. Leading dimensions are in elements.
 ///
-/// The `# Safety` section of each kernel says which elements it accesses.
+/// The `# Safety` section of each kernel says which elements the kernel accesses.
 #[derive(Clone, Copy)]
 pub(crate) struct RawGemm<S> {
     pub(crate) m: usize,
@@ -18,8 +18,7 @@ pub(crate) struct RawGemm<S> {
     pub(crate) ldb: usize,
     pub(crate) c: *mut S,
     pub(crate) ldc: usize,
-    /// Array with one element for each row of `C`, which is added to the whole row, or null. The
-    /// dot kernel ignores it.
+    /// Null, or an array whose element i is added to row i of `C`. The dot kernel ignores the bias.
     pub(crate) bias: *const S,
 }
 
@@ -32,7 +31,7 @@ impl<S: Element<Acc = S>> RawGemm<S> {
     }
 }
 
-/// Number of GEMMs of one shape, and the distances in elements between their operands.
+/// Number of GEMMs in a batch, and the distances in elements between their operands.
 #[derive(Clone, Copy)]
 pub(crate) struct BatchStrides {
     pub(crate) count: usize,
@@ -45,8 +44,8 @@ impl BatchStrides {
     pub(crate) const ONE: Self = Self { count: 1, a: 0, b: 0, c: 0 };
 }
 
-/// Returns how many elements of each row of `B` lie between the last vector boundary and the row's
-/// start; 0 if this number differs between rows.
+/// Returns the number of elements between the last vector boundary and the start of each row of
+/// `B`, or 0 if the rows differ in this number.
 pub(crate) fn unaligned_prefix<V: SimdVector>(p: &RawGemm<V::Scalar>) -> usize {
     let size = size_of::<V::Scalar>();
     let vector = V::WIDTH * size;

@@ -10,12 +10,12 @@ use crate::host::{
 /// Size in bytes of a panel of `B`: the part of L2 that the rest of the working set leaves free.
 const B_PANEL_BYTES: usize = 576 << 10;
 
-/// Largest m at which a panel of `B` is reused so little that a smaller panel is faster, because it
-/// does not evict the source rows of the next panel.
+/// Largest m at which a smaller panel of `B` is faster. A GEMM with few rows hardly reuses a panel,
+/// and a small panel does not evict the source rows of the next panel.
 const SMALL_M: usize = 96;
 
-/// Largest `B`, in bytes, that is assumed to come from cache. A larger one is packed in bigger
-/// panels, whose rows are read in longer runs. Applies only if m is at most [`SMALL_M`].
+/// Largest `B`, in bytes, that is assumed to come from cache. A larger `B` is packed in bigger
+/// panels, whose rows are read in longer runs. This limit applies only if m is at most [`SMALL_M`].
 const CACHED_B_MAX_BYTES: usize = 16 << 20;
 
 /// Largest distance in bytes between columns of `op(A)` at which a transposed `A` is not packed.
@@ -28,11 +28,11 @@ const MAX_MR: usize = 12;
 
 const MAX_NR: usize = 32;
 
-/// Number of spare steps along k after a panel, where packing may write three steps and three
-/// elements.
+/// Number of spare steps along k after a panel. Packing may write up to three steps and three
+/// elements past the end of the panel.
 const PANEL_SLACK: usize = 4;
 
-/// Returns MC for micro-tiles of `mr` rows.
+/// Returns MC for tiles of `mr` rows.
 pub(crate) fn mc(mr: usize) -> usize {
     MC / mr * mr
 }
@@ -56,7 +56,7 @@ fn b_panel_len<S>(m: usize, n: usize, k: usize) -> usize {
     } else if n * k * size_of::<S>() <= CACHED_B_MAX_BYTES {
         B_PANEL_BYTES / 4
     } else {
-        // Rows are read in runs of at least 1 KiB for both element types.
+        // Rows of `B` are read in runs of at least 1 KiB for both element types.
         B_PANEL_BYTES / (size_of::<S>() / size_of::<f32>())
     };
     bytes / size_of::<S>()
@@ -89,8 +89,8 @@ pub(crate) fn split_workspace<S>(
     workspace[start..].split_at_mut(nc * kc + PANEL_SLACK * MAX_NR)
 }
 
-/// Returns the MR that recomputes the fewest rows in a GEMM of `m` rows. The `+ 1` stands for the
-/// additional loads per multiplication in a small micro-tile.
+/// Returns the MR that recomputes the fewest rows in a GEMM of `m` rows. The `+ 1` models the
+/// additional loads per multiplication in a small tile.
 pub(crate) fn mr<V: SimdVector>(m: usize) -> usize {
     let sizes: &[usize] = if V::HAS_32_REGISTERS && m > 4 { &[12, 10, 8] } else { &[4] };
     let cost = |&mr: &usize| m.div_ceil(mr) * (mr + 1);
@@ -100,7 +100,7 @@ pub(crate) fn mr<V: SimdVector>(m: usize) -> usize {
 /// Returns whether reading `A` in place, with these strides along m and k, is as fast as packing.
 pub(crate) fn a_is_read_in_place<S>(strides: (usize, usize)) -> bool {
     match strides {
-        // Columns this close together are read as one sequential stream.
+        // The processor reads columns this close together as one sequential stream.
         (1, stride_k) => stride_k * size_of::<S>() <= IN_PLACE_A_MAX_STRIDE_BYTES,
         // Rows at a multiple of the aliasing distance would evict one another from L1.
         (stride_m, _) => !(stride_m * size_of::<S>()).is_multiple_of(L1_ALIAS_BYTES),

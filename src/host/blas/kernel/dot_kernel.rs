@@ -1,7 +1,7 @@
 //! GEMM by dot products, for `A` not transposed and `B` transposed: rows of both are read in place.
 //!
 //! Each element of `C` is accumulated in the lanes of one vector and reduced at the end. The order
-//! of its sum depends on k alone.
+//! of additions depends on k alone.
 
 use crate::host::{
     blas::kernel::args::{RawGemm, unaligned_prefix},
@@ -9,7 +9,7 @@ use crate::host::{
 };
 use num_traits::{One, Zero};
 
-/// KC in bytes: the rows of a tile stay in L1 between two horizontal reductions.
+/// KC in bytes, chosen so that the rows of a tile stay in L1 between two horizontal reductions.
 const KC_BYTES: usize = 4096;
 
 /// Number of elements in a block of `B`, which stays in L2 while all rows of `A` are multiplied.
@@ -30,12 +30,13 @@ const N_UNROLL: usize = 8;
 /// `C ← α·A·Bᵀ + β·C`.
 ///
 /// # Safety
-/// The processor supports `V`. `p.a` is valid for reads of m rows of k elements, and `p.b` of n
-/// rows. `p.c` is valid for reads and writes of m rows of n elements, by this thread alone.
+/// The processor supports `V`. `p.a` is valid for reads of m rows of k elements, and `p.b` for
+/// reads of n rows of k elements. Only this thread accesses `p.c`, which is valid for reads and
+/// writes of m rows of n elements.
 #[inline(always)]
 pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     if p.m == 1 {
-        // SAFETY: the caller guarantees the requirements, here for one row of `A` and `C`.
+        // SAFETY: m is 1, and the caller guarantees the requirements of `gemm_dot`.
         return unsafe { multiply_row::<V>(p) };
     }
     let blocks = p.k.div_ceil(KC_BYTES / size_of::<V::Scalar>());
@@ -44,8 +45,8 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
         let k = kc.min(p.k - start);
         let nc = (L2_B_LEN / k + 1).next_multiple_of(64);
         for column in (0..p.n).step_by(nc) {
-            // SAFETY: the block is within n and k, so its operands are within those of `p`. It has
-            // at least as many rows and columns as the chosen tile.
+            // SAFETY: the block is within n and k, so its operands are within those of `p`. The
+            // block has at least as many rows and columns as the chosen tile.
             unsafe {
                 let block = RawGemm {
                     n: nc.min(p.n - column),
@@ -68,10 +69,10 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     }
 }
 
-/// Multiplies the only row of `A`.
+/// Multiplies the only row of `A` by all rows of `B`.
 ///
 /// # Safety
-/// Like [`gemm_dot`], with m = 1.
+/// The requirements of [`gemm_dot`] hold, and m is 1.
 #[inline(always)]
 unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     let prefix = if p.k >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
@@ -87,11 +88,11 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     }
 }
 
-/// Multiplies the only row of `A` with [`N_UNROLL`] rows of `B` at a time. If `PREFETCH`,
-/// prefetches `B`. If `UNALIGNED`, rows of `B` start `prefix` elements after an aligned vector.
+/// Multiplies the only row of `A` by [`N_UNROLL`] rows of `B` at a time. If `PREFETCH`, prefetches
+/// `B`. If `UNALIGNED`, rows of `B` start `prefix` elements after an aligned vector.
 ///
 /// # Safety
-/// Like [`multiply_row`]. In addition, `prefix` is less than `V::WIDTH`.
+/// The requirements of [`multiply_row`] hold, and `prefix` is less than `V::WIDTH`.
 #[inline(always)]
 unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: bool>(
     p: &RawGemm<V::Scalar>,
@@ -107,7 +108,7 @@ unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: 
             2.. => 2,
             _ => 1,
         };
-        // SAFETY: `step` is at most `left`, so these rows of `B` and elements of `C` exist.
+        // SAFETY: `step` is at most `left`, so the `step` rows of `B` and elements of `C` exist.
         unsafe {
             let sums = match step {
                 N_UNROLL => row_sums::<V, N_UNROLL, PREFETCH>(p.a, (b, p.ldb), p.k, prefix),
@@ -133,7 +134,7 @@ unsafe fn write_back<V: SimdVector>(
     column: usize,
     count: usize,
 ) {
-    // SAFETY: `load_first` and `store_first` access `count` elements in all.
+    // SAFETY: `load_first` and `store_first` access `count` elements in total.
     unsafe {
         let (alpha, beta) = (V::splat(p.alpha), V::splat(p.beta));
         for (i, sums) in sums.chunks_exact(V::WIDTH.min(N_UNROLL)).enumerate() {
@@ -164,7 +165,8 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     prefix: usize,
 ) -> [V; N_UNROLL] {
     let (a, b, end) = (a.wrapping_sub(prefix), b.wrapping_sub(prefix), prefix + k);
-    // SAFETY: masks exclude elements before `prefix` and from `end` on; whole vectors lie between.
+    // SAFETY: masks exclude elements before `prefix` and from `end` on. Unmasked loads lie between
+    // `prefix` and `end`.
     unsafe {
         let mut sums = [V::splat(V::Scalar::zero()); N_UNROLL];
         let mut i = 0;
@@ -243,7 +245,7 @@ unsafe fn add_vectors<
 /// Computes `C` in tiles of `MR` rows and `NR` columns. At the end of `C`, tiles overlap.
 ///
 /// # Safety
-/// Like [`gemm_dot`]. In addition, m is at least `MR`, and n is at least `NR`.
+/// The requirements of [`gemm_dot`] hold, m is at least `MR`, and n is at least `NR`.
 #[inline(always)]
 unsafe fn multiply_tiles<V: SimdVector, const MR: usize, const NR: usize>(p: &RawGemm<V::Scalar>) {
     for row in (0..p.m).step_by(MR) {
@@ -268,7 +270,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize, const NR: usize>(p: &Ra
 /// Returns the dot products of `MR` rows of `A` with `NR` rows of `B`.
 ///
 /// # Safety
-/// Like [`gemm_dot`]. In addition, `row + MR` is at most m, and `column + NR` is at most n.
+/// The requirements of [`gemm_dot`] hold, `row + MR` is at most m, and `column + NR` is at most n.
 #[inline(always)]
 unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
     p: &RawGemm<V::Scalar>,
@@ -307,7 +309,7 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
         }
         let mut sums = [[V::Scalar::zero(); NR]; MR];
         for (sums, lanes) in sums.iter_mut().zip(lanes) {
-            // Indices are constants, so that the vectors stay in registers.
+            // Indices are constants, so that the compiler keeps the vectors in registers.
             for (i, sums) in sums.chunks_mut(4).enumerate() {
                 let lane = |j: usize| lanes[(4 * i + j) % NR];
                 sums.copy_from_slice(

@@ -50,10 +50,15 @@ impl<'a, S> IndirectMatrix<'a, S> {
         let last_row = rows.iter().max();
         let end = spans.iter().map(|span| span.from + span.len).max();
         if let (Some(row), Some(end)) = (last_row, end) {
-            assert!(row + end <= x.len(), "matrix: ends at {}, x has {}", row + end, x.len());
+            assert!(
+                row + end <= x.len(),
+                "matrix: ends at element {}, x has {} elements",
+                row + end,
+                x.len()
+            );
         }
         let adjacent = |pair: &[CopySpan]| pair[0].to + pair[0].len == pair[1].to;
-        assert!(spans.windows(2).all(adjacent), "spans: gap between columns");
+        assert!(spans.windows(2).all(adjacent), "spans: unordered or not adjacent");
         Self { x, rows, spans, transposed: trans == Transpose::Yes }
     }
 
@@ -77,7 +82,7 @@ impl<S: SimdScalar> PackSource<S> for IndirectMatrix<'_, S> {
         let (rows, columns) = if transposed { (mn, k) } else { (k, mn) };
         let rows = &self.rows[rows];
         // SAFETY: `new` checked that `x` holds every span of every row, and `check_panel_len` that
-        // `panel` can hold the micro-panels and the elements written after them.
+        // `panel` can hold the micro-panels and the slack after them.
         unsafe {
             S::dispatch(IndirectPack { x, rows, spans, columns, transposed, panel_dim, panel })
         }
@@ -106,9 +111,10 @@ macro_rules! with_constant_len {
     };
 }
 
-/// Kernel behind [`IndirectMatrix`]: packs `rows` × `columns`.
+/// Kernel that packs the elements at `rows` × `columns` of an [`IndirectMatrix`].
 ///
-/// Running it is safe if `x` holds every span of every row, and [`check_panel_len`] has passed.
+/// [`SimdKernel::run`] is safe if `x` holds every span of every row, and [`check_panel_len`] has
+/// passed.
 struct IndirectPack<'a, S> {
     x: &'a [S],
     rows: &'a [usize],
@@ -128,10 +134,10 @@ impl<S: SimdScalar> SimdKernel<S> for IndirectPack<'_, S> {
 }
 
 impl<S: SimdScalar> IndirectPack<'_, S> {
-    /// Copies vectors of columns, for a matrix whose rows are steps along k.
+    /// Packs a matrix whose rows are steps along k, by copying vectors of columns.
     ///
     /// # Safety
-    /// Like [`IndirectPack`], and the processor supports `V`.
+    /// The requirements of [`IndirectPack`] hold, and the processor supports `V`.
     #[inline(always)]
     unsafe fn copy<V: SimdVector<Scalar = S>>(self) {
         let Self { x, rows, spans, columns, panel_dim, panel, .. } = self;
@@ -158,17 +164,17 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
         }
     }
 
-    /// Transposes vectors of columns, for a matrix whose columns are steps along k.
+    /// Packs a matrix whose columns are steps along k, by transposing vectors of columns.
     ///
     /// # Safety
-    /// Like [`IndirectPack`], and the processor supports `V`.
+    /// The requirements of [`IndirectPack`] hold, and the processor supports `V`.
     #[inline(always)]
     unsafe fn transpose<V: SimdVector<Scalar = S>>(self) {
         let Self { x, rows, spans, columns, panel_dim, panel, .. } = self;
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for (i, rows) in rows.chunks(panel_dim).enumerate() {
             // SAFETY: the segments are parts of spans, which `x` holds. The panel can hold all
-            // steps and the elements written after them.
+            // steps and the elements that are written after the last step.
             unsafe {
                 let micro_panel = panel.add(i * panel_dim * columns.len());
                 for_each_vector::<V>(
@@ -179,7 +185,7 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
                         let shape = (rows.len(), len);
                         let steps = (micro_panel.add(column * panel_dim), panel_dim);
                         if let ([segment], true) = (segments, len == V::WIDTH) {
-                            // The usual case for large images: a whole vector needs no mask.
+                            // With large images, most vectors are whole and need no mask.
                             return pack_transposed::<V>(
                                 #[inline(always)]
                                 |row| {
@@ -213,14 +219,15 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
 /// Contiguous source elements that belong to one vector.
 #[derive(Clone, Copy)]
 struct Segment<M> {
-    /// Offset in a row at which the whole vector would start; may wrap below 0.
+    /// Offset in a row at which the whole vector would start. The offset may wrap below 0.
     offset: usize,
-    /// Elements of the vector that belong to the segment.
+    /// Mask of the lanes that belong to the segment.
     mask: M,
 }
 
 /// Calls `body(column, len, segments)` for each vector of `columns`. The vector has `len` columns
-/// from `column` on, counted from `columns.start`. `segments` are their elements in a row.
+/// from `column` on, counted from `columns.start`. `segments` tell where a row of the source holds
+/// the columns.
 ///
 /// # Safety
 /// The processor supports `V`.
@@ -274,7 +281,7 @@ unsafe fn load_segments<V: SimdVector>(x: *const V::Scalar, segments: &[Segment<
     }
 }
 
-/// Stores each row's vector at `column` of the row's step in the micro-panel.
+/// Stores a vector of each row at `column` of that row's step in the micro-panel.
 ///
 /// # Safety
 /// The processor supports `V`. All rows hold the segments, and the micro-panel is valid for writes

@@ -1,7 +1,7 @@
 //! Packed GEMM: the loops around the micro-kernel, after Goto and van de Geijn (2008) and BLIS.
 //!
-//! Both operands are packed into panels, so that the micro-kernel reads them sequentially. `A` is
-//! read in place where that is as fast as packing.
+//! Packing copies both operands into panels, so that the micro-kernel reads them sequentially. `A`
+//! is read in place where packing would not be faster.
 
 use crate::host::{
     blas::kernel::{
@@ -19,9 +19,8 @@ use crate::host::{
 
 /// Packed GEMM `C ← α·op(A)·op(B) + β·C + bias` on the calling thread.
 ///
-/// Running it is safe if
-/// - `p.c` is valid for reads and writes of m rows of n elements, and no other thread accesses
-///   them; it is not read if β is 0;
+/// [`SimdKernel::run`] is safe if
+/// - `p.c` is valid for reads and writes of m rows of n elements, by this thread alone;
 /// - `p.bias` is null or valid for reads of m elements;
 /// - `a_strides` is `None`, or `p.a` is valid for reads of m×k elements with these strides.
 pub(crate) struct PackedGemm<'a, S> {
@@ -29,14 +28,14 @@ pub(crate) struct PackedGemm<'a, S> {
     /// Strides along m and k of `op(A)` at `p.a`, one of them 1; `None` if `A` is not in memory.
     pub(crate) a_strides: Option<(usize, usize)>,
     pub(crate) b: &'a dyn PackSource<S>,
-    /// `p.b` and `p.ldb` are not used.
+    /// The kernel does not use `p.b` and `p.ldb`.
     pub(crate) p: &'a RawGemm<S>,
     /// Holds [`workspace_len`](super::blocking::workspace_len) elements.
     pub(crate) workspace: &'a mut [S],
 }
 
 impl<S: SimdScalar> SimdKernel<S> for PackedGemm<'_, S> {
-    /// At the portable level, `matrixmultiply` multiplies instead.
+    /// At the portable SIMD level, `matrixmultiply` computes the GEMM instead of this kernel.
     const HAS_PORTABLE: bool = false;
 
     #[inline(always)]
@@ -66,7 +65,7 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
     /// Runs the loops over MC, KC and NC with tiles of `MR` rows and `NR_VECTORS` vectors.
     ///
     /// # Safety
-    /// Like [`PackedGemm`], and the processor supports `V`.
+    /// The requirements of [`PackedGemm`] hold, and the processor supports `V`.
     #[inline(always)]
     unsafe fn run_with_tile<V: SimdVector<Scalar = S>, const MR: usize, const NR_VECTORS: usize>(
         self,
@@ -83,8 +82,8 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
             let m = mc.min(p.m - row);
             for i in 0..k_blocks * n_blocks {
                 // If `A` is read in place, the loop over k is the inner one, so that the block of
-                // `C` stays in cache. Otherwise it is the outer one, so that panels of `A` are
-                // packed once.
+                // `C` stays in cache. If `A` is packed, the loop over k is the outer one, so that
+                // each panel of `A` is packed once.
                 let (k_block, n_block) = match in_place {
                     Some(_) => (i % k_blocks, i / k_blocks),
                     None => (i / n_blocks, i % n_blocks),
@@ -104,7 +103,7 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
                     let bias = if start == 0 { bias_at(p.bias, row) } else { std::ptr::null() };
                     let block = RawGemm { m, n, k, beta, b: b_panel.as_ptr(), c, bias, ..*p };
                     let block = |a| RawGemm { a, ..block };
-                    // Constant strides of 1 let the compiler specialise the micro-kernel.
+                    // Constant strides of 1 let the compiler specialize the micro-kernel.
                     match in_place {
                         None => {
                             let block = block(a_panel.as_ptr());
@@ -145,14 +144,14 @@ unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usiz
 ) {
     let nr = NR_VECTORS * V::WIDTH;
     for row in (0..p.m).step_by(MR) {
-        // Zeros pad the last micro-panel of a packed `A`. In a matrix, the last tile ends at the
-        // last row instead, and does not write the rows that it shares with the tile before it.
+        // Zeros pad the last micro-panel of a packed `A`. If `A` is read in place, the last tile
+        // ends at the last row, and does not write the rows that it shares with the previous tile.
         let start = if a_packed { row } else { row.min(p.m - MR) };
         let rows = row - start..MR.min(p.m - start);
         for column in (0..p.n).step_by(nr) {
             let columns = nr.min(p.n - column);
-            // SAFETY: the offsets are those of this tile's micro-panels, or rows. The tile writes
-            // only rows and columns of the block.
+            // SAFETY: the offsets are those of the micro-panels, or rows, of this tile. The tile
+            // writes only rows and columns of the block.
             unsafe {
                 let args = RawGemm {
                     a: p.a.add(if a_packed { row * p.k } else { start * strides.0 }),

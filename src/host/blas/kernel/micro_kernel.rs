@@ -9,7 +9,7 @@ use crate::host::{
 use num_traits::Zero;
 use std::ops::Range;
 
-/// Prefetch distance in panels, in steps along k.
+/// Prefetch distance within a packed panel, in steps along k.
 const PREFETCH_K_STEPS: usize = 16;
 
 // Modes of `micro_kernel`, which select how it loads rows of `B`. Modes are integers, because
@@ -35,9 +35,11 @@ pub(crate) struct MicroTile {
     pub(crate) columns: Range<usize>,
 }
 
-/// Computes one tile. `B` is one of the modes above. `A` has the given strides along m and k.
+/// Computes one tile of `C`. `B` is a mode such as [`B_PACKED`]. `A` has the given strides along m
+/// and k.
 ///
-/// Not inlined in unoptimised builds, where the frames of all tile sizes would overflow the stack.
+/// The function is not inlined in unoptimized builds, where the stack frames of all tile sizes
+/// together would overflow the stack.
 ///
 /// # Safety
 /// - The processor supports `V`.
@@ -59,11 +61,12 @@ pub(crate) unsafe fn micro_kernel<
     tile: MicroTile,
 ) {
     // SAFETY: `accumulate` reads steps of `a` and `b` that are less than k, and `write_back`
-    // accesses the tile's rows and columns; the caller guarantees both.
+    // accesses rows and columns of the tile. The caller guarantees that these steps, rows and
+    // columns are valid.
     unsafe {
         let mut a = p.a.add(tile.row * stride_m);
         let mut b = p.b.wrapping_add(tile.column);
-        // A constant range if all columns are written, so that the compiler evaluates masks.
+        // If all columns are written, a constant range lets the compiler evaluate the masks.
         let columns = if B == B_WHOLE_VECTORS { 0..NR_VECTORS * V::WIDTH } else { tile.columns };
         let tile = MicroTile { columns: columns.clone(), ..tile };
         let masks = masks::<V, NR_VECTORS>(&columns);
@@ -122,7 +125,7 @@ unsafe fn accumulate<
                 }
             }
         }
-        // Prefetch micro-panels only, because the hardware prefetches the rows of a matrix.
+        // Only micro-panels are prefetched, because the hardware prefetches the rows of a matrix.
         if B == B_PACKED && stride_k > 1 {
             for offset in (0..STEPS * MR).step_by(CACHE_LINE / size_of::<V::Scalar>()) {
                 V::prefetch(a.wrapping_add(PREFETCH_K_STEPS * stride_k + offset));
@@ -207,10 +210,10 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     }
 }
 
-/// Like [`write_back`], but for some of the rows, or with a bias.
+/// Like [`write_back`], but writes only some of the rows, or adds a bias.
 ///
 /// # Safety
-/// Like [`write_back`].
+/// The requirements of [`write_back`] hold.
 #[inline(always)]
 unsafe fn write_back_rows<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     p: &RawGemm<V::Scalar>,
@@ -218,7 +221,7 @@ unsafe fn write_back_rows<V: SimdVector, const MR: usize, const NR_VECTORS: usiz
     tile: &MicroTile,
     masks: [V::Mask; NR_VECTORS],
 ) {
-    // SAFETY: only the tile's rows are accessed, and masks leave out other columns.
+    // SAFETY: only the tile's rows are accessed, and masks exclude columns outside the tile.
     unsafe {
         let (alpha, beta) = (V::splat(p.alpha), V::splat(p.beta));
         for i in tile.rows.clone() {

@@ -22,7 +22,7 @@
 //! ```
 //!
 //! `C` is row-major, so `A` and `B` swap the roles that they have in BLIS, whose `C` is
-//! column-major. The panel of `A` is the larger one, and the panel of `B` stays in L2.
+//! column-major. The panel of `A` is larger than the panel of `B`, which stays in L2.
 //!
 //! | module | contents |
 //! |---|---|
@@ -35,9 +35,9 @@
 //! | [`unpacked`] | GEMM that reads its operands in place, with either kernel |
 //! | [`macro_kernel`] | packed GEMM |
 //!
-//! All kernels are generic over [`SimdVector`](crate::host::simd::vector::SimdVector). With
-//! `[S; 4]` they are the portable definition, which every target compiles. `SimdScalar::dispatch`
-//! selects AVX2 or AVX-512 vectors, whose results differ within rounding, because of FMA.
+//! All kernels are generic over [`SimdVector`](crate::host::simd::vector::SimdVector). With the
+//! vector type `[S; 4]`, they compile for every target. `SimdScalar::dispatch` selects AVX2 or
+//! AVX-512 vectors, whose results differ within rounding, because of FMA.
 
 pub(crate) mod args;
 pub(crate) mod half_block;

@@ -1,8 +1,8 @@
 //! Packing: copies `op(A)` and `op(B)` into micro-panels, in the order of the micro-kernel's reads.
 //!
 //! A panel consists of micro-panels of MR rows of `op(A)`, or NR columns of `op(B)`. A micro-panel
-//! holds its MR or NR elements of one step along k contiguously, then those of the next step.
-//! Zeros pad the last micro-panel. 16-bit elements are widened to `f32`.
+//! holds its MR or NR elements of one step along k contiguously, followed by the elements of the
+//! next step. Zeros pad the last micro-panel. 16-bit elements are widened to `f32`.
 
 use crate::{
     element::Element,
@@ -29,11 +29,11 @@ pub(crate) const PACK_PREFETCH_BYTES: usize = 256;
 
 /// Source of packed panels: `op(A)` or `op(B)` of a GEMM.
 ///
-/// `mn` is a range of rows of `op(A)` or of columns of `op(B)`, `k` is a range of terms of the sum,
+/// `mn` is a range of rows of `op(A)` or of columns of `op(B)`. `k` is a range of steps along k,
 /// and `panel_dim` is MR or NR.
 pub(crate) trait PackSource<S>: Sync {
     /// Packs the elements at `mn` and `k` into micro-panels of `panel_dim`. May also overwrite
-    /// elements of `panel` after them.
+    /// elements of `panel` after the micro-panels.
     ///
     /// # Panics
     /// If the source is too short, or `panel` is shorter than [`panel_len`].
@@ -67,7 +67,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> PackSource<S> for StridedSource<'_, T> 
         }
         let (rows, columns) = if self.k_contiguous { (&mn, &k) } else { (&k, &mn) };
         let (len, expected) = (self.x.len(), (rows.end - 1) * self.ld + columns.end);
-        assert!(len >= expected, "source: {len} elements, expected {expected}");
+        assert!(len >= expected, "pack source: {len} elements, expected {expected}");
         let x = &self.x[rows.start * self.ld + columns.start..];
         let (ld, k_contiguous, mn, k) = (self.ld, self.k_contiguous, mn.len(), k.len());
         check_panel_len(panel, mn, k, panel_dim);
@@ -77,7 +77,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> PackSource<S> for StridedSource<'_, T> 
     }
 }
 
-/// [`PackSource`] whose `mn` is offset by `first`: a part of another source, for one task.
+/// Part of another [`PackSource`], for one task. `mn` is counted from `first` on.
 pub(crate) struct SourceBlock<'a, S> {
     pub(crate) source: &'a dyn PackSource<S>,
     pub(crate) first: usize,
@@ -92,12 +92,12 @@ impl<S> PackSource<S> for SourceBlock<'_, S> {
 /// Asserts that `panel` has [`panel_len`] elements.
 pub(crate) fn check_panel_len<S>(panel: &[S], mn: usize, k: usize, panel_dim: usize) {
     let (len, expected) = (panel.len(), panel_len(mn, k, panel_dim));
-    assert!(len >= expected, "panel: {len} elements, expected {expected}");
+    assert!(len >= expected, "packed panel: {len} elements, expected {expected}");
 }
 
-/// Kernel behind [`StridedSource`].
+/// Kernel that packs the elements of a [`StridedSource`].
 ///
-/// Running it is safe if `x` holds the `mn`×`k` elements, in rows `ld` elements apart, and
+/// [`SimdKernel::run`] is safe if `x` holds the `mn`×`k` elements, in rows `ld` elements apart, and
 /// [`check_panel_len`] has passed.
 struct StridedPack<'a, T, S> {
     x: &'a [T],
@@ -121,7 +121,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
     /// Packs a matrix whose rows are contiguous along m or n, by copying.
     ///
     /// # Safety
-    /// Like [`StridedPack`], and the processor supports `V`.
+    /// The requirements of [`StridedPack`] hold, and the processor supports `V`.
     #[inline(always)]
     unsafe fn copy<V: SimdVector<Scalar = S>>(self) {
         let Self { x, ld, mn, panel_dim, k, panel, .. } = self;
@@ -129,7 +129,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
         // SAFETY: the processor supports `V`.
         let (vectors, tail_mask) =
             (panel_dim / V::WIDTH, unsafe { V::mask(0, panel_dim % V::WIDTH) });
-        // Row by row, so that memory is read sequentially.
+        // The outer loop is over rows, so that memory is read sequentially.
         for i in 0..k {
             let x = x.wrapping_add(i * ld);
             for first in (0..mn).step_by(panel_dim) {
@@ -164,19 +164,19 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
     /// Packs a matrix whose rows are contiguous along k, by transposing.
     ///
     /// # Safety
-    /// Like [`StridedPack`], and the processor supports `V`.
+    /// The requirements of [`StridedPack`] hold, and the processor supports `V`.
     #[inline(always)]
     unsafe fn transpose<V: SimdVector<Scalar = S>>(self) {
         let Self { x, ld, mn, panel_dim, k, panel, .. } = self;
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for first in (0..mn).step_by(panel_dim) {
             let rows = panel_dim.min(mn - first);
-            // Number of rows transposed in squares of one vector's width, without widening.
+            // Elements that need no widening are transposed in squares of one vector's width.
             let square_rows = if is_wide::<T>() { rows / V::WIDTH * V::WIDTH } else { 0 };
             for start in (0..k).step_by(V::WIDTH) {
                 let len = V::WIDTH.min(k - start);
                 // SAFETY: the rows from `first` on hold `len` elements from `start` on. The panel
-                // can hold these steps and the elements written after them.
+                // can hold `len` steps and the elements that are written after the last step.
                 unsafe {
                     let steps = panel.add(first * k + start * panel_dim);
                     pack_transposed::<V>(
@@ -237,7 +237,8 @@ pub(crate) unsafe fn pack_transposed<V: SimdVector>(
     // Iterate backwards, because four rows may extend beyond `panel_dim` into the next step.
     for row in (first..panel_dim).step_by(4).rev() {
         // SAFETY: a store covers at most `len` + 3 steps, and the last four rows end at most three
-        // elements beyond `panel_dim`. The caller guarantees that these elements may be written.
+        // elements beyond `panel_dim`. The caller guarantees that three additional steps and
+        // elements may be written.
         unsafe {
             let mut vectors = [V::splat(V::Scalar::zero()); 4];
             for (i, vector) in vectors.iter_mut().enumerate() {

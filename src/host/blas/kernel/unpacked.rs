@@ -2,10 +2,11 @@
 //!
 //! Packing costs more than it saves if an operand is reused only a few times, or stays in cache.
 //!
-//! - `B` not transposed: the micro-kernel adds multiples of rows of `B`, in the order of k.
-//! - `B` transposed, `A` not: the dot kernel multiplies rows of both.
+//! - If `B` is not transposed, the micro-kernel adds multiples of rows of `B`, in the order of k.
+//! - If only `B` is transposed, the dot kernel multiplies rows of `A` by rows of `B`.
 //!
-//! No kernel supports two transposed operands. Elements of `C` are computed alike at any position.
+//! No kernel supports two transposed operands. All positions of `C` are computed with the same
+//! operations.
 
 use crate::{
     element::{DType, Element},
@@ -27,15 +28,15 @@ use bytemuck::{cast_slice, cast_slice_mut};
 /// Smallest n, in vectors, at which rows of `B` are read with aligned loads.
 const ALIGN_MIN_VECTORS: usize = 16;
 
-/// Largest number of elements of `B` that mostly stay in L1.
+/// Largest number of elements of a `B` that mostly stays in L1.
 const L1_B_MAX_LEN: usize = 1 << 14;
 
-/// Returns whether these kernels are faster than packing for the whole of `op`, as measured.
+/// Returns whether unpacked kernels were measured to be faster than packing for the whole of `op`.
 pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
-        // With few rows of `A`, transposing `B` while packing does not pay off. With many terms,
-        // the horizontal reduction of each dot product costs relatively little.
+        // With few rows of `A`, transposing `B` while packing does not pay off. The larger k is,
+        // the less the horizontal reduction of each dot product costs in comparison.
         (Transpose::No, Transpose::Yes) => {
             op.k >= 32 && op.k >= 12 * op.m && (op.m * op.n <= 1024 || op.m <= 16)
         }
@@ -45,8 +46,8 @@ pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
 
 /// Batch of GEMMs `C ← α·op(A)·op(B) + β·C` of one shape, with at most one transposed operand.
 ///
-/// Running it is safe if, for each GEMM of `batch`, all elements of `A` and `B` are valid for
-/// reads, and those of `C` for reads and writes by this thread alone.
+/// [`SimdKernel::run`] is safe if all matrices `A` and `B` of the batch are valid for reads, and
+/// all matrices `C` are valid for reads and writes by this thread alone.
 pub(crate) struct UnpackedGemm<'a, S> {
     pub(crate) trans_a: Transpose,
     pub(crate) trans_b: Transpose,
@@ -76,7 +77,8 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
     }
 }
 
-/// `C ← α·op(A)·B + β·C`, where `op(A)` has these strides along m and k. Tiles have two vectors.
+/// Computes `C ← α·op(A)·B + β·C`, where `op(A)` has these strides along m and k. Tiles are two
+/// vectors wide.
 ///
 /// # Safety
 /// The processor supports `V`. `p.a` is valid for reads of m×k elements with these strides, and
@@ -85,7 +87,7 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
 #[inline(always)]
 unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usize)) {
     if p.m == 1 {
-        // SAFETY: the caller guarantees the requirements, here for one row.
+        // SAFETY: the caller guarantees the requirements, and m is 1.
         unsafe {
             V::outline(
                 #[inline(always)]
@@ -95,7 +97,7 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
         return;
     }
     let sizes: &[usize] = if V::HAS_32_REGISTERS { &[12, 10, 8] } else { &[6, 5, 4] };
-    // Minimise recomputed rows first (the last tile overlaps the one before), then the tile count.
+    // Minimize the rows that the last two tiles share and recompute, then the number of tiles.
     let fitting = sizes.iter().copied().filter(|&mr| mr <= p.m);
     let mr = fitting.min_by_key(|&mr| p.m.div_ceil(mr) * mr).unwrap_or(match p.m {
         4.. => 4,
@@ -128,14 +130,14 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
 /// Multiplies the only row of `A`, which has stride `stride_k`, by `B`.
 ///
 /// # Safety
-/// Like [`gemm_outer`], with m = 1.
+/// The requirements of [`gemm_outer`] hold, and m is 1.
 #[inline(always)]
 unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
     let prefix = if p.n >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
     let end = prefix + p.n;
     let vectors = end.div_ceil(V::WIDTH);
-    // Use tiles of almost equal size. With few sums, the latency of each addition would limit
-    // throughput.
+    // Use tiles of almost equal size, because in a tile with few sums, the latency of each addition
+    // would limit throughput.
     let tile_vectors = vectors.div_ceil(vectors.div_ceil(V::MAX_ROW_VECTORS));
     let (b, c) = (p.b.wrapping_sub(prefix), p.c.wrapping_sub(prefix));
     let p = &RawGemm { b, c, ..*p };
@@ -155,11 +157,12 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
                             false => micro_kernel::<V, 1, $vectors, B_MASKED>(p, strides, tile),
                         },
                     )*
-                    _ => debug_assert!(false, "a tile of {count} vectors"),
+                    _ => debug_assert!(false, "tile: unexpected width of {count} vectors"),
                 }
             };
         }
-        // SAFETY: the n columns of `B` and `C` range from `prefix` to `end`; masks exclude others.
+        // SAFETY: the n columns of `B` and `C` range from `prefix` to `end`; masks exclude all
+        // other columns.
         unsafe { tile!(1 2 3 4 5 6 7 8) }
     }
 }
@@ -167,7 +170,7 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
 /// Computes `C` in tiles of `MR` rows, two vectors wide.
 ///
 /// # Safety
-/// Like [`gemm_outer`], and m is at least `MR`.
+/// The requirements of [`gemm_outer`] hold, and m is at least `MR`.
 #[inline(always)]
 unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     p: &RawGemm<V::Scalar>,
@@ -177,10 +180,11 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
         let columns = (p.n - column).min(2 * V::WIDTH);
         for row in (0..p.m).step_by(MR) {
             // The last tile ends at the last row, and does not write rows that it shares with the
-            // tile before.
+            // previous tile.
             let start = row.min(p.m - MR);
             let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
-            // SAFETY: the tile is within m rows and n columns, and its mode loads nothing else.
+            // SAFETY: the tile is within m rows and n columns, and its mode loads only elements of
+            // the tile.
             unsafe {
                 if columns == 2 * V::WIDTH {
                     micro_kernel::<V, MR, 2, B_WHOLE_VECTORS>(p, strides, tile);
@@ -194,7 +198,8 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     }
 }
 
-/// `yᵀ ← α·xᵀ·op(B) + β·yᵀ` on the calling thread, for `f32` and `f64`; `x` and `y` are not empty.
+/// Computes `yᵀ ← α·xᵀ·op(B) + β·yᵀ` on the calling thread, for `f32` and `f64`. `x` and `y` are
+/// not empty.
 ///
 /// # Panics
 /// If `b` is shorter than the matrix.
@@ -215,7 +220,7 @@ pub(crate) fn row_times_matrix<T: Element>(
         let (rows, columns) = if trans_b == Transpose::No { (k, n) } else { (n, k) };
         assert!(
             (rows - 1) * ldb + columns <= b.len(),
-            "b: {} elements for {rows}×{columns}",
+            "b: {} elements, expected {rows}×{columns}",
             b.len()
         );
         let (a, b) = (cast_slice::<T, S>(x).as_ptr(), cast_slice::<T, S>(b).as_ptr());

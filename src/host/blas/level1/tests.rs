@@ -5,7 +5,7 @@ use crate::host::{
 };
 
 #[test]
-fn sums_of_fractions_are_accurate_and_bit_identical_for_any_threads() {
+fn level1_sums_are_accurate_and_bit_identical_on_any_number_of_threads() {
     let x = fractions::<f32>(5, 3 * GRAIN + 5);
     let exact: f64 = x.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
     let got = threads().map(|workers| dot(&workers, &x, &x).unwrap());
@@ -13,9 +13,10 @@ fn sums_of_fractions_are_accurate_and_bit_identical_for_any_threads() {
     assert!((f64::from(got[0]) / exact - 1.0).abs() < 1e-6);
 }
 
-/// Operands that exceed the caches take the paths with software prefetch and non-temporal stores.
+/// Operands that exceed the caches take the code paths with software prefetch and non-temporal
+/// stores.
 #[test]
-fn updates_of_large_operands_are_exact() {
+fn level1_updates_of_large_operands_are_exact() {
     let len = (8 << 20) / size_of::<f32>() + 77;
     let (x, y0) = (integers::<f32>(10, len), integers::<f32>(11, len));
     let map = |f: fn(f32, f32) -> f32| x.iter().zip(&y0).map(|(&x, &y)| f(x, y)).collect();
@@ -38,9 +39,9 @@ fn updates_of_large_operands_are_exact() {
     }
 }
 
-/// Operands start at any offset in a cache line, and some are too short to be aligned.
+/// Operands start at every offset in a cache line. Some operands are too short to be aligned.
 #[test]
-fn sums_are_bit_identical_at_any_address() {
+fn level1_sums_are_bit_identical_at_any_address() {
     fn bits<T: Element>(len: usize) {
         let (x, y) = (fractions::<T>(6, len), fractions::<T>(7, len));
         let w = Workers::sequential();
@@ -53,7 +54,10 @@ fn sums_are_bit_identical_at_any_address() {
         for offset in 1..17 {
             let (x, y) = (shifted(&x, offset), shifted(&y, 17 - offset));
             let got = all(&x[offset..], &y[17 - offset..]);
-            assert_eq!(got, expected, "{len} elements at offset {offset}");
+            assert_eq!(
+                got, expected,
+                "dot, asum, sumsq, amax of {len} elements at offset {offset}"
+            );
         }
     }
     for len in [1000, 9001, 20_000] {
@@ -64,28 +68,28 @@ fn sums_are_bit_identical_at_any_address() {
     let (x, y) = (vec![-1e-30f32; 100], vec![1e-30f32; 100]);
     for (start, len) in (0..17).flat_map(|start| [1, 64, 70].map(|len| (start, len))) {
         let sum = dot(&Workers::sequential(), &x[start..][..len], &y[..len]).unwrap();
-        assert_eq!(sum.to_bits(), 0, "{len} elements from {start}");
+        assert_eq!(sum.to_bits(), 0, "dot of {len} elements from {start}");
     }
 }
 
 #[test]
-fn results_are_bit_identical_at_each_simd_level() {
+fn level1_is_bit_identical_at_each_simd_level() {
     let (x, y) = (fractions::<f32>(8, 5006), fractions::<f32>(9, 5006));
     let lengths = [0, 1, 15, 16, 17, 63, 64, 65, 100, 1000, 4999];
     let w = Workers::sequential();
     for (len, start) in lengths.into_iter().flat_map(|len| [0, 1, 7].map(|start| (len, start))) {
         let (x, y, fma) = (&x[start..][..len], &y[..len], FmaMode::Emulated);
         let sum = accumulate(false, (x, y), |sum, x, y| fma.mul_add(x, y, sum), |a, b| a + b);
-        // The elements before and after the updated ones must not change.
+        // The update must not change the elements before and after its range.
         let y0 = fractions::<f32>(10, 5100);
         let mut updated = y0.clone();
         update_slice(fma, x, &mut updated[2 * start..][..len], |fma, x, y| fma.mul_add(0.3, x, y));
         with_each_simd_level(|| {
             let got = dot(&w, x, y).unwrap();
-            assert_eq!(got.to_bits(), sum.to_bits(), "{len} elements from {start}");
+            assert_eq!(got.to_bits(), sum.to_bits(), "dot of {len} elements from {start}");
             let mut got = y0.clone();
             axpy(&w, 0.3, x, &mut got[2 * start..][..len]).unwrap();
-            assert!(got == updated, "{len} elements from {start}");
+            assert!(got == updated, "axpy of {len} elements from {start}");
         });
     }
 }
@@ -102,7 +106,7 @@ fn amax_with_nan_is_nan() {
 }
 
 #[test]
-fn errors_name_the_operand() {
+fn level1_errors_name_the_operand() {
     let w = Workers::sequential();
     let (x, mut y) = ([1.0f32; 3], [0.0; 2]);
     assert_eq!(operand(copy(&w, &x, &mut y)), ("copy", "y"));

@@ -1,17 +1,18 @@
 //! GEMM of 16-bit elements with AMX, whose tile registers hold matrices of `bf16`.
 //!
 //! One instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. The
-//! products are added to a tile of `C`: 16×16 sums in `f32`. Four tiles are computed at a time, so
-//! each loaded tile is used twice. The order of additions depends on k alone.
+//! instruction adds the products to a tile of 16×16 `f32` sums of `C`. The kernel computes four
+//! tiles of `C` at a time, so it uses each loaded tile twice. The order of additions depends on k
+//! alone.
 //!
 //! An `f16` is exactly the sum of two `bf16`, so a product of two `f16` is four products of `bf16`.
-//! All four are added to the same sum, 32 steps at a time.
+//! The kernel adds all four products to the same sum, 32 steps at a time.
 //!
-//! These instructions treat subnormal operands as zero and flush subnormal sums to zero. NaN and
+//! AMX instructions treat subnormal operands as zero and flush subnormal sums to zero. NaN and
 //! infinities of `bf16` propagate. The parts of an `f16` are zero or at least 2⁻²⁴, and sums of
-//! their products are multiples of 2⁻⁴⁸, so none of these is subnormal. An infinite `f16` yields
-//! NaN, because the remainder of its first part is NaN. The caller therefore recomputes non-finite
-//! sums. Sums of finite `f16` are finite.
+//! their products are multiples of 2⁻⁴⁸, so neither parts nor sums are subnormal. An infinite `f16`
+//! yields NaN, because the remainder of its first part is NaN. The caller therefore recomputes
+//! non-finite sums. Sums of finite `f16` are finite.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -36,19 +37,20 @@ use std::{
     sync::LazyLock,
 };
 
-/// Returns KC. A micro-panel of `B` stays in L1. With two terms, so does a micro-panel of `A`,
-/// because each of its tiles is loaded twice.
+/// Returns KC, at which a micro-panel of `B` stays in L1. With two terms, KC is smaller, so that L1
+/// also holds a micro-panel of `A`, whose tiles are loaded twice.
 const fn kc(terms: usize) -> usize {
     if terms == 1 { 512 } else { 192 }
 }
 
-/// Number of columns of `B` packed at a time, whose rows are read in runs of 256 bytes.
+/// Number of columns of `B` that are packed at a time. Rows of so many columns are read in runs of
+/// 256 bytes.
 const B_PACK_COLUMNS: usize = 4 * BLOCK_ROWS;
 
-/// Number of floating-point operations from which AMX is faster than widening, as measured.
+/// Number of floating-point operations from which AMX was measured to be faster than widening.
 const MIN_FLOPS: u64 = 1 << 15;
 
-/// Number of elements of `C` from which AMX is faster for `bf16`, as measured.
+/// Number of elements of `C` from which AMX was measured to be faster for `bf16`.
 const MIN_OUTPUTS: usize = 256;
 
 #[cfg(test)]
@@ -58,7 +60,7 @@ thread_local! {
 }
 
 /// Returns whether AMX is available and `op` is large enough. The result depends on the whole
-/// shape, so that all parts of a GEMM are computed the same way.
+/// shape, so that all parts of a GEMM take the same path.
 pub(crate) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
     let shape = match H::DTYPE {
         DType::Bf16 => op.m * op.n >= MIN_OUTPUTS,
@@ -71,7 +73,7 @@ pub(crate) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
     large && is_available()
 }
 
-/// Returns the fraction of the computed products that is not padding.
+/// Returns the fraction of the products that AMX computes for elements rather than for padding.
 fn useful_share<H: Element>(op: &Gemm<H>) -> f64 {
     let share = |len: usize, unit: usize| len as f64 / len.next_multiple_of(unit) as f64;
     share(op.m, BLOCK_ROWS) * share(op.n, BLOCK_ROWS) * share(op.k, TILE_K)
@@ -93,8 +95,8 @@ fn has_tiles() -> bool {
         return false;
     }
     let (low, high): (u32, u32);
-    // SAFETY: `xgetbv` exists where AVX-512 was detected. It writes the state mask to eax and edx,
-    // and nothing else.
+    // SAFETY: processors with AVX-512 have `xgetbv`, which only writes the state mask to eax and
+    // edx.
     unsafe {
         asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high, options(nomem, nostack));
     }
@@ -108,7 +110,7 @@ fn request_permission() -> bool {
     const XFEATURE_XTILEDATA: u64 = 18;
     let mut result = ARCH_PRCTL;
     // SAFETY: this system call takes two numbers, accesses no memory of the process, and overwrites
-    // rax, rcx and r11 only.
+    // only rax, rcx and r11.
     unsafe {
         asm!(
             "syscall", inlateout("rax") result,
@@ -125,7 +127,8 @@ pub(crate) fn are_finite(sums: &[f32]) -> bool {
         || {
             let mut max = 0;
             for sum in sums {
-                // Without the sign bit, bit patterns are ordered like magnitudes.
+                // Without their sign bits, bit patterns of floating-point numbers are ordered like
+                // magnitudes.
                 max = max.max(sum.to_bits() << 1);
             }
             max
@@ -135,7 +138,7 @@ pub(crate) fn are_finite(sums: &[f32]) -> bool {
 }
 
 /// Computes the sums of `block`. Calls `finish(column, sums)` for each group of [`BLOCK_ROWS`]
-/// columns, which starts at `column`. `sums` has rows of [`BLOCK_ROWS`] elements.
+/// columns, which starts at `column`. Each row of `sums` has [`BLOCK_ROWS`] elements.
 pub(crate) fn accumulate_block<H: Element>(
     block: &HalfBlock<'_, H>,
     mut finish: impl FnMut(usize, &mut [f32]),
@@ -203,8 +206,8 @@ const TILE_CONFIG: TileConfig = {
 };
 
 /// Multiplies all micro-panels of `a` by the micro-panel `b`. If `add`, adds the products to
-/// `sums`, else overwrites `sums`. With two terms, 32 steps take four products, ordered for few
-/// tile loads.
+/// `sums`, else overwrites `sums`. With two terms, 32 steps take four products each, in an order
+/// that needs few tile loads.
 fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
     let (steps, a_panels) = (b.len() / (2 * terms * TILE_WORDS), a.len() / b.len());
     assert!(
@@ -213,11 +216,11 @@ fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f3
     assert!(sums.len() == a_panels * BLOCK_ROWS * BLOCK_ROWS);
     assert!(is_available());
     let panel = steps * terms * TILE_WORDS;
-    // SAFETY: AMX is available, and `ldtilecfg` configures the tiles. Nothing else uses them before
-    // `tilerelease`. Each pass reads two tile panels of `steps` tiles of `a` and of `b`, and writes
-    // 32 rows of 32 sums, which it reads only if `add`. The assertions show that the slices hold
-    // these. Prefetches of the next pass's sums never fault. Besides tiles, only the named
-    // registers and flags change.
+    // SAFETY: AMX is available, and `ldtilecfg` configures the tiles. No other code uses the tiles
+    // before `tilerelease`. Each pass reads two tile panels of `steps` tiles of `a` and of `b`, and
+    // writes 32 rows of 32 sums, which it reads only if `add`. The assertions show that the slices
+    // hold the tiles and sums. Prefetches of the next pass's sums never fault. Besides tiles, only
+    // the named registers and flags change.
     unsafe {
         asm!("ldtilecfg [{}]", in(reg) &TILE_CONFIG, options(nostack, readonly));
         for a_panel in 0..a_panels {

@@ -15,19 +15,20 @@ pub(crate) struct AmxPackSource<'a, H> {
     pub(crate) ld: usize,
     /// Whether elements are contiguous along k, rather than along m or n.
     pub(crate) k_contiguous: bool,
-    /// Index of the first row or column, and of the first step along k.
+    /// Index of the first row or column, and index of the first step along k.
     pub(crate) first: [usize; 2],
     pub(crate) mn: usize,
     pub(crate) k: usize,
     /// Whether the 32-bit words of a tile are transposed after loading. A tile of `A` has one row
-    /// per row of `A`, and a tile of `B` one row per pair of steps along k. Loads give rows like
-    /// those of `A` if elements are contiguous along k, and rows like those of `B` otherwise.
+    /// per row of `A`, and a tile of `B` one row per pair of steps along k. If elements are
+    /// contiguous along k, loads give rows like those of `A`, otherwise rows like those of `B`.
     pub(crate) transpose: bool,
 }
 
 /// Packs the source into tiles: all steps along k of the first [`TILE_ROWS`] rows or columns, then
-/// of the next. Zeros pad the last [`BLOCK_ROWS`] rows or columns, and the last [`TILE_K`] steps.
-/// If elements have two [`bf16_terms`], the tile of the low terms follows that of the high ones.
+/// all steps of the next rows or columns. Zeros pad the last [`BLOCK_ROWS`] rows or columns, and
+/// the last [`TILE_K`] steps. If elements have two [`bf16_terms`], the tile of the low terms
+/// follows that of the high terms.
 ///
 /// # Panics
 /// If the source or `tiles` is too short, or the processor lacks AVX-512.
@@ -39,9 +40,9 @@ pub(crate) fn pack<H: Element>(source: &AmxPackSource<'_, H>, tiles: &mut [f32])
         (step * ld + row, (step + k - 1) * ld + row + mn)
     };
     let len = source.x.len();
-    assert!(size_of::<H>() == 2 && end <= len, "source: {len} elements, expected {end}");
+    assert!(size_of::<H>() == 2 && end <= len, "AMX pack source: {len} elements, expected {end}");
     let words = mn.div_ceil(BLOCK_ROWS) * 2 * k.div_ceil(TILE_K) * bf16_terms::<H>() * TILE_WORDS;
-    assert!(words <= tiles.len(), "tiles: {} words, expected {words}", tiles.len());
+    assert!(words <= tiles.len(), "AMX tiles: {} words, expected {words}", tiles.len());
     let x = source.x[first..].as_ptr();
     assert!(SimdLevel::highest() == SimdLevel::Avx512, "AMX tiles are packed with AVX-512");
     // SAFETY: the assertions show that `x` holds the source, `tiles` its tiles, and that the
@@ -101,7 +102,7 @@ unsafe fn load_rows(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i; 
 }
 
 /// Loads a tile with one row for each pair of the `k` steps, which are `ld` elements apart. Each
-/// word of a row pairs elements of both steps, of which each has `mn` contiguous elements.
+/// word of a row pairs the elements of two steps. A step has `mn` contiguous elements.
 ///
 /// # Safety
 /// `x` is valid for reads of these steps; `mn` is at most [`TILE_ROWS`], `k` at most [`TILE_K`].
@@ -140,8 +141,8 @@ fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
         quad[2] = _mm512_unpacklo_epi64(c, d);
         quad[3] = _mm512_unpackhi_epi64(c, d);
     }
-    // Vector `i` of a quad holds columns `i`, `i + 4`, `i + 8` and `i + 12` of its four rows, in
-    // 128-bit quarters. Shuffles gather each column's quarters from the four quads.
+    // Vector `i` of a quad holds columns `i`, `i + 4`, `i + 8` and `i + 12` of the quad's four
+    // rows, in 128-bit quarters. Shuffles gather the quarters of each column from the four quads.
     let mut columns = quads;
     for i in 0..4 {
         let even = [0, 8].map(|j| _mm512_shuffle_i32x4::<0x88>(quads[j + i], quads[j + 4 + i]));
@@ -154,7 +155,7 @@ fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
     columns
 }
 
-/// Permutation of [`split_f16`]: the first elements of all pairs, then the second ones.
+/// Permutation of [`split_f16`]: the first elements of all pairs, then the second elements.
 const DEINTERLEAVE: [u16; 2 * TILE_ROWS] = {
     let mut order = [0; 2 * TILE_ROWS];
     let mut i = 0;
@@ -169,8 +170,8 @@ const DEINTERLEAVE: [u16; 2 * TILE_ROWS] = {
 const BF16_BITS: i32 = !0xffff;
 
 /// Splits each `f16` exactly into two `bf16` with the same sum: the first 8 of its 11 significant
-/// bits, and the remainder, which is normal or zero. The first `bf16` of an infinity or NaN is an
-/// infinity or NaN.
+/// bits, and the remainder, which is normal or zero. If the `f16` is infinite or NaN, so is the
+/// first `bf16`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 pub(crate) fn split_f16(pairs: __m512i) -> [__m512i; 2] {

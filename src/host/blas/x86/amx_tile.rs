@@ -2,7 +2,7 @@
 
 use crate::element::{DType, Element};
 
-/// Number of rows of a tile: rows of `A`, rows of sums, or pairs of steps of `B` along k.
+/// Number of rows in a tile: rows of `A`, rows of sums, or pairs of steps of `B` along k.
 pub(crate) const TILE_ROWS: usize = 16;
 
 /// Number of steps along k in a tile.

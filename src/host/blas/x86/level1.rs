@@ -15,9 +15,9 @@ const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 /// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs, and adds the accumulators. `f(sum, 0, 0)` must
 /// return `sum`. Prefetches `x` in software if `prefetch`.
 ///
-/// Loads of `x` are aligned to cache lines. This rotates the elements among the accumulators, which
-/// only swaps operands of additions in the tree. The portable loop therefore gives a bit-identical
-/// result.
+/// Loads of `x` are aligned to cache lines. Alignment rotates the elements among the accumulators,
+/// which only swaps operands of additions in the tree. The portable and AVX-512 loops therefore
+/// give bit-identical results.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -31,12 +31,13 @@ pub(crate) fn sum(
     assert!(x.len() == y.len());
     let mut sums = [_mm512_setzero_ps(); ACCUMULATOR_ROWS];
     let prefix = x.as_ptr().addr() / size_of::<f32>() % LANES;
-    // Elements from the start of the cache line to the end of `x`.
+    // Number of elements from the start of the cache line to the end of `x`.
     let mut left = prefix + x.len();
     let (mut x, mut y) = (x.as_ptr().wrapping_sub(prefix), y.as_ptr());
     // SAFETY: this function enables AVX-512. Masks exclude everything before the first element and
-    // after the last; whole vectors lie within. The head of `y` is loaded from its first element
-    // and expanded, because masked loads are slow if they reach into an unmapped page.
+    // after the last element; unmasked vectors lie between them. The head of `y` is loaded from its
+    // first element and expanded, because masked loads are slow if they reach into an unmapped
+    // page.
     unsafe {
         if prefix > 0 {
             let mask = u16::MAX << prefix & first_lanes(left);
@@ -100,7 +101,8 @@ pub(crate) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Cop
 /// `yᵢ ← f(xᵢ, yᵢ)` for the lanes that the mask selects.
 ///
 /// # Safety
-/// The processor has AVX-512. `x` is valid for reads, and `y` for reads and writes, of these lanes.
+/// The processor has AVX-512. `x` is valid for reads, and `y` for reads and writes, of the lanes in
+/// `mask`.
 #[inline(always)]
 unsafe fn update_masked(mask: u16, x: *const f32, y: *mut f32, f: impl Fn(f32, f32) -> f32) {
     // SAFETY: the mask restricts each access to lanes that the caller guarantees to be valid.
@@ -110,8 +112,8 @@ unsafe fn update_masked(mask: u16, x: *const f32, y: *mut f32, f: impl Fn(f32, f
     }
 }
 
-/// Accumulates at most [`BLOCK`] of the `left` elements of `x` and `y`, from accumulator row
-/// `FIRST` on.
+/// Accumulates at most [`BLOCK`] of the `left` elements of `x` and `y`. The first vector goes to
+/// accumulator row `FIRST`.
 ///
 /// # Safety
 /// The processor has AVX-512, and `x` and `y` are valid for reads of these elements.
@@ -155,7 +157,7 @@ unsafe fn map2(x: __m512, y: __m512, f: impl Fn(f32, f32) -> f32) -> __m512 {
     for i in 0..LANES {
         y[i] = f(x[i], y[i]);
     }
-    // SAFETY: as above.
+    // SAFETY: 16 `f32` are an `__m512`, which may have any bits.
     unsafe { transmute(y) }
 }
 
@@ -170,11 +172,11 @@ unsafe fn map3(sum: __m512, x: __m512, y: __m512, f: impl Fn(f32, f32, f32) -> f
     for i in 0..LANES {
         sum[i] = f(sum[i], x[i], y[i]);
     }
-    // SAFETY: as above.
+    // SAFETY: 16 `f32` are an `__m512`, which may have any bits.
     unsafe { transmute(sum) }
 }
 
-/// Adds all accumulators: in each round, the upper half is added to the lower half.
+/// Adds all accumulators. In each round, the upper half is added to the lower half.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce([a, b, c, d]: [__m512; ACCUMULATOR_ROWS]) -> f32 {

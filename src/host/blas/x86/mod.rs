@@ -2,9 +2,9 @@
 //!
 //! - [`level1`] replaces the level 1 loops for `f32` if the processor has AVX-512. Results are
 //!   bit-identical.
-//! - [`amx`] replaces widening and GEMM in `f32` for larger GEMMs of 16-bit elements, if the
-//!   processor has AMX and Linux permits it. [`amx_pack`] packs operands into tiles, whose shapes
-//!   are in [`amx_tile`]. The order of sums differs, and subnormal `bf16` are treated as zero.
+//! - [`amx`] computes larger GEMMs of 16-bit elements without widening, if the processor has AMX
+//!   and Linux permits it. [`amx_pack`] packs operands into tiles, whose shapes are in
+//!   [`amx_tile`]. AMX adds in a different order and treats subnormal `bf16` as zero.
 
 pub(crate) mod level1;
 #[cfg(target_os = "linux")]

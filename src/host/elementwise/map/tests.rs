@@ -1,4 +1,4 @@
-//! Tests of elementwise functions. The conformance kit compares them with their definition.
+//! Tests of elementwise functions for SIMD levels, thread counts and block boundaries.
 
 use super::*;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 use std::cell::RefCell;
 
-/// Returns functions with rounding errors.
+/// Returns functions whose results are rounded.
 fn inexact_unary<A: Element + Float>() -> [Unary<A>; 13] {
     let c = |v| A::from_f64(v);
     [
@@ -31,7 +31,7 @@ fn inexact_unary<A: Element + Float>() -> [Unary<A>; 13] {
     ]
 }
 
-fn results_do_not_depend_on_the_simd_level<T: Element>() {
+fn elementwise_results_do_not_depend_on_the_simd_level<T: Element>() {
     let (w, x) = (Workers::sequential(), fractions::<T>(12, CHUNK + 9));
     for op in inexact_unary::<T::Acc>() {
         let results = RefCell::new(Vec::new());
@@ -45,7 +45,7 @@ fn results_do_not_depend_on_the_simd_level<T: Element>() {
     }
 }
 
-fn results_do_not_depend_on_the_number_of_threads<T: Element>() {
+fn elementwise_results_do_not_depend_on_the_number_of_threads<T: Element>() {
     let len = 2 * GRAIN + 77;
     let (x, b) = (fractions::<T>(5, len), fractions::<T>(6, 700));
     let axis = Axis::new(len / 700, 700, 1).unwrap();
@@ -66,12 +66,12 @@ fn results_do_not_depend_on_the_number_of_threads<T: Element>() {
 }
 
 for_each_element!(
-    results_do_not_depend_on_the_simd_level,
-    results_do_not_depend_on_the_number_of_threads
+    elementwise_results_do_not_depend_on_the_simd_level,
+    elementwise_results_do_not_depend_on_the_number_of_threads
 );
 
 #[test]
-fn errors_name_the_operand() {
+fn elementwise_errors_name_the_operand() {
     let w = Workers::sequential();
     let (x, mut y) = ([1.0f32; 6], [0.0; 5]);
     let axis = Axis::new(1, 2, 3).unwrap();
@@ -92,7 +92,7 @@ fn errors_name_the_operand() {
 
 /// The operands are long enough for non-temporal stores.
 #[test]
-fn long_operands_match_the_definition() {
+fn elementwise_results_of_long_operands_match_the_definition() {
     let w = Workers::sequential();
     let len = (8 << 20) / size_of::<f32>() + 5001;
     let (a, b) = (fractions::<f32>(1, len), fractions::<f32>(2, len));
@@ -106,7 +106,7 @@ fn long_operands_match_the_definition() {
 
 /// A NaN makes its whole block take the slower path for special arguments.
 #[test]
-fn results_do_not_depend_on_neighbouring_elements() {
+fn elementwise_results_do_not_depend_on_neighbouring_elements() {
     let w = Workers::sequential();
     let ops = [
         (Unary::Exp, -86.0, 86.0),
@@ -128,7 +128,10 @@ fn results_do_not_depend_on_neighbouring_elements() {
         unary(&w, op, &x, &mut y).unwrap();
         unary(&w, op, &with_nan, &mut z).unwrap();
         for ((x, y), z) in with_nan.iter().zip(y).zip(z) {
-            assert!(x.is_nan() || y.to_bits() == z.to_bits(), "{op:?} of {x:e}: {y:e}, {z:e}");
+            assert!(
+                x.is_nan() || y.to_bits() == z.to_bits(),
+                "{op:?} of {x:e} is {y:e}, but {z:e} in a block with NaN"
+            );
         }
     }
 }

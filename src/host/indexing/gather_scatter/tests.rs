@@ -6,8 +6,8 @@ use crate::{
     shape::Shape,
 };
 
-/// The operands are large enough for several tasks. The conformance kit tests small ones.
-fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+/// The operands are large enough for several tasks. The conformance kit tests small operands.
+fn gather_and_scatter_are_bit_identical_on_any_number_of_threads<T: Element>() {
     let rows = RowIndexing { table: 70_000, width: 2, count: 90_000 };
     let wide_rows = RowIndexing { table: 40, width: 700, count: 200 };
     let copies = [[200, 700, 701, 800], [2, GRAIN, GRAIN, GRAIN]];
@@ -53,10 +53,10 @@ fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
     assert!(one == two && one == three);
 }
 
-for_each_element!(results_are_bit_identical_on_any_number_of_threads);
+for_each_element!(gather_and_scatter_are_bit_identical_on_any_number_of_threads);
 
 #[test]
-fn errors_name_the_operand() {
+fn gather_and_scatter_errors_name_the_operand() {
     let w = &Workers::sequential();
     let op = Copy2d { rows: 2, columns: 3, ldx: 3, ldy: 4 };
     assert_eq!(operand(copy_2d(w, &op, &[0.0f32; 5], &mut [0.0; 7])), ("copy_2d", "x"));
@@ -86,7 +86,7 @@ fn errors_name_the_operand() {
 }
 
 #[test]
-fn an_index_beyond_the_table_is_an_error_and_nothing_is_written() {
+fn an_index_beyond_the_table_is_an_error_and_leaves_the_output_unchanged() {
     let w = &Workers::sequential();
     let op = RowIndexing { table: 2, width: 1, count: 3 };
     let (mut table, mut y) = ([1.0f32, 2.0], [3.0f32, 4.0, 5.0]);

@@ -1,16 +1,16 @@
 //! Square roots and quotients in `f32` with AVX-512, some of them refined from estimates.
 //!
-//! The divider needs ten cycles per vector, during which the FMA units are idle. The divider
-//! therefore computes only some vectors of each block. The FMA units compute the others meanwhile:
-//! an estimate, one or two Newton steps, and a last step from the exact remainder (Markstein,
-//! *IA-64 and Elementary Functions*). All results are correctly rounded, like the instructions'
-//! results.
+//! The divider needs ten cycles per vector, while the FMA units would be idle. The divider
+//! therefore computes only some vectors of each block, and the FMA units compute the other vectors
+//! at the same time. The FMA units refine an estimate by one or two Newton steps and a step from
+//! the exact remainder (Markstein, *IA-64 and Elementary Functions*). All results are correctly
+//! rounded, like the results of square root and division instructions.
 //!
-//! Rounding is correct for every estimate with a relative error of up to 2⁻¹⁴, as guaranteed by
-//! processors. The last step adds less than 2⁻²² ulp to its rounding error. The tests try every
-//! estimate for roots and quotients that lie as close as this to the midpoint of two numbers.
-//! Divisors just below a power of two, and operands near the ends of the exponent range, are
-//! exceptions and are left to the divider.
+//! Refined results are correctly rounded for every estimate with a relative error of up to 2⁻¹⁴,
+//! which processors guarantee. Before rounding, the error of the last step is below 2⁻²² ulp. The
+//! tests try all estimates for roots and quotients that are within 2⁻²² ulp of the midpoint of two
+//! numbers. The divider also computes blocks with divisors just below a power of two, or with
+//! operands near the ends of the exponent range.
 
 use crate::host::cache::cache_line::zip_with_aligned_stores;
 use std::arch::x86_64::{
@@ -78,7 +78,7 @@ pub(crate) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
 /// The processor has AVX-512 F.
 #[inline(always)]
 unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
-    // Bits of 2⁻⁹⁹. From this operand on, remainders are exact.
+    // Bits of 2⁻⁹⁹. For operands from this value on, remainders are exact.
     const MIN: u32 = 2f32.to_bits() - (100 << 23);
     const RANGE: u32 = f32::INFINITY.to_bits() - MIN;
     let mut refinable = true;
@@ -112,7 +112,7 @@ unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
 fn refined_sqrt(x: f32, estimate: f32) -> f32 {
     let (root, half) = (x * estimate, 0.5 * estimate);
     let error = (-root).mul_add(half, 0.5);
-    // These approximate √x and 1 / (2·√x).
+    // The refined `root` approximates √x, and the refined `half` approximates 1 / (2·√x).
     let (root, half) = (root.mul_add(error, root), half.mul_add(error, half));
     let remainder = (-root).mul_add(root, x);
     remainder.mul_add(half, root)
@@ -147,14 +147,15 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     }
 }
 
-/// Returns whether the quotients after the first [`DIV_IN_DIVIDER`] may be refined: `2⁻⁶³ ≤ |a| < 2⁶⁵`,
-/// `2⁻³¹ ≤ |b| < 2³³`, and no `b` has a fraction of all ones.
+/// Returns whether the quotients after the first [`DIV_IN_DIVIDER`] may be refined. The conditions
+/// are `2⁻⁶³ ≤ |a| < 2⁶⁵` and `2⁻³¹ ≤ |b| < 2³³`, and no `b` has a fraction of all ones.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
 #[inline(always)]
 unsafe fn is_refinable(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
-    // Exponents start with bits 01 or 10 in the range of `a`, and with 011 or 100 in that of `b`.
+    // Exponents start with bits 01 or 10 in the range of `a`, and with 011 or 100 in the range of
+    // `b`.
     // SAFETY: the caller guarantees AVX-512 F, and both arrays hold a vector at each `i`.
     unsafe {
         let (mut wide, mut narrow) = (_mm512_set1_epi32(-1), _mm512_setzero_si512());

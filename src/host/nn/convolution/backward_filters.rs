@@ -1,4 +1,4 @@
-//! Gradient of the filters: sums over all positions of all images.
+//! Filter gradient of a convolution: sums over all positions of all images.
 
 use crate::{
     element::Element,
@@ -19,7 +19,8 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Largest number of parts into which the batch is cut; the gradient of each is summed separately.
+/// Largest number of parts into which the batch is cut. The gradient of each part is summed
+/// separately.
 const MAX_PARTIAL_SUMS: usize = 8;
 
 /// Number of positions in each part of the batch.
@@ -33,7 +34,7 @@ const TAPS_PER_TASK: usize = 96;
 
 /// Returns the number of images in each part of the batch, and the number of parts.
 ///
-/// The batch is cut into fewer parts if there are many `filter_parts`, which are also tasks.
+/// If there are many `filter_parts`, which are also tasks, the batch is cut into fewer parts.
 fn cut_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
     let parts = op.batch() * op.window().positions() / POSITIONS_PER_PARTIAL_SUM;
     let parts = parts.min(MAX_PARTIAL_SUMS.div_ceil(filter_parts)).clamp(1, op.batch());
@@ -66,7 +67,7 @@ pub(crate) fn by_depthwise<T: Element>(
     });
 }
 
-/// `dfilters ← dfilters + dy · columnsᵀ` for all images.
+/// `dfilters ← dfilters + dy · columnsᵀ` for all images, where `columns` is the im2col matrix.
 pub(crate) fn by_gemm<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -79,8 +80,9 @@ pub(crate) fn by_gemm<T: Element>(
     let (image_len, output_len) = (op.window().image_len(), op.outputs() * op.window().positions());
     let max_parts = n.div_ceil(TAPS_PER_TASK);
     let (images, batch_parts) = cut_batch(op, max_parts * op.groups());
-    // The number of threads decides how rows are divided, which changes no sum. The number of
-    // threads must not decide how the batch is cut, because that changes the order of additions.
+    // The number of threads decides how rows are divided, which does not change results. The cuts
+    // of the batch, which determine the order of additions, must not depend on the number of
+    // threads.
     let parts = workers.count().div_ceil(batch_parts * op.groups()).min(max_parts);
     let width = n.div_ceil(parts).next_multiple_of(32).min(n);
     let parts = n.div_ceil(width);
@@ -129,7 +131,7 @@ pub(crate) fn by_gemm<T: Element>(
     })
 }
 
-/// `sums ← β·sums + dy · columnsᵀ` for the images of one GEMM and some rows of the columns.
+/// `sums ← β·sums + dy · columnsᵀ` for the images of one GEMM and some rows of the im2col matrix.
 fn multiply<A: Element<Acc = A> + Float>(
     workers: &Workers,
     columns: &ImplicitColumns,

@@ -1,4 +1,4 @@
-//! Gradient of the images: as a convolution of `dy` with flipped filters, or as a GEMM whose
+//! Input gradient of a convolution: a convolution of `dy` with flipped filters, or a GEMM whose
 //! result, an im2col matrix, `col2im` adds to the images.
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Number of elements of the im2col matrix that roughly stay in L1 until they are added.
+/// Number of elements of the im2col matrix that stay in L1 until they are added to the images.
 const L1_COLUMNS_LEN: usize = 1 << 14;
 
 /// Smallest number of rows of the im2col matrix for which the GEMM is fast.
@@ -50,9 +50,9 @@ pub(crate) fn by_gemm<T: Element>(
 
 /// Returns the convolution of `dy` with flipped filters that computes `dx`.
 ///
-/// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. The
-/// convolution computes an output for each image element, but the GEMM of [`by_columns`] only for
-/// each window. The result is therefore also `None` if elements outnumber windows by over 25 %.
+/// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. Also returns
+/// `None` if image elements outnumber windows by more than 25 %, because the flipped convolution
+/// computes one output per image element, but the GEMM of [`by_columns`] one column per window.
 fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     let window = op.window();
     let flipped_axis = |(axis, &output): (&SpatialAxis, &usize)| {
@@ -72,8 +72,8 @@ fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
 
 /// Writes the filters of the [`flipped_convolution`].
 ///
-/// A flipped filter belongs to one input plane. For every output plane of the group, it holds the
-/// taps on that input plane in reverse.
+/// A flipped filter belongs to one input plane. For every output plane of the group, a flipped
+/// filter holds the taps on that input plane in reverse.
 fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], flipped: &mut [A]) {
     let (taps, rows) = (op.window().taps(), op.window().column_rows() / op.groups());
     let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());
@@ -95,7 +95,8 @@ fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], 
     }
 }
 
-/// Computes the im2col matrix `filtersᵀ · dy`, some channels at a time, and adds it to the images.
+/// Computes the im2col matrix `filtersᵀ · dy`, some channels at a time, and adds these channels to
+/// the images.
 fn by_columns<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -122,7 +123,7 @@ fn by_columns<T: Element>(
     })
 }
 
-/// [`by_columns`] for one image.
+/// Runs [`by_columns`] for one image.
 fn one_image<A: Element<Acc = A> + Float>(
     workers: &Workers,
     op: &Convolution,
@@ -136,15 +137,15 @@ fn one_image<A: Element<Acc = A> + Float>(
     let channels = window.channels() / op.groups();
     let (rows, k) = (channels * taps, op.outputs() / op.groups());
     let block = match n {
-        // A GEMM with one column sums in another order if it has few rows. If it is not split,
-        // results do not depend on the number of threads.
+        // A GEMM with one column adds in another order if it has few rows. One GEMM for all
+        // channels keeps results independent of the number of threads.
         1 => channels.max(1),
         _ => {
-            // Threads that share a GEMM need all channels. A single thread keeps its part of the
-            // matrix in L1.
+            // Threads that share a GEMM need all channels. A single thread takes as many channels
+            // as L1 holds.
             let l1_channels = (L1_COLUMNS_LEN / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
             let max = if workers.count() > 1 { channels } else { l1_channels };
-            // Use similar lengths, because a last block of one row would sum in another order.
+            // Blocks have similar lengths, because a GEMM of one row would add in another order.
             channels.div_ceil(channels.div_ceil(max.clamp(1, channels.max(1))))
         }
     };

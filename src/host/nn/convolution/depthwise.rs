@@ -1,8 +1,9 @@
 //! Depthwise convolution: every channel is a group and has its own filters.
 //!
-//! A GEMM of one row would read each element for only a few operations. Instead, each plane is
-//! copied to a polyphase layout (see [`PolyphasePlane`]), where one tap of many windows is
-//! contiguous. Many windows are then summed at once, tap by tap, and borders need no special cases.
+//! A GEMM of one row would read each element for only a few operations. Depthwise convolution
+//! instead copies each plane to a polyphase layout (see [`PolyphasePlane`]), where one tap of many
+//! windows is contiguous. Many windows are then summed at once, tap by tap, and borders need no
+//! special cases.
 
 use crate::{
     element::Element,
@@ -24,10 +25,10 @@ use crate::{
 use num_traits::{Float, Zero};
 use std::ops::Range;
 
-/// Largest number of filters per channel; a GEMM is faster for more.
+/// Largest number of filters per channel. For more filters, a GEMM is faster.
 const MAX_CHANNEL_MULTIPLIER: usize = 4;
 
-/// Number of windows summed at a time: a few vectors, to hide the latency of additions.
+/// Number of windows summed at a time: a few vectors, which hides the latency of additions.
 const WINDOWS: usize = 64;
 
 /// Number of elements in the planes of one task.
@@ -36,16 +37,16 @@ const GRAIN: usize = 1 << 15;
 /// Geometry of a depthwise convolution with one or two axes.
 pub(crate) struct Depthwise {
     layout: PolyphasePlane,
-    /// Offset in the polyphase plane of each tap of window 0.
+    /// Offset of each tap of window 0 in the polyphase plane.
     tap_offsets: Vec<usize>,
-    /// Index of each tap, and its offset from the start of the phase, by phase.
+    /// Taps of each phase, as pairs of tap index and offset from the start of the phase.
     phase_taps: Vec<Vec<(usize, usize)>>,
     channels: usize,
-    /// Filters per channel.
+    /// Number of filters per channel.
     multiplier: usize,
-    /// Elements of an input plane.
+    /// Number of elements in an input plane.
     plane_len: usize,
-    /// Elements of an output plane.
+    /// Number of elements in an output plane.
     positions: usize,
 }
 
@@ -171,7 +172,7 @@ impl Depthwise {
         });
     }
 
-    /// `sums ← dy ∗ x`, separately for each part of the batch. A part has `images` images.
+    /// `sums ← dy ∗ x`, separately for each part of the batch. Each part has `images` images.
     pub(crate) fn backward_filters<T: Element>(
         &self,
         workers: &Workers,
@@ -224,8 +225,8 @@ impl Depthwise {
         self.phase_taps.iter().flatten().map(|&(_, offset)| offset).max().unwrap_or(0)
     }
 
-    /// Calls `body` with three zeroed buffers: for a widened plane, a polyphase plane, and one
-    /// value per window. The third also has [`Self::max_tap_offset`] leading zeros.
+    /// Calls `body` with three zeroed buffers: for a widened plane, for a polyphase plane, and for
+    /// one value per window. The third buffer also has [`Self::max_tap_offset`] leading zeros.
     fn with_buffers<T: Element>(
         &self,
         body: impl FnOnce(&mut [T::Acc], &mut [T::Acc], &mut [T::Acc]),
@@ -251,7 +252,8 @@ impl Depthwise {
         );
     }
 
-    /// Copies the element of each window to the window's slot. Slots between rows stay unchanged.
+    /// Copies the element of each window to the window's slot. Slots between rows of windows do not
+    /// change.
     fn load_windows<T: Element>(&self, dy: &[T], values: &mut [T::Acc]) {
         for (window, row) in self.layout.rows() {
             widen(&dy[row.clone()], &mut values[window..][..row.len()]);
@@ -301,7 +303,7 @@ fn add_products<A: Element + Float>(x: &[A], offsets: &[usize], y: &[A], sums: &
                         lanes[j] = lanes[j] + y[j] * x[j];
                     }
                 }
-                // Pairwise reduction: adds the upper half to the lower half until one lane is left.
+                // Add the upper half to the lower half until one lane is left.
                 let mut len = WINDOWS / 2;
                 while len > 0 {
                     for j in 0..len {

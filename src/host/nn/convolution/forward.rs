@@ -1,4 +1,4 @@
-//! Forward pass by implicit GEMM: `y = filters · columns + bias`.
+//! Forward convolution by implicit GEMM: `y = filters · columns + bias`.
 
 use crate::{
     element::Element,
@@ -17,7 +17,7 @@ use crate::{
 };
 use num_traits::Float;
 
-/// `y ← activation(filters · columns + bias)` for all images.
+/// `y ← activation(filters · columns + bias)` for all images, where `columns` is the im2col matrix.
 pub(crate) fn by_gemm<T: Element>(
     workers: &Workers,
     op: &Convolution,

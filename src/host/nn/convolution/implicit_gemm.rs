@@ -1,10 +1,10 @@
 //! Implicit GEMM: address tables of the im2col matrix, and the images of one GEMM.
 //!
 //! The im2col matrix is never stored. The matrix element in row `r` (a tap of a channel) and column
-//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, no tables have
-//! this form, so each image is first copied to a *frame*, which is padded and split into polyphase
-//! planes. A frame is about as large as its image. The matrix would be larger by a factor of the
-//! number of taps.
+//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, offsets do not
+//! have this form, so each image is first copied to a *frame*. A frame is padded, split into
+//! polyphase planes and about as large as its image. A stored im2col matrix would be larger by a
+//! factor of the number of taps.
 
 use crate::{
     element::Element,
@@ -23,13 +23,13 @@ use std::ops::Range;
 const MIN_N: usize = 64;
 
 /// Smallest number of positions for which a GEMM that sums over positions is fast. The GEMM reads
-/// and writes each sum once for this many products.
+/// and writes each sum once per `MIN_K` products.
 const MIN_K: usize = 384;
 
 /// Largest number of images in one GEMM.
 const MAX_IMAGES: usize = 32;
 
-/// Number of frame elements from which memory is checked before the tables are built.
+/// Number of frame elements from which a trial allocation checks that memory suffices.
 const PREALLOC_CHECK_LEN: usize = 1 << 24;
 
 /// Address tables of the im2col matrix of one group of channels, for several images at a time.
@@ -42,11 +42,11 @@ pub(crate) struct ImplicitColumns {
     pub(crate) outputs: usize,
     /// Largest number of images in one GEMM.
     pub(crate) max_images: usize,
-    /// Taps that copy an image to its frame; `None` if images are used in place.
+    /// Taps that copy an image to its frame, or `None` if images are used in place.
     frame_taps: Option<WindowTaps>,
-    /// Elements of one polyphase plane of a frame.
+    /// Number of elements in one polyphase plane of a frame.
     plane_len: usize,
-    /// Elements from one image or frame to the next.
+    /// Number of elements from one image or frame to the next.
     image_stride: usize,
     row_offsets: Vec<usize>,
     /// Offsets of the positions as spans of contiguous elements, image after image.
@@ -59,7 +59,7 @@ pub(crate) struct ImageGroup {
     images: usize,
     /// Index of the group of channels.
     pub(crate) group: usize,
-    /// Positions of all images.
+    /// Number of positions in all images.
     pub(crate) columns: usize,
 }
 
@@ -72,8 +72,8 @@ impl ImplicitColumns {
             let idle_lanes = columns.next_multiple_of(16) - columns;
             columns >= MIN_N && idle_lanes <= columns / 15
         };
-        // Among the four smallest efficient numbers, use the first that divides the batch, or else
-        // the smallest.
+        // Among the four smallest efficient numbers of images, use the first that divides the
+        // batch. If none divides the batch, use the smallest.
         let candidates = || (1..MAX_IMAGES).filter(is_efficient).take(4);
         let divisor = candidates().find(|&images| op.batch().is_multiple_of(images));
         Self::new(op, divisor.or(candidates().next()).unwrap_or(MAX_IMAGES))
@@ -131,12 +131,13 @@ impl ImplicitColumns {
         self.batch.div_ceil(self.max_images)
     }
 
-    /// Returns the group for the first `images` images of the operands that are passed with it.
+    /// Returns `group` for the first `images` images of the operands.
     pub(crate) fn image_group(&self, group: usize, images: usize) -> ImageGroup {
         ImageGroup { images, group, columns: images * self.window.positions() }
     }
 
-    /// Returns the part of `x` that equals its im2col matrix, if the group is a single such image.
+    /// Returns the part of `x` that equals the im2col matrix of the group, if the group has one
+    /// image and that image is its own im2col matrix.
     pub(crate) fn image_as_columns<'a, A>(
         &self,
         group: &ImageGroup,
@@ -145,7 +146,8 @@ impl ImplicitColumns {
         (self.window.is_identity() && group.images == 1).then(|| &x[self.image_range(group, 0)])
     }
 
-    /// Calls `body` with some rows of the im2col matrix of the images, or with their transpose.
+    /// Calls `body` with some rows of the im2col matrix of the images, or with the transpose of
+    /// these rows.
     pub(crate) fn with_columns<A: Element, R>(
         &self,
         workers: &Workers,
@@ -189,7 +191,7 @@ impl ImplicitColumns {
         self.for_each_output(group, |row, output| y[output].copy_from_slice(&matrix[row]));
     }
 
-    /// Calls `body` with the outputs of the group as a matrix, and its leading dimension.
+    /// Calls `body` with the outputs of the group as a matrix, and with the leading dimension.
     pub(crate) fn with_gathered_outputs<A: Element, R>(
         &self,
         group: &ImageGroup,
@@ -205,8 +207,8 @@ impl ImplicitColumns {
         })
     }
 
-    /// Calls `body` for each output plane of each image: with the plane's part of a row of the
-    /// output matrix, and with its range in `y`.
+    /// Calls `body` for each output plane of each image, with the plane's part of a row of the
+    /// output matrix and the plane's range in `y`.
     fn for_each_output(
         &self,
         group: &ImageGroup,
@@ -252,8 +254,8 @@ fn plane_extents(window: &Window) -> Vec<usize> {
     axes.map(|(axis, output)| output + tap_distance(axis) / axis.stride).collect()
 }
 
-/// Fails if memory for the frames of `images` images cannot be allocated. With a dilation far
-/// beyond the image's extent, frames are far larger than images and outputs.
+/// Fails if memory for the frames of `images` images cannot be allocated. If the dilation far
+/// exceeds the image extent, frames are far larger than images and outputs.
 fn check_frame_memory(window: &Window, images: usize) -> Result<()> {
     let phases = window.axes().iter().map(|axis| phase_axis(axis).kernel);
     let factors = [images, window.channels()].into_iter().chain(phases);
@@ -267,11 +269,11 @@ fn check_frame_memory(window: &Window, images: usize) -> Result<()> {
     Err(Error::out_of_host_memory(bytes))
 }
 
-/// Returns the offset of each row of the im2col matrix in a frame that has `channel_len` elements
-/// per channel and planes of these extents.
+/// Returns the offset of each row of the im2col matrix in a frame with `channel_len` elements per
+/// channel and planes of these `extents`.
 fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<usize> {
     let plane_len: usize = extents.iter().product();
-    // For each tap along the axes so far, its phase and its offset in the phase's plane.
+    // Phase and offset in the phase's plane, for each tap along the axes so far.
     let mut taps = vec![(0, 0)];
     for (axis, extent) in window.axes().iter().zip(extents) {
         let phases = phase_axis(axis).kernel;

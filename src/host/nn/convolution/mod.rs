@@ -1,21 +1,21 @@
 //! Convolution with groups, in any number of axes: forward pass and both gradients.
 //!
-//! By definition a convolution is a GEMM: `y = filters · columns`, where the im2col matrix
-//! `columns` holds every tap of every window. The functions of this file check the operands, widen
-//! 16-bit filters to the accumulator type and choose a path by the shapes alone:
+//! A convolution is the GEMM `y = filters · columns`, where the im2col matrix `columns` holds every
+//! tap of every window. The functions of this file check the operands, widen 16-bit filters to the
+//! accumulator type and choose a path by the shapes alone:
 //!
 //! - `depthwise` computes convolutions in one or two axes whose groups are single channels with at
-//!   most four filters. Taps are summed over a polyphase layout of each plane, without GEMM.
-//! - `forward` computes all others by a GEMM that reads the images through address tables, which
-//!   `implicit_gemm` builds. With strides or padding, images are first copied to a layout that has
-//!   such tables. Images with few positions share a GEMM.
+//!   most four filters, by sums over a polyphase layout of each plane, without GEMM.
+//! - `forward` computes all other convolutions by a GEMM that reads the images through address
+//!   tables, which `implicit_gemm` builds. With strides or padding, images are first copied to a
+//!   padded polyphase layout. Images with few positions share a GEMM.
 //! - `backward_input` runs `forward` on `dy` with flipped filters. With a stride above 1, or if the
 //!   image is much larger than the output, a GEMM computes some channels of the im2col matrix
-//!   instead, and `col2im` adds them to the image.
-//! - `backward_filters` multiplies `dy` by the transposed im2col matrix. Threads share its rows. If
-//!   there are few rows, the batch is also cut into at most eight parts, whose sums are added in
+//!   instead, and `col2im` adds these channels to the image.
+//! - `backward_filters` multiplies `dy` by the transposed im2col matrix, whose rows threads share.
+//!   If there are few rows, the batch is also cut into at most eight parts, whose sums are added in
 //!   order.
-//! - `schedule` decides which threads run tasks, and which share one GEMM.
+//! - `schedule` decides which threads run tasks, and which threads share one GEMM.
 //!
 //! A task widens 16-bit images, rounds results once, and applies the activation while the outputs
 //! are in cache. Results are bit-identical on any number of threads.
@@ -62,7 +62,7 @@ pub(crate) fn convolve<T: Element>(
 /// [`unary_in_place`](crate::host::unary_in_place).
 ///
 /// # Errors
-/// Like [`convolve`].
+/// Returns the errors of [`convolve`].
 pub(crate) fn convolve_with_activation<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -106,7 +106,7 @@ fn convolve_then<T: Element>(
     })
 }
 
-/// Gradient of the images: `dx ← filtersᵀ ∗ dy`; overwrites `dx`.
+/// Input gradient of a convolution: `dx ← filtersᵀ ∗ dy`. Overwrites `dx`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `filters` holds the filters, `dy` the gradients
@@ -134,7 +134,7 @@ pub(crate) fn convolve_backward_input<T: Element>(
     })
 }
 
-/// Gradient of the filters, added to the contents of `dfilters`: `dfilters ← dfilters + dy ∗ x`.
+/// Filter gradient of a convolution, added to `dfilters`: `dfilters ← dfilters + dy ∗ x`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the images, `dy` the gradients of the

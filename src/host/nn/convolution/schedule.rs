@@ -1,8 +1,9 @@
 //! Distribution of a convolution among threads, and activation of its outputs.
 //!
 //! A convolution is cut into tasks: images, groups of images, or rows of the im2col matrix. If
-//! every thread gets a task, each task runs on one thread. Otherwise tasks run one after another
-//! and all threads share each GEMM, which is bit-identical on any number of threads.
+//! every thread gets a task, each task runs on one thread. If there are fewer tasks, they run one
+//! after another and all threads share each GEMM. Results are bit-identical for any number of
+//! threads.
 
 use crate::{
     element::Element,
@@ -14,7 +15,7 @@ use crate::{
 /// Floating-point operations below which one thread is faster than several.
 const PARALLEL_MIN_FLOPS: u64 = 2_000_000;
 
-/// Only the calling thread.
+/// Set that contains only the calling thread.
 pub(crate) static ONE_THREAD: Workers = Workers::sequential();
 
 /// Returns the threads to use for work that is cut into more tasks than there are threads.
@@ -24,7 +25,7 @@ pub(crate) fn task_workers<'a>(workers: &'a Workers, op: &Convolution) -> &'a Wo
 
 /// Returns the threads that share `tasks`, and the threads that share the work within one task.
 ///
-/// At least one of the two is [`ONE_THREAD`].
+/// At least one of the two sets is [`ONE_THREAD`].
 pub(crate) fn split_workers<'a>(
     workers: &'a Workers,
     op: &Convolution,

@@ -1,4 +1,4 @@
-//! Tests of convolution against its definition.
+//! Tests that compare convolution with its definition.
 
 use super::*;
 use crate::{
@@ -37,7 +37,7 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 0, 4, 1, &square(5, 3, 1, 1)),
         convolution(2, 3, 0, 1, &square(5, 3, 1, 1)),
         convolution(2, 2, 2, 1, &[axis(0, 3, 1, 2, 1)]),
-        // A single element; no axes; one, two, three and four axes.
+        // Convolutions of a single element, and with zero to four axes.
         convolution(1, 1, 1, 1, &square(1, 1, 1, 0)),
         convolution(3, 4, 5, 1, &[]),
         convolution(2, 3, 4, 1, &[axis(30, 5, 2, 2, 2)]),
@@ -49,13 +49,14 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 2, 3, 1, &[axis(4, 3, 1, 1, 1), axis(5, 2, 2, 0, 1), axis(6, 3, 1, 1, 1)]),
         convolution(2, 2, 2, 1, &[axis(4, 2, 1, 0, 1), axis(3, 2, 1, 1, 1), axis(4, 3, 2, 1, 1)]),
         convolution(1, 1, 2, 1, &[axis(3, 2, 1, 0, 1); 4]),
-        // Images that are their own im2col matrix: one image, channel groups, several images.
+        // Images that are their own im2col matrix, with one image, several groups or several
+        // images.
         convolution(2, 6, 5, 1, &square(11, 1, 1, 0)),
         convolution(3, 6, 4, 2, &square(9, 1, 1, 0)),
         convolution(70, 5, 4, 1, &square(2, 1, 1, 0)),
         convolution(2, 4, 4, 1, &square(9, 1, 2, 0)),
-        // Depthwise convolutions: multipliers, strides that do not divide the kernel, dilation, one
-        // axis, gaps between windows, many windows.
+        // Depthwise convolutions with several multipliers, strides that do not divide the kernel,
+        // dilation, one axis, gaps between windows, or many windows.
         convolution(3, 5, 5, 5, &square(5, 3, 1, 1)),
         convolution(3, 6, 12, 6, &square(10, 3, 1, 1)),
         convolution(2, 5, 5, 5, &square(13, 3, 2, 1)),
@@ -64,24 +65,25 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 7, 14, 7, &[axis(40, 4, 3, 2, 2)]),
         convolution(2, 3, 3, 3, &[axis(14, 2, 5, 0, 1), axis(17, 1, 4, 0, 1)]),
         convolution(9, 3, 3, 3, &square(56, 3, 1, 1)),
-        // Depthwise convolutions by GEMM: a multiplier of five, and a kernel wider than the image.
+        // Depthwise convolutions by GEMM, because of a multiplier of five or a kernel wider than
+        // the image.
         convolution(2, 2, 10, 2, &square(10, 3, 1, 1)),
         convolution(2, 2, 2, 2, &square(2, 3, 1, 1)),
-        // Few positions; padding wider than the image.
+        // Convolutions with few positions, or with padding wider than the image.
         convolution(70, 3, 7, 1, &square(4, 3, 1, 0)),
         convolution(2, 2, 2, 1, &square(1, 3, 2, 4)),
         // An im2col matrix that exceeds the caches.
         convolution(2, 40, 6, 2, &square(80, 4, 1, 1)),
         convolution(1, 96, 8, 1, &[axis(600, 9, 1, 4, 1)]),
-        // An image that several threads share, with one channel more than a block.
+        // An image that several threads share, with one channel more than a block of channels.
         convolution(1, 97, 16, 1, &square(56, 1, 2, 0)),
-        // Image gradients in blocks of channels, with a single position and with a single tap.
+        // Image gradients in blocks of channels, with a single position or a single tap.
         convolution(1, 260, 128, 1, &square(8, 8, 1, 0)),
         convolution(1, 257, 64, 1, &square(15, 1, 2, 0)),
     ]
 }
 
-/// Returns the cases that are not large, because large ones take most of the time.
+/// Returns the cases without large convolutions, which take most of the time.
 fn small_cases() -> impl Iterator<Item = Convolution> {
     cases().into_iter().filter(|op| op.flops() < 5_000_000)
 }
@@ -123,8 +125,8 @@ fn each_term(op: &Convolution, mut term: impl FnMut(usize, usize, usize)) {
     }
 }
 
-/// Operands are small integers, whose sums are exact, so results must be bit-identical.
-fn all_directions_follow_the_definition<T: Element>() {
+/// Operands are small integers, whose sums are exact, so results must equal the definition.
+fn convolution_and_gradients_match_the_definition<T: Element>() {
     check_directions::<T>(small_cases());
 }
 
@@ -161,8 +163,8 @@ fn check_directions<T: Element>(cases: impl IntoIterator<Item = Convolution>) {
     }
 }
 
-/// Sums of these fractions are rounded, so threads must not change the order of additions.
-fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+/// Sums of these fractions are rounded, so results show the order of additions.
+fn convolution_is_bit_identical_on_any_number_of_threads<T: Element>() {
     for op in small_cases() {
         let x: Vec<T> = fractions(1, op.input_len());
         let filters: Vec<T> = fractions(2, op.filter_len());
@@ -179,7 +181,7 @@ fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
     }
 }
 
-fn activation_is_bit_identical_to_a_separate_pass<T: Element>() {
+fn fused_activation_is_bit_identical_to_a_separate_pass<T: Element>() {
     let slope = T::acc(0.3);
     for op in cases().into_iter().filter(|op| op.flops() < 500_000) {
         let x: Vec<T> = fractions(1, op.input_len());
@@ -203,23 +205,23 @@ fn activation_is_bit_identical_to_a_separate_pass<T: Element>() {
 }
 
 for_each_element!(
-    all_directions_follow_the_definition,
-    results_are_bit_identical_on_any_number_of_threads,
-    activation_is_bit_identical_to_a_separate_pass
+    convolution_and_gradients_match_the_definition,
+    convolution_is_bit_identical_on_any_number_of_threads,
+    fused_activation_is_bit_identical_to_a_separate_pass
 );
 
 #[test]
-fn large_convolutions_follow_the_definition() {
+fn large_convolutions_match_the_definition() {
     check_directions::<f32>(cases().into_iter().filter(|op| op.flops() >= 5_000_000));
 }
 
 #[test]
-fn every_simd_level_follows_the_definition() {
-    with_each_simd_level(all_directions_follow_the_definition::<f32>);
+fn convolution_at_every_simd_level_matches_the_definition() {
+    with_each_simd_level(convolution_and_gradients_match_the_definition::<f32>);
 }
 
 #[test]
-fn length_errors_name_the_operand() {
+fn convolution_length_errors_name_the_operand() {
     let (w, op) = (&Workers::sequential(), &convolution(2, 3, 4, 1, &[axis(5, 3, 1, 0, 1)]));
     let operands = [("x", 30), ("filters", 36), ("bias", 4), ("y", 24)];
     expect_length_errors("convolve", operands, |[x, f, b, mut y]| {
@@ -235,7 +237,7 @@ fn length_errors_name_the_operand() {
     });
 }
 
-/// No tables of taps or positions are built if there are no channels, outputs or images.
+/// Tables of taps or positions are not built without channels, outputs or images.
 #[test]
 fn an_empty_convolution_allocates_nothing() {
     let (w, pad) = (&Workers::sequential(), 1 << 50);
@@ -259,7 +261,7 @@ fn an_empty_convolution_allocates_nothing() {
 
 /// Each frame is as wide as the dilation, which far exceeds the image.
 #[test]
-fn a_frame_larger_than_memory_is_an_error() {
+fn convolution_that_exceeds_memory_is_an_error() {
     let w = &Workers::sequential();
     let axis = SpatialAxis { pad: 1 << 31, dilation: 1 << 32, ..SpatialAxis::new(2, 2) };
     let op = convolution(1, 1, 1, 1, &[axis, axis]);

@@ -1,4 +1,4 @@
-//! Tests of im2col and col2im against their definition.
+//! Tests that compare im2col and col2im with their definitions.
 
 use super::*;
 use crate::{
@@ -14,7 +14,7 @@ fn axis(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize)
     SpatialAxis { input, kernel, stride, pad, dilation }
 }
 
-/// Windows over zero to three axes; some taps read only padding.
+/// Returns windows over zero to three axes. Some taps read only padding.
 fn windows() -> Vec<Window> {
     let window = |channels, axes: &[SpatialAxis]| Window::new(channels, axes).unwrap();
     vec![
@@ -30,7 +30,7 @@ fn windows() -> Vec<Window> {
     ]
 }
 
-/// Returns the image index of each element of the im2col matrix; `None` for padding.
+/// Returns the image index of each element of the im2col matrix, or `None` for padding.
 fn sources(op: &Window) -> Vec<Option<usize>> {
     let digits = |mut number: usize, bases: Vec<usize>| {
         let mut digits = vec![0; bases.len()];
@@ -91,13 +91,13 @@ for_each_element!(
 );
 
 #[test]
-fn every_simd_level_of_col2im_follows_the_definition() {
+fn col2im_at_every_simd_level_matches_the_definition() {
     with_each_simd_level(col2im_sums_the_copies_of_each_element::<f32>);
     with_each_simd_level(col2im_sums_the_copies_of_each_element::<f64>);
 }
 
 #[test]
-fn length_errors_name_the_operand() {
+fn im2col_length_errors_name_the_operand() {
     let (w, op) = (&Workers::sequential(), &Window::new(1, &[axis(4, 2, 1, 0, 1)]).unwrap());
     let operands = [("x", 4), ("columns", 6)];
     expect_length_errors("im2col", operands, |[x, mut columns]| im2col(w, op, &x, &mut columns));
@@ -105,7 +105,7 @@ fn length_errors_name_the_operand() {
 }
 
 #[test]
-fn windows_of_no_channels_allocate_nothing() {
+fn im2col_without_channels_allocates_nothing() {
     let (w, pad) = (&Workers::sequential(), 1 << 50);
     let op = Window::new(0, &[axis(2, pad + 1, 1, pad, 1)]);
     assert!(op.is_err(), "taps × positions must not overflow, even without channels");
@@ -127,7 +127,7 @@ fn positions_after_the_last_window_read_padding() {
             let i = (p[0] * 2 + tap[0]).checked_sub(1).filter(|&i| i < 5);
             let source = i.zip(Some(p[1] + tap[1] * 2).filter(|&j| j < 4));
             let want = source.map_or(0.0, |(i, j)| x[(row / 6 * 5 + i) * 4 + j]);
-            assert_eq!(got, want, "row {row}, position {position}");
+            assert_eq!(got, want, "im2col row {row}, position {position}");
         }
         assert_eq!(columns[35..], [9.0; 3]);
     }

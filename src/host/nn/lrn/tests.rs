@@ -1,4 +1,4 @@
-//! Tests of LRN. The conformance kit compares it with its definition.
+//! Tests of LRN beyond the conformance kit, which compares LRN with its definition.
 
 use super::*;
 use crate::host::{
@@ -26,7 +26,7 @@ fn ops() -> Vec<Lrn> {
     ]
 }
 
-fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+fn lrn_is_bit_identical_on_any_number_of_threads<T: Element>() {
     for op in ops() {
         let (x, dy) = (fractions::<T>(1, op.count()), fractions::<T>(2, op.count()));
         let results = threads().map(|w| {
@@ -39,10 +39,10 @@ fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
     }
 }
 
-for_each_element!(results_are_bit_identical_on_any_number_of_threads);
+for_each_element!(lrn_is_bit_identical_on_any_number_of_threads);
 
 #[test]
-fn errors_name_the_operand_or_size() {
+fn lrn_errors_name_the_operand_or_size() {
     let (w, mut op) = (&Workers::sequential(), op(AcrossChannels, [1, 2, 1, 1], 3, 1.0, 0.75, 1.0));
     let operands = [("x", 2), ("scale", 2), ("y", 2)];
     expect_length_errors("lrn", operands, |[x, mut scale, mut y]| {

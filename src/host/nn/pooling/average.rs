@@ -20,13 +20,13 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// `y ← mean` of each window.
+/// Writes the mean of each window to `y`.
 ///
 /// As in Caffe, padding within a window counts as zeros, and the part of a window beyond the padded
 /// input does not count. A window that starts beyond the padded input yields NaN or zero.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn average_pool<T: Element>(
     workers: &Workers,
     op: &Pool2d,
@@ -64,11 +64,11 @@ pub(crate) fn average_pool<T: Element>(
     Ok(())
 }
 
-/// `dx ←` the sum of `dy / divisor` over the windows that contain each element, with the divisors
-/// of [`average_pool`]. Overwrites `dx`.
+/// Sets each element of `dx` to the sum of `dy / divisor` over the windows that contain the
+/// element. The divisors are those of [`average_pool`]. Overwrites `dx`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 pub(crate) fn average_pool_backward<T: Element>(
     workers: &Workers,
     op: &Pool2d,
@@ -111,7 +111,7 @@ pub(crate) fn average_pool_backward<T: Element>(
     Ok(())
 }
 
-/// [`average_pool`], one window at a time.
+/// Runs [`average_pool`] one window at a time.
 fn forward_by_window<T: Element>(workers: &Workers, op: &Pool2d, x: &[T], y: &mut [T]) {
     let (in_len, out_len) = plane_lens(op);
     let size = planes_per_task(op) * out_len;
@@ -125,7 +125,7 @@ fn forward_by_window<T: Element>(workers: &Workers, op: &Pool2d, x: &[T], y: &mu
     });
 }
 
-/// [`average_pool_backward`], one window at a time.
+/// Runs [`average_pool_backward`] one window at a time.
 fn backward_by_window<T: Element>(workers: &Workers, op: &Pool2d, dy: &[T], dx: &mut [T]) {
     let ((in_len, out_len), per_task) = (plane_lens(op), planes_per_task(op));
     workers.for_each_chunk(dx, per_task * in_len, |task, dx| {
@@ -165,8 +165,8 @@ fn divisors<T: Element>(op: &Pool2d, layout: &PolyphasePlane) -> Vec<T::Acc> {
     layout.per_window(T::acc(1.0), |row, column| divisor(op, row * op.output()[1] + column))
 }
 
-/// Returns the number of elements that count towards a window's mean, padding included. The result
-/// is not positive if the window starts beyond the padded input.
+/// Returns the number of elements, including padding, that count towards a window's mean. The
+/// result is not positive if the window starts beyond the padded input.
 fn divisor<A: Element>(op: &Pool2d, window: usize) -> A {
     let extent = |axis: usize, p: usize| {
         let start = p * op.stride[axis];
@@ -201,12 +201,13 @@ fn average<A: Element + Float>(x: &[A], taps: &[Tap], divisors: &[A], y: &mut [A
     );
 }
 
-/// Adds each window's `y` to all its taps in the polyphase plane `x`, in the order of windows.
+/// Adds the `y` of each window to all its taps in the polyphase plane `x`, in the order of windows.
 fn add_to_taps<A: Element + Float>(y: &[A], taps: &[Tap], x: &mut [A]) {
     vectorized(
         #[inline(always)]
         || {
-            // Loop over taps in reverse: an earlier window reads an element with a later tap.
+            // Loop over taps in reverse, because an earlier window reads an element with a later
+            // tap.
             for tap in taps.iter().rev() {
                 let x = &mut x[tap.offset..][..y.len()];
                 x.iter_mut().zip(y).for_each(|(x, &y)| *x = *x + y);

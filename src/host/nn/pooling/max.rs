@@ -21,15 +21,17 @@ use crate::{
 use num_traits::Float;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// `y ← max` of each window; `mask ←` its index `row · width + column` in the input plane.
+/// Writes the maximum of each window to `y`, and its index `row · width + column` in the input
+/// plane to `mask`.
 ///
 /// The maximum starts as the lowest finite value (of `f32` for `f64`), and only a greater element
-/// replaces it. The first of equal elements in row-major order is therefore found, and NaN is never
-/// chosen. A window without a greater element, such as one within the padding, yields that lowest
-/// value and a mask of −1.
+/// replaces it. Among equal elements, the first in row-major order is therefore the maximum, and
+/// NaN is never chosen. A window without a greater element, such as one within the padding, yields
+/// the lowest finite value and a mask of −1.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a mask cannot index a plane.
+/// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] reports an
+/// input plane with too many elements for a mask.
 #[doc(alias = "PoolForward")]
 pub(crate) fn max_pool<T: Element>(
     workers: &Workers,
@@ -86,7 +88,8 @@ pub(crate) fn max_pool<T: Element>(
 /// A mask of −1 is skipped. After an error, the contents of `dx` are unspecified.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::InvalidInput`] names a mask outside its plane.
+/// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] names a mask
+/// outside its plane.
 #[doc(alias = "PoolBackward")]
 pub(crate) fn max_pool_backward<T: Element>(
     workers: &Workers,
@@ -127,7 +130,7 @@ pub(crate) fn max_pool_backward<T: Element>(
     }
 }
 
-/// [`max_pool`], one window at a time.
+/// Runs [`max_pool`] one window at a time.
 fn forward_by_window<T: Element>(
     workers: &Workers,
     op: &Pool2d,
@@ -149,15 +152,15 @@ fn forward_by_window<T: Element>(
                     index = range.clone().find(|&i| x[i].to_acc() == range_max);
                 }
             }
-            // Not `max`, because the first of several zeros may have the other sign.
+            // `max` would be wrong, because the first of several zeros may have the other sign.
             *y = index.map_or(T::from_acc(lowest), |index| x[index]);
             *mask = index.map_or(-1, |index| index as i32);
         }
     });
 }
 
-/// [`max_pool`], one plane at a time. Calls `kernel(x, phases, y, mask)` with the plane's operands
-/// in the accumulator type. `phases` holds `phases_len` elements of the lowest value.
+/// Runs [`max_pool`] one plane at a time. Calls `kernel(x, phases, y, mask)` with the plane's
+/// operands in the accumulator type. `phases` holds `phases_len` elements of the lowest value.
 fn forward_by_plane<T: Element>(
     workers: &Workers,
     op: &Pool2d,
@@ -198,7 +201,7 @@ fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mas
         let input = (2 * row * width, width);
         let mut column = 0;
         while column < out_width {
-            // The last block overlaps the one before if it would exceed the row.
+            // The last block overlaps the previous one if it would otherwise exceed the row.
             column = match out_width {
                 8.. => {
                     windows_2x2::<A, 8, 16>(x, input, column.min(out_width - 8), lowest, y, mask)
@@ -210,7 +213,8 @@ fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mas
     }
 }
 
-/// Computes the maxima of `N` 2×2 windows from `column` on; returns the column after them.
+/// Computes the maxima of `N` 2×2 windows from `column` on. Returns the column after the last
+/// window.
 #[inline(always)]
 fn windows_2x2<A: Element + Float, const N: usize, const TWO_N: usize>(
     x: &[A],
@@ -238,7 +242,7 @@ fn windows_2x2<A: Element + Float, const N: usize, const TWO_N: usize>(
     column + N
 }
 
-/// Marks a window in which no element is greater than the lowest value.
+/// Mark of a window in which no element is greater than the lowest value.
 const NOT_FOUND: i32 = i32::MIN;
 
 /// Computes the maxima of the windows of polyphase plane `x`.
@@ -269,10 +273,11 @@ fn max_by_taps<A: Element + Float>(
     }
 }
 
-/// Computes the maxima of `N` windows of a row; returns the column after them.
+/// Computes the maxima of `N` windows of a row. Returns the column after the last window.
 ///
-/// The windows start at `column`, or earlier if they would exceed the row. The row's first window
-/// has the given slot and starts at index `row_index`. Indices grow by `column_step` per window.
+/// The windows start at `column`, or earlier if they would exceed the row. The first window of the
+/// row has the given slot and starts at index `row_index`. Indices grow by `column_step` per
+/// window.
 #[inline(always)]
 fn windows_by_taps<A: Element + Float, const N: usize>(
     x: &[A],
@@ -288,7 +293,7 @@ fn windows_by_taps<A: Element + Float, const N: usize>(
     for tap in taps {
         let x: &[A; N] = x[tap.offset + slot + column..].first_chunk().expect("N windows");
         for j in 0..N {
-            // Bit mask instead of a select: the compiler turns a select of indices into a branch.
+            // Use a bit mask, because the compiler turns a select of indices into a branch.
             let greater = -i32::from(x[j] > max[j]);
             max[j] = if x[j] > max[j] { x[j] } else { max[j] };
             index[j] = (index[j] & !greater) | (tap.index & greater);
@@ -297,7 +302,7 @@ fn windows_by_taps<A: Element + Float, const N: usize>(
     // Multiply in 32 bits, because 64-bit vector multiplication is slow.
     let (first, step) = ((row_index + column * column_step) as i32, column_step as i32);
     for (j, index) in index.iter_mut().enumerate() {
-        // All bits are set, which gives −1, if no element was found.
+        // If no element was found, all bits of `not_found` are set, so that the mask is −1.
         let not_found = -i32::from(*index == NOT_FOUND);
         let window_index = first.wrapping_add((j as i32).wrapping_mul(step));
         *index = index.wrapping_add(window_index) | not_found;

@@ -3,13 +3,13 @@
 //! `planes` cuts the planes into tasks and lists the input elements of a window. Each file checks
 //! the operands and chooses a path by the geometry alone:
 //!
-//! - `max` and `average` copy each input plane to the layout of [`polyphase`](super::polyphase).
-//!   There, one tap of neighbouring windows is contiguous, so a portable loop over the taps
-//!   computes many windows at once. The backward pass of `average` adds to this layout and copies
-//!   it back. The backward pass of `max` follows the mask.
+//! - `max` and `average` copy each input plane to the layout of [`polyphase`](super::polyphase). In
+//!   that layout, one tap of neighbouring windows is contiguous, so a portable loop over the taps
+//!   computes many windows at once. The backward pass of `average` adds to the polyphase plane and
+//!   copies the plane back. The backward pass of `max` follows the mask.
 //! - `max` reads a plane in place if its windows are 2×2, do not overlap and lie inside the plane.
-//! - Both compute one window at a time if a plane has few windows, or windows larger than itself,
-//!   as in global pooling.
+//! - `max` and `average` compute one window at a time if a plane has few windows, or windows larger
+//!   than the plane, as in global pooling.
 //! - `stochastic` always computes one window at a time.
 
 pub(crate) mod average;

@@ -6,7 +6,7 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Number of elements in one task. A second thread pays off from twice this length.
+/// Number of elements in one task. A second thread pays only from twice this number on.
 pub(crate) const GRAIN: usize = 1 << 16;
 
 /// Returns the number of elements of an input plane and of an output plane.
@@ -25,7 +25,10 @@ pub(crate) fn check_mask_range(name: &'static str, op: &Pool2d) -> Result<()> {
     if i32::try_from(len).is_ok() {
         return Ok(());
     }
-    Err(Error::invalid_input(name, format!("input plane of {len} elements; the maximum is {max}")))
+    Err(Error::invalid_input(
+        name,
+        format!("input plane has {len} elements, expected at most {max}"),
+    ))
 }
 
 /// Returns the input elements of `window` as ranges of the input plane.
@@ -38,7 +41,7 @@ pub(crate) fn window_ranges(op: &Pool2d, window: usize) -> impl Iterator<Item = 
     };
     let ([_, out_width], [_, width]) = (op.output(), op.input);
     let (rows, columns) = (clipped(0, window / out_width), clipped(1, window % out_width));
-    // Rows of full width form one range.
+    // Consecutive rows of full width form one range.
     let (ranges, height) = match columns.len() == width {
         true => (usize::from(!rows.is_empty()), rows.len()),
         false => (rows.len(), 1),

@@ -1,4 +1,4 @@
-//! Stochastic pooling: an element of each window, drawn at random.
+//! Stochastic pooling, which draws an element of each window at random.
 
 use crate::{
     element::Element,
@@ -10,17 +10,18 @@ use crate::{
     op::Pool2d,
 };
 
-/// `y ←` an element of each window, drawn with a probability proportional to its value; `mask ←`
-/// its index in the input plane. Negative elements and NaN count as zero.
+/// Draws an element of each window with a probability proportional to its value. Writes the element
+/// to `y`, and its index in the input plane to `mask`. Negative elements and NaN count as zero.
 ///
-/// Every device has to draw the same element: the first at which the running sum, in row-major
-/// order and in `f64`, exceeds the window's `u` times the total sum. If there is none, for example
-/// because no element is positive, the window's first element is drawn. A window without elements
-/// yields 0 and a mask of −1. Source: Zeiler and Fergus (2013).
+/// Every device must draw the same element: the first at which the running sum exceeds `u` times
+/// the total sum of the window. Sums are computed in row-major order and in `f64`. If no running
+/// sum is large enough, for example without positive elements, the window's first element is drawn.
+/// A window without elements yields 0 and a mask of −1. Source: Zeiler and Fergus (2013).
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand;
-/// [`Error::InvalidInput`](crate::Error::InvalidInput) if a plane has too many elements for a mask.
+/// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
+/// [`Error::InvalidInput`](crate::Error::InvalidInput) reports an input plane with too many
+/// elements for a mask.
 pub(crate) fn stochastic_pool<T: Element>(
     workers: &Workers,
     op: &Pool2d,
@@ -49,7 +50,8 @@ pub(crate) fn stochastic_pool<T: Element>(
     Ok(())
 }
 
-/// Returns the index of the element of plane `x` drawn for `window`; `None` if it has no elements.
+/// Returns the index in plane `x` of the element drawn for `window`, or `None` if the window is
+/// empty.
 fn draw<T: Element>(op: &Pool2d, window: usize, x: &[T], u: f64) -> Option<usize> {
     let running_sums = || {
         window_ranges(op, window).flatten().scan(0.0, |sum, i| {

@@ -1,4 +1,4 @@
-//! Tests of pooling. The conformance kit compares it with its definition.
+//! Tests of pooling beyond the conformance kit, which compares pooling with its definition.
 
 use crate::{
     element::Element,
@@ -14,7 +14,8 @@ use crate::{
     op::{Pool2d, PoolRounding},
 };
 
-/// Integers with many duplicates; every fifth element is NaN, infinite or a zero of either sign.
+/// Returns integers with many duplicates. Every fifth element is NaN, infinite or a zero of either
+/// sign.
 fn special_values<T: Element>(op: &Pool2d) -> Vec<T> {
     let special = [f64::NAN, f64::NEG_INFINITY, f64::INFINITY, -0.0, 0.0];
     let mut x = integers::<T>(1, op.input_len());
@@ -24,7 +25,7 @@ fn special_values<T: Element>(op: &Pool2d) -> Vec<T> {
     x
 }
 
-fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+fn pooling_is_bit_identical_on_any_number_of_threads<T: Element>() {
     for (kernel, stride, pad) in [(2, 2, 0), (3, 2, 1), (20, 1, 0)] {
         let planes = 2 * GRAIN / 400 + 5;
         let [kernel, stride, pad] = [kernel, stride, pad].map(|v| [v, v]);
@@ -48,10 +49,10 @@ fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
     }
 }
 
-for_each_element!(results_are_bit_identical_on_any_number_of_threads);
+for_each_element!(pooling_is_bit_identical_on_any_number_of_threads);
 
 #[test]
-fn errors_name_the_operand_or_mask() {
+fn pooling_errors_name_the_operand_or_mask() {
     let w = &Workers::sequential();
     let op = &Pool2d::new(2, [4, 4], [2, 2], [2, 2], [0, 0], PoolRounding::Ceil).unwrap();
     let mask_of = |mask: Vec<f32>| vec![0; mask.len()];
@@ -81,7 +82,7 @@ fn errors_name_the_operand_or_mask() {
 }
 
 #[test]
-fn empty_operands_are_accepted() {
+fn pooling_accepts_empty_operands() {
     let w = Workers::sequential();
     let op = Pool2d::new(0, [4, 4], [2, 2], [2, 2], [0, 0], PoolRounding::Ceil).unwrap();
     max_pool::<f32>(&w, &op, &[], &mut [], &mut []).unwrap();
@@ -92,7 +93,7 @@ fn empty_operands_are_accepted() {
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![0; op.output_len()]);
     max_pool::<f32>(&w, &op, &[], &mut y, &mut mask).unwrap();
     assert!(y.iter().all(|&y| y == f32::MIN) && mask.iter().all(|&mask| mask == -1));
-    // There are no planes, but a single one would exceed memory.
+    // Without batches or channels there are no planes. A single plane would exceed memory.
     let (extent, plane) = (1 << 28, [1 << 28; 2]);
     for (input, kernel, pad) in [([1; 2], [extent + 1; 2], plane), (plane, [extent / 2; 2], [0; 2])]
     {
@@ -106,7 +107,7 @@ fn empty_operands_are_accepted() {
 }
 
 #[test]
-fn a_descriptor_changed_to_other_windows_is_an_error() {
+fn pooling_with_an_inconsistent_descriptor_is_an_error() {
     let valid = Pool2d::new(2, [4, 4], [2, 2], [2, 2], [0, 0], PoolRounding::Ceil).unwrap();
     let (w, x) = (&Workers::sequential(), &[1.0f32; 32][..]);
     let (mut y, mut mask) = ([0.0; 8], [0; 8]);
@@ -129,7 +130,7 @@ fn a_descriptor_changed_to_other_windows_is_an_error() {
 }
 
 #[test]
-fn an_overflowing_stride_is_an_error() {
+fn pooling_stride_that_overflows_is_an_error() {
     let (input, stride) = (usize::MAX - 10, usize::MAX / 2 + 1);
     assert!(Pool2d::new(1, [input, 1], [2, 1], [stride, 1], [1, 0], PoolRounding::Ceil).is_err());
 }

@@ -30,7 +30,7 @@ fn squares<T: Element>(tag: u64, len: usize) -> Vec<T::Acc> {
     fractions::<T::Acc>(tag, len).into_iter().map(|v| v * v).collect()
 }
 
-/// Runs one update with the history values that the rule uses.
+/// Runs one update with as many history values as the rule uses.
 fn run<T: Element>(
     workers: &Workers,
     op: &SolverUpdate<T>,
@@ -43,7 +43,7 @@ fn run<T: Element>(
     solver_update(workers, op, dw, weights, masters, history).unwrap();
 }
 
-fn weights_with_masters_are_rounded_weights_of_a_wide_run<T: Element>() {
+fn weights_with_master_weights_are_rounded_f32_weights<T: Element>() {
     for (rule, wide_rule) in rules::<T>().into_iter().zip(rules::<T::Acc>()) {
         let (op, len) = (update_with(rule, Regularization::L2), CHUNK + 7);
         let wide_op = update_with(wide_rule, Regularization::L2);
@@ -53,7 +53,7 @@ fn weights_with_masters_are_rounded_weights_of_a_wide_run<T: Element>() {
         let mut w = fractions::<T>(2, len);
         let mut w_wide = vec![T::acc(0.0); len];
         widen(&w, &mut w_wide);
-        // The first step sets these stale masters to the weights.
+        // Zeros are stale master weights, which the first update sets to the weights.
         let mut masters = vec![T::acc(0.0); len];
         let history = || [squares::<T>(3, len), squares::<T>(4, len)];
         let ([mut h, mut k], [mut h_wide, mut k_wide]) = (history(), history());
@@ -69,7 +69,7 @@ fn weights_with_masters_are_rounded_weights_of_a_wide_run<T: Element>() {
     }
 }
 
-fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+fn solver_update_is_bit_identical_on_any_number_of_threads<T: Element>() {
     let len = 2 * GRAIN + 33;
     let dw = fractions::<T>(4, len);
     for rule in [rules::<T>()[0], rules::<T>()[5]] {
@@ -85,12 +85,12 @@ fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
 }
 
 for_each_element!(
-    weights_with_masters_are_rounded_weights_of_a_wide_run,
-    results_are_bit_identical_on_any_number_of_threads
+    weights_with_master_weights_are_rounded_f32_weights,
+    solver_update_is_bit_identical_on_any_number_of_threads
 );
 
 #[test]
-fn masters_accumulate_steps_too_small_for_the_weights() {
+fn master_weights_accumulate_steps_too_small_for_the_weights() {
     let op = SolverUpdate::<element::bf16> {
         rate: 1.0 / 1024.0,
         scale: 1.0,
@@ -114,7 +114,7 @@ fn masters_accumulate_steps_too_small_for_the_weights() {
 }
 
 #[test]
-fn length_errors_name_the_operand() {
+fn solver_update_length_errors_name_the_operand() {
     let adam = update_with::<f32>(rules()[5], Regularization::L2);
     let w = &Workers::sequential();
     let operands = [("dw", 3), ("masters", 3), ("history", 3)];

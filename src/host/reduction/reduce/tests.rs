@@ -16,8 +16,8 @@ fn runs(axis: &Axis, x: &[f64]) -> Vec<Vec<f64>> {
     (0..axis.reduced_count()).map(run).collect()
 }
 
-/// Also checks that sums are close to those in `f64`.
-fn results_do_not_depend_on_the_number_of_threads<T: Element>() {
+/// Also checks that sums are close to sums in `f64`.
+fn reductions_do_not_depend_on_the_number_of_threads<T: Element>() {
     let large_axes = [(1, 2 * GRAIN + 100, 1), (200, 700, 1), (26, 11, 500), (2, 80, 900)];
     for (outer, extent, inner) in large_axes {
         let axis = Axis::new(outer, extent, inner).unwrap();
@@ -41,7 +41,7 @@ fn results_do_not_depend_on_the_number_of_threads<T: Element>() {
     }
 }
 
-for_each_element!(results_do_not_depend_on_the_number_of_threads);
+for_each_element!(reductions_do_not_depend_on_the_number_of_threads);
 
 /// Sums 100,000 tenths, for which a single `f32` accumulator would be wrong by more than 1.
 #[test]
@@ -57,7 +57,7 @@ fn long_sums_are_accurate() {
 }
 
 /// Compares `x86::row_sums` and the portable loop of `reduce_rows` with `reduce_slice`. Rows begin
-/// anywhere in a cache line, and some groups of rows are incomplete.
+/// at any offset in a cache line, and some groups of rows are incomplete.
 #[test]
 fn sums_of_rows_are_bit_identical_to_sums_of_slices() {
     with_each_simd_level(check_sums_of_rows);
@@ -79,7 +79,11 @@ fn check_sums_of_rows() {
                 reduce(&w, op, &axis, x, &mut y).unwrap();
                 for (row, y) in x.chunks(extent).zip(y) {
                     let slice = sum_reducer(map).reduce_slice(row);
-                    assert_eq!(y.to_bits(), slice.to_bits(), "{op:?} of {rows} × {extent}");
+                    assert_eq!(
+                        y.to_bits(),
+                        slice.to_bits(),
+                        "{op:?} of {rows} rows of {extent} elements"
+                    );
                 }
             }
         }
@@ -87,7 +91,7 @@ fn check_sums_of_rows() {
 }
 
 #[test]
-fn empty_axes_give_the_identity_or_an_error() {
+fn reduction_along_an_empty_axis_gives_the_identity_or_an_error() {
     let w = Workers::sequential();
     for (outer, extent, inner) in EMPTY {
         let axis = Axis::new(outer, extent, inner).unwrap();
@@ -107,7 +111,7 @@ fn empty_axes_give_the_identity_or_an_error() {
 }
 
 #[test]
-fn errors_name_the_operand() {
+fn reduction_errors_name_the_operand() {
     let (w, x, mut y) = (Workers::sequential(), [1.0f32; 12], [0.0; 12]);
     let axis = Axis::new(2, 3, 2).unwrap();
     assert_eq!(operand(reduce(&w, Reduce::Min, &axis, &x[1..], &mut y)), ("min", "x"));

@@ -1,9 +1,9 @@
 //! Sums of rows of `f32` with AVX-512.
 //!
-//! Every vector is a whole cache line, wherever a row begins. An element's lane is its position in
-//! its cache line, so the lanes are rotated by the row's offset from a cache line. The tree that
-//! reduces them is symmetric: a rotation only swaps operands of additions. Results are therefore
-//! bit-identical to those of `Reducer::reduce_slice`.
+//! Every vector is a whole cache line, wherever a row begins. The lane of an element is its
+//! position in the cache line, so lanes are rotated by the row's offset from a cache line. The tree
+//! that reduces the lanes is symmetric, so a rotation only swaps operands of additions. Results are
+//! therefore bit-identical to those of `Reducer::reduce_slice`.
 
 use std::arch::x86_64::{
     __m512, _mm512_add_ps, _mm512_castpd_ps, _mm512_castps_pd, _mm512_loadu_ps,
@@ -13,13 +13,14 @@ use std::arch::x86_64::{
 };
 use std::mem::transmute;
 
-/// Number of elements in a vector, and in a cache line.
+/// Number of elements in a vector and in a cache line.
 const LANES: usize = 16;
 
-/// Number of rows whose lanes are filled before they are reduced; their sums fill a vector.
+/// Number of rows whose lanes are filled before they are reduced. The sums of `GROUP` rows fill a
+/// vector.
 const GROUP: usize = 16;
 
-/// Like [`GROUP`], for the rows after the last whole group.
+/// Like [`GROUP`], but for the rows after the last whole group.
 const SMALL_GROUP: usize = 4;
 
 /// Calls `store(Σ map(x[i·extent + j]), y[i])` for each row `i` of `extent` elements. `extent` is
@@ -69,8 +70,8 @@ fn rows_to_lanes<const ROWS: usize>(
         if !extent.is_multiple_of(LANES) {
             alignment = RowAlignment::new(x, extent);
         }
-        // SAFETY: `alignment` was computed for this row, or for one of equal length that begins a
-        // multiple of 64 bytes before it.
+        // SAFETY: `alignment` was computed for this row, or for a row of equal length that begins a
+        // multiple of 64 bytes before this row.
         *lanes = unsafe { row_to_lanes(x, alignment, map) };
     }
     lanes
@@ -113,13 +114,14 @@ unsafe fn row_to_lanes(
 ) -> __m512 {
     let zero = _mm512_setzero_ps();
     let mut x = x.as_ptr().wrapping_sub(alignment.offset);
-    // SAFETY: the mask selects elements of the row only, and the others are not read.
+    // SAFETY: the mask selects only elements of the row, and the load reads no other elements.
     let first = unsafe { _mm512_mask_loadu_ps(zero, alignment.first, x) };
     let (mut even, mut odd) = (add_mapped(zero, first, map), zero);
     let mut left = alignment.lines;
     x = x.wrapping_add(LANES);
     while left > 2 {
-        // SAFETY: these two cache lines precede the last one, so they lie within the row.
+        // SAFETY: both cache lines precede the last cache line of the row, so they lie within the
+        // row.
         unsafe {
             odd = add_mapped(odd, _mm512_loadu_ps(x), map);
             even = add_mapped(even, _mm512_loadu_ps(x.wrapping_add(LANES)), map);
@@ -128,13 +130,14 @@ unsafe fn row_to_lanes(
         left -= 2;
     }
     if left == 2 {
-        // SAFETY: this cache line precedes the last one, so it lies within the row.
+        // SAFETY: this cache line precedes the last cache line of the row, so it lies within the
+        // row.
         odd = add_mapped(odd, unsafe { _mm512_loadu_ps(x) }, map);
-        // SAFETY: the mask selects elements of the row only.
+        // SAFETY: the mask selects only elements of the row.
         let last = unsafe { _mm512_mask_loadu_ps(zero, alignment.last, x.wrapping_add(LANES)) };
         even = add_mapped(even, last, map);
     } else if left == 1 {
-        // SAFETY: the mask selects elements of the row only.
+        // SAFETY: the mask selects only elements of the row.
         odd = add_mapped(odd, unsafe { _mm512_mask_loadu_ps(zero, alignment.last, x) }, map);
     }
     _mm512_add_ps(even, odd)
@@ -148,11 +151,11 @@ fn add_mapped(sum: __m512, x: __m512, map: impl Fn(f32) -> f32) -> __m512 {
     for x in &mut x {
         *x = map(*x);
     }
-    // SAFETY: the types have the same size, and every bit pattern is valid.
+    // SAFETY: both types have the same size, and every bit pattern is valid.
     _mm512_add_ps(sum, unsafe { transmute::<[f32; LANES], __m512>(x) })
 }
 
-/// Returns the sum of each row's lanes, in the order of `reduce_lanes`. Each instruction adds up
+/// Returns the sum of each row's lanes, added in the order of `reduce_lanes`. Each instruction adds
 /// lanes of two rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
@@ -181,7 +184,7 @@ fn reduce_rows(rows: [__m512; GROUP]) -> [f32; GROUP] {
     elements(_mm512_permutexvar_ps(order, sums))
 }
 
-/// Like [`reduce_rows`], for four rows.
+/// Like [`reduce_rows`], but for four rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce_few_rows([a, b, c, d]: [__m512; SMALL_GROUP]) -> [f32; SMALL_GROUP] {
@@ -191,7 +194,7 @@ fn reduce_few_rows([a, b, c, d]: [__m512; SMALL_GROUP]) -> [f32; SMALL_GROUP] {
         _mm512_add_ps(low, high)
     });
     let (low, high) = (_mm512_shuffle_f32x4::<0x88>(ab, cd), _mm512_shuffle_f32x4::<0xdd>(ab, cd));
-    // From here on, each quarter of a vector belongs to one row.
+    // From this point on, each quarter of a vector belongs to one row.
     let quarters = _mm512_add_ps(low, high);
     let halves = _mm512_add_ps(quarters, _mm512_permute_ps::<0x4e>(quarters));
     let sums = elements(_mm512_add_ps(halves, _mm512_permute_ps::<0xb1>(halves)));
@@ -200,6 +203,6 @@ fn reduce_few_rows([a, b, c, d]: [__m512; SMALL_GROUP]) -> [f32; SMALL_GROUP] {
 
 #[inline(always)]
 fn elements(x: __m512) -> [f32; LANES] {
-    // SAFETY: the types have the same size, and every bit pattern is valid.
+    // SAFETY: both types have the same size, and every bit pattern is valid.
     unsafe { transmute(x) }
 }

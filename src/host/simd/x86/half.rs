@@ -1,8 +1,9 @@
 //! Conversion of 16-bit elements on x86-64, between `f32` vectors and memory.
 //!
-//! [`widen`] and [`narrow`] convert slices for `accumulator`, with AVX-512; their results are
-//! bit-identical to those of the crate `half`. Functions with a vector width in their name convert
-//! one vector for the GEMM kernels, and are inlined into functions compiled for its features.
+//! [`widen`] and [`narrow`] convert slices for `accumulator`, with AVX-512. The results of both
+//! functions are bit-identical to those of the crate `half`. Functions with a vector width in their
+//! name convert one vector for the GEMM kernels, and are inlined into functions compiled for the
+//! features of that vector.
 
 use crate::{
     element::{DType, Element},
@@ -62,7 +63,8 @@ pub(crate) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
 #[inline(always)]
 unsafe fn widen_vector<T: Element>(x: &[T], y: &mut [f32]) {
     let count = x.len().min(y.len()).min(LANES);
-    // SAFETY: both slices have at least `count` elements, and the mask stores no more.
+    // SAFETY: both slices have at least `count` elements, and the masked store writes no other
+    // elements.
     unsafe {
         let wide = widen_512(x.as_ptr(), count);
         _mm512_mask_storeu_ps(y.as_mut_ptr(), mask_first(count), wide);
@@ -76,7 +78,8 @@ unsafe fn widen_vector<T: Element>(x: &[T], y: &mut [f32]) {
 #[inline(always)]
 unsafe fn narrow_vector<T: Element>(x: &[f32], y: &mut [T]) {
     let count = x.len().min(y.len()).min(LANES);
-    // SAFETY: both slices have at least `count` elements, and the mask loads no more.
+    // SAFETY: both slices have at least `count` elements, and the masked load reads no other
+    // elements.
     unsafe {
         let wide = _mm512_maskz_loadu_ps(mask_first(count), x.as_ptr());
         narrow_512(wide, y.as_mut_ptr(), count);
@@ -109,7 +112,8 @@ pub(crate) unsafe fn widen_512<T: Element>(p: *const T, count: usize) -> __m512 
 pub(crate) unsafe fn widen_256<T: Element>(p: *const T, count: usize) -> __m256 {
     // SAFETY: each branch reads at most the `count` elements that the caller guarantees.
     unsafe {
-        // AVX2 has no masked 16-bit loads. A count of four is frequent: panels have four rows.
+        // AVX2 has no masked 16-bit loads. A count of four is frequent, because panels have four
+        // rows.
         let x = match count {
             8.. => _mm_loadu_si128(p.cast()),
             4 => _mm_loadl_epi64(p.cast()),
@@ -190,8 +194,8 @@ unsafe fn from_bf16_512(x: __m256i) -> __m512 {
     }
 }
 
-/// Rounds to `bf16`: adds `0x7fff` plus the last bit kept, and returns the upper half. NaN is made
-/// quiet instead.
+/// Rounds to `bf16`: adds `0x7fff` plus the last remaining bit, and returns the upper half. NaN
+/// becomes a quiet NaN.
 ///
 /// # Safety
 /// The processor has AVX-512 F.

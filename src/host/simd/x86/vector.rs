@@ -9,21 +9,21 @@ use crate::{
 };
 use std::arch::x86_64::*;
 
-/// Defines inlined methods, each with one unsafe expression as its body.
+/// Defines inlined methods whose body is one unsafe expression.
 macro_rules! methods {
     ($($name:ident($($param:ident $(: $type:ty)?),*) $(-> $result:ty)? = $body:expr;)*) => { $(
-        #[allow(unused_unsafe)] // The masks of AVX-512 are integers, made by safe functions.
+        #[allow(unused_unsafe)] // Safe functions make the integer masks of AVX-512.
         #[inline(always)]
         unsafe fn $name($($param $(: $type)?),*) $(-> $result)? {
-            // SAFETY: the trait's callers guarantee the processor's features and that `p` is valid
-            // for the elements documented. The intrinsics access a vector, or the masked elements
-            // of one, and nothing else.
+            // SAFETY: the callers of the trait guarantee the processor's features, and that `p` is
+            // valid for the documented elements. The intrinsics access only a vector, or masked
+            // elements of a vector.
             unsafe { $body }
         }
     )* };
 }
 
-/// Implements [`SimdVector`] with the named intrinsics, or functions below of the same signatures.
+/// Implements [`SimdVector`] with the named intrinsics, or with functions of the same signatures.
 macro_rules! simd_vector {
     (
         $vector:ty, $scalar:ty, $width:expr, $features:literal,
@@ -49,7 +49,7 @@ macro_rules! simd_vector {
                 fn run(kernel: impl FnOnce()) {
                     kernel();
                 }
-                // SAFETY: the trait's callers guarantee the processor's features.
+                // SAFETY: the callers of the trait guarantee the processor's features.
                 unsafe { run(kernel) };
             }
 
@@ -83,13 +83,15 @@ macro_rules! simd_vector {
             $(
                 #[inline(always)]
                 unsafe fn widen<T: Element<Acc = $scalar>>(p: *const T, count: usize) -> Self {
-                    // SAFETY: as for `methods`; a narrower `T` has 16 bits.
+                    // SAFETY: the preconditions are those of `methods`, and a narrower `T` has 16
+                    // bits.
                     unsafe { $widen(p, count) }
                 }
 
                 #[inline(always)]
                 unsafe fn narrow<T: Element<Acc = $scalar>>(self, p: *mut T, count: usize) {
-                    // SAFETY: as for `methods`; a narrower `T` has 16 bits.
+                    // SAFETY: the preconditions are those of `methods`, and a narrower `T` has 16
+                    // bits.
                     unsafe { $narrow(self, p, count) };
                 }
             )?
@@ -134,15 +136,15 @@ simd_vector!(
 /// Defines a function that is inlined into callers compiled for the features of its vectors.
 ///
 /// # Safety
-/// Like the [`SimdVector`] function that it implements: the processor has the features, and
-/// pointers are valid for the elements accessed.
+/// The requirements of the implemented [`SimdVector`] function hold: the processor has the
+/// features, and pointers are valid for the elements accessed.
 macro_rules! simd_fn {
     ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) -> $result:ty { $body:expr }) => {
         $(#[$doc])*
         #[inline(always)]
         unsafe fn $name($($arg: $ty),*) -> $result {
-            // SAFETY: the body consists of intrinsics of the features that the caller guarantees,
-            // and accesses the elements that the caller guarantees.
+            // SAFETY: the body consists of intrinsics whose features the caller guarantees, and
+            // accesses only elements that the caller guarantees.
             unsafe { $body }
         }
     };
@@ -196,7 +198,7 @@ simd_fn!(mask_first_256d(count: usize) -> __m256i {
     _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3))
 });
 simd_fn!(
-    /// Adds neighbouring elements first.
+    /// Returns the sum of each vector. Adds neighbouring elements first.
     sum4_256(v: [__m256; 4]) -> [f32; 4] {{
         let pairs = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
         let high = _mm256_extractf128_ps::<1>(pairs);
@@ -204,7 +206,7 @@ simd_fn!(
     }}
 );
 simd_fn!(
-    /// Adds neighbouring elements first.
+    /// Returns the sum of each vector. Adds neighbouring elements first.
     sum4_256d(v: [__m256d; 4]) -> [f64; 4] {{
         let (low, high) = (_mm256_hadd_pd(v[0], v[1]), _mm256_hadd_pd(v[2], v[3]));
         let even = _mm256_permute2f128_pd::<0x20>(low, high);
@@ -257,7 +259,8 @@ macro_rules! transpose4 {
             let rows = [$singles(a), $singles(b), $singles(c), $singles(d)];
             let rows = std::mem::transmute::<[$vector; 4], [[__m128; $quarters]; 4]>(rows);
             let store_row = |i: usize| _mm_storeu_ps(p.add(i * stride), rows[i % 4][i / 4]);
-            // Unrolled by hand, so that all indices are constants and `rows` stays in registers.
+            // The loop is unrolled by hand, so that all indices are constants and `rows` stays in
+            // registers.
             for quarter in 0..$quarters {
                 if count > 4 * quarter {
                     store_row(4 * quarter);
@@ -304,7 +307,7 @@ transpose4_d!(transpose4_512d, __m512d, 4, _mm512_unpacklo_pd _mm512_unpackhi_pd
 transpose4_d!(transpose4_256d, __m256d, 2, _mm256_unpacklo_pd _mm256_unpackhi_pd);
 
 simd_fn!(
-    /// Adds pairs of elements: sums from `a` and from `b` alternate in each quarter.
+    /// Adds pairs of elements. Sums from `a` and sums from `b` alternate in each quarter.
     add_pairs_512(a: __m512, b: __m512) -> __m512 {
         _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b))
     }
@@ -313,7 +316,7 @@ simd_fn!(add_pairs_512d(a: __m512d, b: __m512d) -> __m512d {
     _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b))
 });
 simd_fn!(
-    /// Returns the even-numbered quarters of both vectors, and the odd-numbered ones.
+    /// Returns the even-numbered quarters of both vectors, and the odd-numbered quarters.
     even_odd_quarters(a: __m512d, b: __m512d) -> (__m512d, __m512d) {
         (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b))
     }
@@ -336,13 +339,13 @@ simd_fn!(sum8_512(v: [__m512; 8]) -> __m512 {{
     let (a, b) = even_odd_quarters(four(a, b), four(c, d));
     let sums = _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b));
     // Each input vector has two partial sums left: in quarters 0 and 1 for the first four vectors,
-    // in quarters 2 and 3 for the others.
+    // and in quarters 2 and 3 for the last four vectors.
     let (a, b) = even_odd_quarters(_mm512_castps_pd(sums), _mm512_castps_pd(sums));
     _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b))
 }});
 simd_fn!(
-    /// Loads elements `i..i + 4` of every fourth row, from row `first` on. Inserting a quarter from
-    /// memory does not use the shuffle unit.
+    /// Loads elements `i..i + 4` of every fourth row, from row `first` on. The shuffle unit is not
+    /// needed to insert a quarter from memory.
     load_quarters_512(rows: &[*const f32; MAX_LANES], first: usize, i: usize) -> __m512 {{
         let quarter = |row: usize| _mm_loadu_ps(rows[first + row].add(i));
         let x = _mm512_castps128_ps512(quarter(0));

@@ -7,8 +7,9 @@ use crate::{
             gemm::{
                 gemm,
                 tests::{
-                    batches_are_exact, half_results_are_exact, naive,
-                    results_are_bit_identical_for_any_threads, results_are_exact,
+                    batched_gemm_of_integers_is_exact,
+                    gemm_is_bit_identical_on_any_number_of_threads,
+                    gemm_of_16_bit_integers_is_exact, gemm_of_integers_is_exact, naive,
                 },
             },
             x86::{amx_pack::split_f16, amx_tile::TILE_K},
@@ -22,7 +23,7 @@ use crate::{
     },
 };
 
-/// Returns whether the processor has AMX. If not, prints that the test is skipped.
+/// Returns whether the processor has AMX. Without AMX, prints that the test is skipped.
 fn has_amx() -> bool {
     if !is_available() {
         println!("SKIPPED: the processor lacks AMX");
@@ -37,13 +38,13 @@ fn with_any_size(body: impl FnOnce()) {
     ANY_SIZE.set(false);
 }
 
-/// Checks GEMMs of any size with AMX, then without.
+/// Checks GEMMs of any size, first with AMX, then without AMX.
 fn any_gemm<H: Element>() {
     let body = || {
-        results_are_exact::<H>();
-        half_results_are_exact::<H>();
-        results_are_bit_identical_for_any_threads::<H>();
-        batches_are_exact::<H>();
+        gemm_of_integers_is_exact::<H>();
+        gemm_of_16_bit_integers_is_exact::<H>();
+        gemm_is_bit_identical_on_any_number_of_threads::<H>();
+        batched_gemm_of_integers_is_exact::<H>();
     };
     with_any_size(body);
     with_level(SimdLevel::highest(), body);
@@ -72,7 +73,7 @@ fn amx_multiplies_every_bf16_and_flushes_subnormals() {
     for (a, row) in a.iter().zip(c.chunks(3)) {
         let expected = normal(a.to_f64());
         let same = |c: &bf16| c.to_f64() == expected || c.is_nan() && expected.is_nan();
-        assert!(row.iter().all(same), "{a:?}: {row:?}, expected {expected}");
+        assert!(row.iter().all(same), "products with {a:?}: got {row:?}, expected {expected}");
     }
 }
 
@@ -94,14 +95,14 @@ fn amx_multiplies_every_f16() {
             let expected = f16::from_f32(2.0 * a.to_f32() * b.to_f32());
             assert!(
                 *c == expected || c.is_nan() && expected.is_nan(),
-                "{a:?} · {b:?}: {c:?}, expected {expected:?}"
+                "{a:?} · {b:?}: got {c:?}, expected {expected:?}"
             );
         }
     }
 }
 
 #[test]
-fn every_f16_is_the_sum_of_its_terms() {
+fn every_f16_is_the_sum_of_its_bf16_terms() {
     if SimdLevel::highest() != SimdLevel::Avx512 {
         return println!("SKIPPED: the processor lacks AVX-512");
     }
@@ -149,9 +150,10 @@ fn amx_keeps_nan_and_infinity_in_their_row() {
 }
 
 /// NaN and infinities in both operands are multiplied by zeros, by one another, and by `f16`
-/// without a low term. On any number of threads, results match `f64`, and other sums do not change.
+/// without a low term. On any number of threads, AMX must give the sums of `f64` arithmetic. Sums
+/// without NaN or infinity must not change.
 #[test]
-fn sums_of_nonfinite_f16_match() {
+fn amx_sums_of_nonfinite_f16_match_f64() {
     if !has_amx() {
         return;
     }
@@ -189,7 +191,7 @@ fn sums_of_nonfinite_f16_match() {
                 infinities += usize::from(expected.is_infinite());
                 one[i].to_f64() == expected || one[i].is_nan() && expected.is_nan()
             };
-            assert!(same, "{op:?}: {} at {i}, expected {expected}", one[i]);
+            assert!(same, "{op:?}: element {i} is {}, expected {expected}", one[i]);
             let bits = one[i].to_bits();
             assert!(two[i].to_bits() == bits && three[i].to_bits() == bits, "{op:?}: at {i}");
         }
@@ -197,10 +199,10 @@ fn sums_of_nonfinite_f16_match() {
     }
 }
 
-/// Sums of 3p·q − p·3q are zero only if both terms of each element are used, because the terms of p
-/// and 3p differ.
+/// Terms are the two `bf16` into which an `f16` splits. Sums of 3p·q − p·3q are zero only if the
+/// GEMM uses both terms of each element, because p and 3p have different terms.
 #[test]
-fn both_terms_of_every_f16_are_used() {
+fn amx_uses_both_bf16_terms_of_every_f16() {
     if !has_amx() {
         return;
     }

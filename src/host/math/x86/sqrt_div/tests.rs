@@ -1,17 +1,17 @@
 use super::*;
 use crate::host::math::{div_newton, sqrt_newton};
 
-/// Largest relative error of an estimate, as guaranteed by processors.
+/// Largest relative error of the processor's estimates.
 const MAX_ERROR: f64 = 1.0 / 16_384.0;
 
-/// Returns every `step`-th `f32` within the error bound of `exact`.
+/// Returns every `step`-th `f32` whose relative distance from `exact` is below [`MAX_ERROR`].
 fn estimates(exact: f64, step: u32) -> impl Iterator<Item = f32> {
     let [low, high] = [-MAX_ERROR, MAX_ERROR].map(|error| (exact * (1.0 + error)) as f32);
     (low.next_up().to_bits()..high.to_bits()).step_by(step as usize).map(f32::from_bits)
 }
 
-/// Tests numbers with an even and an odd exponent: with all estimates if the root is close to the
-/// midpoint of two numbers, else only some numbers with some estimates.
+/// Tests numbers with even and odd exponents. If the root is close to the midpoint of two numbers,
+/// all estimates are tested, else only some estimates of some numbers.
 #[test]
 fn refined_roots_are_rounded_correctly() {
     let (one, four) = (1f32.to_bits(), 4f32.to_bits());
@@ -19,7 +19,8 @@ fn refined_roots_are_rounded_correctly() {
     for bits in one..four {
         let x = f32::from_bits(bits);
         let root = f64::from(x).sqrt();
-        // The root in units of half an ulp: odd values are midpoints of two `f32`.
+        // `halves` is the root in units of half an ulp, so its odd values are midpoints of two
+        // `f32`.
         let halves = root * f64::from(1 << 24);
         let halfway = ((halves - 1.0) / 2.0).round() * 2.0 + 1.0;
         let step = match () {
@@ -40,14 +41,14 @@ fn inverse_of_power(n: u32, modulus: u64) -> u64 {
     (0..n).fold(1, |inverse, _| inverse * modulus.div_ceil(2) % modulus)
 }
 
-/// Tests quotients close to the midpoint of two numbers: a·2ⁿ − m·b is small, where a and b are
-/// 24-bit integers and the midpoint m is a 25-bit integer.
+/// Tests quotients close to the midpoint of two numbers. If a / b is close to the midpoint m, a·2ⁿ
+/// − m·b is small, where a and b are 24-bit integers and m is a 25-bit integer.
 #[test]
 fn refined_quotients_are_rounded_correctly() {
     const ONE: u64 = 1 << 23;
     let mut count = 0;
     for b in (ONE + 1..2 * ONE - 1).step_by(2 * 4999) {
-        // First quotients of at least 1, then quotients below 1.
+        // The first range of `a` gives quotients of at least 1, the second gives quotients below 1.
         for (n, a_range) in [(24, b..2 * ONE), (25, ONE..b)] {
             let inverse = inverse_of_power(n, b);
             for k in [-7i64, -5, -3, -1, 1, 3, 5, 7] {
@@ -65,7 +66,7 @@ fn refined_quotients_are_rounded_correctly() {
     assert!(count > 4000, "{count}");
 }
 
-/// The operands include blocks that are refined and blocks that are not.
+/// The operands include blocks that are refined and blocks that the divider computes.
 #[test]
 fn roots_and_quotients_are_bit_identical_to_the_instructions() {
     let patterns = |step: usize| (0..=u32::MAX).step_by(step).map(f32::from_bits);
@@ -77,7 +78,7 @@ fn roots_and_quotients_are_bit_identical_to_the_instructions() {
         return;
     }
     assert!(x.iter().zip(&y).all(|(x, y)| x.sqrt().to_bits() == y.to_bits()));
-    // Divisors close to the dividends, of all signs and sizes, and with fractions of all ones.
+    // Divisors are close to the dividends, have all signs and sizes, or have fractions of all ones.
     let divisors: [Vec<f32>; 3] = [
         x.iter().map(|x| x * 0.7).collect(),
         patterns(30_011).cycle().skip(60_000).take(x.len()).collect(),
