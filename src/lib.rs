@@ -1,7 +1,6 @@
 //! A compute kernel library with interchangeable device backends, derived from Caffe.
 //!
-//! Modules are listed bottom-up: each imports only modules above it in this list.
-//! `tests/library/layering.rs` checks this.
+//! `tests/library/layering.rs` checks that each module imports only modules above it in this list.
 
 mod suggest; // spelling suggestions
 pub mod error; // error type

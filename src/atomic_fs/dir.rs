@@ -1,4 +1,4 @@
-//! Directories that appear complete or not at all.
+//! Atomic creation of directories, which appear complete or not at all.
 
 use super::file::create_temporary;
 use crate::error::{Error, Result};
@@ -8,9 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A directory that is filled under a temporary name next to its final one, then renamed.
+/// A directory that the caller fills under a temporary name, next to its final path.
 ///
-/// Dropping it before [`finish`](Self::finish) removes it.
+/// [`finish`](Self::finish) renames the directory to its final path. Dropping the value earlier
+/// removes the directory.
 pub(crate) struct StagedDir {
     target: PathBuf,
     /// The temporary path.
@@ -57,7 +58,8 @@ impl StagedDir {
 
     fn rename(&self) -> io::Result<()> {
         let replaced = match self.replace && self.target.exists() {
-            // A rename cannot replace a non-empty directory, so `target` is missing for a moment.
+            // A rename cannot replace a non-empty directory. The old directory is therefore renamed
+            // first, and `target` does not exist between the two renames.
             true => Some(create_temporary(&self.target, |path| fs::rename(&self.target, path))?.1),
             false => None,
         };
@@ -75,13 +77,13 @@ impl StagedDir {
 impl Drop for StagedDir {
     fn drop(&mut self) {
         if !self.finished {
-            // The caller already has the error that matters.
+            // An error of the cleanup is ignored, because the caller already has an earlier error.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Fails if no file can be created in `folder`. Leaves no file there.
+/// Fails if no file can be created in `folder`. Removes the file that it creates for this test.
 pub(crate) fn check_writable(folder: &Path) -> Result<()> {
     let created = create_temporary(&folder.join("file"), |path| File::create_new(path).map(drop));
     let removed = created.and_then(|((), path)| fs::remove_file(path));

@@ -38,11 +38,11 @@ macro_rules! kernels {
             /// `u` holds a random number in [0, 1) per window; `mask ← its index in the plane`.
             /// [`max_pool_backward`](Self::max_pool_backward) computes the gradient.
             ///
-            /// Every device draws the same element: the first at which the running sum, in row-major
-            /// order and in `f64`, exceeds `u` times the total sum. Negative elements and NaN count
-            /// as zero. Where the running sum never exceeds that value, for example because the total is
-            /// 0, every device draws the first element of the window. An empty window yields 0 and a
-            /// mask of −1. Source: Zeiler and Fergus (2013).
+            /// Every device draws the same element: the first at which the running sum, in
+            /// row-major order and in `f64`, exceeds `u` times the total sum. Negative elements and
+            /// NaN count as zero. Where the running sum never exceeds that value, for example
+            /// because the total is 0, every device draws the first element of the window. An empty
+            /// window yields 0 and a mask of −1. Source: Zeiler and Fergus (2013).
             fn stochastic_pool<T: Element>(
                 op: &Pool2d, x: read T, u: read f32, y: overwrite T, mask: overwrite i32
             ) {

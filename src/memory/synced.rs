@@ -1,4 +1,4 @@
-//! Caffe's `SyncedMemory`: allocates and copies on first access.
+//! Caffe's `SyncedMemory`: bytes that are allocated and transferred on first access.
 
 use super::{
     coherent_bytes::{CoherentBytes, Head},
@@ -12,13 +12,13 @@ use std::{fmt, sync::Arc};
 ///
 /// The first access to a side allocates it and copies the value there if needed. Unwritten memory
 /// reads as zero. Shared access (`&self`) may copy but never makes a side stale; exclusive access
-/// (`&mut self`) leaves one valid side. In unified memory ([`Memory::host_mapping`]), there is one
-/// allocation and never a copy.
+/// (`&mut self`) leaves one valid side. In unified memory ([`Memory::host_mapping`]), both sides
+/// share one allocation, which is never copied.
 ///
 /// If an operation fails, the value is unchanged. A successful operation may leave work, such as a
-/// copy, queued on the device. If that work fails later, the next call that waits returns its error.
-/// The bytes that it should have written on the device are then lost, although this memory counts
-/// them as valid; the caller must write them again.
+/// copy, queued on the device. If queued work fails later, the next call that waits for the queue
+/// returns the error. The bytes that the failed work should have written are lost, although the
+/// memory counts them as valid. The caller must write these bytes again.
 pub struct SyncedMemory<D: Memory> {
     device: D,
     pub(super) value: CoherentBytes,
@@ -35,8 +35,8 @@ impl<D: Memory> SyncedMemory<D> {
         self.value.size()
     }
 
-    /// Returns the bytes that are allocated on both sides, including stale allocations kept for
-    /// reuse.
+    /// Returns the number of bytes that are allocated on both sides, including stale allocations
+    /// kept for reuse.
     pub fn allocated_bytes(&self) -> usize {
         self.value.allocated_bytes()
     }
@@ -71,8 +71,8 @@ impl<D: Memory> SyncedMemory<D> {
         self.value.host_mut()
     }
 
-    /// Like [`host_mut`](Self::host_mut), but copies nothing, for writers that overwrite
-    /// everything. The bytes are initialized, but their values are unspecified.
+    /// Like [`host_mut`](Self::host_mut), but copies nothing, for callers that overwrite all bytes.
+    /// The bytes are initialized, but their values are unspecified.
     ///
     /// # Errors
     /// Like [`host`](Self::host).
@@ -114,8 +114,8 @@ impl<D: Memory> SyncedMemory<D> {
         self.value.device_mut()
     }
 
-    /// Like [`device_mut`](Self::device_mut), but copies nothing, for kernels that overwrite
-    /// everything. The bytes are initialized, but their values are unspecified.
+    /// Like [`device_mut`](Self::device_mut), but copies nothing, for kernels that overwrite all
+    /// bytes. The bytes are initialized, but their values are unspecified.
     ///
     /// # Errors
     /// Like [`host`](Self::host).
@@ -123,9 +123,10 @@ impl<D: Memory> SyncedMemory<D> {
         self.value.device_write_only()
     }
 
-    /// Makes the device valid through `queue`, a fork of this memory's device, and waits for the
-    /// copy. Data-loading threads call this, so that the device's own queue never waits. The copy
-    /// starts after all work queued on the device so far, which may still use a reused allocation.
+    /// Uploads the value through `queue`, a fork of this memory's device, unless the device is
+    /// valid. Waits for the copy. Data-loading threads call this method, so that the device's main
+    /// queue never waits for an upload. The copy starts after all work queued on the device so far,
+    /// because that work may still use a recycled allocation.
     ///
     /// # Errors
     /// Like [`host`](Self::host).
@@ -135,8 +136,8 @@ impl<D: Memory> SyncedMemory<D> {
         self.value.prefetch(queue)
     }
 
-    /// Replaces the value with `bytes`, which this memory then owns. Copies them only if the device
-    /// has unified memory and cannot adopt them.
+    /// Replaces the value with `bytes` and takes ownership of them. Copies the bytes only if the
+    /// device has unified memory and cannot adopt them.
     ///
     /// # Errors
     /// [`Error::Length`](crate::Error::Length) unless `bytes` has this memory's size.
