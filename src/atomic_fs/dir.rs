@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn check_writable_refuses_what_is_no_directory_and_leaves_no_file() {
+    fn check_writable_rejects_a_path_that_is_no_directory_and_leaves_no_file() {
         let dir = tempfile::tempdir().unwrap();
         check_writable(dir.path()).unwrap();
         assert_eq!(names(dir.path()), [""; 0]);

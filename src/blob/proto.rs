@@ -44,7 +44,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         let count = if reshape { shape.count() } else { self.count() };
         let check_count = |field, len: usize| match len == count {
             true => Ok(()),
-            false => Err(Error::Shape(format!("{field}: found {len} values for shape {shape}"))),
+            false => Err(Error::Shape(format!("found {len} values of {field} for shape {shape}"))),
         };
         let double = !proto.double_data.is_empty();
         check_count("data", if double { proto.double_data.len() } else { proto.data.len() })?;

@@ -56,7 +56,8 @@ impl RngKey {
     }
 }
 
-/// Constant mixed into the seed of derived keys, so that they do not reuse this stream's words.
+/// Constant that is mixed into the seed of derived keys, so that their streams differ from the
+/// parent's.
 const CHILD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A sequential generator of the stream of an [`RngKey`].

@@ -51,8 +51,8 @@ impl SpatialAxis {
     /// extent is `stride·(input − 1) + dilation·(kernel − 1) + 1 − 2·pad`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if that extent is negative,
-    /// or on overflow.
+    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if the new input extent is
+    /// negative, or on overflow.
     pub fn transposed(&self) -> Result<Self> {
         let Self { input, kernel, stride, pad, dilation } = *self;
         let steps = |count: usize, step: usize| count.checked_sub(1)?.checked_mul(step);
@@ -84,12 +84,13 @@ impl Window {
     /// Describes windows over `channels` planes along `axes`.
     ///
     /// # Errors
-    /// Like [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if image or columns are too large.
+    /// Like [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if the image or its columns are too
+    /// large.
     pub fn new(channels: usize, axes: &[SpatialAxis]) -> Result<Self> {
         let output = axes.iter().map(SpatialAxis::output).collect::<Result<Vec<_>>>()?;
         let kernel: Vec<_> = axes.iter().map(|axis| axis.kernel).collect();
         let (taps, positions) = (Shape::new(&kernel)?.count(), Shape::new(&output)?.count());
-        // Check this even without channels, because kernels compute taps times positions.
+        // Checked even without channels, because kernels compute taps times positions.
         Shape::new(&[channels, taps, positions])?;
         let image: Vec<_> = [channels].into_iter().chain(axes.iter().map(|a| a.input)).collect();
         Shape::new(&image)?;
@@ -149,7 +150,7 @@ impl Window {
     /// Fails unless the lengths of the image and the im2col matrix match.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand.
+    /// [`Error::Length`] with the operand's name.
     pub fn check(
         &self,
         op: &'static str,
