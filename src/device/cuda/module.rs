@@ -15,7 +15,7 @@ pub(super) struct PtxKernel {
     pub(super) parameters: &'static [usize],
 }
 
-// Defines `MODULES`, the PTX of each file, and `KERNELS`, sorted by name.
+// The build script defines `MODULES`, the PTX of each file, and `KERNELS`, sorted by name.
 include!(concat!(env!("OUT_DIR"), "/cuda_kernels.rs"));
 
 pub(super) fn find(name: &str) -> Option<&'static PtxKernel> {
@@ -33,7 +33,7 @@ struct Loaded {
     modules: HashMap<usize, Module>,
 }
 
-/// A loaded kernel. Its module lives as long as the context.
+/// A loaded kernel, whose module lives as long as the context.
 #[derive(Clone, Copy)]
 pub(super) struct Function(pub(super) CUfunction);
 

@@ -7,7 +7,7 @@ use std::{
     ptr::{self, NonNull},
 };
 
-/// Free pinned blocks. Cached because pinning a block costs far more than copying its contents.
+/// A cache of free pinned blocks. Pinning a block takes far longer than copying its contents.
 #[derive(Default)]
 pub(super) struct PinnedPool(Mutex<Free>);
 
@@ -69,7 +69,7 @@ impl Block {
         // SAFETY: `start` is valid for writing the address.
         let result = unsafe { cuMemAllocHost_v2(&mut start, size) };
         let start = NonNull::new(start.cast()).filter(|_| result == CUresult::CUDA_SUCCESS)?;
-        // SAFETY: the block has `size` bytes. This initialises them.
+        // SAFETY: the driver has allocated `size` bytes at `start`.
         unsafe { start.write_bytes(0, size) };
         Some(Self { start, size })
     }

@@ -1,4 +1,4 @@
-//! Launches of the kernels, one file for each family or kernel source.
+//! Launches of the CUDA kernels, with one file for each kernel family or kernel source.
 
 use super::{CudaBuffer, CudaDevice, launch::Launch};
 use crate::{

@@ -18,7 +18,7 @@ const WARPS: usize = 8;
 /// Number of items above which all warps of a block share a row.
 const LONG_ROW: usize = 1024;
 
-/// Largest number of blocks in a grid. If there is more work, the blocks loop over it.
+/// Largest number of blocks in a grid. The blocks loop over any remaining work.
 const MAX_BLOCKS: usize = 1 << 20;
 
 /// Positions of the items that are reduced to an output.
@@ -97,7 +97,8 @@ impl CudaDevice {
         launch.grid_1d(outputs.saturating_mul(32))
     }
 
-    /// Reduces `items` elements of one or two vectors, each passed with its increment, to a number.
+    /// Reduces `items` elements of one or two vectors to a number. Each vector comes with its
+    /// increment.
     #[track_caller]
     pub(super) fn reduce_to_number<T: Element>(
         &self,
@@ -175,7 +176,7 @@ pub(super) fn warps(items: usize) -> usize {
     if items > LONG_ROW { WARPS } else { 1 }
 }
 
-/// Returns the number of threads that share a column. A few suffice, because threads of
+/// Returns the number of threads that share a column. A small number suffices, because threads of
 /// neighbouring columns read neighbouring elements.
 fn threads_per_column((outputs, items): Extents) -> usize {
     let max = THREADS as usize / outputs.next_power_of_two().clamp(1, 32);
