@@ -75,17 +75,17 @@ pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + De
 }
 
 /// Returns the entry of `values` for `T`. `values` has one `V` for each element type, in the order
-/// of [`DType`]. Generic functions use it to select code that this crate has compiled for one
+/// of [`DType`]. Generic functions call it to select code that this crate has compiled for one
 /// element type.
 ///
 /// # Panics
-/// If the entry is not a `V`.
+/// Panics if the entry is not a `V`.
 pub(crate) fn for_element_type<T: Element, V: Any>(values: [&dyn Any; 4]) -> &V {
     values[T::DTYPE as usize].downcast_ref().expect("every element type has a value of type `V`")
 }
 
 /// Returns the generic function `$function` as this crate compiled it for the caller's type `$T`. A
-/// dependent crate then compiles only the selection by element type, not `$function`.
+/// dependent crate compiles only the selection by element type, not `$function`.
 ///
 /// ```text
 /// compiled_for!(T, fn(&mut Net<T>) -> Result<()> = Net::run_backward)(self)
@@ -163,8 +163,9 @@ element!(f64, f64, F64, |x| x, |x| x, |v| v, |x| x);
 /// Rounds `x` to odd: an inexact result is the adjacent `f32` whose last bit is 1.
 ///
 /// Rounding the result to nearest, with at least two bits fewer, gives the value nearest to `x`.
-/// Rounding `x` to nearest twice would not: the first rounding can produce a tie, which the second
-/// rounds to even. Source: Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums".
+/// Rounding `x` to nearest twice can give another value: the first rounding can produce a tie,
+/// which the second rounds to even. Source: Boldo and Melquiond 2008, "Emulation of FMA and
+/// correctly rounded sums".
 #[inline(always)]
 pub(crate) fn round_to_odd(x: f64) -> f32 {
     let near = x as f32;

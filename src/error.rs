@@ -137,9 +137,9 @@ pub enum Error {
     /// An error with the place where it arose: a layer, a blob or a file.
     #[error("{context}: {source}")]
     Context {
-        /// The place.
+        /// The place where the error arose.
         context: String,
-        /// The error that arose there.
+        /// The wrapped error.
         source: Box<Error>,
     },
 }

@@ -48,7 +48,8 @@ impl StagedDir {
         &self.target
     }
 
-    /// Renames the directory to its final path. Removes any directory that had this path.
+    /// Renames the directory to its final path, and removes the directory that had this path, if
+    /// any.
     pub(crate) fn finish(mut self) -> Result<()> {
         let renamed = self.rename();
         renamed.map_err(|error| Error::io(&self.target, error))?;
@@ -77,7 +78,7 @@ impl StagedDir {
 impl Drop for StagedDir {
     fn drop(&mut self) {
         if !self.finished {
-            // An error of the cleanup is ignored, because the caller already has an earlier error.
+            // Errors of the cleanup are ignored, because the caller already has an earlier error.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_appears_only_when_it_is_finished() {
+    fn a_staged_directory_appears_only_when_it_is_finished() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("a");
         let staged = StagedDir::create(&target, false).unwrap();

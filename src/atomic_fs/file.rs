@@ -12,8 +12,8 @@ use std::{
 /// Replaces the content of the file at `path` with `bytes`, or leaves the file unchanged.
 ///
 /// The function writes a temporary file in the same directory, flushes it to the disk and renames
-/// it to `path`. Readers therefore see the old or the new content, even after a crash. The function
-/// follows links, and writes directly to pipes and terminals.
+/// it to `path`. Readers therefore see the old or the new content, even after a crash.
+/// `write_atomically` follows links, and writes directly to pipes and terminals.
 ///
 /// # Errors
 /// [`Error::Io`] with the path, if the file cannot be written or replaced.
@@ -30,7 +30,7 @@ fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
     let (file, temporary) = create_temporary(target, |path| File::create_new(path))?;
     let written = write_and_close(file, bytes).and_then(|()| fs::rename(&temporary, target));
     if written.is_err() {
-        // An error of the cleanup is ignored, so that the caller gets the first error.
+        // Errors of the cleanup are ignored, so that the caller gets the first error.
         let _ = fs::remove_file(&temporary);
     }
     written

@@ -19,7 +19,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns the element of the diff at `indices`; missing trailing indices count as 0.
     ///
     /// # Errors
-    /// Like [`data_at`](Self::data_at).
+    /// Errors of [`data_at`](Self::data_at).
     pub fn diff_at(&self, indices: &[usize]) -> Result<T> {
         Ok(self.diff()?.host()?[self.shape().offset(indices)?])
     }

@@ -152,7 +152,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// Reshapes this blob to the shape of another.
     ///
     /// # Errors
-    /// Like [`reshape`](Self::reshape).
+    /// Errors of [`reshape`](Self::reshape).
     #[doc(alias = "ReshapeLike")]
     pub fn reshape_like<U: Storable>(&mut self, other: &Blob<U, D>) -> Result<()> {
         self.reshape(&other.shape)
@@ -242,7 +242,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok([self.data.allocated()?, self.diff.allocated()?])
     }
 
-    /// Returns the number of blobs that share this one's data, including itself.
+    /// Returns the number of blobs that share this blob's data, including this blob.
     #[cfg(feature = "net")]
     pub(crate) fn data_ref_count(&self) -> usize {
         self.data.handles()

@@ -10,8 +10,9 @@ use crate::{
 };
 
 impl<T: Element, D: Device> Blob<T, D> {
-    /// Converts this blob to a message, with its diff if `diff` is true. Values are `double` for
-    /// `f64`, else `float`. As in Caffe, a blob without axes yields a message without a shape.
+    /// Converts this blob to a message, with its diff if `diff` is true. The message holds `double`
+    /// values if the element type is `f64`, else `float` values. As in Caffe, a blob without axes
+    /// yields a message without a shape.
     ///
     /// # Errors
     /// [`Error::Borrowed`]; errors of the device.

@@ -74,8 +74,7 @@ impl<D: Device> Storage<D> {
         Ok((input, self.write(len)?))
     }
 
-    /// Swaps the contents of two storages. Their sizes must be equal, because aliases rely on the
-    /// size.
+    /// Swaps the contents of two storages of equal size. Aliases rely on the size of a storage.
     pub(super) fn swap(&self, other: &Self) -> Result<()> {
         if self.same_storage(other) {
             return Ok(());

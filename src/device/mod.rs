@@ -3,7 +3,7 @@
 mod any;
 mod cpu;
 #[cfg(feature = "cuda")]
-#[allow(unsafe_code)] // calls into the driver and cuBLAS, and kernel launches
+#[allow(unsafe_code)] // Calls to the driver and to cuBLAS are `unsafe`.
 pub mod cuda;
 mod options;
 pub mod simulated;
@@ -60,8 +60,8 @@ impl<D> Device for D where
 {
 }
 
-/// Implements the named kernel families for a type, with every kernel at its default. Without
-/// names, implements all families.
+/// Implements the named kernel families for a type, with every kernel at its default. Implements
+/// all families if none is named.
 ///
 /// ```
 /// # use cortado::{Device, Memory, Result};

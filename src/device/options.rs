@@ -19,7 +19,7 @@ pub struct DeviceOptions {
     pub threads: usize,
     /// GEMM implementation; only NVIDIA GPUs offer a choice.
     pub gemm_backend: GemmBackend,
-    /// Whether `f32` GEMM may round its operands to TF32; only on NVIDIA GPUs.
+    /// Whether NVIDIA GPUs may round the operands of an `f32` GEMM to TF32.
     pub tf32: bool,
 }
 

@@ -17,7 +17,7 @@ macro_rules! kernels {
                 // kernels of the device.
                 /// `y ← function(x ∗ filters + bias)`, bit-identical to
                 /// [`convolve`](Self::convolve) followed by [`unary`](Elementwise::unary) in place.
-                /// The default runs these two kernels.
+                /// The default runs `convolve` and then `unary`.
                 ///
                 /// An override saves a pass over `y`, but must round each result to `T` before it
                 /// applies the function.
@@ -46,7 +46,7 @@ macro_rules! kernels {
             }
 
             /// Sets each element of `x` to the sum of the elements of `columns` that
-            /// [`im2col`](Self::im2col) copies from it. This is the transpose of `im2col`.
+            /// [`im2col`](Self::im2col) copies from it. `col2im` is the transpose of `im2col`.
             #[doc(alias = "col2im_nd_cpu")]
             fn col2im<T: Element>(op: &Window, columns: read T, x: overwrite T) {
                 op.check("col2im", ("x", x), ("columns", columns))

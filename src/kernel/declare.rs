@@ -73,7 +73,7 @@ macro_rules! declare_family {
     };
 }
 
-/// Parses the arguments of each declaration and passes it to the macro named in brackets.
+/// Parses the arguments of each declaration, and passes the declaration to the macro in brackets.
 macro_rules! each_kernel {
     ($then:tt $family:ident $(
         $(#[$attr:meta])*
@@ -216,7 +216,8 @@ macro_rules! fallback_function {
     };
 }
 
-/// A method of `HostKernels`, and another for calls in place, if the kernel can run in place.
+/// Declares a method of `HostKernels` and, if the kernel can run in place, a second method for
+/// calls in place.
 macro_rules! host_declaration {
     ({ $attr:tt $family:ident $kernel:ident [T: Element,] $result:tt $check:block } $($arg:tt)*) => {
         host_function! { [declaration] $family $result $kernel [] [] [] $($arg)* }
@@ -354,7 +355,7 @@ macro_rules! host_function_as {
 /// Calls a host function with the host side of each operand.
 ///
 /// The expansion nests a block for each operand, because an overwritten operand is committed after
-/// the call. Parameters are passed on unchanged.
+/// the call. The expansion passes parameters on unchanged.
 macro_rules! call_host {
     ([$(@in_place)? $function:path] [$workers:expr] [$($arg:ident)*]) => {
         $function($workers, $($arg),*)

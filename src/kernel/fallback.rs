@@ -1,8 +1,8 @@
 //! Fallbacks: the defaults of all kernel methods, which run the [host kernel](slices) on the host
 //! side of the views.
 //!
-//! Each function has the name and the arguments of a kernel method, after the device. An override
-//! that supports only some element types calls the fallback for the others:
+//! Each function takes the device and then the arguments of the kernel method of the same name. An
+//! override that supports only some element types calls the fallback for the others:
 //!
 //! ```text
 //! match (x.downcast::<f32>(), y.downcast::<f32>()) { … , _ => fallback::copy(self, x, y) }

@@ -16,8 +16,7 @@ macro_rules! kernels {
                 check_len("max_pool", "mask", op.output_len(), mask)
             }
 
-            /// Sets each element of `dx` to the sum of the elements of `dy` whose mask is its
-            /// index.
+            /// Sets `dx[i]` to the sum of the elements of `dy` whose mask is `i`.
             fn max_pool_backward<T: Element>(
                 op: &Pool2d, dy: read T, mask: read i32, dx: overwrite T
             ) {

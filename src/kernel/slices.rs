@@ -1,7 +1,7 @@
 //! Kernels of all families on slices in host memory, without a device.
 //!
-//! Each function has the name and the arguments of a kernel method, after the threads that run it.
-//! A function that works in place, such as `unary_in_place`, has no input argument. Each function
+//! Each function takes the threads and then the arguments of the kernel method of the same name. A
+//! function that works in place, such as `unary_in_place`, has no input argument. Each function
 //! only selects the code for its element type, which this crate has compiled.
 //!
 //! ```

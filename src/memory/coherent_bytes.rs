@@ -31,7 +31,8 @@ pub enum Head {
     Synced,
 }
 
-/// The set of valid sides. Reading a side adds it to the set; writing a side removes the other.
+/// The set of valid sides. Reading a side adds it to the set; writing a side removes the other
+/// side.
 struct ValidSides(AtomicU8);
 
 const HOST: u8 = 1;
@@ -154,8 +155,8 @@ impl CoherentBytes {
         self.host.take().map_or_else(|| self.recycled_host(), Ok)
     }
 
-    /// Puts back the allocation from [`take_host`](Self::take_host). If `written`, its bytes become
-    /// the value.
+    /// Puts back the allocation from [`take_host`](Self::take_host). If `written` is true, the
+    /// bytes of the allocation become the value.
     fn put_host(&mut self, bytes: HostBytes, written: bool) {
         if written {
             let _ = self.host.set(bytes);

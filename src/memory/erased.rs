@@ -37,8 +37,8 @@ impl fmt::Debug for AnyBuffer {
     }
 }
 
-/// [`Memory`] with [`AnyBuffer`] for the buffers of every device. Each method is the method of the
-/// same name of `Memory` or [`Mapping`](super::Mapping).
+/// [`Memory`] with [`AnyBuffer`] for the buffers of every device. Each method corresponds to the
+/// method of the same name of `Memory` or [`Mapping`](super::Mapping).
 pub(crate) trait ErasedMemory: Any + Send + Sync + fmt::Debug {
     fn name(&self) -> String;
     fn alloc(&self, bytes: usize) -> Result<AnyBuffer>;
@@ -48,7 +48,7 @@ pub(crate) trait ErasedMemory: Any + Send + Sync + fmt::Debug {
     fn order_after(&self, other: &dyn ErasedMemory) -> Result<()>;
     fn alloc_host(&self, bytes: usize) -> Result<HostBytes>;
     fn on_stale(&self, allocation: StaleAllocation<'_, AnyBuffer>);
-    /// Returns whether the device has unified memory. If not, `map`, `map_mut` and `adopt` fail.
+    /// Returns whether the device has unified memory; otherwise `map`, `map_mut` and `adopt` fail.
     fn is_unified(&self) -> bool;
     fn map<'a>(&self, buffer: &'a AnyBuffer) -> Result<&'a [u8]>;
     fn map_mut<'a>(&self, buffer: &'a mut AnyBuffer) -> Result<&'a mut [u8]>;

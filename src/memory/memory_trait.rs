@@ -9,9 +9,9 @@ use std::fmt::Debug;
 
 /// The memory of a compute device: the only trait that a backend must implement.
 ///
-/// A value is a cheap handle: clones refer to the same device and the same in-order queue of work.
-/// The device must keep a buffer's memory allocated until queued work that uses it is done, even if
-/// the buffer is dropped earlier.
+/// A `Memory` value is a cheap handle: clones refer to the same device and the same in-order queue
+/// of work. The device must keep a buffer's memory allocated until queued work that uses it is
+/// done, even if the buffer is dropped earlier.
 pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// An owned allocation of bytes on the device, which `drop` frees.
     type Buffer: Send + Sync + 'static;

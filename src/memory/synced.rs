@@ -64,7 +64,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// Returns the bytes on the host, writable; the device becomes stale.
     ///
     /// # Errors
-    /// Like [`host`](Self::host).
+    /// Errors of [`host`](Self::host).
     #[doc(alias = "mutable_cpu_data")]
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [u8]> {
@@ -75,7 +75,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// The bytes are initialized, but their values are unspecified.
     ///
     /// # Errors
-    /// Like [`host`](Self::host).
+    /// Errors of [`host`](Self::host).
     #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [u8]> {
         self.value.host_write_only()
@@ -86,7 +86,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// written bytes and either only the host was valid or memory is unified.
     ///
     /// # Errors
-    /// Like [`host`](Self::host); errors of `write`.
+    /// Errors of [`host`](Self::host); errors of `write`.
     pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
         let mut overwrite = self.value.begin_overwrite()?;
         let result = write(overwrite.bytes()?)?;
@@ -97,7 +97,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// Returns the bytes on the device; copies them from the host if the device is stale.
     ///
     /// # Errors
-    /// Like [`host`](Self::host).
+    /// Errors of [`host`](Self::host).
     #[doc(alias = "gpu_data")]
     #[track_caller]
     pub fn device(&self) -> Result<&D::Buffer> {
@@ -107,7 +107,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// Returns the bytes on the device, writable; the host becomes stale.
     ///
     /// # Errors
-    /// Like [`host`](Self::host).
+    /// Errors of [`host`](Self::host).
     #[doc(alias = "mutable_gpu_data")]
     #[track_caller]
     pub fn device_mut(&mut self) -> Result<&mut D::Buffer> {
@@ -118,7 +118,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// bytes. The bytes are initialized, but their values are unspecified.
     ///
     /// # Errors
-    /// Like [`host`](Self::host).
+    /// Errors of [`host`](Self::host).
     pub fn device_write_only(&mut self) -> Result<&mut D::Buffer> {
         self.value.device_write_only()
     }
@@ -129,7 +129,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// because that work may still use a recycled allocation.
     ///
     /// # Errors
-    /// Like [`host`](Self::host).
+    /// Errors of [`host`](Self::host).
     #[doc(alias = "async_gpu_push")]
     #[track_caller]
     pub fn prefetch(&self, queue: &D) -> Result<()> {

@@ -231,7 +231,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// Returns the elements in host memory, writable; the device becomes stale.
     ///
     /// # Errors
-    /// Like [`View::host`].
+    /// Errors of [`View::host`].
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [T]> {
         let range = self.span.bytes::<T>();
@@ -242,7 +242,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// if the view covers its whole memory.
     ///
     /// # Errors
-    /// Like [`View::host`].
+    /// Errors of [`View::host`].
     #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [T]> {
         if !self.is_whole() {
@@ -257,7 +257,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// elements are unchanged.
     ///
     /// # Errors
-    /// Like [`View::host`]; errors of `write`.
+    /// Errors of [`View::host`]; errors of `write`.
     #[track_caller]
     pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [T]) -> Result<R>) -> Result<R> {
         let mut output = self.host_output()?;

@@ -108,7 +108,7 @@ impl Axis {
         Ok(())
     }
 
-    /// Fails if the axis has no elements, because a maximum of no elements does not exist.
+    /// Fails if the axis has no elements, because a reduction of no elements has no maximum.
     pub(crate) fn check_non_empty(&self, op: &'static str) -> Result<()> {
         if self.extent == 0 && self.reduced_count() != 0 {
             return Err(Error::invalid_input(op, "the axis has no elements"));

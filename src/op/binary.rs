@@ -117,7 +117,7 @@ impl<A: Float> Binary<A> {
         check_len(self.name(), "y", axis.count(), y)
     }
 
-    /// Evaluates the function. This value is the reference for every device.
+    /// Evaluates the function, as the reference for every device.
     #[inline(always)]
     pub fn eval(&self, a: A, b: A) -> A {
         self.eval_with::<StdFunctions>(a, b)

@@ -5,8 +5,8 @@ use num_traits::Float;
 
 /// Elementary functions of `A`, by default those of the standard library.
 ///
-/// The standard library defines the values that every device must agree with. Kernels may use
-/// faster implementations.
+/// The functions of the standard library are the reference for every device. Kernels may use faster
+/// implementations.
 pub(crate) trait ElementaryFunctions<A: Float> {
     /// `eˣ`
     #[inline(always)]

@@ -168,7 +168,7 @@ impl GemmBatch {
     /// overlap.
     ///
     /// # Errors
-    /// Like [`Gemm::check`]; [`Error::InvalidInput`] if two `C`s overlap.
+    /// Errors of [`Gemm::check`]; [`Error::InvalidInput`] if two `C`s overlap.
     pub fn check<T: Element>(&self, op: &Gemm<T>, a: usize, b: usize, c: usize) -> Result<()> {
         let Some(last) = self.count.checked_sub(1) else { return Ok(()) };
         let (span_a, span_b, span_c) = op.spans()?;

@@ -1,4 +1,4 @@
-//! Copies that move elements: blocks, rows by index, permutations and repetitions.
+//! Descriptors of copies: blocks, rows by index, permutations and repetitions.
 
 use crate::{
     error::{Error, Result, check_len, check_min_len},

@@ -69,7 +69,7 @@ impl SoftmaxLoss {
 pub struct Accuracy {
     /// Axis of the classes.
     pub axis: Axis,
-    /// Number of greatest scores; a label whose score is among them counts as correct.
+    /// Number of greatest scores; a label counts as correct if its score is among them.
     pub top_k: usize,
     /// Label that marks ignored positions.
     pub ignore: Option<i64>,
@@ -181,7 +181,7 @@ pub enum ElementwiseLossKind<A> {
 }
 
 impl<A: Float> ElementwiseLossKind<A> {
-    /// Evaluates the loss. This value is the reference for every device.
+    /// Evaluates the loss, as the reference for every device.
     #[inline(always)]
     pub fn eval(&self, x: A, t: A) -> A {
         let (zero, one) = (A::zero(), A::one());

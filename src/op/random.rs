@@ -21,7 +21,8 @@ impl RngKey {
         Self { seed, stream: 0 }
     }
 
-    /// Returns a key derived from this one. Keys with different tags have unrelated streams.
+    /// Returns a key that is derived from this key. Keys with different tags have unrelated
+    /// streams.
     #[must_use]
     pub fn child(self, tag: u64) -> Self {
         let [a, b, c, d] = philox(

@@ -34,7 +34,7 @@ impl Reduce {
         }
     }
 
-    /// Fails unless the operand lengths match. A maximum or minimum also needs `extent > 0`.
+    /// Fails unless the operand lengths match. `Max` and `Min` also need `extent > 0`.
     ///
     /// # Errors
     /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`].

@@ -84,13 +84,14 @@ impl Window {
     /// Describes windows over `channels` planes along `axes`.
     ///
     /// # Errors
-    /// Like [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if the image or its columns are too
-    /// large.
+    /// Errors of [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if the image or its columns are
+    /// too large.
     pub fn new(channels: usize, axes: &[SpatialAxis]) -> Result<Self> {
         let output = axes.iter().map(SpatialAxis::output).collect::<Result<Vec<_>>>()?;
         let kernel: Vec<_> = axes.iter().map(|axis| axis.kernel).collect();
         let (taps, positions) = (Shape::new(&kernel)?.count(), Shape::new(&output)?.count());
-        // Checked even without channels, because kernels compute taps times positions.
+        // The product of taps and positions is checked even without channels, because kernels
+        // compute it.
         Shape::new(&[channels, taps, positions])?;
         let image: Vec<_> = [channels].into_iter().chain(axes.iter().map(|a| a.input)).collect();
         Shape::new(&image)?;

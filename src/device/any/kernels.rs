@@ -163,7 +163,7 @@ macro_rules! other_method {
 macro_rules! erase_families {
     ($($family:ident),*) => {
         $(mod $family {
-            #[allow(unused_imports)] // No family uses all of these names.
+            #[allow(unused_imports)] // Each family uses only some of these imports.
             use super::*;
             #[allow(unused_imports)]
             use crate::{

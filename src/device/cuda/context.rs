@@ -58,8 +58,8 @@ impl Context {
         })
     }
 
-    /// Makes this context current on the calling thread. Every call of the driver needs this first,
-    /// because a thread keeps the context that it used last.
+    /// Makes this context current on the calling thread. Callers do so before every call of the
+    /// driver, because a thread keeps the context that it used last.
     pub(super) fn enter(&self) -> Result<()> {
         let entered = CurrentContext::set_current(&self.primary);
         entered.map_err(|error| from_cust("cuCtxSetCurrent")(error).on(&self.name))

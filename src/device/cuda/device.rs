@@ -32,7 +32,7 @@ pub struct CudaDevice {
 }
 
 impl CudaDevice {
-    /// Opens the GPU with this number, counted from 0.
+    /// Opens GPU number `ordinal`, counted from 0.
     ///
     /// # Errors
     /// [`Error::Device`] if the driver or the GPU is missing.
@@ -87,8 +87,8 @@ pub struct CudaBuilder {
 }
 
 impl CudaBuilder {
-    /// Limits the device to `bytes` bytes of the GPU's memory. Larger allocations return
-    /// [`Error::OutOfMemory`]. There is no limit by default.
+    /// Limits the device to `bytes` bytes of the GPU's memory. An allocation beyond this limit
+    /// returns [`Error::OutOfMemory`]. There is no limit by default.
     #[must_use]
     pub fn memory_limit(self, bytes: usize) -> Self {
         Self { memory_limit: Some(bytes), ..self }
@@ -127,7 +127,7 @@ impl CudaBuilder {
         Self { cublas: Some(path.to_owned()), ..self }
     }
 
-    /// Opens the GPU with this number, counted from 0.
+    /// Opens GPU number `ordinal`, counted from 0.
     ///
     /// # Errors
     /// [`Error::Device`] if the driver, the GPU or the requested cuBLAS is missing.

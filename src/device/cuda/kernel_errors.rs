@@ -20,7 +20,7 @@ pub(super) enum KernelError {
     Number,
 }
 
-/// Subject and problem of each kind of error.
+/// Subject and problem of the error message for each kind of invalid value.
 const KINDS: [(&str, &str); 3] = [
     ("label", "is neither a class nor ignored"),
     ("index", "is outside the table"),
@@ -49,7 +49,7 @@ impl KernelErrorFlags {
             result => result,
         };
         check_driver("cuMemAllocHost", result)?;
-        // SAFETY: a null address was turned into an error above.
+        // SAFETY: `check_driver` has returned an error if the address is null.
         let words = unsafe { NonNull::new_unchecked(start.cast::<Words>()) };
         // SAFETY: the allocation has the size of `Words` and is aligned to a page.
         unsafe { words.write_bytes(0, 1) };
@@ -61,8 +61,8 @@ impl KernelErrorFlags {
         self.0.as_ptr() as CUdeviceptr + (size_of::<AtomicU64>() * kind as usize) as u64
     }
 
-    /// Returns the error of the first kind that was reported, and clears all words. The caller has
-    /// waited for the kernels that write the words.
+    /// Returns the error for the first kind of invalid value that was reported, and clears all
+    /// words. The caller has waited for the kernels that write the words.
     pub(super) fn take(&self) -> Option<Error> {
         // SAFETY: `new` initialized the words, and they are freed only when `self` is dropped.
         let words = unsafe { self.0.as_ref() };

@@ -27,7 +27,7 @@ const BLOCKS_PER_MULTIPROCESSOR: usize = 32;
 /// The borrow of an operand lasts until the launch, and the driver frees memory in queue order.
 /// Operands therefore live until the kernel has run. The launch checks the size of each argument
 /// against the PTX.
-#[must_use = "the kernel is launched only by a method that takes the grid"]
+#[must_use = "the kernel is launched only by a grid method"]
 pub(super) struct Launch<'a> {
     device: &'a CudaDevice,
     kernel: &'static PtxKernel,
@@ -181,8 +181,7 @@ impl<'a> Launch<'a> {
     pub(super) fn grid_2d(self, rows: usize, columns: usize) -> Result<()> {
         let max_blocks = self.max_blocks();
         let span = match columns {
-            // If a warp shares a row, fewer threads are idle at the end of the row than if a block
-            // does.
+            // At the end of a row, a warp leaves fewer threads idle than a block.
             0..=64 => columns.max(1),
             65..1024 => 32,
             _ => THREADS as usize,

@@ -17,9 +17,9 @@ use std::{
 /// A pool that caches freed memory until [`release`](Self::release).
 pub(super) struct MemoryPool {
     raw: CUmemoryPool,
-    /// Largest value of `in_use`.
+    /// Largest allowed value of `in_use`, in bytes.
     limit: usize,
-    /// Bytes allocated and not freed yet.
+    /// Number of bytes that are allocated and not yet freed.
     in_use: AtomicUsize,
 }
 

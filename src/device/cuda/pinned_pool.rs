@@ -25,7 +25,7 @@ const MAX_CACHED_BYTES: usize = 1 << 28;
 pub(super) const MIN_PINNED_BYTES: usize = 1 << 14;
 
 impl PinnedPool {
-    /// Returns a free block of this size, or a new one. The context must be current.
+    /// Returns a cached or a new block of `size` bytes. The context must be current.
     pub(super) fn take(&self, size: usize) -> Option<Block> {
         let mut free = self.0.lock();
         match free.blocks.get_mut(&size).and_then(Vec::pop) {

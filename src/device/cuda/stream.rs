@@ -16,7 +16,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// A queue of a GPU. Dropping the value does not cancel queued work.
+/// A queue of a GPU. Dropping a `Stream` does not cancel queued work.
 pub(super) struct Stream {
     pub(super) context: Arc<Context>,
     raw: CUstream,
@@ -89,7 +89,8 @@ impl Drop for Stream {
                 // SAFETY: `raw` is a live stream of the current context.
                 let _ = unsafe { cuStreamSynchronize(self.raw) };
             }
-            // SAFETY: `self` owns the stream. The driver finishes queued work before it frees it.
+            // SAFETY: `self` owns the stream. The driver finishes queued work before it frees the
+            // stream.
             let _ = unsafe { cuStreamDestroy_v2(self.raw) };
         }
     }

@@ -27,12 +27,12 @@ thread_local! {
     static CONTEXT: RefCell<LedgerContext> = RefCell::default();
 }
 
-/// Runs `f` on the calling thread's context. `f` must not call this function.
+/// Runs `f` on the calling thread's context. `f` must not call `with_context`.
 fn with_context<R>(f: impl FnOnce(&mut LedgerContext) -> R) -> R {
     CONTEXT.with_borrow_mut(f)
 }
 
-/// Number of [`Watch`]es in the process. Without any, transfers and fallbacks do not read the
+/// Number of [`Watch`]es in the process. If there are none, transfers and fallbacks do not read the
 /// thread's context.
 static WATCHES: AtomicUsize = AtomicUsize::new(0);
 

@@ -72,7 +72,8 @@ impl Library {
     /// path in `CORTADO_CUBLAS`, or else the loader's search path.
     ///
     /// # Errors
-    /// If no library can be opened (the error lists the paths tried), or if the library is too old.
+    /// Fails if no library can be opened (the error lists the paths tried), or if the library is
+    /// too old.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, BoxError> {
         let path = path.map(Path::to_owned).or_else(|| env::var_os(CUBLAS_ENV).map(PathBuf::from));
         let in_folder = |folder: &Path| FILE_NAMES.iter().map(|name| folder.join(name)).collect();

@@ -3,7 +3,7 @@
 //! Decisions:
 //! - Each queue has a separate cuBLAS handle, and a workspace allocated on the queue. Queues
 //!   therefore do not wait for each other, and cuBLAS allocates no workspace.
-//! - cuBLAS is column-major. It computes a row-major `C = A·B` as `Cᵀ = Bᵀ·Aᵀ`.
+//! - cuBLAS is column-major, so it computes a row-major `C = A·B` as `Cᵀ = Bᵀ·Aᵀ`.
 //! - If k or α is 0, a built-in kernel scales `C`, without cuBLAS.
 
 mod library;
@@ -42,7 +42,7 @@ pub(super) struct Cublas {
     library: Arc<Library>,
     stream: Arc<Stream>,
     tf32: bool,
-    /// Created by the first GEMM.
+    /// The cuBLAS handle, which the first GEMM creates.
     handle: Mutex<Option<Handle>>,
 }
 
@@ -172,7 +172,7 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let _ = self.context.enter();
-        // SAFETY: `self` owns the handle. Work that is already queued still runs.
+        // SAFETY: `self` owns the handle. Destroying the handle does not cancel queued work.
         let _ = unsafe { (self.library.destroy)(self.raw) };
     }
 }

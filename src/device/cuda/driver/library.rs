@@ -35,10 +35,10 @@ struct Driver {
 static DRIVER: OnceLock<Driver> = OnceLock::new();
 
 /// Opens the driver library at `path`, else at the path in `CORTADO_LIBCUDA`, else at a default
-/// path. A process has only one driver.
+/// path. A process opens only one driver library.
 ///
 /// # Errors
-/// If no library can be opened, or if a library at a path other than `path` is already open.
+/// Fails if no library can be opened, or if a library at a path other than `path` is already open.
 pub(crate) fn open(path: Option<&Path>) -> Result<(), BoxError> {
     let path = path.map(Path::to_owned).or_else(|| env::var_os(LIBCUDA_ENV).map(PathBuf::from));
     if DRIVER.get().is_none() {
@@ -83,7 +83,8 @@ fn open_first(paths: &[&str]) -> Result<Library, BoxError> {
     .into())
 }
 
-/// Returns the open driver library, or opens it. Fails with [`NO_DEVICE`] if that is impossible.
+/// Returns the open driver library, or opens it. Fails with [`NO_DEVICE`] if the library cannot be
+/// opened.
 pub(super) fn library() -> Result<&'static Library, c_uint> {
     if DRIVER.get().is_none() {
         let _ = open(None);

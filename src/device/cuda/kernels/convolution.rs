@@ -5,7 +5,7 @@
 //! - With a larger stride, most taps of an implicit GEMM for this gradient would read zeros.
 //!   Instead, a GEMM stores the gradient of the im2col matrix for a few images at a time, and
 //!   col2im sums it.
-//! - Kernels without GEMM compute depthwise convolutions, whose filters have one channel.
+//! - Separate kernels compute depthwise convolutions, whose filters have one channel.
 
 use super::{
     gemm::THREADS,

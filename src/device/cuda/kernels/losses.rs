@@ -1,7 +1,6 @@
 //! Launches of losses and accuracies.
 //!
-//! The kernels report invalid labels. The next wait for the queue, for example to read the loss,
-//! returns the error.
+//! The CUDA kernels report invalid labels as an error, which the next wait for the queue returns.
 
 use crate::{
     device::{
@@ -22,17 +21,17 @@ use bytemuck::{Pod, Zeroable};
 /// Threads per block of kernels that compute sums.
 const THREADS: usize = 256;
 
-/// Threads that share a label in kernels that read all scores of each label.
+/// Number of threads that process one label, in kernels that read all scores of each label.
 const WARP: usize = 32;
 
 /// Largest number of blocks that share a sum. A second launch of one block adds up the partial
 /// sums.
 const MAX_PARTS: usize = 256;
 
-/// The struct `Part` of the kernels: a partial sum and the number of its terms.
+/// A partial sum and the number of its terms: the struct `Part` of the CUDA kernels.
 type Part = [f64; 2];
 
-/// `Labels` of `kernels/labels.cuh`.
+/// Argument struct `Labels` of `kernels/labels.cuh`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Labels {

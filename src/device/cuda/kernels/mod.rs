@@ -26,12 +26,12 @@ mod update;
 mod window_axis;
 
 impl<'a> Launch<'a> {
-    /// Adds an axis as the kernels' struct `Axis`.
+    /// Adds an argument: an axis as the struct `Axis` of the CUDA kernels.
     fn axis(self, axis: &Axis) -> Self {
         self.struct_of([axis.outer, axis.extent, axis.inner])
     }
 
-    /// Adds a struct of `uint64_t` fields.
+    /// Adds an argument: a struct of `uint64_t` fields.
     fn struct_of<const N: usize>(self, fields: [usize; N]) -> Self
     where
         [u64; N]: Storable,

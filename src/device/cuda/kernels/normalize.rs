@@ -26,7 +26,7 @@ const MAX_PARTS: usize = 64;
 /// Smallest number of elements at which a separate thread block is faster.
 const MIN_PART: usize = 1 << 12;
 
-/// The struct `Sums` of the kernels: two sums in double precision.
+/// Two sums in double precision: the struct `Sums` of the CUDA kernels.
 type Sums = [f64; 2];
 
 impl CudaDevice {
@@ -63,7 +63,8 @@ impl Launch<'_> {
         self.grid(blocks, [THREADS, 1, 1])
     }
 
-    /// Adds the kernels' struct `Rate`: ε, and whether it is added to the variance.
+    /// Adds an argument, the struct `Rate` of the CUDA kernels: ε, and whether ε is added to the
+    /// variance.
     fn rate<T: Element>(self, op: &Standardize) -> Self {
         let in_variance = u32::from(op.epsilon_placement == EpsilonPlacement::AddedToVariance);
         self.arg(T::acc(op.epsilon)).arg(in_variance)
@@ -76,7 +77,8 @@ fn part_count(axis: &Axis) -> usize {
 }
 
 impl CudaDevice {
-    /// Prepares a launch of the LRN kernel for the region. Adds the extents, k, α/n, β and 2αβ/n.
+    /// Prepares a launch of the LRN kernel for the region. Adds the extents, k, α/n, β and 2αβ/n as
+    /// arguments.
     #[track_caller]
     fn lrn_kernel<T: Element>(
         &self,

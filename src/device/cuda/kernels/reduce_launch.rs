@@ -176,8 +176,8 @@ pub(super) fn warps(items: usize) -> usize {
     if items > LONG_ROW { WARPS } else { 1 }
 }
 
-/// Returns the number of threads that share a column. A small number suffices, because threads of
-/// neighbouring columns read neighbouring elements.
+/// Returns the number of threads that share a column. A few threads per column suffice, because
+/// threads of neighbouring columns read neighbouring elements.
 fn threads_per_column((outputs, items): Extents) -> usize {
     let max = THREADS as usize / outputs.next_power_of_two().clamp(1, 32);
     items.next_power_of_two().min(max)

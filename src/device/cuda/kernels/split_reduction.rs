@@ -9,7 +9,7 @@ use crate::{
 /// Number of blocks per multiprocessor below which sums are split.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 4;
 
-/// Largest number of parts of a sum. A second launch adds the parts.
+/// Largest number of parts of a sum. A second launch adds up the partial sums.
 const MAX_PARTS: usize = 256;
 
 /// The split of every sum of a launch into parts.

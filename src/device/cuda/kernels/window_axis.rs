@@ -18,7 +18,7 @@ pub(super) struct WindowAxis {
     pub dilation: i32,
 }
 
-/// Returns the window along each axis. Missing axes become leading axes of one element.
+/// Returns the window along each axis. Leading axes of extent 1 replace missing axes.
 ///
 /// Returns `None` if the window has more than [`AXES`] axes, or if a position in the padded image
 /// exceeds 32 bits.
