@@ -58,7 +58,7 @@ impl<T: bytemuck::Pod + Send + Sync> Storable for T {}
 pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + Default {
     /// The accumulator: the type in which kernels compute and take scalars.
     type Acc: Element<Acc = Self::Acc> + Float;
-    /// This type as a run-time value.
+    /// This element type as a run-time value.
     const DTYPE: DType;
     /// Widens to the accumulator type, exactly.
     fn to_acc(self) -> Self::Acc;
@@ -171,8 +171,8 @@ pub(crate) fn round_to_odd(x: f64) -> f32 {
     let near = x as f32;
     let (bits, widened) = (near.to_bits(), f64::from(near));
     let even = u32::from(bits & 1 == 0);
-    // Adding 1 to the bits gives the next larger magnitude. The bits of zero and infinity are even
-    // numbers. NaN compares as neither smaller nor larger, so its bits are unchanged.
+    // Adding 1 to the bits gives the next larger magnitude. Zero and infinity have even bit
+    // patterns. NaN compares as neither smaller nor larger, so its bits are unchanged.
     let increase = u32::from(widened.abs() < x.abs()) & even;
     let decrease = u32::from(widened.abs() > x.abs()) & even;
     f32::from_bits(bits + increase - decrease)

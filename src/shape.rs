@@ -84,7 +84,7 @@ impl Shape {
     /// Returns the offset of the element at `indices`; missing trailing indices count as 0.
     ///
     /// # Errors
-    /// [`Error::Shape`] for too many indices or an index outside its extent.
+    /// [`Error::Shape`] for too many indices, or for an index that is not below its extent.
     pub fn offset(&self, indices: &[usize]) -> Result<usize> {
         let inside = indices.len() <= self.extents.len()
             && indices.iter().zip(&self.extents).all(|(&index, &extent)| index < extent);

@@ -59,8 +59,8 @@ impl StagedDir {
 
     fn rename(&self) -> io::Result<()> {
         let replaced = match self.replace && self.target.exists() {
-            // A rename cannot replace a non-empty directory. The old directory is therefore renamed
-            // first, and `target` does not exist between the two renames.
+            // A rename cannot replace a non-empty directory, so the old directory is renamed first.
+            // `target` does not exist between the two renames.
             true => Some(create_temporary(&self.target, |path| fs::rename(&self.target, path))?.1),
             false => None,
         };

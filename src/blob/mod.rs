@@ -23,9 +23,9 @@ use storage::Storage;
 /// The first access allocates memory; unwritten elements read as zero.
 ///
 /// Several blobs, called aliases, can share one storage ([`share_data`](Self::share_data)). All
-/// access therefore goes through guards like those of an `RwLock`, which detect conflicts at run
-/// time. A conflicting access returns [`Error::Borrowed`] at once instead of waiting. Each alias
-/// has a separate shape, which only `&mut` access changes.
+/// access to the storage goes through guards like those of an `RwLock`, which detect conflicts at
+/// run time. A conflicting access returns [`Error::Borrowed`] at once instead of waiting. Each
+/// alias has a separate shape, which only `&mut` access changes.
 pub struct Blob<T: Storable, D: Device = AnyDevice> {
     device: D,
     shape: Shape,

@@ -11,8 +11,8 @@ use crate::{
 };
 use std::{fs, ops::Range};
 
-/// The host's processor. Its memory is host memory, so nothing is ever transferred. Every kernel is
-/// a host kernel, which runs on the threads of this device.
+/// The host's processor. The device's memory is host memory, so nothing is ever transferred. Every
+/// kernel is a host kernel, which runs on the threads of this device.
 #[derive(Clone, Debug)]
 pub struct CpuDevice {
     workers: Workers,

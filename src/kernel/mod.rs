@@ -2,11 +2,11 @@
 //!
 //! Each family is a trait that extends [`Memory`](crate::Memory). Every method has a default, which
 //! runs the [host kernel](slices) on the host side of the views. Only the default of
-//! `convolve_with_activation` runs two other kernels instead. Because memory is kept coherent, the
-//! defaults are correct on every device. The defaults transfer only operands whose host side is
-//! stale, and nothing in unified memory. A backend overrides the kernels that it computes itself.
-//! An override can support a subset of the element types, by a match on
-//! [`Element::DTYPE`](crate::Element::DTYPE).
+//! `convolve_with_activation` runs two kernels of the device, `convolve` and `unary`. Because
+//! memory is kept coherent, the defaults are correct on every device. The defaults transfer only
+//! operands whose host side is stale, and nothing in unified memory. A backend overrides the
+//! kernels that it computes itself. An override can support a subset of the element types, by a
+//! match on [`Element::DTYPE`](crate::Element::DTYPE).
 //!
 //! For every method:
 //! - errors name an operand as the method's signature does, such as `a`, `x` or `dy`;

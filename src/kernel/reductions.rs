@@ -26,8 +26,8 @@ macro_rules! kernels {
                 axis.check_extents("sum_to_axis", &[("y", y)])
             }
 
-            /// `y[e] ← β·y[e] + Σ over o, i of a[o,e,i]·b[o,e,i]`, as in the gradient of a factor.
-            /// If β = 0, the kernel does not read `y`.
+            /// `y[e] ← β·y[e] + Σ over o, i of a[o,e,i]·b[o,e,i]`, as in the gradient of a scale
+            /// factor. If β = 0, the kernel does not read `y`.
             fn dot_to_axis<T: Element>(
                 axis: &Axis, beta: T::Acc, a: read T, b: read T, y: overwrite(if beta.is_zero()) T
             ) {

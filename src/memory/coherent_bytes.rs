@@ -31,8 +31,8 @@ pub enum Head {
     Synced,
 }
 
-/// The set of valid sides. Reading a side adds it to the set; writing a side removes the other
-/// side.
+/// The set of valid sides. A read adds the side that it reads to the set; a write leaves only the
+/// side that it writes.
 struct ValidSides(AtomicU8);
 
 const HOST: u8 = 1;

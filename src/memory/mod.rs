@@ -1,8 +1,8 @@
 //! Device memory, which is kept coherent with the host, and typed views of its elements.
 //!
-//! - [`Memory`] is the only trait that a backend must implement. Its four required methods name the
-//!   device, allocate memory and copy bytes. A `Memory` value is a handle to a device *and* to one
-//!   of the device's in-order queues.
+//! - [`Memory`] is the only trait that a backend must implement. The four required methods of
+//!   `Memory` name the device, allocate memory and copy bytes. A `Memory` value is a handle to a
+//!   device *and* to one of the device's in-order queues.
 //! - [`SyncedMemory`] tracks which sides, host and device, are valid. Reading a stale side first
 //!   copies the value there; writing a side makes the other stale. Only `&mut` access makes a side
 //!   stale, so no borrow of a stale side exists, and the code needs no `unsafe`.

@@ -121,7 +121,7 @@ impl ClassLoss {
     /// Lower bound that is applied to probabilities before the logarithm.
     pub const FLOOR: f64 = 1e-20;
 
-    /// Fails unless the operand lengths match. Also fails if a hinge loss has a matrix.
+    /// Fails unless the operand lengths match. Fails if a hinge loss has a matrix.
     ///
     /// # Errors
     /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`].

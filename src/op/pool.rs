@@ -78,8 +78,8 @@ impl Pool2d {
         self.output.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Fails unless the lengths of input and output match. Also fails if the fields were changed
-    /// and [`new`](Self::new) would now fail or compute another number of windows.
+    /// Fails unless the lengths of input and output match. Fails if the fields were changed such
+    /// that [`new`](Self::new) would fail or compute another number of windows.
     ///
     /// # Errors
     /// [`Error::Length`] with the operand's name; errors of [`new`](Self::new).

@@ -1,7 +1,7 @@
 //! Counter-based random numbers: Philox4x32-10.
 //!
-//! An element's random number depends only on the key and the element's index. A fill is therefore
-//! bit-identical on every device, on any number of threads and in any order. Source: Salmon,
+//! An element's random number depends only on the key and the element's index. Random values are
+//! bit-identical on every device, for any number of threads and in any order. Source: Salmon,
 //! Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 
 use rand_core::{Infallible, TryRng};

@@ -14,9 +14,9 @@ use std::{any::Any, fmt, sync::Arc};
 
 /// A device whose type is known only at run time.
 ///
-/// Nets, layers and solvers run on an `AnyDevice`, so this crate compiles them once. Each method
-/// calls the method of the same name of the wrapped device. A clone is a handle to the same device
-/// and queue.
+/// Nets, layers and solvers run on an `AnyDevice`, so this crate compiles them once. Each method of
+/// an `AnyDevice` calls the method of the same name of the wrapped device. A clone is a handle to
+/// the same device and queue.
 ///
 /// ```
 /// use cortado::{AnyDevice, Blob, CpuDevice, kernel::Elementwise};

@@ -88,7 +88,7 @@ pub struct CudaBuilder {
 
 impl CudaBuilder {
     /// Limits the device to `bytes` bytes of the GPU's memory. An allocation beyond this limit
-    /// returns [`Error::OutOfMemory`]. There is no limit by default.
+    /// returns [`Error::OutOfMemory`]. By default, the device can use all of the GPU's memory.
     #[must_use]
     pub fn memory_limit(self, bytes: usize) -> Self {
         Self { memory_limit: Some(bytes), ..self }

@@ -25,8 +25,8 @@ const BLOCKS_PER_MULTIPROCESSOR: usize = 32;
 /// A kernel that is about to be launched. The caller adds arguments in the order of its parameters.
 ///
 /// The borrow of an operand lasts until the launch, and the driver frees memory in queue order.
-/// Operands therefore live until the kernel has run. The launch checks the size of each argument
-/// against the PTX.
+/// Operands live until the kernel has run. The launch checks the size of each argument against the
+/// PTX.
 #[must_use = "the kernel is launched only by a grid method"]
 pub(super) struct Launch<'a> {
     device: &'a CudaDevice,
@@ -234,8 +234,8 @@ impl<'a> Launch<'a> {
             .launches
             .add(self.device.stream.raw(), PendingLaunch { kernel: kernel.name, site: self.site });
         // SAFETY: `arguments_match` compared the size of each argument with the PTX. The driver
-        // copies the arguments during the call. Each launching method checks that its operands hold
-        // at least the elements that the extents among the arguments describe.
+        // copies the arguments during the call. Each method that launches a kernel checks that its
+        // operands hold the elements that the kernel accesses.
         let launched = unsafe {
             cuLaunchKernel(
                 self.function.0,

@@ -1,8 +1,8 @@
 //! GEMM by NVIDIA's cuBLAS, which the user can select instead of the built-in kernels.
 //!
 //! Decisions:
-//! - Each queue has a separate cuBLAS handle, and a workspace allocated on the queue. Queues
-//!   therefore do not wait for each other, and cuBLAS allocates no workspace.
+//! - Each queue has a separate cuBLAS handle, with a separate workspace, so that queues do not
+//!   wait for each other.
 //! - cuBLAS is column-major, so it computes a row-major `C = A·B` as `Cᵀ = Bᵀ·Aᵀ`.
 //! - If k or α is 0, a built-in kernel scales `C`, without cuBLAS.
 

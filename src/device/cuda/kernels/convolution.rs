@@ -23,7 +23,7 @@ use bytemuck::{Pod, Zeroable};
 /// Approximate size in bytes of the im2col matrices that are stored at the same time.
 const COLUMNS_BYTES: usize = 256 << 20;
 
-/// Elements that a window's taps read along an axis: argument struct `TapAxis` of the kernels.
+/// Elements that a window's taps read along an axis: argument struct `TapAxis` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct TapAxis {
@@ -36,7 +36,7 @@ struct TapAxis {
     advance: u32,
 }
 
-/// Argument struct `Product` of the kernels.
+/// Argument struct `Product` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct ForwardArgs {
@@ -51,7 +51,7 @@ struct ForwardArgs {
     k: u32,
 }
 
-/// Argument struct `Gradient` of the kernels.
+/// Argument struct `Gradient` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GradientArgs {
@@ -64,7 +64,7 @@ struct GradientArgs {
     chunk: u32,
 }
 
-/// Argument struct `Depthwise` of the kernels.
+/// Argument struct `Depthwise` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct DepthwiseArgs {
@@ -139,7 +139,7 @@ impl<'a> Groups<'a> {
     }
 
     /// Prepares one GEMM per group: `rows` × k filters times the im2col matrix of `channels`
-    /// channels. Also returns the number of blocks.
+    /// channels. Returns the launch and the number of blocks.
     #[track_caller]
     fn implicit_gemm<'d, T: Element>(
         &self,
@@ -290,8 +290,8 @@ impl<'a> Groups<'a> {
         }
         let columns = self.channels * op.window().taps();
         let k = op.batch() * op.window().positions();
-        // The sums are long, and splitting the sums increases the number of blocks. Large tiles are
-        // therefore faster even if there are only a few tiles.
+        // The sums are long, and splitting the sums increases the number of blocks. For such sums,
+        // large tiles are faster even if there are only a few tiles.
         let tiles = device.tiles(T::DTYPE, self.outputs, columns, k.div_ceil(1024) * op.groups());
         let blocks = tiles.count(self.outputs, columns) * op.groups();
         let split = device.split_tiles(blocks, k);

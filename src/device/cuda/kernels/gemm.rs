@@ -20,7 +20,7 @@ pub(super) const THREADS: u32 = 256;
 /// Smallest number of terms of a sum at which a separate thread block is faster.
 const MIN_TERMS: usize = 256;
 
-/// Argument struct `Gemm` of the kernels.
+/// Argument struct `Gemm` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GemmArgs {

@@ -13,7 +13,7 @@ use num_traits::{One, Zero};
 /// Bytes of a row that a warp loads at once.
 const WARP_BYTES: usize = 512;
 
-/// Largest number of blocks in a grid. The blocks loop over any remaining work.
+/// Largest number of blocks in a grid; the blocks loop over any remaining work.
 const MAX_BLOCKS: usize = 1 << 20;
 
 impl CudaDevice {
@@ -48,7 +48,7 @@ impl CudaDevice {
         let finish = [op.alpha, T::Acc::one(), op.beta];
         let y = if op.beta.is_zero() { y.device_write_only()? } else { y.device_mut()? };
         let (buffer, offset) = (&*y.buffer, y.offset);
-        // Argument struct `Gemv` of the kernels.
+        // Argument struct `Gemv` of the CUDA kernels.
         let fields = [m, n, op.lda, split.parts, split.part_len, warps(items)];
         let launch = self.variant::<T>(kernel_name, symbol)?.struct_of(fields);
         let launch = launch.arg(finish).read(a.device()?).read(x.device()?);

@@ -62,7 +62,7 @@ impl Labels {
     }
 }
 
-/// Argument struct `ElementwiseLoss` of the kernels.
+/// Argument struct `ElementwiseLoss` of the CUDA kernels.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct ElementwiseLossArgs {
@@ -116,8 +116,7 @@ impl CudaDevice {
         labels: Labels,
         label: View<'_, T, Self>,
     ) -> Result<(CudaBuffer, usize)> {
-        // The gradient's kernel checks no labels if there are no classes, so this kernel checks
-        // them.
+        // Without classes, the gradient kernel checks no labels, so `count_labels` checks them.
         if labels.divisor != 0.0 && labels.extent != 0 {
             return Ok((self.scratch::<Part>(0)?, 0));
         }
@@ -164,7 +163,7 @@ impl CudaDevice {
     }
 
     /// Prepares a launch of an elementwise loss kernel, with the arguments up to its constants.
-    /// Also returns the divisor; 0 stands for the number of targets that are not ignored.
+    /// Returns the launch and the divisor; 0 stands for the number of targets that are not ignored.
     #[track_caller]
     fn elementwise_loss_kernel<T: Element>(
         &self,
