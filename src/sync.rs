@@ -109,7 +109,6 @@ mod waiting {
     /// loom's condition variable with parking_lot's interface, whose waits never time out.
     pub(crate) struct Condvar(loom::sync::Condvar);
 
-    /// Result of a wait with a deadline.
     pub(crate) struct WaitTimeoutResult;
 
     impl Condvar {

@@ -14,7 +14,6 @@ use std::{
 /// removes the directory.
 pub(crate) struct StagedDir {
     target: PathBuf,
-    /// The temporary path.
     path: PathBuf,
     replace: bool,
     finished: bool,
@@ -38,12 +37,10 @@ impl StagedDir {
         Ok(Self { target, path, replace, finished: false })
     }
 
-    /// Returns the temporary path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the final path.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }

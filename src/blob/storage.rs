@@ -42,7 +42,6 @@ impl<D: Device> Storage<D> {
         Ok(self.try_read()?.allocated_bytes())
     }
 
-    /// Returns the number of handles to this storage.
     #[cfg(feature = "net")]
     pub(super) fn handles(&self) -> usize {
         Arc::strong_count(&self.memory)

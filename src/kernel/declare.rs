@@ -91,7 +91,6 @@ macro_rules! each_kernel {
     };
 }
 
-/// Lists the names of all declarations.
 macro_rules! kernel_names {
     ($(
         $(#[$attr:meta])*
@@ -139,7 +138,6 @@ macro_rules! parse_arguments {
     };
 }
 
-/// The type of an argument on the device `$D`.
 macro_rules! argument_type {
     (value $T:ty, $D:ty) => { $T };
     (reference $T:ty, $D:ty) => { &$T };
@@ -149,7 +147,6 @@ macro_rules! argument_type {
     ($output:ident $T:ty, $D:ty) => { $crate::memory::ViewMut<'_, $T, $D> };
 }
 
-/// The return type of a kernel.
 macro_rules! result_type {
     () => { $crate::error::Result<()> };
     ($R:ty) => { $crate::error::Result<$R> };
@@ -226,7 +223,6 @@ macro_rules! host_declaration {
     ($($other:tt)*) => {};
 }
 
-/// The implementation of a method of `HostKernels`.
 macro_rules! host_implementation {
     ({ $attr:tt $family:ident $kernel:ident [T: Element,] $result:tt $check:block } $($arg:tt)*) => {
         host_function! { [implementation] $family $result $kernel [] [] [] $($arg)* }
@@ -234,7 +230,6 @@ macro_rules! host_implementation {
     ($($other:tt)*) => {};
 }
 
-/// A function of [`slices`](super::slices).
 macro_rules! slice_function {
     ({ $attr:tt $family:ident $kernel:ident [T: Element,] $result:tt $check:block } $($arg:tt)*) => {
         host_function! { [public] $family $result $kernel [] [] [] $($arg)* }
@@ -289,7 +284,6 @@ macro_rules! host_function {
     };
 }
 
-/// The type of an argument of a host function.
 macro_rules! host_type {
     (value $T:ty) => { $T };
     (reference $T:ty) => { &$T };

@@ -90,7 +90,6 @@ impl<T: Element> HostKernels<T> for HostFunctions {
     }
 }
 
-/// Returns the host functions for `T`.
 pub(crate) fn host_kernels<T: Element>() -> &'static dyn HostKernels<T> {
     type Table<T> = &'static dyn HostKernels<T>;
     static F16: Table<f16> = &HostFunctions;

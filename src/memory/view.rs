@@ -59,7 +59,6 @@ pub struct DeviceSliceMut<'a, D: Memory> {
 /// The elements of a view in host memory, which a kernel overwrites.
 pub(crate) struct HostOutput<'a, T> {
     memory: Overwrite<'a>,
-    /// The bytes of the elements.
     range: Range<usize>,
     elements: PhantomData<&'a mut [T]>,
 }

@@ -32,7 +32,6 @@ macro_rules! erase_family {
     };
 }
 
-/// A method of `Kernels`.
 macro_rules! erased_declaration {
     // `super::Kernels` declares the kernels with two type parameters.
     (
@@ -54,7 +53,6 @@ macro_rules! erased_declaration {
     };
 }
 
-/// The implementation of a method of `Kernels` by a device `D`.
 macro_rules! erased_implementation {
     (
         {
@@ -92,7 +90,6 @@ macro_rules! on_device {
     };
 }
 
-/// A method of `AnyDevice`.
 macro_rules! any_method {
     (
         {

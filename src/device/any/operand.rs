@@ -6,7 +6,6 @@ use crate::{
     memory::{View, ViewMut},
 };
 
-/// An output operand of any element type.
 pub(super) enum AnyViewMut<'a> {
     F16(ViewMut<'a, f16, AnyDevice>),
     Bf16(ViewMut<'a, bf16, AnyDevice>),
@@ -14,7 +13,6 @@ pub(super) enum AnyViewMut<'a> {
     F64(ViewMut<'a, f64, AnyDevice>),
 }
 
-/// An input operand of integers.
 pub(super) enum IntegerView<'a> {
     I32(View<'a, i32, AnyDevice>),
     U32(View<'a, u32, AnyDevice>),

@@ -16,7 +16,6 @@ use cust::{
 use parking_lot::Mutex;
 use std::{collections::VecDeque, env};
 
-/// A CUDA context with its pools, modules and recent launches.
 pub(super) struct Context {
     pub(super) name: String,
     // Fields are dropped in declaration order, so the modules and pools are dropped before the

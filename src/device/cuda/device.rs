@@ -154,7 +154,6 @@ impl CudaBuilder {
         Ok(CudaDevice { stream, workers, cublas, tf32: self.tf32 })
     }
 
-    /// Returns the number of GPUs.
     fn count(&self) -> Result<u32> {
         driver::open(self.driver.as_deref()).map_err(|why| Error::device("cuda", why))?;
         let count = cust::init(CudaFlags::empty())

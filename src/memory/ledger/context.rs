@@ -182,7 +182,6 @@ impl Drop for PolicyGuard {
     }
 }
 
-/// Sets a policy and returns the previous one.
 fn replace_policy(subject: Subject, policy: Policy) -> Policy {
     with_context(|context| {
         let current = match subject {

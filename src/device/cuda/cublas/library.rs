@@ -36,7 +36,6 @@ macro_rules! functions {
         }
 
         impl Library {
-            /// Looks up the functions in an open library.
             fn of(library: libloading::Library) -> Result<Self, libloading::Error> {
                 // The library is never unloaded, because cuBLAS leaves threads and handlers in the
                 // process.
@@ -111,7 +110,6 @@ impl Library {
         }
     }
 
-    /// Returns the major, minor and patch version.
     pub(super) fn version(&self) -> Result<[c_int; 3], String> {
         let mut version = [0; 3];
         for (which, part) in (0..).zip(&mut version) {

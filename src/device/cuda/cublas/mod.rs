@@ -53,7 +53,6 @@ impl Cublas {
         Self { library, stream, tf32, handle: Mutex::default() }
     }
 
-    /// Prepares the same cuBLAS library for another queue.
     pub(super) fn fork(&self, stream: &Arc<Stream>) -> Self {
         Self::new(&self.library, stream, self.tf32)
     }
