@@ -38,7 +38,7 @@ pub enum Filler {
     Gaussian {
         /// Mean.
         mean: f64,
-        /// Standard deviation, positive.
+        /// Standard deviation, which must be positive.
         std: f64,
         /// If set, each value is kept with probability `sparse / outputs`, and otherwise set to
         /// zero. About `sparse` values per input remain.

@@ -32,8 +32,8 @@ impl LossNormalization {
 
 /// `loss ← −Σ ln max(p[label], tiny) / n` over softmax probabilities `p`.
 ///
-/// `tiny` is the smallest positive normal `f32`, so a probability of zero costs 87.3 instead of
-/// infinity. There is one label for each position of `axis.outer × axis.inner`: a class index,
+/// `tiny` is the smallest positive normal `f32`, so the loss of a zero probability is 87.3 instead
+/// of infinity. There is one label for each position of `axis.outer × axis.inner`: a class index,
 /// stored as an element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SoftmaxLoss {

@@ -32,7 +32,7 @@ pub struct Lrn {
     pub plane: [usize; 2],
     /// Extent of the region, which must be odd.
     pub size: usize,
-    /// Factor of the mean square.
+    /// Factor of the mean of the squares.
     pub alpha: f64,
     /// Exponent.
     pub beta: f64,

@@ -21,7 +21,7 @@ pub enum EpsilonPlacement {
 /// Ioffe, Szegedy 2015, section 3.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standardize {
-    /// Axis of the positions `e`.
+    /// Axis of the index `e`.
     pub axis: Axis,
     /// Value of ε.
     pub epsilon: f64,

@@ -62,7 +62,10 @@ impl SpatialAxis {
         };
         let error = || {
             let taps = format!("kernel {kernel}, stride {stride}, pad {pad}, dilation {dilation}");
-            Error::invalid_input("window", format!("no input has {input} windows: {taps}"))
+            Error::invalid_input(
+                "window",
+                format!("no input extent yields {input} windows: {taps}"),
+            )
         };
         let transposed = Self { input: enlarged().ok_or_else(error)?, ..*self };
         if transposed.output()? == input { Ok(transposed) } else { Err(error()) }

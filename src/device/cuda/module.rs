@@ -5,7 +5,7 @@ use cust::{module::Module, sys::CUfunction};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
-/// A kernel as its PTX declares it.
+/// The declaration of a kernel in PTX.
 #[derive(Debug)]
 pub(super) struct PtxKernel {
     /// Symbol of the kernel.
@@ -41,7 +41,7 @@ pub(super) struct Function(pub(super) CUfunction);
 unsafe impl Send for Function {}
 
 impl Modules {
-    /// Returns the kernel, after loading its module if necessary. The context must be current.
+    /// Returns the kernel, after loading its module if necessary. The CUDA context must be current.
     pub(super) fn function(&self, kernel: &'static PtxKernel) -> Result<Function, CudaFailure> {
         let Loaded { functions, modules } = &mut *self.0.lock();
         if let Some(known) = functions.get(kernel.name) {

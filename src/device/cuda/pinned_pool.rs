@@ -25,7 +25,7 @@ const MAX_CACHED_BYTES: usize = 1 << 28;
 pub(super) const MIN_PINNED_BYTES: usize = 1 << 14;
 
 impl PinnedPool {
-    /// Returns a cached or a new block of `size` bytes. The context must be current.
+    /// Returns a cached or a new block of `size` bytes. The CUDA context must be current.
     pub(super) fn take(&self, size: usize) -> Option<Block> {
         let mut free = self.0.lock();
         match free.blocks.get_mut(&size).and_then(Vec::pop) {
@@ -37,7 +37,7 @@ impl PinnedPool {
         }
     }
 
-    /// Caches a block, or frees it if the cache is full. The context must be current.
+    /// Caches a block, or frees it if the cache is full. The CUDA context must be current.
     pub(super) fn give(&self, block: Block) {
         let mut free = self.0.lock();
         if free.bytes + block.size <= MAX_CACHED_BYTES {
@@ -46,7 +46,7 @@ impl PinnedPool {
         }
     }
 
-    /// Frees all cached blocks. The context must be current.
+    /// Frees all cached blocks. The CUDA context must be current.
     pub(super) fn release(&self) {
         *self.0.lock() = Free::default();
     }

@@ -213,7 +213,7 @@ pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
 }
 
 /// A guard that attributes the transfers of its thread to a running kernel.
-#[must_use = "dropping the guard ends the kernel"]
+#[must_use = "dropping the guard ends the kernel's ledger scope"]
 pub struct KernelScope {
     /// The enclosing kernel; `None` if no [`Watch`] existed at entry.
     outer: Option<Option<KernelCall>>,

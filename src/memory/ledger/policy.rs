@@ -15,8 +15,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Applies this policy to a transfer or fallback. `describe` returns its description for
-    /// messages.
+    /// Applies this policy to a transfer or fallback. `describe` returns the text for messages.
     pub(super) fn apply(self, describe: impl FnOnce() -> String) -> Result<()> {
         match self {
             Self::Allow => {}
