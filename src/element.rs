@@ -14,7 +14,7 @@ use std::{
 pub enum DType {
     /// IEEE 754 binary16.
     F16,
-    /// The upper 16 bits of a binary32.
+    /// bfloat16: the upper 16 bits of an IEEE 754 binary32.
     Bf16,
     /// IEEE 754 binary32.
     F32,
@@ -58,33 +58,34 @@ impl<T: bytemuck::Pod + Send + Sync> Storable for T {}
 pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + Default {
     /// The accumulator: the type in which kernels compute and take scalars.
     type Acc: Element<Acc = Self::Acc> + Float;
-    /// This type as a run-time value.
+    /// This element type as a run-time value.
     const DTYPE: DType;
-    /// Widens exactly.
+    /// Widens to the accumulator type, exactly.
     fn to_acc(self) -> Self::Acc;
-    /// Narrows, rounding to nearest, ties to even.
+    /// Narrows from the accumulator type, rounding to nearest, ties to even.
     fn from_acc(acc: Self::Acc) -> Self;
     /// Converts from `f64`, rounding to nearest.
     fn from_f64(v: f64) -> Self;
     /// Converts to `f64` exactly.
     fn to_f64(self) -> f64;
-    /// Converts a literal to a kernel scalar.
+    /// Converts an `f64` to the type of a kernel's scalar arguments.
     fn acc(v: f64) -> Self::Acc {
         <Self::Acc as Element>::from_f64(v)
     }
 }
 
-/// Returns the value for `T` of `values`, which holds a `V` for each element type, in the order of
-/// [`DType`]. Generic code selects code that this crate compiled for one element type this way.
+/// Returns the entry of `values` for `T`. `values` has one `V` for each element type, in the order
+/// of [`DType`]. Generic functions call it to select code that this crate has compiled for one
+/// element type.
 ///
 /// # Panics
-/// If the value is not a `V`.
+/// Panics if the entry is not a `V`.
 pub(crate) fn for_element_type<T: Element, V: Any>(values: [&dyn Any; 4]) -> &V {
-    values[T::DTYPE as usize].downcast_ref().expect("a value for each element type")
+    values[T::DTYPE as usize].downcast_ref().expect("every element type has a value of type `V`")
 }
 
-/// Returns the function `$function`, which is generic over `$T`, as this crate compiled it for the
-/// caller's type `$T`. A dependent that calls a method with such a body compiles only the choice.
+/// Returns the generic function `$function` as this crate compiled it for the caller's type `$T`. A
+/// dependent crate compiles only the selection by element type, not `$function`.
 ///
 /// ```text
 /// compiled_for!(T, fn(&mut Net<T>) -> Result<()> = Net::run_backward)(self)
@@ -107,7 +108,7 @@ macro_rules! compiled_for {
             }
         }
         let function = select($T::DTYPE).downcast::<fn($($arg),*) -> $result>();
-        *function.expect("a function for each element type")
+        *function.expect("every element type has a function of this type")
     }};
 }
 #[cfg(feature = "net")]
@@ -159,18 +160,19 @@ element!(
 element!(f32, f32, F32, |x| x, |x| x, |v| v as f32, f64::from);
 element!(f64, f64, F64, |x| x, |x| x, |v| v, |x| x);
 
-/// Rounds `x` to odd: an inexact result is the neighbour in `f32` whose last bit is set.
+/// Rounds `x` to odd: an inexact result is the adjacent `f32` whose last bit is 1.
 ///
-/// Rounding that result to nearest, with at least two bits fewer, gives the value nearest to `x`.
-/// Rounding to nearest twice would not: a value just above a tie is rounded to the tie, and then to
-/// even. Source: Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums".
+/// Rounding the result to nearest, with at least two bits fewer, gives the value nearest to `x`.
+/// Rounding `x` to nearest twice can give another value: the first rounding can produce a tie,
+/// which the second rounds to even. Source: Boldo and Melquiond 2008, "Emulation of FMA and
+/// correctly rounded sums".
 #[inline(always)]
 pub(crate) fn round_to_odd(x: f64) -> f32 {
     let near = x as f32;
     let (bits, widened) = (near.to_bits(), f64::from(near));
     let even = u32::from(bits & 1 == 0);
-    // Adding 1 to the bits moves the magnitude to the next larger neighbour. The bits of
-    // zero and infinity are even numbers, too. NaN compares as neither smaller nor larger, so it is unchanged.
+    // Adding 1 to the bits gives the next larger magnitude. Zero and infinity have even bit
+    // patterns. NaN compares as neither smaller nor larger, so its bits are unchanged.
     let increase = u32::from(widened.abs() < x.abs()) & even;
     let decrease = u32::from(widened.abs() > x.abs()) & even;
     f32::from_bits(bits + increase - decrease)

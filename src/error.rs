@@ -3,16 +3,16 @@
 use crate::suggest::did_you_mean;
 use std::{error::Error as StdError, path::PathBuf};
 
-/// A result whose error is [`Error`] by default.
+/// A result whose error type is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of any type, for example from a device driver.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// The failures of this crate, one variant for each kind that a caller may handle differently.
+/// The errors of this crate, with one variant for each kind that a caller may handle differently.
 ///
-/// The message names the kernel and its operand as in the kernel's signature, or the device, the
-/// file or the layer. [`Error::context`] prefixes the place where the error arose.
+/// A message names the kernel and its operand, as in the kernel's signature, or else the device,
+/// the file or the layer. [`Error::context`] prefixes the place where the error arose.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -28,7 +28,7 @@ pub enum Error {
         /// Elements found.
         got: usize,
     },
-    /// A range that reaches outside the elements it selects from.
+    /// A range that extends beyond the sequence from which it selects elements.
     #[error("range {start}..{end} is outside {what} of {len} elements")]
     Range {
         /// Name of the sequence that the range selects from.
@@ -37,7 +37,7 @@ pub enum Error {
         start: usize,
         /// One past the last element.
         end: usize,
-        /// Length of that sequence, in elements.
+        /// Length of the sequence, in elements.
         len: usize,
     },
     /// An axis that the shape does not have.
@@ -51,12 +51,12 @@ pub enum Error {
     /// Shapes that do not match each other, or a shape that the operation does not accept.
     #[error("{0}")]
     Shape(String),
-    /// A shape whose element or byte count does not fit in `usize`, or with too many axes.
+    /// A shape with too many axes, or whose element or byte count overflows.
     #[error("shape {shape:?} is too large: {why}")]
     ShapeOverflow {
         /// Extents of the shape.
         shape: Vec<usize>,
-        /// Which limit is exceeded.
+        /// The exceeded limit.
         why: &'static str,
     },
     /// A parameter outside its domain.
@@ -64,16 +64,16 @@ pub enum Error {
     InvalidInput {
         /// Kernel, filler or function.
         op: &'static str,
-        /// The parameter and what is wrong with it.
+        /// The parameter and the reason why it is invalid.
         why: String,
     },
-    /// Storage with an outstanding borrow that conflicts with this access.
-    #[error("{what} is already borrowed; does the kernel run in place (`Src::InPlace`)?")]
+    /// Storage whose outstanding borrow conflicts with the requested access.
+    #[error("{what} is already borrowed; a kernel that runs in place takes `Src::InPlace`")]
     Borrowed {
         /// The borrowed storage: `data` or `diff`.
         what: &'static str,
     },
-    /// An allocation failed. Nothing was changed, so the caller may retry.
+    /// A failed allocation. The failed call changes nothing, so the caller may retry.
     #[error("out of memory on `{device}`: {bytes} bytes")]
     OutOfMemory {
         /// Name of the device, or `host`.
@@ -81,7 +81,7 @@ pub enum Error {
         /// Requested bytes.
         bytes: usize,
     },
-    /// A transfer or fallback that a policy of this thread denies. Nothing was changed.
+    /// A transfer or fallback that a policy of the calling thread denies. The memory is unchanged.
     #[error("denied: {what}")]
     Denied {
         /// Description of the transfer or fallback, with the kernel and its call site.
@@ -95,7 +95,7 @@ pub enum Error {
         /// The backend's error.
         source: BoxError,
     },
-    /// A device name that this build does not know.
+    /// A device name that this build of the crate does not know.
     #[error("unknown device `{name}`{}; this build knows: {known}", did_you_mean(name, known.split(", ")))]
     UnknownDevice {
         /// The requested name.
@@ -137,9 +137,9 @@ pub enum Error {
     /// An error with the place where it arose: a layer, a blob or a file.
     #[error("{context}: {source}")]
     Context {
-        /// The place.
+        /// The place where the error arose.
         context: String,
-        /// The error that arose there.
+        /// The wrapped error.
         source: Box<Error>,
     },
 }
@@ -171,7 +171,7 @@ impl Error {
         Self::Context { context: context.into(), source: Box::new(self) }
     }
 
-    /// Returns the innermost error, inside every [`Error::Context`]. Match on this one.
+    /// Returns the innermost error, without any [`Error::Context`], for callers that match on it.
     pub fn root(&self) -> &Self {
         match self {
             Self::Context { source, .. } => source.root(),

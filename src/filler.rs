@@ -13,16 +13,16 @@ use crate::{
 
 /// A distribution or pattern of initial values, like Caffe's `FillerParameter`.
 ///
-/// Random fillers draw their numbers from a key. A key gives bit-identical values on every device
-/// and for any number of threads.
+/// Random fillers derive their values from an [`RngKey`]. The same key gives bit-identical values
+/// on every device and for any number of threads.
 ///
-/// The first axis of a weight counts its outputs, the second its inputs. With `count` elements,
-/// *fan-in* is `count / extent[0]` and *fan-out* is `count / extent[1]`, or `count` if that axis is
-/// missing.
+/// A weight's first extent is the number of outputs, and its second extent the number of inputs.
+/// For a weight of `count` elements, *fan-in* is `count / extent[0]` and *fan-out* is `count /
+/// extent[1]`. A missing extent counts as 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Filler {
-    /// The same value everywhere.
+    /// The same value for all elements.
     Constant {
         /// The value.
         value: f64,
@@ -38,15 +38,16 @@ pub enum Filler {
     Gaussian {
         /// Mean.
         mean: f64,
-        /// Standard deviation, positive.
+        /// Standard deviation, which must be positive.
         std: f64,
-        /// If set, each value is kept with probability `sparse / outputs`, else set to zero. About
-        /// `sparse` values for each input remain.
+        /// If set, each value is kept with probability `sparse / outputs`, and otherwise set to
+        /// zero. About `sparse` values per input remain.
         sparse: Option<u32>,
     },
-    /// `U[0, 1)`, then scaled so that the values of each output sum to 1.
+    /// `U[0, 1)`, scaled so that the values of each output sum to 1.
     PositiveUnitball,
-    /// `U[−a, a)` with `a = √(3/n)`; `n` is the fan that `norm` selects. Source: Glorot, Bengio 2010.
+    /// `U[−a, a)` with `a = √(3/n)`; `n` is the fan that `norm` selects. Source: Glorot, Bengio
+    /// 2010.
     Xavier {
         /// Selects fan-in, fan-out or their average.
         norm: VarianceNorm,
@@ -56,8 +57,8 @@ pub enum Filler {
         /// Selects fan-in, fan-out or their average.
         norm: VarianceNorm,
     },
-    /// The weights of bilinear interpolation, for a deconvolution that upsamples. The shape has
-    /// four axes, and the last two form a square kernel.
+    /// The weights of bilinear interpolation, for a deconvolution that upsamples. The shape must
+    /// have four axes, of which the last two form a square kernel.
     Bilinear,
 }
 
@@ -151,7 +152,7 @@ impl Filler {
     }
 }
 
-/// Returns `n` of [`Filler::Xavier`] and [`Filler::Msra`].
+/// Returns the fan that `norm` selects, for [`Filler::Xavier`] and [`Filler::Msra`].
 fn fan(shape: &Shape, norm: VarianceNorm) -> f64 {
     let count = shape.count() as f64;
     let fan = |axis: usize| shape.get(axis).map_or(count, |&extent| count / extent as f64);
@@ -178,7 +179,7 @@ fn sparsify<T: Element>(kept: u32, shape: &Shape, key: RngKey, data: &mut [T]) -
     Ok(())
 }
 
-/// Scales each of the `rows` rows so that it sums to 1.
+/// Scales each of the `rows` rows so that its values sum to 1.
 fn normalize_rows<T: Element>(data: &mut [T], rows: usize) -> Result<()> {
     for row in data.chunks_mut((data.len() / rows).max(1)) {
         let sum: f64 = row.iter().map(|value| value.to_f64()).sum();
@@ -195,7 +196,7 @@ fn bilinear<T: Element>(data: &mut [T], shape: &Shape) -> Result<()> {
             return Err(Error::invalid_input("filler", why));
         }
     };
-    // Single precision and Caffe's order of operations, for results bit-identical to Caffe's.
+    // Single precision and Caffe's order of operations give results bit-identical to Caffe's.
     let factor = width.div_ceil(2) as f32;
     let centre = (width as f32 - 1.0) / (2.0 * factor);
     let weight = |x: usize| 1.0 - (x as f32 / factor - centre).abs();

@@ -1,12 +1,12 @@
 //! A compute kernel library with interchangeable device backends, derived from Caffe.
 //!
-//! Modules are listed bottom-up: each imports only modules above it in this list.
-//! `tests/library/layering.rs` checks this.
+//! `tests/library/layering.rs` checks that a module imports only modules that `lib.rs` lists before
+//! it.
 
 mod suggest; // spelling suggestions
 pub mod error; // error type
 pub mod atomic_fs; // atomic file writes
-mod sync; // thread synchronisation
+mod sync; // thread synchronization
 pub mod element; // element types
 pub mod shape; // blob shapes
 pub mod op; // parameters of kernels

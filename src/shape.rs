@@ -6,7 +6,7 @@ use std::{fmt, ops::Deref};
 /// The maximum number of axes of a shape, as in Caffe.
 pub const MAX_AXES: usize = 32;
 
-/// The extents of a blob, outermost first. Their product does not overflow.
+/// The extents of a blob, outermost first. The product of the extents does not overflow.
 ///
 /// Dereferences to `[usize]`. A shape without axes has one element; an extent of 0 makes the count
 /// 0.
@@ -28,14 +28,14 @@ impl Shape {
         if extents.len() > MAX_AXES {
             return Err(too_large("more than 32 axes"));
         }
-        // Skip extents of 0, so that every partial product (a stride, the count of a range of axes)
-        // fits as well.
+        // Extents of 0 are skipped, so that the check covers every partial product, such as a
+        // stride.
         let product = extents
             .iter()
             .filter(|&&extent| extent != 0)
             .try_fold(1usize, |product, &extent| product.checked_mul(extent))
             .filter(|&product| product <= isize::MAX as usize / 16)
-            .ok_or_else(|| too_large("the number of elements does not fit"))?;
+            .ok_or_else(|| too_large("the number of elements overflows"))?;
         let count = if extents.contains(&0) { 0 } else { product };
         Ok(Self { extents: extents.to_vec(), count })
     }
@@ -70,8 +70,8 @@ impl Shape {
         }
     }
 
-    /// Returns the product of the extents before `axis`, its extent, and the product of those after
-    /// it. `axis` may be negative.
+    /// Returns the product of the extents before `axis`, the extent of `axis`, and the product of
+    /// the extents after it. A negative `axis` counts from the end.
     ///
     /// # Errors
     /// [`Error::Axis`] if `axis` is out of range.
@@ -84,7 +84,7 @@ impl Shape {
     /// Returns the offset of the element at `indices`; missing trailing indices count as 0.
     ///
     /// # Errors
-    /// [`Error::Shape`] for too many indices or an index outside its extent.
+    /// [`Error::Shape`] for too many indices, or for an index that is not below its extent.
     pub fn offset(&self, indices: &[usize]) -> Result<usize> {
         let inside = indices.len() <= self.extents.len()
             && indices.iter().zip(&self.extents).all(|(&index, &extent)| index < extent);
@@ -97,8 +97,8 @@ impl Shape {
         Ok(self.extents.iter().zip(padded).fold(0, |sum, (&extent, index)| sum * extent + index))
     }
 
-    /// Returns the extent of one of at most four axes, or 1 if the axis is missing. `axis` is 0 to
-    /// 3 for num, channels, height and width, or −4 to −1 from the end.
+    /// Returns the extent of `axis` of a shape with at most four axes, or 1 if the axis is missing.
+    /// Axes 0 to 3 are num, channels, height and width; axes −4 to −1 count from the end.
     ///
     /// # Errors
     /// [`Error::Shape`] for more than four axes; [`Error::Axis`] for an axis outside −4..4.

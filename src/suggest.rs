@@ -1,12 +1,13 @@
 //! "Did you mean" suggestions for misspelt names.
 
-/// Longer names get no suggestion, because comparing two names takes time quadratic in the length.
+/// Maximum length in characters of a word that gets a suggestion. The time to compare two names is
+/// quadratic in their length.
 const MAX_WORD_LEN: usize = 64;
 
 /// Returns `` (did you mean `NAME`?)`` with the known name nearest to `word`, or an empty string.
 ///
-/// The distance counts inserted, removed, replaced and swapped letters, ignoring case. A name is
-/// suggested at a distance of at most a third of `word`'s length, or of 1.
+/// The distance of two names is the number of inserted, removed, replaced and swapped letters,
+/// ignoring case. A suggestion has a distance of at most a third of `word`'s length, or of 1.
 pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let (word, len) = (word.to_lowercase(), word.chars().count());
     let distance = |name: &str| strsim::osa_distance(&word, &name.to_lowercase());

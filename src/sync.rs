@@ -1,7 +1,7 @@
-//! Locks, cells and threads for coherence and queues.
+//! Locks, atomics and threads for memory coherence and for the queues between threads.
 //!
-//! In builds with `--cfg loom`, loom's own types replace them, so that loom can explore every
-//! interleaving.
+//! With `--cfg loom`, loom's types replace those of parking_lot and the standard library, so that
+//! loom can explore every interleaving of threads.
 
 #[cfg(not(loom))]
 pub(crate) use parking_lot::Mutex;
@@ -33,7 +33,7 @@ mod explored {
     /// loom's mutex with parking_lot's interface.
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
-    /// loom's guard. `Condvar` takes it out during a wait and then puts it back.
+    /// loom's mutex guard. `Condvar` takes the inner guard for a wait, and puts it back afterwards.
     pub(crate) struct MutexGuard<'a, T>(pub(super) Option<loom::sync::MutexGuard<'a, T>>);
 
     impl<T> Mutex<T> {
@@ -61,7 +61,8 @@ mod explored {
         }
     }
 
-    /// The standard cell, with an atomic flag that shows loom when the cell was filled.
+    /// The standard library's `OnceLock`, with an atomic flag that tells loom when the cell is
+    /// filled.
     pub(crate) struct OnceLock<T> {
         cell: std::sync::OnceLock<T>,
         is_filled: AtomicBool,
@@ -105,10 +106,9 @@ mod waiting {
     use super::explored::MutexGuard;
     use std::time::Instant;
 
-    /// loom's condition variable with parking_lot's interface. Waits never time out.
+    /// loom's condition variable with parking_lot's interface, whose waits never time out.
     pub(crate) struct Condvar(loom::sync::Condvar);
 
-    /// Result of a wait with a deadline.
     pub(crate) struct WaitTimeoutResult;
 
     impl Condvar {

@@ -1,4 +1,4 @@
-//! Directories that appear complete or not at all.
+//! Atomic creation of directories, which appear complete or not at all.
 
 use super::file::create_temporary;
 use crate::error::{Error, Result};
@@ -8,12 +8,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A directory that is filled under a temporary name next to its final one, then renamed.
+/// A directory that the caller fills under a temporary name, next to its final path.
 ///
-/// Dropping it before [`finish`](Self::finish) removes it.
+/// [`finish`](Self::finish) renames the directory to its final path. Dropping the value earlier
+/// removes the directory.
 pub(crate) struct StagedDir {
     target: PathBuf,
-    /// The temporary path.
     path: PathBuf,
     replace: bool,
     finished: bool,
@@ -37,17 +37,16 @@ impl StagedDir {
         Ok(Self { target, path, replace, finished: false })
     }
 
-    /// Returns the temporary path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the final path.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }
 
-    /// Renames the directory to its final path. Removes any directory that had this path.
+    /// Renames the directory to its final path, and removes the directory that had this path, if
+    /// any.
     pub(crate) fn finish(mut self) -> Result<()> {
         let renamed = self.rename();
         renamed.map_err(|error| Error::io(&self.target, error))?;
@@ -57,7 +56,8 @@ impl StagedDir {
 
     fn rename(&self) -> io::Result<()> {
         let replaced = match self.replace && self.target.exists() {
-            // A rename cannot replace a non-empty directory, so `target` is missing for a moment.
+            // A rename cannot replace a non-empty directory, so the old directory is renamed first.
+            // `target` does not exist between the two renames.
             true => Some(create_temporary(&self.target, |path| fs::rename(&self.target, path))?.1),
             false => None,
         };
@@ -75,13 +75,13 @@ impl StagedDir {
 impl Drop for StagedDir {
     fn drop(&mut self) {
         if !self.finished {
-            // The caller already has the error that matters.
+            // Errors of the cleanup are ignored, because the caller already has an earlier error.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Fails if no file can be created in `folder`. Leaves no file there.
+/// Fails if no file can be created in `folder`. Removes the file that it creates for this test.
 pub(crate) fn check_writable(folder: &Path) -> Result<()> {
     let created = create_temporary(&folder.join("file"), |path| File::create_new(path).map(drop));
     let removed = created.and_then(|((), path)| fs::remove_file(path));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_appears_only_when_it_is_finished() {
+    fn a_staged_directory_appears_only_when_it_is_finished() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("a");
         let staged = StagedDir::create(&target, false).unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn check_writable_refuses_what_is_no_directory_and_leaves_no_file() {
+    fn check_writable_rejects_a_path_that_is_no_directory_and_leaves_no_file() {
         let dir = tempfile::tempdir().unwrap();
         check_writable(dir.path()).unwrap();
         assert_eq!(names(dir.path()), [""; 0]);

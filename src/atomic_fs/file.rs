@@ -9,11 +9,11 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Replaces the content of the file by `bytes`, or leaves it unchanged.
+/// Replaces the content of the file at `path` with `bytes`, or leaves the file unchanged.
 ///
-/// The bytes are written to a temporary file in the same directory and flushed to the disk. A
-/// rename then replaces the target, so readers see the old or the new content, even after a crash.
-/// A link is followed. A pipe or a terminal is written to directly.
+/// The function writes a temporary file in the same directory, flushes it to the disk and renames
+/// it to `path`. Readers therefore see the old or the new content, even after a crash.
+/// `write_atomically` follows links, and writes directly to pipes and terminals.
 ///
 /// # Errors
 /// [`Error::Io`] with the path, if the file cannot be written or replaced.
@@ -30,20 +30,20 @@ fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
     let (file, temporary) = create_temporary(target, |path| File::create_new(path))?;
     let written = write_and_close(file, bytes).and_then(|()| fs::rename(&temporary, target));
     if written.is_err() {
-        // Return the first error, not one from the cleanup.
+        // Errors of the cleanup are ignored, so that the caller gets the first error.
         let _ = fs::remove_file(&temporary);
     }
     written
 }
 
-/// Writes, flushes and closes the file. Some systems do not rename open files.
+/// Writes, flushes and closes the file. Some operating systems cannot rename an open file.
 fn write_and_close(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// Calls `create` with an unused temporary name in the directory of `target`. Returns the result
-/// and the path.
+/// Calls `create` with an unused temporary path in the directory of `target`. Returns the result of
+/// `create` and the temporary path.
 pub(super) fn create_temporary<F>(
     target: &Path,
     mut create: impl FnMut(&Path) -> io::Result<F>,
@@ -53,7 +53,7 @@ pub(super) fn create_temporary<F>(
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = target.with_file_name(format!(".cortado-{}-{count}.tmp", process::id()));
         match create(&path) {
-            // A crashed process with the same id left this name behind.
+            // A crashed process with the same process id left a file of this name.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             created => return created.map(|created| (created, path)),
         }
@@ -64,7 +64,7 @@ pub(super) fn create_temporary<F>(
 mod tests {
     use super::*;
 
-    /// A directory for one test, removed when it ends.
+    /// A temporary directory for one test, which `drop` removes.
     struct TestDir(PathBuf);
 
     impl TestDir {

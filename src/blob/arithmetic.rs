@@ -19,13 +19,13 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns the element of the diff at `indices`; missing trailing indices count as 0.
     ///
     /// # Errors
-    /// Like [`data_at`](Self::data_at).
+    /// Errors of [`data_at`](Self::data_at).
     pub fn diff_at(&self, indices: &[usize]) -> Result<T> {
         Ok(self.diff()?.host()?[self.shape().offset(indices)?])
     }
 
-    /// Copies the data of `source`, and its diff if `diff` is true. Also takes its shape if
-    /// `reshape` is true; otherwise the shapes must agree.
+    /// Copies the data of `source`, and its diff if `diff` is true. If `reshape` is true, this blob
+    /// takes the shape of `source`; otherwise the shapes must agree.
     ///
     /// # Errors
     /// [`Error::Shape`] if the shapes differ and `reshape` is false; [`Error::Borrowed`]; errors of

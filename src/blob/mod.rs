@@ -22,10 +22,10 @@ use storage::Storage;
 ///
 /// The first access allocates memory; unwritten elements read as zero.
 ///
-/// Blobs can share contents ([`share_data`](Self::share_data)). Access to contents therefore goes
-/// through guards like those of an `RwLock`, which check at run time that no alias is in use. A
-/// conflict returns [`Error::Borrowed`] at once instead of waiting. Every handle has its own shape,
-/// which only `&mut` access changes.
+/// Several blobs, called aliases, can share one storage ([`share_data`](Self::share_data)). All
+/// access to the storage goes through guards like those of an `RwLock`, which detect conflicts at
+/// run time. A conflicting access returns [`Error::Borrowed`] at once instead of waiting. Each
+/// alias has a separate shape, which only `&mut` access changes.
 pub struct Blob<T: Storable, D: Device = AnyDevice> {
     device: D,
     shape: Shape,
@@ -68,10 +68,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     }
 
     fn bytes(shape: &Shape) -> Result<usize> {
-        let overflow = || Error::ShapeOverflow {
-            shape: shape.to_vec(),
-            why: "the number of bytes does not fit",
-        };
+        let overflow =
+            || Error::ShapeOverflow { shape: shape.to_vec(), why: "the number of bytes overflows" };
         shape.count().checked_mul(size_of::<T>()).ok_or_else(overflow)
     }
 
@@ -128,10 +126,10 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.shape.legacy(3)
     }
 
-    /// Changes the shape. Keeps the storage and its values if it is large enough; otherwise
-    /// replaces it with zeros.
+    /// Changes the shape. Keeps the storage and its values if the storage is large enough;
+    /// otherwise replaces it with a storage of zeros.
     ///
-    /// A blob that outgrows shared storage gets its own; its aliases keep the shared storage.
+    /// If the blob outgrows a storage that it shares with aliases, the aliases keep that storage.
     ///
     /// # Errors
     /// [`Error::ShapeOverflow`]; [`Error::Borrowed`] if the contents are in use. On error, the blob
@@ -154,7 +152,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// Reshapes this blob to the shape of another.
     ///
     /// # Errors
-    /// Like [`reshape`](Self::reshape).
+    /// Errors of [`reshape`](Self::reshape).
     #[doc(alias = "ReshapeLike")]
     pub fn reshape_like<U: Storable>(&mut self, other: &Blob<U, D>) -> Result<()> {
         self.reshape(&other.shape)
@@ -200,7 +198,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.diff.write(self.count())
     }
 
-    /// Locks the data for writing and `input`'s data for reading; both may share storage.
+    /// Locks this blob's data for writing and `input`'s data for reading; both may share storage.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is in use.
@@ -211,7 +209,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.data.write_from(self.count(), &input.data, input.count())
     }
 
-    /// Locks the diff for writing and `input`'s diff for reading; both may share storage.
+    /// Locks this blob's diff for writing and `input`'s diff for reading; both may share storage.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is in use.
@@ -235,8 +233,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.data.bytes()
     }
 
-    /// Returns the bytes allocated for data and for diff, on host and device together. Each blob
-    /// that shares storage counts all of it.
+    /// Returns the bytes allocated for data and for diff, on host and device together. Each alias
+    /// counts the whole storage that it shares.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is locked for writing.
@@ -244,14 +242,14 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok([self.data.allocated()?, self.diff.allocated()?])
     }
 
-    /// Returns the number of blobs that share this one's data, including itself.
+    /// Returns the number of blobs that share this blob's data, including this blob.
     #[cfg(feature = "net")]
     pub(crate) fn data_ref_count(&self) -> usize {
         self.data.handles()
     }
 
-    /// Makes this blob's data use the storage of the blob `storage`, unless it is too small. The
-    /// caller ensures that the two blobs never need their contents at the same time.
+    /// Makes this blob's data use the data storage of the blob `storage`, unless that storage is
+    /// too small. The caller ensures that the two blobs never need their contents at the same time.
     #[cfg(feature = "net")]
     pub(crate) fn use_storage_of(&mut self, storage: &Self) -> Result<()> {
         if storage.capacity()? >= Self::bytes(&self.shape)? {
@@ -260,7 +258,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok(())
     }
 
-    /// Returns another handle to the same contents, with the same shape, without copying.
+    /// Returns an alias: a blob of the same shape that shares data and diff with this one.
     #[must_use]
     pub fn share(&self) -> Self {
         Self {
@@ -275,7 +273,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// Makes this blob share the data of `other`.
     ///
     /// # Errors
-    /// [`Error::Length`] unless both have the same count.
+    /// [`Error::Length`] unless both blobs have the same count.
     #[doc(alias = "ShareData")]
     pub fn share_data(&mut self, other: &Self) -> Result<()> {
         check_len("share_data", "other", self.count(), other.count())?;
@@ -286,7 +284,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// Makes this blob share the diff of `other`.
     ///
     /// # Errors
-    /// [`Error::Length`] unless both have the same count.
+    /// [`Error::Length`] unless both blobs have the same count.
     #[doc(alias = "ShareDiff")]
     pub fn share_diff(&mut self, other: &Self) -> Result<()> {
         check_len("share_diff", "other", self.count(), other.count())?;
@@ -305,10 +303,11 @@ impl<T: Storable, D: Device> Blob<T, D> {
     }
 
     /// Swaps the data with that of `other` without copying. Aliases of either blob see the swap. A
-    /// data layer uses this to take a prefetched batch and to return its old storage.
+    /// data layer swaps data to take a prefetched batch and to return its old storage.
     ///
     /// # Errors
-    /// [`Error::Length`] unless both have the same count and storage size; [`Error::Borrowed`].
+    /// [`Error::Length`] unless both blobs have the same count and storage size;
+    /// [`Error::Borrowed`].
     pub fn swap_data(&self, other: &Self) -> Result<()> {
         check_len("swap_data", "other", self.count(), other.count())?;
         self.data.swap(&other.data)

@@ -10,8 +10,9 @@ use crate::{
 };
 
 impl<T: Element, D: Device> Blob<T, D> {
-    /// Converts this blob to a message, with its diff if `diff` is true. Values are `double` for
-    /// `f64`, else `float`. As in Caffe, a blob without axes yields a message without a shape.
+    /// Converts this blob to a message, with its diff if `diff` is true. The message holds `double`
+    /// values if the element type is `f64`, else `float` values. As in Caffe, a blob without axes
+    /// yields a message without a shape.
     ///
     /// # Errors
     /// [`Error::Borrowed`]; errors of the device.
@@ -27,8 +28,8 @@ impl<T: Element, D: Device> Blob<T, D> {
         Ok(proto)
     }
 
-    /// Copies the data, and the diff if present, from a message. Also takes its shape if `reshape`
-    /// is true; otherwise the shapes must agree. Rounds to `T`.
+    /// Copies the data, and the diff if present, from a message, and rounds the values to `T`. If
+    /// `reshape` is true, the blob takes the message's shape; otherwise the shapes must agree.
     ///
     /// # Errors
     /// [`Error::Shape`] if the shapes differ, an extent is negative, or the number of values is not
@@ -44,7 +45,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         let count = if reshape { shape.count() } else { self.count() };
         let check_count = |field, len: usize| match len == count {
             true => Ok(()),
-            false => Err(Error::Shape(format!("{len} values of {field} for shape {shape}"))),
+            false => Err(Error::Shape(format!("found {len} values of {field} for shape {shape}"))),
         };
         let double = !proto.double_data.is_empty();
         check_count("data", if double { proto.double_data.len() } else { proto.data.len() })?;
@@ -77,9 +78,8 @@ impl<T: Element, D: Device> Blob<T, D> {
         Err(Error::Shape(format!("message: expected shape {expected}, found {found}")))
     }
 
-    /// Returns whether a message has this blob's shape. The older fields `num`, `channels`,
-    /// `height` and `width` match a blob of at most four axes, padded with leading axes of extent
-    /// 1.
+    /// Returns whether a message has this blob's shape. If the message has the older fields `num`,
+    /// `channels`, `height` and `width`, leading extents of 1 pad the blob's shape to four axes.
     #[doc(alias = "ShapeEquals")]
     pub fn shape_equals(&self, proto: &BlobProto) -> bool {
         let Ok(extents) = extents(proto) else { return false };
@@ -96,7 +96,7 @@ fn is_legacy(proto: &BlobProto) -> bool {
     [proto.num, proto.channels, proto.height, proto.width].iter().any(Option::is_some)
 }
 
-/// Returns the shape of a message; the four older fields take precedence over `shape`.
+/// Returns the shape of a message; the older fields, such as `num`, take precedence over `shape`.
 fn extents(proto: &BlobProto) -> Result<Vec<usize>> {
     let legacy = [proto.num(), proto.channels(), proto.height(), proto.width()].map(i64::from);
     let dim = match (is_legacy(proto), &proto.shape) {

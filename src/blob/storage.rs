@@ -42,7 +42,6 @@ impl<D: Device> Storage<D> {
         Ok(self.try_read()?.allocated_bytes())
     }
 
-    /// Returns the number of handles to this storage.
     #[cfg(feature = "net")]
     pub(super) fn handles(&self) -> usize {
         Arc::strong_count(&self.memory)
@@ -60,7 +59,7 @@ impl<D: Device> Storage<D> {
         Ok(WriteGuard { memory: self.try_write()?, len, elements: PhantomData })
     }
 
-    /// Locks this storage for writing and `input` for reading; both may be the same.
+    /// Locks this storage for writing and `input` for reading; both may be the same storage.
     pub(super) fn write_from<'a, T: Storable>(
         &'a self,
         len: usize,
@@ -74,7 +73,7 @@ impl<D: Device> Storage<D> {
         Ok((input, self.write(len)?))
     }
 
-    /// Swaps the contents. Both sizes must be equal, because aliases rely on the size.
+    /// Swaps the contents of two storages of equal size. Aliases rely on the size of a storage.
     pub(super) fn swap(&self, other: &Self) -> Result<()> {
         if self.same_storage(other) {
             return Ok(());
@@ -167,7 +166,8 @@ impl<T: Storable, D: Device> WriteGuard<'_, T, D> {
     }
 
     /// Returns the elements on the host, for a caller that overwrites all of them. Copies nothing
-    /// if the blob fills its storage. The values are unspecified until they are written.
+    /// if the blob fills its storage. Elements that the caller has not yet written have unspecified
+    /// values.
     ///
     /// # Errors
     /// Errors of [`View::host`].

@@ -17,8 +17,8 @@ impl<T: Element, D: Device> Blob<T, D> {
         Tensor::from_values(self.shape(), self.data()?.host()?)
     }
 
-    /// Copies data from a tensor, rounded to `T`. Also takes its shape if `reshape` is true;
-    /// otherwise the shapes must agree.
+    /// Copies data from a tensor, rounded to `T`. If `reshape` is true, the blob takes the tensor's
+    /// shape; otherwise the shapes must agree.
     ///
     /// # Errors
     /// [`Error::Shape`] if the shapes differ; [`Error::Borrowed`]; errors of the device. On error,

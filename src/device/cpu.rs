@@ -11,8 +11,8 @@ use crate::{
 };
 use std::{fs, ops::Range};
 
-/// The host's processor. Its memory is host memory, so nothing is ever transferred. Every kernel
-/// is a host kernel, run in place on the threads of this value.
+/// The host's processor. The device's memory is host memory, so nothing is ever transferred. Every
+/// kernel is a host kernel, which runs on the threads of this device.
 #[derive(Clone, Debug)]
 pub struct CpuDevice {
     workers: Workers,
@@ -24,8 +24,8 @@ impl CpuDevice {
         Self { workers: Workers::global().clone() }
     }
 
-    /// Creates a device with `threads` threads of its own, shared by its clones; 1 runs on the
-    /// calling thread, 0 is like [`new`](Self::new).
+    /// Creates a device with a separate pool of `threads` threads, which its clones share. With 1,
+    /// kernels run on the calling thread; 0 is like [`new`](Self::new).
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the threads cannot be started.
@@ -85,12 +85,12 @@ impl Memory for CpuDevice {
     }
 }
 
-/// Returns the processor's name; `None` except on Linux on x86.
+/// Returns the processor's name; `None` unless the system is Linux on x86.
 fn processor_name() -> Option<String> {
     Some(proc_entry("/proc/cpuinfo", "model name")?.trim().to_owned())
 }
 
-/// Returns the size of main memory in bytes; `None` except on Linux.
+/// Returns the size of main memory in bytes; `None` unless the system is Linux.
 fn memory_bytes() -> Option<u64> {
     let kibibytes = proc_entry("/proc/meminfo", "MemTotal")?;
     kibibytes.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)

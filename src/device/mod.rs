@@ -1,9 +1,9 @@
-//! Complete devices, and the choice of one at run time.
+//! Compute devices, which can be opened by name.
 
 mod any;
 mod cpu;
 #[cfg(feature = "cuda")]
-#[allow(unsafe_code)] // calls into the driver and cuBLAS, and kernel launches
+#[allow(unsafe_code)] // Calls to the driver and to cuBLAS are `unsafe`.
 pub mod cuda;
 mod options;
 pub mod simulated;
@@ -28,8 +28,8 @@ use crate::{
 /// A compute device: the only bound that generic code needs. [`AnyDevice`] is a device for code
 /// that is not generic.
 ///
-/// Every type that implements [`Memory`] and all kernel families implements it.
-/// [`families!`](crate::families) implements families whose kernels all stay at their defaults.
+/// Every type that implements [`Memory`] and all kernel families implements `Device`. The macro
+/// [`families!`](crate::families) implements families without overrides.
 pub trait Device:
     Memory
     + Blas
@@ -60,8 +60,8 @@ impl<D> Device for D where
 {
 }
 
-/// Implements the named kernel families for a type, with every kernel at its default. Without
-/// names, implements all families.
+/// Implements the named kernel families for a type, with every kernel at its default. Implements
+/// all families if none is named.
 ///
 /// ```
 /// # use cortado::{Device, Memory, Result};
@@ -97,7 +97,8 @@ macro_rules! families {
     };
 }
 
-/// Opens the device called `name`: `cpu`, or `cuda:0` for the first GPU, or `cuda` for short.
+/// Opens the device called `name`: `cpu`, or `cuda:0` for the first GPU. `cuda` stands for
+/// `cuda:0`.
 ///
 /// ```
 /// use cortado::{Net, device, proto::NetParameter};
@@ -108,8 +109,8 @@ macro_rules! families {
 /// ```
 ///
 /// # Errors
-/// [`Error::UnknownDevice`] lists the devices of this build; [`Error::InvalidData`] if the device
-/// lacks one of the options; [`Error::Device`] if it cannot be opened.
+/// [`Error::UnknownDevice`] with the devices of this build; [`Error::InvalidData`] if the device
+/// does not support an option; [`Error::Device`] if the device cannot be opened.
 pub fn open(name: &str, options: DeviceOptions) -> Result<AnyDevice> {
     match (name, gpu_ordinal(name)) {
         ("cpu", _) => match options.gpu_only_option() {
@@ -150,7 +151,8 @@ pub fn device_names() -> Vec<String> {
 /// Returns the number of NVIDIA GPUs.
 ///
 /// # Errors
-/// The machine has no driver, or this build lacks the feature `cuda`.
+/// [`Error::Device`] if the machine has no NVIDIA driver; [`Error::InvalidData`] if this build
+/// lacks the feature `cuda`.
 pub fn cuda_device_count() -> Result<u32> {
     #[cfg(feature = "cuda")]
     return CudaDevice::count();

@@ -3,12 +3,12 @@
 /// GEMM implementation on an NVIDIA GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GemmBackend {
-    /// The crate's own kernels.
+    /// The built-in kernels of this crate.
     #[default]
     Builtin,
     /// NVIDIA's cuBLAS, loaded at run time from the library or folder that `CORTADO_CUBLAS` names,
-    /// else from the loader's search path or `/usr/local/cuda/lib64`. It computes `gemm` and
-    /// `gemm_batched`; `gemv` and convolutions use the crate's own kernels.
+    /// else from the loader's search path or `/usr/local/cuda/lib64`. cuBLAS computes `gemm` and
+    /// `gemm_batched`; `gemv` and convolutions use the built-in kernels.
     Cublas,
 }
 
@@ -19,7 +19,7 @@ pub struct DeviceOptions {
     pub threads: usize,
     /// GEMM implementation; only NVIDIA GPUs offer a choice.
     pub gemm_backend: GemmBackend,
-    /// Whether `f32` GEMM may round its operands to TF32; only on NVIDIA GPUs.
+    /// Whether NVIDIA GPUs may round the operands of an `f32` GEMM to TF32.
     pub tf32: bool,
 }
 

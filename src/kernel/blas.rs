@@ -9,7 +9,8 @@ use num_traits::Zero;
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Basic linear algebra: BLAS names, row-major matrices, scalars and sums in `T::Acc`.
+            /// Basic linear algebra, with BLAS names, row-major matrices, and scalars and sums in
+            /// `T::Acc`.
             trait Blas {}
 
             /// `y ← x`
@@ -26,7 +27,7 @@ macro_rules! kernels {
                 check_len("axpy", "y", x, y)
             }
 
-            /// `y ← α·x + β·y`; β = 0 does not read `y`.
+            /// `y ← α·x + β·y`. If β = 0, the kernel does not read `y`.
             #[doc(alias = "caffe_cpu_axpby")]
             fn axpby<T: Element>(
                 alpha: T::Acc, x: read T, beta: T::Acc, y: overwrite(if beta.is_zero()) T
@@ -52,13 +53,13 @@ macro_rules! kernels {
             /// `max |xᵢ|`; 0 if there are no elements.
             fn amax<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
-            /// `y ← α·op(A)·x + β·y`; β = 0 does not read `y`.
+            /// `y ← α·op(A)·x + β·y`. If β = 0, the kernel does not read `y`.
             #[doc(alias = "caffe_cpu_gemv")]
             fn gemv<T: Element>(
                 op: &Gemv<T>, a: read T, x: read T, y: overwrite(if op.beta.is_zero()) T
             ) { op.check(a, x, y) }
 
-            /// `C ← α·op(A)·op(B) + β·C`; β = 0 does not read `C`.
+            /// `C ← α·op(A)·op(B) + β·C`. If β = 0, the kernel does not read `C`.
             #[doc(alias = "caffe_cpu_gemm")]
             fn gemm<T: Element>(
                 op: &Gemm<T>,
@@ -68,7 +69,7 @@ macro_rules! kernels {
                 c: overwrite(if op.overwrites() && op.m.checked_mul(op.n) == Some(c.len())) T
             ) { op.check(a, b, c) }
 
-            /// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for each product of the batch.
+            /// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for each GEMM of the batch.
             fn gemm_batched<T: Element>(
                 op: &Gemm<T>, batch: &GemmBatch, a: read T, b: read T, c: update T
             ) { batch.check(op, a, b, c) }

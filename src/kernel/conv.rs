@@ -13,12 +13,13 @@ macro_rules! kernels {
         $then! {
             /// Sliding windows over images of any number of spatial axes.
             trait Conv {
-                // Not declared by macro, because its default runs two kernels of the device.
+                // `declare_family!` does not declare this kernel, because its default runs two
+                // kernels of the device.
                 /// `y ← function(x ∗ filters + bias)`, bit-identical to
                 /// [`convolve`](Self::convolve) followed by [`unary`](Elementwise::unary) in place.
-                /// The default runs these two.
+                /// The default runs `convolve` and then `unary`.
                 ///
-                /// An override saves a pass over `y`. It must round a result to `T` before it
+                /// An override saves a pass over `y`, but must round each result to `T` before it
                 /// applies the function.
                 #[track_caller]
                 fn convolve_with_activation<T: Element>(
@@ -44,8 +45,8 @@ macro_rules! kernels {
                 op.check("im2col", ("x", x), ("columns", columns))
             }
 
-            /// `x ← Σ` of the elements of `columns` that [`im2col`](Self::im2col) copies from each
-            /// element of `x`: the transpose of `im2col`.
+            /// Sets each element of `x` to the sum of the elements of `columns` that
+            /// [`im2col`](Self::im2col) copies from it. `col2im` is the transpose of `im2col`.
             #[doc(alias = "col2im_nd_cpu")]
             fn col2im<T: Element>(op: &Window, columns: read T, x: overwrite T) {
                 op.check("col2im", ("x", x), ("columns", columns))

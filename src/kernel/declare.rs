@@ -1,18 +1,18 @@
-//! The macros that expand a kernel's declaration.
+//! Macros that expand the declarations of kernels.
 //!
-//! A kernel is declared once, in its family's file, inside a macro `kernels!` that passes all
-//! declarations of the family to another macro. `declare_family!` expands them to the trait, to
-//! the functions of [`fallback`](super::fallback) and to the list of names. The simulated device
-//! expands the same declarations to its own implementation.
+//! The file of a family declares each kernel once, inside a macro `kernels!` that passes all
+//! declarations of the family to another macro. `declare_family!` expands the declarations to the
+//! trait, its fallbacks, its functions on slices and their names. The simulated device expands the
+//! same declarations to its implementation.
 
 use crate::{
     error::Result,
     memory::{KernelCall, Memory, ledger::KernelScope},
 };
 
-/// Expands the declarations of a family to its trait, its fallback functions and their names.
+/// Expands the declarations of a family to its trait, fallbacks, functions on slices and names.
 ///
-/// A declaration looks like a method. Its body is the check of the operands:
+/// A declaration looks like a method whose body checks the operands:
 ///
 /// ```text
 /// /// `y[o,e,i] ← x[o,e,i] · scale[e] + shift[e]`
@@ -27,15 +27,15 @@ use crate::{
 /// - `optional T`: an `Option<View>` that the kernel reads;
 /// - `update T`: a [`ViewMut`](crate::ViewMut) that the kernel reads and writes, or writes in part;
 /// - `overwrite T`: a `ViewMut` whose every element the kernel writes without reading any;
-/// - `overwrite(if condition) T`: the same if the condition holds, else an update;
-/// - `src(function) T`: a [`Src`](crate::Src). For a call in place, the host function of this name
-///   runs instead, without this operand, and an `overwrite` operand is updated.
+/// - `overwrite(if condition) T`: like `overwrite T` if the condition holds, else like `update T`;
+/// - `src(function) T`: a [`Src`](crate::Src). A call in place runs the host function `function`,
+///   which updates the `overwrite` operand and does not take this operand.
 ///
-/// The host function has the kernel's name and takes the arguments in the same order. Inputs come
-/// before outputs. In the body, an operand's name stands for its length: a `usize`, or an
-/// `Option<usize>` for `optional` and `src`. Without `-> T::Acc` the kernel returns nothing.
-/// Ledgers record the kernel by its name and by `T`, or by `u32` if it has no element type. The
-/// declarations follow `trait Family { … }`, whose own methods stay as they are.
+/// The host function has the kernel's name and takes the arguments in the same order. Input
+/// operands come before output operands. In the body of a declaration, an operand's name stands for
+/// its length: a `usize`, or an `Option<usize>` for `optional` and `src`. Ledgers record the kernel
+/// by its name and by `T`, or by `u32` if it has no element type. The declarations follow `trait
+/// Family { … }`, which may contain further methods.
 macro_rules! declare_family {
     (
         $(#[$attr:meta])*
@@ -73,7 +73,7 @@ macro_rules! declare_family {
     };
 }
 
-/// Parses the arguments of each declaration and passes it to the macro named in brackets.
+/// Parses the arguments of each declaration, and passes the declaration to the macro in brackets.
 macro_rules! each_kernel {
     ($then:tt $family:ident $(
         $(#[$attr:meta])*
@@ -91,7 +91,6 @@ macro_rules! each_kernel {
     };
 }
 
-/// Lists the names of all declarations.
 macro_rules! kernel_names {
     ($(
         $(#[$attr:meta])*
@@ -139,7 +138,6 @@ macro_rules! parse_arguments {
     };
 }
 
-/// The type of an argument on the device `$D`.
 macro_rules! argument_type {
     (value $T:ty, $D:ty) => { $T };
     (reference $T:ty, $D:ty) => { &$T };
@@ -149,13 +147,12 @@ macro_rules! argument_type {
     ($output:ident $T:ty, $D:ty) => { $crate::memory::ViewMut<'_, $T, $D> };
 }
 
-/// The return type of a kernel.
 macro_rules! result_type {
     () => { $crate::error::Result<()> };
     ($R:ty) => { $crate::error::Result<$R> };
 }
 
-/// The name by which ledgers record the element type of a kernel with these generics.
+/// The element type that ledgers record for a kernel with these generic parameters.
 macro_rules! element_name {
     () => {
         "u32"
@@ -216,16 +213,16 @@ macro_rules! fallback_function {
     };
 }
 
-/// A method of `HostKernels`, and another for calls in place, if the kernel can run in place.
+/// Declares a method of `HostKernels` and, if the kernel can run in place, a second method for
+/// calls in place.
 macro_rules! host_declaration {
     ({ $attr:tt $family:ident $kernel:ident [T: Element,] $result:tt $check:block } $($arg:tt)*) => {
         host_function! { [declaration] $family $result $kernel [] [] [] $($arg)* }
     };
-    // The other kernels are not in the table of an element type.
+    // `HostKernels` omits kernels whose generic parameters are not just one element type.
     ($($other:tt)*) => {};
 }
 
-/// The implementation of a method of `HostKernels`.
 macro_rules! host_implementation {
     ({ $attr:tt $family:ident $kernel:ident [T: Element,] $result:tt $check:block } $($arg:tt)*) => {
         host_function! { [implementation] $family $result $kernel [] [] [] $($arg)* }
@@ -233,7 +230,6 @@ macro_rules! host_implementation {
     ($($other:tt)*) => {};
 }
 
-/// A function of [`slices`](super::slices).
 macro_rules! slice_function {
     ({ $attr:tt $family:ident $kernel:ident [T: Element,] $result:tt $check:block } $($arg:tt)*) => {
         host_function! { [public] $family $result $kernel [] [] [] $($arg)* }
@@ -257,9 +253,8 @@ macro_rules! slice_function {
     };
 }
 
-/// Expands to a host function of the arguments, and to the function in place, without its `src`.
-///
-/// Collects the arguments of both functions, and the name of the second.
+/// Expands to a host function and, if an operand is a `src`, to a second function that works in
+/// place, without this operand.
 macro_rules! host_function {
     (
         $form:tt $family:ident $result:tt $kernel:ident [$($name:ident)?]
@@ -289,7 +284,6 @@ macro_rules! host_function {
     };
 }
 
-/// The type of an argument of a host function.
 macro_rules! host_type {
     (value $T:ty) => { $T };
     (reference $T:ty) => { &$T };
@@ -354,8 +348,8 @@ macro_rules! host_function_as {
 
 /// Calls a host function with the host side of each operand.
 ///
-/// An operand that is overwritten is committed after the call, so the expansion nests the operands
-/// in their order. Parameters are passed on unchanged.
+/// The expansion nests a block for each operand, because an overwritten operand is committed after
+/// the call. The expansion passes parameters on unchanged.
 macro_rules! call_host {
     ([$(@in_place)? $function:path] [$workers:expr] [$($arg:ident)*]) => {
         $function($workers, $($arg),*)
@@ -414,10 +408,10 @@ macro_rules! call_host {
     };
 }
 
-/// Reports to `device` that one of its kernels falls back, and opens the kernel's ledger scope.
+/// Reports the fallback of the kernel `name` to `device`, and opens the kernel's ledger scope.
 ///
 /// # Errors
-/// Those of [`Memory::on_fallback`].
+/// Errors of [`Memory::on_fallback`].
 #[track_caller]
 pub(crate) fn enter_fallback<D: Memory>(
     device: &D,

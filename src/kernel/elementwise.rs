@@ -8,7 +8,7 @@ use crate::{
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Functions applied to each element on its own.
+            /// Functions that are applied to each element independently.
             trait Elementwise {}
 
             /// `y ← value`
@@ -55,8 +55,8 @@ macro_rules! kernels {
                 check_len("convert_integers", "y", x, y)
             }
 
-            /// One time step of an [`Lstm`]: `gates ← their activations`; `c` and `h` follow from
-            /// them.
+            /// Computes one time step of an [`Lstm`]. Replaces `gates` by their activations, and
+            /// computes the states `c` and `h` from the activations.
             fn lstm<T: Element>(
                 op: &Lstm,
                 c_prev: read T,
@@ -69,8 +69,9 @@ macro_rules! kernels {
                 check_len("lstm", "cont", op.streams(), cont)
             }
 
-            /// The gradient of one time step. Replaces `gates`, set by [`lstm`](Self::lstm), by the
-            /// gradients of their inputs, and `dc`, the gradient of `c`, by that of `c_prev`.
+            /// Computes the gradient of one time step of an [`Lstm`]. Replaces the activations in
+            /// `gates` by the gradients of their inputs. Replaces the gradient of `c` in `dc` by
+            /// the gradient of `c_prev`.
             fn lstm_backward<T: Element>(
                 op: &Lstm, c_prev: read T, c: read T, dh: read T, dc: update T, gates: update T
             ) {

@@ -1,15 +1,15 @@
-//! The default of every method of every family: the [host kernel](slices), run on the host
+//! Fallbacks: the defaults of all kernel methods, which run the [host kernel](slices) on the host
 //! side of the views.
 //!
-//! Each function has the name and the arguments of its method, with the device first. An override
-//! that handles only some element types calls it for the others:
+//! Each function takes the device and then the arguments of the kernel method of the same name. An
+//! override that supports only some element types calls the fallback for the others:
 //!
 //! ```text
 //! match (x.downcast::<f32>(), y.downcast::<f32>()) { … , _ => fallback::copy(self, x, y) }
 //! ```
 //!
-//! Outputs that are overwritten are committed only once the host kernel has succeeded: a wrong
-//! length leaves them unchanged.
+//! An overwritten output is committed only after the host kernel has succeeded, so a wrong operand
+//! length leaves the output unchanged.
 
 pub use super::{
     blas::fallback::*, conv::fallback::*, elementwise::fallback::*, indexing::fallback::*,
@@ -25,7 +25,8 @@ use crate::{
 };
 
 /// Runs [`Conv::convolve_with_activation`](crate::kernel::Conv::convolve_with_activation) on the
-/// host, for devices whose `convolve` and `unary` both run there. Ledgers record it as `convolve`.
+/// host, for devices whose `convolve` and `unary` both run on the host. Ledgers record the fallback
+/// as `convolve`.
 #[track_caller]
 pub fn convolve_with_activation<T: Element, D: Memory>(
     device: &D,

@@ -1,4 +1,4 @@
-//! Copies of elements to other places.
+//! Kernels that copy elements: blocks, rows by index, permutations and repetitions.
 
 use crate::{
     element::Element,
@@ -8,7 +8,8 @@ use crate::{
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Copies of elements to other places, and the gradients of such copies.
+            /// Copies of elements (blocks, rows by index, permutations, repetitions), and their
+            /// gradients.
             trait Indexing {}
 
             /// `y[r·ldy + c] ← x[r·ldx + c]` over a block; the rest of `y` keeps its values.
@@ -37,7 +38,7 @@ macro_rules! kernels {
                 op.check("tile_backward", ("dx", dx), ("dy", dy))
             }
 
-            /// `yᵢ ← xᵢ`, an integer below `bound` that is stored as an element.
+            /// `yᵢ ← xᵢ`, where `xᵢ` is an integer below `bound` that is stored as an element.
             fn to_indices<T: Element>(bound: u32, x: read T, y: overwrite u32) {
                 check_len("to_indices", "y", x, y)
             }

@@ -20,7 +20,7 @@ macro_rules! kernels {
             }
 
             /// `dx ← scale[0] · (p − onehot(label)) / n`: the gradient of the scores whose softmax
-            /// is `p`; zero where labels are ignored.
+            /// is `p`; zero for ignored labels.
             fn softmax_loss_backward<T: Element>(
                 op: &SoftmaxLoss, p: read T, label: read T, scale: read T, dx: overwrite T
             ) {
@@ -35,7 +35,8 @@ macro_rules! kernels {
                 check_len("accuracy", "y", 1, y)
             }
 
-            /// `y[c] ← the share of correct answers` among labels `c`; 0 without such labels.
+            /// `y[c] ← the share of correct answers` among the positions with label `c`; 0 if there
+            /// are none.
             fn accuracy_by_class<T: Element>(
                 op: &Accuracy, scores: read T, label: read T, y: overwrite T
             ) {
@@ -51,7 +52,7 @@ macro_rules! kernels {
                 check_len("class_loss", "loss", 1, loss)
             }
 
-            /// `dx ← scale[0] · the derivative of f / n`; zero where labels are ignored.
+            /// `dx ← scale[0] · the derivative of f / n`; zero for ignored labels.
             fn class_loss_backward<T: Element>(
                 op: &ClassLoss,
                 x: read T,
@@ -73,7 +74,7 @@ macro_rules! kernels {
                 check_len("elementwise_loss", "loss", 1, loss)
             }
 
-            /// `dx ← scale[0] · f'(x, t) / n`; zero where targets are ignored.
+            /// `dx ← scale[0] · f'(x, t) / n`; zero for ignored targets.
             fn elementwise_loss_backward<T: Element>(
                 op: &ElementwiseLoss<T::Acc>, x: read T, t: read T, scale: read T, dx: overwrite T
             ) {

@@ -1,18 +1,18 @@
-//! Kernel families: the traits that say what a device computes.
+//! Kernel families: traits whose methods are the kernels of a device.
 //!
-//! Each family is a trait over [`Memory`](crate::Memory) whose methods all have a default, which
+//! Each family is a trait that extends [`Memory`](crate::Memory). Every method has a default, which
 //! runs the [host kernel](slices) on the host side of the views. Only the default of
-//! `convolve_with_activation` runs two other kernels instead. The coherence of memory makes the
-//! defaults correct on every device. They copy nothing on devices that share the host's memory. On
-//! other devices they copy only operands whose host side is stale. A backend overrides the kernels
-//! that it computes itself, method by method and, matching on
-//! [`Element::DTYPE`](crate::Element::DTYPE), type by type.
+//! `convolve_with_activation` runs two kernels of the device, `convolve` and `unary`. Because
+//! memory is kept coherent, the defaults are correct on every device. The defaults transfer only
+//! operands whose host side is stale, and nothing in unified memory. A backend overrides the
+//! kernels that it computes itself. An override can support a subset of the element types, by a
+//! match on [`Element::DTYPE`](crate::Element::DTYPE).
 //!
 //! For every method:
-//! - operands are named `a b c`, `x y`, `dx dy` as in the signature, and errors use these names;
+//! - errors name an operand as the method's signature does, such as `a`, `x` or `dy`;
 //! - an override calls the descriptor's `check` with the operands' lengths before it launches
 //!   anything, as the host kernels do;
-//! - an operand that may be the output itself is a [`Src`](crate::Src);
+//! - an input operand that may be the output itself is a [`Src`](crate::Src);
 //! - an operand that is overwritten is not read first, so a NaN in it does not spread.
 
 #[macro_use]
@@ -41,8 +41,8 @@ pub use random::Random;
 pub use reductions::Reductions;
 pub use update::Update;
 
-/// The traits of devices. Rust calls their methods on a concrete type, such as
-/// [`CpuDevice`](crate::CpuDevice), only where the traits are in scope.
+/// The traits of devices. Code that calls kernels of a concrete device type, such as
+/// [`CpuDevice`](crate::CpuDevice), must import these traits.
 ///
 /// ```
 /// use cortado::{Blob, CpuDevice, kernel::traits::*};

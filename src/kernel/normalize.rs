@@ -1,4 +1,4 @@
-//! Normalisation.
+//! Normalization kernels: softmax, local response normalization and standardization.
 
 use crate::{
     element::Element,
@@ -8,7 +8,8 @@ use crate::{
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Normalisation of elements by their neighbours.
+            /// Normalization of elements: softmax, local response normalization and
+            /// standardization.
             trait Normalize {}
 
             /// `y ← eˣ / Σ eˣ` along an axis.

@@ -8,14 +8,15 @@ macro_rules! kernels {
             /// Pooling of planes.
             trait Pooling {}
 
-            /// `y ← the maximum of each window`; `mask ← its index in the plane`, the first of
-            /// equals, −1 for a window without elements.
+            /// `y ← the maximum of each window`; `mask ← the index of the maximum in its plane`.
+            /// The first of equal elements is the maximum. A window without elements has the mask
+            /// −1.
             fn max_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T, mask: overwrite i32) {
                 op.check("max_pool", ("x", x), ("y", y))?;
                 check_len("max_pool", "mask", op.output_len(), mask)
             }
 
-            /// `dx ← Σ` of the elements of `dy` whose mask is the element's index, or zero.
+            /// Sets `dx[i]` to the sum of the elements of `dy` whose mask is `i`.
             fn max_pool_backward<T: Element>(
                 op: &Pool2d, dy: read T, mask: read i32, dx: overwrite T
             ) {
@@ -28,21 +29,22 @@ macro_rules! kernels {
                 op.check("average_pool", ("x", x), ("y", y))
             }
 
-            /// `dx ← Σ` of the elements of `dy` whose windows cover it, each divided by the size of
-            /// its window.
+            /// Sets each element of `dx` to a sum over the windows that cover it: the window's
+            /// element of `dy`, divided by the size of the window.
             fn average_pool_backward<T: Element>(op: &Pool2d, dy: read T, dx: overwrite T) {
                 op.check("average_pool_backward", ("dx", dx), ("dy", dy))
             }
 
             /// `y ← one element of each window`, drawn with probability proportional to its value;
-            /// `u` holds a random number in [0, 1) per window; `mask ← its index in the plane`.
-            /// [`max_pool_backward`](Self::max_pool_backward) computes the gradient.
+            /// `mask ← the index of the drawn element in its plane`. `u` holds one random number in
+            /// [0, 1) per window. [`max_pool_backward`](Self::max_pool_backward) also computes the
+            /// gradient of stochastic pooling.
             ///
-            /// Every device draws the same element: the first at which the running sum, in row-major
-            /// order and in `f64`, exceeds `u` times the total sum. Negative elements and NaN count
-            /// as zero. Where the running sum never exceeds that value, for example because the total is
-            /// 0, every device draws the first element of the window. An empty window yields 0 and a
-            /// mask of −1. Source: Zeiler and Fergus (2013).
+            /// Every device draws the same element of a window: the first at which the running sum,
+            /// in row-major order and in `f64`, exceeds `u` times the total sum. Negative elements
+            /// and NaN count as zero. If the running sum never exceeds this product, for example
+            /// because the total is 0, every device draws the first element of the window. An empty
+            /// window yields 0 and a mask of −1. Source: Zeiler and Fergus (2013).
             fn stochastic_pool<T: Element>(
                 op: &Pool2d, x: read T, u: read f32, y: overwrite T, mask: overwrite i32
             ) {

@@ -20,28 +20,29 @@ macro_rules! kernels {
             ///   is rounded once to the element type.
             trait Random {}
 
-            /// `yᵢ ~ U[lo, hi)`: `lo + (hi − lo)·u` for even elements, and `v` in place of `u` for
-            /// odd ones. Results lie in the interval even after rounding to `T`, provided that `T`
-            /// has a value in it. If `lo = hi`, all results are that value.
+            /// `yᵢ ~ U[lo, hi)`: `lo + (hi − lo)·u` for even `i`, and `lo + (hi − lo)·v` for odd
+            /// `i`. Results lie in the interval even after rounding to `T`, provided that `T` has a
+            /// value in it. If `lo = hi`, all results are `lo`.
             #[doc(alias = "caffe_rng_uniform")]
             fn uniform<T: Element>(key: RngKey, lo: f64, hi: f64, y: overwrite T) {
                 expect_interval(lo, hi).map(drop)
             }
 
-            /// `yᵢ ~ N(mean, std²)`: `mean + std·r·cos 2πv` for even elements, and the sine for odd
-            /// ones, where `r = √(−2 ln(u + 2⁻⁵³))`. Source: Box, Muller 1958.
+            /// `yᵢ ~ N(mean, std²)`: `mean + std·r·cos 2πv` for even `i`, and `mean + std·r·sin
+            /// 2πv` for odd `i`, where `r = √(−2 ln(u + 2⁻⁵³))`. Source: Box, Muller 1958.
             #[doc(alias = "caffe_rng_gaussian")]
             fn gaussian<T: Element>(key: RngKey, mean: f64, std: f64, y: overwrite T) {
                 expect_normal(mean, std)
             }
 
-            /// `yᵢ ← 1` with probability `p`, rounded up to a multiple of 2⁻³², else 0: 1 if
-            /// `word < p·2³²`.
+            /// `yᵢ ← 1` with probability `p`, rounded up to a multiple of 2⁻³², else 0. The result
+            /// is 1 if `word < p·2³²`.
             #[doc(alias = "caffe_rng_bernoulli")]
             fn bernoulli(key: RngKey, p: f64, y: overwrite u32) { expect_probability(p).map(drop) }
 
             /// `yᵢ ← xᵢ / keep` where [`bernoulli`](Self::bernoulli) with `p = keep` and the same
-            /// key gives 1, else 0. Applied to `dy` with the same key, it computes the gradient.
+            /// key gives 1, else 0. Applied to `dy` with the same key, `dropout` computes the
+            /// gradient.
             fn dropout<T: Element>(
                 key: RngKey, keep: f64, x: src(dropout_in_place) T, y: overwrite T
             ) {
@@ -49,8 +50,8 @@ macro_rules! kernels {
                 check_len("dropout", "y", x.unwrap_or(y), y)
             }
 
-            /// `yᵢ ~` uniform over the integers below `bound`, which is at most 2³²: the upper half
-            /// of `word · bound`.
+            /// `yᵢ ~` uniform over the integers below `bound`, which is at most 2³². The result is
+            /// the upper half of `word · bound`.
             #[doc(alias = "caffe_rng_rand")]
             fn random_integers(key: RngKey, bound: u64, y: overwrite u32) { expect_bound(bound) }
         }

@@ -12,13 +12,13 @@ macro_rules! kernels {
             /// Reductions of many elements to few, whose results stay on the device.
             trait Reductions {}
 
-            /// `y[o,i] ← op over e of x[o,e,i]`: the axis disappears.
+            /// `y[o,i] ← op over e of x[o,e,i]`, which removes the axis.
             fn reduce<T: Element>(op: Reduce, axis: &Axis, x: read T, y: overwrite T) {
                 op.check(axis, x, y)
             }
 
-            /// `y[e] ← β·y[e] + Σ over o, i of x[o,e,i]`: only the axis remains, as in the
-            /// gradient of a bias. β = 0 does not read `y`.
+            /// `y[e] ← β·y[e] + Σ over o, i of x[o,e,i]`, as in the gradient of a bias. If β = 0,
+            /// the kernel does not read `y`.
             fn sum_to_axis<T: Element>(
                 axis: &Axis, beta: T::Acc, x: read T, y: overwrite(if beta.is_zero()) T
             ) {
@@ -26,8 +26,8 @@ macro_rules! kernels {
                 axis.check_extents("sum_to_axis", &[("y", y)])
             }
 
-            /// `y[e] ← β·y[e] + Σ over o, i of a[o,e,i]·b[o,e,i]`, as in the gradient of a factor.
-            /// β = 0 does not read `y`.
+            /// `y[e] ← β·y[e] + Σ over o, i of a[o,e,i]·b[o,e,i]`, as in the gradient of a scale
+            /// factor. If β = 0, the kernel does not read `y`.
             fn dot_to_axis<T: Element>(
                 axis: &Axis, beta: T::Acc, a: read T, b: read T, y: overwrite(if beta.is_zero()) T
             ) {
@@ -35,13 +35,14 @@ macro_rules! kernels {
                 axis.check_extents("dot_to_axis", &[("y", y)])
             }
 
-            /// `y[o,i] ← the e of the maximum of x[o,e,i]`, the least if there are several.
+            /// `y[o,i] ← the e of the maximum of x[o,e,i]`; the least such `e` if there are
+            /// several.
             fn arg_max<T: Element>(axis: &Axis, x: read T, y: overwrite u32) {
                 axis.check_arg_max(x, y)
             }
 
-            /// `values[o,j,i], places[o,j,i] ← the j-th greatest of x[o,:,i] and its index`, which
-            /// is stored as an element; see [`TopK`].
+            /// `values[o,j,i], places[o,j,i] ← the j-th greatest of x[o,:,i] and its index`. The
+            /// index is stored as an element; see [`TopK`].
             fn top_k<T: Element>(op: &TopK, x: read T, values: overwrite T, places: overwrite T) {
                 op.check(x, values, places)
             }

@@ -1,8 +1,8 @@
 //! Kernels of all families on slices in host memory, without a device.
 //!
-//! Each function has the name and the arguments of its method, with the threads first. A function
-//! for a call in place, such as `unary_in_place`, lacks the input. The functions only choose the
-//! code for the element type, which is compiled in this crate.
+//! Each function takes the threads and then the arguments of the kernel method of the same name. A
+//! function that works in place, such as `unary_in_place`, has no input argument. Each function
+//! only selects the code for its element type, which this crate has compiled.
 //!
 //! ```
 //! use cortado::{host::Workers, kernel::slices, op::Gemm};
@@ -90,7 +90,6 @@ impl<T: Element> HostKernels<T> for HostFunctions {
     }
 }
 
-/// Returns the host functions for `T`.
 pub(crate) fn host_kernels<T: Element>() -> &'static dyn HostKernels<T> {
     type Table<T> = &'static dyn HostKernels<T>;
     static F16: Table<f16> = &HostFunctions;
@@ -105,7 +104,7 @@ pub(crate) fn host_kernels<T: Element>() -> &'static dyn HostKernels<T> {
 /// [`Conv::convolve_with_activation`](crate::kernel::Conv::convolve_with_activation).
 ///
 /// # Errors
-/// Those of the descriptor's `check`.
+/// Errors of the descriptor's `check`.
 pub fn convolve_with_activation<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -118,10 +117,11 @@ pub fn convolve_with_activation<T: Element>(
     host_kernels::<T>().convolve_with_activation(workers, op, x, filters, bias, function, y)
 }
 
-/// One step of a solver; see [`Update::solver_update`](crate::kernel::Update::solver_update).
+/// Updates the weights by one step of a solver; see
+/// [`Update::solver_update`](crate::kernel::Update::solver_update).
 ///
 /// # Errors
-/// Those of [`SolverUpdate::check`].
+/// Errors of [`SolverUpdate::check`].
 pub fn solver_update<T: Element>(
     workers: &Workers,
     op: &SolverUpdate<T>,

@@ -8,15 +8,16 @@ use crate::{
     op::SolverUpdate,
 };
 
-// Not declared by macro, because no other kernel has an optional output or a list of outputs.
-/// Solver updates, each one pass over the parameters.
+// `declare_family!` does not declare this kernel, because no other kernel has an optional output or
+// a list of outputs.
+/// Solver updates, each of which is one pass over the parameters.
 pub trait Update: Memory {
-    /// One step down the gradient; see [`SolverUpdate`]. `history` holds one operand for each value
-    /// that the rule keeps per weight.
+    /// Updates the weights by one step of a solver; see [`SolverUpdate`]. `history` holds one
+    /// operand for each value that the rule keeps per weight.
     ///
     /// `masters` are the master weights of 16-bit weights, in the accumulator type, so that a step
-    /// too small to change a weight is not lost. If a weight differs from its rounded master, other
-    /// code has changed it, and the step starts from the weight.
+    /// too small to change a weight is not lost. If a weight differs from its rounded master
+    /// weight, other code has changed the weight, and the step starts from the weight.
     #[track_caller]
     fn solver_update<T: Element>(
         &self,

@@ -17,21 +17,22 @@ use std::{fmt, sync::Arc};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "SyncedHead")]
 pub enum Head {
-    /// Neither side; the memory reads as zero.
+    /// Neither side is valid; the memory reads as zero.
     #[doc(alias = "UNINITIALIZED")]
     Uninitialized,
-    /// Only the host side.
+    /// Only the host side is valid.
     #[doc(alias = "HEAD_AT_CPU")]
     HeadAtHost,
-    /// Only the device side.
+    /// Only the device side is valid.
     #[doc(alias = "HEAD_AT_GPU")]
     HeadAtDevice,
-    /// Both sides.
+    /// Both sides are valid.
     #[doc(alias = "SYNCED")]
     Synced,
 }
 
-/// The set of valid sides. Reading a side adds it to the set; writing a side removes the other.
+/// The set of valid sides. A read adds the side that it reads to the set; a write leaves only the
+/// side that it writes.
 struct ValidSides(AtomicU8);
 
 const HOST: u8 = 1;
@@ -54,17 +55,17 @@ impl ValidSides {
     }
 }
 
-/// The value of a [`SyncedMemory`](super::SyncedMemory), which documents the methods. This type
-/// does not depend on the type of the device, so its code is compiled once.
+/// The bytes of a [`SyncedMemory`](super::SyncedMemory), whose methods document those of this type.
+/// The type is not generic over the device, so its code is compiled once.
 pub(crate) struct CoherentBytes {
     device: Arc<dyn ErasedMemory>,
     bytes: usize,
     valid: ValidSides,
-    /// Filled exactly while the host side is valid. Unused with unified memory.
+    /// Filled exactly while the host side is valid; unused with unified memory.
     host: OnceLock<HostBytes>,
-    /// Filled exactly while the device side is valid; with unified memory, once allocated.
+    /// Filled exactly while the device side is valid or, with unified memory, once it is allocated.
     dev: OnceLock<AnyBuffer>,
-    /// Stale allocations, kept for reuse. Its lock also serializes the filling of `host` and `dev`.
+    /// Stale allocations, kept for reuse. The lock also serializes the filling of `host` and `dev`.
     spare: Mutex<SpareAllocations>,
 }
 
@@ -154,7 +155,8 @@ impl CoherentBytes {
         self.host.take().map_or_else(|| self.recycled_host(), Ok)
     }
 
-    /// Puts back the allocation from [`take_host`](Self::take_host), which may be `written`.
+    /// Puts back the allocation from [`take_host`](Self::take_host). If `written` is true, the
+    /// bytes of the allocation become the value.
     fn put_host(&mut self, bytes: HostBytes, written: bool) {
         if written {
             let _ = self.host.set(bytes);
@@ -163,7 +165,7 @@ impl CoherentBytes {
         } else if self.dev.get().is_some() {
             self.retire_host(bytes);
             self.valid.write(DEVICE);
-        } // Otherwise neither side was valid, and the memory still reads as zero.
+        } // If neither side was valid, the memory still reads as zero.
     }
 
     #[track_caller]
@@ -185,7 +187,8 @@ impl CoherentBytes {
         buffer.ok_or_else(|| foreign(&*self.device))
     }
 
-    /// Fails, and changes nothing, if the buffer is not `is_expected`.
+    /// Makes the device the only valid side. Fails without changes if `is_expected` rejects the
+    /// buffer.
     fn make_only_device_valid(&mut self, is_expected: fn(&AnyBuffer) -> bool) -> Result<()> {
         if self.dev.get().is_none() {
             let spare = self.spare.get_mut();
@@ -268,7 +271,7 @@ impl CoherentBytes {
         }
         let mut spare = self.spare.lock();
         if let Some(host) = self.host.get() {
-            return Ok(host); // Another reader filled it before this one got the lock.
+            return Ok(host); // Another thread filled the host side before this thread got the lock.
         }
         let mut bytes = match spare.host.take() {
             Some(bytes) => bytes,
@@ -328,8 +331,8 @@ impl CoherentBytes {
     }
 }
 
-/// The bytes on the host, which the owner overwrites. Until [`commit`](Self::commit), the value is
-/// unchanged, unless only the host was valid or memory is unified.
+/// An overwrite of all bytes on the host. Until [`commit`](Self::commit), the value is unchanged,
+/// unless only the host was valid or memory is unified.
 pub(super) struct Overwrite<'a> {
     memory: &'a mut CoherentBytes,
     /// The host's allocation; `None` if the bytes are written in place.
@@ -346,7 +349,7 @@ impl Overwrite<'_> {
         }
     }
 
-    /// Makes the bytes the value; the device becomes stale.
+    /// Makes the written bytes the value; the device becomes stale.
     pub(super) fn commit(mut self) {
         self.written = true;
     }

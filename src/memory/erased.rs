@@ -1,4 +1,4 @@
-//! [`Memory`] without its types, so that the code above it is compiled once for all devices.
+//! Type-erased [`Memory`], so that the code for coherence is compiled once for all devices.
 
 use super::{
     host_bytes::HostBytes,
@@ -15,8 +15,8 @@ impl AnyBuffer {
         Self(Box::new(buffer))
     }
 
-    /// Returns the buffer as a `B`. A buffer of an [`AnyDevice`](crate::AnyDevice) also contains the
-    /// buffer of the device that it stands for.
+    /// Returns the buffer as a `B`. The buffer of an [`AnyDevice`](crate::AnyDevice) contains the
+    /// buffer of the device that it wraps, and downcasts to the type of either.
     pub fn downcast_ref<B: 'static>(&self) -> Option<&B> {
         self.0.downcast_ref().or_else(|| self.0.downcast_ref::<Self>()?.downcast_ref())
     }
@@ -37,8 +37,8 @@ impl fmt::Debug for AnyBuffer {
     }
 }
 
-/// [`Memory`] with [`AnyBuffer`] for the buffers of every device. Each method is the method of the
-/// same name of `Memory` or [`Mapping`](super::Mapping).
+/// [`Memory`] with [`AnyBuffer`] for the buffers of every device. Each method corresponds to the
+/// method of the same name of `Memory` or [`Mapping`](super::Mapping).
 pub(crate) trait ErasedMemory: Any + Send + Sync + fmt::Debug {
     fn name(&self) -> String;
     fn alloc(&self, bytes: usize) -> Result<AnyBuffer>;
@@ -48,7 +48,7 @@ pub(crate) trait ErasedMemory: Any + Send + Sync + fmt::Debug {
     fn order_after(&self, other: &dyn ErasedMemory) -> Result<()>;
     fn alloc_host(&self, bytes: usize) -> Result<HostBytes>;
     fn on_stale(&self, allocation: StaleAllocation<'_, AnyBuffer>);
-    /// Returns whether the device has unified memory. If not, the next three methods fail.
+    /// Returns whether the device has unified memory; otherwise `map`, `map_mut` and `adopt` fail.
     fn is_unified(&self) -> bool;
     fn map<'a>(&self, buffer: &'a AnyBuffer) -> Result<&'a [u8]>;
     fn map_mut<'a>(&self, buffer: &'a mut AnyBuffer) -> Result<&'a mut [u8]>;
@@ -111,7 +111,7 @@ impl<D: Memory> ErasedMemory for D {
     }
 }
 
-/// The error of a buffer that another type of device has allocated.
+/// Returns the error for a buffer that another type of device has allocated.
 pub(super) fn foreign(device: &dyn ErasedMemory) -> Error {
     Error::device(device.name(), "the operand's memory belongs to another type of device")
 }

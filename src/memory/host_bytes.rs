@@ -10,11 +10,11 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-/// Host memory that its type allocates and frees: a vector, pinned memory or a mapped file.
+/// An owner of host memory, such as a vector, a pinned allocation or a mapped file.
 pub trait HostStorage: Send + Sync {
     /// Returns the bytes.
     fn bytes(&self) -> &[u8];
-    /// Returns the same bytes, writable.
+    /// Returns the bytes, writable.
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
@@ -46,8 +46,8 @@ impl HostBytes {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn zeroed(len: usize) -> Result<Self> {
-        // Over-allocate instead of requesting an alignment, for which the allocator would write the
-        // zeros itself instead of mapping fresh pages.
+        // Over-allocates instead of requesting an alignment: for an aligned allocation, the
+        // allocator writes the zeros itself instead of mapping fresh pages.
         let bytes = len
             .checked_add(CACHE_LINE - 1)
             .and_then(|padded| bytemuck::allocation::try_zeroed_slice_box::<u8>(padded).ok())
@@ -56,7 +56,7 @@ impl HostBytes {
         Ok(Self(Repr::Own { bytes, start, len }))
     }
 
-    /// Takes over `storage` without copying it.
+    /// Adopts `storage` without copying it.
     pub fn adopt(storage: impl HostStorage + 'static) -> Self {
         Self(Repr::Adopted(Box::new(storage)))
     }
@@ -122,7 +122,7 @@ mod tests {
         };
         let before = resident();
         let bytes = HostBytes::zeroed(LEN).unwrap();
-        // The margin of `LEN / 2` covers the memory of tests that run at the same time.
+        // The margin of `LEN / 2` allows for memory that concurrent tests allocate.
         assert!(resident().saturating_sub(before) < LEN / 2);
         assert_eq!(bytes[LEN / 2], 0);
     }

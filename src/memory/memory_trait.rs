@@ -9,33 +9,34 @@ use std::fmt::Debug;
 
 /// The memory of a compute device: the only trait that a backend must implement.
 ///
-/// A value is a cheap handle: clones refer to the same device and the same in-order queue of work.
-/// The device must keep memory allocated until queued work that uses it is done, even if its buffer
-/// is dropped before that.
+/// A `Memory` value is a cheap handle: clones refer to the same device and the same in-order queue
+/// of work. The device must keep a buffer's memory allocated until queued work that uses it is
+/// done, even if the buffer is dropped earlier.
 pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// An owned allocation of bytes on the device, which `drop` frees.
     type Buffer: Send + Sync + 'static;
 
-    /// Whether this crate compiles the code above the kernels for this type of device.
+    /// Whether this crate compiles the kernels of this device for [`AnyDevice`](crate::AnyDevice),
+    /// so that dependent crates need not.
     #[doc(hidden)]
     const COMPILED_HERE: CompiledHere = CompiledHere(false);
 
     /// Returns a short, stable name such as `cpu` or `cuda:0`.
     fn name(&self) -> String;
 
-    /// Allocates `bytes` bytes, all zero. `bytes` may be 0.
+    /// Allocates `bytes` zeroed bytes; `bytes` may be 0.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is too little memory; the caller
-    /// may free memory and retry.
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has too little memory; the
+    /// caller may free memory and retry.
     fn alloc(&self, bytes: usize) -> Result<Self::Buffer>;
 
-    /// Copies `src` to `dst`, starting at byte `offset`, after all work queued so far. On return,
-    /// the caller may reuse `src`. The caller has checked that the range is inside the buffer.
+    /// Copies `src` to `dst`, starting at byte `offset` of `dst`, after all work queued so far. On
+    /// return, the caller may reuse `src`. The caller has checked that the bytes fit in the buffer.
     fn upload(&self, src: &[u8], dst: &mut Self::Buffer, offset: usize) -> Result<()>;
 
-    /// Copies bytes of `src`, starting at `offset`, to `dst`, after all work queued so far. On
-    /// return, `dst` is complete. The caller has checked that the range is inside the buffer.
+    /// Copies bytes of `src`, starting at byte `offset`, to `dst`, after all work queued so far. On
+    /// return, `dst` is complete. The caller has checked that the buffer contains the bytes.
     fn download(&self, src: &Self::Buffer, offset: usize, dst: &mut [u8]) -> Result<()>;
 
     /// Waits until all queued work is done. Does nothing by default, for devices without a queue.
@@ -45,13 +46,13 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
 
     /// Returns a handle to the same memory with a separate queue, for copies that overlap with
     /// kernels. Only [`order_after`](Self::order_after) orders the two queues. By default, the
-    /// handle has the same queue, and nothing overlaps.
+    /// returned handle has the same queue, and copies do not overlap with kernels.
     fn fork_queue(&self) -> Result<Self> {
         Ok(self.clone())
     }
 
-    /// Orders this queue after `other`: work queued here from now on starts only when everything
-    /// queued on `other` so far is done.
+    /// Orders this queue after `other`: work added to this queue from now on starts only when all
+    /// work queued on `other` so far is done.
     fn order_after(&self, other: &Self) -> Result<()> {
         other.synchronize()
     }
@@ -61,8 +62,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         HostBytes::zeroed(bytes)
     }
 
-    /// Returns direct host access if the device has unified memory, which is never copied. `None`,
-    /// the default, means that host and device have separate memories.
+    /// Returns direct host access to device buffers if the device has unified memory. `None`, the
+    /// default, means that host and device have separate memories.
     fn host_mapping(&self) -> Option<&dyn Mapping<Self::Buffer>> {
         None
     }
@@ -72,30 +73,31 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         Workers::global()
     }
 
-    /// Returns names and values of device properties for display, such as the size of its memory.
-    /// Empty by default.
+    /// Returns names and values of device properties for display, such as the size of the device's
+    /// memory. The list is empty by default.
     fn properties(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// Called before a fallback, a kernel that runs on the host because this device has no override.
-    /// By default, records it in the [`ledger`](crate::memory::ledger).
+    /// Called before a fallback, a kernel that runs on the host because this device has no
+    /// override. By default, records the fallback in the [`ledger`](crate::memory::ledger).
     ///
     /// # Errors
-    /// [`Error::Denied`](crate::Error::Denied); the kernel does not run then.
+    /// [`Error::Denied`](crate::Error::Denied) if a policy denies fallbacks; the kernel does not
+    /// run.
     fn on_fallback(&self, kernel: &KernelCall) -> Result<()> {
         fallback_event(|| self.name(), kernel)
     }
 
-    /// Called with an allocation whose contents are stale: one kept for reuse, or a new one about to
-    /// be overwritten. Does nothing by default. A test device poisons the contents, so that a read
-    /// of stale data shows up.
+    /// Called with an allocation whose contents are stale, because it is kept for reuse or about to
+    /// be overwritten. Does nothing by default. A test device can poison the contents, so that
+    /// tests detect reads of stale data.
     fn on_stale(&self, allocation: StaleAllocation<'_, Self::Buffer>) {
         let _ = allocation;
     }
 }
 
-/// The value of [`Memory::COMPILED_HERE`]. Only this crate can make one that says yes.
+/// The value of [`Memory::COMPILED_HERE`]. Only this crate can create a value that contains `true`.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct CompiledHere(bool);
@@ -124,8 +126,8 @@ pub trait Mapping<B> {
     fn map<'a>(&self, buffer: &'a B) -> Result<&'a [u8]>;
     /// Returns the bytes of the buffer, writable.
     fn map_mut<'a>(&self, buffer: &'a mut B) -> Result<&'a mut [u8]>;
-    /// Adopts host bytes as a buffer without copying them. By default, and if the device cannot
-    /// adopt the bytes, returns them as the error.
+    /// Adopts host bytes as a buffer without copying them. Returns the bytes as the error if the
+    /// device cannot adopt them; the default always does.
     fn adopt(&self, bytes: HostBytes) -> Result<B, HostBytes> {
         Err(bytes)
     }

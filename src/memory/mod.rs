@@ -1,11 +1,12 @@
-//! Memory of devices, kept coherent with the host, and typed views of it.
+//! Device memory, which is kept coherent with the host, and typed views of its elements.
 //!
-//! - [`Memory`] is the only trait that a backend must implement. Four methods move bytes; the
-//!   others have defaults. A value is a handle to a device *and* to one of its in-order queues.
+//! - [`Memory`] is the only trait that a backend must implement. The four required methods of
+//!   `Memory` name the device, allocate memory and copy bytes. A `Memory` value is a handle to a
+//!   device *and* to one of the device's in-order queues.
 //! - [`SyncedMemory`] tracks which sides, host and device, are valid. Reading a stale side first
 //!   copies the value there; writing a side makes the other stale. Only `&mut` access makes a side
-//!   stale, so no borrow of a stale side exists, and no `unsafe` is needed.
-//! - [`View`] selects elements; the kernel decides on which side it accesses them.
+//!   stale, so no borrow of a stale side exists, and the code needs no `unsafe`.
+//! - [`View`] selects elements; the kernel decides on which side it accesses the elements.
 
 mod coherent_bytes;
 mod erased;

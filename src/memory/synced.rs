@@ -1,4 +1,4 @@
-//! Caffe's `SyncedMemory`: allocates and copies on first access.
+//! Caffe's `SyncedMemory`: bytes that are allocated and transferred on first access.
 
 use super::{
     coherent_bytes::{CoherentBytes, Head},
@@ -12,13 +12,13 @@ use std::{fmt, sync::Arc};
 ///
 /// The first access to a side allocates it and copies the value there if needed. Unwritten memory
 /// reads as zero. Shared access (`&self`) may copy but never makes a side stale; exclusive access
-/// (`&mut self`) leaves one valid side. In unified memory ([`Memory::host_mapping`]), there is one
-/// allocation and never a copy.
+/// (`&mut self`) leaves one valid side. In unified memory ([`Memory::host_mapping`]), both sides
+/// share one allocation, which is never copied.
 ///
 /// If an operation fails, the value is unchanged. A successful operation may leave work, such as a
-/// copy, queued on the device. If that work fails later, the next call that waits returns its error.
-/// The bytes that it should have written on the device are then lost, although this memory counts
-/// them as valid; the caller must write them again.
+/// copy, queued on the device. If queued work fails later, the next call that waits for the queue
+/// returns the error. The bytes that the failed work should have written are lost, although the
+/// memory counts them as valid. The caller must write these bytes again.
 pub struct SyncedMemory<D: Memory> {
     device: D,
     pub(super) value: CoherentBytes,
@@ -35,8 +35,8 @@ impl<D: Memory> SyncedMemory<D> {
         self.value.size()
     }
 
-    /// Returns the bytes that are allocated on both sides, including stale allocations kept for
-    /// reuse.
+    /// Returns the number of bytes that are allocated on both sides, including stale allocations
+    /// kept for reuse.
     pub fn allocated_bytes(&self) -> usize {
         self.value.allocated_bytes()
     }
@@ -64,18 +64,18 @@ impl<D: Memory> SyncedMemory<D> {
     /// Returns the bytes on the host, writable; the device becomes stale.
     ///
     /// # Errors
-    /// Like [`host`](Self::host).
+    /// Errors of [`host`](Self::host).
     #[doc(alias = "mutable_cpu_data")]
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [u8]> {
         self.value.host_mut()
     }
 
-    /// Like [`host_mut`](Self::host_mut), but copies nothing, for writers that overwrite
-    /// everything. The bytes are initialized, but their values are unspecified.
+    /// Like [`host_mut`](Self::host_mut), but copies nothing, for callers that overwrite all bytes.
+    /// The bytes are initialized, but their values are unspecified.
     ///
     /// # Errors
-    /// Like [`host`](Self::host).
+    /// Errors of [`host`](Self::host).
     #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [u8]> {
         self.value.host_write_only()
@@ -86,7 +86,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// written bytes and either only the host was valid or memory is unified.
     ///
     /// # Errors
-    /// Like [`host`](Self::host); errors of `write`.
+    /// Errors of [`host`](Self::host); errors of `write`.
     pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
         let mut overwrite = self.value.begin_overwrite()?;
         let result = write(overwrite.bytes()?)?;
@@ -97,7 +97,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// Returns the bytes on the device; copies them from the host if the device is stale.
     ///
     /// # Errors
-    /// Like [`host`](Self::host).
+    /// Errors of [`host`](Self::host).
     #[doc(alias = "gpu_data")]
     #[track_caller]
     pub fn device(&self) -> Result<&D::Buffer> {
@@ -107,36 +107,37 @@ impl<D: Memory> SyncedMemory<D> {
     /// Returns the bytes on the device, writable; the host becomes stale.
     ///
     /// # Errors
-    /// Like [`host`](Self::host).
+    /// Errors of [`host`](Self::host).
     #[doc(alias = "mutable_gpu_data")]
     #[track_caller]
     pub fn device_mut(&mut self) -> Result<&mut D::Buffer> {
         self.value.device_mut()
     }
 
-    /// Like [`device_mut`](Self::device_mut), but copies nothing, for kernels that overwrite
-    /// everything. The bytes are initialized, but their values are unspecified.
+    /// Like [`device_mut`](Self::device_mut), but copies nothing, for kernels that overwrite all
+    /// bytes. The bytes are initialized, but their values are unspecified.
     ///
     /// # Errors
-    /// Like [`host`](Self::host).
+    /// Errors of [`host`](Self::host).
     pub fn device_write_only(&mut self) -> Result<&mut D::Buffer> {
         self.value.device_write_only()
     }
 
-    /// Makes the device valid through `queue`, a fork of this memory's device, and waits for the
-    /// copy. Data-loading threads call this, so that the device's own queue never waits. The copy
-    /// starts after all work queued on the device so far, which may still use a reused allocation.
+    /// Uploads the value through `queue`, a fork of this memory's device, unless the device is
+    /// valid. Waits for the copy. Data-loading threads call this method, so that the device's main
+    /// queue never waits for an upload. The copy starts after all work queued on the device so far,
+    /// because that work may still use a recycled allocation.
     ///
     /// # Errors
-    /// Like [`host`](Self::host).
+    /// Errors of [`host`](Self::host).
     #[doc(alias = "async_gpu_push")]
     #[track_caller]
     pub fn prefetch(&self, queue: &D) -> Result<()> {
         self.value.prefetch(queue)
     }
 
-    /// Replaces the value with `bytes`, which this memory then owns. Copies them only if the device
-    /// has unified memory and cannot adopt them.
+    /// Replaces the value with `bytes` and takes ownership of them. Copies the bytes only if the
+    /// device has unified memory and cannot adopt them.
     ///
     /// # Errors
     /// [`Error::Length`](crate::Error::Length) unless `bytes` has this memory's size.

@@ -1,7 +1,7 @@
 //! Typed, bounds-checked ranges of a [`SyncedMemory`].
 //!
-//! A view selects elements. A kernel accesses the elements through `host` or `device`, which copies
-//! them to that side if needed.
+//! A kernel accesses the elements of a view through `host` or `device`, which copies them to that
+//! side if needed.
 
 use super::{
     coherent_bytes::{CoherentBytes, Overwrite},
@@ -14,14 +14,14 @@ use crate::{
 };
 use std::{any::TypeId, fmt, marker::PhantomData, mem::size_of, ops::Range};
 
-/// Shared view of elements.
+/// A shared view of elements.
 pub struct View<'a, T, D: Memory> {
     mem: &'a CoherentBytes,
     span: Span,
     types: PhantomData<(&'a [T], D)>,
 }
 
-/// Exclusive view of elements.
+/// An exclusive view of elements.
 pub struct ViewMut<'a, T, D: Memory> {
     mem: &'a mut CoherentBytes,
     span: Span,
@@ -59,7 +59,6 @@ pub struct DeviceSliceMut<'a, D: Memory> {
 /// The elements of a view in host memory, which a kernel overwrites.
 pub(crate) struct HostOutput<'a, T> {
     memory: Overwrite<'a>,
-    /// The bytes of the elements.
     range: Range<usize>,
     elements: PhantomData<&'a mut [T]>,
 }
@@ -70,7 +69,7 @@ impl<T: Storable> HostOutput<'_, T> {
         bytemuck::try_cast_slice_mut(bytes).map_err(misaligned)
     }
 
-    /// Makes the elements the value of the view; the device becomes stale.
+    /// Makes the written elements the value of the view; the device becomes stale.
     pub(crate) fn commit(self) {
         self.memory.commit();
     }
@@ -157,8 +156,8 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     /// Returns the elements in host memory.
     ///
     /// # Errors
-    /// Errors of [`SyncedMemory::host`]; [`Error::InvalidData`] if the memory has adopted bytes that
-    /// are not aligned for `T`.
+    /// Errors of [`SyncedMemory::host`]; [`Error::InvalidData`] if the memory has adopted bytes
+    /// that are not aligned for `T`.
     #[track_caller]
     pub fn host(self) -> Result<&'a [T]> {
         let bytes = self.mem.host()?;
@@ -218,7 +217,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(ViewMut { span: self.span.sub(range)?, mem: self.mem, types: PhantomData })
     }
 
-    /// Reborrows this view, to pass it to a kernel and use it again.
+    /// Reborrows this view, so that the caller can pass it to a kernel and use it again.
     pub fn reborrow(&mut self) -> ViewMut<'_, T, D> {
         ViewMut { mem: self.mem, span: self.span, types: PhantomData }
     }
@@ -231,7 +230,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// Returns the elements in host memory, writable; the device becomes stale.
     ///
     /// # Errors
-    /// Like [`View::host`].
+    /// Errors of [`View::host`].
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [T]> {
         let range = self.span.bytes::<T>();
@@ -242,7 +241,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// if the view covers its whole memory.
     ///
     /// # Errors
-    /// Like [`View::host`].
+    /// Errors of [`View::host`].
     #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [T]> {
         if !self.is_whole() {
@@ -257,7 +256,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// elements are unchanged.
     ///
     /// # Errors
-    /// Like [`View::host`]; errors of `write`.
+    /// Errors of [`View::host`]; errors of `write`.
     #[track_caller]
     pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [T]) -> Result<R>) -> Result<R> {
         let mut output = self.host_output()?;
@@ -266,8 +265,8 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(result)
     }
 
-    /// Returns access like [`host_overwrite`](Self::host_overwrite), but as a value, which a kernel
-    /// commits once it has succeeded.
+    /// Like [`host_overwrite`](Self::host_overwrite), but returns the output as a value, which the
+    /// kernel commits after it has succeeded.
     #[track_caller]
     pub(crate) fn host_output(&mut self) -> Result<HostOutput<'_, T>> {
         if !self.is_whole() {
@@ -327,24 +326,24 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     }
 }
 
-// A view does not depend on the type of the device, except for the type of the buffer that `device`
-// returns. That call fails if the memory belongs to another type of device.
+// A view depends on the type of the device only through the type of the buffer that `device`
+// returns. `device` fails if the memory belongs to another type of device.
 impl<'a, T, D: Memory> View<'a, T, D> {
-    /// Returns this view for kernels of the device `E`, whose memory it shows.
+    /// Returns this view for kernels of device type `E`, to which its memory belongs.
     pub(crate) fn on<E: Memory>(self) -> View<'a, T, E> {
         View { mem: self.mem, span: self.span, types: PhantomData }
     }
 }
 
 impl<'a, T, D: Memory> ViewMut<'a, T, D> {
-    /// Returns this view for kernels of the device `E`, whose memory it shows.
+    /// Returns this view for kernels of device type `E`, to which its memory belongs.
     pub(crate) fn on<E: Memory>(self) -> ViewMut<'a, T, E> {
         ViewMut { mem: self.mem, span: self.span, types: PhantomData }
     }
 }
 
 impl<'a, T, D: Memory> Src<'a, T, D> {
-    /// Returns this operand for kernels of the device `E`, whose memory it shows.
+    /// Returns this operand for kernels of device type `E`, to which its memory belongs.
     pub(crate) fn on<E: Memory>(self) -> Src<'a, T, E> {
         match self {
             Self::InPlace => Src::InPlace,
@@ -375,7 +374,7 @@ fn misaligned(error: bytemuck::PodCastError) -> Error {
     Error::InvalidData(format!("adopted bytes are not aligned for the element type: {error}"))
 }
 
-/// Kani proofs: `cargo kani --no-default-features`.
+/// Kani proofs, run by `cargo kani --no-default-features`.
 #[cfg(kani)]
 mod proofs {
     use super::*;

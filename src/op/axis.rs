@@ -72,7 +72,8 @@ impl Axis {
         operands.iter().try_for_each(|&(name, len)| check_len(op, name, self.extent, len))
     }
 
-    /// Fails unless the operand lengths of `affine` match the axis. `x` is `None` in place.
+    /// Fails unless the operand lengths of `affine` match the axis. `x` is `None` for a call in
+    /// place.
     pub(crate) fn check_affine(
         &self,
         x: Option<usize>,
@@ -85,7 +86,7 @@ impl Axis {
         check_len("affine", "y", self.count(), y)
     }
 
-    /// Fails unless the operand lengths of `arg_max` match the axis and there is a maximum.
+    /// Fails unless the operand lengths of `arg_max` match the axis, and a maximum exists.
     pub(crate) fn check_arg_max(&self, x: usize, y: usize) -> Result<()> {
         check_len("arg_max", "x", self.count(), x)?;
         check_len("arg_max", "y", self.reduced_count(), y)?;
@@ -97,7 +98,7 @@ impl Axis {
         Ok(())
     }
 
-    /// Fails unless the operand lengths of `moments` match the axis and there is a mean.
+    /// Fails unless the operand lengths of `moments` match the axis, and a mean exists.
     pub(crate) fn check_moments(&self, x: usize, mean: usize, variance: usize) -> Result<()> {
         check_len("moments", "x", self.count(), x)?;
         self.check_extents("moments", &[("mean", mean), ("variance", variance)])?;
@@ -107,7 +108,7 @@ impl Axis {
         Ok(())
     }
 
-    /// Fails if the extent is zero, since there is then no maximum.
+    /// Fails if the axis has no elements, because a reduction of no elements has no maximum.
     pub(crate) fn check_non_empty(&self, op: &'static str) -> Result<()> {
         if self.extent == 0 && self.reduced_count() != 0 {
             return Err(Error::invalid_input(op, "the axis has no elements"));
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extents_that_new_rejects_have_the_greatest_count() {
+    fn the_count_of_an_axis_that_overflows_is_usize_max() {
         for [outer, extent, inner] in
             [[1 << 32, 1 << 32, 1], [usize::MAX, 2, 0], [0, 1 << 40, 1 << 40], [1 << 60, 1, 1]]
         {

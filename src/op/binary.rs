@@ -100,24 +100,24 @@ impl<A: Float> Binary<A> {
     /// Fails unless `b` and `y` are as long as `a`.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) names the operand.
+    /// [`Error::Length`](crate::Error::Length) with the operand's name.
     pub fn check(&self, a: usize, b: usize, y: usize) -> Result<()> {
         check_len(self.name(), "b", a, b)?;
         check_len(self.name(), "y", a, y)
     }
 
     /// Fails unless the operand lengths of [`broadcast`](crate::kernel::Elementwise::broadcast)
-    /// match `axis`. `a` is `None` in place.
+    /// match `axis`. `a` is `None` for a call in place.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) names the operand.
+    /// [`Error::Length`](crate::Error::Length) with the operand's name.
     pub fn check_broadcast(&self, axis: &Axis, a: Option<usize>, b: usize, y: usize) -> Result<()> {
         check_len(self.name(), "a", axis.count(), a.unwrap_or(axis.count()))?;
         check_len(self.name(), "b", axis.extent, b)?;
         check_len(self.name(), "y", axis.count(), y)
     }
 
-    /// Evaluates the function. Every device must agree with this value.
+    /// Evaluates the function, as the reference for every device.
     #[inline(always)]
     pub fn eval(&self, a: A, b: A) -> A {
         self.eval_with::<StdFunctions>(a, b)

@@ -24,7 +24,7 @@ impl Convolution {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if `groups` is zero or does not divide channels and outputs;
-    /// [`Error::ShapeOverflow`] if an operand is too large to count.
+    /// [`Error::ShapeOverflow`] if an operand's element count overflows.
     pub fn new(batch: usize, outputs: usize, groups: usize, window: Window) -> Result<Self> {
         let channels = window.channels();
         if groups == 0 || !channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
@@ -82,7 +82,7 @@ impl Convolution {
     /// Fails unless the lengths of `x`, `w` and `y`, or of their gradients, match.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand.
+    /// [`Error::Length`] with the operand's name.
     pub fn check(
         &self,
         op: &'static str,

@@ -5,47 +5,40 @@ use num_traits::Float;
 
 /// Elementary functions of `A`, by default those of the standard library.
 ///
-/// The standard library defines the values that every device must agree with. Kernels may use
-/// faster implementations.
+/// The functions of the standard library are the reference for every device. Kernels may use faster
+/// implementations.
 pub(crate) trait ElementaryFunctions<A: Float> {
-    /// `eˣ`
     #[inline(always)]
     fn exp(x: A) -> A {
         x.exp()
     }
 
-    /// `eˣ − 1`
     #[inline(always)]
     fn exp_m1(x: A) -> A {
         x.exp_m1()
     }
 
-    /// `ln x`
     #[inline(always)]
     fn ln(x: A) -> A {
         x.ln()
     }
 
-    /// `ln(1 + x)`
     #[inline(always)]
     fn ln_1p(x: A) -> A {
         x.ln_1p()
     }
 
-    /// `tanh x`
     #[inline(always)]
     fn tanh(x: A) -> A {
         x.tanh()
     }
 
-    /// `xᵖ`
     #[inline(always)]
     fn powf(x: A, p: A) -> A {
         x.powf(p)
     }
 }
 
-/// The functions of the standard library.
 pub(crate) struct StdFunctions;
 
 impl<A: Float> ElementaryFunctions<A> for StdFunctions {}

@@ -17,8 +17,8 @@ pub enum Transpose {
 
 /// `C ← α·op(A)·op(B) + β·C`: row-major, `op(A)` is m×k, `op(B)` k×n and `C` m×n.
 ///
-/// As in BLAS, `C` is not read if β = 0, so a NaN in it does not spread. Likewise, `A` and `B` are
-/// not read if α = 0 or k = 0.
+/// As in BLAS, the GEMM does not read `C` if β = 0, so a NaN in `C` does not spread. The GEMM does
+/// not read `A` and `B` if α = 0 or k = 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gemm<T: Element> {
     /// Number of rows of `op(A)` and `C`.
@@ -92,7 +92,8 @@ impl<T: Element> Gemm<T> {
         self.beta.is_zero() && (self.ldc == self.n || self.m <= 1)
     }
 
-    /// Returns the spans of `A`, `B` and `C`: element counts from the first to the last one used.
+    /// Returns the spans of `A`, `B` and `C`: for each, the number of elements from the first to
+    /// the last one that the GEMM uses.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if a leading dimension is shorter than a row, or a span overflows.
@@ -111,8 +112,8 @@ impl<T: Element> Gemm<T> {
     /// Fails unless operands of these lengths contain all elements that the GEMM uses.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a leading dimension is too
-    /// short.
+    /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`] if a leading dimension is
+    /// too short.
     pub fn check(&self, a: usize, b: usize, c: usize) -> Result<()> {
         let (want_a, want_b, want_c) = self.spans()?;
         check_min_len("gemm", "a", want_a, a)?;
@@ -120,7 +121,7 @@ impl<T: Element> Gemm<T> {
         check_min_len("gemm", "c", want_c, c)
     }
 
-    /// Returns the product as a GEMV with `op(A)`, if `B` and `C` are contiguous columns.
+    /// Returns this GEMM as a GEMV with `op(A)`, if `B` and `C` are contiguous columns.
     pub(crate) fn as_gemv(&self) -> Option<Gemv<T>> {
         let dense_b = self.trans_b == Transpose::Yes || self.ldb == 1 || self.k == 1;
         let dense_c = self.ldc == 1 || self.m == 1;
@@ -130,7 +131,7 @@ impl<T: Element> Gemm<T> {
         (self.n == 1 && dense_b && dense_c).then_some(Gemv { m, n, trans, alpha, beta, lda })
     }
 
-    /// Returns the product as a GEMV with `op(B)ᵀ`, if `A` is a contiguous row.
+    /// Returns this GEMM as a GEMV with `op(B)ᵀ`, if `A` is a contiguous row.
     pub(crate) fn as_transposed_gemv(&self) -> Option<Gemv<T>> {
         let dense_a = self.trans_a == Transpose::No || self.lda == 1 || self.k == 1;
         let (m, n, trans) = match self.trans_b {
@@ -163,15 +164,17 @@ pub struct GemmBatch {
 }
 
 impl GemmBatch {
-    /// Fails unless these lengths suffice for all `count` GEMMs and no two `C`s overlap.
+    /// Fails unless operands of these lengths suffice for all `count` GEMMs and no two `C`s
+    /// overlap.
     ///
     /// # Errors
-    /// Like [`Gemm::check`]; [`Error::InvalidInput`] if two `C`s overlap.
+    /// Errors of [`Gemm::check`]; [`Error::InvalidInput`] if two `C`s overlap.
     pub fn check<T: Element>(&self, op: &Gemm<T>, a: usize, b: usize, c: usize) -> Result<()> {
         let Some(last) = self.count.checked_sub(1) else { return Ok(()) };
         let (span_a, span_b, span_c) = op.spans()?;
         if last > 0 && self.stride_c < span_c {
-            let why = format!("stride_c {} overlaps matrices of {span_c} elements", self.stride_c);
+            let why =
+                format!("stride_c {} is shorter than a `C` of {span_c} elements", self.stride_c);
             return Err(Error::invalid_input("gemm_batched", why));
         }
         let check = |operand, stride: usize, span: usize, got| {
@@ -184,7 +187,7 @@ impl GemmBatch {
     }
 }
 
-/// `y ← α·op(A)·x + β·y`: row-major, `A` is m×n as stored. `y` is not read if β = 0.
+/// `y ← α·op(A)·x + β·y`: row-major, `A` is m×n as stored. If β = 0, the GEMV does not read `y`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gemv<T: Element> {
     /// Number of rows of `A` as stored.
@@ -237,7 +240,7 @@ impl<T: Element> Gemv<T> {
     /// lengths that it needs.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if `lda` is too short.
+    /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`] if `lda` is too short.
     pub fn check(&self, a: usize, x: usize, y: usize) -> Result<()> {
         let (want_x, want_y) = self.lengths();
         check_min_len("gemv", "a", span("gemv", "lda", (self.m, self.n), self.lda)?, a)?;
@@ -265,6 +268,6 @@ fn span(
         .and_then(|start| start.checked_add(columns))
         .filter(|&span| span <= isize::MAX as usize)
         .ok_or_else(|| {
-            Error::invalid_input(op, format!("{rows} rows, each {name} = {ld} long, overflow"))
+            Error::invalid_input(op, format!("{rows} rows of {name} = {ld} elements overflow"))
         })
 }

@@ -1,4 +1,4 @@
-//! Copies that move elements: blocks, rows by index, permutations and repetitions.
+//! Descriptors of copies: blocks, rows by index, permutations and repetitions.
 
 use crate::{
     error::{Error, Result, check_len, check_min_len},
@@ -22,14 +22,15 @@ impl Copy2d {
     /// Fails unless operands of these lengths contain the block.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if `ldx` or `ldy` is too short.
+    /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`] if `ldx` or `ldy` is too
+    /// short.
     pub fn check(&self, x: usize, y: usize) -> Result<()> {
         if self.rows == 0 || self.columns == 0 {
             return Ok(());
         }
         for (name, ld, operand, len) in [("ldx", self.ldx, "x", x), ("ldy", self.ldy, "y", y)] {
             if self.rows > 1 && ld < self.columns {
-                let why = format!("{name} {ld} is shorter than a row of {}", self.columns);
+                let why = format!("{name} {ld} is shorter than a row of {} elements", self.columns);
                 return Err(Error::invalid_input("copy_2d", why));
             }
             let last = (self.rows - 1).checked_mul(ld);
@@ -55,7 +56,7 @@ impl RowIndexing {
     /// Fails unless the lengths of the table, the indices and the rows match.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::ShapeOverflow`].
+    /// [`Error::Length`] with the operand's name; [`Error::ShapeOverflow`].
     pub fn check(
         &self,
         op: &'static str,
@@ -104,7 +105,7 @@ impl Permute {
     /// Fails unless both operands have the element count of the shape.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand.
+    /// [`Error::Length`] with the operand's name.
     pub fn check(&self, x: usize, y: usize) -> Result<()> {
         check_len("permute", "x", self.shape.count(), x)?;
         check_len("permute", "y", self.shape.count(), y)
@@ -121,7 +122,7 @@ impl Permute {
 pub struct Tile {
     /// Product of the extents before the axis.
     pub outer: usize,
-    /// Product of the extents from the axis on.
+    /// Product of the extents of the axis and all axes after it.
     pub inner: usize,
     /// Number of repetitions.
     pub tiles: usize,
@@ -131,7 +132,7 @@ impl Tile {
     /// Fails unless the lengths of source and result match the repetition.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::ShapeOverflow`].
+    /// [`Error::Length`] with the operand's name; [`Error::ShapeOverflow`].
     pub fn check(
         &self,
         op: &'static str,

@@ -13,7 +13,7 @@ pub enum LossNormalization {
     Valid,
     /// Batch size: `outer`.
     BatchSize,
-    /// No divisor: 1.
+    /// The divisor is 1.
     None,
 }
 
@@ -32,14 +32,14 @@ impl LossNormalization {
 
 /// `loss ← −Σ ln max(p[label], tiny) / n` over softmax probabilities `p`.
 ///
-/// `tiny` is the smallest positive normal `f32`, so a probability of zero costs 87.3 instead of
-/// infinity. There is one label for each position of `axis.outer × axis.inner`: a class index,
+/// `tiny` is the smallest positive normal `f32`, so the loss of a zero probability is 87.3 instead
+/// of infinity. There is one label for each position of `axis.outer × axis.inner`: a class index,
 /// stored as an element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SoftmaxLoss {
     /// Axis of the classes.
     pub axis: Axis,
-    /// Label of positions that are ignored.
+    /// Label that marks ignored positions.
     pub ignore: Option<i64>,
     /// Divisor `n`.
     pub normalization: LossNormalization,
@@ -54,7 +54,7 @@ impl SoftmaxLoss {
     /// Fails unless the operand lengths match.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand.
+    /// [`Error::Length`] with the operand's name.
     pub fn check(&self, op: &'static str, p: usize, label: usize) -> Result<()> {
         check_len(op, "p", self.axis.count(), p)?;
         check_len(op, "label", self.axis.reduced_count(), label)
@@ -69,9 +69,9 @@ impl SoftmaxLoss {
 pub struct Accuracy {
     /// Axis of the classes.
     pub axis: Axis,
-    /// Number of greatest scores among which a label counts as correct.
+    /// Number of greatest scores; a label counts as correct if its score is among them.
     pub top_k: usize,
-    /// Label of positions that are ignored.
+    /// Label that marks ignored positions.
     pub ignore: Option<i64>,
 }
 
@@ -79,7 +79,7 @@ impl Accuracy {
     /// Fails unless the operand lengths match.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand.
+    /// [`Error::Length`] with the operand's name.
     pub fn check(&self, op: &'static str, scores: usize, label: usize) -> Result<()> {
         check_len(op, "scores", self.axis.count(), scores)?;
         check_len(op, "label", self.axis.reduced_count(), label)
@@ -98,7 +98,7 @@ pub struct ClassLoss {
     pub axis: Axis,
     /// Kind of `f`.
     pub kind: ClassLossKind,
-    /// Label of positions that are ignored.
+    /// Label that marks ignored positions.
     pub ignore: Option<i64>,
     /// Divisor `n`.
     pub normalization: LossNormalization,
@@ -121,10 +121,10 @@ impl ClassLoss {
     /// Lower bound that is applied to probabilities before the logarithm.
     pub const FLOOR: f64 = 1e-20;
 
-    /// Fails unless the operand lengths match. Also fails if a hinge loss has a matrix.
+    /// Fails unless the operand lengths match. Fails if a hinge loss has a matrix.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::InvalidInput`].
+    /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`].
     pub fn check(
         &self,
         op: &'static str,
@@ -144,8 +144,8 @@ impl ClassLoss {
 
 /// `loss ← Σ f(x, t) / n` over `batch × item_len` elements and their targets.
 ///
-/// Elements whose target is `ignore` do not count. As in Caffe, targets are truncated for this
-/// comparison, so a target of 0.7 is ignored if `ignore` is 0.
+/// Elements whose target is `ignore` do not count. As in Caffe, targets are truncated before the
+/// comparison with `ignore`, so a target of 0.7 is ignored if `ignore` is 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElementwiseLoss<A> {
     /// Kind of `f`.
@@ -154,7 +154,7 @@ pub struct ElementwiseLoss<A> {
     pub batch: usize,
     /// Number of elements of an item.
     pub item_len: usize,
-    /// Target of elements that are ignored.
+    /// Target that marks ignored elements.
     pub ignore: Option<i64>,
     /// Divisor `n`.
     pub normalization: LossNormalization,
@@ -168,20 +168,20 @@ pub enum ElementwiseLossKind<A> {
     /// `ln(1 + eˣ) − t·x`: the cross entropy of the sigmoid of `x`.
     SigmoidCrossEntropy,
     /// `x / 2` if `⌊|t|⌋ ≠ 0`, which marks a similar pair, else `max(0, margin − √x)² / 2`. `x` is
-    /// the squared distance between the two.
+    /// the squared distance of the pair.
     Contrastive {
-        /// Distance from which dissimilar pairs cost nothing.
+        /// Distance from which the loss of a dissimilar pair is 0.
         margin: A,
     },
     /// Like [`Contrastive`](Self::Contrastive), but `max(0, margin − x) / 2` for dissimilar pairs.
     ContrastiveLegacy {
-        /// Squared distance from which dissimilar pairs cost nothing.
+        /// Squared distance from which the loss of a dissimilar pair is 0.
         margin: A,
     },
 }
 
 impl<A: Float> ElementwiseLossKind<A> {
-    /// Evaluates the loss. Every device must agree with this value.
+    /// Evaluates the loss, as the reference for every device.
     #[inline(always)]
     pub fn eval(&self, x: A, t: A) -> A {
         let (zero, one) = (A::zero(), A::one());
@@ -225,7 +225,7 @@ impl<A> ElementwiseLoss<A> {
     /// Fails unless the operand lengths match.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::ShapeOverflow`].
+    /// [`Error::Length`] with the operand's name; [`Error::ShapeOverflow`].
     pub fn check(&self, op: &'static str, x: usize, t: usize) -> Result<()> {
         let count = Axis::new(self.batch, self.item_len, 1)?.count();
         check_len(op, "x", count, x)?;

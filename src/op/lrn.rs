@@ -30,9 +30,9 @@ pub struct Lrn {
     pub channels: usize,
     /// Height and width of a channel.
     pub plane: [usize; 2],
-    /// Extent of the region; odd.
+    /// Extent of the region, which must be odd.
     pub size: usize,
-    /// Factor of the mean square.
+    /// Factor of the mean of the squares.
     pub alpha: f64,
     /// Exponent.
     pub beta: f64,
@@ -41,7 +41,8 @@ pub struct Lrn {
 }
 
 impl Lrn {
-    /// Returns the number of elements of an operand. Saturates; [`check`](Self::check) then fails.
+    /// Returns the number of elements of an operand, saturating at `usize::MAX`.
+    /// [`check`](Self::check) fails for a count that overflows.
     pub fn count(&self) -> usize {
         let [height, width] = self.plane;
         [self.channels, height, width].into_iter().fold(self.batch, usize::saturating_mul)

@@ -1,22 +1,22 @@
-//! One time step of long short-term memory.
+//! One time step of a long short-term memory (LSTM).
 
 use crate::{
     error::{Result, check_len},
     shape::Shape,
 };
 
-/// One time step of `streams` independent sequences with `outputs` cells each.
+/// One LSTM time step of `streams` independent sequences with `outputs` cells each.
 ///
 /// Each stream has a row of `outputs` elements in the states `c` (cells) and `h` (hidden) and a row
-/// of `4·outputs` elements in `gates`. The stream's element of `cont` is 0 where a sequence begins,
-/// and else 1. Let x₀ to x₃ be the quarters of a row of gates:
+/// of `4·outputs` elements in `gates`. `cont` has one element per stream: 0 where a sequence
+/// begins, else 1. Let x₀ to x₃ be the quarters of a row of gates:
 ///
 /// ```text
 /// i = σ(x₀)   f = cont · σ(x₁)   o = σ(x₂)   g = tanh x₃
 /// c = f · c_prev + i · g         h = o · tanh c
 /// ```
 ///
-/// Source: Hochreiter, Schmidhuber 1997; the forget gate: Gers, Schmidhuber, Cummins 2000.
+/// Sources: Hochreiter, Schmidhuber 1997; for the forget gate, Gers, Schmidhuber, Cummins 2000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lstm {
     streams: usize,
@@ -24,10 +24,10 @@ pub struct Lstm {
 }
 
 impl Lstm {
-    /// Describes a time step.
+    /// Describes an LSTM time step.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow) if there are too many gates to count.
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow) if the number of gates overflows.
     pub fn new(streams: usize, outputs: usize) -> Result<Self> {
         Shape::new(&[streams, 4, outputs])?;
         Ok(Self { streams, outputs })
@@ -56,7 +56,7 @@ impl Lstm {
     /// Fails unless the lengths of gates and states match.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) names the operand.
+    /// [`Error::Length`](crate::Error::Length) with the operand's name.
     pub fn check(
         &self,
         op: &'static str,

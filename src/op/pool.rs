@@ -8,13 +8,14 @@ use crate::{
 /// Rounding of the number of windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PoolRounding {
-    /// Up: the last window may extend beyond the input. Caffe's default.
+    /// Rounds up, as Caffe does by default; the last window may extend beyond the input.
     Ceil,
-    /// Down, as in convolution.
+    /// Rounds down, as convolution does.
     Floor,
 }
 
-/// Pooling of `planes` planes of `input` into planes of `output`. Pairs are (height, width).
+/// Pooling of `planes` planes of extents `input` into planes of extents `output`. Each pair of
+/// extents is (height, width).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool2d {
     /// Number of planes: batch · channels.
@@ -34,13 +35,15 @@ pub struct Pool2d {
 impl Pool2d {
     /// Describes a pooling operation with the number of windows that Caffe computes.
     ///
-    /// There are `round((input + 2·pad − kernel) / stride) + 1` windows. With padding, the last is
-    /// dropped if it would start in the padding after the input. With [`PoolRounding::Ceil`], a
-    /// kernel larger than the padded input by less than a stride has one window.
+    /// There are `round((input + 2·pad − kernel) / stride) + 1` windows. With padding, the last
+    /// window is dropped if it would start in the padding after the input. With
+    /// [`PoolRounding::Ceil`], a kernel larger than the padded input by less than a stride has one
+    /// window.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if kernel or stride is zero, if padding is not smaller than the
-    /// kernel, or if no window fits; [`Error::ShapeOverflow`] if an operand is too large to count.
+    /// kernel, or if no window fits; [`Error::ShapeOverflow`] if an operand's element count
+    /// overflows.
     pub fn new(
         planes: usize,
         input: [usize; 2],
@@ -75,11 +78,11 @@ impl Pool2d {
         self.output.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Fails unless the lengths of input and output match. Also fails if the fields were changed
-    /// and [`new`](Self::new) would now fail or compute another number of windows.
+    /// Fails unless the lengths of input and output match. Fails if the fields were changed such
+    /// that [`new`](Self::new) would fail or compute another number of windows.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; like [`new`](Self::new).
+    /// [`Error::Length`] with the operand's name; errors of [`new`](Self::new).
     pub fn check(
         &self,
         op: &'static str,

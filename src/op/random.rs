@@ -1,7 +1,7 @@
 //! Counter-based random numbers: Philox4x32-10.
 //!
-//! An element's random number depends only on the key and the element's index. A fill is therefore
-//! bit-identical on every device, on any number of threads and in any order. Source: Salmon,
+//! An element's random number depends only on the key and the element's index. Random values are
+//! bit-identical on every device, for any number of threads and in any order. Source: Salmon,
 //! Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 
 use rand_core::{Infallible, TryRng};
@@ -21,7 +21,8 @@ impl RngKey {
         Self { seed, stream: 0 }
     }
 
-    /// Returns a key derived from this one. Keys with different tags have unrelated streams.
+    /// Returns a key that is derived from this key. Keys with different tags have unrelated
+    /// streams.
     #[must_use]
     pub fn child(self, tag: u64) -> Self {
         let [a, b, c, d] = philox(
@@ -56,7 +57,8 @@ impl RngKey {
     }
 }
 
-/// Constant mixed into the seed of derived keys, so that they do not reuse this stream's words.
+/// Constant that is mixed into the seed of derived keys, so that their streams differ from the
+/// parent's.
 const CHILD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A sequential generator of the stream of an [`RngKey`].

@@ -11,9 +11,9 @@ pub enum Reduce {
     Sum,
     /// `Σ xᵢ / n`; NaN if `n = 0`.
     Mean,
-    /// The greatest element; an error if `n = 0`. NaN is ignored unless all are NaN.
+    /// The greatest element; an error if `n = 0`. NaN is ignored unless all elements are NaN.
     Max,
-    /// The least element; an error if `n = 0`. NaN is ignored unless all are NaN.
+    /// The least element; an error if `n = 0`. NaN is ignored unless all elements are NaN.
     Min,
     /// `Σ |xᵢ|`
     AbsSum,
@@ -34,10 +34,10 @@ impl Reduce {
         }
     }
 
-    /// Fails unless the operand lengths match. A maximum or minimum also needs `extent > 0`.
+    /// Fails unless the operand lengths match. `Max` and `Min` also need `extent > 0`.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::InvalidInput`].
+    /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`].
     pub fn check(self, axis: &Axis, x: usize, y: usize) -> Result<()> {
         check_len(self.name(), "x", axis.count(), x)?;
         check_len(self.name(), "y", axis.reduced_count(), y)?;
@@ -62,7 +62,7 @@ impl TopK {
     /// Fails unless the axis has at least `k` elements and the operand lengths match.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::InvalidInput`].
+    /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`].
     pub fn check(&self, x: usize, values: usize, places: usize) -> Result<()> {
         if self.k > self.axis.extent {
             let why = format!("k = {} exceeds the axis extent {}", self.k, self.axis.extent);

@@ -21,7 +21,7 @@ pub enum EpsilonPlacement {
 /// Ioffe, Szegedy 2015, section 3.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standardize {
-    /// Axis of the positions `e`.
+    /// Axis of the index `e`.
     pub axis: Axis,
     /// Value of ε.
     pub epsilon: f64,
@@ -40,10 +40,10 @@ impl Standardize {
         A::one() / deviation
     }
 
-    /// Fails unless the operand lengths match. `x` is `None` in place.
+    /// Fails unless the operand lengths match. `x` is `None` for a call in place.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) names the operand.
+    /// [`Error::Length`](crate::Error::Length) with the operand's name.
     pub fn check(&self, x: Option<usize>, mean: usize, variance: usize, y: usize) -> Result<()> {
         const OP: &str = "standardize";
         check_len(OP, "x", self.axis.count(), x.unwrap_or(self.axis.count()))?;
@@ -51,10 +51,10 @@ impl Standardize {
         check_len(OP, "y", self.axis.count(), y)
     }
 
-    /// Fails unless the operand lengths of the gradient match. `dy` is `None` in place.
+    /// Fails unless the operand lengths of the gradient match. `dy` is `None` for a call in place.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) names the operand.
+    /// [`Error::Length`](crate::Error::Length) with the operand's name.
     pub fn check_backward(
         &self,
         x: usize,

@@ -139,7 +139,7 @@ scalar_functions! {
 }
 
 impl<A: Float> Unary<A> {
-    /// Evaluates the function. Every device must agree with this value.
+    /// Evaluates the function, as the reference for every device.
     #[inline(always)]
     pub fn eval(&self, x: A) -> A {
         self.eval_with::<StdFunctions>(x)

@@ -1,4 +1,4 @@
-//! Solver updates: how a gradient changes the weights.
+//! Solver updates: formulas by which a gradient changes the weights.
 
 use crate::{
     element::Element,
@@ -37,8 +37,8 @@ pub struct SolverUpdate<T: Element> {
     pub rule: UpdateRule<T>,
 }
 
-/// Rule that computes a step from a gradient `g`, as Caffe does. The history is the only state
-/// between steps: `h`, and `k` for rules with two values per weight.
+/// Rule that computes a step from a gradient `g`, as Caffe does. The history is the only state that
+/// a rule keeps between steps: `h`, and `k` for rules with two values per weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[doc(alias = "ComputeUpdateValue")]
 pub enum UpdateRule<T: Element> {
@@ -108,7 +108,7 @@ impl<T: Element> UpdateRule<T> {
 
 /// Returns the factor of Adam's rate that corrects the bias of its means, which start at zero.
 ///
-/// After `steps` steps it is `√(1 − beta2ᵗ) / (1 − beta1ᵗ)` with `t = steps + 1`.
+/// After `steps` steps, the factor is `√(1 − beta2ᵗ) / (1 − beta1ᵗ)` with `t = steps + 1`.
 pub fn adam_correction(beta1: f64, beta2: f64, steps: usize) -> f64 {
     let t = steps as f64 + 1.0;
     (1.0 - beta2.powf(t)).sqrt() / (1.0 - beta1.powf(t))
@@ -119,7 +119,7 @@ impl<T: Element> SolverUpdate<T> {
     /// history value of the rule.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) names the operand.
+    /// [`Error::Length`](crate::Error::Length) with the operand's name.
     pub fn check(
         &self,
         weights: usize,

@@ -51,8 +51,8 @@ impl SpatialAxis {
     /// extent is `stride·(input − 1) + dilation·(kernel − 1) + 1 − 2·pad`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if that extent is negative,
-    /// or on overflow.
+    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if the new input extent is
+    /// negative, or on overflow.
     pub fn transposed(&self) -> Result<Self> {
         let Self { input, kernel, stride, pad, dilation } = *self;
         let steps = |count: usize, step: usize| count.checked_sub(1)?.checked_mul(step);
@@ -62,7 +62,10 @@ impl SpatialAxis {
         };
         let error = || {
             let taps = format!("kernel {kernel}, stride {stride}, pad {pad}, dilation {dilation}");
-            Error::invalid_input("window", format!("no input has {input} windows: {taps}"))
+            Error::invalid_input(
+                "window",
+                format!("no input extent yields {input} windows: {taps}"),
+            )
         };
         let transposed = Self { input: enlarged().ok_or_else(error)?, ..*self };
         if transposed.output()? == input { Ok(transposed) } else { Err(error()) }
@@ -84,12 +87,14 @@ impl Window {
     /// Describes windows over `channels` planes along `axes`.
     ///
     /// # Errors
-    /// Like [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if image or columns are too large.
+    /// Errors of [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if the image or its columns are
+    /// too large.
     pub fn new(channels: usize, axes: &[SpatialAxis]) -> Result<Self> {
         let output = axes.iter().map(SpatialAxis::output).collect::<Result<Vec<_>>>()?;
         let kernel: Vec<_> = axes.iter().map(|axis| axis.kernel).collect();
         let (taps, positions) = (Shape::new(&kernel)?.count(), Shape::new(&output)?.count());
-        // Check this even without channels, because kernels compute taps times positions.
+        // The product of taps and positions is checked even without channels, because kernels
+        // compute it.
         Shape::new(&[channels, taps, positions])?;
         let image: Vec<_> = [channels].into_iter().chain(axes.iter().map(|a| a.input)).collect();
         Shape::new(&image)?;
@@ -149,7 +154,7 @@ impl Window {
     /// Fails unless the lengths of the image and the im2col matrix match.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand.
+    /// [`Error::Length`] with the operand's name.
     pub fn check(
         &self,
         op: &'static str,

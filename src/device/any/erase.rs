@@ -1,4 +1,4 @@
-//! Makes an [`AnyDevice`] of any device.
+//! Conversion of any device to an [`AnyDevice`].
 
 use super::{
     handle::{AnyDevice, ErasedDevice, Handle},
@@ -18,9 +18,10 @@ use std::{any::Any, sync::Arc};
 impl AnyDevice {
     /// Returns a handle to `device`. If `device` is an `AnyDevice`, returns a clone.
     pub fn new<D: Device>(device: &D) -> Self {
-        // The constant keeps the other branch, with all kernels, out of the calling crate.
+        // The condition is a constant, so that the calling crate does not compile the `else`
+        // branch, with all kernels, for devices of this crate.
         if const { D::COMPILED_HERE.get() } {
-            erase_own_device(device).expect("only devices of this crate say yes")
+            erase_own_device(device).expect("only devices of this crate set `COMPILED_HERE`")
         } else {
             Self::erase(device)
         }

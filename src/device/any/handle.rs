@@ -14,9 +14,9 @@ use std::{any::Any, fmt, sync::Arc};
 
 /// A device whose type is known only at run time.
 ///
-/// Nets, layers and solvers run on an `AnyDevice`, so this crate compiles them once. A method calls
-/// the method of the same name of the device that this value stands for. A clone is a handle to the
-/// same device and queue.
+/// Nets, layers and solvers run on an `AnyDevice`, so this crate compiles them once. Each method of
+/// an `AnyDevice` calls the method of the same name of the wrapped device. A clone is a handle to
+/// the same device and queue.
 ///
 /// ```
 /// use cortado::{AnyDevice, Blob, CpuDevice, kernel::Elementwise};
@@ -32,12 +32,12 @@ pub struct AnyDevice(pub(super) Arc<Handle>);
 
 pub(super) struct Handle {
     pub(super) device: Box<dyn ErasedDevice>,
-    /// The kernels for each element type: a `Box<dyn Kernels<T>>` each.
+    /// One `Box<dyn Kernels<T>>` for each element type `T`.
     pub(super) kernels: [Box<dyn Any + Send + Sync>; 4],
 }
 
 impl AnyDevice {
-    /// Returns the device as a `D`, if it is one.
+    /// Returns the wrapped device if its type is `D`.
     ///
     /// ```
     /// use cortado::{AnyDevice, CpuDevice, SimulatedDevice};
@@ -50,13 +50,13 @@ impl AnyDevice {
         (&*self.0.device as &dyn Any).downcast_ref()
     }
 
-    /// Returns the kernels for `T`, which are a `V`.
+    /// Returns the kernels for `T`, whose type is `V`.
     pub(super) fn table<T: Element, V: Any>(&self) -> &V {
         for_element_type::<T, V>(self.0.kernels.each_ref().map(|kernels| &**kernels as &dyn Any))
     }
 }
 
-/// The methods of [`Memory`] that memory itself does not need; see [`ErasedMemory`].
+/// The methods of [`Memory`] that [`ErasedMemory`] lacks, because coherence does not need them.
 pub(super) trait ErasedDevice: ErasedMemory {
     fn fork_queue(&self) -> Result<AnyDevice>;
     fn host_workers(&self) -> &Workers;

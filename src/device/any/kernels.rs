@@ -13,8 +13,8 @@ use crate::{
     op::{Convolution, SolverUpdate, Unary},
 };
 
-/// Expands the declarations of a family to a trait of its kernels for one element type, the
-/// implementation of that trait by all devices, and the family's implementation by `AnyDevice`.
+/// Expands the declarations of a family to a trait of its kernels for one element type. Implements
+/// this trait for all devices, and the family for `AnyDevice`.
 macro_rules! erase_family {
     ($(#[$attr:meta])* trait $family:ident { $($methods:tt)* } $($kernels:tt)*) => {
         pub(in crate::device::any) trait Kernels<T: Element> {
@@ -32,9 +32,8 @@ macro_rules! erase_family {
     };
 }
 
-/// A method of `Kernels`.
 macro_rules! erased_declaration {
-    // Kernels with two types are in `super::Kernels`.
+    // `super::Kernels` declares the kernels with two type parameters.
     (
         {
             $attr:tt $family:ident $kernel:ident
@@ -54,7 +53,6 @@ macro_rules! erased_declaration {
     };
 }
 
-/// The implementation of a method of `Kernels` by a device `D`.
 macro_rules! erased_implementation {
     (
         {
@@ -76,7 +74,7 @@ macro_rules! erased_implementation {
     };
 }
 
-/// An argument for an `AnyDevice` as an argument for the device that it stands for.
+/// Converts an argument for an `AnyDevice` to an argument for the wrapped device.
 macro_rules! on_device {
     (value $x:ident) => {
         $x
@@ -92,7 +90,6 @@ macro_rules! on_device {
     };
 }
 
-/// A method of `AnyDevice`.
 macro_rules! any_method {
     (
         {
@@ -128,7 +125,7 @@ macro_rules! any_method {
     };
 }
 
-/// The kernels for an element type; for `f32` if a kernel has no element type.
+/// The kernels for an element type, which is `f32` for a kernel without element type.
 macro_rules! element_kernels {
     ($device:ident) => {
         $device.kernels::<f32>()
@@ -138,7 +135,7 @@ macro_rules! element_kernels {
     };
 }
 
-/// The method of a family that is not declared by macro.
+/// The method of a family that the family's macro `kernels!` does not declare.
 macro_rules! other_method {
     (Conv) => {
         #[track_caller]
@@ -158,11 +155,12 @@ macro_rules! other_method {
     ($family:ident) => {};
 }
 
-/// Expands the declarations of a family in a module, because each family has its own `Kernels`.
+/// Expands the declarations of each family in a separate module, because each module defines a
+/// trait `Kernels`.
 macro_rules! erase_families {
     ($($family:ident),*) => {
         $(mod $family {
-            #[allow(unused_imports)] // No family uses all of them.
+            #[allow(unused_imports)] // Each family uses only some of these imports.
             use super::*;
             #[allow(unused_imports)]
             use crate::{
@@ -212,7 +210,7 @@ impl AnyDevice {
     }
 }
 
-/// The kernels with two types, of which [`Kernels`] fixes one.
+/// The kernels with two type parameters, of which [`Kernels`] fixes one.
 mod two_types {
     use super::*;
     use crate::{element::DType, kernel::fallback};
@@ -231,8 +229,7 @@ mod two_types {
         y.map_or(Ok(()), |y| device.kernels::<T>().convert(x, y))
     }
 
-    /// Converts integers on the device if they are of a type that devices support, else on the
-    /// host.
+    /// Converts integers on the device if their type is `i32` or `u32`, else on the host.
     pub(super) fn convert_integers<N: Storable + Into<f64>, T: Element>(
         device: &AnyDevice,
         x: View<'_, N, AnyDevice>,

@@ -1,9 +1,9 @@
-//! A device of any type, so that the code above the kernels is compiled once for all devices.
+//! [`AnyDevice`]: a device of any type, so that nets and solvers are compiled once for all devices.
 //!
-//! - `handle` has the type and its memory.
-//! - `kernels` calls the kernels of the device, for one element type at a time; `operand` has the
-//!   operands of kernels with two types.
-//! - `erase` makes an `AnyDevice` of a device.
+//! - `handle` defines `AnyDevice` and implements its memory.
+//! - `kernels` calls the kernels of the wrapped device; `operand` has the operands of kernels with
+//!   two type parameters.
+//! - `erase` converts a device to an `AnyDevice`.
 
 mod erase;
 mod handle;

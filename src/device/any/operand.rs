@@ -1,4 +1,4 @@
-//! Operands whose element type is known at run time, for the kernels with two types.
+//! Operands whose element type is known only at run time, for the kernels with two type parameters.
 
 use super::handle::AnyDevice;
 use crate::{
@@ -6,7 +6,6 @@ use crate::{
     memory::{View, ViewMut},
 };
 
-/// An output of any element type.
 pub(super) enum AnyViewMut<'a> {
     F16(ViewMut<'a, f16, AnyDevice>),
     Bf16(ViewMut<'a, bf16, AnyDevice>),
@@ -14,7 +13,6 @@ pub(super) enum AnyViewMut<'a> {
     F64(ViewMut<'a, f64, AnyDevice>),
 }
 
-/// An input of integers.
 pub(super) enum IntegerView<'a> {
     I32(View<'a, i32, AnyDevice>),
     U32(View<'a, u32, AnyDevice>),

@@ -6,8 +6,8 @@ use cust::sys::{CUdeviceptr, cuMemsetD8Async};
 use parking_lot::Mutex;
 use std::{fmt, sync::Arc};
 
-/// A range of device memory. After the buffer is dropped, the memory is freed once the queued work
-/// that uses it is done.
+/// A range of device memory. Dropping the buffer frees the memory after all queued work that uses
+/// it.
 pub struct CudaBuffer {
     address: CUdeviceptr,
     bytes: usize,
@@ -18,7 +18,7 @@ pub struct CudaBuffer {
 }
 
 impl CudaBuffer {
-    /// Allocates `bytes` uninitialised bytes.
+    /// Allocates `bytes` uninitialized bytes.
     pub(super) fn new(owner: &Arc<Stream>, bytes: usize) -> Result<Self> {
         let address = if bytes == 0 { 0 } else { alloc(owner, bytes)? };
         Ok(Self { address, bytes, owner: Arc::clone(owner), users: Mutex::default() })
@@ -56,7 +56,7 @@ impl CudaBuffer {
     }
 }
 
-/// Allocates memory. If there is too little, waits for queued frees, trims the pool and retries.
+/// Allocates device memory. If memory is short, waits for queued frees, trims the pool and retries.
 fn alloc(owner: &Stream, bytes: usize) -> Result<CUdeviceptr> {
     let context = &owner.context;
     context.enter()?;
@@ -80,7 +80,7 @@ impl Drop for CudaBuffer {
             return;
         }
         for user in self.users.get_mut() {
-            // This fails only if the GPU is lost, and all its memory with it.
+            // `order_after` fails only if the GPU is lost, and with it all of its memory.
             let _ = self.owner.order_after(user);
         }
         self.owner.context.pool.give(self.address, self.bytes, self.owner.raw());

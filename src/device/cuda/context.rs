@@ -16,10 +16,10 @@ use cust::{
 use parking_lot::Mutex;
 use std::{collections::VecDeque, env};
 
-/// A CUDA context with its pools, modules and recent launches.
 pub(super) struct Context {
     pub(super) name: String,
-    // Fields are dropped in declaration order, so the context is dropped last.
+    // Fields are dropped in declaration order, so the modules and pools are dropped before the
+    // context.
     pub(super) modules: Modules,
     pub(super) pinned: PinnedPool,
     pub(super) pool: MemoryPool,
@@ -27,7 +27,7 @@ pub(super) struct Context {
     device: Device,
     pub(super) multiprocessors: usize,
     pub(super) launches: Launches,
-    /// Whether each launch is followed by a synchronization.
+    /// Whether each kernel launch waits until the kernel has run.
     pub(super) synchronous: bool,
 }
 
@@ -57,15 +57,15 @@ impl Context {
         })
     }
 
-    /// Makes this context current on the calling thread. Needed before every call of the driver,
-    /// because a thread keeps the context that it used last.
+    /// Makes this context current on the calling thread. Callers do so before every call of the
+    /// driver, because a thread keeps the context that it used last.
     pub(super) fn enter(&self) -> Result<()> {
         let entered = CurrentContext::set_current(&self.primary);
         entered.map_err(|error| from_cust("cuCtxSetCurrent")(error).on(&self.name))
     }
 
-    /// Checks the result of the driver function `call`. An error lists the launches that may be its
-    /// cause.
+    /// Checks the result of the driver function `call`. An error lists the kernel launches that may
+    /// have caused it.
     pub(super) fn check(&self, call: &'static str, result: CUresult) -> Result<()> {
         check_driver(call, result).map_err(|failure| self.error(failure))
     }
@@ -96,12 +96,12 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // When the fields are dropped, they call the driver, which needs this context.
+        // The destructors of the fields call the driver, which needs this context.
         let _ = self.enter();
     }
 }
 
-/// The latest launches that have not been synchronized.
+/// The latest kernel launches whose queues have not been synchronized.
 #[derive(Default)]
 pub(super) struct Launches(Mutex<VecDeque<(usize, PendingLaunch)>>);
 
@@ -116,7 +116,7 @@ impl Launches {
         launches.push_back((stream as usize, launched));
     }
 
-    /// Forgets the launches of a queue that has been synchronized without error.
+    /// Removes the launches of a queue that has been synchronized without error.
     pub(super) fn clear(&self, stream: CUstream) {
         self.0.lock().retain(|(queue, _)| *queue != stream as usize);
     }

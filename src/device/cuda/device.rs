@@ -1,4 +1,4 @@
-//! The device: a GPU, a queue and host threads; and its builder.
+//! The CUDA device, which consists of a GPU, a queue and host threads, and its builder.
 
 use super::{
     context::Context,
@@ -19,23 +19,23 @@ use std::{
     sync::Arc,
 };
 
-/// An NVIDIA GPU, and one in-order queue of work for it. Clones share both; a
-/// [`fork`](crate::Memory::fork_queue) has a queue of its own.
+/// An NVIDIA GPU, with one in-order queue of work. Clones share the queue; a
+/// [`fork`](crate::Memory::fork_queue) has a separate queue.
 #[derive(Clone)]
 pub struct CudaDevice {
     pub(super) stream: Arc<Stream>,
     pub(super) workers: Workers,
-    /// cuBLAS, if it replaces the crate's own GEMM.
+    /// cuBLAS, if it replaces the built-in GEMM kernels.
     pub(super) cublas: Option<Arc<Cublas>>,
     /// Whether GEMM may round `f32` operands to TF32.
     pub(super) tf32: bool,
 }
 
 impl CudaDevice {
-    /// Opens the GPU with this number, counted from 0.
+    /// Opens GPU number `ordinal`, counted from 0.
     ///
     /// # Errors
-    /// [`Error::Device`] without a driver or such a GPU.
+    /// [`Error::Device`] if the driver or the GPU is missing.
     pub fn new(ordinal: u32) -> Result<Self> {
         Self::builder().open(ordinal)
     }
@@ -48,7 +48,7 @@ impl CudaDevice {
     /// Returns the number of GPUs.
     ///
     /// # Errors
-    /// [`Error::Device`] without a driver.
+    /// [`Error::Device`] if the driver is missing.
     pub fn count() -> Result<u32> {
         Self::builder().count()
     }
@@ -75,7 +75,7 @@ impl fmt::Debug for CudaDevice {
     }
 }
 
-/// Opens a [`CudaDevice`] with options.
+/// A builder that opens a [`CudaDevice`] with options.
 #[derive(Clone, Debug, Default)]
 pub struct CudaBuilder {
     memory_limit: Option<usize>,
@@ -87,8 +87,8 @@ pub struct CudaBuilder {
 }
 
 impl CudaBuilder {
-    /// Limits the device to this many bytes of the GPU's memory; allocating more is
-    /// [`Error::OutOfMemory`]. Default: no limit.
+    /// Limits the device to `bytes` bytes of the GPU's memory. An allocation beyond this limit
+    /// returns [`Error::OutOfMemory`]. By default, the device can use all of the GPU's memory.
     #[must_use]
     pub fn memory_limit(self, bytes: usize) -> Self {
         Self { memory_limit: Some(bytes), ..self }
@@ -100,21 +100,20 @@ impl CudaBuilder {
         Self { threads, ..self }
     }
 
-    /// Sets the GEMM backend. Default: the crate's own kernels.
+    /// Sets the GEMM backend, by default the built-in kernels.
     #[must_use]
     pub fn gemm_backend(self, gemm_backend: GemmBackend) -> Self {
         Self { gemm_backend, ..self }
     }
 
     /// Allows GEMM and convolution to round `f32` operands to TF32 (10-bit mantissa), the input
-    /// format of tensor cores. By default, only sums are rounded.
+    /// format of tensor cores. By default, operands are not rounded.
     #[must_use]
     pub fn tf32(self, allowed: bool) -> Self {
         Self { tf32: allowed, ..self }
     }
 
-    /// Sets the path of the driver library. A process has one driver: a path other than that of the
-    /// open library is an error.
+    /// Sets the path of the driver library. A process can open only one driver library.
     #[doc(hidden)]
     #[must_use]
     pub fn driver_path(self, path: &Path) -> Self {
@@ -128,10 +127,10 @@ impl CudaBuilder {
         Self { cublas: Some(path.to_owned()), ..self }
     }
 
-    /// Opens the GPU with this number, counted from 0.
+    /// Opens GPU number `ordinal`, counted from 0.
     ///
     /// # Errors
-    /// [`Error::Device`] without a driver, such a GPU, or the requested cuBLAS.
+    /// [`Error::Device`] if the driver, the GPU or the requested cuBLAS is missing.
     pub fn open(self, ordinal: u32) -> Result<CudaDevice> {
         let count = self.count()?;
         if ordinal >= count {
@@ -155,7 +154,6 @@ impl CudaBuilder {
         Ok(CudaDevice { stream, workers, cublas, tf32: self.tf32 })
     }
 
-    /// Returns the number of GPUs.
     fn count(&self) -> Result<u32> {
         driver::open(self.driver.as_deref()).map_err(|why| Error::device("cuda", why))?;
         let count = cust::init(CudaFlags::empty())

@@ -1,4 +1,4 @@
-//! Errors of the driver, with the launches that may have caused them.
+//! Errors of the CUDA driver, with the kernel launches that may have caused them.
 
 use super::driver::{describe, raw_code};
 use crate::error::{Error, Result};
@@ -14,11 +14,12 @@ pub struct CudaFailure {
     pub code: u32,
     name: String,
     text: String,
-    /// Launches that may be the cause, oldest first; empty if the call itself is the cause.
+    /// Kernel launches that may have caused the error, oldest first; empty if the call itself
+    /// caused it.
     pub launches: Vec<PendingLaunch>,
 }
 
-/// A launch that has been queued and not yet synchronized.
+/// A kernel launch whose queue has not been synchronized since.
 #[derive(Clone, Debug)]
 pub struct PendingLaunch {
     /// Symbol of the kernel.
@@ -37,12 +38,12 @@ impl CudaFailure {
         Self { call, code, name, text, launches: Vec::new() }
     }
 
-    /// Returns whether an earlier launch may be the cause.
+    /// Returns whether an earlier kernel launch may have caused the error.
     fn may_come_from_queued_work(&self) -> bool {
         matches!(self.code, 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 999)
     }
 
-    /// Adds the queued launches, if one of them may be the cause.
+    /// Adds the queued launches, if one of them may have caused the error.
     pub(super) fn with_launches(mut self, launches: impl FnOnce() -> Vec<PendingLaunch>) -> Self {
         if self.may_come_from_queued_work() {
             self.launches = launches();
@@ -70,13 +71,13 @@ impl fmt::Display for CudaFailure {
             [.., last] => {
                 write!(
                     f,
-                    "; the cause is in one of {} launches; the last is {last}",
+                    "; the cause is in one of {} kernel launches; the last is {last}",
                     launches.len()
                 )?;
                 for launch in launches.iter().rev().skip(1) {
                     write!(f, ", preceded by {launch}")?;
                 }
-                write!(f, " (set CORTADO_CUDA_SYNC=1 to find out which)")?;
+                write!(f, " (set CORTADO_CUDA_SYNC=1 to find the failing launch)")?;
             }
         }
         Ok(())

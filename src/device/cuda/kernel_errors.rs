@@ -1,5 +1,5 @@
-//! Invalid values that kernels find while they run. A queue records the first position of each kind
-//! of invalid value, and the next wait for the queue returns an error.
+//! Errors for invalid values that GPU kernels find in their operands. A queue records the first
+//! position of each kind of invalid value, and the next wait for the queue returns an error.
 
 use super::error::{CudaFailure, check_driver};
 use crate::error::Error;
@@ -9,7 +9,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// A kind of invalid value.
+/// A kind of invalid value that a kernel can find.
 #[derive(Clone, Copy)]
 pub(super) enum KernelError {
     /// A label that is neither a class nor ignored.
@@ -20,7 +20,7 @@ pub(super) enum KernelError {
     Number,
 }
 
-/// Subject and problem of each kind of error.
+/// Subject and problem of the error message for each kind of invalid value.
 const KINDS: [(&str, &str); 3] = [
     ("label", "is neither a class nor ignored"),
     ("index", "is outside the table"),
@@ -30,7 +30,8 @@ const KINDS: [(&str, &str); 3] = [
 /// One word per kind: 0, or the bitwise complement of the position of the first invalid value.
 type Words = [AtomicU64; KINDS.len()];
 
-/// Words in pinned host memory, which the GPU writes directly. Reading them needs no copy.
+/// The error words of a queue, in pinned host memory. The GPU writes the words directly, so the
+/// host reads them without a copy.
 pub(super) struct KernelErrorFlags(NonNull<Words>);
 
 // SAFETY: `self` owns the memory, which any thread may access and free.
@@ -39,7 +40,7 @@ unsafe impl Send for KernelErrorFlags {}
 unsafe impl Sync for KernelErrorFlags {}
 
 impl KernelErrorFlags {
-    /// Allocates the words in the current context, all 0.
+    /// Allocates the words in the current context, and sets them to 0.
     pub(super) fn new() -> Result<Self, CudaFailure> {
         let mut start = ptr::null_mut();
         // SAFETY: `start` is valid for writing the address.
@@ -48,7 +49,7 @@ impl KernelErrorFlags {
             result => result,
         };
         check_driver("cuMemAllocHost", result)?;
-        // SAFETY: a null address was turned into an error above.
+        // SAFETY: `check_driver` has returned an error if the address is null.
         let words = unsafe { NonNull::new_unchecked(start.cast::<Words>()) };
         // SAFETY: the allocation has the size of `Words` and is aligned to a page.
         unsafe { words.write_bytes(0, 1) };
@@ -60,10 +61,10 @@ impl KernelErrorFlags {
         self.0.as_ptr() as CUdeviceptr + (size_of::<AtomicU64>() * kind as usize) as u64
     }
 
-    /// Returns the error of the first kind that was reported, and clears all words. The caller has
-    /// waited for the kernels that write them.
+    /// Returns the error for the first kind of invalid value that was reported, and clears all
+    /// words. The caller has waited for the kernels that write the words.
     pub(super) fn take(&self) -> Option<Error> {
-        // SAFETY: `new` initialised the words, and they are freed only when `self` is dropped.
+        // SAFETY: `new` initialized the words, and they are freed only when `self` is dropped.
         let words = unsafe { self.0.as_ref() };
         let found = words.each_ref().map(|word| word.swap(0, Relaxed));
         let (word, (subject, problem)) =

@@ -1,4 +1,4 @@
-//! Launches kernels.
+//! Launches of CUDA kernels, with checks of the arguments.
 
 use super::{
     CudaBuffer, CudaDevice,
@@ -18,15 +18,16 @@ use std::{ffi::c_void, marker::PhantomData, panic::Location, ptr};
 /// Default number of threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Largest number of blocks per multiprocessor, which runs several at once. The threads loop over
-/// any remaining items.
+/// Largest number of blocks per multiprocessor, which runs several blocks at once. The threads of
+/// these blocks loop over any remaining items.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 32;
 
-/// A kernel about to be launched. Arguments are added in the order of its parameters.
+/// A kernel that is about to be launched. The caller adds arguments in the order of its parameters.
 ///
-/// Operands are borrowed until the launch, and memory is freed in queue order, so operands live
-/// until the kernel has run. The launch checks the size of each argument against the PTX.
-#[must_use = "the kernel is launched when the grid is given"]
+/// The borrow of an operand lasts until the launch, and the driver frees memory in queue order.
+/// Operands live until the kernel has run. The launch checks the size of each argument against the
+/// PTX.
+#[must_use = "the kernel is launched only by a grid method"]
 pub(super) struct Launch<'a> {
     device: &'a CudaDevice,
     kernel: &'static PtxKernel,
@@ -81,7 +82,8 @@ impl CudaDevice {
         })
     }
 
-    /// Allocates `len` uninitialised values, which pass results from one launch to the next.
+    /// Allocates `len` uninitialized values, for results that one launch stores and the next one
+    /// reads.
     pub(super) fn scratch<T: Storable>(&self, len: usize) -> Result<CudaBuffer> {
         CudaBuffer::new(&self.stream, len.saturating_mul(size_of::<T>()))
     }
@@ -114,7 +116,7 @@ impl<'a> Launch<'a> {
         self.arg(value as u64)
     }
 
-    /// Adds arguments of type `size_t`.
+    /// Adds several arguments of type `size_t`.
     pub(super) fn sizes<const N: usize>(self, values: [usize; N]) -> Self {
         values.into_iter().fold(self, Self::size)
     }
@@ -129,7 +131,7 @@ impl<'a> Launch<'a> {
         self.operand(y.buffer, y.offset)
     }
 
-    /// Adds an operand: a buffer from byte `offset` on.
+    /// Adds an operand, which starts at byte `offset` of a buffer.
     pub(super) fn operand(self, buffer: &'a CudaBuffer, offset: usize) -> Self {
         let address = buffer.used_by(&self.device.stream);
         self.arg(if buffer.is_empty() { 0 } else { address + offset as u64 })
@@ -167,8 +169,8 @@ impl<'a> Launch<'a> {
         self.blocks(n.div_ceil(THREADS as usize), THREADS)
     }
 
-    /// Launches at most `blocks` blocks of `threads` threads; does nothing if `blocks` is 0. If
-    /// there is more work, the blocks loop over it.
+    /// Launches at most `blocks` blocks of `threads` threads; does nothing if `blocks` is 0. The
+    /// blocks loop over any remaining work.
     pub(super) fn blocks(self, blocks: usize, threads: u32) -> Result<()> {
         let max_blocks = self.max_blocks();
         self.grid([blocks.min(max_blocks), 1, 1], [threads, 1, 1])
@@ -179,7 +181,7 @@ impl<'a> Launch<'a> {
     pub(super) fn grid_2d(self, rows: usize, columns: usize) -> Result<()> {
         let max_blocks = self.max_blocks();
         let span = match columns {
-            // A warp leaves fewer threads idle at the end of a row than a block does.
+            // At the end of a row, a warp leaves fewer threads idle than a block.
             0..=64 => columns.max(1),
             65..1024 => 32,
             _ => THREADS as usize,
@@ -191,7 +193,7 @@ impl<'a> Launch<'a> {
     }
 
     /// Like [`grid_2d`](Self::grid_2d), but for kernels that move 16 bytes at a time if the size of
-    /// a row is a multiple of that.
+    /// a row is a multiple of 16 bytes.
     pub(super) fn grid_2d_packs<T: Element>(self, rows: usize, columns: usize) -> Result<()> {
         let pack = 16 / size_of::<T>();
         self.grid_2d(rows, if columns.is_multiple_of(pack) { columns / pack } else { columns })
@@ -202,7 +204,7 @@ impl<'a> Launch<'a> {
         BLOCKS_PER_MULTIPROCESSOR * self.device.context().multiprocessors
     }
 
-    /// Launches a grid; does nothing if it has no blocks.
+    /// Launches a grid of blocks; does nothing if the grid has no blocks.
     pub(super) fn grid(mut self, blocks: [usize; 3], threads: [u32; 3]) -> Result<()> {
         if blocks.contains(&0) {
             return Ok(());
@@ -218,7 +220,7 @@ impl<'a> Launch<'a> {
         let [bx, by, bz] = threads;
         if !self.arguments_match() {
             let why = format!(
-                "the sizes of {} arguments do not match {:?}",
+                "the sizes of {} arguments do not match the parameter sizes {:?}",
                 self.starts.len(),
                 kernel.parameters
             );
@@ -232,8 +234,8 @@ impl<'a> Launch<'a> {
             .launches
             .add(self.device.stream.raw(), PendingLaunch { kernel: kernel.name, site: self.site });
         // SAFETY: `arguments_match` compared the size of each argument with the PTX. The driver
-        // copies the arguments during the call. Each launching method checks that its operands hold
-        // at least the elements that the extents among the arguments describe.
+        // copies the arguments during the call. Each method that launches a kernel checks that its
+        // operands hold the elements that the kernel accesses.
         let launched = unsafe {
             cuLaunchKernel(
                 self.function.0,
@@ -253,7 +255,8 @@ impl<'a> Launch<'a> {
         if context.synchronous { self.device.stream.wait() } else { Ok(()) }
     }
 
-    /// Returns whether arguments have the sizes that the PTX declares, rounded up to eight bytes.
+    /// Returns whether the arguments have the sizes that the PTX declares, rounded up to eight
+    /// bytes.
     fn arguments_match(&self) -> bool {
         let ends = self.starts.iter().copied().skip(1).chain([self.words.len()]);
         let sizes = self.starts.iter().zip(ends).map(|(start, end)| end - start);

@@ -1,4 +1,4 @@
-//! Copies between host and GPU, and queues.
+//! Memory of NVIDIA GPUs: allocation, copies between host and GPU, and queues.
 
 use super::{CudaBuffer, CudaDevice, pinned_bytes::PinnedBytes, stream::Stream};
 use crate::{

@@ -17,9 +17,9 @@ use std::{
 /// A pool that caches freed memory until [`release`](Self::release).
 pub(super) struct MemoryPool {
     raw: CUmemoryPool,
-    /// Largest value of `in_use`.
+    /// Largest allowed value of `in_use`, in bytes.
     limit: usize,
-    /// Bytes allocated and not freed yet.
+    /// Number of bytes that are allocated and not yet freed.
     in_use: AtomicUsize,
 }
 
@@ -51,7 +51,7 @@ impl MemoryPool {
         Ok(pool)
     }
 
-    /// Allocates `bytes` uninitialised bytes, for work that is queued on `stream` from now on.
+    /// Allocates `bytes` uninitialized bytes, for work that is queued on `stream` from now on.
     pub(super) fn take(&self, bytes: usize, stream: CUstream) -> Result<CUdeviceptr, CudaFailure> {
         let add = |in_use: usize| in_use.checked_add(bytes).filter(|sum| *sum <= self.limit);
         if self.in_use.fetch_update(Relaxed, Relaxed, add).is_err() {
@@ -66,7 +66,7 @@ impl MemoryPool {
     }
 
     /// Frees `bytes` bytes at `address` when the work queued on `stream` so far is done. No other
-    /// work may use them.
+    /// work may use these bytes.
     pub(super) fn give(&self, address: CUdeviceptr, bytes: usize, stream: CUstream) {
         // SAFETY: `CudaBuffer::drop`, the only caller, passes memory that it took from this pool,
         // and gives up the only copy of its address. The caller has ordered `stream` after the

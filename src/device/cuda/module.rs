@@ -5,7 +5,7 @@ use cust::{module::Module, sys::CUfunction};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
-/// A kernel as its PTX declares it.
+/// The declaration of a kernel in PTX.
 #[derive(Debug)]
 pub(super) struct PtxKernel {
     /// Symbol of the kernel.
@@ -15,7 +15,7 @@ pub(super) struct PtxKernel {
     pub(super) parameters: &'static [usize],
 }
 
-// Defines `MODULES`, the PTX of each file, and `KERNELS`, sorted by name.
+// The build script defines `MODULES`, the PTX of each file, and `KERNELS`, sorted by name.
 include!(concat!(env!("OUT_DIR"), "/cuda_kernels.rs"));
 
 pub(super) fn find(name: &str) -> Option<&'static PtxKernel> {
@@ -33,7 +33,7 @@ struct Loaded {
     modules: HashMap<usize, Module>,
 }
 
-/// A loaded kernel. Its module lives as long as the context.
+/// A loaded kernel, whose module lives as long as the context.
 #[derive(Clone, Copy)]
 pub(super) struct Function(pub(super) CUfunction);
 
@@ -41,7 +41,7 @@ pub(super) struct Function(pub(super) CUfunction);
 unsafe impl Send for Function {}
 
 impl Modules {
-    /// Returns the kernel, after loading its module if necessary. The context must be current.
+    /// Returns the kernel, after loading its module if necessary. The CUDA context must be current.
     pub(super) fn function(&self, kernel: &'static PtxKernel) -> Result<Function, CudaFailure> {
         let Loaded { functions, modules } = &mut *self.0.lock();
         if let Some(known) = functions.get(kernel.name) {

@@ -1,4 +1,4 @@
-//! Pinned host memory as the storage of a host side.
+//! Pinned host memory for the host side of a device's memory.
 
 use super::{
     context::Context,
@@ -7,8 +7,8 @@ use super::{
 use crate::memory::HostStorage;
 use std::{slice, sync::Arc};
 
-/// Pinned host memory. Transfers wait until they are done, so the block can be reused as soon as it
-/// is dropped.
+/// Pinned host memory. A transfer returns only when its copy is done, so a dropped block can be
+/// reused at once.
 pub(super) struct PinnedBytes {
     /// `Some` until `self` is dropped.
     block: Option<Block>,
@@ -17,7 +17,7 @@ pub(super) struct PinnedBytes {
 }
 
 impl PinnedBytes {
-    /// Returns `len` zero bytes; `None` if they are too few to pin, or pinning fails.
+    /// Returns `len` zeroed bytes; `None` if `len` is too small to pin, or pinning fails.
     pub(super) fn zeroed(context: &Arc<Context>, len: usize) -> Option<Self> {
         let size = len.checked_next_power_of_two().filter(|_| len >= MIN_PINNED_BYTES)?;
         context.enter().ok()?;

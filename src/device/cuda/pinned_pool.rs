@@ -7,7 +7,7 @@ use std::{
     ptr::{self, NonNull},
 };
 
-/// Free pinned blocks. Cached because pinning a block costs far more than copying its contents.
+/// A cache of free pinned blocks. Pinning a block takes far longer than copying its contents.
 #[derive(Default)]
 pub(super) struct PinnedPool(Mutex<Free>);
 
@@ -25,7 +25,7 @@ const MAX_CACHED_BYTES: usize = 1 << 28;
 pub(super) const MIN_PINNED_BYTES: usize = 1 << 14;
 
 impl PinnedPool {
-    /// Returns a free block of this size, or a new one. The context must be current.
+    /// Returns a cached or a new block of `size` bytes. The CUDA context must be current.
     pub(super) fn take(&self, size: usize) -> Option<Block> {
         let mut free = self.0.lock();
         match free.blocks.get_mut(&size).and_then(Vec::pop) {
@@ -37,7 +37,7 @@ impl PinnedPool {
         }
     }
 
-    /// Caches a block, or frees it if the cache is full. The context must be current.
+    /// Caches a block, or frees it if the cache is full. The CUDA context must be current.
     pub(super) fn give(&self, block: Block) {
         let mut free = self.0.lock();
         if free.bytes + block.size <= MAX_CACHED_BYTES {
@@ -46,7 +46,7 @@ impl PinnedPool {
         }
     }
 
-    /// Frees all cached blocks. The context must be current.
+    /// Frees all cached blocks. The CUDA context must be current.
     pub(super) fn release(&self) {
         *self.0.lock() = Free::default();
     }
@@ -69,7 +69,7 @@ impl Block {
         // SAFETY: `start` is valid for writing the address.
         let result = unsafe { cuMemAllocHost_v2(&mut start, size) };
         let start = NonNull::new(start.cast()).filter(|_| result == CUresult::CUDA_SUCCESS)?;
-        // SAFETY: the block has `size` bytes. This initialises them.
+        // SAFETY: the driver has allocated `size` bytes at `start`.
         unsafe { start.write_bytes(0, size) };
         Some(Self { start, size })
     }

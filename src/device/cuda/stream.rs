@@ -16,7 +16,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// A queue of a device. When it is dropped, its queued work still runs.
+/// A queue of a GPU. Dropping a `Stream` does not cancel queued work.
 pub(super) struct Stream {
     pub(super) context: Arc<Context>,
     raw: CUstream,
@@ -30,8 +30,8 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// Creates a queue that does not wait for the driver's default queue. The streams of `cust`
-    /// always wait for it.
+    /// Creates a queue that, unlike the streams of `cust`, does not wait for the driver's default
+    /// stream.
     pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
         context.enter()?;
         let mut raw = ptr::null_mut();
@@ -56,7 +56,7 @@ impl Stream {
         Ok(self.error_flags.get_or_init(|| new))
     }
 
-    /// Waits for all queued work. Invalid values that its kernels reported are an error.
+    /// Waits for all queued work. Fails if a kernel of this queue has reported an invalid value.
     pub(super) fn wait(&self) -> Result<()> {
         self.context.enter()?;
         // SAFETY: `raw` is a live stream of the current context.
@@ -66,7 +66,7 @@ impl Stream {
         self.error_flags.get().and_then(KernelErrorFlags::take).map_or(Ok(()), Err)
     }
 
-    /// Makes later work wait for the work that `other` has queued so far.
+    /// Makes later work of this queue wait for all work that is queued on `other` so far.
     pub(super) fn order_after(&self, other: &Self) -> Result<()> {
         if ptr::eq(self, other) {
             return Ok(());
@@ -89,7 +89,8 @@ impl Drop for Stream {
                 // SAFETY: `raw` is a live stream of the current context.
                 let _ = unsafe { cuStreamSynchronize(self.raw) };
             }
-            // SAFETY: `self` owns the stream. The driver finishes queued work before it frees it.
+            // SAFETY: `self` owns the stream. The driver finishes queued work before it frees the
+            // stream.
             let _ = unsafe { cuStreamDestroy_v2(self.raw) };
         }
     }

@@ -27,12 +27,13 @@ thread_local! {
     static CONTEXT: RefCell<LedgerContext> = RefCell::default();
 }
 
-/// Runs `f` on the calling thread's context. `f` must not call this function.
+/// Runs `f` on the calling thread's context. `f` must not call `with_context`.
 fn with_context<R>(f: impl FnOnce(&mut LedgerContext) -> R) -> R {
     CONTEXT.with_borrow_mut(f)
 }
 
-/// Number of [`Watch`]es in the process. While it is 0, events do not check the thread's context.
+/// Number of [`Watch`]es in the process. If there are none, transfers and fallbacks do not read the
+/// thread's context.
 static WATCHES: AtomicUsize = AtomicUsize::new(0);
 
 #[inline]
@@ -40,7 +41,7 @@ fn is_watched() -> bool {
     WATCHES.load(Relaxed) != 0
 }
 
-/// Makes events check their thread's context until this value is dropped. Not `Send`.
+/// A guard that makes transfers and fallbacks read their thread's context. Not `Send`.
 #[derive(Debug)]
 struct Watch(PhantomData<*const ()>);
 
@@ -87,7 +88,7 @@ impl LedgerContext {
 }
 
 /// Restores a thread's previous [`LedgerContext`] when it is dropped.
-#[must_use = "the context is left when this is dropped"]
+#[must_use = "dropping the guard restores the previous context"]
 pub struct ContextGuard {
     previous: LedgerContext,
     _watch: Option<Watch>,
@@ -102,8 +103,9 @@ impl Drop for ContextGuard {
 }
 
 impl Ledger {
-    /// Records the events of the calling thread, and of threads that read data on its behalf, until
-    /// the guard is dropped. Ledgers nest: every open ledger records each event.
+    /// Records the transfers and fallbacks of the calling thread, and of threads that read data on
+    /// its behalf, until the guard is dropped. Ledgers nest: all open ledgers of a thread record
+    /// each event.
     pub fn open(&self) -> LedgerGuard {
         let watch = Watch::new();
         with_context(|context| context.ledgers.push(self.clone()));
@@ -112,7 +114,7 @@ impl Ledger {
 }
 
 /// Keeps a [`Ledger`] open on the thread that opened it.
-#[must_use = "the ledger is closed when this is dropped"]
+#[must_use = "dropping the guard closes the ledger"]
 #[derive(Debug)]
 pub struct LedgerGuard {
     ledger: Ledger,
@@ -131,7 +133,7 @@ impl Drop for LedgerGuard {
 }
 
 /// Keeps a [`Policy`] in force on the thread that set it.
-#[must_use = "the policy ends when this is dropped"]
+#[must_use = "dropping the guard restores the previous policy"]
 #[derive(Debug)]
 pub struct PolicyGuard {
     subject: Subject,
@@ -139,7 +141,7 @@ pub struct PolicyGuard {
     _watch: Watch,
 }
 
-/// The events that a policy applies to.
+/// The kind of events to which a policy applies.
 #[derive(Clone, Copy, Debug)]
 enum Subject {
     Transfers,
@@ -147,7 +149,7 @@ enum Subject {
 }
 
 /// Sets the calling thread's policy for copies between host and device, until the guard is dropped.
-/// The innermost policy applies.
+/// Of nested policies, the innermost applies.
 ///
 /// ```
 /// use cortado::{CpuDevice, SyncedMemory, ledger::{self, Policy}};
@@ -180,7 +182,6 @@ impl Drop for PolicyGuard {
     }
 }
 
-/// Sets a policy and returns the previous one.
 fn replace_policy(subject: Subject, policy: Policy) -> Policy {
     with_context(|context| {
         let current = match subject {
@@ -199,7 +200,7 @@ impl KernelCall {
     }
 }
 
-/// Records that a device's own kernel starts. Every override must call this first.
+/// Records that a native kernel of a device starts. Every override must call this function first.
 ///
 /// ```
 /// # fn launch<T: cortado::Element>() {
@@ -211,8 +212,8 @@ pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
     KernelCall::new(name, element).enter()
 }
 
-/// Attributes transfers to a running kernel, on the thread that entered it.
-#[must_use = "the kernel is left when this is dropped"]
+/// A guard that attributes the transfers of its thread to a running kernel.
+#[must_use = "dropping the guard ends the kernel's ledger scope"]
 pub struct KernelScope {
     /// The enclosing kernel; `None` if no [`Watch`] existed at entry.
     outer: Option<Option<KernelCall>>,
@@ -246,7 +247,8 @@ pub(in crate::memory) fn fallback_event(
     Ok(())
 }
 
-/// Runs `copy` if the calling thread's transfer policy allows it, and records it if it succeeds.
+/// Runs `copy` if the calling thread's transfer policy allows it. Records the transfer if `copy`
+/// succeeds.
 ///
 /// # Errors
 /// [`Error::Denied`](crate::Error::Denied); errors of `copy`.
@@ -261,7 +263,8 @@ pub(in crate::memory) fn transfer_event(
         return copy();
     }
     let context = LedgerContext::current();
-    // Not in a closure, because `#[track_caller]` would report the closure as the caller.
+    // `new` is not called in a closure, because `#[track_caller]` would report the closure as the
+    // caller.
     let direct = KernelCall::new(DIRECT_ACCESS, "");
     let cause = context.kernel.unwrap_or(direct);
     context.transfers.apply(|| match cause.name {

@@ -1,4 +1,4 @@
-//! Records transfers and fallbacks of a device.
+//! Functions with which a device records transfers and fallbacks.
 
 use super::{
     context::{fallback_event, transfer_event},
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{error::Result, memory::memory_trait::Memory};
 
-/// Records that `kernel` runs on the host because `device` has no override. This is the default of
+/// Records that `kernel` runs on the host because `device` has no override, like the default of
 /// [`Memory::on_fallback`].
 ///
 /// # Errors
@@ -16,12 +16,13 @@ pub fn record_fallback<D: Memory>(device: &D, kernel: &KernelCall) -> Result<()>
     fallback_event(|| device.name(), kernel)
 }
 
-/// Runs `copy`, which transfers `bytes` bytes in the direction `kind`, and records it if it
-/// succeeds. [`SyncedMemory`](crate::SyncedMemory) copies through this function; a device that
-/// copies a kernel's scalar result to the host should use it too.
+/// Runs `copy`, which transfers `bytes` bytes in the direction `kind`, and records the transfer if
+/// `copy` succeeds. [`SyncedMemory`](crate::SyncedMemory) records its transfers itself. A device
+/// calls this function for copies of a kernel's scalar result to the host.
 ///
 /// # Errors
-/// [`Error::Denied`](crate::Error::Denied) if the calling thread denies transfers; errors of `copy`.
+/// [`Error::Denied`](crate::Error::Denied) if the calling thread denies transfers; errors of
+/// `copy`.
 #[track_caller]
 pub fn record_transfer<D: Memory>(
     device: &D,

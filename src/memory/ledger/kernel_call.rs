@@ -31,8 +31,8 @@ thread_local! {
     static CALL_SITE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
 }
 
-/// Makes kernel calls of this thread report the caller of [`enter`](Self::enter), until this value
-/// is dropped. A call through a trait object loses its caller.
+/// A guard that makes kernel calls of this thread report the caller of [`enter`](Self::enter),
+/// because a call through a trait object loses its caller.
 pub(crate) struct CallSite {
     outer: Option<&'static Location<'static>>,
     thread: PhantomData<*const ()>,

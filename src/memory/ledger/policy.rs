@@ -5,17 +5,17 @@ use crate::error::{Error, Result};
 /// The reaction to a transfer or fallback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// The event proceeds; open ledgers record it.
+    /// The transfer or fallback proceeds; open ledgers record it.
     #[default]
     Allow,
-    /// The event proceeds, and is logged as a warning.
+    /// The transfer or fallback proceeds, and is logged as a warning.
     Warn,
     /// The transfer or fallback does not happen, and its caller gets [`Error::Denied`].
     Deny,
 }
 
 impl Policy {
-    /// Applies this policy to an event, which `describe` names in messages.
+    /// Applies this policy to a transfer or fallback. `describe` returns the text for messages.
     pub(super) fn apply(self, describe: impl FnOnce() -> String) -> Result<()> {
         match self {
             Self::Allow => {}

@@ -4,7 +4,7 @@ use super::kernel_call::{DIRECT_ACCESS, KernelCall};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, fmt, panic::Location, sync::Arc};
 
-/// The kind of an event.
+/// The kind of an event that a ledger records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventKind {
     /// A copy from host to device.
@@ -45,12 +45,12 @@ impl Total {
     }
 }
 
-/// Events of one kind with one cause.
+/// The events of one kind that one kernel call or memory access caused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Kind of the events.
     pub kind: EventKind,
-    /// The kernel that caused them; `None` for accesses outside kernels.
+    /// The kernel that caused the events; `None` for accesses outside kernels.
     pub kernel: Option<&'static str>,
     /// Element type of the kernel; empty outside kernels.
     pub element: &'static str,
@@ -92,12 +92,12 @@ impl Ledger {
         Self::default()
     }
 
-    /// Returns whether both are clones of one ledger.
+    /// Returns whether both values are clones of one ledger.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.events, &other.events)
     }
 
-    /// Returns all events so far, by kernel, element type, call site and device.
+    /// Returns the events so far, grouped by kernel, element type, call site, device and kind.
     pub fn entries(&self) -> Vec<Entry> {
         let events = self.events.lock();
         let rows = events.iter().flat_map(|((kernel, device), kinds)| {
@@ -141,7 +141,8 @@ impl fmt::Debug for Ledger {
     }
 }
 
-/// A table with one line per cause, in descending order of bytes, and a line of totals.
+/// Formats a table with one line per kernel call, in descending order of bytes, and a line of
+/// totals.
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let events = self.events.lock();
@@ -178,8 +179,8 @@ impl fmt::Display for Ledger {
     }
 }
 
-/// Runs a block and asserts the number of uploads and downloads that it makes on the calling
-/// thread. Returns the value of the block. A failure prints the [`Ledger`].
+/// Runs a block and asserts the number of uploads and downloads that it causes on the calling
+/// thread. Returns the value of the block. A failed assertion prints the [`Ledger`].
 ///
 /// ```
 /// use cortado::{CpuDevice, SyncedMemory, assert_transfers};

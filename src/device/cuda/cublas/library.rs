@@ -1,4 +1,4 @@
-//! Loads the cuBLAS library at run time, and converts its status codes.
+//! The cuBLAS library, loaded at run time, and its status codes.
 
 use crate::error::BoxError;
 use std::{
@@ -18,16 +18,16 @@ const FILE_NAMES: &[&str] = if cfg!(windows) {
 /// Folder that is searched after the loader's search path.
 const DEFAULT_FOLDER: &str = "/usr/local/cuda/lib64";
 
-/// Environment variable with the path of the library or its folder.
+/// Environment variable with the path of the cuBLAS library or its folder.
 const CUBLAS_ENV: &str = "CORTADO_CUBLAS";
 
-/// First major version of cuBLAS with the function signatures declared below, part of CUDA 11.
+/// First major version of cuBLAS whose functions have the signatures that this file declares.
 const MIN_VERSION: c_int = 11;
 
 /// `cublasHandle_t`
 pub(super) type RawHandle = *mut c_void;
 
-/// Declares the functions that the crate calls; each returns a status.
+/// Declares the cuBLAS functions that the crate calls; each function returns a status.
 macro_rules! functions {
     ($(fn $name:ident = $symbol:literal($($kind:ty),* $(,)?);)*) => {
         /// cuBLAS, loaded until the process ends.
@@ -36,9 +36,9 @@ macro_rules! functions {
         }
 
         impl Library {
-            /// Looks up the functions in an open library.
             fn of(library: libloading::Library) -> Result<Self, libloading::Error> {
-                // Never unloaded, because cuBLAS leaves threads and handlers in the process.
+                // The library is never unloaded, because cuBLAS leaves threads and handlers in the
+                // process.
                 let library = ManuallyDrop::new(library);
                 // SAFETY: functions with these names have had these signatures since `MIN_VERSION`.
                 Ok(unsafe { Self { $($name: *library.get($symbol)?,)* } })
@@ -67,11 +67,12 @@ functions! {
 }
 
 impl Library {
-    /// Opens the library at `path`, which names a file or a folder. Without `path`, uses the path
-    /// in `CORTADO_CUBLAS`, or else the loader's search path.
+    /// Opens the cuBLAS library at `path`, which names a file or a folder. Without `path`, uses the
+    /// path in `CORTADO_CUBLAS`, or else the loader's search path.
     ///
     /// # Errors
-    /// If no library can be opened (the error lists the paths tried), or if the library is too old.
+    /// Fails if no library can be opened (the error lists the paths tried), or if the library is
+    /// too old.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, BoxError> {
         let path = path.map(Path::to_owned).or_else(|| env::var_os(CUBLAS_ENV).map(PathBuf::from));
         let in_folder = |folder: &Path| FILE_NAMES.iter().map(|name| folder.join(name)).collect();
@@ -109,7 +110,6 @@ impl Library {
         }
     }
 
-    /// Returns the major, minor and patch version.
     pub(super) fn version(&self) -> Result<[c_int; 3], String> {
         let mut version = [0; 3];
         for (which, part) in (0..).zip(&mut version) {
@@ -120,9 +120,9 @@ impl Library {
     }
 }
 
-/// Opens cuBLAS at `path`, after opening its dependency cuBLASLt if that is in the same folder.
+/// Opens cuBLAS at `path`, after its dependency cuBLASLt if the same folder contains it.
 fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
-    // SAFETY: the initialisation of cuBLAS has no preconditions.
+    // SAFETY: the initialization of cuBLAS has no preconditions.
     let open = |path: &Path| unsafe { libloading::Library::new(path) };
     if let (Some(folder), Some(name)) = (path.parent(), path.file_name()) {
         let dependency = name.to_string_lossy().replacen("cublas", "cublasLt", 1);

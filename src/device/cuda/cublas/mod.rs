@@ -1,10 +1,10 @@
-//! GEMM by NVIDIA's cuBLAS, on request.
+//! GEMM by NVIDIA's cuBLAS, which the user can select instead of the built-in kernels.
 //!
 //! Decisions:
-//! - Each queue has its own handle, and a workspace allocated on that queue. No queue waits for
-//!   another, and cuBLAS allocates no workspace itself.
-//! - cuBLAS is column-major. The crate's row-major `A·B` is its `Bᵀ·Aᵀ`.
-//! - If k or α is 0, there is nothing to multiply, and the crate's own kernel scales `C`.
+//! - Each queue has a separate cuBLAS handle, with a separate workspace, so that queues do not
+//!   wait for each other.
+//! - cuBLAS is column-major, so it computes a row-major `C = A·B` as `Cᵀ = Bᵀ·Aᵀ`.
+//! - If k or α is 0, a built-in kernel scales `C`, without cuBLAS.
 
 mod library;
 
@@ -42,7 +42,7 @@ pub(super) struct Cublas {
     library: Arc<Library>,
     stream: Arc<Stream>,
     tf32: bool,
-    /// Created when the first product is computed.
+    /// The cuBLAS handle, which the first GEMM creates.
     handle: Mutex<Option<Handle>>,
 }
 
@@ -53,13 +53,12 @@ impl Cublas {
         Self { library, stream, tf32, handle: Mutex::default() }
     }
 
-    /// Prepares the same library for another queue.
     pub(super) fn fork(&self, stream: &Arc<Stream>) -> Self {
         Self::new(&self.library, stream, self.tf32)
     }
 
-    /// Returns whether cuBLAS supports the product, which must not be empty and must have extents
-    /// that fit in `c_int`.
+    /// Returns whether cuBLAS supports the GEMM: α is not 0, and all extents are positive and fit
+    /// in `c_int`.
     pub(super) fn supports<T: Element>(op: &Gemm<T>, batch: &GemmBatch) -> bool {
         let extents = [op.m, op.n, op.k, op.lda, op.ldb, op.ldc, batch.count];
         let is_product = !op.alpha.is_zero() && ![op.m, op.n, op.k, batch.count].contains(&0);
@@ -71,9 +70,9 @@ impl Cublas {
         Some(format!("{major}.{minor}.{patch}"))
     }
 
-    /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` of a [supported](Self::supports) product. The caller
-    /// has checked the lengths. Each operand is a buffer and an offset in bytes; the ledger records
-    /// the call as `kernel_name`.
+    /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` of a [supported](Self::supports) GEMM. The caller has
+    /// checked the operand lengths. Each operand is a buffer and an offset in bytes; the ledger
+    /// records the call as `kernel_name`.
     #[track_caller]
     pub(super) fn multiply<T: Element>(
         &self,
@@ -156,7 +155,7 @@ impl Handle {
             context: Arc::clone(context),
             _workspace: workspace,
         };
-        // Setting the stream resets the workspace, so it comes first.
+        // Setting the stream resets the workspace, so the stream is set before the workspace.
         // SAFETY: handle and stream are live.
         check_call("cublasSetStream", unsafe { (library.set_stream)(raw, stream.raw().cast()) })?;
         // SAFETY: the handle owns the workspace, which has `WORKSPACE` bytes.
@@ -172,7 +171,7 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let _ = self.context.enter();
-        // SAFETY: `self` owns the handle. Work that is already queued still runs.
+        // SAFETY: `self` owns the handle. Destroying the handle does not cancel queued work.
         let _ = unsafe { (self.library.destroy)(self.raw) };
     }
 }

@@ -1,4 +1,4 @@
-//! Entry points: lookup of their addresses, and conversion of their results.
+//! Entry points of the driver: lookup of their addresses, and conversion of their result codes.
 
 use super::library::{NO_DEVICE, library};
 use std::{
@@ -48,9 +48,9 @@ pub(crate) fn raw_code() -> c_uint {
     LAST_ERROR.get()
 }
 
-/// Converts a result to one that `cust` knows. The enumeration of `cust` ends with CUDA 11.4, and
-/// other values would be undefined behaviour. Later codes become "unknown"; [`raw_code`] returns
-/// them unchanged.
+/// Converts a result code to one that `cust` knows. The enumeration of `cust` ends with CUDA 11.4,
+/// and any other value would be undefined behaviour. Codes of later CUDA versions become
+/// `CUDA_ERROR_UNKNOWN`; [`raw_code`] returns the original code.
 pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     if code != 0 {
         LAST_ERROR.set(code);
@@ -62,7 +62,7 @@ pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     }
 }
 
-/// Defines entry points that call those of the driver library.
+/// Defines functions that call the driver library's functions of the same names.
 macro_rules! entry_points {
     ($(fn $name:ident($($argument:ident: $kind:ty),*);)*) => {$(
         #[unsafe(no_mangle)]
@@ -91,7 +91,8 @@ macro_rules! entry_points {
 }
 pub(super) use entry_points;
 
-/// Returns the text of an error code, even without a driver, because `cust` panics on failure.
+/// Returns the text of an error code, even without a driver, because `cust` panics if this function
+/// fails.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 unsafe extern "C" fn cuGetErrorString(error: c_uint, text: *mut *const c_char) -> c_uint {
@@ -113,7 +114,8 @@ unsafe extern "C" fn cuGetErrorString(error: c_uint, text: *mut *const c_char) -
     0
 }
 
-/// Returns the driver's name and text for `code`, or the number if the driver does not know it.
+/// Returns the driver's name and text for an error code. The name of an unknown code contains its
+/// number.
 pub(crate) fn describe(code: c_uint) -> (String, String) {
     type Function = unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint;
     let ask = |name: &'static CStr| -> Option<String> {

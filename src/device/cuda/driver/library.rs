@@ -1,4 +1,4 @@
-//! Opens the driver's library.
+//! The CUDA driver's library, opened at run time.
 
 use crate::error::BoxError;
 use libloading::Library;
@@ -13,7 +13,7 @@ use std::{
 /// `CUDA_ERROR_NO_DEVICE`
 pub(super) const NO_DEVICE: c_uint = 100;
 
-/// Paths that are tried if `CORTADO_LIBCUDA` is not set.
+/// Paths at which the driver library is searched if `CORTADO_LIBCUDA` is not set.
 const DEFAULT_PATHS: &[&str] = if cfg!(windows) {
     &["nvcuda.dll"]
 } else {
@@ -28,16 +28,17 @@ const DEFAULT_PATHS: &[&str] = if cfg!(windows) {
 /// The driver library, open until the process ends.
 struct Driver {
     library: Library,
-    /// The path that was requested; `None` for a default path.
+    /// The requested path; `None` for a default path.
     requested: Option<PathBuf>,
 }
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
 
-/// Opens the driver library, at `path` if that is `Some`. A process has only one driver.
+/// Opens the driver library at `path`, else at the path in `CORTADO_LIBCUDA`, else at a default
+/// path. A process opens only one driver library.
 ///
 /// # Errors
-/// If no library can be opened, or if a library at a path other than `path` is already open.
+/// Fails if no library can be opened, or if a library at a path other than `path` is already open.
 pub(crate) fn open(path: Option<&Path>) -> Result<(), BoxError> {
     let path = path.map(Path::to_owned).or_else(|| env::var_os(LIBCUDA_ENV).map(PathBuf::from));
     if DRIVER.get().is_none() {
@@ -45,13 +46,13 @@ pub(crate) fn open(path: Option<&Path>) -> Result<(), BoxError> {
             Some(path) => load(path.into())?,
             None => open_first(DEFAULT_PATHS)?,
         };
-        // If another thread was faster, use its library.
+        // If another thread has opened a library in the meantime, this thread uses that library.
         let _ = DRIVER.set(Driver { library, requested: path.clone() });
     }
     let open = DRIVER.get().and_then(|driver| driver.requested.as_deref());
     match path {
         Some(path) if open != Some(&path) => {
-            let open = open.map_or("the default one".into(), |open| open.display().to_string());
+            let open = open.map_or("the default driver".into(), |open| open.display().to_string());
             Err(format!("{}: cannot open a second driver; {open} is in use", path.display()).into())
         }
         _ => Ok(()),
@@ -62,7 +63,7 @@ pub(crate) fn open(path: Option<&Path>) -> Result<(), BoxError> {
 const LIBCUDA_ENV: &str = "CORTADO_LIBCUDA";
 
 fn load(name: OsString) -> Result<Library, BoxError> {
-    // SAFETY: the driver library's initialisation has no preconditions.
+    // SAFETY: the driver library's initialization has no preconditions.
     Ok(unsafe { Library::new(name) }?)
 }
 
@@ -82,7 +83,8 @@ fn open_first(paths: &[&str]) -> Result<Library, BoxError> {
     .into())
 }
 
-/// Returns the open library, or opens a default one; fails with [`NO_DEVICE`].
+/// Returns the open driver library, or opens it. Fails with [`NO_DEVICE`] if the library cannot be
+/// opened.
 pub(super) fn library() -> Result<&'static Library, c_uint> {
     if DRIVER.get().is_none() {
         let _ = open(None);

@@ -1,8 +1,9 @@
-//! NVIDIA's driver, loaded at run time.
+//! NVIDIA's CUDA driver, loaded at run time.
 //!
-//! `cust` declares the driver's entry points as external symbols. This module defines them, so that
-//! a program links and starts without the driver. Each entry point looks up its address in the
-//! driver library at its first call. Without the library, opening a device is an ordinary error.
+//! `cust` declares the driver's entry points as external symbols. This module defines these
+//! symbols, so that a program links and starts without the driver. Each entry point looks up its
+//! address in the driver library at its first call. Without the library, opening a device returns
+//! an error.
 
 mod entry;
 mod library;

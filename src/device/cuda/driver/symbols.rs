@@ -1,5 +1,6 @@
-//! The driver's entry points: all that `cust` declares, so that a program links without the driver,
-//! and those that only this crate calls. The signatures are those of `cust::sys`.
+//! The driver's entry points, with the signatures of `cust::sys`: all functions that `cust`
+//! declares, so that a program links without the driver, and the functions that only this crate
+//! calls.
 
 use super::entry::entry_points;
 use cust::sys::*;

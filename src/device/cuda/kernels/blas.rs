@@ -80,7 +80,7 @@ impl Blas for CudaDevice {
     }
 
     fn sumsq<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
-        // Without a second operand, `dot` multiplies the first by itself.
+        // Without a second operand, the kernel `dot` multiplies the first operand by itself.
         self.reduce_to_number(ReductionLaunch::new("sumsq", "dot"), x.len(), (x, 1), None)
     }
 
@@ -117,7 +117,7 @@ impl Blas for CudaDevice {
         if let Some(gemv) = op.as_transposed_gemv() {
             return self.launch_gemv("gemm", &gemv, b, a.slice(0..op.k)?, c.slice(0..op.n)?);
         }
-        // Old elements are uploaded unless the product overwrites all of them.
+        // The elements of `C` are uploaded unless the GEMM overwrites all of them.
         let overwrites_all = op.overwrites() && op.m.checked_mul(op.n) == Some(c.len());
         let c = if overwrites_all { c.device_write_only()? } else { c.device_mut()? };
         self.launch_gemm("gemm", op, &batch, a.device()?, b.device()?, c)

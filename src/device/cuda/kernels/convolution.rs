@@ -1,10 +1,11 @@
 //! Convolution: `kernels/convolution.cu`.
 //!
 //! - The forward pass is an implicit GEMM for each group: the im2col matrix is never stored. With
-//!   stride 1, the gradient of the images is computed this way too.
-//! - With a larger stride, most taps of such a GEMM would read zeros. The gradient of the im2col
-//!   matrix is stored instead, for a few images at a time, and col2im sums it.
-//! - Depthwise convolutions, whose filters have one channel, are computed directly.
+//!   stride 1, the gradient of the images is also an implicit GEMM.
+//! - With a larger stride, most taps of an implicit GEMM for this gradient would read zeros.
+//!   Instead, a GEMM stores the gradient of the im2col matrix for a few images at a time, and
+//!   col2im sums it.
+//! - Separate kernels compute depthwise convolutions, whose filters have one channel.
 
 use super::{
     gemm::THREADS,
@@ -19,10 +20,10 @@ use crate::{
 };
 use bytemuck::{Pod, Zeroable};
 
-/// Approximate size in bytes of the im2col matrices that are stored at a time.
+/// Approximate size in bytes of the im2col matrices that are stored at the same time.
 const COLUMNS_BYTES: usize = 256 << 20;
 
-/// Elements that a window's taps read along an axis: argument struct `TapAxis` of the kernels.
+/// Elements that a window's taps read along an axis: argument struct `TapAxis` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct TapAxis {
@@ -35,7 +36,7 @@ struct TapAxis {
     advance: u32,
 }
 
-/// Argument struct `Product` of the kernels.
+/// Argument struct `Product` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct ForwardArgs {
@@ -50,7 +51,7 @@ struct ForwardArgs {
     k: u32,
 }
 
-/// Argument struct `Gradient` of the kernels.
+/// Argument struct `Gradient` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GradientArgs {
@@ -63,7 +64,7 @@ struct GradientArgs {
     chunk: u32,
 }
 
-/// Argument struct `Depthwise` of the kernels.
+/// Argument struct `Depthwise` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct DepthwiseArgs {
@@ -84,15 +85,15 @@ pub(super) struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    /// Returns `None` if the kernels cannot count the elements.
+    /// Returns `None` if the kernels cannot count the elements of all operands.
     pub(super) fn new(op: &'a Convolution) -> Option<Self> {
         let window = op.window();
         let axes = window_axes(window)?;
         let (taps, positions, plane) = (window.taps(), window.positions(), window.plane_len());
         let columns = op.batch().checked_mul(positions.max(plane))?;
         let output_len = op.outputs().checked_mul(positions)?;
-        // The last three are counted too, because the other products are 0 without images, channels
-        // or outputs.
+        // `taps`, `positions` and `plane` are checked separately, because the products are 0
+        // without images, channels or outputs.
         let counts = [columns, output_len, op.filter_len(), op.groups(), taps, positions, plane];
         let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
         let countable = counts.into_iter().all(|count| count <= i32::MAX as usize / 4);
@@ -138,7 +139,7 @@ impl<'a> Groups<'a> {
     }
 
     /// Prepares one GEMM per group: `rows` × k filters times the im2col matrix of `channels`
-    /// channels. Also returns the number of blocks.
+    /// channels. Returns the launch and the number of blocks.
     #[track_caller]
     fn implicit_gemm<'d, T: Element>(
         &self,
@@ -150,8 +151,8 @@ impl<'a> Groups<'a> {
         let positions: u32 = axes.iter().map(|axis| axis.columns).product();
         let columns = self.op.batch() * positions as usize;
         let tiles = device.tiles(T::DTYPE, rows, columns, self.op.groups());
-        // Successive k of a thread differ by the number of threads that load one column of the
-        // tile. The difference is split into taps along each axis.
+        // Successive values of k of a thread differ by the number of threads that load one column
+        // of the tile. The loop splits this difference into taps along each axis.
         let mut advance = THREADS / tiles.columns as u32;
         for axis in axes.iter_mut().rev() {
             (axis.advance, advance) = (advance % axis.taps, advance / axis.taps);
@@ -228,7 +229,7 @@ impl<'a> Groups<'a> {
         launch.write(dx.device_write_only()?).grid([blocks, 1, 1], [THREADS, 1, 1])
     }
 
-    /// Computes `dx ← col2im(filtersᵀ · dy)`, some images at a time.
+    /// Computes `dx ← col2im(filtersᵀ · dy)`, for a few images at a time.
     #[track_caller]
     fn backward_input_by_col2im<T: Element>(
         &self,
@@ -289,8 +290,8 @@ impl<'a> Groups<'a> {
         }
         let columns = self.channels * op.window().taps();
         let k = op.batch() * op.window().positions();
-        // The sums are long, and splitting them increases the number of blocks. Large tiles are
-        // therefore faster even if there are few of them.
+        // The sums are long, and splitting the sums increases the number of blocks. For such sums,
+        // large tiles are faster even if there are only a few tiles.
         let tiles = device.tiles(T::DTYPE, self.outputs, columns, k.div_ceil(1024) * op.groups());
         let blocks = tiles.count(self.outputs, columns) * op.groups();
         let split = device.split_tiles(blocks, k);

@@ -13,7 +13,7 @@ use crate::{
 use num_traits::Zero;
 use std::any::TypeId;
 
-/// Returns the scalars of a function in the order of its fields; unused ones are 0.
+/// Returns the scalars of a function in the order of its fields; unused scalars are 0.
 fn unary_scalars<A: Element + Zero>(op: Unary<A>) -> [A; 3] {
     let zero = A::zero();
     match op {

@@ -17,10 +17,10 @@ use num_traits::Zero;
 /// Threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Smallest number of terms of a sum for which a separate block pays.
+/// Smallest number of terms of a sum at which a separate thread block is faster.
 const MIN_TERMS: usize = 256;
 
-/// Argument struct `Gemm` of the kernels.
+/// Argument struct `Gemm` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GemmArgs {
@@ -70,7 +70,7 @@ impl TileShape {
 }
 
 impl CudaDevice {
-    /// Returns the tile shape for `count` products: the large one if its tiles can fill the GPU.
+    /// Returns the tile shape for `count` GEMMs: the large shape if its tiles can fill the GPU.
     pub(super) fn tiles(
         &self,
         element: DType,
@@ -90,14 +90,14 @@ impl CudaDevice {
         TileShape { tf32: self.tf32 && element == DType::F32, ..tiles }
     }
 
-    /// Returns how the sums over k are split when `blocks` tiles are computed.
+    /// Returns the split of the sums over k for a launch that computes `blocks` tiles.
     pub(super) fn split_tiles(&self, blocks: usize, k: usize) -> SplitReduction {
         // A block that computes a tile needs more registers than other blocks, so fewer blocks fill
         // a multiprocessor.
         self.split(2 * blocks, k, MIN_TERMS)
     }
 
-    /// Returns whether the kernels, which count in 32 bits, support products of these extents.
+    /// Returns whether the kernels, which count in 32 bits, support GEMMs of these extents.
     pub(super) fn supports_gemm<T: Element>(op: &op::Gemm<T>, batch: &GemmBatch) -> bool {
         let tiles = TileShape::LOW.count(op.m, op.n).max(TileShape::SMALL.count(op.m, op.n));
         let max = i32::MAX as usize;
@@ -105,7 +105,7 @@ impl CudaDevice {
     }
 
     /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`, which the ledger records as `kernel_name`. The
-    /// caller has checked the lengths.
+    /// caller has checked the operand lengths.
     #[track_caller]
     pub(super) fn launch_gemm<T: Element>(
         &self,
@@ -120,7 +120,8 @@ impl CudaDevice {
             let (a, b, c) = ((a.buffer, a.offset), (b.buffer, b.offset), (&*c.buffer, c.offset));
             return cublas.multiply(kernel_name, op, batch, a, b, c);
         }
-        // As in BLAS, neither operand is read if α = 0. An empty sum is 0 even if α is infinite.
+        // As in BLAS, the kernel does not read `A` and `B` if α = 0. An empty sum is 0 even if α is
+        // infinite.
         let k = if op.alpha.is_zero() { 0 } else { op.k };
         let alpha = if k == 0 { T::Acc::zero() } else { op.alpha };
         let op = op::Gemm { k, alpha, ..*op };

@@ -13,12 +13,12 @@ use num_traits::{One, Zero};
 /// Bytes of a row that a warp loads at once.
 const WARP_BYTES: usize = 512;
 
-/// Largest number of blocks in a grid. If there is more work, the blocks loop over it.
+/// Largest number of blocks in a grid; the blocks loop over any remaining work.
 const MAX_BLOCKS: usize = 1 << 20;
 
 impl CudaDevice {
     /// Computes `y ← α·op(A)·x + β·y`, which the ledger records as `kernel_name`. The caller has
-    /// checked the lengths.
+    /// checked the operand lengths.
     #[track_caller]
     pub(super) fn launch_gemv<T: Element>(
         &self,
@@ -32,7 +32,7 @@ impl CudaDevice {
         if outputs == 0 {
             return Ok(());
         }
-        // As in BLAS, neither operand is read if α = 0.
+        // As in BLAS, the kernel does not read `A` and `x` if α = 0.
         let items = if op.alpha.is_zero() { 0 } else { items };
         let (symbol, (m, n), blocks, min_items) = match op.trans {
             Transpose::No => {
@@ -48,7 +48,7 @@ impl CudaDevice {
         let finish = [op.alpha, T::Acc::one(), op.beta];
         let y = if op.beta.is_zero() { y.device_write_only()? } else { y.device_mut()? };
         let (buffer, offset) = (&*y.buffer, y.offset);
-        // Argument struct `Gemv` of the kernels.
+        // Argument struct `Gemv` of the CUDA kernels.
         let fields = [m, n, op.lda, split.parts, split.part_len, warps(items)];
         let launch = self.variant::<T>(kernel_name, symbol)?.struct_of(fields);
         let launch = launch.arg(finish).read(a.device()?).read(x.device()?);

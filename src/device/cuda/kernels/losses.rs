@@ -1,7 +1,6 @@
 //! Launches of losses and accuracies.
 //!
-//! The kernels report invalid labels. The next wait for the queue, for example to read the loss,
-//! returns the error.
+//! The CUDA kernels report invalid labels as an error, which the next wait for the queue returns.
 
 use crate::{
     device::{
@@ -19,19 +18,20 @@ use crate::{
 };
 use bytemuck::{Pod, Zeroable};
 
-/// Threads per block in kernels that sum.
+/// Threads per block of kernels that compute sums.
 const THREADS: usize = 256;
 
-/// Threads that share a label in kernels that read all scores of each label.
+/// Number of threads that process one label, in kernels that read all scores of each label.
 const WARP: usize = 32;
 
-/// Largest number of blocks that share a sum. A second launch, of one block, adds up their parts.
+/// Largest number of blocks that share a sum. A second launch of one block adds up the partial
+/// sums.
 const MAX_PARTS: usize = 256;
 
-/// The struct `Part` of the kernels: a partial sum and the number of its terms.
+/// A partial sum and the number of its terms: the struct `Part` of the CUDA kernels.
 type Part = [f64; 2];
 
-/// `Labels` of `kernels/labels.cuh`.
+/// Argument struct `Labels` of `kernels/labels.cuh`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Labels {
@@ -62,7 +62,7 @@ impl Labels {
     }
 }
 
-/// Argument struct `ElementwiseLoss` of the kernels.
+/// Argument struct `ElementwiseLoss` of the CUDA kernels.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct ElementwiseLossArgs {
@@ -86,9 +86,9 @@ fn sum_blocks(n: usize, threads: usize) -> usize {
 }
 
 impl CudaDevice {
-    /// Launches a kernel whose `blocks` blocks store partial sums, and then a block that divides
-    /// their total and stores it to `y`. A single block stores `y` itself. `launch` has all
-    /// arguments except the parts and `y`.
+    /// Launches a kernel whose `blocks` blocks store partial sums, and a second kernel that stores
+    /// the mean to `y`. If `blocks` is 1, the first kernel stores `y`. `launch` has all arguments
+    /// except the parts and `y`.
     #[track_caller]
     fn mean<T: Element>(
         &self,
@@ -107,8 +107,8 @@ impl CudaDevice {
         launch.operand(&parts, 0).write(y.device_write_only()?).sum_grid(1)
     }
 
-    /// Counts the labels that are not ignored if the divisor is their number. Returns the partial
-    /// counts, and how many there are.
+    /// Counts the labels that are not ignored, if the divisor depends on this count. Returns the
+    /// partial counts and the number of partial counts.
     #[track_caller]
     fn count_labels<T: Element>(
         &self,
@@ -116,7 +116,7 @@ impl CudaDevice {
         labels: Labels,
         label: View<'_, T, Self>,
     ) -> Result<(CudaBuffer, usize)> {
-        // Without classes, no thread of the gradient's kernel checks labels, so check them here.
+        // Without classes, the gradient kernel checks no labels, so `count_labels` checks them.
         if labels.divisor != 0.0 && labels.extent != 0 {
             return Ok((self.scratch::<Part>(0)?, 0));
         }
@@ -163,7 +163,7 @@ impl CudaDevice {
     }
 
     /// Prepares a launch of an elementwise loss kernel, with the arguments up to its constants.
-    /// Also returns the divisor; 0 stands for the number of targets that are not ignored.
+    /// Returns the launch and the divisor; 0 stands for the number of targets that are not ignored.
     #[track_caller]
     fn elementwise_loss_kernel<T: Element>(
         &self,
@@ -256,7 +256,7 @@ impl Losses for CudaDevice {
         const OP: &str = "accuracy_by_class";
         check_len(OP, "y", op.axis.extent, y.len())?;
         let launch = self.accuracy_kernel(OP, op, scores, label)?;
-        // At least one block, because block 0 reports invalid labels.
+        // The grid has at least one block, because block 0 reports invalid labels.
         launch.write(y.device_write_only()?).blocks(op.axis.extent.max(1), THREADS as u32)
     }
 

@@ -1,4 +1,4 @@
-//! Launches of the kernels, one file for each family or kernel source.
+//! Launches of the CUDA kernels, with one file for each kernel family or kernel source.
 
 use super::{CudaBuffer, CudaDevice, launch::Launch};
 use crate::{
@@ -26,12 +26,12 @@ mod update;
 mod window_axis;
 
 impl<'a> Launch<'a> {
-    /// Adds an axis as the kernels' struct `Axis`.
+    /// Adds an argument: an axis as the struct `Axis` of the CUDA kernels.
     fn axis(self, axis: &Axis) -> Self {
         self.struct_of([axis.outer, axis.extent, axis.inner])
     }
 
-    /// Adds a struct of `uint64_t` fields.
+    /// Adds an argument: a struct of `uint64_t` fields.
     fn struct_of<const N: usize>(self, fields: [usize; N]) -> Self
     where
         [u64; N]: Storable,

@@ -1,4 +1,4 @@
-//! Launches of normalisation kernels.
+//! Launches of normalization kernels.
 
 use super::src_len;
 use crate::{
@@ -10,8 +10,8 @@ use crate::{
     op::{Axis, EpsilonPlacement, Lrn, LrnRegion, Standardize},
 };
 
-/// Smallest `inner` extent at which one thread of a softmax kernel computes a whole row. The
-/// threads of a warp then read neighbouring elements.
+/// Smallest `inner` extent at which one thread of a softmax kernel computes a whole row. From this
+/// extent on, the threads of a warp read neighbouring elements.
 const MIN_INNER: usize = 32;
 
 /// Longest row that a block of one warp computes; a longer row gets a block of [`THREADS`] threads.
@@ -23,15 +23,15 @@ const THREADS: u32 = 256;
 /// Largest number of thread blocks that split the reduction at one position of the axis.
 const MAX_PARTS: usize = 64;
 
-/// Smallest number of elements for which a separate block pays.
+/// Smallest number of elements at which a separate thread block is faster.
 const MIN_PART: usize = 1 << 12;
 
-/// The struct `Sums` of the kernels: two sums in double precision.
+/// Two sums in double precision: the struct `Sums` of the CUDA kernels.
 type Sums = [f64; 2];
 
 impl CudaDevice {
     /// Prepares a launch of a softmax kernel: `name`, in which a thread computes a row, or
-    /// `by_block`, in which a block computes it.
+    /// `by_block`, in which a block computes a row.
     #[track_caller]
     fn softmax_kernel<T: Element>(
         &self,
@@ -54,7 +54,7 @@ impl Launch<'_> {
         self.blocks(rows, if axis.extent <= MAX_WARP_ROW { 32 } else { THREADS })
     }
 
-    /// Launches a kernel that computes the sums at each position of an axis in `parts` parts.
+    /// Launches a kernel that splits the sum at each position of an axis into `parts` parts.
     fn sums_grid(self, axis: &Axis, parts: usize) -> Result<()> {
         let blocks = match axis.inner {
             1 => [axis.extent.div_ceil(32).min(i32::MAX as usize), parts, 1],
@@ -63,7 +63,8 @@ impl Launch<'_> {
         self.grid(blocks, [THREADS, 1, 1])
     }
 
-    /// Adds the kernels' struct `Rate`: ε, and whether it is added to the variance.
+    /// Adds an argument, the struct `Rate` of the CUDA kernels: ε, and whether ε is added to the
+    /// variance.
     fn rate<T: Element>(self, op: &Standardize) -> Self {
         let in_variance = u32::from(op.epsilon_placement == EpsilonPlacement::AddedToVariance);
         self.arg(T::acc(op.epsilon)).arg(in_variance)
@@ -76,7 +77,8 @@ fn part_count(axis: &Axis) -> usize {
 }
 
 impl CudaDevice {
-    /// Prepares a launch of the LRN kernel for the region. Adds the extents, k, α/n, β and 2αβ/n.
+    /// Prepares a launch of the LRN kernel for the region. Adds the extents, k, α/n, β and 2αβ/n as
+    /// arguments.
     #[track_caller]
     fn lrn_kernel<T: Element>(
         &self,

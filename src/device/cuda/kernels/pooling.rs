@@ -10,7 +10,7 @@ use crate::{
 };
 use bytemuck::{Pod, Zeroable};
 
-/// Argument struct `Pool` of the kernels; pairs are (height, width).
+/// Argument struct `Pool` of the CUDA kernels; pairs are (height, width).
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct PoolArgs {

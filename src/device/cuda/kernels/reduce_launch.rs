@@ -18,7 +18,7 @@ const WARPS: usize = 8;
 /// Number of items above which all warps of a block share a row.
 const LONG_ROW: usize = 1024;
 
-/// Largest number of blocks in a grid. If there is more work, the blocks loop over it.
+/// Largest number of blocks in a grid; the blocks loop over any remaining work.
 const MAX_BLOCKS: usize = 1 << 20;
 
 /// Positions of the items that are reduced to an output.
@@ -51,7 +51,7 @@ impl<T: Element> ReductionLaunch<T> {
         Self { kernel_name, rule, divisor: T::Acc::one(), beta: T::Acc::zero() }
     }
 
-    /// Returns the fields of the kernels' struct `Finish`: α, divisor and β.
+    /// Returns the fields of the CUDA struct `Finish`: α, divisor and β.
     fn finish(&self) -> [T::Acc; 3] {
         [T::Acc::one(), self.divisor, self.beta]
     }
@@ -97,7 +97,8 @@ impl CudaDevice {
         launch.grid_1d(outputs.saturating_mul(32))
     }
 
-    /// Reduces `items` elements of one or two vectors, each passed with its increment, to a number.
+    /// Reduces `items` elements of one or two vectors to a number. Each vector comes with its
+    /// increment.
     #[track_caller]
     pub(super) fn reduce_to_number<T: Element>(
         &self,
@@ -114,7 +115,8 @@ impl CudaDevice {
         let operands = (x, z.map(|(z, _)| z));
         let launch = self.reduce_parts(reduction, (1, items), (layout, split, WARPS), operands)?;
         launch.null().operand(&parts, 0).grid([split.parts, 1, 1], [THREADS, 1, 1])?;
-        // The parts and the result have the accumulator type.
+        // The partial sums and the result have the accumulator type, so this kernel runs for that
+        // type.
         let launch = self.variant::<T::Acc>(reduction.kernel_name, reduction.finish_kernel())?;
         let launch = launch.sizes([1, split.parts]).arg(reduction.finish());
         launch.operand(&parts, 0).operand(&result, 0).grid([1, 1, 1], [32, 1, 1])?;
@@ -123,7 +125,7 @@ impl CudaDevice {
     }
 
     /// Prepares the launch that reduces the parts of all outputs. The caller adds the output and
-    /// the parts. In a layout of rows, `warps` warps share a row.
+    /// the parts as arguments. In a layout of rows, `warps` warps share a row.
     #[track_caller]
     fn reduce_parts<'a, T: Element>(
         &'a self,
@@ -139,7 +141,7 @@ impl CudaDevice {
         let symbol = format!("{kernel}_{}", reduction.rule);
         let launch = self.variant::<T>(reduction.kernel_name, &symbol)?;
         let launch = match layout {
-            // Argument struct `Rows` of the kernels.
+            // Argument struct `Rows` of the CUDA kernels.
             Layout::Rows { q_step, run, run_step, steps: [step_x, step_z] } => {
                 let run = run.max(1);
                 let (parts, chunk) = (split.parts, split.part_len);
@@ -147,7 +149,7 @@ impl CudaDevice {
                     outputs, items, q_step, run, run_step, step_x, step_z, parts, chunk, warps,
                 ])
             }
-            // Argument struct `Columns` of the kernels.
+            // Argument struct `Columns` of the CUDA kernels.
             Layout::Columns { inner } => {
                 let deep = threads_per_column((outputs, items));
                 launch.struct_of([outputs, items, inner, split.parts, split.part_len, deep])
@@ -175,8 +177,8 @@ pub(super) fn warps(items: usize) -> usize {
     if items > LONG_ROW { WARPS } else { 1 }
 }
 
-/// Returns the number of threads that share a column. A few suffice, because threads of
-/// neighbouring columns read neighbouring elements.
+/// Returns the number of threads that share a column. A few threads per column suffice, because
+/// threads of neighbouring columns read neighbouring elements.
 fn threads_per_column((outputs, items): Extents) -> usize {
     let max = THREADS as usize / outputs.next_power_of_two().clamp(1, 32);
     items.next_power_of_two().min(max)

@@ -31,7 +31,7 @@ impl Reductions for CudaDevice {
         let rule = match op {
             Reduce::Sum | Reduce::Mean => "sum",
             Reduce::AbsSum => "abs_sum",
-            // Without a second operand, `dot` multiplies the first by itself.
+            // Without a second operand, the kernel `dot` multiplies the first operand by itself.
             Reduce::SumSq => "dot",
             Reduce::Max | Reduce::Min => op.name(),
         };

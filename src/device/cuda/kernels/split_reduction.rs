@@ -1,4 +1,4 @@
-//! Splits sums into parts where there are too few sums to fill a GPU.
+//! Split of reductions into parts, if there are too few sums to fill a GPU.
 
 use crate::{
     device::{CudaDevice, cuda::CudaBuffer},
@@ -6,18 +6,19 @@ use crate::{
     error::Result,
 };
 
-/// Blocks per multiprocessor below which sums are split.
+/// Number of blocks per multiprocessor below which sums are split.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 4;
 
-/// Largest number of parts of a sum. A second launch adds the parts.
+/// Largest number of parts of a sum. A second launch adds up the partial sums.
 const MAX_PARTS: usize = 256;
 
-/// A split that is the same for every sum of a launch.
+/// The split of every sum of a launch into parts.
 #[derive(Clone, Copy)]
 pub(super) struct SplitReduction {
     /// Number of parts.
     pub parts: usize,
-    /// Items of each part but the last: a multiple of the items that a thread loads at once.
+    /// Number of items of each part but the last: a multiple of the number that a thread loads at
+    /// once.
     pub part_len: usize,
 }
 

@@ -1,9 +1,9 @@
-//! Windows as the kernels' arguments.
+//! Sliding windows as arguments of CUDA kernels.
 
 use crate::op::{SpatialAxis, Window};
 use bytemuck::{Pod, Zeroable};
 
-/// Number of axes of a window in the kernels.
+/// Number of spatial axes of a window in the kernels.
 pub(super) const AXES: usize = 3;
 
 /// A window along an axis: `Extent` of `kernels/window.cuh`.
@@ -18,9 +18,10 @@ pub(super) struct WindowAxis {
     pub dilation: i32,
 }
 
-/// Returns the window along each axis. Missing axes become leading axes of one element.
+/// Returns the window along each axis. Leading axes of extent 1 replace missing axes.
 ///
-/// Returns `None` if it has more axes, or if a position in the padded image exceeds 32 bits.
+/// Returns `None` if the window has more than [`AXES`] axes, or if a position in the padded image
+/// exceeds 32 bits.
 pub(super) fn window_axes(window: &Window) -> Option<[WindowAxis; AXES]> {
     let mut axes =
         [WindowAxis { input: 1, output: 1, kernel: 1, stride: 1, pad: 0, dilation: 1 }; AXES];
