@@ -1,4 +1,4 @@
-//! [`Conv`](crate::kernel::Conv).
+//! Checks of the kernel family [`Conv`](crate::kernel::Conv).
 
 use super::{harness::given, prelude::*};
 use crate::{
@@ -37,7 +37,7 @@ fn col2im<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// Returns images, filters, biases and results of a convolution.
+/// Returns the images, filters, biases and results of a convolution.
 fn operands<T: Element>(op: &Convolution, setup: &CaseSetup) -> [Named<T>; 4] {
     let (filters, outputs) = (("filters", op.filter_len()), ("bias", op.outputs()));
     setup.operands([("x", op.input_len()), filters, outputs, ("y", op.output_len())])
@@ -61,11 +61,12 @@ fn convolve<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     Ok(())
 }
 
-/// Activations with and without elementary functions.
+/// Activations to fuse with a convolution, with and without elementary functions.
 const ACTIVATIONS: [Unary<f64>; 3] =
     [Unary::Relu { slope: 0.0 }, Unary::Relu { slope: 0.3 }, Unary::Tanh];
 
-/// Compares the fused kernel, bit by bit, with the device's convolution and activation.
+/// Checks that the fused kernel is bit-identical to the device's convolution followed by its
+/// activation.
 fn convolve_with_activation<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_all(&convolutions()?, |op, setup| {
@@ -117,7 +118,7 @@ fn convolve_backward_filters<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// Returns windows along axes given as `[input, kernel, stride, pad, dilation]`.
+/// Returns a window along axes that are given as `[input, kernel, stride, pad, dilation]`.
 fn window(channels: usize, axes: &[[usize; 5]]) -> Result<Window> {
     fn axis(&[input, kernel, stride, pad, dilation]: &[usize; 5]) -> SpatialAxis {
         SpatialAxis { input, kernel, stride, pad, dilation }
@@ -125,13 +126,13 @@ fn window(channels: usize, axes: &[[usize; 5]]) -> Result<Window> {
     Window::new(channels, &axes.iter().map(axis).collect::<Vec<_>>())
 }
 
-/// Returns windows of 3 × 2 in two channels of 4 × 5.
+/// Returns a window of 3 × 2 taps in two channels of 4 × 5.
 fn small() -> Result<Window> {
     window(2, &[[4, 3, 1, 1, 1], [5, 2, 2, 0, 1]])
 }
 
-/// Returns windows along one to three axes: of one tap, of taps that never meet the image, with
-/// large strides, of an empty image, and more windows than a block computes.
+/// Returns windows along one to three axes: windows of one tap, windows outside the image, large
+/// strides, empty images, and more windows than one block of a GPU computes.
 fn window_corners() -> Result<Vec<Window>> {
     Ok(vec![
         window(0, &[[4, 3, 1, 1, 1]])?,
@@ -152,8 +153,8 @@ fn windows() -> Result<Cases<Window>> {
     Ok(Cases::new(window_corners()?, random_window(3), small()?))
 }
 
-/// Returns cases: convolutions over [`window_corners`], with groups, with depthwise filters, and
-/// with 1 × 1 kernels, which are matrix products.
+/// Returns cases of convolutions: every window of [`window_corners`], groups, depthwise filters,
+/// and 1 × 1 kernels, which are matrix products.
 fn convolutions() -> Result<Cases<Convolution>> {
     let mut corners = vec![
         Convolution::new(0, 2, 1, small()?)?,
@@ -186,7 +187,7 @@ fn random_window(channels: usize) -> impl Strategy<Value = Window> {
 fn random_convolution() -> impl Strategy<Value = Convolution> {
     let extents = (1..=3usize, 1..=4usize, 1..=3usize);
     (extents, random_window(2)).prop_filter_map(
-        "no convolution",
+        "invalid convolution",
         |((batch, outputs, groups), w)| {
             let window = Window::new(w.channels() * groups, w.axes()).ok()?;
             let op = Convolution::new(batch, outputs * groups, groups, window).ok()?;

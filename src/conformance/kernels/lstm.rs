@@ -1,4 +1,4 @@
-//! Steps of long short-term memory.
+//! Checks of single time steps of long short-term memory (LSTM).
 
 use super::prelude::*;
 use crate::{conformance::oracle::lstm as oracle, op::Lstm};
@@ -42,7 +42,8 @@ fn lstm_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// Returns cases: empty steps, one cell, more streams than cells and the reverse, and large steps.
+/// Returns cases of LSTM steps: no cells, one cell, more streams than cells, more cells than
+/// streams, and large steps.
 fn cases() -> Result<Cases<Lstm>> {
     let steps = [(0, 3), (3, 0), (1, 1), (7, 2), (2, 9), (33, 40), (3, 5)];
     let corners = steps.into_iter().map(|(streams, outputs)| Lstm::new(streams, outputs));

@@ -1,4 +1,4 @@
-//! [`Normalize`](crate::kernel::Normalize).
+//! Checks of the kernel family [`Normalize`](crate::kernel::Normalize).
 
 use super::prelude::*;
 use crate::{
@@ -26,7 +26,8 @@ fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |axis, x, [], y| device.softmax(axis, x, y),
         |axis, x, []| Want::Within(oracle::softmax(axis, x)),
     )?;
-    // Scores whose exponentials overflow, and NaN, which spreads along its own line only.
+    // The first case has scores whose exponentials overflow. The second case has a NaN, which must
+    // affect only the results along its own axis.
     let axis = Axis::new(2, 3, 2)?;
     let cases = [
         ([1e4, -1e4, 1e4, 0.0, -1e4, 1e4], [0.5, 0.0, 0.5, 0.0, 0.0, 1.0]),
@@ -94,7 +95,8 @@ fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verd
 
 fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    // Around zero, and far from it.
+    // The first operands have a mean near 0. The second ones have a mean of 100, where a difference
+    // of large squares would cancel.
     for is_far in [false, true] {
         runner.try_kernel(
             &axes()?.filter(|axis| axis.reduced_count() > 0),
@@ -124,7 +126,8 @@ fn with_epsilon(&(axis, place): &(Axis, EpsilonPlacement)) -> Standardize {
     Standardize { axis, epsilon: 0.125, epsilon_placement: place }
 }
 
-/// Returns numbers to be standardized, and a mean and a variance for each position of the axis.
+/// Returns operands of `standardize`: numbers, and a mean and a variance for each position of the
+/// axis.
 fn numbers_and_moments<T: Element>(axis: &Axis, stream: &mut ValueStream) -> [Named<T>; 3] {
     let (x, mean) = (stream.take(axis.count()), stream.take(axis.extent));
     [("x", x), ("mean", mean), ("variance", stream.uniform(0.0, 2.0, axis.extent))]
@@ -166,8 +169,8 @@ fn standardize_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns cases: empty axes, one element, classes of batches and of pixels, and many elements
-/// along the axis, before it and after it.
+/// Returns cases of normalization along an axis: empty axes, one element, classes of batches and of
+/// pixels, and many elements along, before and after the axis.
 fn axes() -> Result<Cases<Axis>> {
     let extents = [
         [0, 3, 2],
@@ -194,8 +197,8 @@ fn response(region: LrnRegion, [batch, channels, height, width]: [usize; 4], siz
     Lrn { region, batch, channels, plane: [height, width], size, alpha, beta, k }
 }
 
-/// Returns cases: empty images, regions of one element, regions larger than the image, and
-/// AlexNet's constants.
+/// Returns cases of LRN: empty images, regions of one element, regions larger than the image, and
+/// the constants of AlexNet.
 fn responses(region: LrnRegion) -> Cases<Lrn> {
     let shapes = [
         ([0, 3, 2, 2], 3),

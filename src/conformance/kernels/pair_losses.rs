@@ -1,4 +1,5 @@
-//! Losses of [`Losses`](crate::kernel::Losses) between numbers and targets.
+//! Checks of losses between numbers and targets, in the kernel family
+//! [`Losses`](crate::kernel::Losses).
 
 use super::{
     losses::{NORMALIZATIONS, SCALE},
@@ -18,7 +19,7 @@ checks! {
     "elementwise_loss_backward" of "elementwise_loss_backward": elementwise_loss_backward();
 }
 
-/// Returns the loss as a kernel on `T` takes it.
+/// Returns the descriptor of a loss with the constants of a kernel on `T`.
 fn narrow<T: Element>(op: &ElementwiseLoss<f64>) -> ElementwiseLoss<T::Acc> {
     let &ElementwiseLoss { kind, batch, item_len, ignore, normalization } = op;
     let kind = match kind {
@@ -30,7 +31,8 @@ fn narrow<T: Element>(op: &ElementwiseLoss<f64>) -> ElementwiseLoss<T::Acc> {
     ElementwiseLoss { kind, batch, item_len, ignore, normalization }
 }
 
-/// Returns numbers, not negative if they are distances, and targets on both sides of integers.
+/// Returns numbers, and targets on both sides of integers. Numbers that are distances are not
+/// negative.
 fn operands<T: Element>(op: &ElementwiseLoss<f64>, setup: &CaseSetup) -> [Named<T>; 2] {
     let (mut stream, count) = (setup.stream(), op.batch * op.item_len);
     let x = match op.kind {
@@ -64,11 +66,12 @@ fn elementwise_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// Every kind of loss. All element types hold the margins.
+/// All kinds of elementwise losses. Every element type represents the margins exactly.
 const KINDS: [ElementwiseLossKind<f64>; 4] =
     [Squared, SigmoidCrossEntropy, Contrastive { margin: 1.5 }, ContrastiveLegacy { margin: 1.5 }];
 
-/// Returns cases: each kind without elements, with one and with many, and with every normalization.
+/// Returns cases of elementwise losses of each kind: no elements, one element, many elements, and
+/// every normalization.
 fn cases() -> Cases<ElementwiseLoss<f64>> {
     let full = |kind, batch, item_len| {
         let (ignore, normalization) = (None, LossNormalization::Full);

@@ -1,4 +1,4 @@
-//! The imports that most checks of kernels need.
+//! Imports that most checks of kernels need.
 
 pub(super) use super::{
     cases::{CaseSetup, Cases, Named, axis_cases, times_beta, vector_cases},

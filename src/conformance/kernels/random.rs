@@ -1,4 +1,5 @@
-//! [`Random`](crate::kernel::Random): numbers that are bit-identical on every device.
+//! Checks of the kernel family [`Random`](crate::kernel::Random), whose numbers must be
+//! bit-identical on every device.
 
 use super::prelude::*;
 use crate::{
@@ -16,10 +17,10 @@ checks! {
     without elements "random_integers": random_integers();
 }
 
-/// Lengths near pairs, quadruples and blocks.
+/// Lengths near pairs, groups of four and blocks, in which kernels generate random numbers.
 const LENGTHS: [usize; 12] = [0, 1, 2, 3, 4, 5, 7, 255, 1025, 4099, 16_385, 33_001];
 
-/// A key, a length and the parameters `P` of a distribution.
+/// Key and length of a random operand, and the parameters `P` of its distribution.
 #[derive(Clone, Copy, Debug)]
 struct Draw<P> {
     key: RngKey,
@@ -27,8 +28,8 @@ struct Draw<P> {
     parameters: P,
 }
 
-/// Returns cases: every length, set of parameters and placement, and keys in which each half
-/// matters.
+/// Returns cases of random operands: every length, parameter set and placement, and keys that
+/// differ only in their upper halves.
 fn cases<P: Copy + Debug + 'static>(choices: &'static [P]) -> Cases<Draw<P>> {
     let one = Draw { key: RngKey { seed: 1, stream: 2 }, len: 37, parameters: choices[0] };
     let keys = [(1 << 40, 0), (0, 1 << 40), (u64::MAX, 3), (3, u64::MAX)];
@@ -44,7 +45,7 @@ fn cases<P: Copy + Debug + 'static>(choices: &'static [P]) -> Cases<Draw<P>> {
     Cases::from_fixed(fixed.collect(), random)
 }
 
-/// Draws the numbers of a case.
+/// Returns the numbers that a kernel generates for one case.
 fn draws<U: Storable>(
     runner: &CheckRunner<'_>,
     setup: &CaseSetup,
@@ -55,7 +56,7 @@ fn draws<U: Storable>(
     Ok(y)
 }
 
-/// Fails unless a kernel refuses each of the parameters.
+/// Fails unless a kernel refuses each of the invalid parameters.
 fn check_invalid<U: Storable, P: Copy + Debug>(
     runner: &CheckRunner<'_>,
     invalid: &str,
@@ -69,7 +70,8 @@ fn check_invalid<U: Storable, P: Copy + Debug>(
     })
 }
 
-/// Intervals. Narrow types have few values in the last but one, and perhaps none in the last.
+/// Intervals of uniform distributions. A narrow type has few values in `[1, 1.01)` and may have
+/// none in the last interval.
 const INTERVALS: [(f64, f64); 7] = [
     (0.0, 1.0),
     (-1.0, 1.0),
@@ -92,10 +94,10 @@ fn uniform<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Means and standard deviations.
+/// Means and standard deviations of normal distributions.
 const NORMALS: [(f64, f64); 5] = [(0.0, 1.0), (0.5, 0.0), (3.0, 0.01), (-10.0, 2.0), (0.0, 1e-3)];
 
-/// Draws the normal numbers of a case on the device.
+/// Returns the normally distributed numbers that the device generates for a case.
 fn normals<T: Element>(
     runner: &CheckRunner<'_>,
     &Draw { key, len, parameters: (mean, std) }: &Draw<(f64, f64)>,
@@ -111,7 +113,8 @@ fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         expect_within("y", &got, &oracle::gaussian::<T>(case.key, case.parameters, case.len))?;
         let wide = normals::<f64>(runner, case, setup)?.into_iter().map(T::from_f64);
         expect_bits("y, compared with y of `f64`, rounded", &got, &wide.collect::<Vec<_>>())?;
-        // The oracle's functions round differently, so the last bits are compared with the host's.
+        // The oracle's elementary functions round differently, so the last bits are compared with
+        // those of the host kernel.
         let mut cpu = unset::<T>(case.len);
         host::gaussian(Workers::global(), case.key, mean, std, &mut cpu)?;
         expect_bits("y, compared with y of the CPU", &got, &cpu)

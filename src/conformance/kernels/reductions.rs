@@ -1,4 +1,4 @@
-//! [`Reductions`](crate::kernel::Reductions).
+//! Checks of the kernel family [`Reductions`](crate::kernel::Reductions).
 
 use super::{cases::AxisCase, prelude::*};
 use crate::{
@@ -20,7 +20,7 @@ checks! {
     "top_k" of "top_k": top_k();
 }
 
-/// Returns elements. If the seed is even, some of them are NaN.
+/// Returns elements to reduce. If the seed of the case is even, some elements are NaN.
 fn with_nans<T: Element>(axis: &Axis, setup: &CaseSetup) -> Vec<T> {
     let mut stream = setup.stream();
     let mut x = stream.take::<T>(axis.count());

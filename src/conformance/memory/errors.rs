@@ -1,4 +1,5 @@
-//! Failures: they return errors, change nothing, and leave the device usable.
+//! Checks of failures: a failed call returns an error, changes no value, and leaves the device
+//! usable.
 
 use crate::{
     conformance::{
@@ -14,7 +15,7 @@ use crate::{
     op::{Axis, Gemm, Reduce},
 };
 
-/// Bytes that exceed any address space but not the length of a slice.
+/// Number of bytes that is a valid length of a slice but exceeds any address space.
 const TOO_LARGE: usize = isize::MAX as usize / 2 / 4096 * 4096;
 
 pub(super) fn out_of_memory(runner: &CheckRunner<'_>) -> Verdict {
@@ -28,7 +29,7 @@ pub(super) fn out_of_memory(runner: &CheckRunner<'_>) -> Verdict {
         expect_out_of_memory(memory.device_write_only().map(drop))?;
         expect_out_of_memory(memory.host_write_only().map(drop))?;
         if memory.head() != Head::Uninitialized {
-            return Err(flaw!("the head is {:?} after failed allocations only", memory.head()));
+            return Err(flaw!("`Head` is {:?} although every allocation failed", memory.head()));
         }
         expect_usable(device)?;
     }
@@ -37,12 +38,12 @@ pub(super) fn out_of_memory(runner: &CheckRunner<'_>) -> Verdict {
 
 fn expect_out_of_memory(result: Result<()>) -> Verdict {
     match result {
-        Ok(()) => Err(flaw!("allocated {TOO_LARGE} bytes; an error was expected")),
+        Ok(()) => Err(flaw!("allocated {TOO_LARGE} bytes; expected an error")),
         Err(error) => match error.root() {
             Error::OutOfMemory { .. } | Error::Device { .. } => Ok(()),
-            other => {
-                Err(flaw!("an allocation of {TOO_LARGE} bytes returned another error: {other}"))
-            }
+            other => Err(flaw!(
+                "allocating {TOO_LARGE} bytes: expected an out-of-memory error, found: {other}"
+            )),
         },
     }
 }
@@ -75,7 +76,7 @@ pub(super) fn alive_after_errors(runner: &CheckRunner<'_>) -> Verdict {
     expect_usable(device)
 }
 
-/// Fails unless a kernel computes the right result.
+/// Fails unless a kernel still computes the right result after an error.
 fn expect_usable(device: &AnyDevice) -> Verdict {
     let x = Operand::new(device, &[1.0f32, 2.0, 3.0], Placement::WHOLE)?;
     let mut y = Operand::new(device, &[1.0f32; 3], Placement::WHOLE)?;

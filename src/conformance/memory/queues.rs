@@ -1,4 +1,4 @@
-//! Queues: the order of work on them, and the lifetime of memory that queued work uses.
+//! Checks of queues: the order of queued work, and the lifetime of memory that queued work uses.
 
 use crate::{
     conformance::{
@@ -11,13 +11,14 @@ use crate::{
     kernel::traits::*,
 };
 
-/// Elements of an operand. A kernel on them takes a device longer than the call that queues it.
+/// Number of elements of an operand. A kernel on so many elements runs longer than the call that
+/// queues it.
 const LEN: usize = 1 << 16;
 
-/// Kernels in a row.
+/// Number of kernels that are queued one after another.
 const CALLS: usize = 12;
 
-/// `1 + Σ i` over the calls.
+/// Expected sum of the number 1 and the indices of all calls.
 const SUM: f32 = 1.0 + (CALLS * (CALLS - 1) / 2) as f32;
 
 pub(super) fn queues(runner: &CheckRunner<'_>) -> Verdict {
@@ -50,7 +51,8 @@ fn drops_operands_in_flight(device: &AnyDevice) -> Verdict {
     Ok(())
 }
 
-/// Doubles 1 in `CALLS` kernels, then downloads on another queue that is ordered after them.
+/// Doubles the number 1 by `CALLS` queued kernels, and downloads the result on a queue that is
+/// ordered after them.
 fn downloads_after_kernels(device: &AnyDevice) -> Verdict {
     let fork = device.fork_queue()?;
     let mut y = filled(device, 1.0)?;
@@ -64,8 +66,8 @@ fn downloads_after_kernels(device: &AnyDevice) -> Verdict {
     expect_bits("element downloaded on another queue", &got, &vec![(1u32 << CALLS) as f32; LEN])
 }
 
-/// Uploads `x` between kernels that read it: on the device's own queue, or on a fork that is
-/// ordered before and after the kernels.
+/// Uploads `x` between kernels that read it, either on the device's own queue or on a fork. The
+/// fork is ordered before and after the kernels.
 fn uploads_between_kernels(device: &AnyDevice, fork: Option<&AnyDevice>) -> Verdict {
     let (mut x, mut y) = (filled(device, 1.0)?, filled(device, 1.0)?);
     for i in 0..CALLS {
