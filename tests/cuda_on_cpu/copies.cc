@@ -9,15 +9,15 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// A memory pool, which only refers to its card. The card owns all memory.
+// Memory pool. The card owns all memory, so the pool contains only the card's number.
 struct Pool {
     int card;
 };
 
 Queue *queue_of(void *stream) { return static_cast<Queue *>(stream); }
 
-// Returns a function that returns the source of a copy when the copy runs. Pinned memory is read at
-// that time. Other memory is copied to a buffer at once, as CUDA does when it queues a copy.
+// Returns a function that provides the source of a copy when the copy runs. Pinned memory is read
+// at that time. Other memory is copied to a buffer at once, as CUDA does.
 std::function<const void *()> copy_source(const void *start, size_t bytes) {
     if (pinned().holds(start, bytes)) return [=] { return start; };
     const auto *first = static_cast<const char *>(start);
@@ -29,7 +29,8 @@ std::function<const void *()> copy_source(const void *start, size_t bytes) {
 
 ENTRY cuMemPoolCreate(void **pool, const void *properties) {
     LOCK_DRIVER;
-    // CUmemPoolProps: allocation type, handle types, location type, location id.
+    // The struct CUmemPoolProps starts with allocation type, handle types, location type and
+    // location id.
     int words[4];
     memcpy(words, properties, sizeof words);
     if (words[0] != 1 || words[1] != 0 || words[2] != 1 || words[3] >= CARDS) return INVALID_VALUE;
@@ -61,7 +62,8 @@ ENTRY cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void 
     return card.allocate(address, bytes);
 }
 
-// Queues the release, because earlier items may still use the memory. Works on a failed card too.
+// Queues the release of memory, because earlier items may still use it. A failed card also accepts
+// this call.
 ENTRY cuMemFreeAsync(uint64_t address, void *stream) {
     LOCK_DRIVER;
     if (!current_card) return INVALID_CONTEXT;

@@ -65,7 +65,7 @@ net("big_endian.caffemodel.h5", dtype=">f4")
 net("diffs.caffemodel.h5", diffs=True)
 state("float.solverstate.h5", history, iter=7, current_step=2)
 
-# Files that the reader must reject.
+# Files that the HDF5 reader must reject.
 a = {"0": ramp(8, 8), "1": ramp(8)}
 net("shape.caffemodel.h5", a={**a, "1": ramp(4, 2)})
 net("missing.caffemodel.h5", a={"0": a["0"]})
