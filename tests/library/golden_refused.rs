@@ -1,5 +1,5 @@
-//! Definitions that Caffe refuses, crashes on, or accepts unexpectedly. cortado must agree with
-//! Caffe, and errors must name the layer or the file. Exceptions are listed with their reasons.
+//! Tests of net definitions that Caffe refuses, crashes on, or accepts unexpectedly. cortado must
+//! agree with Caffe, except for two lists with reasons. Errors must name the layer or the file.
 
 use crate::support::{table, testdata};
 use cortado::{
@@ -8,7 +8,7 @@ use cortado::{
 };
 use std::{fmt::Write, path::Path};
 
-/// Definitions that Caffe accepts and cortado refuses, each with the reason.
+/// Net definitions that Caffe accepts and cortado refuses, with the reasons.
 const STRICTER: [(&str, &str); 6] = [
     ("clip_crossed", "the lower bound exceeds the upper bound"),
     ("clip_no_param", "the bounds of Clip are required"),
@@ -17,11 +17,11 @@ const STRICTER: [(&str, &str); 6] = [
     ("dropout_ratio_one", "no value would remain"),
     (
         "hinge_more_labels",
-        "Caffe would read the first labels, which are not the first label of each item",
+        "Caffe would use the first labels of the batch instead of the first label of each item",
     ),
 ];
 
-/// Definitions that Caffe refuses and cortado accepts, each with the reason.
+/// Net definitions that Caffe refuses and cortado accepts, with the reasons.
 const LAXER: [(&str, &str); 7] = [
     ("conv_engine_cudnn", "`engine` is ignored, because the device selects its kernels"),
     ("input_huge", "counts have 64 bits, and memory is allocated at the first access"),
@@ -33,7 +33,7 @@ const LAXER: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn definitions_are_refused_as_by_caffe() {
+fn net_definitions_are_refused_as_by_caffe() {
     let Some(set) = testdata("golden/nets/refused", "definitions that Caffe refuses") else {
         return;
     };
@@ -65,14 +65,14 @@ fn definitions_are_refused_as_by_caffe() {
     assert!(tried >= 190, "expected at least 190 definitions, found {tried}");
 }
 
-/// Returns whether a definition has a layer type that cortado does not support. `Conv` and the
-/// empty type do not count, because Caffe does not support them either.
+/// Returns whether a definition has a layer type that only Caffe supports. `Conv` and the empty
+/// type do not count, because Caffe does not support them either.
 fn has_unsupported_layer(net: &NetParameter, registry: &LayerRegistry<f32>) -> bool {
     let is_known = |kind: &str| ["Conv", ""].contains(&kind) || registry.kinds().any(|k| k == kind);
     net.layer.iter().any(|layer| !is_known(layer.r#type()))
 }
 
-/// Builds the net. Also copies weights or runs passes, if the kind of the case requires it.
+/// Builds a net. Depending on the kind of the case, also copies weights or runs passes.
 fn run(
     set: &Path,
     name: &str,

@@ -279,7 +279,7 @@ fn declared_modules(file: &Path) -> Vec<String> {
 }
 
 /// Returns a cycle of dependencies among `nodes`, if there is one.
-fn circle<'a>(
+fn cycle<'a>(
     dependencies: &BTreeMap<&'a ModulePath, BTreeSet<&'a ModulePath>>,
 ) -> Option<Vec<&'a ModulePath>> {
     fn visit<'a>(
@@ -339,13 +339,13 @@ fn named_paths_resolves_groups_supers_children_and_reexports() {
 }
 
 #[test]
-fn circle_finds_a_circle_of_three_and_none_in_a_tree() {
+fn cycle_finds_a_cycle_of_three_and_none_in_a_tree() {
     let [a, b, c] = ["a", "b", "c"].map(segments);
     let tree = BTreeMap::from([(&a, BTreeSet::from([&b, &c])), (&b, BTreeSet::from([&c]))]);
-    assert_eq!(circle(&tree), None);
+    assert_eq!(cycle(&tree), None);
     let mut closed = tree;
     closed.insert(&c, BTreeSet::from([&a]));
-    assert_eq!(circle(&closed).unwrap().len(), 3);
+    assert_eq!(cycle(&closed).unwrap().len(), 3);
 }
 
 #[test]
@@ -374,16 +374,16 @@ fn no_two_files_import_each_other() {
     for folder in [source(), Path::new(env!("CARGO_MANIFEST_DIR")).join("cli/src")] {
         let sources = Sources::read_folder(&folder);
         let mut dependencies = sources.dependencies();
-        let mut circles = Vec::new();
+        let mut cycles = Vec::new();
         // Remove one import of each cycle, to find further cycles.
-        while let Some(found) = circle(&dependencies) {
+        while let Some(found) = cycle(&dependencies) {
             let next = found.get(1).unwrap_or(&found[0]);
             dependencies.get_mut(found[0]).unwrap().remove(next);
             let names: Vec<_> = found.iter().map(|module| module.join("::")).collect();
-            circles.push(names.join(" -> "));
+            cycles.push(names.join(" -> "));
         }
-        let count = circles.len();
-        assert!(circles.is_empty(), "{count} dependency cycles:\n{}", circles.join("\n"));
+        let count = cycles.len();
+        assert!(cycles.is_empty(), "{count} dependency cycles:\n{}", cycles.join("\n"));
     }
 }
 
