@@ -1,5 +1,5 @@
-//! Tests of nets: invalid definitions, shared and copied weights, memory reuse, partial passes. All
-//! nets run on the simulated device, which exposes missing transfers.
+//! Tests of nets: invalid definitions, shared and copied weights, memory reuse, and partial passes.
+//! All nets run on the simulated device, which detects missing transfers.
 
 use cortado::{
     Blob, Error, Net,
@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 type SimulatedNet = Net<f32>;
 
-/// The device of all nets. Nets that share weights must use the same device.
+/// Device of all nets in these tests. Nets that share weights must use the same device.
 static DEVICE: LazyLock<SimulatedDevice> =
     LazyLock::new(|| SimulatedDevice::with_threads(1).unwrap());
 
@@ -19,7 +19,8 @@ fn build(text: &str) -> cortado::Result<SimulatedNet> {
     SimulatedNet::builder(&*DEVICE).seed(3).build(&definition)
 }
 
-/// Returns the definition of an Input layer `x` of shape 2×3, followed by the layers in `rest`.
+/// Returns the definition of a net with an Input layer `x` of shape 2 × 3, followed by the layers
+/// in `rest`.
 fn after_x(rest: &str) -> String {
     let x = r#"layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }"#;
     format!("{x}\n{rest}")
@@ -34,7 +35,10 @@ fn ip(name: &str, bottom: &str, top: &str, rest: &str) -> String {
 
 fn assert_build_fails(text: &str, parts: &[&str]) {
     let error = build(text).err().unwrap_or_else(|| panic!("accepted: {text}")).to_string();
-    assert!(parts.iter().all(|part| error.contains(part)), "{error}\nlacks one of {parts:?}");
+    assert!(
+        parts.iter().all(|part| error.contains(part)),
+        "{error}\ndoes not contain all of {parts:?}"
+    );
     assert_eq!(error.lines().count(), 1, "{error}");
 }
 
@@ -44,17 +48,17 @@ fn weights(net: &SimulatedNet) -> Vec<Vec<f32>> {
 }
 
 #[test]
-fn errors_of_invalid_definitions_name_layer_and_reason() {
+fn errors_of_invalid_net_definitions_name_the_layer_and_the_reason() {
     let two = ip("a", "x", "y", "") + &ip("b", "x", "y", "");
     let shared = ip("a", "x", "y", "param { name: \"w\" lr_mult: 1 }")
         + &ip("b", "y", "z", "param { name: \"w\" lr_mult: 2 }");
-    // The sum of 64 extents of 2⁵⁸ overflows. The bottoms have no elements.
+    // The bottoms have no elements, but the sum of 64 extents of 2⁵⁸ overflows.
     let long = r#"layer { name: "h" type: "Input" top: "h"
         input_param { shape { dim: 288230376151711744 dim: 0 } } }
         layer { name: "c" type: "Concat" top: "y" concat_param { axis: 0 }"#
         .to_owned();
     let bottoms = r#" bottom: "h""#.repeat(64);
-    // 2⁵⁰ time steps have more cells than the host has memory.
+    // An LSTM with 2⁵⁰ time steps needs more memory than any host has.
     let steps = r#"layer { name: "s" type: "Input" top: "s" top: "cont"
         input_param { shape { dim: [1125899906842624, 1, 1] } shape { dim: [1125899906842624, 1] } } }
         layer { name: "l" type: "LSTM" bottom: "s" bottom: "cont" top: "y"
@@ -84,7 +88,7 @@ fn errors_of_invalid_definitions_name_layer_and_reason() {
 }
 
 #[test]
-fn parameters_of_one_name_share_values() {
+fn parameters_with_equal_names_share_values() {
     let named = "param { name: \"w\" } param { name: \"b\" }";
     let net = build(&after_x(&(ip("a", "x", "y", named) + &ip("b", "y", "z", named)))).unwrap();
     assert_eq!((net.params().len(), net.learnable_params().len()), (4, 2));
@@ -101,7 +105,8 @@ fn weights_are_copied_and_shared_by_layer_name() {
     assert_eq!(target.copy_trained_from(&saved).unwrap(), ["b"]);
     let after = weights(&target);
     assert_eq!((&after[0], &after[2]), (&weights(&source)[2], &before[2]));
-    // The target has its own copy, so the source does not change.
+    // The target net has a copy of the weights, so changing the copy must not change the source
+    // net.
     target.params()[0].blob().data_mut().unwrap().host_mut().unwrap().fill(0.0);
     assert_ne!(weights(&source)[2], weights(&target)[0]);
 
@@ -120,8 +125,16 @@ fn weights_are_copied_and_shared_by_layer_name() {
 fn initial_values_depend_on_seed_and_layer_name_only() {
     let one = build(&after_x(&ip("b", "x", "y", ""))).unwrap();
     let two = build(&after_x(&(ip("a", "x", "w", "") + &ip("b", "w", "y", "")))).unwrap();
-    assert_eq!(weights(&one)[0], weights(&two)[2], "values depend on other layers");
-    assert_ne!(weights(&two)[0], weights(&two)[2], "values do not depend on the name");
+    assert_eq!(
+        weights(&one)[0],
+        weights(&two)[2],
+        "initial values must not depend on other layers"
+    );
+    assert_ne!(
+        weights(&two)[0],
+        weights(&two)[2],
+        "initial values must depend on the layer's name"
+    );
 }
 
 #[test]
@@ -163,7 +176,7 @@ fn nets_on_two_threads_share_weights() {
     assert_eq!(source.phase(), Phase::Test);
 }
 
-/// A net with a branch, an in-place layer, and outputs in the middle and at the end.
+/// Layers with a branch, an in-place layer, and outputs in the middle and at the end of the net.
 const BRANCHED: &str = r#"
 layer { name: "a" type: "InnerProduct" bottom: "x" top: "a"
         inner_product_param { num_output: 7 weight_filler { type: "xavier" } } }
@@ -188,7 +201,8 @@ fn inference_with_memory_reuse_is_bit_identical() {
     let nets = [false, true].map(build);
     let results = nets.map(|mut net| {
         let mut results = Vec::new();
-        // Cases: as built, larger without and with a new plan, smaller without and with a new plan.
+        // The net runs with its original input, a larger input without and with a new memory plan,
+        // and a smaller input without and with a new plan.
         for (rows, plan) in [(2, false), (4, false), (5, true), (3, false), (3, true)] {
             let x = net.blob_mut("x").unwrap();
             x.reshape(&[rows, 3]).unwrap();
@@ -219,8 +233,8 @@ fn inference_with_memory_reuse_is_bit_identical() {
     let [(want, all_blobs, full, backward), (got, reused_blobs, reduced, reused_backward)] =
         results;
     assert_eq!(got, want);
-    // Separate are x, a with its splits, b, side, c, s, d and e. With reuse, c has the storage of
-    // a, s that of b, and so on.
+    // Eight blobs need separate storage: x, a with its splits, b, side, c, s, d and e. With memory
+    // reuse, c uses the storage of a, s that of b, and so on.
     assert_eq!((all_blobs, reused_blobs), (8, 5));
     assert!(reduced.activations < full.activations, "{reduced:?} {full:?}");
     assert_eq!(reduced.params, full.params);
@@ -228,7 +242,7 @@ fn inference_with_memory_reuse_is_bit_identical() {
 }
 
 #[test]
-fn partial_passes_equal_a_whole_pass() {
+fn partial_forward_passes_equal_a_whole_pass() {
     let whole = &mut build(&after_x(BRANCHED)).unwrap();
     let parts = &mut build(&after_x(BRANCHED)).unwrap();
     for net in [&mut *whole, &mut *parts] {
@@ -250,7 +264,7 @@ fn partial_passes_equal_a_whole_pass() {
     }
 }
 
-/// Each case is a layer with the bottom `x`, of shape 2×3, and a part of the error.
+/// Each case is a layer with the bottom `x` of shape 2 × 3, and a part of the expected error.
 #[test]
 fn invalid_layer_parameters_are_refused() {
     let cases = [
@@ -293,7 +307,7 @@ fn invalid_layer_parameters_are_refused() {
 }
 
 #[test]
-fn batch_norm_statistics_get_param_entries_of_rate_zero() {
+fn batch_norm_statistics_get_param_entries_with_learning_rate_zero() {
     let norm =
         "layer { name: 'n' type: 'BatchNorm' bottom: 'x' top: 'y' param { name: 'm' lr_mult: 0 } }";
     let net = build(&after_x(norm)).unwrap();

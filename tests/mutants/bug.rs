@@ -1,24 +1,24 @@
-//! The bugs, each with the check that must find it.
+//! Bugs of the mutants, each with the check that must find the bug.
 
-/// Generates [`Bug`] and [`BUGS`] from the list of bugs and checks.
+/// Defines [`Bug`] and [`BUGS`] from a list of bugs and checks.
 macro_rules! bugs {
     ($($(#[$doc:meta])* $bug:ident => $check:ident,)*) => {
-        /// The one bug of a device.
+        /// Bug of a mutant.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Bug {
-            /// The device has no bug.
+            /// The mutant has no bug.
             None,
             $($(#[$doc])* $bug,)*
         }
 
-        /// All bugs, each with the check that must find it.
+        /// List of all bugs, each with the check that must find the bug.
         pub(crate) const BUGS: &[(Bug, &str)] = &[$((Bug::$bug, stringify!($check)),)*];
     };
 }
 
 bugs! {
-    // Copies.
-    /// An upload starts one byte late.
+    // Bugs in copies.
+    /// An upload writes its bytes one byte after their destination.
     UploadLate => raw_copies,
     /// An upload copies whole words only.
     UploadDropsTail => raw_copies,
@@ -34,14 +34,14 @@ bugs! {
     DownloadUnfinished => raw_copies,
     /// The first download of a buffer is cached, and later downloads return the cached bytes.
     DownloadStale => coherence,
-    // Allocations.
+    // Bugs in allocations.
     /// New device memory is not zeroed.
     AllocNotZeroed => raw_copies,
     /// New host memory is not zeroed.
     HostAllocNotZeroed => raw_copies,
     /// Allocating a buffer of zero bytes is an error.
     AllocRefusesZeroBytes => raw_copies,
-    /// An allocation that exceeds any memory succeeds with fewer bytes than requested.
+    /// An allocation of too many bytes succeeds with fewer bytes than requested.
     AllocTooShort => out_of_memory,
     /// An allocation that is too large panics.
     AllocPanics => out_of_memory,
@@ -49,16 +49,16 @@ bugs! {
     AllocNeverRecovers => out_of_memory,
     /// Freed memory is zeroed and reused while queued work still uses it.
     FreedInFlight => queues,
-    // Queues.
+    // Bugs in queues.
     /// `order_after` does nothing.
     OrderAfterIgnored => queues,
     /// `synchronize` does nothing.
     SynchronizeIgnored => coherence,
     /// An upload on a fork runs at once instead of in queue order.
     ForkUploadsAtOnce => queues,
-    /// After one call has returned an error, all later calls return one too.
+    /// After one call has returned an error, all later calls return an error.
     ErrorsPersist => alive_after_errors,
-    // Native kernels.
+    // Bugs in native kernels.
     /// A kernel ignores the operand's offset and writes to the start of the buffer.
     OffsetIgnored => axpy,
     /// A kernel adds one element to its operand's offset.
@@ -69,14 +69,14 @@ bugs! {
     HostNotInvalidated => sharing,
     /// Operands of different lengths are truncated to the shorter length.
     AcceptsAnyLength => alive_after_errors,
-    // Vector and matrix kernels.
+    // Bugs in vector and matrix kernels.
     /// `copy` converts its elements to `f32` and back.
     CopyNarrows => copy,
     /// `scal` skips the elements after the last vector of four.
     ScalDropsTail => scal,
     /// `axpby` multiplies `y` by β = 0 instead of not reading it.
     AxpbyReadsAtZero => axpby,
-    /// `dot` of more than one block skips the elements after the last whole block.
+    /// `dot` of several blocks skips the elements after the last whole block.
     DotDropsTail => dot,
     /// `dot` of `f16` accumulates in `f16`.
     DotNarrow => dot,
@@ -98,13 +98,13 @@ bugs! {
     GemmIgnoresLda => gemm,
     /// `gemm` uses the column count of `C` as its leading dimension.
     GemmIgnoresLdc => gemm,
-    /// `gemm` inverts the transpose flag of `B` where `B` is square.
+    /// `gemm` inverts the transpose flag of a square `B`.
     GemmSwapsSquareB => gemm,
     /// `gemm` omits the terms after the last block of eight along `k`.
     GemmDropsTail => gemm,
-    /// `gemm_batched` uses the first `B` for all products.
+    /// `gemm_batched` uses the first `B` for every matrix product of the batch.
     BatchReusesB => gemm_batched,
-    // Elementwise functions.
+    // Bugs in elementwise functions.
     /// `fill` loses the sign of zero.
     FillLosesSign => fill,
     /// ReLU returns zero for NaN.
@@ -125,17 +125,17 @@ bugs! {
     LnAffineDropsFactor => unary_ln_affine,
     /// `pow_affine` adds its shift after the power instead of before it.
     PowAffineShiftsLate => unary_pow_affine,
-    /// A unary kernel that runs in place leaves its operand unchanged.
+    /// A unary kernel in place leaves its operand unchanged.
     InPlaceIgnored => unary_exp,
-    /// A binary kernel that runs in place reads `b` instead of `a`.
+    /// A binary kernel in place reads `b` instead of `a`.
     InPlaceReadsB => binary_sub,
     /// The maximum of NaN and a number is the number instead of NaN.
     MaxLosesNan => binary_max,
-    /// The gradient of ReLU is passed on where the input is zero.
+    /// The gradient of ReLU passes through where the input is zero.
     ReluGradAtZero => binary_relu_grad,
     /// `mul_scaled` ignores its scalar.
     MulScaledDropsScalar => binary_mul_scaled,
-    /// `mul_negative` multiplies by a non-negative factor as well, instead of returning 0.
+    /// `mul_negative` returns the product instead of 0 if a factor is not negative.
     MulNegativeIsMul => binary_mul_negative,
     /// `div_or_zero` divides by zero instead of returning 0.
     DivOrZeroDivides => binary_div_or_zero,
@@ -149,15 +149,15 @@ bugs! {
     PreluSlopeAtZero => binary_prelu_slope,
     /// The gradient of `|x|` at zero is not zero.
     AbsGradAtZero => binary_abs_grad,
-    /// The gradient of ELU uses ELU's output in place of its input.
+    /// The gradient of ELU uses the output of ELU in place of its input.
     EluGradOfInput => binary_elu_grad,
-    /// The gradient of softplus uses softplus's output in place of its input.
+    /// The gradient of softplus uses the output of softplus in place of its input.
     SoftplusGradOfInput => binary_softplus_grad,
-    /// The gradient of Swish omits the inner derivative.
+    /// The gradient of Swish omits the derivative of the inner function.
     SwishGradDropsBeta => binary_swish_grad,
     /// The gradient of clip is zero for inputs equal to a bound.
     ClipGradInside => binary_clip_grad,
-    /// The gradient of `ln_affine` omits the inner derivative.
+    /// The gradient of `ln_affine` omits the derivative of the inner function.
     LnAffineGradDropsScale => binary_ln_affine_grad,
     /// The gradient of `x⁰` is NaN instead of 0 where `x` is 0.
     PowAffineGradOfConstant => binary_pow_affine_grad,
@@ -173,10 +173,10 @@ bugs! {
     LstmIgnoresCont => lstm,
     /// The gradient of the cell state ignores the forget gate.
     LstmSkipsForgetGate => lstm_backward,
-    // Kernels along an axis.
+    // Bugs in kernels along an axis.
     /// The mean is not divided by the number of elements.
     MeanIsSum => reduce_mean,
-    /// The maximum is initialised with zero, which exceeds negative elements.
+    /// The maximum starts at zero, which exceeds negative elements.
     MaxFromZero => reduce_max,
     /// `sum_to_axis` computes with β = 1.
     SumToAxisAdds => sum_to_axis,
@@ -198,7 +198,7 @@ bugs! {
     LrnAlphaUndivided => lrn_across,
     /// LRN within a channel uses `k` instead of 1.
     LrnWithinUsesK => lrn_within,
-    // Image kernels.
+    // Bugs in image kernels.
     /// `im2col` ignores dilation.
     DilationIgnored => im2col,
     /// `im2col` repeats the edge of the image instead of padding with zeros.
@@ -221,7 +221,7 @@ bugs! {
     AverageClipped => average_pool,
     /// `stochastic_pool` draws all elements of a window with equal probability.
     DrawsUniformly => stochastic_pool,
-    // Losses and solver updates.
+    // Bugs in losses and solver updates.
     /// `softmax_loss` adds the losses of ignored labels.
     LossCountsIgnored => softmax_loss,
     /// `softmax_loss` divides by the number of all labels instead of valid labels.
@@ -246,7 +246,7 @@ bugs! {
     L1IsL2 => solver_update_sgd,
     /// Master weights are not updated.
     MastersIgnored => solver_update_sgd,
-    /// The update starts from the master weights even if the weights have been changed since.
+    /// The update starts from the master weights although the caller has changed the weights.
     MastersOverrideWeights => solver_update_sgd,
     /// Nesterov's update has no look-ahead.
     NesterovIsSgd => solver_update_nesterov,
@@ -258,7 +258,7 @@ bugs! {
     AdaDeltaSwaps => solver_update_adadelta,
     /// Adam's two decay rates are swapped.
     AdamSwapsBetas => solver_update_adam,
-    // Indexing and random numbers.
+    // Bugs in indexing and random numbers.
     /// `copy_2d` ignores the destination's leading dimension.
     CopyPacks => copy_2d,
     /// `gather` returns the last row for an index beyond the end of the table.

@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PATH = "../images/color.png"
 IMAGE = cv2.imread(os.path.join(HERE, PATH))
 HEIGHT, WIDTH = IMAGE.shape[:2]
-# Label, overlap, x1, y1, x2, y2.
+# Each window consists of label, overlap, x1, y1, x2 and y2.
 FOREGROUND = [(1, 1.0, 2, 1, 7, 6), (2, 0.5, 0, 0, 10, 8), (3, 0.75, 7, 4, 10, 8), (4, 0.9, 0, 3, 1, 7)]
 BACKGROUND = [(5, 0.2, 3, 3, 6, 5), (6, 0.4, 1, 1, 2, 2)]
 F = np.float32
