@@ -1,7 +1,7 @@
 //! Benchmark kit: times kernels on any device and prints tables of the results.
 //!
-//! - A [`Case`] is one kernel at one size. It states its work in bytes and floating-point operations.
-//!   Any benchmark harness can time it.
+//! - A [`Case`] is one kernel at one size. It states its work in bytes and floating-point
+//!   operations. Any benchmark harness can time it.
 //! - A [`Survey`] times all cases on one device. It compares each rate with the bandwidth of `copy`
 //!   and the speed of `gemm` on the same device.
 //! - A [`BreakEven`] compares two surveys. For each kernel, it gives the size from which one device

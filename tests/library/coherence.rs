@@ -3,8 +3,8 @@
 //!
 //! The model follows the documentation:
 //! - A read returns the last value written. A failed operation changes no value.
-//! - Queued work may fail. Its outputs are lost and read as NaN, and the next wait returns its error
-//!   once. A wait on a fork that is ordered after the failed work also returns the error. Later
+//! - Queued work may fail. Its outputs are lost and read as NaN, and the next wait returns its
+//!   error once. A wait on a fork that is ordered after the failed work also returns the error. Later
 //!   work still runs.
 //!
 //! `CORTADO_SEED` selects the operations, and `CORTADO_CASES` sets the number of sequences.
@@ -463,7 +463,8 @@ fn check_sequence(
         SystemUnderTest::new().map_err(|error| TestCaseError::fail(error.to_string()))?;
     for step in steps {
         if let Some(count) = &count {
-            count.fetch_add(1, SeqCst); // proptest's shrinking first drops operations that never ran
+            // proptest first drops the operations that never ran.
+            count.fetch_add(1, SeqCst);
         }
         model = Model::apply(model, &step);
         system.check_step(&model, &step)?;

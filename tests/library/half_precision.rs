@@ -26,6 +26,7 @@ fn lenet_has_the_same_accuracy_in_half_precision() {
     let expected = accuracy::<f32>(&definition, &trained);
     let halves = [accuracy::<f16>, accuracy::<bf16>].map(|run| run(&definition, &trained));
     eprintln!("accuracy: {expected} in f32, {halves:?} in f16 and bf16");
-    assert!(expected >= 0.98, "{expected}"); // Caffe logged an accuracy of 0.9903 on the whole test set
+    // Caffe logged an accuracy of 0.9903 on the whole test set.
+    assert!(expected >= 0.98, "{expected}");
     assert!(halves.iter().all(|half| (half - expected).abs() <= 0.002));
 }

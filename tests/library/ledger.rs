@@ -32,7 +32,8 @@ fn transfers_are_attributed_to_kernel_element_type_and_call_site() {
     let line = line!() + 1;
     c.data().unwrap().view().device().unwrap();
     drop(open);
-    a.data_mut().unwrap().view_mut().device_mut().unwrap(); // not recorded, because the ledger is closed
+    // A closed ledger records no transfers.
+    a.data_mut().unwrap().view_mut().device_mut().unwrap();
 
     let entries = ledger.entries();
     let find = |kind, kernel| -> &Entry {

@@ -162,7 +162,8 @@ fn a_dropped_buffer_lives_until_queued_work_has_used_it() {
         device.axpy(1.0, view(&x), view_mut(&mut y)).unwrap();
     }
     assert_eq!(device.counters().bytes, 32);
-    let another = device.alloc(16).unwrap(); // has the length of the dropped buffer but must not reuse it
+    // An allocation of the same length must not reuse the dropped buffer.
+    let another = device.alloc(16).unwrap();
     assert_eq!(values(&y), [3.0; 4]);
     drop(another);
     assert_eq!(device.counters().bytes, 16);

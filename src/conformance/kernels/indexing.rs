@@ -44,7 +44,7 @@ fn copy_2d<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         (block(usize::MAX, 1, 2, 2), 9, 9),
     ];
     runner.try_cases(invalid, |(op, x, y)| {
-        let invalid = "an operand that is too short for the block, or a leading dimension below the row length";
+        let invalid = "an operand or a leading dimension that is too small for the block";
         runner.check_refused::<T, T, 1, 1>(invalid, [("x", *x)], [("y", *y)], |[x], [y]| {
             device.copy_2d(op, x, y)
         })
