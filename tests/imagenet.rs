@@ -68,7 +68,8 @@ fn a_training_pass_of_caffenet_gives_every_parameter_a_gradient() {
 
 #[test]
 fn a_training_pass_of_googlenet_gives_every_parameter_a_gradient() {
-    check_training("googlenet", 13_378_280); // without the two auxiliary classifiers: 6,998,552
+    // GoogLeNet has 6,998,552 parameters without its two auxiliary classifiers.
+    check_training("googlenet", 13_378_280);
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl fmt::Display for BreakEven {
                  {transferred:>14} {transferred_speedup:>8.2}x"
             )?;
         }
-        writeln!(f, "speedup: at the largest size")
+        writeln!(f, "speedup: time on {host} / time on {device}, at the largest size")
     }
 }
 

@@ -103,7 +103,8 @@ bool release_block(Grid &grid, std::string &error) {
         return false;
     }
     if (done > 0) {
-        error = std::to_string(done) + " thread(s) ended while others wait in __syncthreads()";
+        error = std::to_string(done) +
+                " thread(s) ended while other threads wait in __syncthreads()";
         return false;
     }
     if (waiting < long(grid.workers.size())) {

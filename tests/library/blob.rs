@@ -212,7 +212,8 @@ fn blob_messages_of_wrong_shapes_are_errors() {
 
 #[test]
 fn blob_shape_comparisons_agree_with_caffe() {
-    let Some(folder) = testdata("golden/blobproto", "the shape comparisons of Caffe") else {
+    let Some(folder) = testdata("golden/blobproto", "the comparison of shape equality with Caffe")
+    else {
         return;
     };
     let mut checked = 0;

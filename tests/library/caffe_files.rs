@@ -32,19 +32,25 @@ fn lenet_files_are_rewritten_byte_for_byte() {
     // LeNet has 20 and 50 filters of 5 × 5, and 500 and 10 outputs, each with a bias.
     assert_eq!(weights, 20 * 26 + 50 * (20 * 25 + 1) + 500 * (800 + 1) + 10 * 501);
 
-    let Some(lenet) = testdata("golden/lenet", "Caffe's files of LeNet") else { return };
+    let Some(lenet) = testdata("golden/lenet", "the comparison of LeNet files with Caffe") else {
+        return;
+    };
     let mean: BlobProto = assert_round_trip(lenet.join("mnist_mean.binaryproto"));
     assert_eq!(mean.data.len(), 28 * 28);
 
     let state = "golden/lenet/lenet_iter_10000.solverstate";
-    let Some(state) = testdata(state, "the solver state of LeNet") else { return };
+    let Some(state) = testdata(state, "the comparison of LeNet's solver state with Caffe") else {
+        return;
+    };
     let state: SolverState = assert_round_trip(state);
     assert_eq!((state.iter(), state.history.len()), (10000, 8));
 }
 
 #[test]
 fn snapshots_are_rewritten_byte_for_byte() {
-    let Some(set) = testdata("golden/solvers", "snapshots of real Caffe") else { return };
+    let Some(set) = testdata("golden/solvers", "the comparison of snapshots with Caffe") else {
+        return;
+    };
     for row in table(&set.join("cases.tsv")) {
         let case = set.join(&row[0]);
         for stem in ["snap_iter_10", "snap_iter_25"] {
@@ -57,8 +63,8 @@ fn snapshots_are_rewritten_byte_for_byte() {
 
 /// Messages that Caffe accepts and cortado refuses, with the reasons.
 const STRICTER: [(&str, &str); 2] = [
-    ("over_int32_wrap_to_1", "an extent of 2^32 + 1, which Caffe takes as 1"),
-    ("x_dim_wraps_to_3", "an extent of 2^32 + 3, which Caffe takes as 3"),
+    ("over_int32_wrap_to_1", "an extent of 2^32 + 1, which Caffe reads as 1"),
+    ("x_dim_wraps_to_3", "an extent of 2^32 + 3, which Caffe reads as 3"),
 ];
 
 /// Caffe's verdict on a file with one blob or several blobs.
@@ -129,7 +135,10 @@ fn describe<T: Element>(blobs: &[(Blob<T, CpuDevice>, bool)]) -> String {
 
 #[test]
 fn blobs_are_read_or_refused_as_by_caffe() {
-    let Some(folder) = testdata("golden/blobproto", "damaged BlobProto files") else { return };
+    let Some(folder) = testdata("golden/blobproto", "the comparison of damaged blobs with Caffe")
+    else {
+        return;
+    };
     let (mut stricter, mut refused) = (Vec::new(), 0);
     for row in rows(&folder) {
         let bytes = fs::read(folder.join(format!("cases/{}.bin", row.name))).unwrap();
@@ -160,7 +169,10 @@ fn reencode<T: Element>(row: &Row, bytes: &[u8], index: usize, diff: bool) -> Op
 
 #[test]
 fn blobs_are_written_as_by_caffe() {
-    let Some(folder) = testdata("golden/blobproto", "BlobProto files of Caffe") else { return };
+    let Some(folder) = testdata("golden/blobproto", "the comparison of written blobs with Caffe")
+    else {
+        return;
+    };
     let rows = rows(&folder);
     let mut compared = 0;
     for output in table(&folder.join("outputs.tsv")) {

@@ -60,7 +60,9 @@ fn lrn_kernels_agree_with_caffe() {
         ("lrn_within_1x1", op(WithinChannel, [2, 3, 1, 1], 3, 1.0, 1.0)),
         ("lrn_within_k_ignored", op(WithinChannel, [1, 2, 4, 5], 3, 5.0, 2.0)),
     ];
-    let Some(set) = testdata("golden/layers", "the golden cases of LRN") else { return };
+    let Some(set) = testdata("golden/layers", "the comparison of LRN kernels with Caffe") else {
+        return;
+    };
     let tolerances = Tolerances::read(&set);
     let rows = table(&set.join("cases.tsv"));
     let cases: Vec<&str> = rows.iter().filter(|row| row[1] == "LRN").map(|row| &*row[0]).collect();
@@ -84,7 +86,9 @@ fn lrn_kernels_agree_with_caffe() {
 }
 
 fn run_all<T: Element, D: Device>(device: &D) {
-    let Some(set) = testdata("golden/layers", "the golden layers of Caffe") else { return };
+    let Some(set) = testdata("golden/layers", "the comparison of layers with Caffe") else {
+        return;
+    };
     let tolerances = Tolerances::read(&set);
     let registry = LayerRegistry::<T>::standard();
     let known: Vec<&str> = registry.kinds().collect();
@@ -106,7 +110,7 @@ fn run_all<T: Element, D: Device>(device: &D) {
         }
     }
     let (failed, text) = (failures.len(), failures.join("\n"));
-    assert!(failures.is_empty(), "{failed} of {} cases failed:\n{text}", passed + failed);
+    assert!(failures.is_empty(), "{failed} of {} golden cases failed:\n{text}", passed + failed);
     assert_eq!(passed, cases.len(), "some golden cases have layers of unknown types");
 }
 

@@ -28,7 +28,10 @@ fn cases(set: &Path) -> Vec<(String, PathBuf, RequestedState, NetParameter)> {
 
 #[test]
 fn definitions_are_filtered_and_split_as_by_caffe() {
-    let Some(set) = testdata("golden/nets/valid", "nets of real Caffe") else { return };
+    let Some(set) = testdata("golden/nets/valid", "the comparison of net structures with Caffe")
+    else {
+        return;
+    };
     let mut compared = 0;
     for (name, folder, requested, mut definition) in cases(&set) {
         requested.apply_to(&mut definition);
@@ -49,7 +52,10 @@ fn definitions_are_filtered_and_split_as_by_caffe() {
 
 #[test]
 fn nets_are_built_as_by_caffe() {
-    let Some(set) = testdata("golden/nets/valid", "nets of real Caffe") else { return };
+    let Some(set) = testdata("golden/nets/valid", "the comparison of net structures with Caffe")
+    else {
+        return;
+    };
     let registry = LayerRegistry::<f32>::standard();
     let known: Vec<&str> = registry.kinds().collect();
     let mut compared = 0;

@@ -34,7 +34,9 @@ const LAXER: [(&str, &str); 7] = [
 
 #[test]
 fn net_definitions_are_refused_as_by_caffe() {
-    let Some(set) = testdata("golden/nets/refused", "definitions that Caffe refuses") else {
+    let Some(set) =
+        testdata("golden/nets/refused", "the comparison of refused definitions with Caffe")
+    else {
         return;
     };
     let registry = LayerRegistry::<f32>::standard();

@@ -33,7 +33,10 @@ fn training_runs_on_the_simulated_device_match_caffe() {
 /// The golden rates include cases whose layers cortado does not support.
 #[test]
 fn learning_rates_of_all_policies_match_caffe() {
-    let Some(set) = testdata("golden/solvers", "rates of real Caffe") else { return };
+    let Some(set) = testdata("golden/solvers", "the comparison of learning rates with Caffe")
+    else {
+        return;
+    };
     let tolerances = Tolerances::read(&set);
     let mut policies = BTreeSet::new();
     for row in table(&set.join("cases.tsv")) {
@@ -51,7 +54,9 @@ fn learning_rates_of_all_policies_match_caffe() {
 }
 
 fn run_all<T: Element, D: Device>(name: &str, device: &D) {
-    let Some(set) = testdata("golden/solvers", "training runs of real Caffe") else { return };
+    let Some(set) = testdata("golden/solvers", "the comparison of training runs with Caffe") else {
+        return;
+    };
     let tolerances = Tolerances::read(&set);
     let (mut passed, mut wrong) = (0, Vec::new());
     let cases = table(&set.join("cases.tsv"));

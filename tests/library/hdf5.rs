@@ -330,7 +330,10 @@ fn inputs(case: &Path) -> Vec<(String, BlobProto)> {
 
 #[test]
 fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
-    let Some(solvers) = testdata("golden/solvers", "resuming Caffe's snapshots") else { return };
+    let Some(solvers) = testdata("golden/solvers", "the test that resumes Caffe's snapshots")
+    else {
+        return;
+    };
     let device = CpuDevice::with_threads(1).unwrap();
     let mut resumed = 0;
     for row in table(&solvers.join("cases.tsv")) {

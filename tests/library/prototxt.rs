@@ -52,7 +52,7 @@ fn prototxt_files_are_parsed_and_printed_as_by_google() {
 
 #[test]
 fn net_definitions_are_printed_as_by_caffe() {
-    let Some(folder) = testdata("golden/nets/valid", "the comparison with nets printed by Caffe")
+    let Some(folder) = testdata("golden/nets/valid", "the comparison of printed nets with Caffe")
     else {
         return;
     };

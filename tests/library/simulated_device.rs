@@ -65,7 +65,8 @@ fn queued_work_runs_only_when_a_caller_waits() {
     let mut host = [1, 2, 3, 4];
     let mut buffer = device.alloc(4).unwrap();
     device.upload(&host, &mut buffer, 0).unwrap();
-    host.fill(9); // has no effect, because the upload already copied `host`
+    // Changing `host` has no effect, because the upload has already copied it.
+    host.fill(9);
     assert_eq!((buffer.snapshot(), device.pending()), (vec![0; 4], 1));
     device.synchronize().unwrap();
     assert_eq!((buffer.snapshot(), device.pending()), (vec![1, 2, 3, 4], 0));
@@ -101,7 +102,8 @@ fn a_wait_runs_the_work_of_a_fork_only_if_ordered_after_it() {
     fork.upload(&[1, 2], &mut shared, 0).unwrap();
     assert_eq!(downloaded(&device, &shared).unwrap(), [0, 0]);
     device.order_after(&fork).unwrap();
-    fork.upload(&[3, 4], &mut shared, 0).unwrap(); // the device is not ordered after this upload
+    // The device is not ordered after this upload.
+    fork.upload(&[3, 4], &mut shared, 0).unwrap();
     assert_eq!(downloaded(&device, &shared).unwrap(), [1, 2]);
     assert_eq!(fork.pending(), 1);
     assert_eq!(downloaded(&fork, &shared).unwrap(), [3, 4]);
@@ -344,7 +346,8 @@ fn a_fault_in_flight_fails_the_next_wait_and_poisons_the_output() {
     let device = SimulatedDevice::new();
     let mut x = memory(&device, &[1.0; 4]);
     let mut y = memory(&device, &[1.0; 4]);
-    device.inject_fault(Fault::InFlight, 2); // the first queued work is the upload
+    // The first queued work is the upload of `x`, and the second is the kernel on `x`.
+    device.inject_fault(Fault::InFlight, 2);
     device.scal(2.0, view_mut(&mut x)).unwrap();
     device.scal(3.0, view_mut(&mut y)).unwrap();
     let error = device.synchronize().unwrap_err();
@@ -374,7 +377,8 @@ fn a_failure_of_a_fork_reaches_queues_ordered_after_it() {
     let fork = device.fork_queue().unwrap();
     device.inject_fault(Fault::InFlight, 1);
     let _lost = buffer(&fork, &[1]);
-    device.synchronize().unwrap(); // not ordered after the fork
+    // The device is not ordered after the fork yet, so its wait succeeds.
+    device.synchronize().unwrap();
     device.order_after(&fork).unwrap();
     for queue in [&device, &fork] {
         let error = queue.synchronize().unwrap_err().to_string();

@@ -74,7 +74,10 @@ fn record<T: Element, R: Send + 'static>(
 
 #[test]
 fn train_and_test_nets_are_built_as_by_caffe() {
-    let Some(set) = testdata("golden/nets/valid", "solvers of real Caffe") else { return };
+    let Some(set) = testdata("golden/nets/valid", "the comparison of solver structures with Caffe")
+    else {
+        return;
+    };
     let mut compared = 0;
     for row in table(&set.join("cases.tsv")).iter().filter(|row| row[1] == "solver") {
         let folder = set.join(&row[0]);
@@ -159,7 +162,10 @@ const REFUSED: [(&str, &str); 27] = [
 
 #[test]
 fn solvers_are_refused_as_by_caffe() {
-    let Some(set) = testdata("golden/nets/refused", "verdicts of real Caffe") else { return };
+    let Some(set) = testdata("golden/nets/refused", "the comparison of refused solvers with Caffe")
+    else {
+        return;
+    };
     let (mut compared, mut wrong) = (0, Vec::new());
     for row in table(&set.join("verdicts.tsv")) {
         let [name, kind, verdict, _, message, ..] = &row[..] else { panic!("{row:?}") };

@@ -388,7 +388,11 @@ fn upgraded_case(folder: &Path, row: &[String]) -> (String, Vec<Change>) {
 
 #[test]
 fn golden_definitions_are_upgraded_as_by_caffe() {
-    let Some(set) = testdata("golden/nets/valid", "upgrades by real Caffe") else { return };
+    let Some(set) =
+        testdata("golden/nets/valid", "the comparison of upgraded definitions with Caffe")
+    else {
+        return;
+    };
     let mut compared = 0;
     for row in table(&set.join("cases.tsv")) {
         let folder = set.join(&row[0]);
@@ -409,7 +413,9 @@ fn golden_definitions_are_upgraded_as_by_caffe() {
 
 #[test]
 fn nets_that_the_upgrade_refuses_are_refused_by_caffe() {
-    let Some(set) = testdata("golden/nets/refused", "definitions that Caffe refuses") else {
+    let Some(set) =
+        testdata("golden/nets/refused", "the comparison of refused definitions with Caffe")
+    else {
         return;
     };
     let mut refused = BTreeSet::new();
@@ -440,7 +446,11 @@ fn nets_that_the_upgrade_refuses_are_refused_by_caffe() {
 /// new file must give the same net.
 #[test]
 fn caffes_files_before_and_after_their_upgrade_give_the_same_net() {
-    let Some(folder) = testdata("data/prototxt", "upgrades of Caffe's own files") else { return };
+    let Some(folder) =
+        testdata("data/prototxt", "the comparison of upgrades with Caffe's own files")
+    else {
+        return;
+    };
     let read = |name: String| proto::read_text::<NetParameter>(folder.join(name)).unwrap();
     let mut compared = 0;
     for row in table(&folder.join("expected.tsv")).iter().filter(|row| row[1] == "NetParameter") {
@@ -461,7 +471,11 @@ fn caffes_files_before_and_after_their_upgrade_give_the_same_net() {
 
 #[test]
 fn caffes_files_of_every_format_are_upgraded() {
-    let Some(folder) = testdata("data/prototxt", "upgrades of Caffe's own files") else { return };
+    let Some(folder) =
+        testdata("data/prototxt", "the comparison of upgrades with Caffe's own files")
+    else {
+        return;
+    };
     let (mut files, mut changed, mut refused) = (0, 0, Vec::new());
     for row in table(&folder.join("expected.tsv")).iter().filter(|row| row[2] == "ok") {
         let path = folder.join(&row[0]);

@@ -1,4 +1,4 @@
-"""Creates the files in this folder, with numpy and safetensors from PyPI: python make.py"""
+"""Creates the tensor files in this folder. Requires numpy and safetensors from PyPI."""
 
 import struct
 

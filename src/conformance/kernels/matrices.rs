@@ -150,7 +150,8 @@ fn products<T: Element>(
             stream.take::<T>(len + case.gaps[i])
         });
         if case.alpha == 0.0 || op.k == 0 {
-            (a, b) = (unset(a.len()), unset(b.len())); // not read
+            // The kernel must not read `A` and `B`.
+            (a, b) = (unset(a.len()), unset(b.len()));
         }
         let starts: Vec<_> = (0..count).map(|i| i * stride_c).collect();
         let c = c_before(&op, &starts, &c);

@@ -112,12 +112,12 @@ fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let (mean, std) = case.parameters;
         expect_within("y", &got, &oracle::gaussian::<T>(case.key, case.parameters, case.len))?;
         let wide = normals::<f64>(runner, case, setup)?.into_iter().map(T::from_f64);
-        expect_bits("y, compared with y of `f64`, rounded", &got, &wide.collect::<Vec<_>>())?;
+        expect_bits("y (expected: y in `f64`, rounded)", &got, &wide.collect::<Vec<_>>())?;
         // The oracle's elementary functions round differently, so the last bits are compared with
         // those of the host kernel.
         let mut cpu = unset::<T>(case.len);
         host::gaussian(Workers::global(), case.key, mean, std, &mut cpu)?;
-        expect_bits("y, compared with y of the CPU", &got, &cpu)
+        expect_bits("y (expected: y of the CPU)", &got, &cpu)
     })?;
     let invalid = [(0.0, -1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY)];
     check_invalid::<T, _>(runner, "an invalid mean or deviation", invalid, |(mean, std), y| {

@@ -124,5 +124,5 @@ fn top_k<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let (x, outputs) = ([("x", 24)], [("values", 16), ("indices", 16)]);
     runner.check_lengths(x, outputs, kernel(TopK { axis, k: 2 }))?;
     let outputs = [("values", 32), ("indices", 32)];
-    runner.check_refused("k = 4 of an axis of extent 3", x, outputs, kernel(TopK { axis, k: 4 }))
+    runner.check_refused("k = 4 for an axis of extent 3", x, outputs, kernel(TopK { axis, k: 4 }))
 }

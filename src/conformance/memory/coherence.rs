@@ -147,7 +147,7 @@ impl ModelledMemory {
         let part = self.want.len() / 2..self.want.len();
         let view =
             View::<u8, AnyDevice>::new(&self.memory, self.want.len())?.slice(part.clone())?;
-        expect_bits("byte of a view on the host", view.host()?, &self.want[part])
+        expect_bits("byte of a view, read on the host", view.host()?, &self.want[part])
     }
 
     fn read_device(&mut self) -> Verdict {
@@ -166,7 +166,7 @@ impl ModelledMemory {
         };
         match self.memory.head() {
             head if head == want => Ok(()),
-            head => Err(flaw!("the head is {head:?}, not {want:?}")),
+            head => Err(flaw!("`Head` is {head:?}, not {want:?}")),
         }
     }
 }

@@ -56,17 +56,14 @@ pub(super) fn alive_after_errors(runner: &CheckRunner<'_>) -> Verdict {
     let (gemm, axis) = (Gemm::<f32>::new(3, 4, 4), Axis::new(1, 12, 1)?);
     for _ in 0..20 {
         let axpy = device.axpy(1.0, x.view()?, y.view_mut()?);
-        expect_refused(axpy, "`x` of 12 and `y` of 11 elements in axpy")?;
+        expect_refused(axpy, "operands of 12 and 11 elements in axpy")?;
         let product = device.gemm(&gemm, x.view()?, x.view()?, y.view_mut()?);
         expect_refused(product, "`b` of 12 elements instead of 16 in gemm")?;
         let sum = device.reduce(Reduce::Sum, &axis, x.view()?, y.view_mut()?);
         expect_refused(sum, "`y` of 11 elements instead of 1 in reduce")?;
         let arg_max = device.arg_max(&axis, x.view()?, z.view_mut()?);
         expect_refused(arg_max, "`y` of 3 elements instead of 1 in arg_max")?;
-        expect_refused(
-            device.dot(x.view()?, y.view()?),
-            "`x` of 12 and `y` of 11 elements in dot",
-        )?;
+        expect_refused(device.dot(x.view()?, y.view()?), "operands of 12 and 11 elements in dot")?;
         expect_refused(x.view()?.slice(7..13), "the range 7..13 of a view of 12 elements")?;
     }
     device.synchronize()?;

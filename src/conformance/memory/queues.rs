@@ -46,7 +46,7 @@ fn drops_operands_in_flight(device: &AnyDevice) -> Verdict {
     let (mut got, zeros) = (vec![0xff; size_of::<f32>() * LEN], vec![0; size_of::<f32>() * LEN]);
     for buffer in fresh {
         device.download(&buffer, 0, &mut got)?;
-        expect_bits("byte of memory allocated after the drop", &got, &zeros)?;
+        expect_bits("byte of memory allocated after operands were dropped", &got, &zeros)?;
     }
     Ok(())
 }
