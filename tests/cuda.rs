@@ -1,5 +1,5 @@
-//! Tests of the unmodified CUDA backend. A test driver runs its kernels on the CPU; with
-//! `CORTADO_REQUIRE_CUDA=1`, the kernels run on a GPU.
+//! Tests of the unmodified CUDA backend. A test driver runs the CUDA kernels on the CPU. With
+//! `CORTADO_REQUIRE_CUDA=1`, they run on a GPU.
 
 #[macro_use]
 mod skip {
@@ -56,7 +56,8 @@ fn driver() -> Option<&'static Path> {
     library
 }
 
-/// Opens a GPU or a simulated GPU of the test driver. Returns `None` if there is neither.
+/// Opens a GPU or a simulated GPU of the test driver. Returns `None` if the simulated GPU is needed
+/// but g++ is missing.
 fn gpu(ordinal: u32) -> Option<CudaDevice> {
     gpu_with(ordinal, |builder| builder)
 }

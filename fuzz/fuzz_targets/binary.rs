@@ -1,5 +1,6 @@
 //! Fuzz target for binary messages. A message that is written and read again must keep its fields
-//! and unknown fields. If prost also accepts the input, it must read the same message.
+//! and unknown fields. The reader and prost must read the same message from any input that both
+//! accept.
 #![no_main]
 
 use cortado::{

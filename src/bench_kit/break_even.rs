@@ -4,8 +4,8 @@
 use super::{Survey, Timing};
 use std::{fmt, time::Duration};
 
-/// Comparison of the kernels of two devices. For each kernel, a break-even size is the smallest
-/// measured size from which `device` is faster than `host` at all larger sizes.
+/// Comparison of the kernels of two devices. A kernel's break-even size is the smallest measured
+/// size from which `device` is always faster than `host`.
 #[derive(Clone, Debug)]
 pub struct BreakEven {
     device: String,

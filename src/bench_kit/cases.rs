@@ -16,9 +16,9 @@ use crate::{
 /// Work of one run of a case, in bytes and floating-point operations, independent of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Bytes read and written. Each operand counts once.
+    /// Number of bytes that a run reads and writes, where each operand counts once.
     pub bytes: u64,
-    /// Floating-point operations. Kernels that only move data have 0.
+    /// Number of floating-point operations of a run, which is 0 for kernels that only move data.
     pub flops: u64,
 }
 
@@ -29,8 +29,8 @@ pub enum SizeRange {
     Smoke,
     /// Sizes from operands that fit in registers to operands that fill the caches.
     Full,
-    /// One size per kernel at which memory bandwidth limits the speed. An `f32` operand has 256
-    /// MiB, and all cases together take about 12 GiB.
+    /// One size per kernel at which memory bandwidth limits the speed. With `f32`, each operand
+    /// takes 256 MiB of memory, and the operands of all cases take about 12 GiB.
     Large,
 }
 
@@ -69,7 +69,7 @@ impl<T: Element> Case<T> {
         self.work
     }
 
-    /// Runs the kernel once. On return, the device is idle.
+    /// Runs the kernel once and waits until the device is idle.
     ///
     /// # Errors
     /// Fails if the kernel fails.

@@ -1,11 +1,11 @@
 //! Benchmark kit: times kernels on any device and prints tables of the results.
 //!
-//! - A [`Case`] is one kernel at one size. It states its work in bytes and floating-point
-//!   operations. Any benchmark harness can time it.
-//! - A [`Survey`] times all cases on one device. It compares each rate with the bandwidth of `copy`
-//!   and the speed of `gemm` on the same device.
-//! - A [`BreakEven`] compares two surveys. For each kernel, it gives the size from which one device
-//!   is faster, with operands on the device and with transfers.
+//! - A [`Case`] is one kernel at one size. A case states its work in bytes and floating-point
+//!   operations, and any benchmark harness can time it.
+//! - A [`Survey`] times all cases on one device. A survey compares the rate of each case with the
+//!   bandwidth of `copy` and the speed of `gemm` on the same device.
+//! - A [`BreakEven`] compares two surveys. The result gives, for each kernel, the size from which
+//!   one device is faster, with operands on the device and with transfers.
 //!
 //! ```
 //! use cortado::{CpuDevice, bench_kit::{self, SizeRange, Survey}};

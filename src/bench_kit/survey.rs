@@ -51,8 +51,8 @@ pub struct Peaks {
 /// Times of all benchmark cases on one device, for one element type.
 ///
 /// The printed table gives the bandwidth of a case as a percentage of the bandwidth of a copy of
-/// similar size. It gives the FLOP/s of a case as a percentage of the fastest GEMM. A case near 100
-/// % in either column runs as fast as the device allows.
+/// similar size. The table also gives the FLOP/s of a case as a percentage of the fastest GEMM. A
+/// case near 100 % in one of these columns runs as fast as the device allows.
 #[derive(Clone, Debug)]
 pub struct Survey {
     /// Name of the device and its number of host threads.
@@ -61,7 +61,7 @@ pub struct Survey {
     pub element: &'static str,
     /// Times of the cases, ordered by kernel and size.
     pub timings: Vec<Timing>,
-    /// Peak rates of the device.
+    /// Peak rates of the device in this survey.
     pub peaks: Peaks,
 }
 
@@ -108,8 +108,8 @@ fn time_case<T: Element>(case: &Case<T>) -> Result<Timing> {
 /// Time that all samples of one case take together.
 const BUDGET: Duration = Duration::from_millis(10);
 
-/// Returns the median time of one run after a warm-up run. Each sample repeats the run, so that it
-/// takes much longer than a tick of the clock.
+/// Returns the median time of one run after a warm-up run. Each sample consists of so many runs
+/// that it takes much longer than a tick of the clock.
 fn median(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
     run()?;
     let once = timed(1, &mut run)?;

@@ -13,7 +13,7 @@ use std::{
 /// Element types, in the order in which the kit checks and prints them.
 pub(super) const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::Bf16];
 
-/// Result of one check on one element type.
+/// Result of one conformance check on one element type.
 #[derive(Clone, Debug)]
 pub struct CheckResult {
     /// Name of the check.
@@ -63,7 +63,7 @@ impl Check {
     }
 
     /// Creates a check of a kernel on each element type. The macro
-    /// [`checks!`](super::check::checks) calls this function.
+    /// [`checks!`](super::check::checks) expands to calls of this function.
     pub(super) fn of_elements(
         name: &'static str,
         kernel: &'static str,
@@ -75,7 +75,8 @@ impl Check {
         Self { name, kernel: Some(kernel), elements: DTYPES.map(Some).to_vec(), body }
     }
 
-    /// Runs the check on one of its [`elements`](Self::elements). A panic makes the check fail.
+    /// Runs the check on one of its [`elements`](Self::elements). A panic in the check counts as a
+    /// failure.
     pub(super) fn run(
         &self,
         device: &AnyDevice,

@@ -1,5 +1,5 @@
-//! Comparison of a kernel's results with expected values. A failure names the first element that
-//! differs.
+//! Comparison of a kernel's results with expected values. A failure message names the first element
+//! that differs.
 
 use super::{
     expected::Expected,
@@ -9,7 +9,7 @@ use crate::element::{Element, Storable};
 use std::fmt::Debug;
 
 /// Fails unless each element is the element nearest to the expected value. All NaNs compare equal,
-/// and so do both zeros.
+/// and −0 equals +0.
 pub(super) fn expect_nearest<T: Element>(name: &str, got: &[T], want: &[f64]) -> Verdict {
     expect_len(name, got.len(), want.len())?;
     for (i, (&got, &want)) in got.iter().zip(want).enumerate() {

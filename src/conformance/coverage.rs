@@ -4,7 +4,7 @@ use super::check::{CheckResult, DTYPES, Outcome};
 use crate::element::DType;
 use std::fmt;
 
-/// Coverage table of a device: outcomes by kernel and element type. `Display` writes it as
+/// Coverage table of a device: outcomes by kernel and element type. `Display` writes the table as
 /// Markdown.
 #[derive(Clone, Debug)]
 pub struct Coverage<'a> {
@@ -32,8 +32,8 @@ impl<'a> Coverage<'a> {
     }
 
     /// Returns a JSON object with the device's name and, for each kernel and element type,
-    /// `native`, `fallback` or `failed`. A kernel without element types has the key `u32`. The
-    /// object omits untested cells.
+    /// `native`, `fallback` or `failed`. A kernel without element types gets the key `u32`. The
+    /// JSON object omits combinations that were not tested.
     pub fn to_json(&self) -> String {
         let cell = |cell: &&CheckResult| {
             let element = cell.element.map_or("u32", DType::name);

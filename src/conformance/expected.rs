@@ -10,8 +10,8 @@ pub(super) struct Expected {
     /// Sum of the terms' magnitudes, `Σ |tᵢ|`.
     pub(super) magnitude: f64,
     /// Largest number of roundings, each with an error relative to `magnitude`: one per term, and a
-    /// few more. If it is 0, the result is `value`, rounded to the accumulator type and then to the
-    /// element type.
+    /// few more. With 0 roundings, the result must be `value` rounded to the accumulator type and
+    /// then to the element type.
     pub(super) roundings: f64,
     /// Whether the result is rounded even if all terms are integers.
     pub(super) inexact: bool,
@@ -63,8 +63,9 @@ impl Expected {
     /// Returns the largest allowed distance of a result from the expected value: the roundings in
     /// the accumulator, each relative to `magnitude`, and one rounding to the element type.
     ///
-    /// One rounding causes an error of at most half an epsilon. The bound allows a whole epsilon,
-    /// because the oracle's own `f64` sum has errors as large as those of an `f64` accumulator.
+    /// One rounding causes an error of at most half an epsilon. The bound allows a whole epsilon
+    /// per rounding, because the oracle's own `f64` sum has errors as large as those of an `f64`
+    /// accumulator.
     pub(super) fn bound<T: Element>(&self) -> f64 {
         self.roundings * epsilon::<T::Acc>() * self.magnitude
             + epsilon::<T>() * self.value.abs()

@@ -6,7 +6,7 @@ use crate::{
 };
 use std::fmt;
 
-/// The result of one case of a check.
+/// Result of one case of a check, with the failure message as the error.
 pub(super) type Verdict<T = ()> = Result<T, CaseFailure>;
 
 /// Message that explains why a case failed.
@@ -48,7 +48,7 @@ pub struct Failure {
     /// Element type, or `None` for a check without an element type.
     pub element: Option<DType>,
     /// Message with the difference from the expected result and the failed case. The kit shrinks a
-    /// random case first.
+    /// failed random case before it reports the case.
     pub message: String,
     /// Name of the device, as [`Memory::name`](crate::Memory::name) returns it.
     pub device: String,

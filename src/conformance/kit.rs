@@ -30,8 +30,8 @@ fn all_checks() -> Vec<Check> {
     checks
 }
 
-/// Conformance kit with a seed and a number of random cases. Equal kits run equal cases on every
-/// device.
+/// Conformance kit with a seed and a number of random cases. Kits with equal seeds and numbers run
+/// equal cases on every device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kit {
     seed: u64,
@@ -46,7 +46,8 @@ impl Default for Kit {
 
 impl Kit {
     /// Creates a kit with a fixed seed and so few random cases that a run takes seconds. The
-    /// environment variables `CORTADO_SEED` and `CORTADO_CASES` override seed and number.
+    /// environment variables `CORTADO_SEED` and `CORTADO_CASES` override the seed and the number of
+    /// cases.
     pub fn new() -> Self {
         Self { seed: from_env("CORTADO_SEED", 1), cases: from_env("CORTADO_CASES", CASES) }
     }
@@ -57,7 +58,8 @@ impl Kit {
         Self { seed, ..self }
     }
 
-    /// Sets the number of random cases per check and element type. The fixed cases always run.
+    /// Sets the number of random cases per check and element type, which run in addition to the
+    /// fixed cases.
     #[must_use]
     pub fn cases(self, cases: u32) -> Self {
         Self { cases, ..self }

@@ -9,9 +9,9 @@
 //! # fn main() {}
 //! ```
 //!
-//! Each check becomes a `#[test]`. [`Kit::run`] runs all checks and returns a [`Report`]. Its
-//! [`Coverage`] tells native kernels from fallbacks to the host. `GradientCheck` checks the
-//! gradients of a custom layer.
+//! Each check becomes a `#[test]`. [`Kit::run`] runs all checks and returns a [`Report`]. The
+//! [`Coverage`] of a report tells native kernels from fallbacks to the host. `GradientCheck` checks
+//! the gradients of a custom layer.
 //!
 //! Design decisions of the kit:
 //! - Results are compared with oracles: plain loops in `f64`, written from the formulas in
@@ -51,10 +51,10 @@ pub use report::Report;
 use crate::device::Device;
 
 /// Names of all checks, in the order in which they run. The tests that
-/// [`conformance!`](crate::conformance!) generates have the same names.
+/// [`conformance!`](crate::conformance!) generates have the names of the checks.
 pub const NAMES: &[&str] = crate::conformance!(@names);
 
-/// Runs the check called `name` on a device. Tests that [`conformance!`](crate::conformance!)
+/// Runs the check called `name` on a device. The tests that [`conformance!`](crate::conformance!)
 /// generates call this function.
 ///
 /// # Panics
@@ -68,7 +68,7 @@ pub fn assert_check(device: &impl Device, name: &str) {
 }
 
 /// Defines a module of tests, one per check of a device, such as `conformance!(cpu,
-/// CpuDevice::new());`. Each test evaluates the device expression anew.
+/// CpuDevice::new());`. Each generated test evaluates the device expression anew.
 #[macro_export]
 macro_rules! conformance {
     (@list $($then:tt)*) => {

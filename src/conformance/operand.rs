@@ -127,7 +127,7 @@ impl<T: Storable> Operand<T> {
 }
 
 /// Returns NaN for every element of an output that a kernel must overwrite without reading it. A
-/// kernel that reads a NaN returns NaN.
+/// kernel that wrongly reads such an output returns NaN.
 pub(super) fn unset<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }

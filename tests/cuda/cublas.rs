@@ -63,7 +63,7 @@ fn f32_operands_are_rounded_only_if_tf32_is_allowed() {
     }
 }
 
-/// Each queue has a cuBLAS handle. Work of a dropped queue must still run.
+/// Each queue has a cuBLAS handle, and the work of a dropped queue must still run.
 #[test]
 fn queues_multiply_independently() {
     let device = or_skip!(gpu(0, false));

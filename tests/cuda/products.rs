@@ -1,6 +1,6 @@
 //! Compares matrix products, sums and convolutions on CUDA with the CPU. The operands are integers,
-//! so sums are exact in any order. The sizes cover every tile shape and sums that are split among
-//! thread blocks.
+//! so sums are exact in any order. The matrix sizes cover every tile shape and sums that are split
+//! among thread blocks.
 
 use super::{gpu, gpu_with};
 use cortado::{

@@ -1,5 +1,5 @@
-//! Training steps of the example nets on CUDA, with fewer channels and smaller images. A step must
-//! not run a kernel on the host.
+//! Training steps of the example nets on CUDA, with fewer channels and smaller images. A training
+//! step must not run a kernel on the host.
 
 use super::gpu;
 use cortado::{

@@ -18,7 +18,8 @@ constexpr size_t MAX_FREED_BYTES = 0;
 // Number of guard bytes before and after a block of memory. A changed guard byte reveals a write
 // out of bounds.
 constexpr size_t GUARD_BYTES = 256;
-// Largest number of freed bytes that stay poisoned. A changed byte reveals a write to freed memory.
+// Largest number of freed bytes that stay poisoned. A changed byte in a poisoned block reveals a
+// write to freed memory.
 constexpr size_t MAX_FREED_BYTES = 32 << 20;
 #endif
 constexpr int GUARD = 0xa5, POISON = 0xff;

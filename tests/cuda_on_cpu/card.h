@@ -64,15 +64,16 @@ struct Card {
     void trim_freed(size_t kept);
 };
 
-// Number of simulated GPUs. GPUs 0 and 1 work. On GPU 2, the kernel `exp_f64` fails with an illegal
-// address. GPU 3 has only 1 MiB of memory.
+// Number of simulated GPUs. Simulated GPUs 0 and 1 work, on GPU 2 the kernel `exp_f64` fails with
+// an illegal address, and GPU 3 has only 1 MiB of memory.
 constexpr int CARDS = 4;
 Card &card(int number);
 
 // Returns whether the kernel of this name must fail on this card.
 bool kernel_fails(const Card &card, const std::string &kernel);
 
-// Pinned host memory. A queued copy reads it when the copy runs, not when the copy is queued.
+// Pinned host memory. A queued copy reads pinned memory when the copy runs, not when the copy is
+// queued.
 struct Pinned {
     std::map<uint64_t, size_t> blocks;
     bool holds(const void *address, size_t bytes) const;

@@ -9,15 +9,16 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// Memory pool. The card owns all memory, so the pool contains only the card's number.
+// Memory pool, which contains only the number of its card, because the card owns all memory.
 struct Pool {
     int card;
 };
 
 Queue *queue_of(void *stream) { return static_cast<Queue *>(stream); }
 
-// Returns a function that provides the source of a copy when the copy runs. Pinned memory is read
-// at that time. Other memory is copied to a buffer at once, as CUDA does.
+// Returns a function that provides the source of a copy when the copy runs. A copy from pinned
+// memory reads that memory when the copy runs. Other memory is copied to a buffer when the copy is
+// queued, as by CUDA.
 std::function<const void *()> copy_source(const void *start, size_t bytes) {
     if (pinned().holds(start, bytes)) return [=] { return start; };
     const auto *first = static_cast<const char *>(start);
@@ -62,8 +63,8 @@ ENTRY cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void 
     return card.allocate(address, bytes);
 }
 
-// Queues the release of memory, because earlier items may still use it. A failed card also accepts
-// this call.
+// Queues the release of memory, because earlier items may still use it. A card accepts a release
+// even after a failure.
 ENTRY cuMemFreeAsync(uint64_t address, void *stream) {
     LOCK_DRIVER;
     if (!current_card) return INVALID_CONTEXT;

@@ -72,7 +72,7 @@ void Fiber::begin() {
 void Fiber::prepare(void (*body)()) {
     fiber_body = body;
     // The stack holds what `cuda_on_cpu_switch` restores: six registers and the return address
-    // `begin`. The first null aligns the stack as after a call.
+    // `begin`. The null at the top of the stack aligns it as after a call.
     void **top = reinterpret_cast<void **>(stack + STACK);
     *--top = nullptr;
     *--top = reinterpret_cast<void *>(begin);

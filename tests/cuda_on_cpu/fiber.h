@@ -12,8 +12,8 @@ class Fiber {
     Fiber(const Fiber &) = delete;
     ~Fiber();
 
-    // Prepares the fiber so that the next `resume` calls `body`. A previous body must have
-    // returned.
+    // Prepares the fiber so that the next `resume` calls `body`. The function that the fiber ran
+    // before must have returned.
     void prepare(void (*body)());
 
     // Runs the fiber until it pauses or its body returns.

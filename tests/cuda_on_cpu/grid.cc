@@ -90,7 +90,7 @@ bool release_warps(Grid &grid) {
     return any;
 }
 
-// Releases all threads of the block if they wait at the same barrier. Otherwise sets `error` to the
+// Releases all threads of the block if they wait at the same barrier. If not, sets `error` to the
 // reason.
 bool release_block(Grid &grid, std::string &error) {
     const auto count = [&](State state) {
@@ -165,8 +165,8 @@ std::string run(Launch &launch) {
             for (unsigned x = 0; x < launch.blocks.x && error.empty(); x++) {
                 shape.index = {x, y, z};
                 for (Worker &worker : grid.workers) worker.state = State::Ready;
-                // On a GPU, shared memory starts undefined. Here it starts as NaN, which reveals a
-                // kernel that reads it too early.
+                // Shared memory starts as NaN, which reveals a kernel that reads it too early. On a
+                // GPU, it starts undefined.
                 if (launch.shared) memset(launch.kernel->shared(), 0xff, launch.shared);
                 error = run_block(grid);
             }

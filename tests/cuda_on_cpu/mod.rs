@@ -1,5 +1,6 @@
-//! Builds a CUDA driver for tests without a GPU. It contains driver functions and the kernels of
-//! `kernels/*.cu`, all compiled by g++ for the CPU. The README in this folder describes the driver.
+//! Builds a CUDA driver for tests without a GPU. The driver contains the functions of NVIDIA's
+//! driver and the kernels of `kernels/*.cu`, all compiled by g++ for the CPU. The README in this
+//! folder describes the driver.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -45,7 +46,8 @@ pub(crate) fn library() -> Option<PathBuf> {
     Some(driver)
 }
 
-/// Returns the root of the repository. The tests of the command run in a folder below the root.
+/// Returns the root of the repository. The tests of the command `cortado` run in a folder below the
+/// root.
 fn root() -> &'static Path {
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     folders

@@ -59,8 +59,8 @@ fn field(key: &[u8], content: &[u8]) -> Vec<u8> {
     [key, &[content.len() as u8], content].concat()
 }
 
-/// Asserts that reading fails and that the error names the file. Returns the error message after
-/// `byte `.
+/// Asserts that reading fails and that the error names the file. Returns the part of the error
+/// message after `byte `.
 fn read_error<M: Message + Name + Default + Debug>(bytes: &[u8]) -> String {
     let error = parse_binary::<M>(bytes, "some.file").unwrap_err().to_string();
     let start = format!("some.file: not a {}: byte ", M::full_name());

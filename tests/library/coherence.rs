@@ -1,11 +1,11 @@
-//! Model-based test of coherence. It runs random operations on two `SyncedMemory` values of one
-//! simulated device, and injects faults into calls and queued work.
+//! Model-based test of coherence. The test runs random operations on two `SyncedMemory` values of
+//! one simulated device, and injects faults into calls and queued work.
 //!
-//! The model follows the documentation:
+//! The model predicts what the documentation promises:
 //! - A read returns the last value written. A failed operation changes no value.
-//! - Queued work may fail. Its outputs are lost and read as NaN, and the next wait returns its
-//!   error once. A wait on a fork that is ordered after the failed work also returns the error. Later
-//!   work still runs.
+//! - Queued work may fail. The outputs of failed work are lost and read as NaN, and the next wait
+//!   returns the error once. A wait on a fork that is ordered after the failed work also returns
+//!   the error. Work that is queued after failed work still runs.
 //!
 //! `CORTADO_SEED` selects the operations, and `CORTADO_CASES` sets the number of sequences.
 
@@ -28,7 +28,7 @@ const STEPS: usize = 50;
 /// Default number of sequences of operations, which is small under Miri, because Miri is slow.
 const CASES: u32 = if cfg!(miri) { 8 } else { 1_000 };
 
-/// Operation of a sequence. A first number is the index of a `SyncedMemory`.
+/// Operation of a sequence. The first number, if there is one, is the index of a `SyncedMemory`.
 #[derive(Clone, Debug)]
 enum Step {
     ReadHost(usize, Range<usize>),
@@ -157,8 +157,8 @@ impl Model {
                 self.set_host(index, [Some(value); LEN])
             }
             RefuseHost(index) => {
-                // A failed write may have changed the host side. If the device side is valid, it
-                // still holds the value.
+                // A failed write may have changed the host side. If the device side is valid, the
+                // device side still holds the value.
                 let sides = &mut self.memories[index];
                 sides.host = sides.host.filter(|_| !sides.device_valid);
                 return Err(());
@@ -427,7 +427,8 @@ impl SystemUnderTest {
         Ok(None)
     }
 
-    /// Runs an operation that the model has already run. Compares the results and the valid sides.
+    /// Runs an operation that the model has already run. Compares the results and the valid sides
+    /// with those of the model.
     fn check_step(&mut self, model: &Model, step: &Step) -> Result<(), TestCaseError> {
         let may_write = matches!(step, RefuseHost(index) if model.memories[*index].device_valid);
         let result = self.run_step(step.clone(), may_write);

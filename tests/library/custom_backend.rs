@@ -1,5 +1,5 @@
-//! Tests of a backend outside the crate. It has four memory methods and no native kernels. Training
-//! LeNet on this device must be bit-identical to training on the CPU.
+//! Tests of a backend outside the crate. The backend has four memory methods and no native kernels.
+//! Training LeNet on the custom backend must be bit-identical to training on the CPU.
 
 use cortado::{AnyDevice, Blob, Error, Memory, Result, SimulatedDevice, kernel::Elementwise};
 

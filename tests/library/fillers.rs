@@ -82,8 +82,8 @@ fn fillers_have_the_statistics_of_caffes_fillers() {
             values.extend(fill_with(seed).unwrap().into_iter().map(f64::from));
         }
         let (actual, n) = (stats(&values), values.len() as f64);
-        // The mean may differ by six standard errors. The standard error of the standard deviation
-        // is smaller, for a normal distribution by a factor of √2 and for a uniform one by more.
+        // The mean may differ by six standard errors, and so may the standard deviation, whose
+        // standard error is smaller than that of the mean.
         let (mean, std) = (number(8), number(9));
         let error = 6.0 * std / n.sqrt();
         assert!((actual.mean - mean).abs() <= error, "{name}: mean {} {mean}", actual.mean);

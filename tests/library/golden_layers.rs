@@ -229,8 +229,8 @@ impl<T: Element> Case<T> {
         Ok(())
     }
 
-    /// Checks a dropout layer. The values that it keeps and the fraction of kept values must equal
-    /// Caffe's, and the gradient must use the same mask.
+    /// Checks a dropout layer. The kept values and their fraction must equal Caffe's, and the
+    /// gradient must use the mask of the forward pass.
     fn check_dropout(&mut self, case: &str, tolerances: &Tolerances) -> Result<(), String> {
         self.set_inputs("input")?;
         self.net.forward().map_err(text)?;

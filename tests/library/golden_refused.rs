@@ -74,7 +74,7 @@ fn has_unsupported_layer(net: &NetParameter, registry: &LayerRegistry<f32>) -> b
     net.layer.iter().any(|layer| !is_known(layer.r#type()))
 }
 
-/// Builds a net. Depending on the kind of the case, also copies weights or runs passes.
+/// Builds a net, and copies weights or runs passes if the kind of the golden case requires it.
 fn run(
     set: &Path,
     name: &str,

@@ -102,8 +102,8 @@ impl<D: Device> Case<D> {
         of_kind.map(|(_, name, blob)| (name.as_str(), blob))
     }
 
-    /// Builds the solver with Caffe's initial weights and inputs. Records the values of its
-    /// iterations.
+    /// Builds the solver with Caffe's initial weights and inputs. The returned list receives the
+    /// values of each iteration.
     fn build<T: Element>(&self) -> cortado::Result<(Solver<T>, Iterations)> {
         let mut param = proto::read_solver(self.folder.join("solver.prototxt"))?;
         let inside = |folder: &Path, file: &str| folder.join(file).to_string_lossy().into_owned();
@@ -141,7 +141,7 @@ impl<D: Device> Case<D> {
             proto::read_binary(state).unwrap()
         };
 
-        // The first run calls `step` several times.
+        // The solver runs the iterations in several calls of `step`.
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         compare_params("param@0", solver.net())?;
         for (steps, kind) in [(1, "param@1"), (1, "param@2"), (3, "param@5"), (20, "param@25")] {
@@ -190,7 +190,7 @@ impl<D: Device> Case<D> {
             return Err("the resumed run has different weights or history".into());
         }
 
-        // The last run resumes from Caffe's snapshot.
+        // The solver resumes from Caffe's snapshot.
         self.check_same_layout()?;
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         solver.restore(self.folder.join("snap_iter_10.solverstate")).map_err(message)?;

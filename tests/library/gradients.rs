@@ -73,7 +73,7 @@ fn gradients_of_prelu_match_finite_differences() {
     ]);
 }
 
-/// Returns checks of Scale or Bias layers. Their operand spans one, several or no axes, and is a
+/// Returns checks of Scale or Bias layers whose operand spans one, several or no axes and is a
 /// parameter or a bottom.
 fn operand_checks(kind: &str, param: &str, fields: &str) -> Vec<GradientCheck> {
     let of = |axes: &str| layer(&format!("type: '{kind}' {param} {{ {axes} {fields} }}"));

@@ -54,7 +54,8 @@ impl Sources {
         Self { files }
     }
 
-    /// Returns the module whose file defines the item `path`. Follows re-exports.
+    /// Returns the module whose file defines the item `path`, also if another module re-exports the
+    /// item.
     fn defining_module(&self, path: &[String]) -> Option<&ModulePath> {
         let mut path = path.to_vec();
         // Eight steps are more than any chain of re-exports has.
@@ -187,8 +188,8 @@ fn named_paths(
     (imports, reexports)
 }
 
-/// Finds the next `use`. Returns the text before it, whether it is a re-export, its import tree,
-/// and the text after it.
+/// Finds the next `use`. Returns the text before the `use`, whether the `use` is a re-export, its
+/// import tree, and the text after it.
 fn next_use(code: &str) -> Option<(&str, bool, &str, &str)> {
     let starts = code.match_indices("use ").map(|(start, _)| start);
     let start = starts.into_iter().find(|&start| {
@@ -246,7 +247,8 @@ fn split_group(group: &str) -> Vec<&str> {
     items
 }
 
-/// Resolves `super`, `self` and names of child modules. Returns `None` for a path of another crate.
+/// Resolves `super`, `self` and names of child modules. Returns `None` if the path belongs to
+/// another crate.
 fn absolute(
     path: &[String],
     module: &ModulePath,

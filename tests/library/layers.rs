@@ -292,8 +292,8 @@ fn indices_and_labels_out_of_range_are_errors() {
     }
 }
 
-/// Tests of stochastic pooling of two planes of 4 × 5 with windows of 2 × 2. The last windows
-/// extend past the edge.
+/// Tests of stochastic pooling of two planes of 4 × 5 with windows of 2 × 2, some of which extend
+/// past the edge.
 mod stochastic_pooling {
     use super::{data, diff, set, try_net};
     use cortado::{Net, proto::Phase};
@@ -307,7 +307,7 @@ mod stochastic_pooling {
         try_net(text, phase).unwrap()
     }
 
-    /// Returns positive and negative inputs. One window has only negative inputs.
+    /// Returns positive and negative inputs, such that one window has only negative inputs.
     fn inputs() -> Vec<f64> {
         let input = |i| if [0, 1, 5, 6].contains(&i) { -1.0 } else { f64::from(i).sin() + 0.6 };
         (0..40).map(input).collect()

@@ -1,5 +1,5 @@
-//! Tests of the library's public interface. They are one program, so that they share helpers and
-//! run in parallel.
+//! Tests of the library's public interface. All tests form one program, so that they share helpers
+//! and run in parallel.
 
 // Helpers that several tests share.
 #[cfg(feature = "net")]

@@ -5,7 +5,7 @@ use cortado::proto::{self, Message, Name, NetParameter, SolverParameter};
 use std::{fs, path::Path};
 
 /// Compares one row of `expected.tsv` (file, message, verdict, binary, text) with cortado's parser
-/// and printer. Returns a description of a difference.
+/// and printer. Returns a description of the difference, if there is one.
 fn difference<M: Message + Name + Default>(folder: &Path, row: &[String]) -> Option<String> {
     let read = proto::read_text::<M>(folder.join(&row[0]));
     match (read, row[2] == "ok") {

@@ -24,7 +24,8 @@ fn input(name: &str, shape: &[usize]) -> String {
     )
 }
 
-/// Returns the definition of a recurrent layer. All layers of one kind share their parameters.
+/// Returns the definition of a recurrent layer. All recurrent layers of one kind share their
+/// parameters.
 fn layer(kind: &str, name: &str, bottoms: &[&str], tops: &[&str]) -> String {
     let list = |field: &str, names: &[&str]| -> String {
         names.iter().map(|name| format!("{field}: '{name}' ")).collect()

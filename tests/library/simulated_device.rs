@@ -456,8 +456,8 @@ mod training {
     #[test]
     fn a_fault_in_flight_ends_training_with_its_error() {
         let device = SimulatedDevice::new();
-        // The fault may hit the upload of a prefetched batch that training never uses. Such an
-        // error is only logged, so the test repeats the training.
+        // The fault may hit the upload of a prefetched batch that training never uses. The error of
+        // an unused batch is only logged, so the test repeats the training.
         let error = (0..20).find_map(|_| {
             device.inject_fault(Fault::InFlight, 100);
             train_digits(&device).err()

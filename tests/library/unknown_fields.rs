@@ -11,9 +11,9 @@ use proptest::{collection::vec, prelude::*};
 struct Tree {
     /// Encoded known fields, each with key and value, in the order of field numbers.
     known: Vec<Vec<u8>>,
-    /// Nested messages in order. Their field numbers are higher than those of the `known` fields.
+    /// Nested messages, whose field numbers are higher than those of the `known` fields.
     nested: Vec<(u32, Tree)>,
-    /// Unknown fields with key and value. Each has the position among the known fields at which
+    /// Unknown fields with key and value, each with the position among the known fields at which
     /// [`Order::Mixed`] inserts the field.
     unknown: Vec<(usize, Vec<u8>)>,
 }
@@ -21,11 +21,11 @@ struct Tree {
 /// Position of the unknown fields in an encoded message.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
-    /// Unknown fields are between the known fields.
+    /// Order in which unknown fields are between the known fields.
     Mixed,
-    /// Unknown fields follow the known fields.
+    /// Order in which unknown fields follow the known fields.
     Last,
-    /// Unknown fields are omitted.
+    /// Order without the unknown fields.
     Omitted,
 }
 
@@ -190,8 +190,8 @@ fn unknown_fields_stay_with_their_message_when_paths_are_remapped() {
     assert!(unknown.is_empty());
 }
 
-/// Returns a net of the V0 format. Its messages have the unknown fields 901 to 907, which are
-/// varints with the values 1 to 7.
+/// Returns a net of the V0 format. The messages in the net have the unknown fields 901 to 907,
+/// which are varints with the values 1 to 7.
 fn v0_net() -> Vec<u8> {
     let text = |number, text: &str| delimited(number, text.as_bytes());
     let padding = [text(1, "pad"), text(2, "padding"), field(7, 0, &[2]), field(901, 0, &[1])];

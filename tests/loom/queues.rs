@@ -65,7 +65,7 @@ fn closing_a_queue_wakes_all_waiting_threads() {
     });
 }
 
-/// A push wakes one thread. If that thread only peeks, it must wake another thread.
+/// A push wakes one thread. A woken thread that only peeks must wake another thread.
 #[test]
 fn a_thread_that_peeks_wakes_a_thread_that_pops() {
     model(|| {

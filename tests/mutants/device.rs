@@ -23,7 +23,7 @@ pub(crate) struct Mutant {
 /// State that a mutant shares with its forks.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Whether every later call must fail.
+    /// Whether every later call on the device must fail.
     broken: AtomicBool,
     freed: Mutex<Vec<DeviceMemory>>,
 }
@@ -74,7 +74,8 @@ impl Mutant {
         self.bug == bug
     }
 
-    /// Returns `result`. With [`Bug::ErrorsPersist`], an error also makes every later call fail.
+    /// Returns `result`, and makes every later call fail after an error if the bug is
+    /// [`Bug::ErrorsPersist`].
     pub(crate) fn persist_error(&self, result: Result<()>) -> Result<()> {
         if self.is(Bug::ErrorsPersist) {
             self.shared.broken.fetch_or(result.is_err(), Relaxed);

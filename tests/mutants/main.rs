@@ -1,6 +1,6 @@
 //! Mutation tests of the conformance kit: each device has one bug, which a check must find.
 //!
-//! A mutant wraps the simulated device and adds one bug. Its kernels run on the host by default,
+//! A mutant wraps the simulated device and adds one bug. The kernels of a mutant run on the host,
 //! except where the bug needs a native kernel.
 
 mod axes;

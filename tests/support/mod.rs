@@ -13,7 +13,8 @@ use std::{
 };
 
 /// Returns a file or folder of the test data: from the large set if `CORTADO_TESTDATA` is set, else
-/// from the selection. Prints a notice and returns `None` if the selection does not have it.
+/// from the selection. Prints a notice and returns `None` if the selection lacks the file or
+/// folder.
 ///
 /// # Panics
 /// Panics if `CORTADO_TESTDATA` is set but does not contain the file or folder.
@@ -49,7 +50,7 @@ pub(crate) fn minimum(large: usize, selection: usize) -> usize {
     if has_large_set() { large } else { selection }
 }
 
-/// Reads the rows of a tab-separated table after its header. Panics if there are none.
+/// Reads the rows of a tab-separated table after its header. Panics if the table has no rows.
 pub(crate) fn table(path: &Path) -> Vec<Vec<String>> {
     let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let row = |line: &str| line.split('\t').map(str::to_owned).collect();
@@ -74,7 +75,7 @@ fn required(path: &Path) -> PathBuf {
     find(path).unwrap_or_else(|| panic!("{}: no such file or folder", path.display()))
 }
 
-/// Returns `path` if it exists. Otherwise unpacks the file with the suffix `.gz`, if there is one.
+/// Returns `path` if it exists, or else unpacks the file with the suffix `.gz` if there is one.
 fn find(path: &Path) -> Option<PathBuf> {
     if path.exists() {
         return Some(path.to_owned());

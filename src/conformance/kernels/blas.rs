@@ -101,7 +101,7 @@ fn returns_sum<T: Element>(
     })
 }
 
-/// Strided dot product. Each operand has `rest` elements that the kernel must not read.
+/// Strided dot product whose operands have `rest` more elements than the kernel may read.
 #[derive(Clone, Copy, Debug)]
 struct Strided {
     n: usize,

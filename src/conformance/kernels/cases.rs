@@ -90,7 +90,7 @@ impl CaseSetup {
 }
 
 /// Returns an output before a kernel multiplies it by `β`. If β is 0, the output is NaN, because
-/// the kernel must not read it.
+/// the kernel must not read the output.
 pub(super) fn times_beta<T: Element>((name, y): Named<T>, beta: f64) -> Named<T> {
     (name, if beta == 0.0 { unset(y.len()) } else { y })
 }
@@ -155,7 +155,7 @@ impl<C: Clone + Debug + 'static> Cases<C> {
     }
 }
 
-/// Scalars α and β. Kernels have special code for some of them, and the product of each with an
+/// Scalars α and β, some of which have special code in kernels. The product of each scalar with an
 /// integer is exact.
 pub(super) const SCALARS: [f64; 5] = [0.0, 1.0, -1.0, 0.5, 2.0];
 
@@ -185,7 +185,7 @@ pub(super) fn vector_cases() -> Cases<Vector> {
     Cases { refused, ..Cases::from_fixed(whole.chain(placed).collect(), random) }
 }
 
-/// Shapes around an axis: outer extent, extent of the axis, and inner extent. Each is 0, 1 or
+/// Shapes around an axis: outer extent, extent of the axis, and inner extent, which are 0, 1 or
 /// large.
 const SHAPES: [[usize; 3]; 17] = [
     [1, 1, 1],
@@ -215,7 +215,7 @@ pub(super) struct AxisCase {
 }
 
 /// Returns cases of kernels along an axis, with every shape, every scalar and every pair of
-/// placements. The axis always has elements.
+/// placements. The axis is never empty.
 pub(super) fn axis_cases() -> Cases<AxisCase> {
     let case = |[outer, extent, inner]: [usize; 3], beta| AxisCase {
         axis: Axis { outer, extent, inner },

@@ -217,8 +217,8 @@ fn convert_to<T: Element, U: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let x = setup.stream().take::<T>(case.len);
         converts(&x, &wide(&x), setup)
     })?;
-    // Ties must round to even. Numbers next to a tie must round to the nearest, which rounding
-    // twice would not do. No element type can hold a tie of `f64`.
+    // The operands are ties, which must round to even, and numbers next to a tie, which rounding
+    // twice would round in the wrong direction. No element type can hold a tie of `f64`.
     let e = epsilon::<U>();
     let ties = [
         (f64::NAN, f64::NAN),
@@ -244,7 +244,7 @@ fn convert_integers<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     convert_from::<u32, T>(runner, [1, 16_777_217, 33_554_434, 1 << 31, u32::MAX])
 }
 
-/// Checks the conversion from one integer type. Some operands contain the `large` integers.
+/// Checks the conversion of integers of type `N`, some of which are the `large` ones.
 fn convert_from<N, T: Element>(runner: &CheckRunner<'_>, large: [N; 5]) -> Verdict
 where
     N: Storable + From<u16> + Into<f64>,

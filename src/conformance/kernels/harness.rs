@@ -63,8 +63,8 @@ impl CheckRunner<'_> {
     /// Checks a kernel whose operands all have elements of type `T`, and that it refuses wrong
     /// lengths of each operand.
     ///
-    /// `operands` returns the inputs and the previous contents of the outputs. `want` gets inputs
-    /// and previous contents, and returns the expected outputs.
+    /// `operands` returns the inputs and the previous contents of the outputs. `want` gets the
+    /// inputs and the previous contents of the outputs, and returns the expected outputs.
     pub(super) fn try_kernel<
         C: Clone + Debug + 'static,
         T: Element,
@@ -94,11 +94,11 @@ impl CheckRunner<'_> {
     }
 
     /// Checks a kernel that can run in place: once with the source in its own operand, and once
-    /// with the source in the output. Also checks that the kernel refuses wrong lengths of each
-    /// operand.
+    /// with the source in the output. The method also checks that the kernel refuses wrong lengths
+    /// of each operand.
     ///
-    /// `operands` returns the source, the other inputs and the name of the output. Source and
-    /// output have the same length.
+    /// `operands` returns the source, the other inputs and the name of the output. The source and
+    /// the output of an in-place kernel have the same length.
     pub(super) fn try_in_place<C: Clone + Debug + 'static, T: Element, const I: usize>(
         &self,
         cases: &Cases<C>,
@@ -166,7 +166,7 @@ impl CheckRunner<'_> {
     }
 
     /// Fails unless a kernel call with operands of these lengths returns an error and leaves its
-    /// outputs unchanged. `invalid` names the invalid operand.
+    /// outputs unchanged. The failure message names the invalid operand by the text `invalid`.
     pub(super) fn check_refused<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         invalid: &str,
@@ -174,8 +174,8 @@ impl CheckRunner<'_> {
         outputs: [Length; O],
         kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Verdict {
-        // Zeros are valid labels and indices, so only the lengths are invalid. Outputs hold other
-        // bytes, so that a kernel that writes zeros is detected.
+        // Zeros are valid labels and indices, so only the lengths are invalid. Output bytes are not
+        // 0, so that a kernel that writes zeros is detected.
         let read = inputs.map(|input| filled::<T>(input, 0));
         let written = outputs.map(|output| filled::<U>(output, 0x3f));
         let setup = CaseSetup::placed(Placement::CORNERS[1]);

@@ -51,7 +51,7 @@ fn copy_2d<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns the row indices of a case. Some of them are equal even if the table is large.
+/// Returns the row indices of a case, some of which are equal even if the table is large.
 fn indices(op: &RowIndexing, setup: &CaseSetup) -> Vec<u32> {
     let rows = setup.stream().indices(op.table.clamp(1, 40), op.count);
     rows.into_iter().map(|row| (op.table - 1 - row) as u32).collect()
@@ -82,8 +82,8 @@ fn scatter_add<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// Checks a kernel with an input, row indices and an output. Also checks wrong lengths of each
-/// operand, and that a valid call succeeds after a call with an index outside the table.
+/// Checks a kernel with an input, row indices and an output. The kernel must refuse wrong lengths
+/// of each operand and indices outside the table, and then accept a valid call.
 fn try_indexed<T: Element>(
     runner: &CheckRunner<'_>,
     operands: impl Fn(&RowIndexing, &CaseSetup) -> [Named<T>; 2],

@@ -32,7 +32,7 @@ fn with_zeros_and_ones<T: Element>(mut x: Vec<T>) -> Vec<T> {
     x
 }
 
-/// Returns class labels. If there is an ignored label, every third label is ignored.
+/// Returns class labels, of which every third one is ignored if there is an ignored label.
 fn labels<T: Element>(axis: &Axis, ignore: Option<i64>, setup: &CaseSetup) -> Vec<T> {
     let classes = setup.stream().indices(axis.extent.max(1), axis.reduced_count());
     let label = |(i, class)| match ignore {
@@ -108,8 +108,8 @@ fn accuracy_by_class<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// Checks a kernel whose second input holds labels. Also calls the kernel with labels that name
-/// none of 3 classes, each followed by a call with valid labels.
+/// Checks a kernel whose second input holds labels. The kernel must refuse labels that name none of
+/// the classes, and then accept valid labels.
 fn try_labelled<C: Clone + Debug + 'static, T: Element, const I: usize>(
     runner: &CheckRunner<'_>,
     cases: &Cases<C>,
@@ -277,7 +277,7 @@ fn valid(kind: ClassLossKind) -> Result<ClassLoss> {
 }
 
 /// Returns cases of class losses of each kind: no positions, one class, many positions, and every
-/// normalization. Tests of wrong lengths use the kind `refused` with a matrix.
+/// normalization. The tests of wrong operand lengths use the loss kind `refused` with a matrix.
 fn class_losses(refused: ClassLossKind) -> Result<Cases<MatrixLoss>> {
     let mut corners = Vec::new();
     for (kind, has_matrix) in KINDS {

@@ -92,8 +92,8 @@ fn transpose(yes: bool) -> Transpose {
     if yes { Transpose::Yes } else { Transpose::No }
 }
 
-/// Returns `C` before a matrix product. Elements that the kernel overwrites without reading are
-/// NaN, and elements that it must not change are [`GAP`].
+/// Returns `C` before a matrix product. Elements that the kernel must not read are NaN, and
+/// elements that the kernel must not change are [`GAP`].
 fn c_before<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> {
     let mut c = vec![T::from_f64(GAP); values.len()];
     if op.n == 0 {
@@ -125,8 +125,8 @@ fn gemm_batched<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Checks batches of matrix products. Also checks that a batch of `refused_count` matrix products
-/// refuses operands and leading dimensions that are too small.
+/// Checks batches of matrix products. A batch of `refused_count` matrix products must be refused if
+/// an operand or a leading dimension is too small.
 fn products<T: Element>(
     runner: &CheckRunner<'_>,
     cases: &Cases<(Product, Batch)>,
@@ -150,7 +150,7 @@ fn products<T: Element>(
             stream.take::<T>(len + case.gaps[i])
         });
         if case.alpha == 0.0 || op.k == 0 {
-            // The kernel must not read `A` and `B`.
+            // With α = 0 or k = 0, the kernel must not read `A` and `B`.
             (a, b) = (unset(a.len()), unset(b.len()));
         }
         let starts: Vec<_> = (0..count).map(|i| i * stride_c).collect();

@@ -95,8 +95,8 @@ fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verd
 
 fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    // The first operands have a mean near 0. The second ones have a mean of 100, where a difference
-    // of large squares would cancel.
+    // The first operands have a mean near 0, and the second ones a mean of 100. With a mean of 100,
+    // a difference of large squares would cancel.
     for is_far in [false, true] {
         runner.try_kernel(
             &axes()?.filter(|axis| axis.reduced_count() > 0),

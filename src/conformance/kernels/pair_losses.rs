@@ -31,8 +31,8 @@ fn narrow<T: Element>(op: &ElementwiseLoss<f64>) -> ElementwiseLoss<T::Acc> {
     ElementwiseLoss { kind, batch, item_len, ignore, normalization }
 }
 
-/// Returns numbers, and targets on both sides of integers. Numbers that are distances are not
-/// negative.
+/// Returns numbers, and targets on both sides of integers. If the numbers are distances, they are
+/// not negative.
 fn operands<T: Element>(op: &ElementwiseLoss<f64>, setup: &CaseSetup) -> [Named<T>; 2] {
     let (mut stream, count) = (setup.stream(), op.batch * op.item_len);
     let x = match op.kind {
@@ -66,7 +66,7 @@ fn elementwise_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// All kinds of elementwise losses. Every element type represents the margins exactly.
+/// All kinds of elementwise losses, with margins that every element type represents exactly.
 const KINDS: [ElementwiseLossKind<f64>; 4] =
     [Squared, SigmoidCrossEntropy, Contrastive { margin: 1.5 }, ContrastiveLegacy { margin: 1.5 }];
 

@@ -107,8 +107,8 @@ fn max_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             device.max_pool_backward(&op, dy, mask_of(masks, 0)?.view()?, dx)
         })
     })?;
-    // With a mask outside the plane, the kernel may fail or return any result. It must not write
-    // outside `dx`.
+    // With a mask outside the plane, the kernel may fail or return any result. The kernel must not
+    // write outside `dx`.
     runner.try_cases([i32::MIN, -2, (op.input[0] * op.input[1]) as i32, i32::MAX], |&element| {
         let ones = |len, place| Operand::new(device, &vec![T::from_f64(1.0); len], place);
         let mask = mask_of(op.output_len(), element)?;
@@ -199,8 +199,8 @@ fn small() -> Result<Pool2d> {
 }
 
 /// Returns cases of pooling: empty planes, one element, and planes larger than a block of a GPU.
-/// Windows extend past the edge, lie in or outside the padding, leave gaps, overlap, or cover the
-/// plane.
+/// The pooling windows extend past the edge, lie in or outside the padding, leave gaps, overlap, or
+/// cover the plane.
 fn pools() -> Result<Cases<Pool2d>> {
     use PoolRounding::{Ceil, Floor};
     let corners = vec![

@@ -70,8 +70,8 @@ fn check_invalid<U: Storable, P: Copy + Debug>(
     })
 }
 
-/// Intervals of uniform distributions. A narrow type has few values in `[1, 1.01)` and may have
-/// none in the last interval.
+/// Intervals of uniform distributions. A 16-bit type has few values in `[1, 1.01)`, and only `f64`
+/// has many in the last interval.
 const INTERVALS: [(f64, f64); 7] = [
     (0.0, 1.0),
     (-1.0, 1.0),

@@ -80,7 +80,7 @@ fn update<T: Element>(
         }
     }
     // One third of the master weights equal their weights, one third round to them, and one third
-    // differ. The update must start from a weight whose master weight differs.
+    // differ. If a weight and its master weight differ, the update must start from the weight.
     let master = |(i, w): (usize, &T)| match i % 3 {
         0 => w.to_acc(),
         1 => w.to_acc() + w.to_acc() * T::acc(1.0 / 4096.0),
@@ -170,8 +170,8 @@ fn narrow<T: Element>(op: &SolverUpdate<f64>) -> SolverUpdate<T> {
 }
 
 /// Returns cases of updates: lengths near the sizes of vectors and blocks, and constants that are
-/// often 0 or 1. With these constants, updates of integers are exact even in `bf16`, unless the
-/// rule divides.
+/// often 0 or 1. With the constants of these cases, updates of integers are exact even in `bf16`,
+/// unless the rule divides.
 fn updates(rule: Rule) -> Cases<(usize, SolverUpdate<f64>)> {
     let update = move |regularization, [rate, keep, decay, scale, delta]: [f64; 5]| SolverUpdate {
         rate,

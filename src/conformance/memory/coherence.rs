@@ -13,7 +13,7 @@ use crate::{
 };
 use proptest::prelude::*;
 
-/// Access to one side of a memory. Each write stores different bytes.
+/// Access to one side of a memory. Each write of a sequence stores different bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
     ReadHost,
@@ -24,7 +24,7 @@ enum Access {
     /// Overwrites all bytes, so that no transfer is necessary.
     OverwriteHost,
     OverwriteDevice,
-    /// Overwrites a view of a part of the memory. The other bytes are transferred first.
+    /// Overwrites a part of the memory through a view. The memory transfers its other bytes first.
     OverwritePartOnHost,
     OverwritePartOnDevice,
     Adopt,

@@ -11,8 +11,8 @@ use crate::{
     kernel::traits::*,
 };
 
-/// Number of elements of an operand. A kernel on so many elements runs longer than the call that
-/// queues it.
+/// Number of elements of an operand. A kernel on an operand of this length runs longer than the
+/// call that queues the kernel.
 const LEN: usize = 1 << 16;
 
 /// Number of kernels that are queued one after another.
@@ -66,8 +66,8 @@ fn downloads_after_kernels(device: &AnyDevice) -> Verdict {
     expect_bits("element downloaded on another queue", &got, &vec![(1u32 << CALLS) as f32; LEN])
 }
 
-/// Uploads `x` between kernels that read it, either on the device's own queue or on a fork. The
-/// fork is ordered before and after the kernels.
+/// Uploads `x` between kernels that read it, either on the device's own queue or on a fork. Uploads
+/// on the fork are ordered after earlier kernels and before later ones.
 fn uploads_between_kernels(device: &AnyDevice, fork: Option<&AnyDevice>) -> Verdict {
     let (mut x, mut y) = (filled(device, 1.0)?, filled(device, 1.0)?);
     for i in 0..CALLS {

@@ -2,8 +2,8 @@
 
 use crate::{conformance::expected::epsilon, element::Element, error::Result};
 
-/// Step `h` of the finite differences. It is so small that `h²` is negligible, and so large that
-/// rounding errors divided by `h` are negligible.
+/// Step `h` of the finite differences: so small that `h²` is negligible, and so large that a
+/// rounding error divided by `h` is negligible.
 const STEP: f64 = 1e-4;
 
 /// Allowed number of roundings in a gradient: the terms of the longest sum, and a few more.
@@ -19,8 +19,9 @@ pub(super) struct FiniteDifference {
 }
 
 impl FiniteDifference {
-    /// Computes central differences over one step and over two steps around `x`. Their difference
-    /// is the estimated error. `magnitude` is the sum of the absolute terms of the function.
+    /// Computes central differences over one step and over two steps around `x`. The difference
+    /// between both results is the estimated error. `magnitude` is the sum of the absolute terms of
+    /// the function.
     pub(super) fn new(
         index: usize,
         x: f64,
@@ -34,7 +35,7 @@ impl FiniteDifference {
     }
 }
 
-/// Result of a comparison. An `Err` describes the first element that differs too much.
+/// Result of comparing gradients. An `Err` describes the first element that differs too much.
 type Compared = std::result::Result<(), String>;
 
 /// Compares a gradient in `T` with the finite differences at some of its elements.
@@ -50,7 +51,8 @@ pub(super) fn compare_gradient<T: Element>(
     })
 }
 
-/// Compares all elements with their expected values. Each may differ by at most `bound`.
+/// Compares all elements with their expected values, from which each element may differ by at most
+/// `bound`.
 pub(super) fn compare_all(name: &str, got: &[f64], want: &[f64], bound: f64) -> Compared {
     let mut pairs = got.iter().zip(want).enumerate();
     pairs.try_for_each(|(i, (&got, &want))| compare_element(name, i, got, want, bound))

@@ -19,7 +19,7 @@ use crate::{
     proto::{LayerParameter, parse_text},
 };
 
-/// Allowed number of roundings to the element type in a gradient. They are those of the
+/// Number of roundings to the element type that the check allows in a gradient, for the
 /// intermediate results that a layer stores.
 const STORED: f64 = 16.0;
 
@@ -41,7 +41,7 @@ const STORED: f64 = 16.0;
 /// [`run_with`](Self::run_with) checks a layer of a custom registry.
 ///
 /// The finite differences have the step 10⁻⁴, so the layer must be smooth within this distance of
-/// its inputs. Random inputs are farther than that from 0.
+/// its inputs. Random inputs are at least 1/16 away from 0.
 #[must_use]
 pub struct GradientCheck {
     layer: String,
@@ -122,7 +122,7 @@ impl GradientCheck {
         self.run_in_f64(&AnyDevice::new(device), registry).map(|_| ())
     }
 
-    /// Checks the gradients in `f64`. Returns gradients and tops.
+    /// Checks the gradients in `f64`, and returns the gradients and the tops.
     fn run_in_f64(&self, device: &AnyDevice, registry: &LayerRegistry<f64>) -> Result<Results> {
         let mut trial = Trial::new(self, device, registry)?;
         let results = trial.results()?;
@@ -151,8 +151,8 @@ fn wrong(why: String) -> Result<()> {
     Err(Error::invalid_input("gradient check", why))
 }
 
-/// Names and values of the gradients of all operands, followed by those of the tops. An operand
-/// without a gradient has no values.
+/// Names and values of the gradients of all operands, followed by those of the tops. The list of
+/// values is empty for an operand without a gradient.
 type Results = Vec<(String, Vec<f64>)>;
 
 /// Layer under test, with its bottoms and tops.

@@ -81,8 +81,8 @@ pub(crate) fn gaussian<T: Element>(
         let r = (-2.0 * (u + 1.0 / (1u64 << 53) as f64).ln()).sqrt();
         let (sin, cos) = (TAU * v).sin_cos();
         let value = mean + std * r * if i.is_multiple_of(2) { cos } else { sin };
-        // The errors of sine and cosine are relative to the radius. Devices compute them in `f64`
-        // for every accumulator type.
+        // The errors of sine and cosine are relative to the radius. Devices compute sine and cosine
+        // in `f64` for every accumulator type.
         let roundings = ROUNDINGS * f64::EPSILON / epsilon::<T::Acc>();
         Expected { value, magnitude: mean.abs() + std * r, roundings, inexact: true }
     };

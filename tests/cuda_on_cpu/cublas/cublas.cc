@@ -37,7 +37,7 @@ struct Handle {
     }
 };
 
-// Column-major operand. The matrices of a batch start `stride` elements apart.
+// Column-major matrix, or a batch of such matrices that start `stride` elements apart.
 struct Matrix {
     void *data;
     int type, ld;
@@ -144,7 +144,7 @@ ENTRY cublasDestroy_v2(Handle *handle) {
     return status;
 }
 
-// Sets the queue of a handle. Like cuBLAS, also drops the workspace, which must be set again.
+// Sets the queue of a handle. As in cuBLAS, the workspace must be set again after this call.
 ENTRY cublasSetStream_v2(Handle *handle, void *stream) {
     handle->stream = stream;
     handle->workspace = nullptr;

@@ -1,5 +1,5 @@
-// Built-in names of nvcc for kernels that g++ compiles. A kernel source must be compiled after this
-// file.
+// Built-in names of nvcc for kernels that g++ compiles. Each kernel source must include this file
+// first.
 #pragma once
 
 #include <math.h>
@@ -62,8 +62,8 @@ inline void __syncwarp(unsigned mask = ~0u) { cuda_on_cpu::wait_for_warp(mask); 
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
-// Warp shuffles within groups of `width` lanes. A lane without a partner receives the value that it
-// passed.
+// Warp shuffles within groups of `width` lanes. A lane without a partner in its group receives the
+// value that it passed.
 template <class T> T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
     const int own = cuda_on_cpu::current_thread->lane;
     return cuda_on_cpu::exchange(mask, value, (own & ~(width - 1)) | (lane & (width - 1)));
