@@ -59,7 +59,7 @@ impl<T: Element> Case<T> {
         self.size
     }
 
-    /// Returns `kernel/element/size`, which is unique among the cases.
+    /// Returns the name of the case, `kernel/element/size`, which is unique among all cases.
     pub fn name(&self) -> String {
         format!("{}/{}/{}", self.kernel, T::DTYPE.name(), self.size)
     }

@@ -106,14 +106,14 @@ fn time_case<T: Element>(case: &Case<T>) -> Result<Timing> {
 }
 
 /// Time that all samples of one case take together.
-const BUDGET: Duration = Duration::from_millis(10);
+const SAMPLING_TIME: Duration = Duration::from_millis(10);
 
 /// Returns the median time of one run after a warm-up run. Each sample consists of so many runs
 /// that it takes much longer than a tick of the clock.
 fn median(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
     run()?;
     let once = timed(1, &mut run)?;
-    let per_sample = BUDGET.as_nanos() / 9 / once.as_nanos().max(1);
+    let per_sample = SAMPLING_TIME.as_nanos() / 9 / once.as_nanos().max(1);
     let repeats = per_sample.clamp(1, 10_000) as u32;
     let mut samples = [Duration::ZERO; 9];
     for sample in &mut samples {

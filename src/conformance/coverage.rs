@@ -55,7 +55,7 @@ impl fmt::Display for Coverage<'_> {
         writeln!(f, "| kernel | {names} |\n|---|{}", "---|".repeat(DTYPES.len()))?;
         for (name, cells) in &self.rows {
             let cell = |dtype| {
-                // The result of a kernel without element types fills its whole row.
+                // The result of a kernel without element types fills its whole row of the table.
                 let fits = |cell: &&&CheckResult| cell.element.is_none_or(|e| e == dtype);
                 cells.iter().find(fits).map_or("untested", |cell| word(&cell.outcome))
             };

@@ -9,7 +9,7 @@ use proptest::{
 use std::fmt::Debug;
 
 /// Number of attempts to shrink a random case that fails.
-const SHRINKS: u32 = 256;
+const MAX_SHRINKS: u32 = 256;
 
 /// Device under test and source of random cases.
 pub(super) struct CheckRunner<'d> {
@@ -51,8 +51,12 @@ fn run<S: Strategy>(
     strategy: &S,
     test: &dyn Fn(&S::Value) -> Verdict,
 ) -> Verdict {
-    let config =
-        Config { cases, max_shrink_iters: SHRINKS, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases,
+        max_shrink_iters: MAX_SHRINKS,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let seed = [seed.to_le_bytes(); 4].concat();
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
     let mut runner = TestRunner::new_with_rng(config, rng);

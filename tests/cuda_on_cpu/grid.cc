@@ -90,7 +90,7 @@ bool release_warps(Grid &grid) {
     return any;
 }
 
-// Releases all threads of the block if they wait at the same barrier. If not, sets `error` to the
+// Releases all threads of the block if they wait at the same barrier, or else sets `error` to the
 // reason.
 bool release_block(Grid &grid, std::string &error) {
     const auto count = [&](State state) {

@@ -18,8 +18,8 @@ struct Function {
     size_t shared;
 };
 
-// Loaded module. The driver does not execute the PTX, but finds only kernels whose names occur in
-// the PTX.
+// Loaded module, whose PTX the driver does not execute. A lookup finds only kernels whose names
+// occur in the PTX.
 struct Module {
     std::string ptx;
     Card *card;

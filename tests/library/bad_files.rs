@@ -69,7 +69,8 @@ fn read_error<M: Message + Name + Default + Debug>(bytes: &[u8]) -> String {
     error[start.len()..].to_owned()
 }
 
-/// Truncates a message at every byte. Reading must fail unless the last field is complete.
+/// Truncates a message at every byte. Reading a truncated message must fail unless its last field
+/// is complete.
 fn check_truncated<M: Message + Name + Default + Debug>(message: &M) {
     let bytes = message.encode_to_vec();
     let mut readable = 0;

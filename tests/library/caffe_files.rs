@@ -62,7 +62,7 @@ fn snapshots_are_rewritten_byte_for_byte() {
 }
 
 /// Messages that Caffe accepts and cortado refuses, with the reasons.
-const STRICTER: [(&str, &str); 2] = [
+const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 2] = [
     ("over_int32_wrap_to_1", "an extent of 2^32 + 1, which Caffe reads as 1"),
     ("x_dim_wraps_to_3", "an extent of 2^32 + 3, which Caffe reads as 3"),
 ];
@@ -156,7 +156,7 @@ fn blobs_are_read_or_refused_as_by_caffe() {
             (blobs, verdict) => assert!(blobs.is_none(), "{}: {verdict}", row.name),
         }
     }
-    assert_eq!(stricter, STRICTER.map(|(name, _)| name));
+    assert_eq!(stricter, ACCEPTED_ONLY_BY_CAFFE.map(|(name, _)| name));
     assert!(refused > 15, "{refused}");
 }
 
@@ -180,7 +180,7 @@ fn blobs_are_written_as_by_caffe() {
         let parts: Vec<&str> = output[0].split('.').collect();
         let (kind, index) = (parts[parts.len() - 2], parts[1].parse().unwrap_or(0));
         let row = rows.iter().find(|row| row.name == parts[0]).unwrap();
-        if STRICTER.iter().any(|(name, _)| *name == row.name) {
+        if ACCEPTED_ONLY_BY_CAFFE.iter().any(|(name, _)| *name == row.name) {
             continue;
         }
         let bytes = fs::read(folder.join(format!("cases/{}.bin", row.name))).unwrap();

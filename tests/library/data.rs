@@ -96,7 +96,7 @@ fn disappearing(i: u64, dir: &TempDir, record: &mut Record) -> Result<()> {
     Ok(())
 }
 
-fn taller(i: u64, _: &TempDir, record: &mut Record) -> Result<()> {
+fn changes_shape(i: u64, _: &TempDir, record: &mut Record) -> Result<()> {
     if i == 9 { record.bytes_mut([1, 2, 2]).map(|bytes| bytes.fill(1)) } else { Ok(()) }
 }
 
@@ -111,7 +111,7 @@ fn forward_returns_errors_and_panics_of_a_source_with_the_record_number() {
         (unreadable, "layer `d` (Data): script:a, record 9: unreadable"),
         (panicking, "layer `d` (Data): script:a, record 9: panicked: broken"),
         (disappearing, "records: No such file"),
-        (taller, "layer `d` (Data): script:a, record 9: shape 1 x 2 x 2 after 1 x 1 x 2"),
+        (changes_shape, "layer `d` (Data): script:a, record 9: shape 1 x 2 x 2 after 1 x 1 x 2"),
     ];
     for (read, want) in cases {
         let (sources, alive) = sources(read);

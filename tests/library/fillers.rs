@@ -96,7 +96,10 @@ fn fillers_have_the_statistics_of_caffes_fillers() {
         assert!((actual.zeros - zeros).abs() <= bound, "{name}: zeros {} {zeros}", actual.zeros);
         random += 1;
     }
-    assert!(exact >= 15 && random >= 60 && rejected >= 8, "{exact} {random} {rejected}");
+    assert!(
+        exact >= 15 && random >= 60 && rejected >= 8,
+        "compared {exact} exact, {random} random and {rejected} rejected fillers"
+    );
 }
 
 #[test]

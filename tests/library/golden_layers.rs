@@ -35,7 +35,7 @@ fn golden_cases_pass_on_the_simulated_device() {
     run_all::<f32, _>(&SimulatedDevice::new());
 }
 
-/// The LRN kernels are called directly, without a layer.
+/// The test calls the LRN kernels directly, without a layer.
 #[test]
 fn lrn_kernels_agree_with_caffe() {
     use cortado::{

@@ -1,5 +1,6 @@
 //! Tests of net definitions that Caffe refuses, crashes on, or accepts unexpectedly. cortado must
-//! agree with Caffe, except for two lists with reasons. Errors must name the layer or the file.
+//! agree with Caffe, except for the definitions in two lists, which give the reasons. Errors must
+//! name the layer or the file.
 
 use crate::support::{table, testdata};
 use cortado::{
@@ -9,7 +10,7 @@ use cortado::{
 use std::{fmt::Write, path::Path};
 
 /// Net definitions that Caffe accepts and cortado refuses, with the reasons.
-const STRICTER: [(&str, &str); 6] = [
+const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 6] = [
     ("clip_crossed", "the lower bound exceeds the upper bound"),
     ("clip_no_param", "the bounds of Clip are required"),
     ("conv_dilation_zero", "all taps of a window would read the same element"),
@@ -22,7 +23,7 @@ const STRICTER: [(&str, &str); 6] = [
 ];
 
 /// Net definitions that Caffe refuses and cortado accepts, with the reasons.
-const LAXER: [(&str, &str); 7] = [
+const ACCEPTED_ONLY_BY_CORTADO: [(&str, &str); 7] = [
     ("conv_engine_cudnn", "`engine` is ignored, because the device selects its kernels"),
     ("input_huge", "counts have 64 bits, and memory is allocated at the first access"),
     ("pool_stochastic_forward", "stochastic pooling runs on every device"),
@@ -49,8 +50,8 @@ fn net_definitions_are_refused_as_by_caffe() {
         let read = proto::read_net(set.join(format!("{name}.prototxt")));
         let is_unsupported = read.as_ref().is_ok_and(|net| has_unsupported_layer(net, &registry));
         let result = read.and_then(|net| run(&set, name, kind, input, &net));
-        let stricter = STRICTER.iter().any(|(listed, _)| listed == name);
-        let laxer = LAXER.iter().any(|(listed, _)| listed == name);
+        let stricter = ACCEPTED_ONLY_BY_CAFFE.iter().any(|(listed, _)| listed == name);
+        let laxer = ACCEPTED_ONLY_BY_CORTADO.iter().any(|(listed, _)| listed == name);
         let accepts = if verdict == "accept" { !stricter } else { laxer };
         match result {
             Err(error) if is_unsupported => {

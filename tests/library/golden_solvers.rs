@@ -30,7 +30,7 @@ fn training_runs_on_the_simulated_device_match_caffe() {
     run_all::<f32, _>("simulated", &SimulatedDevice::new());
 }
 
-/// The golden rates include cases whose layers cortado does not support.
+/// The comparison of learning rates includes golden cases whose layers cortado does not support.
 #[test]
 fn learning_rates_of_all_policies_match_caffe() {
     let Some(set) = testdata("golden/solvers", "the comparison of learning rates with Caffe")

@@ -58,7 +58,7 @@ impl Sources {
     /// item.
     fn defining_module(&self, path: &[String]) -> Option<&ModulePath> {
         let mut path = path.to_vec();
-        // Eight steps are more than any chain of re-exports has.
+        // No chain of re-exports is longer than eight steps.
         for _ in 0..8 {
             let known =
                 (1..=path.len()).rev().find(|&len| self.files.contains_key(&path[..len]))?;
@@ -343,7 +343,7 @@ fn named_paths_resolves_groups_supers_children_and_reexports() {
 }
 
 #[test]
-fn cycle_finds_a_cycle_of_three_and_none_in_a_tree() {
+fn cycle_search_finds_a_cycle_of_three_modules_and_none_in_a_tree() {
     let [a, b, c] = ["a", "b", "c"].map(segments);
     let tree = BTreeMap::from([(&a, BTreeSet::from([&b, &c])), (&b, BTreeSet::from([&c]))]);
     assert_eq!(cycle(&tree), None);

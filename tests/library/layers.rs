@@ -248,7 +248,7 @@ fn crop_reference_has_a_zero_gradient() {
 }
 
 #[test]
-fn filter_keeps_selected_items_or_none() {
+fn a_filter_layer_keeps_only_selected_items() {
     let mut net = net("layer { name: 'in' type: 'Input' top: 'x' top: 's'
            input_param { shape { dim: 3 dim: 2 } shape { dim: 3 } } }
          layer { name: 'f' type: 'Filter' bottom: 'x' bottom: 's' top: 'y' }");
@@ -337,7 +337,7 @@ mod stochastic_pooling {
     }
 
     #[test]
-    fn training_passes_draw_new_reproducible_elements() {
+    fn stochastic_pooling_draws_new_reproducible_elements_in_every_pass() {
         let (mut net, mut same) = (net(Phase::Train), net(Phase::Train));
         let (x, dy) = (inputs(), (1..=12).map(f64::from).collect::<Vec<_>>());
         let mut outputs = Vec::new();
@@ -358,7 +358,7 @@ mod stochastic_pooling {
     }
 
     #[test]
-    fn the_test_phase_computes_weighted_means_and_their_gradient() {
+    fn stochastic_pooling_in_the_test_phase_computes_weighted_means() {
         let mut net = net(Phase::Test);
         let (x, dy) = (inputs(), (1..=12).map(f64::from).collect::<Vec<_>>());
         let means = |x: &[f64]| -> Vec<f64> {

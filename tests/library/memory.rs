@@ -381,7 +381,7 @@ fn views_outside_their_memory_are_errors() {
     assert_eq!((bytes.offset, bytes.bytes, &bytes.buffer[2..4]), (2, 6, &[7, 0][..]));
 }
 
-/// Only an overwrite of all bytes may skip the transfer before it.
+/// Only an overwrite of all bytes may skip the transfer of the previous value.
 #[test]
 fn overwriting_a_part_of_a_memory_preserves_the_rest() {
     let device = Remote::default();

@@ -26,7 +26,7 @@ fn after_x(rest: &str) -> String {
     format!("{x}\n{rest}")
 }
 
-fn ip(name: &str, bottom: &str, top: &str, rest: &str) -> String {
+fn inner_product(name: &str, bottom: &str, top: &str, rest: &str) -> String {
     format!(
         r#"layer {{ name: "{name}" type: "InnerProduct" bottom: "{bottom}" top: "{top}"
            inner_product_param {{ num_output: 3 weight_filler {{ type: "xavier" }} }} {rest} }}"#
@@ -49,9 +49,9 @@ fn weights(net: &SimulatedNet) -> Vec<Vec<f32>> {
 
 #[test]
 fn errors_of_invalid_net_definitions_name_the_layer_and_the_reason() {
-    let two = ip("a", "x", "y", "") + &ip("b", "x", "y", "");
-    let shared = ip("a", "x", "y", "param { name: \"w\" lr_mult: 1 }")
-        + &ip("b", "y", "z", "param { name: \"w\" lr_mult: 2 }");
+    let two = inner_product("a", "x", "y", "") + &inner_product("b", "x", "y", "");
+    let shared = inner_product("a", "x", "y", "param { name: \"w\" lr_mult: 1 }")
+        + &inner_product("b", "y", "z", "param { name: \"w\" lr_mult: 2 }");
     // The bottoms have no elements, but the sum of 64 extents of 2⁵⁸ overflows.
     let long = r#"layer { name: "h" type: "Input" top: "h"
         input_param { shape { dim: 288230376151711744 dim: 0 } } }
@@ -65,15 +65,15 @@ fn errors_of_invalid_net_definitions_name_the_layer_and_the_reason() {
         recurrent_param { num_output: 1 } }"#
         .into();
     let cases = [
-        (ip("a", "z", "y", ""), ["`a`", "unknown bottom blob `z`"]),
+        (inner_product("a", "z", "y", ""), ["`a`", "unknown bottom blob `z`"]),
         (two, ["`b`", "several layers"]),
-        (ip("a", "x", "x", ""), ["`a`", "in place"]),
+        (inner_product("a", "x", "x", ""), ["`a`", "in place"]),
         (shared, ["`b`", "lr_mult"]),
-        (ip("a", "x", "y", "loss_weight: [1, 2]"), ["`a`", "loss_weight"]),
-        (ip("a", "x", "y", "propagate_down: [true, true]"), ["`a`", "propagate_down"]),
-        (ip("a", "x", "y", "param {} param {} param {}"), ["`a`", "`param` entries"]),
-        (ip("a", "x", "y", "include {} exclude {}"), ["`a`", "not both"]),
-        (ip("a", "x", "y", "blobs {}"), ["`a`", "1 `blobs` for 2 parameters"]),
+        (inner_product("a", "x", "y", "loss_weight: [1, 2]"), ["`a`", "loss_weight"]),
+        (inner_product("a", "x", "y", "propagate_down: [true, true]"), ["`a`", "propagate_down"]),
+        (inner_product("a", "x", "y", "param {} param {} param {}"), ["`a`", "`param` entries"]),
+        (inner_product("a", "x", "y", "include {} exclude {}"), ["`a`", "not both"]),
+        (inner_product("a", "x", "y", "blobs {}"), ["`a`", "1 `blobs` for 2 parameters"]),
         (r#"layer { name: "r" type: "ReLU" top: "y" }"#.into(), ["`r`", "1 bottom"]),
         (r#"layer { name: "d" type: "Data" top: "y" }"#.into(), ["`d`", "source"]),
         (long + &bottoms + "}", ["`c`", "too large"]),
@@ -90,7 +90,10 @@ fn errors_of_invalid_net_definitions_name_the_layer_and_the_reason() {
 #[test]
 fn parameters_with_equal_names_share_values() {
     let named = "param { name: \"w\" } param { name: \"b\" }";
-    let net = build(&after_x(&(ip("a", "x", "y", named) + &ip("b", "y", "z", named)))).unwrap();
+    let net = build(&after_x(
+        &(inner_product("a", "x", "y", named) + &inner_product("b", "y", "z", named)),
+    ))
+    .unwrap();
     assert_eq!((net.params().len(), net.learnable_params().len()), (4, 2));
     net.params()[0].blob().data_mut().unwrap().host_mut().unwrap()[0] = 42.0;
     assert_eq!(net.params()[2].blob().data_at(&[0, 0]).unwrap(), 42.0);
@@ -98,9 +101,13 @@ fn parameters_with_equal_names_share_values() {
 
 #[test]
 fn weights_are_copied_and_shared_by_layer_name() {
-    let source = build(&after_x(&(ip("a", "x", "y", "") + &ip("b", "y", "z", "")))).unwrap();
+    let source =
+        build(&after_x(&(inner_product("a", "x", "y", "") + &inner_product("b", "y", "z", ""))))
+            .unwrap();
     let saved = source.to_proto(false).unwrap();
-    let mut target = build(&after_x(&(ip("b", "x", "y", "") + &ip("c", "y", "z", "")))).unwrap();
+    let mut target =
+        build(&after_x(&(inner_product("b", "x", "y", "") + &inner_product("c", "y", "z", ""))))
+            .unwrap();
     let before = weights(&target);
     assert_eq!(target.copy_trained_from(&saved).unwrap(), ["b"]);
     let after = weights(&target);
@@ -114,7 +121,7 @@ fn weights_are_copied_and_shared_by_layer_name() {
     source.params()[2].blob().data_mut().unwrap().host_mut().unwrap()[0] = 7.0;
     assert_eq!(weights(&target)[0][0], 7.0);
 
-    let wide = after_x(&ip("b", "x", "y", "").replace("num_output: 3", "num_output: 4"));
+    let wide = after_x(&inner_product("b", "x", "y", "").replace("num_output: 3", "num_output: 4"));
     let mut wide = build(&wide).unwrap();
     let message = wide.copy_trained_from(&saved).unwrap_err().to_string();
     assert!(message.contains("`b`") && message.contains("shape"), "{message}");
@@ -123,8 +130,10 @@ fn weights_are_copied_and_shared_by_layer_name() {
 
 #[test]
 fn initial_values_depend_on_seed_and_layer_name_only() {
-    let one = build(&after_x(&ip("b", "x", "y", ""))).unwrap();
-    let two = build(&after_x(&(ip("a", "x", "w", "") + &ip("b", "w", "y", "")))).unwrap();
+    let one = build(&after_x(&inner_product("b", "x", "y", ""))).unwrap();
+    let two =
+        build(&after_x(&(inner_product("a", "x", "w", "") + &inner_product("b", "w", "y", ""))))
+            .unwrap();
     assert_eq!(
         weights(&one)[0],
         weights(&two)[2],
@@ -139,7 +148,7 @@ fn initial_values_depend_on_seed_and_layer_name_only() {
 
 #[test]
 fn reshaped_inputs_reshape_later_layers() {
-    let mut net = build(&after_x(&ip("a", "x", "y", ""))).unwrap();
+    let mut net = build(&after_x(&inner_product("a", "x", "y", ""))).unwrap();
     net.blob_mut("x").unwrap().reshape(&[5, 3]).unwrap();
     net.forward().unwrap();
     assert_eq!(net.blob("y").unwrap().shape()[..], [5, 3]);
@@ -153,7 +162,7 @@ fn reshaped_inputs_reshape_later_layers() {
 
 #[test]
 fn nets_on_two_threads_share_weights() {
-    let text = after_x(&ip("a", "x", "y", ""));
+    let text = after_x(&inner_product("a", "x", "y", ""));
     let source = build(&text).unwrap();
     source.blob("x").unwrap().data_mut().unwrap().host_mut().unwrap().fill(1.0);
     let run = |mut net: SimulatedNet| {
@@ -318,7 +327,7 @@ fn batch_norm_statistics_get_param_entries_with_learning_rate_zero() {
 
 #[test]
 fn a_gradient_through_a_threshold_is_an_error() {
-    let text = ip("a", "x", "y", "")
+    let text = inner_product("a", "x", "y", "")
         + "layer { name: 't' type: 'Threshold' bottom: 'y' top: 'z' loss_weight: 1 }";
     let mut net = build(&after_x(&text)).unwrap();
     net.forward().unwrap();

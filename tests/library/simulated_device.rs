@@ -362,7 +362,7 @@ fn a_fault_in_flight_fails_the_next_wait_and_poisons_the_output() {
 }
 
 #[test]
-fn an_upload_can_fail_in_flight() {
+fn an_upload_that_fails_in_flight_fails_the_next_wait() {
     let device = SimulatedDevice::new();
     device.inject_fault(Fault::InFlight, 1);
     let buffer = buffer(&device, &[1, 2]);

@@ -118,7 +118,7 @@ fn train_and_test_nets_are_built_as_by_caffe() {
 }
 
 /// Solver definitions that Caffe accepts and cortado refuses, with the reasons.
-const STRICTER: [(&str, &str); 4] = [
+const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 4] = [
     ("solver_unknown_policy_built", "the policy is checked before the first step"),
     ("poly_no_max_iter", "the learning rate would be 0/0"),
     ("unknown_regularization_no_decay", "regularization_type is checked even without weight decay"),
@@ -173,7 +173,7 @@ fn solvers_are_refused_as_by_caffe() {
             continue;
         }
         let part = REFUSED.iter().find(|(refused, _)| refused == name).map(|(_, part)| *part);
-        let stricter = STRICTER.iter().any(|(refused, _)| refused == name);
+        let stricter = ACCEPTED_ONLY_BY_CAFFE.iter().any(|(refused, _)| refused == name);
         let outcome = try_solver(&set.join(format!("{name}.prototxt")), kind == "solver_step");
         if outcome.as_ref().is_err_and(|e| matches!(e.root(), Error::UnknownLayer { .. })) {
             continue;

@@ -21,7 +21,7 @@ use device::Mutant;
 cortado::conformance!(without_bug, Mutant::new(Bug::None));
 
 #[test]
-fn every_bug_fails_its_check() {
+fn every_mutant_fails_the_check_for_its_bug() {
     let kit = Kit::new();
     let mut missed = Vec::new();
     for &(bug, check) in BUGS {

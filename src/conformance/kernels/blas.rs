@@ -21,7 +21,7 @@ fn copy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &vector_cases(),
         |case, setup| setup.fresh::<T, 1, 1>([("x", case.len)], [("y", case.len)]),
         |_, [x], [y]| runner.device.copy(x, y),
-        |_, [x], _| [Want::Bits(x.to_vec())],
+        |_, [x], _| [ExpectedOutput::Bits(x.to_vec())],
     )?;
     // A copy through arithmetic or another element type changes some of these values.
     let x = [-0.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, 1.0].map(T::from_f64);
@@ -36,7 +36,9 @@ fn scal<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &vector_cases().without_refused(),
         |case, setup| ([], setup.operands::<T, 1>([("x", case.len)])),
         |case, [], [x]| runner.device.scal(T::acc(case.alpha), x),
-        |case, [], [x]| [Want::Sums(x.iter().map(|x| Expected::exact(case.alpha * x)).collect())],
+        |case, [], [x]| {
+            [ExpectedOutput::Sums(x.iter().map(|x| Expected::exact(case.alpha * x)).collect())]
+        },
     )
 }
 
@@ -68,7 +70,7 @@ fn scaled_sum<T: Element>(
         |case, [x], [y]| {
             let scaled = |y| if beta(case) == 0.0 { 0.0 } else { beta(case) * y };
             let terms = x.iter().zip(y).map(|(x, &y)| [case.alpha * x, scaled(y)]);
-            [Want::Sums(terms.map(Expected::from_iter).collect())]
+            [ExpectedOutput::Sums(terms.map(Expected::from_iter).collect())]
         },
     )
 }
@@ -103,13 +105,13 @@ fn returns_sum<T: Element>(
 
 /// Strided dot product whose operands have `rest` more elements than the kernel may read.
 #[derive(Clone, Copy, Debug)]
-struct Strided {
+struct StridedDot {
     n: usize,
     strides: [usize; 2],
     rest: usize,
 }
 
-impl Strided {
+impl StridedDot {
     fn lengths(&self) -> [usize; 2] {
         let read = |stride| self.n.checked_sub(1).map_or(0, |last| last * stride + 1);
         self.strides.map(|stride| read(stride) + self.rest)
@@ -129,8 +131,8 @@ impl Strided {
 }
 
 fn dot_strided<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    runner.try_all(&Strided::cases(), |case, setup| {
-        let Strided { n, strides: [incx, incy], .. } = *case;
+    runner.try_all(&StridedDot::cases(), |case, setup| {
+        let StridedDot { n, strides: [incx, incy], .. } = *case;
         let mut stream = setup.stream();
         let [x, y] = case.lengths().map(|len| stream.take::<T>(len));
         let mut dot = T::Acc::zero();

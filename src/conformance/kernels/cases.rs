@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::fmt::Debug;
 
 /// Name of an operand, and its elements before the call.
-pub(super) type Named<T> = (&'static str, Vec<T>);
+pub(super) type NamedValues<T> = (&'static str, Vec<T>);
 
 /// Name and length of an operand.
 pub(super) type Length = (&'static str, usize);
@@ -73,7 +73,7 @@ impl CaseSetup {
     pub(super) fn operands<T: Element, const N: usize>(
         &self,
         lengths: [Length; N],
-    ) -> [Named<T>; N] {
+    ) -> [NamedValues<T>; N] {
         let mut stream = self.stream();
         lengths.map(|(name, len)| (name, stream.take(len)))
     }
@@ -84,14 +84,14 @@ impl CaseSetup {
         &self,
         inputs: [Length; I],
         outputs: [Length; O],
-    ) -> ([Named<T>; I], [Named<T>; O]) {
+    ) -> ([NamedValues<T>; I], [NamedValues<T>; O]) {
         (self.operands(inputs), outputs.map(|(name, len)| (name, unset(len))))
     }
 }
 
 /// Returns an output before a kernel multiplies it by `β`. If β is 0, the output is NaN, because
 /// the kernel must not read the output.
-pub(super) fn times_beta<T: Element>((name, y): Named<T>, beta: f64) -> Named<T> {
+pub(super) fn times_beta<T: Element>((name, y): NamedValues<T>, beta: f64) -> NamedValues<T> {
     (name, if beta == 0.0 { unset(y.len()) } else { y })
 }
 

@@ -22,7 +22,7 @@ fn im2col<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             setup.fresh::<T, 1, 1>([("x", op.image_len())], [("columns", op.columns_len())])
         },
         |op, [x], [columns]| runner.device.im2col(op, x, columns),
-        |op, [x], _| [Want::Bits(oracle::im2col(op, x))],
+        |op, [x], _| [ExpectedOutput::Bits(oracle::im2col(op, x))],
     )
 }
 
@@ -33,12 +33,12 @@ fn col2im<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             setup.fresh::<T, 1, 1>([("columns", op.columns_len())], [("x", op.image_len())])
         },
         |op, [columns], [x]| runner.device.col2im(op, columns, x),
-        |op, [columns], _| [Want::Sums(oracle::col2im(op, columns))],
+        |op, [columns], _| [ExpectedOutput::Sums(oracle::col2im(op, columns))],
     )
 }
 
 /// Returns the images, filters, biases and results of a convolution.
-fn operands<T: Element>(op: &Convolution, setup: &CaseSetup) -> [Named<T>; 4] {
+fn operands<T: Element>(op: &Convolution, setup: &CaseSetup) -> [NamedValues<T>; 4] {
     let (filters, outputs) = (("filters", op.filter_len()), ("bias", op.outputs()));
     setup.operands([("x", op.input_len()), filters, outputs, ("y", op.output_len())])
 }
@@ -54,7 +54,7 @@ fn convolve<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             },
             |op, [x, w, bias], [y]| runner.device.convolve(op, x, w, has_bias.then_some(bias), y),
             |op, [x, w, bias], _| {
-                [Want::Sums(oracle::convolve(op, x, w, has_bias.then_some(bias)))]
+                [ExpectedOutput::Sums(oracle::convolve(op, x, w, has_bias.then_some(bias)))]
             },
         )?;
     }
@@ -102,7 +102,7 @@ fn convolve_backward_input<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             ([filters, ("dy", dy)], [("dx", unset(op.input_len()))])
         },
         |op, [w, dy], [dx]| runner.device.convolve_backward_input(op, w, dy, dx),
-        |op, [w, dy], _| [Want::Sums(oracle::convolve_backward_input(op, w, dy))],
+        |op, [w, dy], _| [ExpectedOutput::Sums(oracle::convolve_backward_input(op, w, dy))],
     )
 }
 
@@ -114,7 +114,9 @@ fn convolve_backward_filters<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             ([x, ("dy", dy)], [("dfilters", before)])
         },
         |op, [x, dy], [dw]| runner.device.convolve_backward_filters(op, x, dy, dw),
-        |op, [x, dy], [dw]| [Want::Sums(oracle::convolve_backward_filters(op, x, dy, dw))],
+        |op, [x, dy], [dw]| {
+            [ExpectedOutput::Sums(oracle::convolve_backward_filters(op, x, dy, dw))]
+        },
     )
 }
 

@@ -96,7 +96,7 @@ fn fill<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &vector_cases().without_refused(),
         |case, _| ([], [("y", unset::<T>(case.len))]),
         |case, [], [y]| device.fill(T::from_f64(case.alpha), y),
-        |case, _, _| [Want::Nearest(vec![case.alpha; case.len])],
+        |case, _, _| [ExpectedOutput::Nearest(vec![case.alpha; case.len])],
     )?;
     runner.try_cases([-0.0, f64::NAN, f64::INFINITY, 1e-3], |&value: &f64| {
         let value = T::from_f64(value);
@@ -115,7 +115,7 @@ fn unary<T: Element>(runner: &CheckRunner<'_>, ops: &[Unary<f64>]) -> Verdict {
             &vector_cases().without_refused(),
             |case, setup| (("x", setup.stream().take::<T>(case.len)), [], "y"),
             |_, x, [], y| device.unary(typed, x, y),
-            |_, x, []| Want::Sums(oracle(op, x)),
+            |_, x, []| ExpectedOutput::Sums(oracle(op, x)),
         )?;
         for len in [1, 4, 1024] {
             runner.check_lengths::<T, T, 1, 1>([("x", len)], [("y", len)], |[x], [y]| {
@@ -145,7 +145,7 @@ fn binary<T: Element>(runner: &CheckRunner<'_>, ops: &[Binary<f64>]) -> Verdict 
                 (a, [b], "y")
             },
             |_, a, [b], y| device.binary(typed, a, b, y),
-            |_, a, [b]| Want::Sums(oracle(op, a, b)),
+            |_, a, [b]| ExpectedOutput::Sums(oracle(op, a, b)),
         )?;
         let x = special_values::<T>();
         let (a, b): (Vec<T>, Vec<T>) =
@@ -173,7 +173,7 @@ fn broadcast<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |(case, op), a, [b], y| runner.device.broadcast(op.cast(), &case.axis, a, b, y),
         |(AxisCase { axis, .. }, op), a, [b]| {
             let of = |(i, &a)| oracle::binary(*op, a, b[i / axis.inner % axis.extent]);
-            Want::Sums(a.iter().enumerate().map(of).collect())
+            ExpectedOutput::Sums(a.iter().enumerate().map(of).collect())
         },
     )
 }
@@ -192,7 +192,7 @@ fn affine<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
                 let e = i / axis.inner % axis.extent;
                 Expected::from_iter([x * scale[e], shift[e]])
             };
-            Want::Sums(x.iter().enumerate().map(sum).collect())
+            ExpectedOutput::Sums(x.iter().enumerate().map(sum).collect())
         },
     )
 }

@@ -1,7 +1,7 @@
 //! Harness of kernel checks: calls kernels on placed operands and compares the results with the
 //! expected ones.
 
-use super::cases::{CaseSetup, Cases, Length, Named};
+use super::cases::{CaseSetup, Cases, Length, NamedValues};
 use crate::{
     conformance::{
         compare::{expect_bits, expect_nearest},
@@ -20,10 +20,10 @@ use crate::{
 use std::fmt::Debug;
 
 /// Name of an operand, and a slice of its elements before the call.
-pub(super) type Given<'a, T> = (&'static str, &'a [T]);
+pub(super) type NamedSlice<'a, T> = (&'static str, &'a [T]);
 
 /// Expected elements of an output, and how close the device's results must be.
-pub(super) enum Want {
+pub(super) enum ExpectedOutput {
     /// Results must be bit-identical to these elements.
     Bits(Vec<f64>),
     /// Results must be the elements nearest to these values.
@@ -34,7 +34,7 @@ pub(super) enum Want {
     Within(Vec<Expected>),
 }
 
-impl Want {
+impl ExpectedOutput {
     pub(super) fn judge<T: Element>(&self, name: &str, got: &[T], values: Values) -> Verdict {
         match self {
             Self::Bits(want) => {
@@ -73,9 +73,9 @@ impl CheckRunner<'_> {
     >(
         &self,
         cases: &Cases<C>,
-        operands: impl Fn(&C, &CaseSetup) -> ([Named<T>; I], [Named<T>; O]),
+        operands: impl Fn(&C, &CaseSetup) -> ([NamedValues<T>; I], [NamedValues<T>; O]),
         kernel: impl Fn(&C, [View<'_, T, AnyDevice>; I], [ViewMut<'_, T, AnyDevice>; O]) -> Result<()>,
-        want: impl Fn(&C, [&[f64]; I], [&[f64]; O]) -> [Want; O],
+        want: impl Fn(&C, [&[f64]; I], [&[f64]; O]) -> [ExpectedOutput; O],
     ) -> Verdict {
         self.try_all(cases, |case, setup| {
             let (inputs, outputs) = operands(case, setup);
@@ -102,14 +102,14 @@ impl CheckRunner<'_> {
     pub(super) fn try_in_place<C: Clone + Debug + 'static, T: Element, const I: usize>(
         &self,
         cases: &Cases<C>,
-        operands: impl Fn(&C, &CaseSetup) -> (Named<T>, [Named<T>; I], &'static str),
+        operands: impl Fn(&C, &CaseSetup) -> (NamedValues<T>, [NamedValues<T>; I], &'static str),
         kernel: impl Fn(
             &C,
             Src<'_, T, AnyDevice>,
             [View<'_, T, AnyDevice>; I],
             ViewMut<'_, T, AnyDevice>,
         ) -> Result<()>,
-        want: impl Fn(&C, &[f64], [&[f64]; I]) -> Want,
+        want: impl Fn(&C, &[f64], [&[f64]; I]) -> ExpectedOutput,
     ) -> Verdict {
         self.try_all(cases, |case, setup| {
             let ((source, x), inputs, output) = operands(case, setup);
@@ -155,8 +155,8 @@ impl CheckRunner<'_> {
     pub(super) fn call<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         setup: &CaseSetup,
-        inputs: [Given<'_, T>; I],
-        outputs: [Given<'_, U>; O],
+        inputs: [NamedSlice<'_, T>; I],
+        outputs: [NamedSlice<'_, U>; O],
         kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Verdict<[Vec<U>; O]> {
         let (result, read, written) = self.run(setup, inputs, outputs, kernel)?;
@@ -166,7 +166,7 @@ impl CheckRunner<'_> {
     }
 
     /// Fails unless a kernel call with operands of these lengths returns an error and leaves its
-    /// outputs unchanged. The failure message names the invalid operand by the text `invalid`.
+    /// outputs unchanged. `invalid` describes the wrong operand in the failure message.
     pub(super) fn check_refused<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         invalid: &str,
@@ -211,8 +211,8 @@ impl CheckRunner<'_> {
     pub(super) fn check_late_error<T: Storable, U: Storable, const I: usize>(
         &self,
         invalid: &str,
-        inputs: [Given<'_, T>; I],
-        output: Given<'_, U>,
+        inputs: [NamedSlice<'_, T>; I],
+        output: NamedSlice<'_, U>,
         kernel: impl Fn([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; 1]) -> Result<()>,
     ) -> Verdict {
         let [whole, part, ..] = Placement::CORNERS;
@@ -236,8 +236,8 @@ impl CheckRunner<'_> {
     fn run<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         setup: &CaseSetup,
-        inputs: [Given<'_, T>; I],
-        outputs: [Given<'_, U>; O],
+        inputs: [NamedSlice<'_, T>; I],
+        outputs: [NamedSlice<'_, U>; O],
         kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Result<(Result<()>, Vec<Operand<T>>, Vec<Operand<U>>)> {
         let read = placed(self.device, &inputs, &setup.places)?;
@@ -251,27 +251,27 @@ impl CheckRunner<'_> {
 
 fn placed<T: Storable>(
     device: &AnyDevice,
-    given: &[Given<'_, T>],
+    given: &[NamedSlice<'_, T>],
     places: &[Placement],
 ) -> Result<Vec<Operand<T>>> {
     given.iter().zip(places).map(|(x, place)| Operand::new(device, x.1, *place)).collect()
 }
 
 /// Borrows the elements of the operands.
-pub(super) fn given<T, const N: usize>(operands: &[Named<T>; N]) -> [Given<'_, T>; N] {
+pub(super) fn given<T, const N: usize>(operands: &[NamedValues<T>; N]) -> [NamedSlice<'_, T>; N] {
     operands.each_ref().map(|(name, values)| (*name, &values[..]))
 }
 
-fn wide_named<T: Element>((_, values): &Named<T>) -> Vec<f64> {
+fn wide_named<T: Element>((_, values): &NamedValues<T>) -> Vec<f64> {
     wide(values)
 }
 
-fn length<T>((name, values): &Named<T>) -> Length {
+fn length<T>((name, values): &NamedValues<T>) -> Length {
     (name, values.len())
 }
 
 /// Returns an operand in which every byte is `byte`.
-fn filled<T: Storable>((name, len): Length, byte: u8) -> Named<T> {
+fn filled<T: Storable>((name, len): Length, byte: u8) -> NamedValues<T> {
     let mut values = vec![T::zeroed(); len];
     bytemuck::cast_slice_mut(&mut values).fill(byte);
     (name, values)

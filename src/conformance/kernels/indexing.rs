@@ -66,7 +66,7 @@ fn gather<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             [table, y]
         },
         |op, table, rows, y| runner.device.gather(op, table, rows, y),
-        |op, rows, [table, _]| Want::Bits(oracle::gather(table, op.width, rows)),
+        |op, rows, [table, _]| ExpectedOutput::Bits(oracle::gather(table, op.width, rows)),
     )
 }
 
@@ -78,7 +78,9 @@ fn scatter_add<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         runner,
         |op, setup| setup.operands([("y", op.count * op.width), ("table", op.table * op.width)]),
         |op, y, rows, table| runner.device.scatter_add(op, y, rows, table),
-        |op, rows, [y, table]| Want::Nearest(oracle::scatter_add(table, op.width, rows, y, round)),
+        |op, rows, [y, table]| {
+            ExpectedOutput::Nearest(oracle::scatter_add(table, op.width, rows, y, round))
+        },
     )
 }
 
@@ -86,14 +88,14 @@ fn scatter_add<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 /// of each operand and indices outside the table, and then accept a valid call.
 fn try_indexed<T: Element>(
     runner: &CheckRunner<'_>,
-    operands: impl Fn(&RowIndexing, &CaseSetup) -> [Named<T>; 2],
+    operands: impl Fn(&RowIndexing, &CaseSetup) -> [NamedValues<T>; 2],
     call: impl Fn(
         &RowIndexing,
         View<'_, T, AnyDevice>,
         View<'_, u32, AnyDevice>,
         ViewMut<'_, T, AnyDevice>,
     ) -> Result<()>,
-    want: impl Fn(&RowIndexing, &[u32], [&[f64]; 2]) -> Want,
+    want: impl Fn(&RowIndexing, &[u32], [&[f64]; 2]) -> ExpectedOutput,
 ) -> Verdict {
     runner.try_all(&tables(), |op, setup| {
         let [(input, x), (output, y)] = operands(op, setup);
@@ -132,7 +134,7 @@ fn permute<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             setup.fresh::<T, 1, 1>([("x", len)], [("y", len)])
         },
         |op, [x], [y]| runner.device.permute(op, x, y),
-        |op, [x], _| [Want::Bits(oracle::permute(op, x))],
+        |op, [x], _| [ExpectedOutput::Bits(oracle::permute(op, x))],
     )
 }
 
@@ -144,7 +146,7 @@ fn tile<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             setup.fresh::<T, 1, 1>([("x", len)], [("y", len * op.tiles)])
         },
         |op, [x], [y]| runner.device.tile(op, x, y),
-        |op, [x], _| [Want::Bits(oracle::tile(op, x))],
+        |op, [x], _| [ExpectedOutput::Bits(oracle::tile(op, x))],
     )
 }
 
@@ -156,7 +158,7 @@ fn tile_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             setup.fresh::<T, 1, 1>([("dy", len * op.tiles)], [("dx", len)])
         },
         |op, [dy], [dx]| runner.device.tile_backward(op, dy, dx),
-        |op, [dy], _| [Want::Sums(oracle::tile_backward(op, dy))],
+        |op, [dy], _| [ExpectedOutput::Sums(oracle::tile_backward(op, dy))],
     )
 }
 

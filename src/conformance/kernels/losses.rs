@@ -43,7 +43,7 @@ fn labels<T: Element>(axis: &Axis, ignore: Option<i64>, setup: &CaseSetup) -> Ve
 }
 
 /// Returns class probabilities and labels.
-fn probabilities<T: Element>(op: &SoftmaxLoss, setup: &CaseSetup) -> [Named<T>; 2] {
+fn probabilities<T: Element>(op: &SoftmaxLoss, setup: &CaseSetup) -> [NamedValues<T>; 2] {
     let p = with_zeros_and_ones(setup.stream().uniform(0.0, 1.0, op.axis.count()));
     [("p", p), ("label", labels(&op.axis, op.ignore, setup))]
 }
@@ -55,7 +55,7 @@ fn softmax_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &losses()?,
         |op, setup| (probabilities::<T>(op, setup), [("loss", unset(1))]),
         |op, [p, label], [loss]| device.softmax_loss(op, p, label, loss),
-        |op, [p, label], _| [Want::Within(vec![oracle::softmax_loss(op, p, label)])],
+        |op, [p, label], _| [ExpectedOutput::Within(vec![oracle::softmax_loss(op, p, label)])],
     )
 }
 
@@ -70,7 +70,9 @@ fn softmax_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             ([p, label, ("scale", vec![T::from_f64(SCALE)])], [dx])
         },
         |op, [p, label, scale], [dx]| device.softmax_loss_backward(op, p, label, scale, dx),
-        |op, [p, label, _], _| [Want::Within(oracle::softmax_loss_backward(op, p, label, SCALE))],
+        |op, [p, label, _], _| {
+            [ExpectedOutput::Within(oracle::softmax_loss_backward(op, p, label, SCALE))]
+        },
     )
 }
 
@@ -89,7 +91,9 @@ fn accuracy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             ([("scores", scores), ("label", label)], [("y", unset(1))])
         },
         |op, [scores, label], [y]| device.accuracy(op, scores, label, y),
-        |op, [scores, label], _| [Want::Within(vec![oracle::accuracy(op, scores, label)])],
+        |op, [scores, label], _| {
+            [ExpectedOutput::Within(vec![oracle::accuracy(op, scores, label)])]
+        },
     )
 }
 
@@ -104,7 +108,9 @@ fn accuracy_by_class<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             ([("scores", scores), ("label", label)], [("y", unset(op.axis.extent))])
         },
         |op, [scores, label], [y]| device.accuracy_by_class(op, scores, label, y),
-        |op, [scores, label], _| [Want::Within(oracle::accuracy_by_class(op, scores, label))],
+        |op, [scores, label], _| {
+            [ExpectedOutput::Within(oracle::accuracy_by_class(op, scores, label))]
+        },
     )
 }
 
@@ -113,9 +119,9 @@ fn accuracy_by_class<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 fn try_labelled<C: Clone + Debug + 'static, T: Element, const I: usize>(
     runner: &CheckRunner<'_>,
     cases: &Cases<C>,
-    operands: impl Fn(&C, &CaseSetup) -> ([Named<T>; I], [Named<T>; 1]),
+    operands: impl Fn(&C, &CaseSetup) -> ([NamedValues<T>; I], [NamedValues<T>; 1]),
     kernel: impl Fn(&C, [View<'_, T, AnyDevice>; I], [ViewMut<'_, T, AnyDevice>; 1]) -> Result<()>,
-    want: impl Fn(&C, [&[f64]; I], [&[f64]; 1]) -> [Want; 1],
+    want: impl Fn(&C, [&[f64]; I], [&[f64]; 1]) -> [ExpectedOutput; 1],
 ) -> Verdict {
     runner.try_kernel(cases, &operands, &kernel, want)?;
     let invalid = [-1.0, 3.0, 0.5, 60_000.0, f64::NAN, f64::INFINITY];
@@ -207,7 +213,7 @@ fn accuracies() -> Result<Cases<Accuracy>> {
 type MatrixLoss = (ClassLoss, bool);
 
 /// Returns scores or probabilities, labels, and a matrix. Some scores and probabilities are 0 or 1.
-fn class_operands<T: Element>((op, _): &MatrixLoss, setup: &CaseSetup) -> [Named<T>; 3] {
+fn class_operands<T: Element>((op, _): &MatrixLoss, setup: &CaseSetup) -> [NamedValues<T>; 3] {
     let x = match op.kind {
         Hinge | SquaredHinge => setup.stream().take(op.axis.count()),
         _ => setup.stream().uniform(0.0, 1.0, op.axis.count()),
@@ -230,7 +236,12 @@ fn class_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             device.class_loss(op, x, label, has_matrix.then_some(matrix), loss)
         },
         |(op, has_matrix), [x, label, matrix], _| {
-            [Want::Within(vec![oracle::class_loss(op, x, label, has_matrix.then_some(matrix))])]
+            [ExpectedOutput::Within(vec![oracle::class_loss(
+                op,
+                x,
+                label,
+                has_matrix.then_some(matrix),
+            )])]
         },
     )?;
     let hinge = valid(Hinge)?;
@@ -257,7 +268,7 @@ fn class_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         },
         |(op, has_matrix), [x, label, matrix, _], _| {
             let matrix = has_matrix.then_some(matrix);
-            [Want::Within(oracle::class_loss_backward(op, x, label, matrix, SCALE))]
+            [ExpectedOutput::Within(oracle::class_loss_backward(op, x, label, matrix, SCALE))]
         },
     )
 }

@@ -20,7 +20,7 @@ fn lstm<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             ([("c_prev", c_prev), ("cont", cont)], [("gates", x), c, h])
         },
         |op, [c_prev, cont], [gates, c, h]| runner.device.lstm(op, c_prev, cont, gates, c, h),
-        |op, [c_prev, cont], [x, ..]| oracle::lstm(op, c_prev, cont, x).map(Want::Sums),
+        |op, [c_prev, cont], [x, ..]| oracle::lstm(op, c_prev, cont, x).map(ExpectedOutput::Sums),
     )
 }
 
@@ -37,7 +37,7 @@ fn lstm_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             runner.device.lstm_backward(op, c_prev, c, dh, dc, gates)
         },
         |op, [c_prev, c, dh], [dc, gates]| {
-            oracle::lstm_backward(op, [c_prev, c, dh, dc], gates).map(Want::Sums)
+            oracle::lstm_backward(op, [c_prev, c, dh, dc], gates).map(ExpectedOutput::Sums)
         },
     )
 }

@@ -17,11 +17,11 @@ checks! {
 const EXTENTS: [usize; 12] = [0, 1, 2, 3, 5, 8, 13, 17, 33, 64, 65, 130];
 
 /// Value of the elements between the rows of a result, which a kernel must not change.
-const GAP: f64 = 77.0;
+const GAP_VALUE: f64 = 77.0;
 
 /// Product of two matrices, or of a matrix and a vector.
 #[derive(Clone, Copy, Debug)]
-struct Product {
+struct MatrixProduct {
     extents: [usize; 3],
     trans: [bool; 2],
     alpha: f64,
@@ -31,7 +31,7 @@ struct Product {
     gaps: [usize; 3],
 }
 
-impl Product {
+impl MatrixProduct {
     const SMALL: Self =
         Self { extents: [3, 5, 4], trans: [false; 2], alpha: 1.0, beta: 0.0, gaps: [0; 3] };
 
@@ -93,9 +93,9 @@ fn transpose(yes: bool) -> Transpose {
 }
 
 /// Returns `C` before a matrix product. Elements that the kernel must not read are NaN, and
-/// elements that the kernel must not change are [`GAP`].
+/// elements that the kernel must not change are [`GAP_VALUE`].
 fn c_before<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> {
-    let mut c = vec![T::from_f64(GAP); values.len()];
+    let mut c = vec![T::from_f64(GAP_VALUE); values.len()];
     if op.n == 0 {
         return c;
     }
@@ -111,14 +111,17 @@ fn c_before<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> 
 type Batch = (usize, [bool; 2]);
 
 fn gemm<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    products::<T>(runner, &Product::cases().with(&[(1, [false; 2])]), 1, |op, _, [a, b], c| {
-        runner.device.gemm(op, a, b, c)
-    })
+    products::<T>(
+        runner,
+        &MatrixProduct::cases().with(&[(1, [false; 2])]),
+        1,
+        |op, _, [a, b], c| runner.device.gemm(op, a, b, c),
+    )
 }
 
 fn gemm_batched<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let batches: Vec<Batch> = (0..105).map(|i| (i % 5, [i % 3 == 0, i % 7 == 0])).collect();
-    let mut cases = Product::cases();
+    let mut cases = MatrixProduct::cases();
     cases.fixed.retain(|(case, _)| case.extents.iter().product::<usize>() < 40_000);
     products::<T>(runner, &cases.with(&batches), 3, |op, batch, [a, b], c| {
         runner.device.gemm_batched(op, batch, a, b, c)
@@ -129,7 +132,7 @@ fn gemm_batched<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 /// an operand or a leading dimension is too small.
 fn products<T: Element>(
     runner: &CheckRunner<'_>,
-    cases: &Cases<(Product, Batch)>,
+    cases: &Cases<(MatrixProduct, Batch)>,
     refused_count: usize,
     kernel: impl Fn(
         &Gemm<T>,
@@ -183,7 +186,7 @@ fn products<T: Element>(
 }
 
 fn gemv<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    runner.try_all(&Product::cases(), |case, setup| {
+    runner.try_all(&MatrixProduct::cases(), |case, setup| {
         let op = case.gemv::<T>();
         let mut stream = setup.stream();
         let (x_len, y_len) = op.lengths();

@@ -24,7 +24,7 @@ fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &axes()?,
         |axis, setup| (("x", setup.stream().uniform::<T>(-8.0, 8.0, axis.count())), [], "y"),
         |axis, x, [], y| device.softmax(axis, x, y),
-        |axis, x, []| Want::Within(oracle::softmax(axis, x)),
+        |axis, x, []| ExpectedOutput::Within(oracle::softmax(axis, x)),
     )?;
     // The first case has scores whose exponentials overflow. The second case has a NaN, which must
     // affect only the results along its own axis.
@@ -54,7 +54,7 @@ fn softmax_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             (dy, [y], "dx")
         },
         |axis, dy, [y], dx| runner.device.softmax_backward(axis, y, dy, dx),
-        |axis, dy, [y]| Want::Sums(oracle::softmax_backward(axis, y, dy)),
+        |axis, dy, [y]| ExpectedOutput::Sums(oracle::softmax_backward(axis, y, dy)),
     )
 }
 
@@ -67,7 +67,12 @@ fn lrn<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
             setup.fresh::<T, 1, 2>([("x", len)], [("scale", len), ("y", len)])
         },
         |op, [x], [scale, y]| device.lrn(op, x, scale, y),
-        |op, [x], _| [Want::Within(oracle::lrn_scale(op, x)), Want::Within(oracle::lrn(op, x))],
+        |op, [x], _| {
+            [
+                ExpectedOutput::Within(oracle::lrn_scale(op, x)),
+                ExpectedOutput::Within(oracle::lrn(op, x)),
+            ]
+        },
     )?;
     runner.try_cases([response(region, [1, 3, 2, 2], 2)], |op| {
         let (x, outputs) = ([("x", 12)], [("scale", 12), ("y", 12)]);
@@ -89,7 +94,7 @@ fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verd
             (inputs, [("dx", unset(op.count()))])
         },
         |op, [x, y, scale, dy], [dx]| runner.device.lrn_backward(op, x, y, scale, dy, dx),
-        |op, inputs, _| [Want::Within(oracle::lrn_backward(op, inputs))],
+        |op, inputs, _| [ExpectedOutput::Within(oracle::lrn_backward(op, inputs))],
     )
 }
 
@@ -108,7 +113,9 @@ fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
                 ([("x", x)], ["mean", "variance"].map(|name| (name, unset(axis.extent))))
             },
             |axis, [x], [mean, variance]| device.moments(axis, x, mean, variance),
-            |axis, [x], _| oracle::moments(axis, x, epsilon::<T::Acc>()).map(Want::Within),
+            |axis, [x], _| {
+                oracle::moments(axis, x, epsilon::<T::Acc>()).map(ExpectedOutput::Within)
+            },
         )?;
     }
     let empty = Axis::new(0, 3, 2)?;
@@ -128,7 +135,7 @@ fn with_epsilon(&(axis, place): &(Axis, EpsilonPlacement)) -> Standardize {
 
 /// Returns operands of `standardize`: numbers, and a mean and a variance for each position of the
 /// axis.
-fn numbers_and_moments<T: Element>(axis: &Axis, stream: &mut ValueStream) -> [Named<T>; 3] {
+fn numbers_and_moments<T: Element>(axis: &Axis, stream: &mut ValueStream) -> [NamedValues<T>; 3] {
     let (x, mean) = (stream.take(axis.count()), stream.take(axis.extent));
     [("x", x), ("mean", mean), ("variance", stream.uniform(0.0, 2.0, axis.extent))]
 }
@@ -143,7 +150,9 @@ fn standardize<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
                 (x, [mean, variance], "y")
             },
             |case, x, [m, v], y| device.standardize(&with_epsilon(case), x, m, v, y),
-            |case, x, [m, v]| Want::Within(oracle::standardize(&with_epsilon(case), x, m, v)),
+            |case, x, [m, v]| {
+                ExpectedOutput::Within(oracle::standardize(&with_epsilon(case), x, m, v))
+            },
         )
     })
 }
@@ -163,7 +172,7 @@ fn standardize_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             },
             |case, dy, [x, m, v]| {
                 let op = with_epsilon(case);
-                Want::Within(oracle::standardize_backward(&op, x, [m, v], dy))
+                ExpectedOutput::Within(oracle::standardize_backward(&op, x, [m, v], dy))
             },
         )
     })

@@ -33,7 +33,7 @@ fn narrow<T: Element>(op: &ElementwiseLoss<f64>) -> ElementwiseLoss<T::Acc> {
 
 /// Returns numbers, and targets on both sides of integers. If the numbers are distances, they are
 /// not negative.
-fn operands<T: Element>(op: &ElementwiseLoss<f64>, setup: &CaseSetup) -> [Named<T>; 2] {
+fn operands<T: Element>(op: &ElementwiseLoss<f64>, setup: &CaseSetup) -> [NamedValues<T>; 2] {
     let (mut stream, count) = (setup.stream(), op.batch * op.item_len);
     let x = match op.kind {
         Squared | SigmoidCrossEntropy => stream.take(count),
@@ -47,7 +47,7 @@ fn elementwise_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &cases(),
         |op, setup| (operands::<T>(op, setup), [("loss", unset(1))]),
         |op, [x, t], [loss]| runner.device.elementwise_loss(&narrow::<T>(op), x, t, loss),
-        |op, [x, t], _| [Want::Within(vec![oracle::elementwise_loss(op, x, t)])],
+        |op, [x, t], _| [ExpectedOutput::Within(vec![oracle::elementwise_loss(op, x, t)])],
     )
 }
 
@@ -62,7 +62,9 @@ fn elementwise_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, [x, t, scale], [dx]| {
             runner.device.elementwise_loss_backward(&narrow::<T>(op), x, t, scale, dx)
         },
-        |op, [x, t, _], _| [Want::Within(oracle::elementwise_loss_backward(op, x, t, SCALE))],
+        |op, [x, t, _], _| {
+            [ExpectedOutput::Within(oracle::elementwise_loss_backward(op, x, t, SCALE))]
+        },
     )
 }
 

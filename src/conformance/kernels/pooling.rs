@@ -22,13 +22,13 @@ fn max_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let numbers = stream.take::<T>(op.input_len());
         // `max_pool` must never return NaN, nor a value that is not above the start value of the
         // maximum.
-        let special = [f64::NAN, f64::NEG_INFINITY, lowest::<T>(), f64::INFINITY, -0.0];
+        let special = [f64::NAN, f64::NEG_INFINITY, max_pool_start::<T>(), f64::INFINITY, -0.0];
         let with_special = numbers.iter().map(|x| match stream.indices(8, 1)[..] {
             [i @ 0..5] => T::from_f64(special[i]),
             _ => *x,
         });
         for x in [with_special.collect(), numbers.clone()] {
-            let want = oracle::max_pool(op, &wide(&x), lowest::<T>());
+            let want = oracle::max_pool(op, &wide(&x), max_pool_start::<T>());
             expect_pooled(runner, op, setup, &x, want, |x, y, mask| {
                 device.max_pool(op, x, y, mask)
             })?;
@@ -86,7 +86,7 @@ fn max_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_all(&pools()?, |op, setup| {
         let mut stream = setup.stream();
         let [x, dy] = [op.input_len(), op.output_len()].map(|len| stream.take::<T>(len));
-        let (_, elements) = oracle::max_pool(op, &wide(&x), lowest::<T>());
+        let (_, elements) = oracle::max_pool(op, &wide(&x), max_pool_start::<T>());
         let mask = Operand::new(device, &elements, setup.places[2])?;
         let dx = ("dx", &unset(op.input_len())[..]);
         let [got] = runner.call(setup, [("dy", &dy)], [dx], |[dy], [dx]| {
@@ -144,7 +144,7 @@ fn average_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &pools()?,
         |op, setup| setup.fresh::<T, 1, 1>([("dy", op.output_len())], [("dx", op.input_len())]),
         |op, [dy], [dx]| runner.device.average_pool_backward(op, dy, dx),
-        |op, [dy], _| [Want::Within(oracle::average_pool_backward(op, dy))],
+        |op, [dy], _| [ExpectedOutput::Within(oracle::average_pool_backward(op, dy))],
     )
 }
 
@@ -180,7 +180,7 @@ fn stochastic_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 /// Returns the start value of a maximum: the smallest finite number of the type, or of `f32` for
 /// `f64`.
-fn lowest<T: Element>() -> f64 {
+fn max_pool_start<T: Element>() -> f64 {
     match T::DTYPE {
         DType::F16 => f16::MIN.to_f64(),
         DType::Bf16 => bf16::MIN.to_f64(),

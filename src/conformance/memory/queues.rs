@@ -18,8 +18,8 @@ const LEN: usize = 1 << 16;
 /// Number of kernels that are queued one after another.
 const CALLS: usize = 12;
 
-/// Expected sum of the number 1 and the indices of all calls.
-const SUM: f32 = 1.0 + (CALLS * (CALLS - 1) / 2) as f32;
+/// Expected result of adding the index of each call to 1.
+const EXPECTED_SUM: f32 = 1.0 + (CALLS * (CALLS - 1) / 2) as f32;
 
 pub(super) fn queues(runner: &CheckRunner<'_>) -> Verdict {
     drops_operands_in_flight(runner.device)?;
@@ -42,7 +42,7 @@ fn drops_operands_in_flight(device: &AnyDevice) -> Verdict {
         drop(x);
         fresh.push(device.alloc(size_of::<f32>() * LEN)?);
     }
-    expect_bits("sum of dropped operands", &y.values()?, &vec![SUM; LEN])?;
+    expect_bits("sum of dropped operands", &y.values()?, &vec![EXPECTED_SUM; LEN])?;
     let (mut got, zeros) = (vec![0xff; size_of::<f32>() * LEN], vec![0; size_of::<f32>() * LEN]);
     for buffer in fresh {
         device.download(&buffer, 0, &mut got)?;
@@ -84,5 +84,5 @@ fn uploads_between_kernels(device: &AnyDevice, fork: Option<&AnyDevice>) -> Verd
         device.synchronize()?;
     }
     let name = if fork.is_some() { "sum of uploads on a fork" } else { "sum of uploads" };
-    expect_bits(name, &y.values()?, &vec![SUM; LEN])
+    expect_bits(name, &y.values()?, &vec![EXPECTED_SUM; LEN])
 }

@@ -21,7 +21,7 @@ use crate::{
 
 /// Number of roundings to the element type that the check allows in a gradient, for the
 /// intermediate results that a layer stores.
-const STORED: f64 = 16.0;
+const STORED_ROUNDINGS: f64 = 16.0;
 
 /// Gradient check of one layer. Compares its gradients in `f64` with finite differences of `Σ
 /// weight · top`, and its tops and gradients in narrower element types with those in `f64`.
@@ -138,7 +138,7 @@ impl GradientCheck {
     /// Compares tops and gradients in a narrower element type with those in `f64`.
     fn compare_in<T: Element>(&self, device: &AnyDevice, want: &Results) -> Result<()> {
         let got = Trial::<T>::new(self, device, &LayerRegistry::standard())?.results()?;
-        let rounding = ROUNDINGS * epsilon::<T::Acc>() + STORED * epsilon::<T>();
+        let rounding = ROUNDINGS * epsilon::<T::Acc>() + STORED_ROUNDINGS * epsilon::<T>();
         got.iter().zip(want).try_for_each(|((name, got), (_, want))| {
             let name = format!("in {}: {name}", T::DTYPE.name());
             let largest = want.iter().fold(0.0f64, |max, value| max.max(value.abs()));
@@ -258,7 +258,7 @@ impl<T: Element> Trial<T> {
     /// pass changes the gradient of another operand.
     fn backward(&mut self, requested: &[bool]) -> Result<Vec<Vec<f64>>> {
         for operand in 0..self.values.len() {
-            let before = if operand < self.bottom.len() { f64::NAN } else { BEFORE };
+            let before = if operand < self.bottom.len() { f64::NAN } else { INITIAL_GRADIENT };
             self.blob(operand).diff_mut()?.host_mut()?.fill(T::from_f64(before));
         }
         for (top, weights) in self.top.iter().zip(&self.weights) {
@@ -273,12 +273,12 @@ impl<T: Element> Trial<T> {
             let diff = diff(self.blob(operand))?;
             let is_bottom = operand < self.bottom.len();
             let shared = self.in_place && operand == 0;
-            let unchanged = |d: &f64| if is_bottom { d.is_nan() } else { *d == BEFORE };
+            let unchanged = |d: &f64| if is_bottom { d.is_nan() } else { *d == INITIAL_GRADIENT };
             if !requested && !shared && self.propagates[operand] && !diff.iter().all(unchanged) {
                 let name = self.gradient_name(operand);
                 wrong(format!("{name} was written although it was not requested"))?;
             }
-            let before = if is_bottom { 0.0 } else { BEFORE };
+            let before = if is_bottom { 0.0 } else { INITIAL_GRADIENT };
             let diff = diff.into_iter().map(|d| d - before);
             gradients.push(if requested { diff.collect() } else { Vec::new() });
         }
@@ -329,7 +329,7 @@ impl Trial<f64> {
 }
 
 /// Gradient of every parameter before a backward pass, which must add to this value.
-const BEFORE: f64 = 0.25;
+const INITIAL_GRADIENT: f64 = 0.25;
 
 /// Returns random numbers that every element type represents exactly, at least 1/16 away from 0.
 fn away_from_zero(stream: &mut ValueStream, count: usize) -> Vec<f64> {

@@ -17,8 +17,8 @@ use crate::{
     proto::{NetParameter, Phase, parse_text},
 };
 
-/// Type and parameters of the first layer of each net. The bottom of this layer is the blob `data`
-/// of shape 2 × 4 × 5 × 4.
+/// Type and parameters of the first layer of each net. The bottom of the first layer is the blob
+/// `data` of shape 2 × 4 × 5 × 4.
 const LAYERS: [(&str, &str); 6] = [
     ("InnerProduct", "inner_product_param { num_output: 3 }"),
     ("Convolution", "convolution_param { num_output: 6 group: 2 kernel_size: 3 pad: 1 stride: 2 }"),

@@ -47,8 +47,8 @@ fn divisor(normalization: LossNormalization, [outer, inner]: [usize; 2], valid: 
 
 /// Computes the softmax loss `−Σ ln max(p[label], tiny) / n`.
 ///
-/// Near `p = 1`, the absolute error of the logarithm is the relative error of `p`. Each logarithm
-/// therefore adds 1 to the magnitude.
+/// Each logarithm adds 1 to the magnitude, because near `p = 1` the absolute error of the logarithm
+/// is the relative error of `p`.
 pub(crate) fn softmax_loss(op: &SoftmaxLoss, p: &[f64], label: &[f64]) -> Expected {
     let mut sum = Expected::zero();
     for (line, class) in positions(&op.axis, label, op.ignore) {

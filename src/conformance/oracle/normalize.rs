@@ -8,7 +8,7 @@ use crate::{
 
 /// Allowed error, in roundings, of an elementary function that a library or an instruction
 /// computes.
-const FUNCTION: f64 = 8.0;
+const FUNCTION_ROUNDINGS: f64 = 8.0;
 
 /// Computes the softmax `y ← eˣ / Σ eˣ` along an axis.
 ///
@@ -19,7 +19,7 @@ pub(crate) fn softmax(axis: &Axis, x: &[f64]) -> Vec<Expected> {
         let max = line.iter().fold(f64::NEG_INFINITY, |max, &at| max.max(x[at]));
         let min = line.iter().fold(f64::INFINITY, |min, &at| min.min(x[at]));
         let sum: f64 = line.iter().map(|&at| (x[at] - max).exp()).sum();
-        let roundings = line.len() as f64 + 2.0 * (FUNCTION + max - min);
+        let roundings = line.len() as f64 + 2.0 * (FUNCTION_ROUNDINGS + max - min);
         for &at in &line {
             y[at] = Expected::approx((x[at] - max).exp() / sum, roundings);
         }
@@ -74,7 +74,10 @@ fn constants(op: &Lrn) -> (f64, f64) {
 /// through an exponential, which multiplies the error of the exponent by the exponent's magnitude.
 fn power(op: &Lrn, s: Expected) -> Expected {
     let exponent = (op.beta * s.value.ln()).abs();
-    Expected::approx(s.value.powf(-op.beta), op.beta * s.roundings + FUNCTION + 2.0 * exponent)
+    Expected::approx(
+        s.value.powf(-op.beta),
+        op.beta * s.roundings + FUNCTION_ROUNDINGS + 2.0 * exponent,
+    )
 }
 
 /// Computes LRN, `y = x · s^(−β)`.
@@ -110,7 +113,8 @@ pub(crate) fn lrn_backward(op: &Lrn, [x, y, scale, dy]: [&[f64]; 4]) -> Vec<Expe
 /// Returns the mean and the variance of the elements at each position of an axis.
 ///
 /// The bound of the variance includes the square of the mean's error in roundings of `epsilon`. A
-/// computation in two passes meets the bound; a difference of large squares does not.
+/// two-pass computation of the variance meets the bound, but a difference of large squares does
+/// not.
 pub(crate) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> [Vec<Expected>; 2] {
     let share = 1.0 / axis.reduced_count() as f64;
     let at = |e: usize| {
@@ -146,7 +150,7 @@ pub(crate) fn standardize(
     let element = |(i, &x): (usize, &f64)| {
         let e = i / op.axis.inner % op.axis.extent;
         let mut sum = Expected::from_iter([x, -mean[e]]).scaled(rate(op, variance[e]));
-        sum.roundings += FUNCTION;
+        sum.roundings += FUNCTION_ROUNDINGS;
         Expected { inexact: true, ..sum }
     };
     x.iter().enumerate().map(element).collect()
@@ -176,7 +180,7 @@ pub(crate) fn standardize_backward(
             dx[i] = Expected {
                 value: value * rate,
                 magnitude: (dy[i].abs() + (first.magnitude + terms(i) * magnitude) * share) * rate,
-                roundings: first.roundings + 3.0 * FUNCTION,
+                roundings: first.roundings + 3.0 * FUNCTION_ROUNDINGS,
                 inexact: true,
             };
         }
