@@ -17,8 +17,8 @@
 //! - Results are compared with oracles: plain loops in `f64`, written from the formulas in
 //!   [`op`](crate::op). Oracles share no code with the host kernels.
 //! - Sums of small integers are exact, so their results are compared bit by bit. A sum of real
-//!   numbers may differ from the oracle by the rounding errors of its terms. The kit has no other
-//!   tolerances.
+//!   numbers may differ from the oracle by the rounding errors of its terms. The kit tolerates no
+//!   other differences from an oracle.
 //! - An operand is a whole memory or a part of one between guard elements, valid on the host, the
 //!   device or both. An output that the kernel overwrites holds NaN before the call.
 //! - Random cases are drawn from a seed. A random case that fails is shrunk.

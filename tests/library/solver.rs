@@ -119,7 +119,7 @@ fn train_and_test_nets_are_built_as_by_caffe() {
 
 /// Solver definitions that Caffe accepts and cortado refuses, with the reasons.
 const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 4] = [
-    ("solver_unknown_policy_built", "the policy is checked before the first step"),
+    ("solver_unknown_policy_built", "lr_policy is checked before the first step"),
     ("poly_no_max_iter", "the learning rate would be 0/0"),
     ("unknown_regularization_no_decay", "regularization_type is checked even without weight decay"),
     ("iter_size_zero", "the loss would be 0/0"),

@@ -21,11 +21,11 @@ struct Tree {
 /// Position of the unknown fields in an encoded message.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
-    /// Order in which unknown fields are between the known fields.
+    /// Encodes the unknown fields between the known fields.
     Mixed,
-    /// Order in which unknown fields follow the known fields.
+    /// Encodes the unknown fields after the known fields.
     Last,
-    /// Order without the unknown fields.
+    /// Omits the unknown fields.
     Omitted,
 }
 

@@ -128,7 +128,7 @@ fn unused_v0_fields_are_dropped_and_reported() {
 }
 
 #[test]
-fn v0_padding_layers_are_merged_into_the_layer_after() {
+fn v0_padding_layers_are_merged_into_the_next_layer() {
     let padding = |bottom: &str, pad: &str| {
         format!(
             "layers {{ layer {{ name: 'p' type: 'padding' {pad} }} bottom: '{bottom}' top: 'p' }}"

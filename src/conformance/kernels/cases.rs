@@ -215,7 +215,7 @@ pub(super) struct AxisCase {
 }
 
 /// Returns cases of kernels along an axis, with every shape, every scalar and every pair of
-/// placements. The axis is never empty.
+/// placements. No case has an empty axis.
 pub(super) fn axis_cases() -> Cases<AxisCase> {
     let case = |[outer, extent, inner]: [usize; 3], beta| AxisCase {
         axis: Axis { outer, extent, inner },
