@@ -238,7 +238,7 @@ fn rows<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     })
 }
 
-/// Adds cases of products of `n` × `n` matrices, with a matrix and with a vector.
+/// Adds cases of GEMM and GEMV with `n` × `n` matrices.
 fn matrices<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let square = n * n;
     let op = Gemm::<T>::new(n, n, n);

@@ -201,7 +201,7 @@ fn blob_messages_of_wrong_shapes_are_errors() {
         assert!(blob.from_proto(&bad, reshape).is_err(), "{bad:?}");
         assert_eq!((blob.shape()[..].to_vec(), data(&blob)), (vec![2], vec![0.0, 1.0]));
     }
-    // Like in Caffe, a message without elements is valid only for a blob that has elements.
+    // As in Caffe, a message without elements is valid only for a blob that has elements.
     let mut fresh = Blob::<f32, _>::new(&cpu(), &[0]).unwrap();
     assert!(fresh.from_proto(&message(&[0, 3], 0), true).is_err());
     blob.from_proto(&message(&[0, 3], 0), true).unwrap();

@@ -258,7 +258,7 @@ fn v1_transformation_fields_move_to_transform_param() {
             &format!("layers {{ {other_type} }}"),
             &format!("layer {{ {} }}", other_type.replace("RELU", "'ReLU'")),
         );
-        // Like in Caffe, data layers of the current format ignore the old fields.
+        // As in Caffe, data layers of the current format ignore the old fields.
         let current = format!("layer {{ type: '{new}' {param} {{ {fields} }} }}");
         assert_upgrades_to(&current, &current);
     }

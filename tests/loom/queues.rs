@@ -81,8 +81,8 @@ fn a_thread_that_peeks_wakes_a_thread_that_pops() {
     });
 }
 
-/// The consumer closes the queue pair at any moment. Exactly one thread must own the item, and the
-/// producer must end.
+/// The consumer closes the queue pair at any moment. Exactly one thread must own the recycled item,
+/// and the producer thread must end.
 #[test]
 fn a_queue_pair_recycles_its_items_until_it_is_closed() {
     model(|| {
