@@ -1,7 +1,7 @@
-//! Runs the conformance kit with all its random cases on the CPU, the simulated device and a device
-//! with four methods.
+//! Runs the conformance kit with all random cases on the CPU, the simulated device and a device
+//! that implements only four methods.
 
-#[allow(dead_code)] // another test constructs the other bug
+#[allow(dead_code)] // this test uses only one of the two bugs
 #[path = "library/remote.rs"]
 mod remote;
 
@@ -13,7 +13,7 @@ cortado::conformance!(simulated, SimulatedDevice::new());
 cortado::conformance!(four_methods, Observed::default());
 
 #[test]
-fn a_panic_fails_its_check_and_the_others_still_run() {
+fn a_panic_in_one_kernel_fails_its_check_and_other_checks_still_run() {
     let device = Observed { axpy: Axpy::Panics, ..Observed::default() };
     let report = Kit::new().cases(0).run(&device);
     assert_eq!(report.failures().filter(|failure| failure.check == "axpy").count(), 4);

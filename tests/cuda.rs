@@ -1,5 +1,5 @@
-//! Tests of the unmodified CUDA backend, on a test driver that runs its kernels on the CPU or, with
-//! `CORTADO_REQUIRE_CUDA=1`, on a GPU.
+//! Tests of the unmodified CUDA backend. A test driver runs the CUDA kernels on the CPU. With
+//! `CORTADO_REQUIRE_CUDA=1`, they run on a GPU.
 
 #[macro_use]
 mod skip {
@@ -38,12 +38,12 @@ use std::{
     thread,
 };
 
-/// Returns whether the tests must run on a GPU and fail if there is none.
+/// Returns whether the tests must run on a GPU, and fail without one.
 fn required() -> bool {
     env::var_os("CORTADO_REQUIRE_CUDA").is_some_and(|value| value == "1")
 }
 
-/// Returns the path of the test driver, or `None` if g++ is missing or a GPU is required.
+/// Returns the path of the test driver, or `None` if g++ is missing or the tests require a GPU.
 fn driver() -> Option<&'static Path> {
     static DRIVER: OnceLock<Option<PathBuf>> = OnceLock::new();
     if required() {
@@ -56,12 +56,13 @@ fn driver() -> Option<&'static Path> {
     library
 }
 
-/// Opens a GPU, or a simulated one of the test driver. Returns `None` if neither is available.
+/// Opens a GPU or a simulated GPU of the test driver. Returns `None` if the simulated GPU is needed
+/// but g++ is missing.
 fn gpu(ordinal: u32) -> Option<CudaDevice> {
     gpu_with(ordinal, |builder| builder)
 }
 
-/// Like [`gpu`], but with options.
+/// Like [`gpu`], but with options of the device builder.
 fn gpu_with(
     ordinal: u32,
     configure: impl FnOnce(CudaBuilder) -> CudaBuilder,
@@ -71,12 +72,12 @@ fn gpu_with(
     Some(builder.open(ordinal).unwrap())
 }
 
-/// Opens a simulated GPU, for tests that need properties that no real GPU has.
+/// Opens a simulated GPU for a test of properties that no real GPU has.
 fn test_card(ordinal: u32) -> Option<CudaDevice> {
     if required() { None } else { gpu(ordinal) }
 }
 
-/// Opens a device. Host fallbacks are errors until the returned guard is dropped.
+/// Opens a GPU and makes host fallbacks errors until the returned guard is dropped.
 fn strict(ordinal: u32) -> Option<(CudaDevice, PolicyGuard)> {
     Some((gpu(ordinal)?, ledger::set_fallback_policy(Policy::Deny)))
 }
@@ -84,7 +85,7 @@ fn strict(ordinal: u32) -> Option<(CudaDevice, PolicyGuard)> {
 cortado::conformance!(cuda, or_skip!(strict(0)).0);
 
 #[test]
-fn the_readme_lists_cuda_as_complete() {
+fn the_readme_lists_every_kernel_as_native_on_cuda() {
     let table =
         include_str!("../README.md").split_once("| kernel | CPU | simulated | CUDA | wgpu |\n");
     let (_, rows) = table.unwrap();
@@ -93,7 +94,7 @@ fn the_readme_lists_cuda_as_complete() {
     }
 }
 
-/// Returns a blob with the values −7.5, −6.5, ….
+/// Returns a blob with the values −7.5, −6.5, … .
 fn values<D: Device>(device: &D, n: usize) -> Blob<f32, D> {
     Blob::from_vec(device, &[n], (0..n).map(|i| i as f32 - 7.5).collect()).unwrap()
 }
@@ -113,7 +114,7 @@ fn properties_describe_the_gpu_and_its_driver() {
     }
 }
 
-/// Runs in a separate process, because a process cannot unload a driver that it has opened.
+/// The test runs in a child process, because a process cannot unload a driver.
 #[test]
 fn without_a_driver_the_error_names_its_path() {
     if env::var_os("CORTADO_LIBCUDA").is_none_or(|path| path != "/nowhere/libcuda.so.1") {
@@ -208,7 +209,7 @@ fn allocation_beyond_the_memory_limit_is_an_error() {
     assert_eq!(device.alloc(1 << 20).unwrap().len(), 1 << 20);
 }
 
-/// GPU 2 of the test driver fails in the kernel `exp_f64`.
+/// On GPU 2 of the test driver, the kernel `exp_f64` fails.
 #[test]
 fn the_error_of_a_failed_kernel_names_its_call_site() {
     let broken = or_skip!(test_card(2));
@@ -229,7 +230,7 @@ fn the_error_of_a_failed_kernel_names_its_call_site() {
     assert!(message.ends_with(&end), "{message}");
     let Error::Device { source, .. } = error else { panic!("{error:?}") };
     assert_eq!(source.downcast_ref::<CudaFailure>().unwrap().code, 700);
-    // The failed GPU stays unusable, but other GPUs still work.
+    // GPU 2 stays unusable after its failure, but other GPUs still work.
     assert!(broken.alloc(4).is_err() && y.data().unwrap().host().is_err());
     assert_eq!(first(&values(&or_skip!(gpu(0)), 1)), -7.5);
 }

@@ -1,4 +1,4 @@
-//! Runs the nets of examples/imagenet, which have 1000 classes, on one image.
+//! Runs the nets of `examples/imagenet`, which distinguish 1000 classes, on one image.
 
 use cortado::{
     Blob, CpuDevice, Net,
@@ -21,7 +21,7 @@ fn definition(name: &str) -> NetParameter {
 fn build(name: &str, phase: Phase, reuse: bool) -> CpuNet {
     let builder = CpuNet::builder(&CpuDevice::new()).phase(phase).seed(1).reuse_memory(reuse);
     let net = builder.build(&definition(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    // The image is noise, and its label is 7.
+    // The image is random noise, and its label is 7.
     let mut state = 1_u32;
     let mut noise = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -38,13 +38,15 @@ fn asum(blob: &Blob<f32>) -> f64 {
     blob.diff().unwrap().host().unwrap().iter().map(|&value| f64::from(value.abs())).sum()
 }
 
-/// Builds a net. Checks its loss, its parameter count, and that each parameter gets a gradient.
+/// Builds a net and runs a training pass. Checks the loss, the number of parameters, and that each
+/// parameter gets a gradient.
 fn check_training(name: &str, params: usize) {
     let mut net = build(name, Phase::Train, false);
     let count: usize = net.params().iter().map(|param| param.blob().count()).sum();
     assert_eq!(count, params, "{name}");
     let loss = net.forward().unwrap();
-    // The loss of an untrained net is the loss of a guess among 1000 classes.
+    // The expected loss of an untrained net is `ln 1000`, the loss of a random guess among 1000
+    // classes.
     assert!(loss.is_finite() && loss > 0.9 * 1000_f64.ln(), "{name}: {loss}");
     net.backward().unwrap();
     for param in net.learnable_params().filter(|param| param.lr_mult != Some(0.0)) {
@@ -55,28 +57,30 @@ fn check_training(name: &str, params: usize) {
 }
 
 #[test]
-fn alexnet_trains() {
+fn a_training_pass_of_alexnet_gives_every_parameter_a_gradient() {
     check_training("alexnet", 60_965_224);
 }
 
 #[test]
-fn caffenet_trains() {
+fn a_training_pass_of_caffenet_gives_every_parameter_a_gradient() {
     check_training("caffenet", 60_965_224);
 }
 
 #[test]
-fn googlenet_trains() {
-    check_training("googlenet", 13_378_280); // 6,998,552 without the two auxiliary classifiers
+fn a_training_pass_of_googlenet_gives_every_parameter_a_gradient() {
+    // GoogLeNet has 6,998,552 parameters without its two auxiliary classifiers.
+    check_training("googlenet", 13_378_280);
 }
 
 #[test]
-fn resnet50_trains() {
-    // 25,557,032 learnable parameters, means and variances of 26,560 channels, and 53 factors.
+fn a_training_pass_of_resnet50_gives_every_parameter_a_gradient() {
+    // ResNet-50 has 25,557,032 learnable parameters, means and variances of 26,560 channels, and 53
+    // scale factors.
     check_training("resnet50", 25_557_032 + 2 * 26_560 + 53);
 }
 
 #[test]
-fn reusing_memory_changes_no_result_of_inference() {
+fn inference_with_memory_reuse_returns_the_same_scores() {
     for (name, output) in [("googlenet", "classifier"), ("resnet50", "fc1000")] {
         let [separate, reused] = [false, true].map(|reuse| {
             let mut net = build(name, Phase::Test, reuse);

@@ -1,4 +1,4 @@
-//! Loom tests: every interleaving of threads that share a `SyncedMemory` or a queue.
+//! Loom tests, which run every interleaving of threads that share a `SyncedMemory` or a queue.
 //!
 //! ```sh
 //! RUSTFLAGS='--cfg loom' cargo test -p cortado --no-default-features --features net --test loom
@@ -19,7 +19,8 @@ use loom::{
     thread,
 };
 
-/// A device with its own memory, which counts copies. If `fails_first`, the first copy fails.
+/// Device with separate memory that counts its copies, the first of which fails if `fails_first` is
+/// set.
 #[derive(Clone, Debug)]
 struct Remote {
     copies: Arc<AtomicUsize>,
@@ -33,7 +34,7 @@ impl Remote {
 
     fn copy(&self, src: &[u8], dst: &mut [u8]) -> Result<()> {
         if self.copies.fetch_add(1, Relaxed) == 0 && self.fails_first {
-            return Err(Error::device("remote", "the first copy fails"));
+            return Err(Error::device("remote", "injected failure of the first copy"));
         }
         dst.copy_from_slice(src);
         Ok(())
@@ -65,7 +66,7 @@ fn on_device(device: &Remote) -> SyncedMemory<Remote> {
 }
 
 #[test]
-fn readers_of_one_side_share_one_copy() {
+fn concurrent_readers_of_one_side_share_one_copy() {
     model(|| {
         let device = Remote::new();
         let memory = Arc::new(on_device(&device));
@@ -133,7 +134,11 @@ fn a_failed_copy_fails_one_reader_only() {
         let other = thread::spawn(move || shared.host().map(<[u8]>::to_vec).ok());
         let result = memory.host().map(<[u8]>::to_vec).ok();
         let read = [result, other.join().unwrap()];
-        assert_eq!(read.iter().flatten().count(), 1, "only the first copy may fail");
+        assert_eq!(
+            read.iter().flatten().count(),
+            1,
+            "exactly one reader must get the injected failure"
+        );
         assert!(read.iter().flatten().all(|bytes| bytes[..] == [7, 7]));
         assert_eq!(memory.host().unwrap(), [7, 7]);
         assert_eq!(device.copies.load(Relaxed), 2);

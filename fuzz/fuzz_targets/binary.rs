@@ -1,5 +1,6 @@
-//! Binary messages: a message and its unknown fields survive writing and reading. If prost accepts
-//! the bytes too, it reads the same message.
+//! Fuzz target for binary messages. A message that is written and read again must keep its fields
+//! and unknown fields. The reader and prost must read the same message from any input that both
+//! accept.
 #![no_main]
 
 use cortado::{
@@ -32,7 +33,8 @@ fn check_round_trip<M: Message + Name + Default>(bytes: &[u8]) -> Option<M> {
     if let Ok(other) = M::decode(bytes) {
         assert_eq!(other.encode_to_vec(), encoded);
     }
-    // A file without any known field may be rejected, so an empty message is not read again.
+    // The reader may reject a file without any known field, so the test does not read an empty
+    // message again.
     if !encoded.is_empty() {
         let written = unknown.encode(&message).unwrap();
         let (again, unknown_again) = UnknownFields::parse::<M>(&written, "written").unwrap();
@@ -42,7 +44,7 @@ fn check_round_trip<M: Message + Name + Default>(bytes: &[u8]) -> Option<M> {
     Some(message)
 }
 
-/// Checks that a blob filled from a message survives a round trip through another message.
+/// Checks that a blob filled from a message equals one that was written and read again.
 fn check_blob(message: &BlobProto) {
     let mut blob = Blob::<f64, _>::new(&*DEVICE, &[]).unwrap();
     if blob.from_proto(message, true).is_ok() {

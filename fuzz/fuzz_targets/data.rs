@@ -1,5 +1,5 @@
-//! Databases, images and HDF5: records and images survive writing and reading. Nets and solver
-//! states only have to be read, or rejected, without a panic.
+//! Fuzz target for databases, images and HDF5. Records and images that are written and read again
+//! must stay equal. Readers of HDF5 nets and solver states must not panic.
 #![no_main]
 
 use cortado::{
@@ -15,15 +15,16 @@ use std::{
     sync::LazyLock,
 };
 
-/// Path of the input file.
+/// Path of the input file, which differs between processes.
 static FILE: LazyLock<PathBuf> =
     LazyLock::new(|| std::env::temp_dir().join(format!("cortado-fuzz-{}", process::id())));
 
-/// Largest number of records read, because a damaged B+ tree can visit the same pages forever.
+/// Largest number of records that the target reads from a database. A damaged B+ tree can lead to
+/// the same pages forever.
 const MAX_RECORDS: usize = 500;
 
-/// Largest image, in elements, that is written again. Small files can hold images of 10⁸ elements,
-/// which would take too long.
+/// Largest image, in elements, that the target writes again. A small file can hold an image of 10⁸
+/// elements, which would take too long.
 const MAX_ELEMENTS: usize = 1 << 20;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,5 @@
-//! NumPy files and safetensors: tensors survive writing and reading.
+//! Fuzz target for NumPy and safetensors files. Tensors that are written and read again must stay
+//! equal.
 #![no_main]
 
 use cortado::{
@@ -15,7 +16,7 @@ use std::{
     sync::LazyLock,
 };
 
-/// Path of the input file.
+/// Path of the input file, which differs between processes.
 static FILE: LazyLock<PathBuf> =
     LazyLock::new(|| std::env::temp_dir().join(format!("cortado-fuzz-{}", process::id())));
 
@@ -44,7 +45,8 @@ fn check_round_trip<T: PartialEq + Debug>(
     assert_eq!(read(&FILE).unwrap(), value);
 }
 
-/// Sorts tensors by name and keeps the first of each name, because writers reject duplicates.
+/// Sorts tensors by name and keeps the first tensor of each name, because writers reject
+/// duplicates.
 fn distinct(mut tensors: Vec<(String, Tensor)>) -> Vec<(String, Tensor)> {
     let mut seen = HashSet::new();
     tensors.retain(|(name, _)| seen.insert(name.clone()));

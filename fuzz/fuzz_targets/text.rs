@@ -1,4 +1,4 @@
-//! Text: a message survives printing and parsing.
+//! Fuzz target for the text format. A message that is printed and parsed again must stay equal.
 #![no_main]
 
 use cortado::proto::{self, Message, Name, NetParameter, SolverParameter};
@@ -14,7 +14,7 @@ fn check_round_trip<M: Message + Name + Default + Debug>(text: &[u8]) {
     let Ok(message) = proto::parse_text::<M>(text, "text") else { return };
     let printed = proto::to_text(&message).unwrap();
     let again = proto::parse_text::<M>(&printed, "printed").unwrap();
-    // Compares the `Debug` output, because the text format does not keep the sign of a NaN.
+    // The test compares `Debug` output, because the text format does not keep the sign of a NaN.
     assert_eq!(format!("{message:?}"), format!("{again:?}"));
     assert_eq!(proto::to_text(&again).unwrap(), printed);
 }

@@ -1,4 +1,5 @@
-//! Upgrades of messages in text or binary format remove all old fields and are idempotent.
+//! Fuzz target for upgrades of Caffe's older formats. An upgraded message must have no old fields,
+//! and a second upgrade must not change it.
 #![no_main]
 
 use cortado::proto::{
@@ -22,12 +23,12 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Parses the bytes as text and as a binary file.
+/// Parses the bytes as a text file and as a binary file.
 fn read<M: Message + Name + Default>(bytes: &[u8]) -> impl Iterator<Item = M> {
     [proto::parse_text(bytes, "text"), proto::parse_binary(bytes, "bytes")].into_iter().flatten()
 }
 
-/// Checks that a second upgrade changes nothing.
+/// Checks that a second upgrade does not change the message.
 fn check_idempotent<M: Message + Clone>(
     upgrade: impl FnOnce(M) -> cortado::Result<Upgraded<M>>,
     message: &M,

@@ -1,10 +1,11 @@
-//! Break-even sizes: the size of each kernel from which one device is faster than another.
+//! Break-even sizes: for each kernel, the problem size from which one device is faster than
+//! another.
 
 use super::{Survey, Timing};
 use std::{fmt, time::Duration};
 
-/// Comparison of two devices. For each kernel, it holds the smallest measured size from which
-/// `device` is faster than `host` at all sizes.
+/// Comparison of the kernels of two devices. A kernel's break-even size is the smallest measured
+/// size from which `device` is always faster than `host`.
 #[derive(Clone, Debug)]
 pub struct BreakEven {
     device: String,
@@ -16,14 +17,15 @@ pub struct BreakEven {
 #[derive(Clone, Debug)]
 struct Row {
     kernel: &'static str,
-    /// Break-even size with operands on the device, and with transfers.
+    /// Break-even sizes: with operands on the device, then with transfers.
     break_even: [Option<usize>; 2],
-    /// Time on the host divided by the time on the device, at the largest size.
+    /// Quotients of the host's and the device's time at the largest size, in the order of
+    /// `break_even`.
     speedup: [f64; 2],
 }
 
 impl BreakEven {
-    /// Compares two surveys, of the same cases on two devices.
+    /// Compares the timings of two surveys that ran the same cases on two devices.
     pub fn between(device: &Survey, host: &Survey) -> Self {
         let mut kernels: Vec<_> = device.timings.iter().map(|timing| timing.kernel).collect();
         kernels.dedup();
@@ -36,13 +38,13 @@ impl BreakEven {
         }
     }
 
-    /// Returns the size from which the device is faster at `kernel`, with operands on the device.
-    /// `None` if it never is, or if the kernel was not timed.
+    /// Returns the size from which the device runs `kernel` faster, if the operands are on the
+    /// device. Returns `None` if the device is never faster or the kernel was not timed.
     pub fn resident(&self, kernel: &str) -> Option<usize> {
         self.row(kernel)?.break_even[0]
     }
 
-    /// Like [`resident`](Self::resident), but with transfers of operands and result.
+    /// Like [`resident`](Self::resident), but includes transfers of the operands and the result.
     pub fn with_transfers(&self, kernel: &str) -> Option<usize> {
         self.row(kernel)?.break_even[1]
     }
@@ -62,7 +64,7 @@ impl Row {
             .zip(timings(host))
             .filter(|(device, host)| device.size == host.size)
             .collect();
-        // The host needs no transfers in either case.
+        // The host's time is the same with and without transfers, because the host needs none.
         let times: [fn(&Timing) -> Duration; 2] =
             [|timing| timing.time, |timing| timing.time_with_transfers];
         let speedup = |time: fn(&Timing) -> Duration, (device, host): &(Timing, Timing)| {
@@ -83,7 +85,7 @@ impl fmt::Display for BreakEven {
         let Self { device, host, element, .. } = self;
         writeln!(
             f,
-            "{device} compared with {host}, {element}: smallest size at which it is faster"
+            "{device} compared with {host}, {element}: smallest size at which {device} is faster"
         )?;
         writeln!(
             f,
@@ -100,7 +102,7 @@ impl fmt::Display for BreakEven {
                  {transferred:>14} {transferred_speedup:>8.2}x"
             )?;
         }
-        writeln!(f, "speedup: at the greatest size")
+        writeln!(f, "speedup: time on {host} / time on {device}, at the largest size")
     }
 }
 
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn break_even_is_the_smallest_size_from_which_all_are_faster() {
+    fn break_even_is_the_smallest_size_from_which_the_device_is_always_faster() {
         let host = survey("host", [[10, 10], [20, 20], [40, 40]]);
         let device = survey("device", [[9, 99], [21, 99], [20, 40]]);
         let table = BreakEven::between(&device, &host);

@@ -1,4 +1,4 @@
-//! Benchmark cases: kernels at several sizes, for any device.
+//! Benchmark cases for any device: each case is one kernel at one size.
 
 use crate::{
     blob::Blob,
@@ -13,36 +13,36 @@ use crate::{
     },
 };
 
-/// Work of one run, independent of the device.
+/// Work of one run of a case, in bytes and floating-point operations, independent of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Bytes read and written, counting each operand once.
+    /// Number of bytes that a run reads and writes, where each operand counts once.
     pub bytes: u64,
-    /// Floating-point operations; 0 for kernels that only move data.
+    /// Number of floating-point operations of a run, which is 0 for kernels that only move data.
     pub flops: u64,
 }
 
-/// Range of sizes of the cases.
+/// Range of problem sizes for which a kernel gets benchmark cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeRange {
-    /// One small size of each kernel, as a smoke test.
+    /// One small size per kernel, for a smoke test.
     Smoke,
-    /// From sizes that fit in registers to sizes that fill the caches.
+    /// Sizes from operands that fit in registers to operands that fill the caches.
     Full,
-    /// One size of each kernel, limited by memory bandwidth: `f32` operands have 256 MiB. All cases
-    /// together take about 12 GiB.
+    /// One size per kernel at which memory bandwidth limits the speed. With `f32`, each operand
+    /// takes 256 MiB of memory, and the operands of all cases take about 12 GiB.
     Large,
 }
 
 type Run<T> = Box<dyn Fn(&AnyDevice, &[Blob<T>]) -> Result<()>>;
 
-/// A kernel at one size, with its own operands.
+/// Benchmark case: a kernel at one size, with operands.
 pub struct Case<T: Element> {
     device: AnyDevice,
     kernel: &'static str,
     size: usize,
     work: Work,
-    /// Inputs, then the output.
+    /// Operands of the kernel: the inputs, followed by the output.
     blobs: Vec<Blob<T>>,
     run: Run<T>,
 }
@@ -53,42 +53,44 @@ impl<T: Element> Case<T> {
         self.kernel
     }
 
-    /// Returns the size: elements of a vector, rows of a square matrix, or images of a batch.
+    /// Returns the problem size: elements of a vector, rows of a square matrix, or images of a
+    /// batch.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Returns `kernel/element/size`, which is unique within the kit.
+    /// Returns the name of the case, `kernel/element/size`, which is unique among all cases.
     pub fn name(&self) -> String {
         format!("{}/{}/{}", self.kernel, T::DTYPE.name(), self.size)
     }
 
-    /// Returns the work of one run.
+    /// Returns the bytes and the floating-point operations of one run.
     pub fn work(&self) -> Work {
         self.work
     }
 
-    /// Runs once; the device is idle on return.
+    /// Runs the kernel once and waits until the device is idle.
     ///
     /// # Errors
-    /// Errors from the kernel.
+    /// Fails if the kernel fails.
     pub fn run(&self) -> Result<()> {
         self.enqueue()?;
         self.device.synchronize()
     }
 
-    /// Queues one run without waiting for it. Queueing several hides the launch overhead.
+    /// Queues one run of the kernel without waiting for it. A caller that queues several runs hides
+    /// the launch overhead.
     ///
     /// # Errors
-    /// Errors from the kernel.
+    /// Fails if the kernel fails.
     pub fn enqueue(&self) -> Result<()> {
         (self.run)(&self.device, &self.blobs)
     }
 
-    /// Runs once, with operands uploaded from the host and the result downloaded.
+    /// Uploads the operands, runs the kernel once, and downloads the result.
     ///
     /// # Errors
-    /// Errors from the kernel and the transfers.
+    /// Fails if the kernel or a transfer fails.
     pub fn run_with_transfers(&self) -> Result<()> {
         for blob in &self.blobs {
             blob.data_mut()?.host_mut()?;
@@ -101,10 +103,10 @@ impl<T: Element> Case<T> {
     }
 }
 
-/// Returns the cases of all kernels in the kit, with random operands.
+/// Returns the benchmark cases of all kernels for these sizes, with random operands.
 ///
 /// # Errors
-/// Errors from the device's memory.
+/// Fails if the device cannot allocate or fill the operands.
 pub fn cases<T: Element>(device: &impl Device, sizes: SizeRange) -> Result<Vec<Case<T>>> {
     let device = &AnyDevice::new(device);
     let (lengths, edges, batches): (Vec<usize>, Vec<usize>, Vec<usize>) = match sizes {
@@ -137,8 +139,9 @@ struct CaseList<'d, T: Element> {
 }
 
 impl<T: Element> CaseList<'_, T> {
-    /// Adds a case with operands of these lengths, the output last. `accessed` is the number of
-    /// elements read and written, `flops` the number of floating-point operations.
+    /// Adds a case whose operands have these lengths, the output last. `accessed` is the number of
+    /// elements that the kernel reads and writes, and `flops` its number of floating-point
+    /// operations.
     fn add(
         &mut self,
         (kernel, size): (&'static str, usize),
@@ -160,7 +163,7 @@ impl<T: Element> CaseList<'_, T> {
     }
 }
 
-/// Adds kernels on vectors of `n` elements.
+/// Adds cases of kernels on vectors of `n` elements.
 fn vectors<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let count = n as u64;
     let alpha = T::acc(1e-3);
@@ -193,7 +196,8 @@ fn vectors<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     update(list, n, ("adam", 14), UpdateRule::Adam { beta1: momentum, beta2, delta })
 }
 
-/// Adds a solver update of `n` weights, with `flops` operations per weight.
+/// Adds a case that updates `n` weights by a solver's update rule, with `flops` operations per
+/// weight.
 fn update<T: Element>(
     list: &mut CaseList<'_, T>,
     n: usize,
@@ -212,7 +216,7 @@ fn update<T: Element>(
     })
 }
 
-/// Adds kernels on `n` elements in rows of 64.
+/// Adds cases of kernels on `n` elements in rows of 64.
 fn rows<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let (count, rows) = (n as u64, n.div_ceil(64));
     let axis = Axis::new(rows, n / rows, 1)?;
@@ -234,7 +238,7 @@ fn rows<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     })
 }
 
-/// Adds products of square matrices with `n` rows.
+/// Adds cases of GEMM and GEMV with `n` × `n` matrices.
 fn matrices<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let square = n * n;
     let op = Gemm::<T>::new(n, n, n);
@@ -249,8 +253,8 @@ fn matrices<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     })
 }
 
-/// Adds LeNet's second layer on `n` images: a 5×5 convolution of 20 planes of 12×12 into 50 planes,
-/// its im2col, and max pooling.
+/// Adds cases of the second convolution of LeNet on `n` images: a 5 × 5 convolution of 20 planes of
+/// 12 × 12 into 50 planes, its im2col, and the max pooling after it.
 fn images<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let side = op::SpatialAxis::new(12, 5);
     let window = Window::new(20, &[side, side])?;

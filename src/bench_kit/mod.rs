@@ -1,11 +1,11 @@
-//! Benchmark kit: kernels to time on any device, and tables of the results.
+//! Benchmark kit: times kernels on any device and prints tables of the results.
 //!
-//! - A [`Case`] is one kernel at one size. It states its work (bytes, floating-point operations)
-//!   and runs it. Any benchmark harness may time it; the kit depends on none.
-//! - A [`Survey`] times all cases on one device. It compares them with the bandwidth of `copy` and
-//!   the speed of `gemm` that the device reached in the same survey.
-//! - [`BreakEven`] compares two surveys. For each kernel, it gives the size from which one device
-//!   is faster, with operands on the device, and with transfers from and to the host.
+//! - A [`Case`] is one kernel at one size. A case states its work in bytes and floating-point
+//!   operations, and any benchmark harness can time it.
+//! - A [`Survey`] times all cases on one device. A survey compares the rate of each case with the
+//!   bandwidth of `copy` and the speed of `gemm` on the same device.
+//! - A [`BreakEven`] compares two surveys. The result gives, for each kernel, the size from which
+//!   one device is faster, with operands on the device and with transfers.
 //!
 //! ```
 //! use cortado::{CpuDevice, bench_kit::{self, SizeRange, Survey}};

@@ -1,4 +1,4 @@
-//! Times of all cases on one device, compared with the device's peak rates.
+//! Survey: times of all benchmark cases on one device, compared with the device's peak rates.
 
 use super::{Case, SizeRange, Work, cases};
 use crate::{
@@ -12,56 +12,56 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Times of one case.
+/// Median times of one benchmark case.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// Kernel name.
+    /// Name of the kernel.
     pub kernel: &'static str,
-    /// Size, like [`Case::size`].
+    /// Problem size, as [`Case::size`] returns it.
     pub size: usize,
-    /// Work of one run.
+    /// Bytes and floating-point operations of one run.
     pub work: Work,
-    /// Median time of one run with its operands on the device.
+    /// Median time of one run with the operands on the device.
     pub time: Duration,
-    /// Like `time`, but including transfers of operands and result.
+    /// Like `time`, but includes transfers of the operands and the result.
     pub time_with_transfers: Duration,
 }
 
 impl Timing {
-    /// Returns bytes per second.
+    /// Returns the bytes that the kernel reads and writes per second.
     pub fn bandwidth(&self) -> f64 {
         self.work.bytes as f64 / self.time.as_secs_f64()
     }
 
-    /// Returns floating-point operations per second.
+    /// Returns the floating-point operations that the kernel performs per second.
     pub fn flops_per_second(&self) -> f64 {
         self.work.flops as f64 / self.time.as_secs_f64()
     }
 }
 
-/// Peak rates that a device reached.
+/// Peak rates that a device reached in a survey.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Peaks {
-    /// Bytes read and written per second, by `copy`.
+    /// Bytes that `copy` reads and writes per second.
     pub bandwidth: f64,
-    /// Floating-point operations per second, by `gemm`.
+    /// Floating-point operations that `gemm` performs per second.
     pub flops_per_second: f64,
 }
 
-/// Times of all cases of one device and element type.
+/// Times of all benchmark cases on one device, for one element type.
 ///
-/// The table gives each case's bandwidth as a percentage of that of a copy of about as many bytes,
-/// and its FLOP/s as a percentage of the fastest GEMM. A case near 100 % of either is as fast as
-/// the device allows.
+/// The printed table gives the bandwidth of a case as a percentage of the bandwidth of a copy of
+/// similar size. The table also gives the FLOP/s of a case as a percentage of the fastest GEMM. A
+/// case near 100 % in one of these columns runs as fast as the device allows.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// Name of the device, with its number of host threads.
+    /// Name of the device and its number of host threads.
     pub device: String,
     /// Name of the element type.
     pub element: &'static str,
     /// Times of the cases, ordered by kernel and size.
     pub timings: Vec<Timing>,
-    /// Peak rates of the device.
+    /// Peak rates of the device in this survey.
     pub peaks: Peaks,
 }
 
@@ -69,7 +69,7 @@ impl Survey {
     /// Times every case on `device`, for about 20 ms each.
     ///
     /// # Errors
-    /// Errors from the kernels.
+    /// Fails if a kernel or a transfer fails.
     pub fn measure<T: Element>(device: &impl Device, sizes: SizeRange) -> Result<Self> {
         let device = &AnyDevice::new(device);
         let cases = cases::<T>(device, sizes)?;
@@ -105,14 +105,15 @@ fn time_case<T: Element>(case: &Case<T>) -> Result<Timing> {
     Ok(Timing { kernel, size, work, time, time_with_transfers: across })
 }
 
-/// Time for all samples of one case.
-const BUDGET: Duration = Duration::from_millis(10);
+/// Time that all samples of one case take together.
+const SAMPLING_TIME: Duration = Duration::from_millis(10);
 
-/// Returns the median time of a run after a warm-up run. Samples are long compared to clock ticks.
+/// Returns the median time of one run after a warm-up run. Each sample consists of so many runs
+/// that it takes much longer than a tick of the clock.
 fn median(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
     run()?;
     let once = timed(1, &mut run)?;
-    let per_sample = BUDGET.as_nanos() / 9 / once.as_nanos().max(1);
+    let per_sample = SAMPLING_TIME.as_nanos() / 9 / once.as_nanos().max(1);
     let repeats = per_sample.clamp(1, 10_000) as u32;
     let mut samples = [Duration::ZERO; 9];
     for sample in &mut samples {

@@ -1,4 +1,4 @@
-//! Checks: named properties that a device must have, most of them of one kernel, and their results.
+//! Conformance checks: named properties that a device must have, and the results of checking them.
 
 use super::{
     failure::{Failure, Verdict, flaw},
@@ -10,49 +10,49 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// The element types, in the order in which they are checked and shown.
+/// Element types, in the order in which the kit checks and prints them.
 pub(super) const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::Bf16];
 
-/// The result of a check on one element type.
+/// Result of one conformance check on one element type.
 #[derive(Clone, Debug)]
 pub struct CheckResult {
-    /// The name of the check.
+    /// Name of the check.
     pub check: &'static str,
-    /// The kernel, if the check is about one.
+    /// Kernel that the check calls, or `None` for a check without one kernel.
     pub kernel: Option<&'static str>,
-    /// The element type, if the check is about one.
+    /// Element type, or `None` for a check without an element type.
     pub element: Option<DType>,
     /// Whether the check passed, and where the kernel ran.
     pub outcome: Outcome,
 }
 
-/// Whether a check passed, and where its kernel ran.
+/// Outcome of a check: whether it passed, and where its kernel ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Passed. If the check is about a kernel, it never fell back to the host.
+    /// The check passed, and its kernel never fell back to the host.
     Native,
-    /// Passed, but in some case the kernel fell back to the host.
+    /// The check passed, but its kernel fell back to the host in at least one case.
     Fallback,
-    /// Not passed.
+    /// The check failed.
     Failed(Failure),
 }
 
-/// The test of one element type, or of none.
+/// Function that runs a check on one element type, or on `None` for a check without element types.
 type Body = dyn Fn(&CheckRunner<'_>, Option<DType>) -> Verdict;
 
-/// A property of devices.
+/// Conformance check: one property that every device must have.
 pub(super) struct Check {
-    /// The name of the check and of its test: the kernel's, and the variant of it.
+    /// Name of the check and of its test, which starts with the name of the kernel.
     pub(super) name: &'static str,
-    /// The kernel whose fallbacks count.
+    /// Kernel whose fallbacks to the host the check records.
     pub(super) kernel: Option<&'static str>,
-    /// The element types, or `None` for a check without one.
+    /// Element types on which the check runs; `[None]` for a check without element types.
     pub(super) elements: Vec<Option<DType>>,
     body: Box<Body>,
 }
 
 impl Check {
-    /// Creates a check without an element type.
+    /// Creates a check that runs once, without an element type.
     pub(super) fn once(
         name: &'static str,
         kernel: Option<&'static str>,
@@ -62,8 +62,8 @@ impl Check {
         Self { name, kernel, elements: vec![None], body }
     }
 
-    /// Creates a check of a kernel on each element type; [`checks!`](super::check::checks) calls
-    /// it.
+    /// Creates a check of a kernel on each element type. The macro
+    /// [`checks!`](super::check::checks) expands to calls of this function.
     pub(super) fn of_elements(
         name: &'static str,
         kernel: &'static str,
@@ -75,7 +75,8 @@ impl Check {
         Self { name, kernel: Some(kernel), elements: DTYPES.map(Some).to_vec(), body }
     }
 
-    /// Runs the check on one of its [`elements`](Self::elements). A panic is a failure.
+    /// Runs the check on one of its [`elements`](Self::elements). A panic in the check counts as a
+    /// failure.
     pub(super) fn run(
         &self,
         device: &AnyDevice,
@@ -105,9 +106,9 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
 
-/// Defines `checks()`, a list of checks of kernels. `"name" of "kernel": function(arguments)` calls
-/// `function::<T>(runner, arguments)` for each element type; `without elements "kernel":
-/// function()` is a check of a kernel without an element type.
+/// Defines a function `checks()` that returns a list of checks of kernels. The entry `"name" of
+/// "kernel": function(arguments)` calls `function::<T>(runner, arguments)` for each element type.
+/// The entry `without elements "kernel": function()` checks a kernel without element types.
 macro_rules! checks {
     (
         $($name:literal of $kernel:literal: $function:ident($($arg:expr),*);)*

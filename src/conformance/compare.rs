@@ -1,4 +1,5 @@
-//! Comparison of results, which names the first element that differs.
+//! Comparison of a kernel's results with expected values. A failure message names the first element
+//! that differs.
 
 use super::{
     expected::Expected,
@@ -7,8 +8,8 @@ use super::{
 use crate::element::{Element, Storable};
 use std::fmt::Debug;
 
-/// Fails unless each element is the one nearest to the expected value. All NaNs are equal, and so
-/// are both zeros.
+/// Fails unless each element is the element nearest to the expected value. All NaNs compare equal,
+/// and −0 equals +0.
 pub(super) fn expect_nearest<T: Element>(name: &str, got: &[T], want: &[f64]) -> Verdict {
     expect_len(name, got.len(), want.len())?;
     for (i, (&got, &want)) in got.iter().zip(want).enumerate() {
@@ -20,7 +21,7 @@ pub(super) fn expect_nearest<T: Element>(name: &str, got: &[T], want: &[f64]) ->
     Ok(())
 }
 
-/// Fails unless each element lies within the rounding error of the expected value.
+/// Fails unless each element equals the expected value up to the allowed rounding error.
 pub(super) fn expect_within<T: Element>(name: &str, got: &[T], want: &[Expected]) -> Verdict {
     expect_len(name, got.len(), want.len())?;
     for (i, (&got, want)) in got.iter().zip(want).enumerate() {

@@ -1,10 +1,11 @@
-//! The table of a device's native kernels.
+//! Coverage table: which kernels of a device are native.
 
 use super::check::{CheckResult, DTYPES, Outcome};
 use crate::element::DType;
 use std::fmt;
 
-/// Outcomes by kernel and element type. `Display` writes them as a Markdown table.
+/// Coverage table of a device: outcomes by kernel and element type. `Display` writes the table as
+/// Markdown.
 #[derive(Clone, Debug)]
 pub struct Coverage<'a> {
     device: &'a str,
@@ -23,15 +24,16 @@ impl<'a> Coverage<'a> {
         Self { device, rows }
     }
 
-    /// Returns the number of native cells and the number of all cells.
+    /// Returns the number of table cells with native kernels and the number of all cells.
     pub fn native_cells(&self) -> (usize, usize) {
         let cells = || self.rows.iter().flat_map(|(_, cells)| cells);
         let native = cells().filter(|cell| cell.outcome == Outcome::Native).count();
         (native, cells().count())
     }
 
-    /// Returns a JSON object with the device's name and, by row and element type (`u32` for a
-    /// kernel without one), `native`, `fallback` or `failed`. Untested cells are left out.
+    /// Returns a JSON object with the device's name and, for each kernel and element type,
+    /// `native`, `fallback` or `failed`. A kernel without element types gets the key `u32`. The
+    /// JSON object omits combinations that were not tested.
     pub fn to_json(&self) -> String {
         let cell = |cell: &&CheckResult| {
             let element = cell.element.map_or("u32", DType::name);
@@ -53,7 +55,7 @@ impl fmt::Display for Coverage<'_> {
         writeln!(f, "| kernel | {names} |\n|---|{}", "---|".repeat(DTYPES.len()))?;
         for (name, cells) in &self.rows {
             let cell = |dtype| {
-                // The one cell of a kernel without an element type fills the whole row.
+                // The result of a kernel without element types fills its whole row of the table.
                 let fits = |cell: &&&CheckResult| cell.element.is_none_or(|e| e == dtype);
                 cells.iter().find(fits).map_or("untested", |cell| word(&cell.outcome))
             };

@@ -1,68 +1,71 @@
-//! Expected results: a value in `f64` and a bound on the rounding error of a device.
+//! Expected results: a value in `f64` and a bound on the device's rounding error.
 
 use crate::element::{DType, Element};
 
-/// A result, computed in `f64`, and the terms of its rounding error.
+/// Expected result `Σ tᵢ`, computed in `f64`, and the parts of its error bound.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Expected {
-    /// `Σ tᵢ`
+    /// Expected value `Σ tᵢ`.
     pub(super) value: f64,
-    /// `Σ |tᵢ|`
+    /// Sum of the terms' magnitudes, `Σ |tᵢ|`.
     pub(super) magnitude: f64,
-    /// Largest number of roundings, each relative to the magnitude: one per term, and a few more.
-    /// If it is 0, the result is the value, rounded to the accumulator and then to the element.
+    /// Largest number of roundings, each with an error relative to `magnitude`: one per term, and a
+    /// few more. With 0 roundings, the result must be `value` rounded to the accumulator type and
+    /// then to the element type.
     pub(super) roundings: f64,
-    /// Whether the result is rounded even if the terms are integers.
+    /// Whether the result is rounded even if all terms are integers.
     pub(super) inexact: bool,
 }
 
-/// Roundings other than those of the terms: of factors, and of the result in the accumulator.
+/// Roundings in addition to one per term: those of factors and of the result in the accumulator.
 const SPARE_ROUNDINGS: f64 = 4.0;
 
 impl Expected {
-    /// Returns the result of at most one IEEE operation, which is correctly rounded.
+    /// Expects the correctly rounded result of at most one IEEE operation.
     pub(super) fn exact(value: f64) -> Self {
         Self { value, ..Self::default() }
     }
 
-    /// Returns a product with a few roundings, which is exact if the operands are integers.
+    /// Expects a product with a few roundings, which is exact if the operands are integers.
     pub(super) fn product(value: f64, roundings: f64) -> Self {
         Self { value, magnitude: value.abs(), roundings, inexact: false }
     }
 
-    /// Returns the value of a function that devices compute within `ulps` of the accumulator.
+    /// Expects the value of a function that devices compute within `ulps` units in the last place
+    /// of the accumulator type.
     pub(super) fn approx(value: f64, ulps: f64) -> Self {
         Self { inexact: true, ..Self::product(value, ulps) }
     }
 
-    /// Returns the expectation for operands that are integers.
+    /// Returns the expected result for operands that are integers.
     pub(super) fn of_integers(self) -> Self {
         if self.inexact { self } else { Self::exact(self.value) }
     }
 
-    /// Returns a sum without terms.
+    /// Returns the expected value of a sum without terms.
     pub(super) fn zero() -> Self {
         Self { roundings: SPARE_ROUNDINGS, ..Self::default() }
     }
 
-    /// Adds a term.
+    /// Adds a term to the sum.
     pub(super) fn add(&mut self, term: f64) {
         self.value += term;
         self.magnitude += term.abs();
         self.roundings += 1.0;
     }
 
-    /// Multiplies all terms by `factor`.
+    /// Multiplies all terms of the sum by `factor`.
     pub(super) fn scaled(self, factor: f64) -> Self {
         let Self { value, magnitude, .. } = self;
         Self { value: factor * value, magnitude: factor.abs() * magnitude, ..self }
     }
 
-    /// Returns the largest allowed distance of an element from the value: the roundings of the
-    /// accumulator, each relative to all terms, and one rounding of the element.
+    /// Returns the largest allowed distance of a result from the expected value: the roundings in
+    /// the accumulator, each relative to `magnitude`, and one rounding to the element type.
     ///
-    /// A rounding is half an epsilon. The other half covers the oracle's own sum, whose `f64`
-    /// roundings are as large as the device's if the accumulator is `f64`.
+    /// One rounding causes an error of at most half an epsilon. The bound allows a whole epsilon
+    /// per rounding, because the oracle's own `f64` sum has errors as large as those of an `f64`
+    /// accumulator.
     pub(super) fn bound<T: Element>(&self) -> f64 {
         self.roundings * epsilon::<T::Acc>() * self.magnitude
             + epsilon::<T>() * self.value.abs()
@@ -78,7 +81,7 @@ impl FromIterator<f64> for Expected {
     }
 }
 
-/// Returns the distance from 1 to the next larger number of a type.
+/// Returns the distance from 1 to the next larger number of an element type.
 pub(super) fn epsilon<T: Element>() -> f64 {
     match T::DTYPE {
         DType::F16 => 1.0 / 1024.0,
@@ -88,7 +91,7 @@ pub(super) fn epsilon<T: Element>() -> f64 {
     }
 }
 
-/// Returns the smallest positive number of a type.
+/// Returns the smallest positive number of an element type.
 fn smallest_positive<T: Element>() -> f64 {
     match T::DTYPE {
         DType::F16 => f64::from(2.0f32.powi(-24)),

@@ -1,4 +1,4 @@
-//! Failures of checks: the message of one case, and the report of a whole check.
+//! Failures of conformance checks: the message of one case, and the report of a whole check.
 
 use crate::{
     element::DType,
@@ -6,15 +6,15 @@ use crate::{
 };
 use std::fmt;
 
-/// The result of one case of a check.
+/// Result of one case of a check, with the failure message as the error.
 pub(super) type Verdict<T = ()> = Result<T, CaseFailure>;
 
-/// Why a case failed, as text.
+/// Message that explains why a case failed.
 #[derive(Debug)]
 pub(super) struct CaseFailure(pub(super) String);
 
 impl CaseFailure {
-    /// Appends the case that failed.
+    /// Appends a description of the failed case to the message.
     pub(super) fn in_case(self, kind: &str, case: &dyn fmt::Debug) -> Self {
         Self(format!("{}\n  {kind}: {case:?}", self.0))
     }
@@ -32,28 +32,29 @@ macro_rules! flaw {
 }
 pub(super) use flaw;
 
-/// Fails if a call succeeded that had to return an error, because it got `invalid` operands.
+/// Fails if a call with `invalid` operands succeeded instead of returning an error.
 pub(super) fn expect_refused<R>(result: Result<R>, invalid: &str) -> Verdict {
     match result {
         Err(_) => Ok(()),
-        Ok(_) => Err(flaw!("accepted {invalid}; an error was expected")),
+        Ok(_) => Err(flaw!("accepted {invalid}; expected an error")),
     }
 }
 
-/// A check that a device did not pass.
+/// Report of a check that a device did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The check's name, as in [`NAMES`](super::NAMES).
+    /// Name of the check, as in [`NAMES`](super::NAMES).
     pub check: &'static str,
-    /// The element type, if the check is about one.
+    /// Element type, or `None` for a check without an element type.
     pub element: Option<DType>,
-    /// The difference from the expected result and the case. Random cases are shrunk first.
+    /// Message with the difference from the expected result and the failed case. The kit shrinks a
+    /// failed random case before it reports the case.
     pub message: String,
-    /// [`Memory::name`](crate::Memory::name) of the device.
+    /// Name of the device, as [`Memory::name`](crate::Memory::name) returns it.
     pub device: String,
-    /// The seed of the random cases.
+    /// Seed of the random cases.
     pub seed: u64,
-    /// The number of random cases.
+    /// Number of random cases.
     pub cases: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The conformance kit: runs checks on a device and reports the results.
+//! Conformance kit: runs all checks on a device and reports the results.
 
 #[cfg(feature = "net")]
 use super::nets;
@@ -21,7 +21,7 @@ use std::str::FromStr;
 /// Default number of random cases of a check on one element type.
 const CASES: u32 = 24;
 
-/// Returns all checks, in the order of [`NAMES`](super::NAMES).
+/// Returns all conformance checks, in the order of [`NAMES`](super::NAMES).
 fn all_checks() -> Vec<Check> {
     let mut checks = memory::checks();
     checks.extend(kernels::checks());
@@ -30,7 +30,8 @@ fn all_checks() -> Vec<Check> {
     checks
 }
 
-/// The seed and the number of random cases. Equal kits try equal cases on every device.
+/// Conformance kit with a seed and a number of random cases. Kits with equal seeds and numbers run
+/// equal cases on every device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kit {
     seed: u64,
@@ -44,8 +45,9 @@ impl Default for Kit {
 }
 
 impl Kit {
-    /// Creates a kit with a fixed seed and a number of cases that takes seconds. The environment
-    /// variables `CORTADO_SEED` and `CORTADO_CASES` override them.
+    /// Creates a kit with a fixed seed and so few random cases that a run takes seconds. The
+    /// environment variables `CORTADO_SEED` and `CORTADO_CASES` override the seed and the number of
+    /// cases.
     pub fn new() -> Self {
         Self { seed: from_env("CORTADO_SEED", 1), cases: from_env("CORTADO_CASES", CASES) }
     }
@@ -56,13 +58,14 @@ impl Kit {
         Self { seed, ..self }
     }
 
-    /// Sets the number of random cases per check and element type. Fixed cases always run.
+    /// Sets the number of random cases per check and element type, which run in addition to the
+    /// fixed cases.
     #[must_use]
     pub fn cases(self, cases: u32) -> Self {
         Self { cases, ..self }
     }
 
-    /// Runs every check, also after failures.
+    /// Runs every check on a device, even after failures.
     pub fn run(&self, device: &impl Device) -> Report {
         self.run_on(&AnyDevice::new(device))
     }
@@ -80,10 +83,11 @@ impl Kit {
         Report { device: device.name(), results: findings }
     }
 
-    /// Runs one check on all element types.
+    /// Runs the check called `name` on all element types.
     ///
     /// # Errors
-    /// The first failure, or a failure with the check `unknown` if no check is called `name`.
+    /// Returns the first failure, or a failure with the check `unknown` if no check is called
+    /// `name`.
     pub fn check(&self, device: &impl Device, name: &str) -> Result<(), Failure> {
         self.check_on(&AnyDevice::new(device), name)
     }
@@ -103,7 +107,7 @@ impl Kit {
         check.elements.iter().try_for_each(|&element| self.try_check(check, device, element))
     }
 
-    /// Runs all checks on one element type, then on the next, and returns the first failure.
+    /// Runs all checks on one element type after another, and returns the first failure.
     pub fn first_failure(&self, device: &impl Device) -> Option<Failure> {
         self.first_failure_on(&AnyDevice::new(device))
     }
@@ -142,7 +146,7 @@ impl Kit {
     }
 }
 
-/// Returns a number from the environment.
+/// Returns a number from an environment variable, or `default` if the variable is not set.
 fn from_env<N: FromStr>(variable: &str, default: N) -> N {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

@@ -1,7 +1,7 @@
-//! The conformance kit: checks that every device must pass, for authors of backends.
+//! Conformance kit: checks that every device must pass, for authors of backends.
 //!
-//! A test file of three lines checks every kernel of a device, on every element type, and the
-//! coherence of its memory:
+//! A test file of three lines checks every kernel of a device on every element type, and the
+//! coherence of the device's memory:
 //!
 //! ```
 //! use cortado::CpuDevice;
@@ -9,21 +9,21 @@
 //! # fn main() {}
 //! ```
 //!
-//! Each check becomes a `#[test]`. [`Kit::run`] runs all of them and returns a [`Report`], whose
-//! [`Coverage`] lists the native kernels and the ones that fall back to the host. Authors of layers
-//! use `GradientCheck`.
+//! Each check becomes a `#[test]`. [`Kit::run`] runs all checks and returns a [`Report`]. The
+//! [`Coverage`] of a report tells native kernels from fallbacks to the host. `GradientCheck` checks
+//! the gradients of a custom layer.
 //!
-//! Decisions:
+//! Design decisions of the kit:
 //! - Results are compared with oracles: plain loops in `f64`, written from the formulas in
-//!   [`op`](crate::op), which share no code with the host kernels.
-//! - Sums of small integers are exact, so their results are compared bit by bit. Sums of real
-//!   numbers may differ from the oracle by the sum of their terms' rounding errors. There are no
-//!   other tolerances.
+//!   [`op`](crate::op). Oracles share no code with the host kernels.
+//! - Sums of small integers are exact, so their results are compared bit by bit. A sum of real
+//!   numbers may differ from the oracle by the rounding errors of its terms. The kit tolerates no
+//!   other differences from an oracle.
 //! - An operand is a whole memory or a part of one between guard elements, valid on the host, the
-//!   device or both. An output that the kernel overwrites holds NaN before.
-//! - Random cases are drawn from a seed. One that fails is shrunk.
+//!   device or both. An output that the kernel overwrites holds NaN before the call.
+//! - Random cases are drawn from a seed. A random case that fails is shrunk.
 
-// Bottom up: a file imports only files above it.
+// Modules are listed bottom up: each file imports only modules above its own.
 mod expected;
 mod failure;
 mod compare;
@@ -50,14 +50,15 @@ pub use report::Report;
 
 use crate::device::Device;
 
-/// The names of all checks, in the order in which they run. They also name the tests that
-/// [`conformance!`](crate::conformance!) makes.
+/// Names of all checks, in the order in which they run. The tests that
+/// [`conformance!`](crate::conformance!) generates have the names of the checks.
 pub const NAMES: &[&str] = crate::conformance!(@names);
 
-/// Runs one check. The tests of [`conformance!`](crate::conformance!) call it.
+/// Runs the check called `name` on a device. The tests that [`conformance!`](crate::conformance!)
+/// generates call this function.
 ///
 /// # Panics
-/// With the failure's message if the device fails the check.
+/// Panics with the failure's message if the device fails the check.
 #[doc(hidden)]
 #[track_caller]
 pub fn assert_check(device: &impl Device, name: &str) {
@@ -66,8 +67,8 @@ pub fn assert_check(device: &impl Device, name: &str) {
     }
 }
 
-/// Defines a module of tests, one per check of a device: `conformance!(cpu, CpuDevice::new());`.
-/// Each test evaluates the device expression anew.
+/// Defines a module of tests, one per check of a device, such as `conformance!(cpu,
+/// CpuDevice::new());`. Each generated test evaluates the device expression anew.
 #[macro_export]
 macro_rules! conformance {
     (@list $($then:tt)*) => {
@@ -120,7 +121,7 @@ macro_rules! conformance {
     };
 }
 
-/// Appends the checks of nets to the list.
+/// Appends the checks of nets to a list of checks.
 #[cfg(feature = "net")]
 #[doc(hidden)]
 #[macro_export]
@@ -128,7 +129,7 @@ macro_rules! conformance_with_nets {
     ($($list:tt)*) => { $crate::conformance! { $($list)* gradients lenet } };
 }
 
-/// Passes the list on unchanged: without the feature `net` there are no checks of nets.
+/// Passes on the list of checks unchanged, because checks of nets require the feature `net`.
 #[cfg(not(feature = "net"))]
 #[doc(hidden)]
 #[macro_export]

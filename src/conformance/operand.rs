@@ -1,4 +1,4 @@
-//! Operands placed between guard elements, on the host side, the device side or both.
+//! Operands between guard elements, with a valid host side, device side or both.
 
 use super::failure::{Verdict, flaw};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 use proptest::prelude::*;
 use std::ops::Range;
 
-/// The sides of a memory that are valid when a kernel starts.
+/// Sides of a memory that are valid when a kernel starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Host,
@@ -18,22 +18,23 @@ pub(super) enum Side {
     Both,
 }
 
-/// The position of an operand in its memory.
+/// Position of an operand in its memory, and the memory's valid sides.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placement {
-    /// Guard elements before the operand.
+    /// Number of guard elements before the operand.
     pub(super) lead: usize,
-    /// Guard elements after the operand.
+    /// Number of guard elements after the operand.
     pub(super) tail: usize,
-    /// The valid side.
+    /// Valid sides of the memory.
     pub(super) side: Side,
 }
 
 impl Placement {
-    /// A whole memory, valid on the device.
+    /// Placement of an operand that fills its memory and is valid on the device.
     pub(super) const WHOLE: Self = Self { lead: 0, tail: 0, side: Side::Device };
 
-    /// Each side, of a whole memory and of an unaligned part of one.
+    /// Placements with each combination of valid sides, for a whole memory and for an unaligned
+    /// part.
     pub(super) const CORNERS: [Self; 6] = [
         Self::WHOLE,
         Self { lead: 3, tail: 2, side: Side::Device },
@@ -43,7 +44,7 @@ impl Placement {
         Self { lead: 5, tail: 1, side: Side::Both },
     ];
 
-    /// Returns a strategy that draws whole memories as often as parts.
+    /// Returns a strategy that draws whole memories as often as parts of memories.
     pub(super) fn any() -> BoxedStrategy<Self> {
         let ends = prop_oneof![Just((0, 0)), (0..=7usize, 0..=7usize)];
         let sides = prop_oneof![Just(Side::Device), Just(Side::Host), Just(Side::Both)];
@@ -51,7 +52,7 @@ impl Placement {
     }
 }
 
-/// An operand between guard elements, which a kernel must neither use nor change.
+/// Operand between guard elements, which a kernel must neither use nor change.
 pub(super) struct Operand<T: Storable> {
     memory: SyncedMemory<AnyDevice>,
     before: Vec<T>,
@@ -59,7 +60,8 @@ pub(super) struct Operand<T: Storable> {
 }
 
 impl<T: Storable> Operand<T> {
-    /// Creates an operand that holds `values`: [`unset`] if the kernel must not read them.
+    /// Creates an operand that holds `values`. [`unset`] gives the values of an operand that the
+    /// kernel must not read.
     pub(super) fn new(device: &AnyDevice, values: &[T], place: Placement) -> Result<Self> {
         let guards = |n: usize| (0..n).map(guard::<T>);
         let before: Vec<T> =
@@ -75,42 +77,42 @@ impl<T: Storable> Operand<T> {
         Ok(Self { memory, before, range: place.lead..place.lead + values.len() })
     }
 
-    /// Returns the operand for a kernel that reads it.
+    /// Returns a view of the operand for a kernel that reads it.
     pub(super) fn view(&self) -> Result<View<'_, T, AnyDevice>> {
         View::new(&self.memory, self.before.len())?.slice(self.range.clone())
     }
 
-    /// Returns the operand for a kernel that writes it.
+    /// Returns a view of the operand for a kernel that writes it.
     pub(super) fn view_mut(&mut self) -> Result<ViewMut<'_, T, AnyDevice>> {
         ViewMut::new(&mut self.memory, self.before.len())?.slice(self.range.clone())
     }
 
-    /// Returns the operand's current elements. Fails if a guard element changed.
+    /// Returns the current elements of the operand. Fails if a guard element has changed.
     pub(super) fn values(&self) -> Verdict<Vec<T>> {
         let Range { start, end } = self.range;
         let now = self.memory_content()?;
         match self.first_change(&now, (0..start).chain(end..now.len())) {
             None => Ok(now[start..end].to_vec()),
             Some(i) => Err(flaw!(
-                "wrote outside an operand: changed element {i} of a memory in which the operand \
-                 is elements {start}..{end}"
+                "wrote outside an operand: changed element {i} of the memory; the operand has \
+                 elements {start}..{end}"
             )),
         }
     }
 
-    /// Fails if any element changed: of an input, or of an output of a refused call.
+    /// Fails if any element of an input, or of an output of a refused call, has changed.
     pub(super) fn unchanged(&self, name: &str) -> Verdict {
         let now = self.memory_content()?;
         let Some(i) = self.first_change(&now, 0..now.len()) else { return Ok(()) };
         let i = i as isize - self.range.start as isize;
-        Err(flaw!("changed element {i} of `{name}`, which must stay as it was"))
+        Err(flaw!("changed element {i} of `{name}`, which must not change"))
     }
 
     fn first_change(&self, now: &[T], mut among: impl Iterator<Item = usize>) -> Option<usize> {
         among.find(|&i| bytemuck::bytes_of(&now[i]) != bytemuck::bytes_of(&self.before[i]))
     }
 
-    /// Returns all elements of the memory, from the device if its side is valid.
+    /// Returns all elements of the memory, read from the device if the device side is valid.
     fn memory_content(&self) -> Result<Vec<T>> {
         let mut content = vec![T::zeroed(); self.before.len()];
         let bytes = bytemuck::cast_slice_mut(&mut content);
@@ -124,16 +126,17 @@ impl<T: Storable> Operand<T> {
     }
 }
 
-/// Returns the content of an output that a kernel must overwrite without reading it: NaN, which
-/// spreads.
+/// Returns NaN for every element of an output that a kernel must overwrite without reading it. A
+/// kernel that wrongly reads such an output returns NaN.
 pub(super) fn unset<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }
 
-/// Like [`unset`], but for indices and counts.
+/// Like [`unset`], but for operands of integer indices and counts.
 pub(super) const UNSET: u32 = 0x7f7f_7f7f;
 
-/// Returns element `i` of a guard: NaN or huge, so that a sum which includes it is far off.
+/// Returns guard element `i`, which is NaN or huge, so that a sum with a guard element is visibly
+/// wrong.
 fn guard<T: Storable>(i: usize) -> T {
     let mut guard = T::zeroed();
     let bytes = bytemuck::bytes_of_mut(&mut guard);

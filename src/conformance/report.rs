@@ -1,4 +1,4 @@
-//! The report of a run of all checks.
+//! Report of all conformance checks on one device.
 
 use super::{
     check::{CheckResult, Outcome},
@@ -6,12 +6,12 @@ use super::{
     failure::Failure,
 };
 
-/// The results of all checks on a device.
+/// Results of all conformance checks on a device.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// [`Memory::name`](crate::Memory::name) of the device.
+    /// Name of the device, as [`Memory::name`](crate::Memory::name) returns it.
     pub device: String,
-    /// One result per check and element type, in the order of [`NAMES`](super::NAMES).
+    /// Results by check and element type, in the order of [`NAMES`](super::NAMES).
     pub results: Vec<CheckResult>,
 }
 
@@ -21,7 +21,7 @@ impl Report {
         self.failures().next().is_none()
     }
 
-    /// Returns the failures.
+    /// Returns the failures of all checks.
     pub fn failures(&self) -> impl Iterator<Item = &Failure> {
         self.results.iter().filter_map(|finding| match &finding.outcome {
             Outcome::Failed(failure) => Some(failure),
@@ -29,7 +29,7 @@ impl Report {
         })
     }
 
-    /// Returns the table of native kernels.
+    /// Returns the coverage table, which lists native kernels and fallbacks.
     pub fn coverage(&self) -> Coverage<'_> {
         Coverage::new(&self.device, &self.results)
     }

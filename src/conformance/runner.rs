@@ -1,4 +1,4 @@
-//! Runs one check: the device under test, and its fixed and random cases.
+//! Runs one conformance check on its fixed and its random cases.
 
 use super::failure::{CaseFailure, Verdict};
 use crate::device::AnyDevice;
@@ -8,12 +8,11 @@ use proptest::{
 };
 use std::fmt::Debug;
 
-/// Attempts to shrink a random case that fails.
-const SHRINKS: u32 = 256;
+/// Number of attempts to shrink a random case that fails.
+const MAX_SHRINKS: u32 = 256;
 
-/// The device under test and the source of random cases.
+/// Device under test and source of random cases.
 pub(super) struct CheckRunner<'d> {
-    /// The device.
     pub(super) device: &'d AnyDevice,
     /// Seed of this check on this element type.
     pub(super) seed: u64,
@@ -22,7 +21,7 @@ pub(super) struct CheckRunner<'d> {
 }
 
 impl CheckRunner<'_> {
-    /// Tries fixed cases, in order: the ones that random cases might miss.
+    /// Runs `test` on fixed cases, in order. Fixed cases cover what random cases might miss.
     pub(super) fn try_cases<C: Debug>(
         &self,
         cases: impl IntoIterator<Item = C>,
@@ -34,8 +33,8 @@ impl CheckRunner<'_> {
         Ok(())
     }
 
-    /// Tries random cases, and shrinks one that fails. The same seed draws the same cases; fewer
-    /// cases are a prefix of more.
+    /// Runs `test` on random cases and shrinks the first case that fails. Equal seeds draw equal
+    /// cases, and a run with fewer cases draws the first ones of a longer run.
     pub(super) fn try_random<S: Strategy>(
         &self,
         strategy: S,
@@ -45,15 +44,19 @@ impl CheckRunner<'_> {
     }
 }
 
-/// [`CheckRunner::try_random`], compiled once per type of case instead of once per device.
+/// Implements [`CheckRunner::try_random`]; compiled once per type of case, not once per device.
 fn run<S: Strategy>(
     seed: u64,
     cases: u32,
     strategy: &S,
     test: &dyn Fn(&S::Value) -> Verdict,
 ) -> Verdict {
-    let config =
-        Config { cases, max_shrink_iters: SHRINKS, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases,
+        max_shrink_iters: MAX_SHRINKS,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let seed = [seed.to_le_bytes(); 4].concat();
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
     let mut runner = TestRunner::new_with_rng(config, rng);

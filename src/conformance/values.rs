@@ -1,30 +1,32 @@
-//! Contents of operands: integers, reals and bytes drawn from a seed.
+//! Contents of operands: integers, real numbers and bytes drawn from a seed.
 
 use super::{compare::expect_within, expected::Expected, failure::Verdict};
 use crate::element::Element;
 use proptest::prelude::*;
 
-/// The kind of numbers that operands hold. It decides how results are compared.
+/// Kind of numbers that operands hold, which decides how results are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Values {
-    /// The integers −4 to 4. All partial sums are exact, so a result must be the nearest element.
+    /// Integers from −4 to 4. All partial sums of such integers are exact, so a result must be the
+    /// nearest element.
     Integers,
-    /// Numbers in [−1, 1). A result may be off by the rounding error of its terms.
+    /// Real numbers in [−1, 1). A sum of such numbers may differ by the rounding errors of its
+    /// terms.
     Reals,
 }
 
 impl Values {
-    /// Returns a strategy that draws either kind.
+    /// Returns a strategy that draws integers or real numbers.
     pub(super) fn any() -> BoxedStrategy<Self> {
         prop_oneof![Just(Self::Integers), Just(Self::Reals)].boxed()
     }
 
-    /// Returns a stream of such numbers.
+    /// Returns a stream of numbers of this kind.
     pub(super) fn stream(self, seed: u64) -> ValueStream {
         ValueStream { values: self, state: seed }
     }
 
-    /// Compares the result of a kernel on such numbers with the expected one.
+    /// Compares the result of a kernel on numbers of this kind with the expected result.
     pub(super) fn judge<T: Element>(self, name: &str, got: &[T], want: &[Expected]) -> Verdict {
         match self {
             Self::Integers => {
@@ -36,14 +38,14 @@ impl Values {
     }
 }
 
-/// A stream of pseudo-random numbers, determined by its seed.
+/// Stream of pseudo-random numbers that depends only on its seed.
 pub(super) struct ValueStream {
     values: Values,
     state: u64,
 }
 
 impl ValueStream {
-    /// Returns the next `len` numbers.
+    /// Returns the next `len` numbers of the stream.
     pub(super) fn take<T: Element>(&mut self, len: usize) -> Vec<T> {
         match self.values {
             Values::Integers => {
@@ -53,12 +55,12 @@ impl ValueStream {
         }
     }
 
-    /// Returns the next `len` numbers in [low, high), whatever the stream's kind.
+    /// Returns the next `len` numbers in [low, high), even if the stream's kind is integers.
     pub(super) fn uniform<T: Element>(&mut self, low: f64, high: f64, len: usize) -> Vec<T> {
         (0..len).map(|_| T::from_f64(low + (high - low) * self.fraction())).collect()
     }
 
-    /// Returns the next `len` integers below `bound`, which is not 0.
+    /// Returns the next `len` integers below `bound`, which must not be 0.
     pub(super) fn indices(&mut self, bound: usize, len: usize) -> Vec<usize> {
         (0..len).map(|_| (self.word() >> 11) as usize % bound).collect()
     }
@@ -67,7 +69,7 @@ impl ValueStream {
         (self.word() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// SplitMix64. Source: Steele, Lea, Flood 2014.
+    /// Returns the next word of SplitMix64 (Steele, Lea and Flood, 2014).
     fn word(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.state ^ self.state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -76,12 +78,12 @@ impl ValueStream {
     }
 }
 
-/// Returns `len` bytes that differ from their neighbours and from those of another `seed`.
+/// Returns `len` bytes that differ from their neighbours and from the bytes of another `seed`.
 pub(super) fn byte_pattern(seed: u64, len: usize) -> Vec<u8> {
     (seed.wrapping_mul(0x9e37_79b9)..).take(len).map(|i| (i.wrapping_mul(167) >> 3) as u8).collect()
 }
 
-/// Returns the elements in `f64`.
+/// Converts the elements to `f64`.
 pub(super) fn wide<T: Element>(x: &[T]) -> Vec<f64> {
     x.iter().map(|x| x.to_f64()).collect()
 }

@@ -1,4 +1,4 @@
-//! Tests of GEMM by cuBLAS: NVIDIA's library on a GPU, else the replacement in `tests/cuda_on_cpu`.
+//! Tests of GEMM by cuBLAS: NVIDIA's library on a GPU, or the test library in `tests/cuda_on_cpu`.
 
 use super::{driver, gpu_with, required};
 use cortado::{
@@ -10,7 +10,8 @@ use cortado::{
 };
 use std::{env, fs};
 
-/// Opens a device that uses cuBLAS. Returns `None` if g++ is needed but missing.
+/// Opens a device that uses cuBLAS. Returns `None` if the test library is needed but g++ is
+/// missing.
 fn gpu(ordinal: u32, tf32: bool) -> Option<CudaDevice> {
     let folder = driver().and_then(|driver| driver.parent());
     gpu_with(ordinal, |builder| {
@@ -62,7 +63,7 @@ fn f32_operands_are_rounded_only_if_tf32_is_allowed() {
     }
 }
 
-/// Each queue has its own handle. The work of a dropped queue still runs.
+/// Each queue has a cuBLAS handle, and the work of a dropped queue must still run.
 #[test]
 fn queues_multiply_independently() {
     let device = or_skip!(gpu(0, false));
@@ -104,7 +105,8 @@ fn without_cublas_the_error_lists_the_paths_tried() {
     assert!(message.contains("libcublas.so.13, "), "{message}");
     assert!(message.contains("no_cublas/libcublas.so ("), "{message}");
 
-    // Loading a library that lacks cuBLAS's functions fails with an error that names the library.
+    // Loading a library that lacks cuBLAS's functions must fail with an error that names the
+    // library.
     let Some(driver) = driver() else { return };
     let message = error(driver.to_str().unwrap());
     assert!(message.contains(&format!("{}: ", driver.display())), "{message}");

@@ -1,5 +1,6 @@
-//! Compares matrix products, sums and convolutions with the CPU. The products are large enough for
-//! every tile shape and for split sums. Operands are integers, so sums are exact in any order.
+//! Compares matrix products, sums and convolutions on CUDA with the CPU. The operands are integers,
+//! so sums are exact in any order. The matrix sizes cover every tile shape and sums that are split
+//! among thread blocks.
 
 use super::{gpu, gpu_with};
 use cortado::{
@@ -8,7 +9,7 @@ use cortado::{
     op::{Axis, Convolution, Gemm, Gemv, Reduce, SpatialAxis, Transpose, Window},
 };
 
-/// A kernel that reads the operands `a` and `b`, and updates or overwrites `c`.
+/// Kernel that reads the operands `a` and `b`, and updates or overwrites `c`.
 #[derive(Debug)]
 enum Kernel<T: Element> {
     Gemm(Gemm<T>),
@@ -61,7 +62,7 @@ impl<T: Element> Kernel<T> {
         }
     }
 
-    /// Returns `c` after running the kernel on a device.
+    /// Runs the kernel on a device and returns `c`.
     fn result<D: Device>(&self, device: &D) -> Vec<f64> {
         let lengths = self.lengths();
         let [a, b, mut c] = [0, 1, 2].map(|i| operand::<T, D>(device, lengths[i], i));
@@ -73,7 +74,7 @@ impl<T: Element> Kernel<T> {
 
     fn check(&self) {
         let expected = self.result(&CpuDevice::new());
-        // Rounding to TF32 does not change the operands, which have few bits.
+        // Rounding to TF32 does not change the operands, because they are integers with few bits.
         let tf32 = (T::DTYPE == DType::F32).then(|| gpu_with(0, |builder| builder.tf32(true)));
         for gpu in [gpu(0), tf32.flatten()].into_iter().flatten() {
             let found = self.result(&gpu);
@@ -84,7 +85,7 @@ impl<T: Element> Kernel<T> {
     }
 }
 
-/// Returns operand number `number`, whose values are integers from −2 to 2.
+/// Returns operand number `number`, whose elements are integers from −2 to 2.
 fn operand<T: Element, D: Device>(device: &D, len: usize, number: usize) -> SyncedMemory<D> {
     let mut memory = SyncedMemory::new(device, len * size_of::<T>());
     let mut view = ViewMut::<T, D>::new(&mut memory, len).unwrap();
@@ -94,7 +95,7 @@ fn operand<T: Element, D: Device>(device: &D, len: usize, number: usize) -> Sync
     memory
 }
 
-/// Checks the kernels that the function returns, for every element type.
+/// Checks the kernels that a function returns, for every element type.
 macro_rules! check_each_type {
     ($kernels:ident) => {{
         $kernels::<f32>().iter().for_each(Kernel::check);

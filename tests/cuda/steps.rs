@@ -1,5 +1,5 @@
-//! Training steps of the example nets, with fewer channels and smaller images. No kernel may fall
-//! back to the host.
+//! Training steps of the example nets on CUDA, with fewer channels and smaller images. A training
+//! step must not run a kernel on the host.
 
 use super::gpu;
 use cortado::{
@@ -9,7 +9,8 @@ use cortado::{
 };
 use std::fs;
 
-/// Reads a net, reduced to an eighth of its channels and to images of `side` × `side` pixels.
+/// Reads a net definition and reduces it to an eighth of its channels and to images of `side` ×
+/// `side` pixels.
 fn small_net(path: &str, channels: usize, side: usize) -> NetParameter {
     let text = fs::read_to_string(path).unwrap();
     let mut net: NetParameter = parse_text(text, path).unwrap();
@@ -26,7 +27,8 @@ fn small_net(path: &str, channels: usize, side: usize) -> NetParameter {
         if let Some(product) = &mut layer.inner_product_param {
             product.num_output = product.num_output.map(|outputs| outputs.div_ceil(8).min(64));
         }
-        // The last pooling covers the whole plane: 7 × 7 at the full image size, 3 × 3 here.
+        // The last pooling covers the whole plane, which is 7 × 7 at the full image size and 3 × 3
+        // in this test.
         if let Some(pool) = layer.pooling_param.as_mut().filter(|pool| pool.kernel_size == Some(7))
         {
             pool.kernel_size = Some(3);
@@ -35,8 +37,8 @@ fn small_net(path: &str, channels: usize, side: usize) -> NetParameter {
     net
 }
 
-/// Checks that a training step uploads only images and labels, downloads only the losses, and does
-/// not fall back to the host.
+/// Checks that a training step uploads only images and labels, downloads only the losses, and never
+/// falls back to the host.
 fn check_step(net: NetParameter, losses: u64) {
     let device = or_skip!(gpu(0));
     let param = "base_lr: 0.01 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'fixed' \
@@ -44,7 +46,7 @@ fn check_step(net: NetParameter, losses: u64) {
     let mut param: SolverParameter = parse_text(param, "the solver").unwrap();
     param.net_param = Some(net);
     let mut solver = Solver::<f32>::new(param, &device).unwrap();
-    // Fills a blob and returns its size in bytes.
+    // `fill` overwrites a blob and returns its size in bytes.
     let fill = |name| {
         let mut blob = solver.net().blob(name).unwrap().data_mut().unwrap();
         let values = blob.host_mut().unwrap();

@@ -11,13 +11,15 @@ thread_local Card *current_card;
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-// The sanitizer itself detects writes out of bounds and to freed blocks.
+// The address sanitizer itself detects writes out of bounds and to freed blocks.
 constexpr size_t GUARD_BYTES = 0;
 constexpr size_t MAX_FREED_BYTES = 0;
 #else
-// Number of guard bytes before and after a block. A changed guard byte shows an invalid write.
+// Number of guard bytes before and after a block of memory. A changed guard byte reveals a write
+// out of bounds.
 constexpr size_t GUARD_BYTES = 256;
-// Largest number of freed bytes that stay poisoned, to detect writes to freed memory.
+// Largest number of freed bytes that stay poisoned. A changed byte in a poisoned block reveals a
+// write to freed memory.
 constexpr size_t MAX_FREED_BYTES = 32 << 20;
 #endif
 constexpr int GUARD = 0xa5, POISON = 0xff;
@@ -37,7 +39,7 @@ bool is_within(const std::map<uint64_t, size_t> &blocks, uint64_t address, size_
     return bytes <= size && address - start <= size - bytes;
 }
 
-// Aborts the process, because the faulty kernel has already reported success.
+// Aborts the process, because the call that ran the faulty kernel has already returned.
 void die(const char *message) {
     fprintf(stderr, "CUDA on the CPU: %s\n", message);
     abort();

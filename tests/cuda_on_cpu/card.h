@@ -1,4 +1,4 @@
-// Simulated GPUs, which use host memory. A queue runs only when a call waits for it.
+// Simulated GPUs in host memory. The work of a queue runs only when a call waits for the queue.
 #pragma once
 
 #include <stdint.h>
@@ -14,13 +14,13 @@
 
 namespace cuda_on_cpu {
 
-// Progress of a queue, shared with its events, because they may outlive the queue.
+// Progress of a queue, shared with its events, because an event may outlive the queue.
 struct Progress {
     struct Queue *queue;
     uint64_t done;
 };
 
-// A queue, whose items run only when a call waits for them. A missing wait thus yields stale data.
+// Queue whose work runs only when a call waits for it, so that a missing wait yields stale data.
 struct Queue {
     struct Card *card;
     std::deque<std::function<Code()>> work;
@@ -30,13 +30,13 @@ struct Queue {
     explicit Queue(Card *card);
     ~Queue();
     void add(std::function<Code()> item);
-    // Runs the items that are still waiting among the first `count` ever queued.
+    // Runs the queued items until `count` items have run since the queue was created.
     void run(uint64_t count);
 };
 
 struct Event {
     std::shared_ptr<Progress> progress;
-    // Number of items queued before the event.
+    // Number of items that were queued before the event was recorded.
     uint64_t count = 0;
 };
 
@@ -47,42 +47,43 @@ struct Card {
     Code failed = SUCCESS;
     unsigned retained = 0;
     size_t allocated_bytes = 0;
-    // Sizes of the allocated blocks, keyed by address.
+    // Sizes of the allocated blocks in bytes, keyed by address.
     std::map<uint64_t, size_t> memory;
-    // Recently freed blocks, kept poisoned to detect writes to them.
+    // Recently freed blocks, which stay poisoned so that writes to them are detected.
     std::deque<std::pair<uint64_t, size_t>> freed;
     size_t freed_bytes = 0;
     std::vector<std::unique_ptr<Queue>> queues;
 
-    // Allocates memory in which every bit is set, so that it reads as NaN.
+    // Allocates memory and sets every bit, so that floating-point elements are NaN.
     Code allocate(uint64_t *address, size_t bytes);
     Code release(uint64_t address);
     bool holds(uint64_t address, size_t bytes) const;
-    // Runs all items of all queues.
+    // Runs the queued items of all queues.
     void drain();
-    // Returns freed blocks to the host, oldest first, until at most `kept` bytes remain.
+    // Frees the oldest poisoned blocks until at most `kept` bytes of them remain.
     void trim_freed(size_t kept);
 };
 
-// Number of simulated GPUs. GPUs 0 and 1 work. On GPU 2, the kernel `exp_f64` fails as if it had
-// accessed an illegal address. GPU 3 has 1 MiB of memory.
+// Number of simulated GPUs. Simulated GPUs 0 and 1 work, on GPU 2 the kernel `exp_f64` fails with
+// an illegal address, and GPU 3 has only 1 MiB of memory.
 constexpr int CARDS = 4;
 Card &card(int number);
 
-// Returns whether a kernel of this name fails on a card.
+// Returns whether the kernel of this name must fail on this card.
 bool kernel_fails(const Card &card, const std::string &kernel);
 
-// Pinned host memory. A copy reads it when the copy runs, not when it is queued.
+// Pinned host memory. A queued copy reads pinned memory when the copy runs, not when the copy is
+// queued.
 struct Pinned {
     std::map<uint64_t, size_t> blocks;
     bool holds(const void *address, size_t bytes) const;
 };
 Pinned &pinned();
 
-// The lock under which every call of the driver runs.
+// Returns the lock that every driver call holds.
 std::recursive_mutex &driver_lock();
 
-// The card whose context is current in the calling thread, or null.
+// Card whose context is current in the calling thread, or null.
 extern thread_local Card *current_card;
 
 }  // namespace cuda_on_cpu

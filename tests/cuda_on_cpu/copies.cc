@@ -9,15 +9,16 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// A memory pool, which only refers to its card. The card owns all memory.
+// Memory pool, which contains only the number of its card, because the card owns all memory.
 struct Pool {
     int card;
 };
 
 Queue *queue_of(void *stream) { return static_cast<Queue *>(stream); }
 
-// Returns a function that returns the source of a copy when the copy runs. Pinned memory is read at
-// that time. Other memory is copied to a buffer at once, as CUDA does when it queues a copy.
+// Returns a function that provides the source of a copy when the copy runs. A copy from pinned
+// memory reads that memory when the copy runs. Other memory is copied to a buffer when the copy is
+// queued, as by CUDA.
 std::function<const void *()> copy_source(const void *start, size_t bytes) {
     if (pinned().holds(start, bytes)) return [=] { return start; };
     const auto *first = static_cast<const char *>(start);
@@ -29,7 +30,8 @@ std::function<const void *()> copy_source(const void *start, size_t bytes) {
 
 ENTRY cuMemPoolCreate(void **pool, const void *properties) {
     LOCK_DRIVER;
-    // CUmemPoolProps: allocation type, handle types, location type, location id.
+    // The struct CUmemPoolProps starts with allocation type, handle types, location type and
+    // location id.
     int words[4];
     memcpy(words, properties, sizeof words);
     if (words[0] != 1 || words[1] != 0 || words[2] != 1 || words[3] >= CARDS) return INVALID_VALUE;
@@ -61,7 +63,8 @@ ENTRY cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void 
     return card.allocate(address, bytes);
 }
 
-// Queues the release, because earlier items may still use the memory. Works on a failed card too.
+// Queues the release of memory, because earlier items may still use it. A card accepts a release
+// even after a failure.
 ENTRY cuMemFreeAsync(uint64_t address, void *stream) {
     LOCK_DRIVER;
     if (!current_card) return INVALID_CONTEXT;

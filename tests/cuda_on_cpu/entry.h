@@ -1,14 +1,15 @@
-// Macros with which the driver's functions begin.
+// Macros that start a driver function.
 #pragma once
 
 #include "card.h"
 
 #define ENTRY extern "C" __attribute__((visibility("default"))) int
 
-// Takes the lock that serializes all calls of the driver.
+// Takes the lock that serializes all driver calls.
 #define LOCK_DRIVER std::lock_guard<std::recursive_mutex> guard(cuda_on_cpu::driver_lock())
 
-// Takes the lock and defines `card`. Returns an error if no card is current or it has failed.
+// Takes the driver's lock and defines `card`, the current card. Returns an error if no card is
+// current or the current card has failed.
 #define REQUIRE_CARD                                       \
     LOCK_DRIVER;                                           \
     if (!current_card) return INVALID_CONTEXT;             \

@@ -12,7 +12,7 @@
 #error "switching stacks is implemented for x86-64 only"
 #endif
 
-// Saves the callee-saved registers and the stack pointer, and continues on the stack `to`.
+// Saves the callee-saved registers and the stack pointer, and switches to the stack `to`.
 extern "C" void cuda_on_cpu_switch(void **from, void *to);
 asm(R"(
     .text
@@ -44,7 +44,7 @@ constexpr size_t STACK = 128 << 10;
 
 namespace {
 
-// The fiber that was resumed last, and the function that a new fiber runs.
+// Fiber that was resumed last, and the function that the next new fiber runs.
 thread_local Fiber *last_resumed;
 thread_local void (*fiber_body)();
 
@@ -71,8 +71,8 @@ void Fiber::begin() {
 
 void Fiber::prepare(void (*body)()) {
     fiber_body = body;
-    // The layout that `cuda_on_cpu_switch` restores: six registers and the return address `begin`.
-    // The null pushed first keeps the stack aligned as after a call.
+    // The stack holds what `cuda_on_cpu_switch` restores: six registers and the return address
+    // `begin`. The null at the top of the stack aligns it as after a call.
     void **top = reinterpret_cast<void **>(stack + STACK);
     *--top = nullptr;
     *--top = reinterpret_cast<void *>(begin);

@@ -14,11 +14,11 @@ namespace {
 
 enum class State { Ready, AtBlock, AtWarp, Done };
 
-// A thread of a block and its state.
+// Thread of a simulated block, with its state.
 struct Worker {
     Thread thread;
     State state;
-    // The barrier's number, or the mask of lanes, that the thread waits for.
+    // Barrier number, or mask of lanes, for which the thread waits.
     unsigned awaits;
     std::unique_ptr<Fiber> fiber;
 };
@@ -28,7 +28,7 @@ struct Grid {
     std::vector<void *> arguments;
     std::vector<Worker> workers;
     std::vector<uint64_t> exchange_slots;
-    // Fibers of threads that have ended, for reuse.
+    // Fibers whose threads have ended, kept for reuse.
     std::vector<std::unique_ptr<Fiber>> idle_fibers;
 };
 
@@ -48,7 +48,7 @@ void wait(State state, unsigned awaits) {
     worker.fiber->pause();
 }
 
-// Runs every ready thread until it waits or ends. Returns whether any thread was ready.
+// Runs every ready thread until the thread waits or ends. Returns whether any thread was ready.
 bool run_ready(Grid &grid) {
     bool any = false;
     for (Worker &worker : grid.workers) {
@@ -67,7 +67,7 @@ bool run_ready(Grid &grid) {
     return any;
 }
 
-// Releases each warp whose lanes have all arrived. Returns whether any warp was released.
+// Releases each warp in which all awaited lanes wait. Returns whether any warp was released.
 bool release_warps(Grid &grid) {
     bool any = false;
     for (size_t first = 0; first < grid.workers.size(); first += 32) {
@@ -90,7 +90,8 @@ bool release_warps(Grid &grid) {
     return any;
 }
 
-// Releases all threads if all wait at the same barrier. Otherwise sets `error` to the reason.
+// Releases all threads of the block if they wait at the same barrier, or else sets `error` to the
+// reason.
 bool release_block(Grid &grid, std::string &error) {
     const auto count = [&](State state) {
         return std::count_if(grid.workers.begin(), grid.workers.end(),
@@ -102,7 +103,8 @@ bool release_block(Grid &grid, std::string &error) {
         return false;
     }
     if (done > 0) {
-        error = std::to_string(done) + " thread(s) ended while other threads wait in __syncthreads()";
+        error = std::to_string(done) +
+                " thread(s) ended while other threads wait in __syncthreads()";
         return false;
     }
     if (waiting < long(grid.workers.size())) {
@@ -137,7 +139,8 @@ void wait_for_warp(unsigned mask) { wait(State::AtWarp, mask); }
 uint64_t *warp_slots() { return &current_grid->exchange_slots[current_thread->warp * 32]; }
 
 std::string run(Launch &launch) {
-    // Fibers of earlier launches, for reuse. Fibers that still wait are destroyed instead.
+    // Fibers of earlier launches, kept for reuse. A failed launch destroys the fibers of its
+    // waiting threads.
     static thread_local std::vector<std::unique_ptr<Fiber>> idle_fibers;
     const Index threads = launch.threads;
     Grid grid;
@@ -162,7 +165,8 @@ std::string run(Launch &launch) {
             for (unsigned x = 0; x < launch.blocks.x && error.empty(); x++) {
                 shape.index = {x, y, z};
                 for (Worker &worker : grid.workers) worker.state = State::Ready;
-                // A GPU leaves shared memory undefined; NaN exposes kernels that read it first.
+                // Shared memory starts as NaN, which reveals a kernel that reads it too early. On a
+                // GPU, it starts undefined.
                 if (launch.shared) memset(launch.kernel->shared(), 0xff, launch.shared);
                 error = run_block(grid);
             }

@@ -1,4 +1,4 @@
-// Runs the blocks of a grid, one after the other.
+// Runs the thread blocks of a simulated grid, one after the other.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ struct Launch {
     const Kernel *kernel;
     Index blocks, threads;
     size_t shared;
-    // A copy of each argument.
+    // Copies of the kernel's arguments.
     std::vector<std::vector<char>> arguments;
 };
 
-// Runs a launch. Returns an empty string, or a description of a synchronization error.
+// Runs a kernel launch. Returns an empty string, or a description of a synchronization error.
 std::string run(Launch &launch);
 
 }  // namespace cuda_on_cpu

@@ -11,14 +11,15 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// A kernel of a module, with the limit of the shared memory that a launch may request.
+// Kernel of a module, with the largest shared memory in bytes that a launch may request.
 struct Function {
     const Kernel *kernel;
     Card *card;
     size_t shared;
 };
 
-// A module. Its PTX is not executed, but a lookup finds only kernels that occur in it.
+// Loaded module, whose PTX the driver does not execute. A lookup finds only kernels whose names
+// occur in the PTX.
 struct Module {
     std::string ptx;
     Card *card;

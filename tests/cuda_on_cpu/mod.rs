@@ -1,5 +1,6 @@
-//! Builds a CUDA driver for tests without a GPU: the functions of NVIDIA's driver, and the kernels
-//! of `kernels/*.cu`, compiled by g++ for the CPU. The README in this folder describes it.
+//! Builds a CUDA driver for tests without a GPU. The driver contains the functions of NVIDIA's
+//! driver and the kernels of `kernels/*.cu`, all compiled by g++ for the CPU. The README in this
+//! folder describes the driver.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -9,17 +10,17 @@ use std::{
     process::Command,
 };
 
-/// Compiler flags, which forbid contraction to FMA and add line numbers for debugging.
+/// Flags of g++, which forbid contraction to FMA and add line numbers for debugging.
 const FLAGS: &[&str] =
     &["-std=c++17", "-O1", "-g1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w"];
 
-/// Returns the path of the driver, built from the current sources if necessary. Its folder also
-/// contains `libcublas.so`. Returns `None` without g++.
+/// Returns the path of the test driver, which is built from the current sources if necessary. The
+/// driver's folder also contains `libcublas.so`. Returns `None` if g++ is missing.
 pub(crate) fn library() -> Option<PathBuf> {
     Command::new("g++").arg("--version").output().ok()?;
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda_on_cpu");
     fs::create_dir_all(&out).unwrap();
-    // One process builds; other test processes wait and use the result.
+    // One test process builds the driver while the other processes wait.
     let lock = File::create(out.join("lock")).unwrap();
     lock.lock().unwrap();
 
@@ -45,13 +46,16 @@ pub(crate) fn library() -> Option<PathBuf> {
     Some(driver)
 }
 
-/// Returns the repository's root. The tests of the command run in a folder below it.
+/// Returns the root of the repository. The tests of the command `cortado` run in a folder below the
+/// root.
 fn root() -> &'static Path {
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    folders.find(|folder| folder.join("kernels").is_dir()).expect("no folder `kernels`")
+    folders
+        .find(|folder| folder.join("kernels").is_dir())
+        .expect("repository root: no folder `kernels`")
 }
 
-/// Links a library unless it already exists.
+/// Links object files to a shared library unless the library already exists.
 fn link(objects: &[PathBuf], library: PathBuf) -> PathBuf {
     if !library.exists() {
         let unfinished = library.with_extension("unfinished");
@@ -63,13 +67,14 @@ fn link(objects: &[PathBuf], library: PathBuf) -> PathBuf {
     library
 }
 
-/// Returns the compiler flag of the address sanitizer if the tests run under it.
+/// Returns the compiler flag of the address sanitizer if `CORTADO_CUDA_ASAN` is set.
 fn sanitizer() -> Option<&'static str> {
     std::env::var_os("CORTADO_CUDA_ASAN").map(|_| "-fsanitize=address")
 }
 
-/// Compiles one source, unless its object file exists. The file name contains a hash of the source,
-/// the headers and the flags. `kernels` says whether the source contains kernels.
+/// Compiles one source file unless its object file exists. The name of the object file contains a
+/// hash of the source, the headers and the flags. `kernels` states whether the source contains
+/// kernels.
 fn object(source: &Path, kernels: bool, headers: u64, out: &Path) -> PathBuf {
     let stem = source.file_stem().unwrap().to_string_lossy();
     let mut hasher = DefaultHasher::new();
@@ -89,7 +94,8 @@ fn object(source: &Path, kernels: bool, headers: u64, out: &Path) -> PathBuf {
     } else {
         compile.arg("-c").arg(source);
     }
-    // Rename the file when it is complete, so that an interrupted build leaves no object file.
+    // The object file gets its name when it is complete, so that an interrupted build leaves no
+    // object file.
     let unfinished = out.join(format!("{base}.unfinished"));
     compile.arg("-o").arg(&unfinished);
     run(compile);
@@ -104,7 +110,7 @@ fn compiler() -> Command {
     command
 }
 
-/// Returns code that includes a source and registers each of its kernels with the driver.
+/// Returns C++ code that includes a kernel source and registers each of its kernels.
 fn registrations(source: &Path) -> String {
     let mut listing = compiler();
     listing.args(["-std=c++17", "-E", "-P", "-DCUDA_ON_CPU_LISTING", "-x", "c++"]);
@@ -114,10 +120,12 @@ fn registrations(source: &Path) -> String {
 
     let mut code = format!("#include {source:?}\n#include \"registry.h\"\n");
     let mut shared = "nullptr".to_owned();
-    // `extern __shared__ float sums[];`
+    // The line to parse has the form `extern __shared__ float sums[];`.
     if let Some((_, rest)) = text.split_once("extern __shared__ ") {
-        let (declared, _) = rest.split_once("[]").expect("shared memory must have no fixed size");
-        let (kind, name) = declared.trim().rsplit_once(' ').expect("shared memory needs a name");
+        let (declared, _) =
+            rest.split_once("[]").expect("shared memory of a kernel must have no fixed size");
+        let (kind, name) =
+            declared.trim().rsplit_once(' ').expect("shared memory of a kernel must have a name");
         code += &format!(
             "alignas(16) thread_local {kind} {name}[cuda_on_cpu::SHARED / sizeof({name}[0])];\n\
              static char *shared_memory() {{ return reinterpret_cast<char *>({name}); }}\n"
@@ -125,7 +133,7 @@ fn registrations(source: &Path) -> String {
         shared = "shared_memory".into();
     }
     for rest in text.split("extern \"C\" __global__ void ").skip(1) {
-        let (name, _) = rest.split_once('(').expect("kernel has no parameter list");
+        let (name, _) = rest.split_once('(').expect("a kernel must have a parameter list");
         let name = name.trim();
         code += &format!(
             "static cuda_on_cpu::Registration<{name}> {name}_registration(\"{name}\", {shared});\n"
@@ -134,7 +142,7 @@ fn registrations(source: &Path) -> String {
     code
 }
 
-/// Runs a command and returns its output; panics with its error output if it fails.
+/// Runs a command and returns its output. Panics with the command's error output if it fails.
 fn run(mut command: Command) -> String {
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -142,7 +150,7 @@ fn run(mut command: Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the files with this extension, sorted by name.
+/// Returns the files in a folder that have this extension, sorted by name.
 fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> =

@@ -6,14 +6,15 @@ using namespace cuda_on_cpu;
 
 ENTRY cuStreamCreateWithPriority(void **stream, unsigned flags, int) {
     REQUIRE_CARD;
-    // CU_STREAM_NON_BLOCKING: no queue here waits for a default stream.
+    // Flag 1 is CU_STREAM_NON_BLOCKING, because the queues of this driver do not wait for a default
+    // stream.
     if (flags != 1) return INVALID_VALUE;
     card.queues.push_back(std::make_unique<Queue>(&card));
     *stream = card.queues.back().get();
     return SUCCESS;
 }
 
-// Keeps the queue, because its items must still run when the card's queues are drained.
+// Destroying a stream keeps its queue, because queued items must still run.
 ENTRY cuStreamDestroy_v2(void *) { return SUCCESS; }
 
 ENTRY cuStreamSynchronize(void *stream) {

@@ -1,6 +1,6 @@
-"""Creates the files in this folder, with h5py and numpy from PyPI: python make.py
+"""Creates the HDF5 files in this folder. Requires h5py and numpy from PyPI.
 
-Groups, datasets, types and dataspaces match those that Caffe's Net::ToHDF5 and
+Groups, datasets, types and dataspaces are those that Caffe's Net::ToHDF5 and
 SGDSolver::SnapshotSolverStateToHDF5 create by H5LTmake_dataset_float, _int and _string.
 """
 
@@ -22,7 +22,7 @@ def string(group, name, text):
 
 
 def net(name, dtype="<f4", diffs=False, **changes):
-    """Writes a net in which layer `b` shares its blob 0 with layer `a`."""
+    """Writes a trained net in which layer `b` shares its blob 0 with layer `a`."""
     layers = {
         "x": {},
         "conv": {"0": ramp(2, 3, 3, 3, dtype=dtype), "1": ramp(2, start=-2, dtype=dtype)},
@@ -65,7 +65,7 @@ net("big_endian.caffemodel.h5", dtype=">f4")
 net("diffs.caffemodel.h5", diffs=True)
 state("float.solverstate.h5", history, iter=7, current_step=2)
 
-# Files that the reader must reject.
+# Files that the HDF5 reader must reject.
 a = {"0": ramp(8, 8), "1": ramp(8)}
 net("shape.caffemodel.h5", a={**a, "1": ramp(4, 2)})
 net("missing.caffemodel.h5", a={"0": a["0"]})
@@ -77,7 +77,7 @@ state("short.solverstate.h5", history[:-1], iter=7, current_step=2)
 
 
 def rows():
-    """Writes typical h5py data: chunked, compressed, of integers and doubles."""
+    """Writes datasets like those of many h5py users: chunked and compressed doubles, and integers."""
     with h5py.File("rows.h5", "w") as file:
         file.create_dataset(
             "x", data=ramp(7, 2, 3, dtype="<f8"), chunks=(2, 2, 2), compression="gzip", shuffle=True

@@ -1,7 +1,7 @@
-"""Creates the files in this folder, with opencv-python-headless, pillow and numpy from PyPI.
+"""Creates the images in this folder. Requires opencv-python-headless, pillow and numpy from PyPI.
 
-`expected.tsv` lists what OpenCV reads from each image: file, read mode or resize,
-channels, height, width, and the bytes, row by row and pixel by pixel, in BGR order.
+`expected.tsv` lists the pixels that OpenCV reads from each image. Its columns are the file, how it is
+read or resized, the number of channels, height, width, and the bytes in row-major BGR order.
 """
 
 import os

@@ -1,4 +1,4 @@
-//! A net in Caffe's text format, read from a file and trained on the CPU.
+//! Program that trains a net in Caffe's text format, read from a file, on the CPU.
 
 use cortado::{CpuDevice, Result, Solver};
 

@@ -1,4 +1,4 @@
-//! A net in a string in Caffe's text format, trained on the CPU.
+//! Program that trains a net in Caffe's text format, given as a string, on the CPU.
 
 use cortado::{CpuDevice, Result, Solver, proto};
 

@@ -1,8 +1,8 @@
-//! A net trained on a device that this program defines, with four methods.
+//! Program that trains a net on a device that the program defines by four methods.
 
 use cortado::{Error, Memory, Result, Solver, proto};
 
-/// A device whose memory the host can access only by copies.
+/// Device whose memory the host can access only by copies.
 #[derive(Clone, Debug)]
 struct Remote;
 

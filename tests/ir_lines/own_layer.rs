@@ -1,4 +1,4 @@
-//! A net with a layer that this program defines, trained on the CPU.
+//! Program that trains a net with a layer that the program defines, on the CPU.
 
 use cortado::{
     AnyDevice, Blob, CpuDevice, Element, Layer, LayerRegistry, Result, Solver,
@@ -8,7 +8,7 @@ use cortado::{
     proto::{self, LayerParameter},
 };
 
-/// `y = x²`
+/// Layer that computes `y = x²`.
 struct Square;
 
 impl Square {

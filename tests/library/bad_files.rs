@@ -1,6 +1,5 @@
-//! Tests of damaged binary files: reading one is an error with a position, without a panic, in
-
-//! bounded memory and time.
+//! Tests of damaged binary files. The reader must return an error that names the byte, without a
+//! panic and in bounded memory and time.
 
 use std::fmt::Debug;
 
@@ -60,8 +59,14 @@ fn field(key: &[u8], content: &[u8]) -> Vec<u8> {
     [key, &[content.len() as u8], content].concat()
 }
 
+<<<<<<< HEAD
 /// Checks that reading fails with the file's name. Returns the message after `byte `.
 fn read_error<M: CaffeMessage + Debug>(bytes: &[u8]) -> String {
+=======
+/// Asserts that reading fails and that the error names the file. Returns the part of the error
+/// message after `byte `.
+fn read_error<M: Message + Name + Default + Debug>(bytes: &[u8]) -> String {
+>>>>>>> prose-tests
     let error = parse_binary::<M>(bytes, "some.file").unwrap_err().to_string();
     let start = format!("some.file: not a {}: byte ", M::full_name());
     assert!(error.starts_with(&start), "{error}");
@@ -69,8 +74,14 @@ fn read_error<M: CaffeMessage + Debug>(bytes: &[u8]) -> String {
     error[start.len()..].to_owned()
 }
 
+<<<<<<< HEAD
 /// Truncates a message at every byte. Reading fails unless the cut is at the end of a field.
 fn check_truncated<M: CaffeMessage + Debug>(message: &M) {
+=======
+/// Truncates a message at every byte. Reading a truncated message must fail unless its last field
+/// is complete.
+fn check_truncated<M: Message + Name + Default + Debug>(message: &M) {
+>>>>>>> prose-tests
     let bytes = message.encode_to_vec();
     let mut readable = 0;
     for end in 0..bytes.len() {
@@ -119,7 +130,7 @@ fn files_with_a_changed_byte_are_rejected_or_read_in_bounded_memory() {
 }
 
 #[test]
-fn errors_name_the_byte_and_the_field() {
+fn errors_of_damaged_files_name_the_byte_and_the_field() {
     let bad = field(&[0x2a], &[0; 7]);
     let layer = field(&[0xa2, 0x06], &field(&[0x3a], &bad));
     let good = field(&[0xa2, 0x06], &field(&[0x0a], b"a"));
@@ -142,7 +153,8 @@ fn files_of_another_type_are_rejected() {
     let vector = vector.encode_to_vec();
     for bytes in [&net, &blob, &vector, &datum[..]] {
         let read = parse_binary::<SolverState>(bytes, "");
-        // The bytes of a datum are a valid solver state, because its channels read as `iter`.
+        // The bytes of a datum are a valid solver state, because field 1 (`channels`) is read as
+        // `iter`.
         assert!(read.is_err() || bytes == datum, "{read:?}");
     }
     for bytes in [&state, &blob] {
@@ -166,21 +178,22 @@ fn files_of_another_type_are_rejected() {
         read_error::<BlobProtoVector>(other);
         read_error::<Datum>(other);
     }
-    // Like C++ protobuf, accept a name that is not UTF-8.
+    // Like protobuf in C++, the reader accepts a name that is not UTF-8.
     let latin = field(&[0x0a], b"caf\xe9");
     assert_eq!(parse_binary::<NetParameter>(&latin, "").unwrap().name(), "caf\u{fffd}");
     read_error::<NetParameter>(&field(&[0x0a], b"caf\xe9\x01"));
 }
 
 #[test]
-fn false_lengths_are_rejected_without_allocation() {
+fn fields_longer_than_the_file_are_rejected_without_allocation() {
     let lengths: [&[u8]; 4] = [
         &[0x7f],
         &[0xff, 0xff, 0xff, 0xff, 0x07],
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
     ];
-    // The lengths are those of a string, messages, packed numbers, bytes and an unknown field.
+    // Each false length is tried for a string, a message, packed numbers, bytes and an unknown
+    // field.
     for length in lengths {
         read_error::<NetParameter>(&[&[0x0a], length].concat());
         read_error::<NetParameter>(&[&[0xa2, 0x06], length].concat());
@@ -241,7 +254,7 @@ fn blobs_of_overflowing_or_negative_shapes_are_rejected() {
             assert_eq!(blob.shape()[..], [2]);
         }
     }
-    // More and fewer values than the shape requires.
+    // The messages have more or fewer values than their shapes require.
     let mut target = Blob::<f64, _>::new(&cpu, &[]).unwrap();
     for (dims, values) in [(&[2, 3][..], 5), (&[2, 3], 7), (&[2], 0), (&[], 2)] {
         let error = target.from_proto(&blob(dims, values), true).unwrap_err().to_string();
@@ -250,7 +263,7 @@ fn blobs_of_overflowing_or_negative_shapes_are_rejected() {
 }
 
 #[test]
-fn errors_start_with_the_path_of_the_file() {
+fn errors_of_damaged_files_start_with_the_path() {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("bad_files.caffemodel");
     std::fs::write(&path, &net().encode_to_vec()[..40]).unwrap();
     let error = proto::read_binary::<NetParameter>(&path).unwrap_err().to_string();
@@ -284,7 +297,7 @@ mod weights {
     }
 
     #[test]
-    fn blobs_of_another_shape_or_number_are_rejected() {
+    fn weights_with_wrong_shapes_or_blob_counts_are_rejected() {
         assert_eq!(built().copy_trained_from(&net()).unwrap(), ["a"]);
         check_rejected(vec![]);
         check_rejected(vec![blob(&[2, 3], 6)]);
@@ -296,7 +309,7 @@ mod weights {
     }
 
     #[test]
-    fn truncated_files_are_rejected_or_load_complete_layers() {
+    fn truncated_weights_are_rejected_or_copied_for_complete_layers() {
         let bytes = net().encode_to_vec();
         for end in 0..bytes.len() {
             if let Ok(weights) = parse_binary::<NetParameter>(&bytes[..end], "") {

@@ -1,4 +1,4 @@
-//! Tests of blobs: shapes, sharing, arithmetic, and shape comparison like Caffe's.
+//! Tests of blobs: shapes, shared storage, arithmetic, and the comparison of shapes with Caffe.
 
 use crate::support::{table, testdata};
 use cortado::{
@@ -24,7 +24,7 @@ fn diff<T: Element, D: Device>(blob: &Blob<T, D>) -> Vec<f64> {
 }
 
 #[test]
-fn shape_counts_axes_and_offsets_are_checked() {
+fn shape_methods_check_axes_and_offsets() {
     let shape = Shape::new(&[2, 3, 4, 5]).unwrap();
     assert_eq!(shape.count(), 120);
     assert_eq!(shape.count_range(1, 3).unwrap(), 12);
@@ -49,7 +49,7 @@ fn shape_counts_axes_and_offsets_are_checked() {
 }
 
 #[test]
-fn legacy_extents_of_missing_axes_are_one() {
+fn legacy_extents_of_axes_that_a_blob_lacks_are_one() {
     let blob = blob(&[2, 3], 0..6);
     let extents = [blob.num(), blob.channels(), blob.height(), blob.width()].map(Result::unwrap);
     assert_eq!(extents, [2, 3, 1, 1]);
@@ -59,7 +59,7 @@ fn legacy_extents_of_missing_axes_are_one() {
 }
 
 #[test]
-fn indices_out_of_range_are_errors() {
+fn blob_indices_out_of_range_are_errors() {
     let blob = blob(&[2, 3], 0..6);
     assert_eq!(blob.data_at(&[1, 1]).unwrap(), 4.0);
     assert_eq!(blob.diff_at(&[1, 1]).unwrap(), 0.0);
@@ -69,7 +69,7 @@ fn indices_out_of_range_are_errors() {
 }
 
 #[test]
-fn reshape_keeps_storage_that_is_large_enough() {
+fn reshaping_a_blob_keeps_storage_that_is_large_enough() {
     let mut blob = blob(&[2, 3], 0..6);
     let address =
         |blob: &Blob<f32, CpuDevice>| blob.data().unwrap().host().unwrap().as_ptr() as usize;
@@ -81,10 +81,10 @@ fn reshape_keeps_storage_that_is_large_enough() {
     blob.reshape(&[7]).unwrap();
     assert_eq!(data(&blob), [0.0; 7]);
     assert!(blob.reshape(&[usize::MAX, 3]).is_err());
-    assert_eq!(blob.shape()[..], [7], "an invalid shape does not change the blob");
+    assert_eq!(blob.shape()[..], [7], "an invalid shape must not change the blob");
 }
 
-/// In Caffe, these calls write past the end of the other blob.
+/// The corresponding calls in Caffe write past the end of the other blob.
 #[test]
 fn growing_a_shared_blob_does_not_change_its_aliases() {
     let (mut a, b) = (blob(&[2], 10..12), blob(&[2], 20..22));
@@ -110,7 +110,7 @@ fn writing_a_smaller_alias_changes_only_its_elements() {
 }
 
 #[test]
-fn conflicting_access_returns_borrowed_errors() {
+fn access_to_a_locked_blob_returns_a_borrowed_error() {
     let mut a = blob(&[2], 0..2);
     let alias = a.share();
     let reading = a.data().unwrap();
@@ -128,7 +128,7 @@ fn conflicting_access_returns_borrowed_errors() {
 }
 
 #[test]
-fn aliases_see_swapped_data() {
+fn swapped_data_is_visible_through_aliases() {
     let (a, b) = (blob(&[2], 0..2), blob(&[2], 5..7));
     let alias = a.share();
     a.swap_data(&b).unwrap();
@@ -137,7 +137,10 @@ fn aliases_see_swapped_data() {
     assert!(matches!(a.swap_data(&blob(&[3], 0..3)), Err(Error::Length { .. })));
     let mut shrunk = blob(&[4], 0..4);
     shrunk.reshape(&[2]).unwrap();
-    assert!(a.swap_data(&shrunk).is_err(), "aliases of `a` need its storage's size");
+    assert!(
+        a.swap_data(&shrunk).is_err(),
+        "the storage of `shrunk` does not have the size of that of `a`"
+    );
 }
 
 fn check_arithmetic<T: Element>() {
@@ -172,7 +175,7 @@ fn check_arithmetic<T: Element>() {
 }
 
 #[test]
-fn arithmetic_copies_and_messages_work_in_every_element_type() {
+fn blob_arithmetic_and_messages_are_exact_in_every_element_type() {
     check_arithmetic::<f32>();
     check_arithmetic::<f64>();
     check_arithmetic::<f16>();
@@ -180,7 +183,7 @@ fn arithmetic_copies_and_messages_work_in_every_element_type() {
 }
 
 #[test]
-fn messages_that_do_not_fit_are_errors() {
+fn blob_messages_of_wrong_shapes_are_errors() {
     let message = |dim: &[i64], values: usize| BlobProto {
         shape: Some(BlobShape { dim: dim.to_vec() }),
         data: vec![1.0; values],
@@ -198,7 +201,7 @@ fn messages_that_do_not_fit_are_errors() {
         assert!(blob.from_proto(&bad, reshape).is_err(), "{bad:?}");
         assert_eq!((blob.shape()[..].to_vec(), data(&blob)), (vec![2], vec![0.0, 1.0]));
     }
-    // As in Caffe, a message without elements is valid only for a blob that had elements before.
+    // As in Caffe, a message without elements is valid only for a blob that has elements.
     let mut fresh = Blob::<f32, _>::new(&cpu(), &[0]).unwrap();
     assert!(fresh.from_proto(&message(&[0, 3], 0), true).is_err());
     blob.from_proto(&message(&[0, 3], 0), true).unwrap();
@@ -208,8 +211,9 @@ fn messages_that_do_not_fit_are_errors() {
 }
 
 #[test]
-fn shape_equals_agrees_with_caffe() {
-    let Some(folder) = testdata("golden/blobproto", "the shape comparisons of Caffe") else {
+fn blob_shape_comparisons_agree_with_caffe() {
+    let Some(folder) = testdata("golden/blobproto", "the comparison of shape equality with Caffe")
+    else {
         return;
     };
     let mut checked = 0;
@@ -230,5 +234,5 @@ fn shape_equals_agrees_with_caffe() {
         assert_eq!(blob.shape_equals(&message), expected, "{row:?}");
         checked += 1;
     }
-    assert!(checked > 10, "only {checked} rows");
+    assert!(checked > 10, "only {checked} comparisons in the table");
 }

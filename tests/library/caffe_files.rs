@@ -1,4 +1,4 @@
-//! Compares how cortado and Caffe read binary files, among them damaged ones.
+//! Compares how cortado and Caffe read valid and damaged binary files.
 
 use std::{
     fs,
@@ -12,8 +12,14 @@ use cortado::{
 };
 use sha2::{Digest, Sha256};
 
+<<<<<<< HEAD
 /// Reads a file, writes its message, and asserts that both files are equal. Returns the message.
 fn assert_round_trip<M: CaffeMessage>(path: PathBuf) -> M {
+=======
+/// Reads a binary file, writes its message to a copy, and asserts that both files are equal.
+/// Returns the message in the file.
+fn assert_round_trip<M: Message + Name + Default>(path: PathBuf) -> M {
+>>>>>>> prose-tests
     let message: M = proto::read_binary(&path).unwrap();
     let copy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(path.file_name().unwrap());
     proto::write_binary(&copy, &message).unwrap();
@@ -28,22 +34,28 @@ fn lenet_files_are_rewritten_byte_for_byte() {
     assert_eq!(net.name(), "LeNet");
     let blobs = net.layer.iter().flat_map(|layer| &layer.blobs);
     let weights: usize = blobs.map(|blob| blob.data.len()).sum();
-    // 20 and 50 filters of 5 x 5, 500 and 10 outputs, each with a bias.
+    // LeNet has 20 and 50 filters of 5 × 5, and 500 and 10 outputs, each with a bias.
     assert_eq!(weights, 20 * 26 + 50 * (20 * 25 + 1) + 500 * (800 + 1) + 10 * 501);
 
-    let Some(lenet) = testdata("golden/lenet", "Caffe's files of LeNet") else { return };
+    let Some(lenet) = testdata("golden/lenet", "the comparison of LeNet files with Caffe") else {
+        return;
+    };
     let mean: BlobProto = assert_round_trip(lenet.join("mnist_mean.binaryproto"));
     assert_eq!(mean.data.len(), 28 * 28);
 
     let state = "golden/lenet/lenet_iter_10000.solverstate";
-    let Some(state) = testdata(state, "the solver state of LeNet") else { return };
+    let Some(state) = testdata(state, "the comparison of LeNet's solver state with Caffe") else {
+        return;
+    };
     let state: SolverState = assert_round_trip(state);
     assert_eq!((state.iter(), state.history.len()), (10000, 8));
 }
 
 #[test]
 fn snapshots_are_rewritten_byte_for_byte() {
-    let Some(set) = testdata("golden/solvers", "snapshots of real Caffe") else { return };
+    let Some(set) = testdata("golden/solvers", "the comparison of snapshots with Caffe") else {
+        return;
+    };
     for row in table(&set.join("cases.tsv")) {
         let case = set.join(&row[0]);
         for stem in ["snap_iter_10", "snap_iter_25"] {
@@ -54,19 +66,19 @@ fn snapshots_are_rewritten_byte_for_byte() {
     }
 }
 
-/// Messages that Caffe accepts and cortado refuses, each with the reason.
-const STRICTER: [(&str, &str); 2] = [
-    ("over_int32_wrap_to_1", "an extent of 2^32 + 1, which Caffe takes as 1"),
-    ("x_dim_wraps_to_3", "an extent of 2^32 + 3, which Caffe takes as 3"),
+/// Messages that Caffe accepts and cortado refuses, with the reasons.
+const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 2] = [
+    ("over_int32_wrap_to_1", "an extent of 2^32 + 1, which Caffe reads as 1"),
+    ("x_dim_wraps_to_3", "an extent of 2^32 + 3, which Caffe reads as 3"),
 ];
 
-/// Caffe's verdict on a file that contains a blob or a vector of blobs.
+/// Caffe's verdict on a file with one blob or several blobs.
 struct Row {
     name: String,
     vector: bool,
-    /// Shape of the destination blob, which the file's shape must match.
+    /// Shape of the destination blob, if it must equal the shape in the file.
     into: Option<Vec<usize>>,
-    /// Shape of a destination blob with values, which reading may change.
+    /// Shape of a destination blob that has values, if reading may change its shape.
     after: Option<Vec<usize>>,
     verdict: String,
     shape: String,
@@ -88,7 +100,8 @@ fn rows(folder: &Path) -> Vec<Row> {
     table(&folder.join("verdicts.tsv")).into_iter().map(row).collect()
 }
 
-/// Reads the blobs and whether each has a gradient. Returns `None` if a blob is refused.
+/// Reads the blobs of a file, and whether each has a gradient. Returns `None` if cortado refuses a
+/// blob.
 fn read_blobs<T: Element>(
     row: &Row,
     protos: &[BlobProto],
@@ -114,7 +127,7 @@ fn protos(row: &Row, bytes: &[u8]) -> cortado::Result<Vec<BlobProto>> {
     }
 }
 
-/// Formats shapes and gradients as in the table of verdicts.
+/// Formats shapes and gradients like the table of verdicts.
 fn describe<T: Element>(blobs: &[(Blob<T, CpuDevice>, bool)]) -> String {
     let describe_one = |(blob, diff): &(Blob<T, CpuDevice>, bool)| {
         let extents: Vec<String> = blob.shape().iter().map(|extent| extent.to_string()).collect();
@@ -127,7 +140,10 @@ fn describe<T: Element>(blobs: &[(Blob<T, CpuDevice>, bool)]) -> String {
 
 #[test]
 fn blobs_are_read_or_refused_as_by_caffe() {
-    let Some(folder) = testdata("golden/blobproto", "damaged BlobProto files") else { return };
+    let Some(folder) = testdata("golden/blobproto", "the comparison of damaged blobs with Caffe")
+    else {
+        return;
+    };
     let (mut stricter, mut refused) = (Vec::new(), 0);
     for row in rows(&folder) {
         let bytes = fs::read(folder.join(format!("cases/{}.bin", row.name))).unwrap();
@@ -145,11 +161,12 @@ fn blobs_are_read_or_refused_as_by_caffe() {
             (blobs, verdict) => assert!(blobs.is_none(), "{}: {verdict}", row.name),
         }
     }
-    assert_eq!(stricter, STRICTER.map(|(name, _)| name));
+    assert_eq!(stricter, ACCEPTED_ONLY_BY_CAFFE.map(|(name, _)| name));
     assert!(refused > 15, "{refused}");
 }
 
-/// Reads blobs and encodes the one at `index`. Returns `None` if a blob is refused.
+/// Reads the blobs of a file and encodes the blob at `index`. Returns `None` if cortado refuses a
+/// blob.
 fn reencode<T: Element>(row: &Row, bytes: &[u8], index: usize, diff: bool) -> Option<Vec<u8>> {
     let blobs = read_blobs::<T>(row, &protos(row, bytes).ok()?)?;
     Some(blobs[index].0.to_proto(diff).unwrap().encode_to_vec())
@@ -157,15 +174,18 @@ fn reencode<T: Element>(row: &Row, bytes: &[u8], index: usize, diff: bool) -> Op
 
 #[test]
 fn blobs_are_written_as_by_caffe() {
-    let Some(folder) = testdata("golden/blobproto", "BlobProto files of Caffe") else { return };
+    let Some(folder) = testdata("golden/blobproto", "the comparison of written blobs with Caffe")
+    else {
+        return;
+    };
     let rows = rows(&folder);
     let mut compared = 0;
     for output in table(&folder.join("outputs.tsv")) {
-        // `<name>[.index].{f32,f64}{,diff}.bin`
+        // The name of an output has the form `<name>[.index].{f32,f64}{,diff}.bin`.
         let parts: Vec<&str> = output[0].split('.').collect();
         let (kind, index) = (parts[parts.len() - 2], parts[1].parse().unwrap_or(0));
         let row = rows.iter().find(|row| row.name == parts[0]).unwrap();
-        if STRICTER.iter().any(|(name, _)| *name == row.name) {
+        if ACCEPTED_ONLY_BY_CAFFE.iter().any(|(name, _)| *name == row.name) {
             continue;
         }
         let bytes = fs::read(folder.join(format!("cases/{}.bin", row.name))).unwrap();

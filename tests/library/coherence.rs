@@ -1,14 +1,13 @@
-//! Model-based test of two `SyncedMemory` values on one simulated device: random operations, with
-//! faults injected into calls and into queued work.
+//! Model-based test of coherence. The test runs random operations on two `SyncedMemory` values of
+//! one simulated device, and injects faults into calls and queued work.
 //!
-//! The model knows only what the documentation promises:
-//! - A read returns the last value written. An operation that fails changes no value.
-//! - Queued work may fail. The outputs of failed work are lost and read as NaN. The next wait
-//!   returns the error once. A wait on a fork that is ordered after that work returns the error as
-//!   well. Work that is queued later still runs.
+//! The model predicts what the documentation promises:
+//! - A read returns the last value written. A failed operation changes no value.
+//! - Queued work may fail. The outputs of failed work are lost and read as NaN, and the next wait
+//!   returns the error once. A wait on a fork that is ordered after the failed work also returns
+//!   the error. Work that is queued after failed work still runs.
 //!
-
-//! `CORTADO_SEED` selects other operations, and `CORTADO_CASES` sets the number of sequences.
+//! `CORTADO_SEED` selects the operations, and `CORTADO_CASES` sets the number of sequences.
 
 use cortado::{
     Error, Head, Memory, Result, SyncedMemory, View, ViewMut,
@@ -26,33 +25,33 @@ use std::{collections::VecDeque, ops::Range, sync::atomic::Ordering::SeqCst};
 const LEN: usize = 4;
 const MEMORIES: usize = 2;
 const STEPS: usize = 50;
-/// Default number of sequences, which is small under Miri, because Miri is slow.
+/// Default number of sequences of operations, which is small under Miri, because Miri is slow.
 const CASES: u32 = if cfg!(miri) { 8 } else { 1_000 };
 
-/// An operation. The first number selects one of the two `SyncedMemory` values.
+/// Operation of a sequence. The first number, if there is one, is the index of a `SyncedMemory`.
 #[derive(Clone, Debug)]
 enum Step {
     ReadHost(usize, Range<usize>),
     ReadDevice(usize),
     WriteHost(usize, Range<usize>, f32),
-    /// Transfers nothing if the range covers everything.
+    /// Overwrites a range on the host, without a transfer if the range covers all elements.
     OverwriteHost(usize, Range<usize>, f32),
     CommitHost(usize, f32),
     RefuseHost(usize),
     Adopt(usize, f32),
-    /// Prefetches on a fork.
+    /// Prefetches a `SyncedMemory` on a fork.
     Prefetch(usize),
-    /// A kernel that overwrites the range, and transfers nothing if the range covers everything.
+    /// Overwrites a range by a kernel, without a transfer if the range covers all elements.
     Fill(usize, Range<usize>, f32),
-    /// A kernel that updates the range.
+    /// Updates a range by a kernel.
     Scal(usize, Range<usize>, f32),
-    /// `Scal` on a fork, ordered after the device's queued work and before its later work.
+    /// Runs `Scal` on a fork, ordered after the device's earlier work and before its later work.
     ScalOnFork(usize, Range<usize>, f32),
-    /// A kernel that also reads the other `SyncedMemory`.
+    /// Updates a range by a kernel that also reads the other `SyncedMemory`.
     Axpy(usize, Range<usize>, f32),
     Copy(usize, Range<usize>),
     Wait,
-    /// Replaces a `SyncedMemory` by a new one while queued work may still use it.
+    /// Replaces a `SyncedMemory` by a new one while queued work may still use the old one.
     Replace(usize),
     Inject(Fault, u64),
 }
@@ -90,23 +89,22 @@ fn steps() -> BoxedStrategy<Step> {
     .boxed()
 }
 
-// The model.
-
-/// Elements of a buffer; `None` for an element that failed work has lost.
+/// Elements of a buffer, which are `None` where failed work lost them.
 type Values = [Option<f32>; LEN];
-/// Result of an operation of the model, which predicts whether it fails but not the error.
+/// Outcome of an operation of the model. The model predicts whether the operation fails, but not
+/// its error.
 type ModelResult<T = ()> = Result<T, ()>;
 
 #[derive(Clone, Debug, Default)]
 struct Model {
     memories: [Sides; MEMORIES],
-    /// All device allocations ever made, because queued work may outlive its memory.
+    /// All device allocations since the start, because queued work may outlive its memory.
     buffers: Vec<Values>,
     queue: VecDeque<Job>,
-    /// Whether queued work has failed and no call has returned the error yet.
+    /// Whether queued work has failed and no call has returned its error yet.
     failed: bool,
     faults: Vec<(Fault, u64)>,
-    /// Result that the last operation must return.
+    /// Outcome that the last operation must have.
     outcome: Outcome,
 }
 
@@ -114,14 +112,14 @@ type Outcome = Option<ModelResult<Option<Values>>>;
 
 #[derive(Clone, Debug, Default)]
 struct Sides {
-    /// Value of the host side, if it is valid.
+    /// Value of the host side, or `None` if the host side is stale.
     host: Option<Values>,
     device_valid: bool,
-    /// Index of the allocation on the device, whose contents may be stale.
+    /// Index of the device allocation, whose contents may be stale.
     buffer: Option<usize>,
 }
 
-/// Queued work.
+/// Kernel or copy that a call has queued.
 #[derive(Clone, Debug)]
 struct Job {
     to: usize,
@@ -159,7 +157,8 @@ impl Model {
                 self.set_host(index, [Some(value); LEN])
             }
             RefuseHost(index) => {
-                // A valid device side keeps the value, so the write may have changed the host side.
+                // A failed write may have changed the host side. If the device side is valid, the
+                // device side still holds the value.
                 let sides = &mut self.memories[index];
                 sides.host = sides.host.filter(|_| !sides.device_valid);
                 return Err(());
@@ -233,7 +232,7 @@ impl Model {
         self.memories[index].buffer.ok_or(())
     }
 
-    /// Returns the upload that makes the device side valid, if one is needed.
+    /// Returns the upload that makes a stale device side valid, or `None` if it is valid.
     fn upload(&mut self, index: usize) -> ModelResult<Option<Job>> {
         let to = self.allocate(index)?;
         let Some(values) = self.memories[index].host else { return Ok(None) };
@@ -250,7 +249,7 @@ impl Model {
         self.allocate(index)
     }
 
-    /// Uploads on a fork, which has its own queue and reports its own failures.
+    /// Uploads on a fork, whose queue is separate from the device's and reports its own failures.
     fn prefetch(&mut self, index: usize) -> ModelResult {
         if self.memories[index].device_valid {
             return Ok(());
@@ -306,7 +305,7 @@ impl Model {
         lost
     }
 
-    /// Counts down the faults that are injected for this event, and fails if one of them is due.
+    /// Decrements the counters of injected faults of this kind, and fails if a counter reaches 0.
     fn event(&mut self, event: Fault) -> ModelResult {
         for (_, remaining) in self.faults.iter_mut().filter(|(fault, _)| *fault == event) {
             *remaining -= 1;
@@ -326,7 +325,8 @@ impl ReferenceStateMachine for Model {
     }
     fn transitions(_: &Self) -> BoxedStrategy<Step> {
         thread_local! {
-            // Created once per thread, because creating it takes longer than drawing from it.
+            // The strategy is created once per thread, because creating it takes longer than
+            // drawing from it.
             static STEPS: BoxedStrategy<Step> = steps();
         }
         STEPS.with(Clone::clone)
@@ -336,8 +336,6 @@ impl ReferenceStateMachine for Model {
         model
     }
 }
-
-// The device.
 
 struct SystemUnderTest {
     device: SimulatedDevice,
@@ -355,7 +353,8 @@ impl SystemUnderTest {
         SyncedMemory::new(device, LEN * size_of::<f32>())
     }
 
-    /// Returns a range of one `SyncedMemory` for writing, and of the other for reading.
+    /// Returns a mutable view of a range of one `SyncedMemory`, and a view of the same range of the
+    /// other one.
     fn parts(
         &mut self,
         index: usize,
@@ -366,8 +365,8 @@ impl SystemUnderTest {
         Ok((ViewMut::new(own, LEN)?.slice(part.clone())?, View::new(&*other, LEN)?.slice(part)?))
     }
 
-    /// Runs an operation. Returns the range and the values that it read. `may_write` states whether
-    /// a rejected write may change the host side.
+    /// Runs an operation, and returns the range and the values that it read. `may_write` states
+    /// whether a refused write may change the host side.
     fn run_step(
         &mut self,
         step: Step,
@@ -407,7 +406,7 @@ impl SystemUnderTest {
             Scal(index, part, factor) => device.scal(factor, self.parts(index, part)?.0)?,
             ScalOnFork(index, part, factor) => {
                 let fork = device.fork_queue()?;
-                // Queues the upload that the kernel needs on the device, not on the fork.
+                // The upload for the kernel must be queued on the device, not on the fork.
                 self.memories[index].device()?;
                 fork.order_after(&device)?;
                 fork.scal(factor, self.parts(index, part)?.0)?;
@@ -428,7 +427,8 @@ impl SystemUnderTest {
         Ok(None)
     }
 
-    /// Runs an operation that the model has already run, and compares results and valid sides.
+    /// Runs an operation that the model has already run. Compares the results and the valid sides
+    /// with those of the model.
     fn check_step(&mut self, model: &Model, step: &Step) -> Result<(), TestCaseError> {
         let may_write = matches!(step, RefuseHost(index) if model.memories[*index].device_valid);
         let result = self.run_step(step.clone(), may_write);
@@ -442,15 +442,21 @@ impl SystemUnderTest {
             }
             _ => false,
         };
-        prop_assert!(agrees, "{step:?}: {result:?}, not {:?}", model.outcome);
+        prop_assert!(agrees, "{step:?}: {result:?}, expected {:?}", model.outcome);
         for (index, memory) in self.memories.iter().enumerate() {
-            prop_assert_eq!(memory.head(), model.head(index), "memory {} after {:?}", index, step);
+            prop_assert_eq!(
+                memory.head(),
+                model.head(index),
+                "valid sides of memory {} after {:?}",
+                index,
+                step
+            );
         }
         Ok(())
     }
 }
 
-/// Runs a sequence of operations, then reads all sides until the reads succeed.
+/// Runs a sequence of operations, and repeats reads of all sides until they succeed.
 fn check_sequence(
     (mut model, steps, count): <Sequences as Strategy>::Value,
 ) -> Result<(), TestCaseError> {
@@ -458,7 +464,8 @@ fn check_sequence(
         SystemUnderTest::new().map_err(|error| TestCaseError::fail(error.to_string()))?;
     for step in steps {
         if let Some(count) = &count {
-            count.fetch_add(1, SeqCst); // shrinking first drops the operations that never ran
+            // proptest first drops the operations that never ran.
+            count.fetch_add(1, SeqCst);
         }
         model = Model::apply(model, &step);
         system.check_step(&model, &step)?;
@@ -486,7 +493,8 @@ fn env_number<N: std::str::FromStr>(variable: &str, default: N) -> N {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Removes operations while the test still fails, because proptest tries each removal only once.
+/// Removes each operation without which the test still fails. proptest tries each removal only
+/// once.
 fn shortest(mut steps: Vec<Step>) -> Vec<Step> {
     let mut index = 0;
     while index < steps.len() {
@@ -507,7 +515,8 @@ fn random_operations_agree_with_the_model() {
     let config = Config {
         cases,
         rng_seed: RngSeed::Fixed(seed),
-        // In an unoptimised build, the default generator takes three quarters of the run time.
+        // In an unoptimized build, proptest's default generator takes three quarters of the run
+        // time.
         rng_algorithm: RngAlgorithm::XorShift,
         failure_persistence: None,
         ..Config::default()
@@ -518,7 +527,9 @@ fn random_operations_agree_with_the_model() {
         Err(TestError::Fail(_, (_, steps, _))) => {
             let steps = shortest(steps);
             let why = check_sequence((Model::default(), steps.clone(), None));
-            panic!("{why:?}\n  smallest failing sequence: {steps:?}, then reads of both sides")
+            panic!(
+                "{why:?}\n  smallest failing sequence: {steps:?}, followed by reads of both sides"
+            )
         }
         Err(error) => panic!("{error}"),
     }

@@ -1,11 +1,9 @@
-//! A backend outside the crate, with four memory methods and the default of every kernel, which
-//! runs on the host. This device trains LeNet on digits with results bit-identical to the CPU's.
+//! Tests of a backend outside the crate. The backend has four memory methods and no native kernels.
+//! Training LeNet on the custom backend must be bit-identical to training on the CPU.
 
 use cortado::{AnyDevice, Blob, Error, Memory, Result, SimulatedDevice, kernel::Elementwise};
 
-// The backend starts here.
-
-/// A device whose memory the host can access only by copies.
+/// Device whose memory the host can access only by copies.
 #[derive(Clone, Debug)]
 pub(crate) struct Remote;
 
@@ -32,10 +30,8 @@ impl Memory for Remote {
 
 cortado::families!(Remote);
 
-// The backend ends here.
-
 #[test]
-fn a_kernel_of_another_type_of_device_fails_and_changes_nothing() {
+fn a_kernel_of_another_device_type_fails_and_changes_no_operand() {
     let values = vec![1.0f32, 2.0, 3.0];
     let y: Blob<f32> = Blob::from_vec(&AnyDevice::new(&Remote), &[3], values.clone()).unwrap();
     let other = AnyDevice::new(&SimulatedDevice::new());
@@ -43,7 +39,8 @@ fn a_kernel_of_another_type_of_device_fails_and_changes_nothing() {
         let error = other.fill(7.0, y.data_mut().unwrap().view_mut()).unwrap_err().to_string();
         assert!(error.contains("remote") && error.contains("another type of device"), "{error}");
         assert_eq!(y.data().unwrap().host().unwrap(), values);
-        // The second call finds the value on the device, too.
+        // After the first call, the value is valid on both sides, and the second call must not
+        // change it either.
         y.data().unwrap().view().device().unwrap();
     }
 }

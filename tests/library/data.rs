@@ -1,4 +1,4 @@
-//! Tests of nets and solvers with data sources that fail or are slow.
+//! Tests of nets and solvers whose data sources fail or are slow.
 
 use cortado::{
     CpuDevice, Error, Net, Result, Solver,
@@ -15,12 +15,12 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Time after which a waiting test fails.
+/// Time after which a test that waits must fail.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 type Read = fn(u64, &TempDir, &mut Record) -> Result<()>;
 
-/// A source that calls `read` to make each record. `read` gets the record's number and a directory.
+/// Data source that calls `read` for each record, with the record's number and a directory.
 struct Scripted {
     read: Read,
     next: u64,
@@ -41,8 +41,8 @@ impl Source for Scripted {
     }
 }
 
-/// Returns a registry with the scheme `script`. The weak reference expires when the source is
-/// dropped, and thus shows that the reader thread has ended.
+/// Returns a registry with the source scheme `script`. The weak reference expires when the reader
+/// thread drops the source at its end.
 fn sources(read: Read) -> (SourceRegistry, Weak<TempDir>) {
     let dir = Arc::new(TempDir::new().unwrap());
     let alive = Arc::downgrade(&dir);
@@ -82,7 +82,7 @@ fn panicking(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// Reads records from a file, which is removed before record 9.
+/// Reads records from a file, which the source removes before record 9.
 fn disappearing(i: u64, dir: &TempDir, record: &mut Record) -> Result<()> {
     let path = dir.path().join("records");
     let failed = |error| Error::io(&path, error);
@@ -96,7 +96,7 @@ fn disappearing(i: u64, dir: &TempDir, record: &mut Record) -> Result<()> {
     Ok(())
 }
 
-fn taller(i: u64, _: &TempDir, record: &mut Record) -> Result<()> {
+fn changes_shape(i: u64, _: &TempDir, record: &mut Record) -> Result<()> {
     if i == 9 { record.bytes_mut([1, 2, 2]).map(|bytes| bytes.fill(1)) } else { Ok(()) }
 }
 
@@ -106,17 +106,17 @@ fn slow(_: u64, _: &TempDir, _: &mut Record) -> Result<()> {
 }
 
 #[test]
-fn forward_returns_errors_and_panics_of_the_source_with_the_record() {
+fn forward_returns_errors_and_panics_of_a_source_with_the_record_number() {
     let cases: [(Read, &str); 4] = [
         (unreadable, "layer `d` (Data): script:a, record 9: unreadable"),
         (panicking, "layer `d` (Data): script:a, record 9: panicked: broken"),
         (disappearing, "records: No such file"),
-        (taller, "layer `d` (Data): script:a, record 9: shape 1 x 2 x 2 after 1 x 1 x 2"),
+        (changes_shape, "layer `d` (Data): script:a, record 9: shape 1 x 2 x 2 after 1 x 1 x 2"),
     ];
     for (read, want) in cases {
         let (sources, alive) = sources(read);
         let mut net = net(&layers("script:a", ""), sources).unwrap();
-        // The first two batches are valid.
+        // Two batches of four records precede the invalid record 9, so the first pass must succeed.
         net.forward().unwrap();
         net.forward().unwrap();
         let error = net.forward().unwrap_err().to_string();
@@ -128,14 +128,14 @@ fn forward_returns_errors_and_panics_of_the_source_with_the_record() {
         }
         let start = Instant::now();
         while alive.strong_count() > 0 {
-            assert!(start.elapsed() < TIMEOUT, "the reader thread must end by itself");
+            assert!(start.elapsed() < TIMEOUT, "the reader thread must end after an error");
             thread::yield_now();
         }
     }
 }
 
 #[test]
-fn dropping_a_net_joins_its_threads() {
+fn dropping_a_net_joins_its_reader_threads() {
     for passes in 0..3 {
         let (sources, alive) = sources(slow);
         let mut net = net(&layers("script:a", ""), sources).unwrap();
@@ -170,7 +170,8 @@ fn the_error_for_a_truncated_source_names_its_file() {
     let file = |ending: &str| PathBuf::from(format!("{}-{ending}", prefix.display()));
     let header = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
     let mut images: Vec<u8> = header(&[0x803, 2, 2, 2]);
-    images.extend([0; 7]); // one byte short
+    // The last image lacks one of its eight bytes.
+    images.extend([0; 7]);
     let mut labels: Vec<u8> = header(&[0x801, 2]);
     labels.extend([0; 2]);
     fs::write(file("images-idx3-ubyte"), images).unwrap();
@@ -214,7 +215,7 @@ fn solver_events_contain_the_data_wait_time() {
     let waits = events(&text(&layers("script:a", "")), sources);
     let total: Vec<_> = waits.iter().map(|(waited, _)| waited.unwrap()).collect();
     assert!(total.is_sorted(), "{total:?}");
-    // The net waits 20 ms for each batch except the two that were prefetched.
+    // The net waits 20 ms for each batch, except for the two prefetched batches.
     assert!(total[8] > 0.1, "{total:?}");
     let shown: Vec<_> = waits.iter().filter_map(|(_, shown)| *shown).collect();
     assert_eq!(shown.len(), 3);

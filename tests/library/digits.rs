@@ -1,4 +1,4 @@
-//! Training of the digits example.
+//! Training runs of the digits example.
 
 use cortado::{
     CpuDevice, Device, Result, Solver,
@@ -7,13 +7,13 @@ use cortado::{
 };
 use std::sync::{Arc, LazyLock, Mutex};
 
-/// The losses and the final weights.
+/// Losses of all iterations, and the final weights.
 pub(crate) type Trained = (Vec<f64>, Vec<f32>);
 
 pub(crate) static ON_ONE_THREAD: LazyLock<Trained> =
     LazyLock::new(|| train_digits(&CpuDevice::with_threads(1).unwrap()).unwrap());
 
-/// Trains the digits example's LeNet for four iterations, in batches of 8.
+/// Trains the LeNet of the digits example for four iterations, in batches of 8.
 pub(crate) fn train_digits(device: &impl Device) -> Result<Trained> {
     let mut net = proto::read_net("examples/digits/lenet.prototxt")?;
     if let Some(data) = &mut net.layer[0].data_param {

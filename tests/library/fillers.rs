@@ -1,4 +1,4 @@
-//! Compares fillers with Caffe's, and checks that one key gives bit-identical results.
+//! Compares fillers with those of Caffe, and checks that equal keys give bit-identical values.
 
 use crate::support::{table, testdata};
 use cortado::{
@@ -23,7 +23,8 @@ fn parse(text: &str) -> Result<Filler, cortado::Error> {
     Filler::from_proto(&param)
 }
 
-/// Statistics of many values: mean, standard deviation, minimum, maximum and fraction of zeros.
+/// Statistics of the values of a filler: mean, standard deviation, minimum, maximum and fraction of
+/// zeros.
 struct Stats {
     mean: f64,
     std: f64,
@@ -46,7 +47,7 @@ fn stats(values: &[f64]) -> Stats {
 }
 
 #[test]
-fn values_have_the_statistics_of_caffes_fillers() {
+fn fillers_have_the_statistics_of_caffes_fillers() {
     let Some(folder) = testdata("golden/fillers", "the comparison with Caffe's fillers") else {
         return;
     };
@@ -81,8 +82,8 @@ fn values_have_the_statistics_of_caffes_fillers() {
             values.extend(fill_with(seed).unwrap().into_iter().map(f64::from));
         }
         let (actual, n) = (stats(&values), values.len() as f64);
-        // Six standard errors of the mean. The standard error of the standard deviation is smaller
-        // by a factor of √2 for a normal distribution, and of more for a uniform one.
+        // The mean may differ by six standard errors, and so may the standard deviation, whose
+        // standard error is smaller than that of the mean.
         let (mean, std) = (number(8), number(9));
         let error = 6.0 * std / n.sqrt();
         assert!((actual.mean - mean).abs() <= error, "{name}: mean {} {mean}", actual.mean);
@@ -95,11 +96,14 @@ fn values_have_the_statistics_of_caffes_fillers() {
         assert!((actual.zeros - zeros).abs() <= bound, "{name}: zeros {} {zeros}", actual.zeros);
         random += 1;
     }
-    assert!(exact >= 15 && random >= 60 && rejected >= 8, "{exact} {random} {rejected}");
+    assert!(
+        exact >= 15 && random >= 60 && rejected >= 8,
+        "compared {exact} exact, {random} random and {rejected} rejected fillers"
+    );
 }
 
 #[test]
-fn positive_unitball_rows_sum_to_one() {
+fn rows_of_the_positive_unitball_filler_sum_to_one() {
     let values =
         fill::<f64, _>(&CpuDevice::new(), &Filler::PositiveUnitball, &[5, 3, 7], 1).unwrap();
     for row in values.chunks(21) {
@@ -109,7 +113,7 @@ fn positive_unitball_rows_sum_to_one() {
 }
 
 #[test]
-fn values_are_bit_identical_for_any_number_of_threads() {
+fn filled_values_are_bit_identical_for_any_number_of_threads() {
     let filler = parse("type: 'gaussian' std: 0.1 sparse: 3").unwrap();
     let fill_on = |threads| {
         let cpu = CpuDevice::with_threads(threads).unwrap();

@@ -1,5 +1,6 @@
-//! Tests of the fusion of a convolution with the activation after it. Results are bit-identical,
-//! and activations are fused only if that has no other effect.
+//! Tests of the fusion of a convolution with the activation after it. Fused and separate layers
+//! must give bit-identical results. A net must not fuse layers if another layer or a caller needs
+//! the convolution's result.
 
 use crate::remote::Observed;
 use cortado::{
@@ -10,7 +11,7 @@ use cortado::{
 };
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A convolution layer with bottom `x` and top `c`.
+/// Net definition that ends with a convolution from bottom `x` to top `c`.
 const CONVOLUTION: &str = "
     layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: [2, 3, 9, 8] } } }
     layer { name: 'conv' type: 'Convolution' bottom: 'x' top: 'c'
@@ -18,12 +19,12 @@ const CONVOLUTION: &str = "
         weight_filler { type: 'xavier' } bias_filler { value: 0.1 } } }
 ";
 
-/// Returns a layer with bottom `c` and top `top`.
+/// Returns the definition of a layer with bottom `c` and top `top`.
 fn layer_after(kind: &str, top: &str, rest: &str) -> String {
     format!("layer {{ name: 'next' type: '{kind}' bottom: 'c' top: '{top}' {rest} }}")
 }
 
-/// Layers that must be fused with the convolution before them.
+/// Returns layers that a net must fuse with the convolution before them.
 fn fusible() -> Vec<String> {
     vec![
         layer_after("ReLU", "c", ""),
@@ -33,10 +34,11 @@ fn fusible() -> Vec<String> {
     ]
 }
 
-/// Layers that must not be fused with the convolution before them.
+/// Returns layers that a net must not fuse with the convolution before them.
 fn not_fusible() -> Vec<String> {
     vec![
-        // The gradient needs the activation's input, which is overwritten.
+        // With a negative slope, the gradient needs the input of the activation, which the layer
+        // overwrites.
         layer_after("ReLU", "c", "relu_param { negative_slope: -0.5 }"),
         layer_after("Swish", "c", ""),
         layer_after("ReLU", "y", ""),
@@ -83,7 +85,7 @@ fn assert_bit_identical<T: Element, D: Device>(device: &D) {
 }
 
 #[test]
-fn fused_results_are_bit_identical() {
+fn fused_layers_have_results_bit_identical_to_separate_layers() {
     for threads in [1, 3] {
         let device = CpuDevice::with_threads(threads).unwrap();
         assert_bit_identical::<f32, _>(&device);
@@ -111,7 +113,7 @@ fn only_fusible_activations_are_fused() {
             assert_eq!(count(&(CONVOLUTION.to_owned() + &next), phase), 0, "{next}");
         }
     }
-    // Later layers that read the result of the activation do not prevent the fusion.
+    // Layers that read the result of the activation do not prevent the fusion.
     let readers = layer_after("ReLU", "c", "")
         + "layer { name: 'a' type: 'TanH' bottom: 'c' top: 'a' }
            layer { name: 'b' type: 'TanH' bottom: 'c' top: 'b' }";
@@ -174,7 +176,7 @@ fn fused_layers_in_nets_that_reuse_memory_have_the_same_results() {
     assert_eq!(values(&shared, "y"), values(&whole, "y"));
 }
 
-/// With `debug_info`, a solver runs the layers one by one, so it fuses none.
+/// With `debug_info`, a solver runs its layers one by one and fuses none.
 #[test]
 fn training_with_fused_layers_is_bit_identical() {
     let train = |rest: &str| {

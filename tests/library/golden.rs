@@ -1,10 +1,11 @@
-//! Golden cases, whose results Caffe computed, and the tolerances for comparisons with them.
+//! Golden cases: inputs and results that Caffe computed, and the tolerances for comparisons with
+//! them.
 
 use crate::support::table;
 use cortado::proto::{self, BlobProto, BlobProtoVector};
 use std::{collections::HashMap, fs, path::Path};
 
-/// Reads the blobs of a golden case: kind, name, values.
+/// Reads the kind, name and values of each blob of a golden case.
 pub(crate) fn golden(case: &Path) -> Vec<(String, String, BlobProto)> {
     let blobs: BlobProtoVector = proto::read_binary(case.join("golden.binaryproto")).unwrap();
     let index = fs::read_to_string(case.join("index.tsv")).unwrap();
@@ -13,7 +14,7 @@ pub(crate) fn golden(case: &Path) -> Vec<(String, String, BlobProto)> {
     names.zip(blobs.blobs).map(|((kind, name), blob)| (kind.into(), name.into(), blob)).collect()
 }
 
-/// Absolute and relative tolerances, by case, blob kind and blob name.
+/// Absolute and relative tolerances by golden case, kind and name of the blob.
 pub(crate) struct Tolerances(HashMap<(String, String, String), (f64, f64)>);
 
 impl Tolerances {
@@ -26,7 +27,8 @@ impl Tolerances {
         Self(rows.collect())
     }
 
-    /// Returns the first difference if `got` is not within the tolerance of `want`.
+    /// Returns a message about the first element of `got` that differs from `want` by more than the
+    /// tolerance.
     pub(crate) fn compare(
         &self,
         (case, kind, name): (&str, &str, &str),

@@ -11,7 +11,8 @@ use cortado::{
 };
 use std::path::Path;
 
-/// Cases in which Caffe's gradients are wrong and cortado's differ; see docs/decisions/0013.
+/// Golden cases in which Caffe's gradients are wrong, so cortado's gradients must differ; see
+/// docs/decisions/0013.
 const CAFFE_IS_WRONG: [&str; 3] = ["bnll_inplace", "clip_inplace", "power_inplace_linear"];
 
 #[test]
@@ -34,7 +35,7 @@ fn golden_cases_pass_on_the_simulated_device() {
     run_all::<f32, _>(&SimulatedDevice::new());
 }
 
-/// Runs the kernels alone, without a layer.
+/// The test calls the LRN kernels directly, without a layer.
 #[test]
 fn lrn_kernels_agree_with_caffe() {
     use cortado::{
@@ -59,7 +60,9 @@ fn lrn_kernels_agree_with_caffe() {
         ("lrn_within_1x1", op(WithinChannel, [2, 3, 1, 1], 3, 1.0, 1.0)),
         ("lrn_within_k_ignored", op(WithinChannel, [1, 2, 4, 5], 3, 5.0, 2.0)),
     ];
-    let Some(set) = testdata("golden/layers", "the golden cases of LRN") else { return };
+    let Some(set) = testdata("golden/layers", "the comparison of LRN kernels with Caffe") else {
+        return;
+    };
     let tolerances = Tolerances::read(&set);
     let rows = table(&set.join("cases.tsv"));
     let cases: Vec<&str> = rows.iter().filter(|row| row[1] == "LRN").map(|row| &*row[0]).collect();
@@ -83,7 +86,9 @@ fn lrn_kernels_agree_with_caffe() {
 }
 
 fn run_all<T: Element, D: Device>(device: &D) {
-    let Some(set) = testdata("golden/layers", "the golden layers of Caffe") else { return };
+    let Some(set) = testdata("golden/layers", "the comparison of layers with Caffe") else {
+        return;
+    };
     let tolerances = Tolerances::read(&set);
     let registry = LayerRegistry::<T>::standard();
     let known: Vec<&str> = registry.kinds().collect();
@@ -105,11 +110,11 @@ fn run_all<T: Element, D: Device>(device: &D) {
         }
     }
     let (failed, text) = (failures.len(), failures.join("\n"));
-    assert!(failures.is_empty(), "{failed} of {} cases failed:\n{text}", passed + failed);
-    assert_eq!(passed, cases.len(), "the other cases have unknown layers");
+    assert!(failures.is_empty(), "{failed} of {} golden cases failed:\n{text}", passed + failed);
+    assert_eq!(passed, cases.len(), "some golden cases have layers of unknown types");
 }
 
-/// A golden case, and the net that must reproduce its results.
+/// Golden case, and the net whose results must equal it.
 struct Case<T: Element> {
     net: Net<T>,
     blobs: Vec<(String, String, BlobProto)>,
@@ -119,7 +124,7 @@ impl<T: Element> Case<T> {
     fn build(folder: &Path, device: &impl Device) -> Result<Self, String> {
         let mut definition: NetParameter = proto::read_net(folder.join("net.prototxt")).unwrap();
         for infogain in definition.layer.iter_mut().filter_map(|l| l.infogain_loss_param.as_mut()) {
-            // The path of the infogain matrix is relative to the net's folder.
+            // The definition gives the path of the infogain matrix relative to the net's folder.
             let source = infogain.source.take();
             infogain.source = source.map(|file| folder.join(file).display().to_string());
         }
@@ -127,7 +132,7 @@ impl<T: Element> Case<T> {
         Ok(Self { net, blobs: golden(folder) })
     }
 
-    /// Returns the golden blobs of one kind.
+    /// Returns the blobs of one kind in the golden case.
     fn blobs(&self, kind: &str) -> Vec<(String, BlobProto)> {
         let blobs = self.blobs.iter().filter(|(k, _, _)| k == kind);
         blobs.map(|(_, name, blob)| (name.clone(), blob.clone())).collect()
@@ -137,7 +142,7 @@ impl<T: Element> Case<T> {
         self.net.blob(name).ok_or_else(|| format!("blob `{name}` is missing"))
     }
 
-    /// Returns the parameter called `layer.index`.
+    /// Returns the parameter with the name `layer.index`.
     fn param(&self, name: &str) -> Result<Blob<T>, String> {
         let (layer, index) = name.rsplit_once('.').unwrap();
         let missing = || format!("parameter `{name}` is missing");
@@ -224,8 +229,8 @@ impl<T: Element> Case<T> {
         Ok(())
     }
 
-    /// Checks a case with a random mask: the values and their fraction equal Caffe's, and the
-    /// gradient uses the same mask.
+    /// Checks a dropout layer. The kept values and their fraction must equal Caffe's, and the
+    /// gradient must use the mask of the forward pass.
     fn check_dropout(&mut self, case: &str, tolerances: &Tolerances) -> Result<(), String> {
         self.set_inputs("input")?;
         self.net.forward().map_err(text)?;
@@ -238,7 +243,7 @@ impl<T: Element> Case<T> {
         let (n, p) = (top.len() as f64, 1.0 / factor);
         let kept = drawn.iter().filter(|&&m| m != 0.0).count() as f64;
         if (kept - n * p).abs() > 4.0 * (n * p * (1.0 - p)).sqrt() {
-            return Err(format!("{kept} of {n} elements are kept, with probability {p}"));
+            return Err(format!("dropout keeps {kept} of {n} elements, each with probability {p}"));
         }
         self.backward()?;
         let masked = |from: &BlobProto| -> Vec<f32> {
@@ -250,7 +255,8 @@ impl<T: Element> Case<T> {
         Ok(())
     }
 
-    /// Runs a backward pass from the gradients of the case. Other outputs have a gradient of zero.
+    /// Runs a backward pass from the golden gradients of the tops. A top without a golden gradient
+    /// gets zero.
     fn backward(&mut self) -> Result<(), String> {
         self.net.clear_param_diffs().map_err(text)?;
         let gradients = self.blobs("top_diff");

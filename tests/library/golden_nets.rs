@@ -1,4 +1,4 @@
-//! Compares nets with Caffe's after layers are filtered, splits inserted, and the net built.
+//! Compares nets with Caffe's after filtering layers, inserting splits and building the net.
 
 use crate::net_state::RequestedState;
 use crate::support::{minimum, table, testdata};
@@ -15,7 +15,7 @@ use std::{
 
 type SimulatedNet = Net<f32>;
 
-/// Returns the golden cases: name, folder, requested state and upgraded definition.
+/// Returns the name, folder, requested state and upgraded definition of each golden net.
 fn cases(set: &Path) -> Vec<(String, PathBuf, RequestedState, NetParameter)> {
     let rows = table(&set.join("cases.tsv")).into_iter().filter(|row| row[1] != "solver");
     let rows = rows.map(|row| {
@@ -28,7 +28,10 @@ fn cases(set: &Path) -> Vec<(String, PathBuf, RequestedState, NetParameter)> {
 
 #[test]
 fn definitions_are_filtered_and_split_as_by_caffe() {
-    let Some(set) = testdata("golden/nets/valid", "nets of real Caffe") else { return };
+    let Some(set) = testdata("golden/nets/valid", "the comparison of net structures with Caffe")
+    else {
+        return;
+    };
     let mut compared = 0;
     for (name, folder, requested, mut definition) in cases(&set) {
         requested.apply_to(&mut definition);
@@ -49,7 +52,10 @@ fn definitions_are_filtered_and_split_as_by_caffe() {
 
 #[test]
 fn nets_are_built_as_by_caffe() {
-    let Some(set) = testdata("golden/nets/valid", "nets of real Caffe") else { return };
+    let Some(set) = testdata("golden/nets/valid", "the comparison of net structures with Caffe")
+    else {
+        return;
+    };
     let registry = LayerRegistry::<f32>::standard();
     let known: Vec<&str> = registry.kinds().collect();
     let mut compared = 0;
@@ -74,7 +80,7 @@ fn nets_are_built_as_by_caffe() {
     assert!(compared >= minimum(88, 33), "{compared}");
 }
 
-/// Describes a net in the format of `structure.tsv`.
+/// Describes a net in the format of Caffe's `structure.tsv`.
 fn structure(net: &SimulatedNet) -> String {
     let mut lines = vec![format!("name\t{}", net.name())];
     lines.push(format!("phase\t{}", net.phase().as_str_name()));

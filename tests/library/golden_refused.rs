@@ -1,5 +1,6 @@
-//! Definitions that Caffe refuses, crashes on, or accepts unexpectedly. cortado must agree with
-//! Caffe, and errors must name the layer or the file. Exceptions are listed with their reasons.
+//! Tests of net definitions that Caffe refuses, crashes on, or accepts unexpectedly. cortado must
+//! agree with Caffe, except for the definitions in two lists, which give the reasons. Errors must
+//! name the layer or the file.
 
 use crate::support::{table, testdata};
 use cortado::{
@@ -8,8 +9,8 @@ use cortado::{
 };
 use std::{fmt::Write, path::Path};
 
-/// Definitions that Caffe accepts and cortado refuses, each with the reason.
-const STRICTER: [(&str, &str); 6] = [
+/// Net definitions that Caffe accepts and cortado refuses, with the reasons.
+const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 6] = [
     ("clip_crossed", "the lower bound exceeds the upper bound"),
     ("clip_no_param", "the bounds of Clip are required"),
     ("conv_dilation_zero", "all taps of a window would read the same element"),
@@ -17,12 +18,12 @@ const STRICTER: [(&str, &str); 6] = [
     ("dropout_ratio_one", "no value would remain"),
     (
         "hinge_more_labels",
-        "Caffe would read the first labels, which are not the first label of each item",
+        "Caffe would use the first labels of the batch instead of the first label of each item",
     ),
 ];
 
-/// Definitions that Caffe refuses and cortado accepts, each with the reason.
-const LAXER: [(&str, &str); 7] = [
+/// Net definitions that Caffe refuses and cortado accepts, with the reasons.
+const ACCEPTED_ONLY_BY_CORTADO: [(&str, &str); 7] = [
     ("conv_engine_cudnn", "`engine` is ignored, because the device selects its kernels"),
     ("input_huge", "counts have 64 bits, and memory is allocated at the first access"),
     ("pool_stochastic_forward", "stochastic pooling runs on every device"),
@@ -33,8 +34,10 @@ const LAXER: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn definitions_are_refused_as_by_caffe() {
-    let Some(set) = testdata("golden/nets/refused", "definitions that Caffe refuses") else {
+fn net_definitions_are_refused_as_by_caffe() {
+    let Some(set) =
+        testdata("golden/nets/refused", "the comparison of refused definitions with Caffe")
+    else {
         return;
     };
     let registry = LayerRegistry::<f32>::standard();
@@ -47,8 +50,8 @@ fn definitions_are_refused_as_by_caffe() {
         let read = proto::read_net(set.join(format!("{name}.prototxt")));
         let is_unsupported = read.as_ref().is_ok_and(|net| has_unsupported_layer(net, &registry));
         let result = read.and_then(|net| run(&set, name, kind, input, &net));
-        let stricter = STRICTER.iter().any(|(listed, _)| listed == name);
-        let laxer = LAXER.iter().any(|(listed, _)| listed == name);
+        let stricter = ACCEPTED_ONLY_BY_CAFFE.iter().any(|(listed, _)| listed == name);
+        let laxer = ACCEPTED_ONLY_BY_CORTADO.iter().any(|(listed, _)| listed == name);
         let accepts = if verdict == "accept" { !stricter } else { laxer };
         match result {
             Err(error) if is_unsupported => {
@@ -65,14 +68,14 @@ fn definitions_are_refused_as_by_caffe() {
     assert!(tried >= 190, "expected at least 190 definitions, found {tried}");
 }
 
-/// Returns whether a definition has a layer type that cortado does not support. `Conv` and the
-/// empty type do not count, because Caffe does not support them either.
+/// Returns whether a definition has a layer type that only Caffe supports. `Conv` and the empty
+/// type do not count, because Caffe does not support them either.
 fn has_unsupported_layer(net: &NetParameter, registry: &LayerRegistry<f32>) -> bool {
     let is_known = |kind: &str| ["Conv", ""].contains(&kind) || registry.kinds().any(|k| k == kind);
     net.layer.iter().any(|layer| !is_known(layer.r#type()))
 }
 
-/// Builds the net. Also copies weights or runs passes, if the kind of the case requires it.
+/// Builds a net, and copies weights or runs passes if the kind of the golden case requires it.
 fn run(
     set: &Path,
     name: &str,

@@ -1,4 +1,4 @@
-//! Compares training runs with Caffe's, and exchanges snapshots with Caffe.
+//! Compares training runs with Caffe's, and reads and writes snapshots in Caffe's format.
 
 use crate::golden::{Tolerances, golden};
 use crate::support::{table, testdata};
@@ -16,24 +16,27 @@ use std::{
 };
 
 #[test]
-fn cpu_f32_runs_match_caffe() {
+fn training_runs_on_the_cpu_in_f32_match_caffe() {
     run_all::<f32, _>("f32", &CpuDevice::new());
 }
 
 #[test]
-fn cpu_f64_runs_match_caffe() {
+fn training_runs_on_the_cpu_in_f64_match_caffe() {
     run_all::<f64, _>("f64", &CpuDevice::new());
 }
 
 #[test]
-fn simulated_device_f32_runs_match_caffe() {
+fn training_runs_on_the_simulated_device_match_caffe() {
     run_all::<f32, _>("simulated", &SimulatedDevice::new());
 }
 
-/// Covers all cases, including those whose layers are not supported.
+/// The comparison of learning rates includes golden cases whose layers cortado does not support.
 #[test]
 fn learning_rates_of_all_policies_match_caffe() {
-    let Some(set) = testdata("golden/solvers", "rates of real Caffe") else { return };
+    let Some(set) = testdata("golden/solvers", "the comparison of learning rates with Caffe")
+    else {
+        return;
+    };
     let tolerances = Tolerances::read(&set);
     let mut policies = BTreeSet::new();
     for row in table(&set.join("cases.tsv")) {
@@ -51,7 +54,9 @@ fn learning_rates_of_all_policies_match_caffe() {
 }
 
 fn run_all<T: Element, D: Device>(name: &str, device: &D) {
-    let Some(set) = testdata("golden/solvers", "training runs of real Caffe") else { return };
+    let Some(set) = testdata("golden/solvers", "the comparison of training runs with Caffe") else {
+        return;
+    };
     let tolerances = Tolerances::read(&set);
     let (mut passed, mut wrong) = (0, Vec::new());
     let cases = table(&set.join("cases.tsv"));
@@ -67,20 +72,20 @@ fn run_all<T: Element, D: Device>(name: &str, device: &D) {
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), passed + wrong.len(), wrong.join("\n"));
-    assert_eq!(passed, cases.len(), "the other cases have unknown layers");
+    assert_eq!(passed, cases.len(), "some golden cases have layers of unknown types");
 }
 
 struct Case<D: Device> {
     name: String,
     device: D,
-    /// Folder that contains Caffe's files.
+    /// Folder with the files that Caffe wrote.
     folder: PathBuf,
     /// Folder for the snapshots that this test writes.
     output: PathBuf,
     blobs: Vec<(String, String, BlobProto)>,
 }
 
-/// Objective, smoothed objective and learning rate of each iteration.
+/// Loss, smoothed loss and learning rate of each iteration.
 type Iterations = Arc<Mutex<Vec<[f64; 3]>>>;
 
 impl<D: Device> Case<D> {
@@ -91,13 +96,14 @@ impl<D: Device> Case<D> {
         Self { name: name.into(), device, output, blobs: golden(&folder), folder }
     }
 
-    /// Returns the golden blobs of one kind by name.
+    /// Returns the names and values of the golden blobs of one kind.
     fn blobs(&self, kind: &str) -> impl Iterator<Item = (&str, &BlobProto)> {
         let of_kind = self.blobs.iter().filter(move |(k, _, _)| k == kind);
         of_kind.map(|(_, name, blob)| (name.as_str(), blob))
     }
 
-    /// Builds the solver with Caffe's initial weights and inputs, and records its iterations.
+    /// Builds the solver with Caffe's initial weights and inputs. The returned list receives the
+    /// values of each iteration.
     fn build<T: Element>(&self) -> cortado::Result<(Solver<T>, Iterations)> {
         let mut param = proto::read_solver(self.folder.join("solver.prototxt"))?;
         let inside = |folder: &Path, file: &str| folder.join(file).to_string_lossy().into_owned();
@@ -135,7 +141,7 @@ impl<D: Device> Case<D> {
             proto::read_binary(state).unwrap()
         };
 
-        // Run the iterations in several calls of `step`.
+        // The solver runs the iterations in several calls of `step`.
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         compare_params("param@0", solver.net())?;
         for (steps, kind) in [(1, "param@1"), (1, "param@2"), (3, "param@5"), (20, "param@25")] {
@@ -163,7 +169,7 @@ impl<D: Device> Case<D> {
         let final_loss = solver.net_mut().forward().map_err(message)?;
         compare("final_loss", "-", &[final_loss], self.blobs("final_loss").next().unwrap().1)?;
 
-        // Run the iterations in one call of `step`.
+        // The second run does all iterations in one call of `step`.
         let (mut solver, iterations) = self.build::<T>().map_err(message)?;
         solver.step(25).map_err(message)?;
         let iterations = iterations.lock().unwrap();
@@ -175,7 +181,7 @@ impl<D: Device> Case<D> {
             return Err("the weights differ between one call of `step` and several".into());
         }
 
-        // A run that is resumed from this run's snapshot is bit-identical to it.
+        // A run that is resumed from a snapshot must be bit-identical to the run that wrote it.
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         solver.restore(self.output.join("snap_iter_10.solverstate")).map_err(message)?;
         solver.step(15).map_err(message)?;
@@ -184,13 +190,13 @@ impl<D: Device> Case<D> {
             return Err("the resumed run has different weights or history".into());
         }
 
-        // Resume a run from Caffe's snapshot.
+        // The solver resumes from Caffe's snapshot.
         self.check_same_layout()?;
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         solver.restore(self.folder.join("snap_iter_10.solverstate")).map_err(message)?;
         let (model, saved) = solver.snapshot().map_err(message)?;
         if snapshot_values(&model, &saved) != self.caffe_snapshot() {
-            return Err("Caffe's snapshot is written with different values".into());
+            return Err("a snapshot written after reading Caffe's has different values".into());
         }
         solver.step(15).map_err(message)?;
         compare_params("param@25", solver.net())
@@ -202,7 +208,8 @@ impl<D: Device> Case<D> {
         snapshot_values(&self.folder.join(model), &self.folder.join(state))
     }
 
-    /// Fails if this run's snapshot and Caffe's, after ten iterations, differ except in values.
+    /// Fails unless the snapshots of this run and of Caffe, after ten iterations, have the same
+    /// names and shapes.
     fn check_same_layout(&self) -> Result<(), String> {
         let read = |folder: &Path| {
             let model: NetParameter =
@@ -229,14 +236,17 @@ impl<D: Device> Case<D> {
             (describe_net(&our_net), describe_net(&their_net)),
         ] {
             if ours != theirs {
-                return Err(format!("snapshot layout\n{ours}\ndiffers from Caffe's\n{theirs}"));
+                return Err(format!(
+                    "snapshot layout\n{ours}\ndiffers from Caffe's layout\n{theirs}"
+                ));
             }
         }
         Ok(())
     }
 }
 
-/// Returns the values of a snapshot: the parameters of each layer, then the history.
+/// Returns the values of a snapshot: the parameters of each layer, followed by the solver's
+/// history.
 fn snapshot_values(model: &Path, state: &Path) -> Vec<Vec<f64>> {
     let model: NetParameter = proto::read_binary(model).unwrap();
     let state: SolverState = proto::read_binary(state).unwrap();
@@ -244,7 +254,7 @@ fn snapshot_values(model: &Path, state: &Path) -> Vec<Vec<f64>> {
     weights.chain(&state.history).map(values).collect()
 }
 
-/// Returns the blob's shape, number of values and number of gradients.
+/// Returns a blob's shape, number of values and number of gradients.
 fn layout(blob: &BlobProto) -> (Vec<i64>, usize, usize) {
     let shape = blob.shape.iter().flat_map(|shape| shape.dim.clone()).collect();
     let diffs = blob.diff.len() + blob.double_diff.len();
@@ -256,7 +266,7 @@ fn values(blob: &BlobProto) -> Vec<f64> {
     floats.chain(blob.double_data.iter().copied()).collect()
 }
 
-/// Returns the values of the parameter named `<layer>.<index>`.
+/// Returns the values of the parameter with the name `<layer>.<index>`.
 fn param<T: Element>(net: &Net<T>, name: &str) -> Vec<f64> {
     let (layer, index) = name.rsplit_once('.').unwrap();
     let blob: &Blob<T> = &net.layer(layer).unwrap().params()[index.parse::<usize>().unwrap()];

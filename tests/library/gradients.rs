@@ -1,9 +1,8 @@
-//! Compares gradients of layers with finite differences, for unusual shapes and in place.
-//!
-//! To add a check, append `layer("type: '…' …").bottom(&[…])` to a test, with `.in_place()` if the
-//! layer allows it. [`GradientCheck`](cortado::conformance::GradientCheck) has more options. Each
-
+//! Compares gradients of layers with finite differences, also for unusual shapes and in place. Each
 //! check runs on the CPU and on the simulated device, which detects missing transfers.
+//!
+//! To add a check, append `layer("type: '…' …").bottom(&[…])` to a test, and `.in_place()` if the
+//! layer can run in place. [`GradientCheck`](cortado::conformance::GradientCheck) has more options.
 
 use cortado::{CpuDevice, conformance::GradientCheck, device::SimulatedDevice};
 
@@ -11,7 +10,7 @@ fn layer(definition: &str) -> GradientCheck {
     GradientCheck::new(definition)
 }
 
-/// Runs all checks and reports every failure.
+/// Runs all gradient checks and reports every failure.
 fn run(checks: impl IntoIterator<Item = GradientCheck>) {
     let mut failures = Vec::new();
     for (i, check) in checks.into_iter().enumerate() {
@@ -22,14 +21,15 @@ fn run(checks: impl IntoIterator<Item = GradientCheck>) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Checks an elementwise layer with a scalar, one element and several vectors, and in place.
+/// Returns checks of an elementwise layer on a scalar, on one element, on several vectors, and in
+/// place.
 fn neuron_checks(definition: &str) -> Vec<GradientCheck> {
     let on = |shape: &[usize]| layer(definition).bottom(shape);
     vec![on(&[]), on(&[1, 1]), on(&[2, 3, 7]), on(&[37]), on(&[3, 5, 2]).in_place()]
 }
 
 #[test]
-fn gradients_of_neuron_layers() {
+fn gradients_of_neuron_layers_match_finite_differences() {
     let absolute = |shape: &[usize]| layer("type: 'AbsVal'").bottom(shape);
     run([absolute(&[]), absolute(&[2, 3, 7])]);
     let definitions = [
@@ -61,7 +61,7 @@ fn gradients_of_neuron_layers() {
 }
 
 #[test]
-fn gradients_of_prelu() {
+fn gradients_of_prelu_match_finite_differences() {
     let prelu = |more: &str, shape: &[usize]| layer(&format!("type: 'PReLU' {more}")).bottom(shape);
     let shared = "prelu_param { channel_shared: true }";
     run([
@@ -73,7 +73,8 @@ fn gradients_of_prelu() {
     ]);
 }
 
-/// Checks Scale or Bias. The operand spans one, several or no axes, and is learned or a bottom.
+/// Returns checks of Scale or Bias layers whose operand spans one, several or no axes and is a
+/// parameter or a bottom.
 fn operand_checks(kind: &str, param: &str, fields: &str) -> Vec<GradientCheck> {
     let of = |axes: &str| layer(&format!("type: '{kind}' {param} {{ {axes} {fields} }}"));
     vec![
@@ -92,21 +93,21 @@ fn operand_checks(kind: &str, param: &str, fields: &str) -> Vec<GradientCheck> {
 }
 
 #[test]
-fn gradients_of_bias() {
+fn gradients_of_bias_match_finite_differences() {
     run(operand_checks("Bias", "bias_param", ""));
 }
 
 #[test]
-fn gradients_of_scale() {
+fn gradients_of_scale_match_finite_differences() {
     run(operand_checks("Scale", "scale_param", ""));
     run(operand_checks("Scale", "scale_param", "bias_term: true"));
 }
 
 #[test]
-fn gradients_of_batch_norm() {
+fn gradients_of_batch_norm_match_finite_differences() {
     let norm =
         |more: &str, shape: &[usize]| layer(&format!("type: 'BatchNorm' {more}")).bottom(shape);
-    // BatchNorm with stored statistics, whose weight is 2.
+    // `stored` checks a BatchNorm that uses stored statistics, divided by the stored factor 2.
     let stored = |shape: &[usize]| {
         norm("batch_norm_param { use_global_stats: true eps: 0.1 }", shape)
             .param(0, |i| i as f64 - 0.5)
@@ -125,7 +126,7 @@ fn gradients_of_batch_norm() {
 }
 
 #[test]
-fn gradients_of_mvn() {
+fn gradients_of_mvn_match_finite_differences() {
     let mvn = |more: &str, shape: &[usize]| {
         layer(&format!("type: 'MVN' mvn_param {{ {more} }}")).bottom(shape)
     };
@@ -139,7 +140,7 @@ fn gradients_of_mvn() {
 }
 
 #[test]
-fn gradients_of_lrn() {
+fn gradients_of_lrn_match_finite_differences() {
     let lrn = |more: &str, shape: &[usize]| {
         layer(&format!("type: 'LRN' lrn_param {{ {more} }}")).bottom(shape)
     };
@@ -153,7 +154,7 @@ fn gradients_of_lrn() {
 }
 
 #[test]
-fn gradients_of_eltwise() {
+fn gradients_of_eltwise_match_finite_differences() {
     let of = |more: &str, bottoms: usize| {
         let one = layer(&format!("{more} type: 'Eltwise'"));
         (0..bottoms).fold(one, |one, _| one.bottom(&[2, 3, 5]))
@@ -187,7 +188,7 @@ fn gradients_of_eltwise() {
 }
 
 #[test]
-fn gradients_of_dropout_in_the_test_phase() {
+fn gradients_of_dropout_in_the_test_phase_match_finite_differences() {
     run([
         layer("type: 'Dropout' phase: TEST").bottom(&[2, 3]),
         layer("type: 'Dropout' phase: TEST").bottom(&[7]).in_place(),
@@ -199,7 +200,7 @@ fn windows(kind: &str, param: &str, shape: &[usize]) -> GradientCheck {
 }
 
 #[test]
-fn gradients_of_convolution_deconvolution_and_im2col() {
+fn gradients_of_convolution_layers_match_finite_differences() {
     let two = "bottom: 'x' bottom: 'z' top: 'a' top: 'b' type: 'Convolution'
         convolution_param { num_output: 2 kernel_size: 2 }";
     let uneven = "kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 1 pad_h: 1 pad_w: 0";
@@ -213,7 +214,7 @@ fn gradients_of_convolution_deconvolution_and_im2col() {
         windows("Convolution", "num_output: 2 kernel_size: 3 dilation: 2 pad: 1", &[2, 3, 11]),
         windows("Convolution", "num_output: 2 kernel_size: 2 axis: 2", &[2, 1, 2, 3, 4, 3]),
         windows("Convolution", "num_output: 3 kernel_size: 1", &[3, 2, 3, 1]),
-        // Depthwise, with one and two filters per channel.
+        // Depthwise convolutions have one or two filters per channel.
         windows("Convolution", "num_output: 3 group: 3 kernel_size: 3 pad: 1", &[2, 3, 5, 7]),
         windows(
             "Convolution",
@@ -231,8 +232,9 @@ fn gradients_of_convolution_deconvolution_and_im2col() {
 }
 
 #[test]
-fn gradients_of_pooling() {
-    // All inputs of a window differ, and the sum of the positive ones is never small.
+fn gradients_of_pooling_match_finite_differences() {
+    // All inputs of a window differ, and the sum of the positive inputs of a window is never near
+    // 0.
     let pool = |phase: &str, param: &str| {
         layer(&format!("type: 'Pooling' {phase} pooling_param {{ {param} }}"))
             .bottom_with(&[2, 3, 5, 7], |i| ((i * 37 % 101) as f64 - 30.5) / 64.0)
@@ -249,7 +251,7 @@ fn gradients_of_pooling() {
 }
 
 #[test]
-fn gradients_of_recurrent_layers() {
+fn gradients_of_recurrent_layers_match_finite_differences() {
     // `cont` is 0 in the first step, so that no pass depends on the state of the previous pass.
     let cont = |streams: usize| move |i: usize| f64::from(u8::from(i >= streams && i % 4 != 2));
     let recurrent = |kind: &str, param: &str, x: &[usize]| {
@@ -279,7 +281,7 @@ fn gradients_of_recurrent_layers() {
 }
 
 #[test]
-fn a_wrong_gradient_fails_the_check() {
+fn a_wrong_gradient_fails_the_gradient_check() {
     use cortado::{
         LayerRegistry, Result,
         layer::{Neuron, NeuronGradient},
@@ -287,7 +289,7 @@ fn a_wrong_gradient_fails_the_check() {
         proto::LayerParameter,
     };
 
-    /// Computes `y = x²`, with the wrong gradient `2·y·dy`.
+    /// Layer that computes `y = x²` but has the wrong gradient `2·y·dy`.
     struct Square;
 
     impl Neuron for Square {
@@ -311,7 +313,7 @@ fn a_wrong_gradient_fails_the_check() {
 }
 
 #[test]
-fn gradients_of_shape_and_index_layers() {
+fn gradients_of_shape_and_index_layers_match_finite_differences() {
     let reduction = |operation: &str| {
         let definition = format!("type: 'Reduction' reduction_param {{ {operation} coeff: -1.5 }}");
         layer(&definition).bottom(&[3, 5, 7])
@@ -357,13 +359,13 @@ fn gradients_of_shape_and_index_layers() {
     ]);
 }
 
-/// Adds scores that are not close to the point where the hinge has no derivative.
+/// Adds a bottom of scores, none of which is near the point where the hinge loss has no derivative.
 fn scores(shape: &[usize], definition: &str) -> GradientCheck {
     layer(definition).bottom_with(shape, |i| ((i * 37 % 41) as f64 - 20.3) / 9.7)
 }
 
 #[test]
-fn gradients_of_losses() {
+fn gradients_of_losses_match_finite_differences() {
     let probability = |i: usize| 0.05 + (i * 7 % 11) as f64 / 12.0;
     let class = |i: usize| (i * 2 % 3) as f64;
     let ignored = "loss_param { ignore_label: 1 normalization: VALID }";
@@ -393,7 +395,8 @@ fn gradients_of_losses() {
             .constant(&[2, 7], class)
             .constant(&[9], matrix),
         layer("type: 'SoftmaxWithLoss'").bottom(&[2, 3, 5]).constant(&[2, 5], class),
-        // Within the margin, Caffe adds 1e-4 to the divisor of the gradient, but not to the loss.
+        // Within the margin, Caffe adds 1e-4 to the divisor of the gradient but not to that of the
+        // loss.
         pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 0.01 }"),
         pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 9 legacy_version: true }"),
     ]);

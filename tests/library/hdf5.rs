@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A net with the layers of the fixtures. Layer `b` shares the weights of `a`.
+/// Net with the layers of the test files. Layer `b` shares the weights of layer `a`.
 const NET: &str = r#"
     layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
     layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
@@ -29,7 +29,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hdf5").join(name)
 }
 
-/// Returns a path at which no file exists yet.
+/// Returns a path at which no file exists.
 fn output_path(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hdf5");
     fs::create_dir_all(&folder).unwrap();
@@ -43,7 +43,7 @@ fn net() -> Net<f32> {
     Net::builder(&CpuDevice::with_threads(1).unwrap()).build(&definition).unwrap()
 }
 
-/// Returns a blob with element `i` equal to `(start + i) / 8`, like `ramp` in `make.py`.
+/// Returns a blob whose element `i` is `(start + i) / 8`, like `ramp` in `make.py`.
 fn ramp(dim: &[i64], start: i64) -> BlobProto {
     let count = dim.iter().product::<i64>();
     let data = (start..start + count).map(|i| i as f32 / 8.0).collect();
@@ -54,7 +54,7 @@ fn layer(name: &str, blobs: Vec<BlobProto>) -> LayerParameter {
     LayerParameter { name: Some(name.into()), blobs, ..Default::default() }
 }
 
-/// Returns the contents of the fixtures, sorted by layer name.
+/// Returns the net in the test files, with its layers sorted by name.
 fn trained() -> NetParameter {
     let layer = vec![
         layer("a", vec![ramp(&[8, 8], -32), ramp(&[8], 100)]),
@@ -74,12 +74,12 @@ fn assert_error_contains<T: std::fmt::Debug>(result: cortado::Result<T>, parts: 
     let error = result.unwrap_err().to_string();
     assert_eq!(error.lines().count(), 1, "{error}");
     for part in parts {
-        assert!(error.contains(part), "error lacks `{part}`: {error}");
+        assert!(error.contains(part), "error does not contain `{part}`: {error}");
     }
 }
 
 #[test]
-fn weights_are_read_and_copied() {
+fn weights_in_hdf5_files_are_read_and_copied_to_a_net() {
     for name in ["float.caffemodel.h5", "big_endian.caffemodel.h5"] {
         assert_eq!(proto::read_trained_net(fixture(name)).unwrap(), trained(), "{name}");
     }
@@ -102,7 +102,7 @@ fn weights_are_read_and_copied() {
 }
 
 #[test]
-fn hdf5_files_with_other_extensions_are_recognised_by_content() {
+fn hdf5_files_with_other_extensions_are_recognized_by_content() {
     let path = output_path("renamed.caffemodel");
     fs::copy(fixture("float.caffemodel.h5"), &path).unwrap();
     assert_eq!(proto::read_trained_net(&path).unwrap(), trained());
@@ -111,13 +111,13 @@ fn hdf5_files_with_other_extensions_are_recognised_by_content() {
 }
 
 #[test]
-fn gradients_are_read_and_written() {
+fn gradients_in_hdf5_files_are_read_and_written() {
     let read = proto::read_trained_net(fixture("diffs.caffemodel.h5")).unwrap();
     let negated = |dim: &[i64], start| {
         ramp(dim, start).data.into_iter().map(|value| -value).collect::<Vec<_>>()
     };
     assert_eq!(read.layer[0].blobs[0].diff, negated(&[8, 8], -32));
-    // A blob whose values are shared has its own gradient.
+    // A blob with shared values has a separate gradient.
     let shared = &read.layer[1].blobs[0];
     assert_eq!((&shared.data[..], &shared.diff), (&[][..], &negated(&[8, 8], -32)));
     assert_eq!(shared.shape, ramp(&[8, 8], 0).shape);
@@ -128,7 +128,7 @@ fn gradients_are_read_and_written() {
 }
 
 #[test]
-fn a_net_is_written_in_caffes_layout() {
+fn an_hdf5_file_of_a_net_has_the_layout_of_caffe() {
     let mut net = net();
     net.copy_trained_from(&trained()).unwrap();
     let mut message = net.to_proto(false).unwrap();
@@ -136,16 +136,17 @@ fn a_net_is_written_in_caffes_layout() {
     net.strip_shared_params(&mut message);
     let path = output_path("net.caffemodel.h5");
     proto::write_trained_net(&path, &message).unwrap();
-    // The groups and datasets equal those of h5py's file. `b.0` is shared, so it has no dataset.
+    // Groups and datasets must equal those of h5py's file. Blob `b.0` shares its values with `a.0`,
+    // so it has no dataset.
     assert_eq!(proto::read_trained_net(&path).unwrap(), trained());
-    // The file has no timestamps: writing it again gives the same bytes.
+    // The file must contain no timestamps: a second file with the same net has the same bytes.
     let first = fs::read(&path).unwrap();
     proto::write_trained_net(&path, &message).unwrap();
     assert!(fs::read(&path).unwrap() == first);
 }
 
 #[test]
-fn values_and_shapes_are_read_back_bit_identical() {
+fn values_and_shapes_in_hdf5_files_are_read_back_bit_identical() {
     let shaped = |dim: &[i64], data: Vec<f32>, double_data: Vec<f64>| BlobProto {
         shape: Some(BlobShape { dim: dim.to_vec() }),
         data,
@@ -161,7 +162,7 @@ fn values_and_shapes_are_read_back_bit_identical() {
         shaped(&[0, 3], vec![], vec![]),
     ];
     let mut layers = vec![layer("one", blobs.clone())];
-    // The net has more layers than fit into the header of a group.
+    // The net has more layers than fit into the header of one HDF5 group.
     layers.extend((10..40).map(|i| layer(&format!("é {i}"), vec![ramp(&[i], i)])));
     let message = NetParameter { layer: layers, ..Default::default() };
     let path = output_path("values.caffemodel.h5");
@@ -173,7 +174,7 @@ fn values_and_shapes_are_read_back_bit_identical() {
     let mut read = read;
     read.layer.sort_by(|a, b| a.name().cmp(b.name()));
     assert!(read.encode_to_vec() == sorted.encode_to_vec());
-    // The four legacy extents become the shape.
+    // A blob message with four legacy extents is written with a shape of four axes.
     let (num, channels, height, width) = (Some(1), Some(1), Some(2), Some(3));
     let legacy = BlobProto { num, channels, height, width, ..ramp(&[1, 1, 2, 3], 1) };
     let legacy = BlobProto { shape: None, ..legacy };
@@ -184,7 +185,7 @@ fn values_and_shapes_are_read_back_bit_identical() {
 }
 
 #[test]
-fn states_are_read_and_written() {
+fn solver_states_in_hdf5_files_are_read_and_written() {
     let read = proto::read_solver_state(fixture("float.solverstate.h5")).unwrap();
     let shapes: [&[i64]; 5] = [&[2, 3, 3, 3], &[2], &[8, 8], &[8], &[8]];
     let history = (0..).zip(shapes).map(|(index, dim)| ramp(dim, index)).collect();
@@ -204,7 +205,7 @@ fn states_are_read_and_written() {
 }
 
 #[test]
-fn errors_of_unsuitable_files_name_the_problem_and_change_nothing() {
+fn unsuitable_hdf5_files_cause_errors_and_change_no_weights() {
     let refused = |name: &str, parts: &[&str]| {
         let mut net = net();
         let before = net.to_proto(false).unwrap();
@@ -236,7 +237,7 @@ fn errors_of_unsuitable_files_name_the_problem_and_change_nothing() {
 }
 
 #[test]
-fn layer_names_that_are_invalid_group_names_are_refused() {
+fn layer_names_that_are_invalid_hdf5_group_names_are_refused() {
     let path = output_path("names.caffemodel.h5");
     for (names, why) in [
         (&["a/b"][..], "slash"),
@@ -251,7 +252,7 @@ fn layer_names_that_are_invalid_group_names_are_refused() {
         assert_error_contains(written, &["names.caffemodel.h5", "layer `", why]);
         assert!(!path.exists());
     }
-    // Building the solver fails, so the error appears before training starts.
+    // Building the solver must fail, so that the error appears before training.
     let definition = NET.replace("\"conv\" type", "\"block/conv\" type");
     let solver = format!("net_param {{ {definition} }} base_lr: 0.1 lr_policy: 'fixed'");
     let solver = format!("{solver} max_iter: 1 snapshot_format: HDF5 snapshot_prefix: 'n'");
@@ -264,7 +265,7 @@ fn layer_names_that_are_invalid_group_names_are_refused() {
 }
 
 #[test]
-fn damaged_files_are_refused_or_read_without_panic() {
+fn damaged_hdf5_files_are_refused_or_read_without_panic() {
     for name in ["float.caffemodel.h5", "diffs.caffemodel.h5"] {
         let bytes = fs::read(fixture(name)).unwrap();
         let whole = proto::read_trained_net(fixture(name)).unwrap();
@@ -329,7 +330,10 @@ fn inputs(case: &Path) -> Vec<(String, BlobProto)> {
 
 #[test]
 fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
-    let Some(solvers) = testdata("golden/solvers", "resuming Caffe's snapshots") else { return };
+    let Some(solvers) = testdata("golden/solvers", "the test that resumes Caffe's snapshots")
+    else {
+        return;
+    };
     let device = CpuDevice::with_threads(1).unwrap();
     let mut resumed = 0;
     for row in table(&solvers.join("cases.tsv")) {
@@ -339,7 +343,7 @@ fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
             param.net_param = Some(proto::read_net(case.join("net.prototxt")).unwrap());
         }
         param.snapshot = Some(0);
-        // Skip cases with unsupported layers.
+        // The test skips golden cases whose layers cortado does not support.
         let Ok(mut binary) = Solver::<f32>::new(param.clone(), &device) else { continue };
         let mut hdf5 = Solver::<f32>::new(param, &device).unwrap();
 

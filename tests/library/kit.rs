@@ -1,5 +1,5 @@
-//! Tests of the conformance kit, and runs of it with few random cases. `tests/conformance.rs` runs
-//! all cases.
+//! Tests of the conformance kit, with few random cases. `tests/conformance.rs` runs the kit with
+//! all random cases.
 
 use crate::remote::{Axpy, Observed};
 use cortado::{
@@ -10,7 +10,7 @@ use cortado::{
 };
 use std::{collections::BTreeSet, sync::LazyLock};
 
-// Reports of the whole kit.
+// Reports of all checks on three devices.
 static CPU: LazyLock<Report> = LazyLock::new(|| run(&CpuDevice::new()));
 static SIMULATED: LazyLock<Report> = LazyLock::new(|| run(&SimulatedDevice::new()));
 static REMOTE: LazyLock<Report> = LazyLock::new(|| run(&Observed::default()));
@@ -24,29 +24,29 @@ fn assert_passed(report: &Report) {
 }
 
 #[test]
-fn the_cpu_passes() {
+fn the_cpu_passes_the_conformance_kit() {
     assert_passed(&CPU);
 }
 
 #[test]
-fn the_simulated_device_passes() {
+fn the_simulated_device_passes_the_conformance_kit() {
     assert_passed(&SIMULATED);
 }
 
 #[test]
-fn a_device_with_four_methods_passes() {
+fn a_device_with_four_methods_passes_the_conformance_kit() {
     assert_passed(&REMOTE);
 }
 
 #[test]
-fn names_lists_the_checks_in_order() {
+fn conformance_names_lists_the_checks_in_order() {
     let mut checks: Vec<_> = CPU.results.iter().map(|finding| finding.check).collect();
     checks.dedup();
     assert_eq!(NAMES, checks);
 }
 
 #[test]
-fn an_unknown_check_name_is_a_failure() {
+fn running_a_check_of_an_unknown_name_is_a_failure() {
     let failure = Kit::new().check(&CpuDevice::new(), "nonsense").unwrap_err();
     assert!(failure.message.contains("nonsense"), "{failure}");
 }
@@ -64,7 +64,7 @@ fn coverage_distinguishes_native_kernels_from_fallbacks() {
 }
 
 #[test]
-fn every_kernel_has_checks_and_every_check_is_of_a_declared_kernel() {
+fn every_kernel_has_a_check_and_every_check_has_a_declared_kernel() {
     let declared: BTreeSet<_> = kernel::names().collect();
     let checked = CPU.results.iter().filter_map(|finding| Some((finding.kernel?, finding.check)));
     assert_eq!(checked.clone().map(|(kernel, _)| kernel).collect::<BTreeSet<_>>(), declared);
@@ -75,7 +75,7 @@ fn every_kernel_has_checks_and_every_check_is_of_a_declared_kernel() {
 }
 
 #[test]
-fn the_readme_shows_the_coverage() {
+fn the_readme_shows_the_coverage_table_of_each_device() {
     let readme = include_str!("../../README.md");
     for (column, report) in [(2, &*CPU), (3, &*SIMULATED)] {
         for row in report.coverage().to_string().lines().skip(2) {
@@ -89,7 +89,7 @@ fn the_readme_shows_the_coverage() {
 }
 
 #[test]
-fn a_failure_names_the_smallest_case_and_is_reproducible() {
+fn a_failed_check_reports_the_smallest_case_and_is_reproducible() {
     let device = Observed { axpy: Axpy::SkipsSomeLengths, ..Observed::default() };
     let kit = Kit::new().seed(3).cases(500);
     let failure = kit.check(&device, "axpy").unwrap_err();
@@ -100,7 +100,7 @@ fn a_failure_names_the_smallest_case_and_is_reproducible() {
 }
 
 #[test]
-fn a_panic_fails_its_check_only() {
+fn a_panic_in_a_kernel_fails_only_the_check_of_the_kernel() {
     let device = Observed { axpy: Axpy::Panics, ..Observed::default() };
     let kit = Kit::new().cases(0);
     let failure = kit.check(&device, "axpy").unwrap_err();

@@ -1,6 +1,5 @@
-//! Checks of the source tree: modules and files import only modules below them, and only the
-
-//! permitted modules contain unsafe code.
+//! Tests of the source tree. Modules and files must import only modules below them, and only the
+//! permitted modules may contain unsafe code.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,18 +10,18 @@ use std::{
 /// Segments of a path such as `crate::memory::View`.
 type ModulePath = Vec<String>;
 
-/// The crate's files by module path, without unit tests.
+/// Source files of a crate by module path, without unit tests.
 struct Sources {
     files: BTreeMap<ModulePath, File>,
 }
 
 struct File {
     path: PathBuf,
-    /// The text without comments, literals and items under `#[cfg(test)]`.
+    /// Text of the file without comments, literals and items under `#[cfg(test)]`.
     code: String,
-    /// Absolute paths that the file names, except re-exports.
+    /// Absolute paths that the file imports or names, without re-exports.
     imports: BTreeSet<ModulePath>,
-    /// Absolute paths of re-exported items, by the names that they have in this module.
+    /// Absolute paths of re-exported items, by their names in this module.
     reexports: BTreeMap<String, ModulePath>,
 }
 
@@ -55,10 +54,11 @@ impl Sources {
         Self { files }
     }
 
-    /// Returns the module whose file defines `path`. Follows re-exports.
+    /// Returns the module whose file defines the item `path`, also if another module re-exports the
+    /// item.
     fn defining_module(&self, path: &[String]) -> Option<&ModulePath> {
         let mut path = path.to_vec();
-        // A chain of re-exports is short.
+        // No chain of re-exports is longer than eight steps.
         for _ in 0..8 {
             let known =
                 (1..=path.len()).rev().find(|&len| self.files.contains_key(&path[..len]))?;
@@ -88,7 +88,7 @@ impl Sources {
     }
 }
 
-/// Returns every Rust file at or below `path`, except unit tests, which may import anything.
+/// Returns every Rust file at or below `path`, without unit tests, which may import any module.
 fn rust_files(path: &Path) -> Vec<PathBuf> {
     if path.is_dir() {
         let entries = fs::read_dir(path).unwrap();
@@ -116,7 +116,7 @@ fn code(text: &str) -> String {
     without_inline_modules(code)
 }
 
-/// Replaces `super` in inline modules, where it means the file's own module, by `self`.
+/// Replaces `super` in inline modules by `self`, because there it names the file's own module.
 fn without_inline_modules(code: String) -> String {
     let Some(start) = code.match_indices("mod ").find_map(|(start, keyword)| {
         let name = &code[start + keyword.len()..];
@@ -188,7 +188,8 @@ fn named_paths(
     (imports, reexports)
 }
 
-/// Finds the next `use`. Returns the text before it, whether it re-exports, its tree, and the rest.
+/// Finds the next `use`. Returns the text before the `use`, whether the `use` is a re-export, its
+/// import tree, and the text after it.
 fn next_use(code: &str) -> Option<(&str, bool, &str, &str)> {
     let starts = code.match_indices("use ").map(|(start, _)| start);
     let start = starts.into_iter().find(|&start| {
@@ -201,7 +202,7 @@ fn next_use(code: &str) -> Option<(&str, bool, &str, &str)> {
     Some((&code[..start], visible, &code[start + 4..end], &code[end + 1..]))
 }
 
-/// Returns the paths of an import tree, each with the name under which it is imported.
+/// Returns the paths of an import tree, each with its name in the importing module.
 fn flattened(tree: &str) -> Vec<(ModulePath, String)> {
     let tree = tree.trim();
     if let Some((prefix, group)) = tree.split_once('{') {
@@ -227,7 +228,7 @@ fn segments(path: &str) -> ModulePath {
     parts.map(str::to_owned).collect()
 }
 
-/// Splits a `{…}` group at the commas that are not inside nested groups.
+/// Splits a `{…}` group at the commas that are outside nested groups.
 fn split_group(group: &str) -> Vec<&str> {
     let (mut depth, mut start) = (0, 0);
     let mut items = Vec::new();
@@ -246,7 +247,8 @@ fn split_group(group: &str) -> Vec<&str> {
     items
 }
 
-/// Resolves `super`, `self` and names of child modules; `None` for a path of another crate.
+/// Resolves `super`, `self` and names of child modules. Returns `None` if the path belongs to
+/// another crate.
 fn absolute(
     path: &[String],
     module: &ModulePath,
@@ -278,8 +280,8 @@ fn declared_modules(file: &Path) -> Vec<String> {
     declared.collect()
 }
 
-/// Returns a cycle of dependencies among `nodes`, if there is one.
-fn circle<'a>(
+/// Returns a cycle of dependencies among modules, if there is one.
+fn cycle<'a>(
     dependencies: &BTreeMap<&'a ModulePath, BTreeSet<&'a ModulePath>>,
 ) -> Option<Vec<&'a ModulePath>> {
     fn visit<'a>(
@@ -307,7 +309,8 @@ fn circle<'a>(
     dependencies.keys().find_map(|node| visit(node, dependencies, &mut Vec::new(), &mut done))
 }
 
-/// Fails if one of `order` imports a later one. `order` lists the modules in `parent` bottom up.
+/// Asserts that no module imports a module listed after it. `order` lists the child modules of
+/// `parent` bottom up.
 fn assert_no_upward_import(sources: &Sources, parent: &[String], order: &[String]) {
     let rank = |module: &ModulePath| {
         let name = module.strip_prefix(parent)?.first()?;
@@ -316,10 +319,11 @@ fn assert_no_upward_import(sources: &Sources, parent: &[String], order: &[String
     for (module, targets) in sources.dependencies() {
         let Some(own) = rank(module) else { continue };
         for target in targets {
-            // The parent's own items are re-exports, and items that all of its modules use.
+            // Imports of the parent module itself are allowed: it holds re-exports, and items that
+            // all its child modules use.
             let upward = rank(target).is_some_and(|target| target > own);
             let path = sources.files[module].path.display();
-            assert!(!upward, "{path} imports {}, which is above it", target.join("::"));
+            assert!(!upward, "{path} imports {}, which is listed after it", target.join("::"));
         }
     }
 }
@@ -339,17 +343,17 @@ fn named_paths_resolves_groups_supers_children_and_reexports() {
 }
 
 #[test]
-fn circle_finds_a_circle_of_three_and_none_in_a_tree() {
+fn cycle_search_finds_a_cycle_of_three_modules_and_none_in_a_tree() {
     let [a, b, c] = ["a", "b", "c"].map(segments);
     let tree = BTreeMap::from([(&a, BTreeSet::from([&b, &c])), (&b, BTreeSet::from([&c]))]);
-    assert_eq!(circle(&tree), None);
+    assert_eq!(cycle(&tree), None);
     let mut closed = tree;
     closed.insert(&c, BTreeSet::from([&a]));
-    assert_eq!(circle(&closed).unwrap().len(), 3);
+    assert_eq!(cycle(&closed).unwrap().len(), 3);
 }
 
 #[test]
-fn every_file_belongs_to_a_declared_module() {
+fn every_source_file_belongs_to_a_declared_module() {
     let modules = declared_modules(&source().join("lib.rs"));
     for entry in fs::read_dir(source()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -370,24 +374,25 @@ fn modules_import_only_modules_listed_above_them() {
 }
 
 #[test]
-fn no_two_files_import_each_other() {
+fn imports_between_files_have_no_cycles() {
     for folder in [source(), Path::new(env!("CARGO_MANIFEST_DIR")).join("cli/src")] {
         let sources = Sources::read_folder(&folder);
         let mut dependencies = sources.dependencies();
-        let mut circles = Vec::new();
-        // Remove one import of each cycle, to find further cycles.
-        while let Some(found) = circle(&dependencies) {
+        let mut cycles = Vec::new();
+        // Removing one import of each cycle reveals further cycles.
+        while let Some(found) = cycle(&dependencies) {
             let next = found.get(1).unwrap_or(&found[0]);
             dependencies.get_mut(found[0]).unwrap().remove(next);
             let names: Vec<_> = found.iter().map(|module| module.join("::")).collect();
-            circles.push(names.join(" -> "));
+            cycles.push(names.join(" -> "));
         }
-        let count = circles.len();
-        assert!(circles.is_empty(), "{count} dependency cycles:\n{}", circles.join("\n"));
+        let count = cycles.len();
+        assert!(cycles.is_empty(), "{count} dependency cycles:\n{}", cycles.join("\n"));
     }
 }
 
-/// Modules that may contain unsafe code, because they use vector instructions, pointers or drivers.
+/// Modules that may contain unsafe code, because they use vector instructions, raw pointers or GPU
+/// drivers.
 const UNSAFE_MODULES: [&str; 8] = [
     "host/cache",
     "host/simd",
@@ -400,7 +405,7 @@ const UNSAFE_MODULES: [&str; 8] = [
 ];
 
 #[test]
-fn unsafe_code_stays_in_the_modules_that_may_have_it() {
+fn only_permitted_modules_contain_unsafe_code() {
     let mut permissions = 0;
     for file in Sources::read().files.values() {
         let path = file.path.strip_prefix(source()).unwrap();
@@ -410,7 +415,12 @@ fn unsafe_code_stays_in_the_modules_that_may_have_it() {
             let module = module.map(|(name, _)| path.with_file_name(name));
             let module = module.unwrap_or_else(|| path.to_owned());
             let allowed = UNSAFE_MODULES.iter().any(|allowed| module == Path::new(allowed));
-            assert!(allowed, "{}: `allow(unsafe_code)` for {}", path.display(), module.display());
+            assert!(
+                allowed,
+                "{}: `allow(unsafe_code)` for {}, which is not a permitted module",
+                path.display(),
+                module.display()
+            );
             permissions += 1;
         }
         let is_unsafe = ["unsafe {", "unsafe impl", "unsafe fn", "unsafe trait"]
@@ -418,7 +428,11 @@ fn unsafe_code_stays_in_the_modules_that_may_have_it() {
             .any(|block| file.code.contains(block));
         let module = path.with_extension("");
         let allowed = UNSAFE_MODULES.iter().any(|allowed| module.starts_with(allowed));
-        assert!(!is_unsafe || allowed, "{}: unsafe code outside its modules", path.display());
+        assert!(
+            !is_unsafe || allowed,
+            "{}: unsafe code outside the permitted modules",
+            path.display()
+        );
     }
     assert_eq!(permissions, UNSAFE_MODULES.len());
 }

@@ -1,4 +1,4 @@
-//! Tests of layers for behaviour that neither golden files nor gradient checks cover.
+//! Tests of layer behaviour that neither golden cases nor gradient checks cover.
 
 use cortado::{
     AnyDevice, Blob, CpuDevice, Element, LayerRegistry, Net, Result,
@@ -30,7 +30,7 @@ fn set<T: Element>(net: &Net<T>, name: &str, values: &[T]) {
     data.host_mut().unwrap().copy_from_slice(values);
 }
 
-/// Builds the layer that `text` defines, with the name `probe`.
+/// Builds a layer with the name `probe` and the fields in `text`.
 fn layer(text: &str) -> Result<Box<dyn Layer<f32>>> {
     let param: LayerParameter = proto::parse_text(format!("name: 'probe' {text}"), "layer")?;
     with_context(|cx| LayerRegistry::standard().make(&param, cx))
@@ -43,7 +43,7 @@ fn with_context<R>(body: impl FnOnce(&LayerContext<'_>) -> R) -> R {
     body(&LayerContext { device: &device, phase, key, sources: &sources })
 }
 
-/// Calls `method` of a layer with new blobs.
+/// Calls the method `method` of a layer with new blobs.
 fn call(layer: &mut dyn Layer<f32>, method: &str, [bottoms, tops]: [usize; 2]) -> Result<()> {
     let device = AnyDevice::new(&CpuDevice::new());
     let blobs = |count| (0..count).map(|_| Blob::new(&device, &[2, 3, 4, 5]).unwrap());
@@ -60,7 +60,7 @@ fn call(layer: &mut dyn Layer<f32>, method: &str, [bottoms, tops]: [usize; 2]) -
 
 #[test]
 fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
-    // Fields that the constructors of some layers require.
+    // Fields that some layer types require.
     let fields = [
         ("Clip", "clip_param { min: 0 max: 1 }"),
         ("Convolution", "convolution_param { num_output: 1 kernel_size: 1 }"),
@@ -141,8 +141,8 @@ fn memory_data_wraps_around_and_reset_restarts() {
     assert!(net.layer_as::<DataLayer<f32>>("in").is_none());
     let layer = net.layer_as::<MemoryDataLayer<f32>>("in").unwrap();
     let items = |n: u16| (0..n).map(f32::from).collect::<Vec<_>>();
-    assert!(layer.reset(items(9), items(3)).is_err(), "3 items are not whole batches of 2");
-    assert!(layer.reset(items(11), items(4)).is_err(), "4 items have 12 elements");
+    assert!(layer.reset(items(9), items(3)).is_err(), "3 items cannot form batches of 2");
+    assert!(layer.reset(items(11), items(4)).is_err(), "4 items have 12 elements, not 11");
     assert!(layer.reset(vec![], vec![]).is_err());
     layer.reset(items(12), items(4)).unwrap();
     for first in [0.0, 6.0, 0.0] {
@@ -166,7 +166,7 @@ fn dummy_data_redraws_random_tops_and_keeps_constants() {
     let first = data(&net, "u");
     set(&net, "c", &[1.0, 2.0, 3.0]);
     net.forward().unwrap();
-    assert_eq!(data(&net, "c"), [1.0, 2.0, 3.0], "values of the caller persist");
+    assert_eq!(data(&net, "c"), [1.0, 2.0, 3.0], "a forward pass must not change a constant top");
     assert_ne!(data(&net, "u"), first);
 }
 
@@ -214,7 +214,7 @@ fn reshape_and_flatten_do_not_copy() {
 
 #[test]
 fn shared_top_without_propagate_down_does_not_change_the_bottom_diff() {
-    // `side` computes the gradient of `f`, which Flatten must not pass on to `p`.
+    // Layer `side` computes a gradient of `f`, which Flatten must not pass on to `p`.
     let mut net = net("layer { name: 'p' type: 'Parameter' top: 'p'
            parameter_param { shape { dim: 2 } } }
          layer { name: 'f' type: 'Flatten' bottom: 'p' top: 'f' propagate_down: false
@@ -248,11 +248,15 @@ fn crop_reference_has_a_zero_gradient() {
 }
 
 #[test]
-fn filter_keeps_selected_items_or_none() {
+fn a_filter_layer_keeps_only_selected_items() {
     let mut net = net("layer { name: 'in' type: 'Input' top: 'x' top: 's'
            input_param { shape { dim: 3 dim: 2 } shape { dim: 3 } } }
          layer { name: 'f' type: 'Filter' bottom: 'x' bottom: 's' top: 'y' }");
-    assert_eq!(net.blob("y").unwrap().shape()[..], [3, 2], "all items before the first pass");
+    assert_eq!(
+        net.blob("y").unwrap().shape()[..],
+        [3, 2],
+        "before the first pass, the top must have room for all items"
+    );
     set(&net, "x", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     for (selector, expected) in [
         ([0.0, 0.0, 0.0], &[][..]),
@@ -266,7 +270,7 @@ fn filter_keeps_selected_items_or_none() {
 }
 
 #[test]
-fn invalid_indices_are_errors() {
+fn indices_and_labels_out_of_range_are_errors() {
     for (layer, bad) in [
         ("type: 'Embed' bottom: 'i' top: 'y' embed_param { input_dim: 4 num_output: 2 }", 4.0),
         ("type: 'BatchReindex' bottom: 'x' bottom: 'i' top: 'y'", 3.0),
@@ -288,7 +292,8 @@ fn invalid_indices_are_errors() {
     }
 }
 
-/// Stochastic pooling of two planes of 4 × 5 with windows of 2 × 2. The last ones exceed the edge.
+/// Tests of stochastic pooling of two planes of 4 × 5 with windows of 2 × 2, some of which extend
+/// past the edge.
 mod stochastic_pooling {
     use super::{data, diff, set, try_net};
     use cortado::{Net, proto::Phase};
@@ -302,7 +307,7 @@ mod stochastic_pooling {
         try_net(text, phase).unwrap()
     }
 
-    /// Inputs of both signs. One window has only negative inputs.
+    /// Returns positive and negative inputs, such that one window has only negative inputs.
     fn inputs() -> Vec<f64> {
         let input = |i| if [0, 1, 5, 6].contains(&i) { -1.0 } else { f64::from(i).sin() + 0.6 };
         (0..40).map(input).collect()
@@ -332,7 +337,7 @@ mod stochastic_pooling {
     }
 
     #[test]
-    fn training_redraws_every_pass_reproducibly() {
+    fn stochastic_pooling_draws_new_reproducible_elements_in_every_pass() {
         let (mut net, mut same) = (net(Phase::Train), net(Phase::Train));
         let (x, dy) = (inputs(), (1..=12).map(f64::from).collect::<Vec<_>>());
         let mut outputs = Vec::new();
@@ -349,11 +354,11 @@ mod stochastic_pooling {
             outputs.push(y);
         }
         outputs.dedup();
-        assert!(outputs.len() > 15, "only {} of 20 outputs differ", outputs.len());
+        assert!(outputs.len() > 15, "only {} of 20 outputs are distinct", outputs.len());
     }
 
     #[test]
-    fn test_phase_computes_weighted_means_and_their_gradient() {
+    fn stochastic_pooling_in_the_test_phase_computes_weighted_means() {
         let mut net = net(Phase::Test);
         let (x, dy) = (inputs(), (1..=12).map(f64::from).collect::<Vec<_>>());
         let means = |x: &[f64]| -> Vec<f64> {

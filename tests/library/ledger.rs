@@ -1,4 +1,5 @@
-//! Tests of the ledger: attribution of transfers and fallbacks, and per-thread policies.
+//! Tests of the ledger: attribution of transfers and fallbacks to kernel calls, and policies per
+//! thread.
 
 use crate::custom_backend::Remote;
 use cortado::{
@@ -31,7 +32,8 @@ fn transfers_are_attributed_to_kernel_element_type_and_call_site() {
     let line = line!() + 1;
     c.data().unwrap().view().device().unwrap();
     drop(open);
-    a.data_mut().unwrap().view_mut().device_mut().unwrap(); // Not recorded: the ledger is closed.
+    // A closed ledger records no transfers.
+    a.data_mut().unwrap().view_mut().device_mut().unwrap();
 
     let entries = ledger.entries();
     let find = |kind, kernel| -> &Entry {
@@ -59,7 +61,7 @@ fn transfers_are_attributed_to_kernel_element_type_and_call_site() {
 }
 
 #[test]
-fn the_cpu_neither_copies_nor_falls_back() {
+fn the_ledger_of_the_cpu_has_no_transfers_and_no_fallbacks() {
     let device = CpuDevice::new();
     let [a, b, c] = [1.0, 2.0, 3.0].map(|v| on_device(&device, vec![v; 4]));
     let _policies =
@@ -69,7 +71,7 @@ fn the_cpu_neither_copies_nor_falls_back() {
 }
 
 #[test]
-fn denied_transfers_and_fallbacks_do_not_happen() {
+fn denied_transfers_and_fallbacks_are_errors_and_change_nothing() {
     let [a, b, c] = [1.0, 2.0, 7.0].map(|v| on_device(&Remote, vec![v; 4]));
     let expect_denied = |result: Result<()>, word: &str| {
         let error = result.unwrap_err();
@@ -92,12 +94,20 @@ fn denied_transfers_and_fallbacks_do_not_happen() {
         let direct = c.data().unwrap().view().host().map(drop);
         expect_denied(direct, "download of 16 bytes on `remote` at tests");
         let _inner = ledger::set_transfer_policy(Policy::Warn);
-        assert_eq!(a.data().unwrap().host().unwrap(), [1.0; 4], "the policy set last applies");
+        assert_eq!(
+            a.data().unwrap().host().unwrap(),
+            [1.0; 4],
+            "the policy that was set last must apply"
+        );
     }
     assert_eq!(c.data().unwrap().head(), Head::HeadAtDevice);
-    assert_eq!(c.data().unwrap().host().unwrap(), [7.0; 4], "a denied kernel writes nothing");
+    assert_eq!(
+        c.data().unwrap().host().unwrap(),
+        [7.0; 4],
+        "a denied kernel must not change its output"
+    );
     product(&Remote, [&a, &b, &c]).unwrap();
-    assert_eq!(c.data().unwrap().host().unwrap(), [4.0; 4], "the policies have ended");
+    assert_eq!(c.data().unwrap().host().unwrap(), [4.0; 4], "dropped policies must not apply");
 }
 
 #[test]
@@ -146,7 +156,7 @@ fn transfers_of_a_native_kernel_are_attributed_to_it() {
 }
 
 #[test]
-fn a_kernel_with_invalid_operands_does_not_change_its_output() {
+fn a_fallback_with_invalid_operands_does_not_change_its_output() {
     let (a, b) = (on_device(&Remote, vec![1.0; 4]), on_device(&Remote, vec![2.0; 4]));
     let c = on_device(&Remote, vec![7.0; 3]);
     let error = product(&Remote, [&a, &b, &c]).unwrap_err();

@@ -1,7 +1,7 @@
-//! Tests of the library's public interface, in one program: its parts share helpers, and run in
-//! parallel.
+//! Tests of the library's public interface. All tests form one program, so that they share helpers
+//! and run in parallel.
 
-// Helpers.
+// Helpers that several tests share.
 #[cfg(feature = "net")]
 mod digits;
 #[cfg(feature = "net")]
@@ -9,12 +9,12 @@ mod golden;
 #[cfg(feature = "net")]
 mod net_state;
 #[cfg(any(feature = "conformance", feature = "net"))]
-#[cfg_attr(not(feature = "conformance"), allow(dead_code))] // the bugs are for the kit
+#[cfg_attr(not(feature = "conformance"), allow(dead_code))] // only tests of the kit use the bugs
 mod remote;
 #[path = "../support/mod.rs"]
 mod support;
 
-// Memory, blobs and devices.
+// Tests of memory, blobs and devices.
 mod blob;
 mod coherence;
 mod custom_backend;
@@ -24,7 +24,7 @@ mod ledger;
 mod memory;
 mod simulated_device;
 
-// Files.
+// Tests of files.
 mod bad_files;
 mod caffe_files;
 #[cfg(all(feature = "hdf5", feature = "net"))]
@@ -37,7 +37,7 @@ mod unknown_fields;
 #[cfg(feature = "net")]
 mod upgrade;
 
-// Layers, nets and solvers.
+// Tests of layers, nets and solvers.
 #[cfg(feature = "net")]
 mod data;
 #[cfg(feature = "net")]
@@ -65,6 +65,6 @@ mod recurrent;
 #[cfg(feature = "net")]
 mod solver;
 
-// The source tree.
+// Tests of the source tree.
 mod layering;
 mod ptx;

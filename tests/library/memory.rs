@@ -1,4 +1,5 @@
-//! Tests of coherence: which accesses copy or allocate, and that failures change nothing.
+//! Tests of coherence: which accesses copy or allocate, and whether failures leave the value
+//! unchanged.
 
 use cortado::{
     CpuDevice, Error, Head, Memory, Result, SyncedMemory, View, ViewMut,
@@ -12,7 +13,7 @@ use std::{
     },
 };
 
-/// A device with separate memory that counts its calls and can be made to fail.
+/// Device with separate memory that counts its calls, which fail while `fails` is set.
 #[derive(Clone, Debug, Default)]
 struct Remote {
     allocs: Arc<AtomicUsize>,
@@ -28,7 +29,7 @@ impl Remote {
 
     fn count_call(&self, count: &AtomicUsize) -> Result<()> {
         if self.fails.load(Relaxed) {
-            return Err(Error::device("remote", "failing on purpose"));
+            return Err(Error::device("remote", "injected failure of a device call"));
         }
         count.fetch_add(1, Relaxed);
         Ok(())
@@ -57,7 +58,7 @@ impl Memory for Remote {
     }
 }
 
-/// A device with unified memory that cannot adopt host bytes.
+/// Device with unified memory that cannot adopt host bytes.
 #[derive(Clone, Debug)]
 struct Unified;
 
@@ -90,7 +91,7 @@ impl Mapping<Vec<u8>> for Unified {
     }
 }
 
-/// An operation on a `SyncedMemory`.
+/// Operation on a `SyncedMemory`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     ReadHost,
@@ -123,7 +124,7 @@ fn step(kind: usize, value: u8) -> Step {
     }
 }
 
-/// Applies a step. Returns the value that the step read, if any.
+/// Applies a step to a memory. Returns the value that the step read, if any.
 fn apply(memory: &mut SyncedMemory<Remote>, step: Step) -> Result<Option<u8>> {
     let found = match step {
         Step::ReadHost => memory.host()?.to_vec(),
@@ -158,25 +159,25 @@ fn fill(bytes: &mut [u8], value: u8) -> Option<u8> {
     None
 }
 
-/// Fills `bytes`; returns their previous values.
+/// Fills `bytes` with `value` and returns the previous bytes.
 fn replace(bytes: &mut [u8], value: u8) -> Vec<u8> {
     let found = bytes.to_vec();
     bytes.fill(value);
     found
 }
 
-/// A model of the coherence protocol, which holds the last value written and the valid sides.
+/// Model of the coherence protocol: the last written value and the valid sides.
 #[derive(Default)]
 struct Model {
     value: u8,
     host: bool,
     device: bool,
-    /// Whether the device has an allocation, be it valid or stale.
+    /// Whether the device has an allocation, valid or stale.
     allocated: bool,
 }
 
 impl Model {
-    /// Returns whether the device has to allocate, upload and download for a step.
+    /// Returns whether a step requires an allocation, an upload and a download.
     fn needs(&self, step: Step) -> [bool; 3] {
         let initialized = self.host || self.device;
         match step {
@@ -189,7 +190,7 @@ impl Model {
         }
     }
 
-    /// Applies a step. Returns the value that the step reads, if any.
+    /// Applies a step to the model. Returns the value that the step reads, if any.
     fn apply(&mut self, step: Step) -> Option<u8> {
         let value = self.value;
         self.allocated |= self.needs(step)[0];
@@ -201,7 +202,8 @@ impl Model {
             | Step::Adopt(value)
             | Step::HostOverwrite(value) => (value, true, false),
             Step::WriteDevice(value) | Step::OverwriteDevice(value) => (value, false, true),
-            // The failed write may have changed the host, so only the device stays valid.
+            // A failed write may have changed the host side, so only a valid device side stays
+            // valid.
             Step::HostOverwriteFails => (value, self.host && !self.device, self.device),
         };
         let reads = |step| {
@@ -221,8 +223,8 @@ impl Model {
     }
 }
 
-/// Applies the steps to a `SyncedMemory` and to the model, and compares both after every step. In a
-/// step marked as failing, every device call fails, and the memory must then stay unchanged.
+/// Applies a history of steps to a `SyncedMemory` and to the model, and compares both after every
+/// step. In a failing step, every device call fails, and the memory must stay unchanged.
 fn check_history(history: &[(Step, bool)]) {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, LEN);
@@ -251,13 +253,13 @@ fn check_history(history: &[(Step, bool)]) {
     assert_eq!(memory.host().unwrap(), [model.value; LEN], "{history:?}");
 }
 
-/// Number of steps in a history, which is smaller under Miri, because Miri is slow.
+/// Number of steps in a history, which is small under Miri, because Miri is slow.
 const STEPS: usize = if cfg!(miri) { 2 } else { 4 };
 
-/// Runs every sequence of four steps, with every combination of failing steps, and compares values,
-/// valid sides, allocations and copies.
+/// Runs every history of [`STEPS`] steps with every combination of failing steps. After each step,
+/// compares values, valid sides, allocations and copies with the model.
 #[test]
-fn every_short_history_agrees_with_the_model() {
+fn every_history_of_four_steps_agrees_with_the_model() {
     for history in 0..(2 * KINDS).pow(STEPS as u32) {
         let kind = |index: usize| history / (2 * KINDS).pow(index as u32) % (2 * KINDS);
         let steps: [_; STEPS] = std::array::from_fn(|index| {
@@ -268,7 +270,7 @@ fn every_short_history_agrees_with_the_model() {
 }
 
 #[test]
-fn a_new_memory_allocates_nothing() {
+fn an_unused_memory_allocates_nothing() {
     let device = Remote::default();
     let memory = SyncedMemory::new(&device, usize::MAX / 2);
     assert_eq!((memory.head(), device.counts()), (Head::Uninitialized, [0; 3]));
@@ -291,7 +293,7 @@ fn unified_memory_is_never_copied() {
 }
 
 #[test]
-fn adopt_does_not_copy_bytes() {
+fn adopting_host_bytes_does_not_copy_them() {
     let bytes = vec![1.5f32, 2.5];
     let address = bytes.as_ptr() as usize;
     let mut memory = SyncedMemory::new(&Remote::default(), 8);
@@ -346,7 +348,7 @@ fn a_panic_in_host_overwrite_does_not_change_the_value() {
 }
 
 #[test]
-fn concurrent_readers_copy_once() {
+fn concurrent_readers_share_one_copy() {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, 1 << 16);
     memory.device_mut().unwrap().fill(9);
@@ -379,9 +381,9 @@ fn views_outside_their_memory_are_errors() {
     assert_eq!((bytes.offset, bytes.bytes, &bytes.buffer[2..4]), (2, 6, &[7, 0][..]));
 }
 
-/// The copy before an overwrite may be skipped only for a view of all bytes.
+/// Only an overwrite of all bytes may skip the transfer of the previous value.
 #[test]
-fn overwriting_a_part_preserves_the_rest() {
+fn overwriting_a_part_of_a_memory_preserves_the_rest() {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, 4);
     memory.device_mut().unwrap().fill(1);

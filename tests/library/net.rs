@@ -1,5 +1,5 @@
-//! Tests of nets: invalid definitions, shared and copied weights, memory reuse, partial passes. All
-//! nets run on the simulated device, which exposes missing transfers.
+//! Tests of nets: invalid definitions, shared and copied weights, memory reuse, and partial passes.
+//! All nets run on the simulated device, which detects missing transfers.
 
 use cortado::{
     Blob, Error, Net,
@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 type SimulatedNet = Net<f32>;
 
-/// The device of all nets. Nets that share weights must use the same device.
+/// Device of all nets in these tests. Nets that share weights must use the same device.
 static DEVICE: LazyLock<SimulatedDevice> =
     LazyLock::new(|| SimulatedDevice::with_threads(1).unwrap());
 
@@ -19,13 +19,14 @@ fn build(text: &str) -> cortado::Result<SimulatedNet> {
     SimulatedNet::builder(&*DEVICE).seed(3).build(&definition)
 }
 
-/// Returns the definition of an Input layer `x` of shape 2×3, followed by the layers in `rest`.
+/// Returns the definition of a net with an Input layer `x` of shape 2 × 3, followed by the layers
+/// in `rest`.
 fn after_x(rest: &str) -> String {
     let x = r#"layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }"#;
     format!("{x}\n{rest}")
 }
 
-fn ip(name: &str, bottom: &str, top: &str, rest: &str) -> String {
+fn inner_product(name: &str, bottom: &str, top: &str, rest: &str) -> String {
     format!(
         r#"layer {{ name: "{name}" type: "InnerProduct" bottom: "{bottom}" top: "{top}"
            inner_product_param {{ num_output: 3 weight_filler {{ type: "xavier" }} }} {rest} }}"#
@@ -34,7 +35,10 @@ fn ip(name: &str, bottom: &str, top: &str, rest: &str) -> String {
 
 fn assert_build_fails(text: &str, parts: &[&str]) {
     let error = build(text).err().unwrap_or_else(|| panic!("accepted: {text}")).to_string();
-    assert!(parts.iter().all(|part| error.contains(part)), "{error}\nlacks one of {parts:?}");
+    assert!(
+        parts.iter().all(|part| error.contains(part)),
+        "{error}\ndoes not contain all of {parts:?}"
+    );
     assert_eq!(error.lines().count(), 1, "{error}");
 }
 
@@ -44,32 +48,32 @@ fn weights(net: &SimulatedNet) -> Vec<Vec<f32>> {
 }
 
 #[test]
-fn errors_of_invalid_definitions_name_layer_and_reason() {
-    let two = ip("a", "x", "y", "") + &ip("b", "x", "y", "");
-    let shared = ip("a", "x", "y", "param { name: \"w\" lr_mult: 1 }")
-        + &ip("b", "y", "z", "param { name: \"w\" lr_mult: 2 }");
-    // The sum of 64 extents of 2⁵⁸ overflows. The bottoms have no elements.
+fn errors_of_invalid_net_definitions_name_the_layer_and_the_reason() {
+    let two = inner_product("a", "x", "y", "") + &inner_product("b", "x", "y", "");
+    let shared = inner_product("a", "x", "y", "param { name: \"w\" lr_mult: 1 }")
+        + &inner_product("b", "y", "z", "param { name: \"w\" lr_mult: 2 }");
+    // The bottoms have no elements, but the sum of 64 extents of 2⁵⁸ overflows.
     let long = r#"layer { name: "h" type: "Input" top: "h"
         input_param { shape { dim: 288230376151711744 dim: 0 } } }
         layer { name: "c" type: "Concat" top: "y" concat_param { axis: 0 }"#
         .to_owned();
     let bottoms = r#" bottom: "h""#.repeat(64);
-    // 2⁵⁰ time steps have more cells than the host has memory.
+    // An LSTM with 2⁵⁰ time steps needs more memory than any host has.
     let steps = r#"layer { name: "s" type: "Input" top: "s" top: "cont"
         input_param { shape { dim: [1125899906842624, 1, 1] } shape { dim: [1125899906842624, 1] } } }
         layer { name: "l" type: "LSTM" bottom: "s" bottom: "cont" top: "y"
         recurrent_param { num_output: 1 } }"#
         .into();
     let cases = [
-        (ip("a", "z", "y", ""), ["`a`", "unknown bottom blob `z`"]),
+        (inner_product("a", "z", "y", ""), ["`a`", "unknown bottom blob `z`"]),
         (two, ["`b`", "several layers"]),
-        (ip("a", "x", "x", ""), ["`a`", "in place"]),
+        (inner_product("a", "x", "x", ""), ["`a`", "in place"]),
         (shared, ["`b`", "lr_mult"]),
-        (ip("a", "x", "y", "loss_weight: [1, 2]"), ["`a`", "loss_weight"]),
-        (ip("a", "x", "y", "propagate_down: [true, true]"), ["`a`", "propagate_down"]),
-        (ip("a", "x", "y", "param {} param {} param {}"), ["`a`", "`param` entries"]),
-        (ip("a", "x", "y", "include {} exclude {}"), ["`a`", "not both"]),
-        (ip("a", "x", "y", "blobs {}"), ["`a`", "1 `blobs` for 2 parameters"]),
+        (inner_product("a", "x", "y", "loss_weight: [1, 2]"), ["`a`", "loss_weight"]),
+        (inner_product("a", "x", "y", "propagate_down: [true, true]"), ["`a`", "propagate_down"]),
+        (inner_product("a", "x", "y", "param {} param {} param {}"), ["`a`", "`param` entries"]),
+        (inner_product("a", "x", "y", "include {} exclude {}"), ["`a`", "not both"]),
+        (inner_product("a", "x", "y", "blobs {}"), ["`a`", "1 `blobs` for 2 parameters"]),
         (r#"layer { name: "r" type: "ReLU" top: "y" }"#.into(), ["`r`", "1 bottom"]),
         (r#"layer { name: "d" type: "Data" top: "y" }"#.into(), ["`d`", "source"]),
         (long + &bottoms + "}", ["`c`", "too large"]),
@@ -84,9 +88,12 @@ fn errors_of_invalid_definitions_name_layer_and_reason() {
 }
 
 #[test]
-fn parameters_of_one_name_share_values() {
+fn parameters_with_equal_names_share_values() {
     let named = "param { name: \"w\" } param { name: \"b\" }";
-    let net = build(&after_x(&(ip("a", "x", "y", named) + &ip("b", "y", "z", named)))).unwrap();
+    let net = build(&after_x(
+        &(inner_product("a", "x", "y", named) + &inner_product("b", "y", "z", named)),
+    ))
+    .unwrap();
     assert_eq!((net.params().len(), net.learnable_params().len()), (4, 2));
     net.params()[0].blob().data_mut().unwrap().host_mut().unwrap()[0] = 42.0;
     assert_eq!(net.params()[2].blob().data_at(&[0, 0]).unwrap(), 42.0);
@@ -94,14 +101,19 @@ fn parameters_of_one_name_share_values() {
 
 #[test]
 fn weights_are_copied_and_shared_by_layer_name() {
-    let source = build(&after_x(&(ip("a", "x", "y", "") + &ip("b", "y", "z", "")))).unwrap();
+    let source =
+        build(&after_x(&(inner_product("a", "x", "y", "") + &inner_product("b", "y", "z", ""))))
+            .unwrap();
     let saved = source.to_proto(false).unwrap();
-    let mut target = build(&after_x(&(ip("b", "x", "y", "") + &ip("c", "y", "z", "")))).unwrap();
+    let mut target =
+        build(&after_x(&(inner_product("b", "x", "y", "") + &inner_product("c", "y", "z", ""))))
+            .unwrap();
     let before = weights(&target);
     assert_eq!(target.copy_trained_from(&saved).unwrap(), ["b"]);
     let after = weights(&target);
     assert_eq!((&after[0], &after[2]), (&weights(&source)[2], &before[2]));
-    // The target has its own copy, so the source does not change.
+    // The target net has a copy of the weights, so changing the copy must not change the source
+    // net.
     target.params()[0].blob().data_mut().unwrap().host_mut().unwrap().fill(0.0);
     assert_ne!(weights(&source)[2], weights(&target)[0]);
 
@@ -109,7 +121,7 @@ fn weights_are_copied_and_shared_by_layer_name() {
     source.params()[2].blob().data_mut().unwrap().host_mut().unwrap()[0] = 7.0;
     assert_eq!(weights(&target)[0][0], 7.0);
 
-    let wide = after_x(&ip("b", "x", "y", "").replace("num_output: 3", "num_output: 4"));
+    let wide = after_x(&inner_product("b", "x", "y", "").replace("num_output: 3", "num_output: 4"));
     let mut wide = build(&wide).unwrap();
     let message = wide.copy_trained_from(&saved).unwrap_err().to_string();
     assert!(message.contains("`b`") && message.contains("shape"), "{message}");
@@ -118,15 +130,25 @@ fn weights_are_copied_and_shared_by_layer_name() {
 
 #[test]
 fn initial_values_depend_on_seed_and_layer_name_only() {
-    let one = build(&after_x(&ip("b", "x", "y", ""))).unwrap();
-    let two = build(&after_x(&(ip("a", "x", "w", "") + &ip("b", "w", "y", "")))).unwrap();
-    assert_eq!(weights(&one)[0], weights(&two)[2], "values depend on other layers");
-    assert_ne!(weights(&two)[0], weights(&two)[2], "values do not depend on the name");
+    let one = build(&after_x(&inner_product("b", "x", "y", ""))).unwrap();
+    let two =
+        build(&after_x(&(inner_product("a", "x", "w", "") + &inner_product("b", "w", "y", ""))))
+            .unwrap();
+    assert_eq!(
+        weights(&one)[0],
+        weights(&two)[2],
+        "initial values must not depend on other layers"
+    );
+    assert_ne!(
+        weights(&two)[0],
+        weights(&two)[2],
+        "initial values must depend on the layer's name"
+    );
 }
 
 #[test]
 fn reshaped_inputs_reshape_later_layers() {
-    let mut net = build(&after_x(&ip("a", "x", "y", ""))).unwrap();
+    let mut net = build(&after_x(&inner_product("a", "x", "y", ""))).unwrap();
     net.blob_mut("x").unwrap().reshape(&[5, 3]).unwrap();
     net.forward().unwrap();
     assert_eq!(net.blob("y").unwrap().shape()[..], [5, 3]);
@@ -140,7 +162,7 @@ fn reshaped_inputs_reshape_later_layers() {
 
 #[test]
 fn nets_on_two_threads_share_weights() {
-    let text = after_x(&ip("a", "x", "y", ""));
+    let text = after_x(&inner_product("a", "x", "y", ""));
     let source = build(&text).unwrap();
     source.blob("x").unwrap().data_mut().unwrap().host_mut().unwrap().fill(1.0);
     let run = |mut net: SimulatedNet| {
@@ -163,7 +185,7 @@ fn nets_on_two_threads_share_weights() {
     assert_eq!(source.phase(), Phase::Test);
 }
 
-/// A net with a branch, an in-place layer, and outputs in the middle and at the end.
+/// Layers with a branch, an in-place layer, and outputs in the middle and at the end of the net.
 const BRANCHED: &str = r#"
 layer { name: "a" type: "InnerProduct" bottom: "x" top: "a"
         inner_product_param { num_output: 7 weight_filler { type: "xavier" } } }
@@ -188,7 +210,8 @@ fn inference_with_memory_reuse_is_bit_identical() {
     let nets = [false, true].map(build);
     let results = nets.map(|mut net| {
         let mut results = Vec::new();
-        // Cases: as built, larger without and with a new plan, smaller without and with a new plan.
+        // The net runs with its original input, a larger input without and with a new memory plan,
+        // and a smaller input without and with a new plan.
         for (rows, plan) in [(2, false), (4, false), (5, true), (3, false), (3, true)] {
             let x = net.blob_mut("x").unwrap();
             x.reshape(&[rows, 3]).unwrap();
@@ -219,8 +242,8 @@ fn inference_with_memory_reuse_is_bit_identical() {
     let [(want, all_blobs, full, backward), (got, reused_blobs, reduced, reused_backward)] =
         results;
     assert_eq!(got, want);
-    // Separate are x, a with its splits, b, side, c, s, d and e. With reuse, c has the storage of
-    // a, s that of b, and so on.
+    // Eight blobs need separate storage: x, a with its splits, b, side, c, s, d and e. With memory
+    // reuse, c uses the storage of a, s that of b, and so on.
     assert_eq!((all_blobs, reused_blobs), (8, 5));
     assert!(reduced.activations < full.activations, "{reduced:?} {full:?}");
     assert_eq!(reduced.params, full.params);
@@ -228,7 +251,7 @@ fn inference_with_memory_reuse_is_bit_identical() {
 }
 
 #[test]
-fn partial_passes_equal_a_whole_pass() {
+fn partial_forward_passes_equal_a_whole_pass() {
     let whole = &mut build(&after_x(BRANCHED)).unwrap();
     let parts = &mut build(&after_x(BRANCHED)).unwrap();
     for net in [&mut *whole, &mut *parts] {
@@ -250,7 +273,7 @@ fn partial_passes_equal_a_whole_pass() {
     }
 }
 
-/// Each case is a layer with the bottom `x`, of shape 2×3, and a part of the error.
+/// Each case is a layer with the bottom `x` of shape 2 × 3, and a part of the expected error.
 #[test]
 fn invalid_layer_parameters_are_refused() {
     let cases = [
@@ -293,7 +316,7 @@ fn invalid_layer_parameters_are_refused() {
 }
 
 #[test]
-fn batch_norm_statistics_get_param_entries_of_rate_zero() {
+fn batch_norm_statistics_get_param_entries_with_learning_rate_zero() {
     let norm =
         "layer { name: 'n' type: 'BatchNorm' bottom: 'x' top: 'y' param { name: 'm' lr_mult: 0 } }";
     let net = build(&after_x(norm)).unwrap();
@@ -304,7 +327,7 @@ fn batch_norm_statistics_get_param_entries_of_rate_zero() {
 
 #[test]
 fn a_gradient_through_a_threshold_is_an_error() {
-    let text = ip("a", "x", "y", "")
+    let text = inner_product("a", "x", "y", "")
         + "layer { name: 't' type: 'Threshold' bottom: 'y' top: 'z' loss_weight: 1 }";
     let mut net = build(&after_x(&text)).unwrap();
     net.forward().unwrap();

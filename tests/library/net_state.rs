@@ -1,8 +1,8 @@
-//! The state of a net that a golden case requests: phase, level and stages.
+//! State that a golden case requests for a net: phase, level and stages.
 
 use cortado::proto::{NetParameter, NetState, Phase};
 
-/// Requested phase, level and stages. A field that is not requested is `None` or empty.
+/// Requested phase, level and stages. A field without a request is `None` or empty.
 pub(crate) struct RequestedState {
     pub(crate) phase: Option<Phase>,
     pub(crate) level: Option<i32>,
@@ -10,7 +10,7 @@ pub(crate) struct RequestedState {
 }
 
 impl RequestedState {
-    /// Reads columns 2 to 4 of a row of `cases.tsv`.
+    /// Reads the requested state from columns 2 to 4 of a row of `cases.tsv`.
     pub(crate) fn from_row(row: &[String]) -> Self {
         let given = |column: usize| (row[column] != "-").then_some(&row[column]);
         let phase = given(2).map(|name| Phase::from_str_name(name).unwrap());
@@ -19,7 +19,7 @@ impl RequestedState {
         Self { phase, level, stages: stages.map(str::to_owned).collect() }
     }
 
-    /// Applies the request to the state in a definition.
+    /// Changes the state in a net definition to the requested one.
     pub(crate) fn apply_to(&self, definition: &mut NetParameter) {
         if self.phase.is_none() && self.level.is_none() && self.stages.is_empty() {
             return;

@@ -4,8 +4,8 @@ use crate::support::{minimum, table, testdata};
 use cortado::proto::{self, CaffeMessage, NetParameter, SolverParameter};
 use std::{fs, path::Path};
 
-/// Compares one row of `expected.tsv` (file, message, verdict, binary, text) with this crate.
-/// Returns the difference, if any.
+/// Compares one row of `expected.tsv` (file, message, verdict, binary, text) with cortado's parser
+/// and printer. Returns a description of the difference, if there is one.
 fn difference<M: CaffeMessage>(folder: &Path, row: &[String]) -> Option<String> {
     let read = proto::read_text::<M>(folder.join(&row[0]));
     match (read, row[2] == "ok") {
@@ -13,7 +13,7 @@ fn difference<M: CaffeMessage>(folder: &Path, row: &[String]) -> Option<String> 
         (Err(error), true) => Some(format!("refused: {error}")),
         (Err(error), false) => {
             let located = matches!(error, cortado::Error::Parse { line: 1.., column: 1.., .. });
-            (!located).then(|| format!("no position: {error}"))
+            (!located).then(|| format!("the error has no position: {error}"))
         }
         (Ok(message), true) => {
             let binary = fs::read(folder.join(&row[3])).unwrap();
@@ -21,7 +21,7 @@ fn difference<M: CaffeMessage>(folder: &Path, row: &[String]) -> Option<String> 
             if message.encode_to_vec() != binary {
                 Some("different message".into())
             } else if proto::to_text(&message).unwrap() != text {
-                Some("printed differently".into())
+                Some("the printed text differs from Google's".into())
             } else {
                 None
             }
@@ -30,7 +30,7 @@ fn difference<M: CaffeMessage>(folder: &Path, row: &[String]) -> Option<String> 
 }
 
 #[test]
-fn files_are_parsed_and_printed_as_by_google() {
+fn prototxt_files_are_parsed_and_printed_as_by_google() {
     let Some(folder) = testdata("data/prototxt", "the comparison with Google's text format") else {
         return;
     };
@@ -51,8 +51,8 @@ fn files_are_parsed_and_printed_as_by_google() {
 }
 
 #[test]
-fn nets_are_printed_as_by_caffe() {
-    let Some(folder) = testdata("golden/nets/valid", "the comparison with nets printed by Caffe")
+fn net_definitions_are_printed_as_by_caffe() {
+    let Some(folder) = testdata("golden/nets/valid", "the comparison of printed nets with Caffe")
     else {
         return;
     };

@@ -1,4 +1,5 @@
-//! Tests of LSTM and RNN: sequences in parts, states between passes, and shape errors.
+//! Tests of LSTM and RNN layers: split sequences, states between passes, and errors of wrong
+//! shapes.
 
 use cortado::{
     Blob, CpuDevice, Net,
@@ -23,7 +24,8 @@ fn input(name: &str, shape: &[usize]) -> String {
     )
 }
 
-/// Returns the definition of a recurrent layer. Layers of one kind share their parameters.
+/// Returns the definition of a recurrent layer. All recurrent layers of one kind share their
+/// parameters.
 fn layer(kind: &str, name: &str, bottoms: &[&str], tops: &[&str]) -> String {
     let list = |field: &str, names: &[&str]| -> String {
         names.iter().map(|name| format!("{field}: '{name}' ")).collect()
@@ -67,12 +69,13 @@ fn diff(blob: &Blob<f64>) -> Vec<f64> {
     blob.diff().unwrap().host().unwrap().to_vec()
 }
 
-/// Returns deterministic values in −1..1, different for each `seed`.
+/// Returns deterministic values between −1 and 1 that depend on `seed`.
 fn values(seed: usize, len: usize) -> Vec<f64> {
     (0..len).map(|i| ((i * 37 + seed * 101) as f64 * 0.61).sin()).collect()
 }
 
-/// Returns values for `cont` that start sequences at various steps.
+/// Returns values of `cont`, in which 0 starts a sequence, for sequences that start at various
+/// steps.
 fn sequence_starts(steps: usize) -> Vec<f64> {
     (0..steps * STREAMS).map(|i| if i % 5 == 1 { 0.0 } else { 1.0 }).collect()
 }
@@ -85,8 +88,9 @@ fn assert_near(name: &str, found: &[f64], expected: &[f64]) {
     }
 }
 
-/// Asserts that two layers over halves of a sequence equal one layer over the whole sequence,
-/// forward and backward. The exposed states of the first layer are initial states of the second.
+/// Asserts that two layers over the halves of a sequence equal one layer over the whole sequence,
+/// in the forward and the backward pass. The exposed states of the first layer are the initial
+/// states of the second layer.
 fn check_halves(kind: &str, states: &[&str]) {
     let (steps, half) = (6, [3, STREAMS, INPUTS]);
     let (x, cont) = (values(1, steps * STREAMS * INPUTS), sequence_starts(steps));
@@ -168,7 +172,7 @@ fn a_sequence_split_over_passes_equals_one_pass() {
 }
 
 #[test]
-fn changing_the_number_of_streams_resets_the_states() {
+fn changing_the_number_of_streams_resets_the_recurrent_states() {
     for kind in ["LSTM", "RNN"] {
         let mut net = one_layer_net(kind, 2);
         set(&mut net, "x", &[2, STREAMS, INPUTS], &values(4, 2 * STREAMS * INPUTS));
@@ -189,7 +193,7 @@ fn changing_the_number_of_streams_resets_the_states() {
 }
 
 #[test]
-fn a_second_backward_pass_returns_the_same_gradients() {
+fn a_second_backward_pass_of_a_recurrent_layer_returns_the_same_gradients() {
     for kind in ["LSTM", "RNN"] {
         let mut net = one_layer_net(kind, 4);
         set(&mut net, "x", &[4, STREAMS, INPUTS], &values(6, 4 * STREAMS * INPUTS));
@@ -207,7 +211,7 @@ fn a_second_backward_pass_returns_the_same_gradients() {
 }
 
 #[test]
-fn errors_of_wrong_shapes_name_the_bottom_and_the_layer() {
+fn errors_of_recurrent_layers_name_the_bottom_of_a_wrong_shape() {
     let error = |x: &[usize], cont: &[usize], more: &[(&str, &[usize])], exposed: bool| {
         let mut text = input("x", x) + &input("cont", cont);
         let mut bottoms = vec!["x", "cont"];

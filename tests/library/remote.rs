@@ -1,4 +1,4 @@
-//! A device whose memory the host can access only by copies.
+//! Test device whose memory the host can access only by copies.
 
 use cortado::{
     Element, Error, Memory, Result, View, ViewMut,
@@ -10,7 +10,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// A device without native kernels that counts fused convolutions, and whose `axpy` may be wrong.
+/// Test device without native kernels that counts fused convolutions, and whose `axpy` may have a
+/// bug.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observed {
     pub(crate) fused: Arc<AtomicUsize>,
@@ -22,7 +23,7 @@ pub(crate) struct Observed {
 pub(crate) enum Axpy {
     #[default]
     Correct,
-    /// `axpy` does nothing for lengths that only random cases have.
+    /// `axpy` does nothing for lengths from 100 to 249, which only random cases have.
     SkipsSomeLengths,
     Panics,
 }

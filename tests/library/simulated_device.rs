@@ -57,7 +57,7 @@ fn poison_is_nan_in_every_element_type() {
     assert!(bytemuck::pod_read_unaligned::<cortado::bf16>(&bytes[..2]).is_nan());
 }
 
-// Queues.
+// Tests of queues.
 
 #[test]
 fn queued_work_runs_only_when_a_caller_waits() {
@@ -65,14 +65,15 @@ fn queued_work_runs_only_when_a_caller_waits() {
     let mut host = [1, 2, 3, 4];
     let mut buffer = device.alloc(4).unwrap();
     device.upload(&host, &mut buffer, 0).unwrap();
-    host.fill(9); // has no effect, because the upload has copied its source
+    // Changing `host` has no effect, because the upload has already copied it.
+    host.fill(9);
     assert_eq!((buffer.snapshot(), device.pending()), (vec![0; 4], 1));
     device.synchronize().unwrap();
     assert_eq!((buffer.snapshot(), device.pending()), (vec![1, 2, 3, 4], 0));
 }
 
 #[test]
-fn kernels_are_queued_like_copies() {
+fn kernels_are_queued_in_order_with_copies() {
     let device = SimulatedDevice::new();
     let x = memory(&device, &[1.0, 2.0]);
     let mut y = memory(&device, &[10.0, 20.0]);
@@ -85,7 +86,7 @@ fn kernels_are_queued_like_copies() {
 }
 
 #[test]
-fn a_kernel_that_returns_a_value_waits() {
+fn a_kernel_that_returns_a_value_waits_for_queued_work() {
     let device = SimulatedDevice::new();
     let mut x = memory(&device, &[1.0, -2.0]);
     device.scal(3.0, view_mut(&mut x)).unwrap();
@@ -94,21 +95,22 @@ fn a_kernel_that_returns_a_value_waits() {
 }
 
 #[test]
-fn a_wait_runs_a_fork_only_if_ordered_after_it() {
+fn a_wait_runs_the_work_of_a_fork_only_if_ordered_after_it() {
     let device = SimulatedDevice::new();
     let fork = device.fork_queue().unwrap();
     let mut shared = device.alloc(2).unwrap();
     fork.upload(&[1, 2], &mut shared, 0).unwrap();
     assert_eq!(downloaded(&device, &shared).unwrap(), [0, 0]);
     device.order_after(&fork).unwrap();
-    fork.upload(&[3, 4], &mut shared, 0).unwrap(); // queued after `order_after`
+    // The device is not ordered after this upload.
+    fork.upload(&[3, 4], &mut shared, 0).unwrap();
     assert_eq!(downloaded(&device, &shared).unwrap(), [1, 2]);
     assert_eq!(fork.pending(), 1);
     assert_eq!(downloaded(&fork, &shared).unwrap(), [3, 4]);
 }
 
 #[test]
-fn orders_are_transitive_across_forks() {
+fn queue_order_is_transitive_across_forks() {
     let device = SimulatedDevice::new();
     let [first, second] = [device.fork_queue().unwrap(), device.fork_queue().unwrap()];
     let mut shared = device.alloc(1).unwrap();
@@ -123,7 +125,7 @@ fn orders_are_transitive_across_forks() {
 }
 
 #[test]
-fn clones_share_a_queue() {
+fn clones_of_a_device_share_a_queue() {
     let device = SimulatedDevice::new();
     let shared = buffer(&device.clone(), &[7]);
     device.order_after(&device.clone()).unwrap();
@@ -132,7 +134,7 @@ fn clones_share_a_queue() {
 }
 
 #[test]
-fn order_after_another_device_waits_for_it() {
+fn order_after_another_device_waits_for_its_work() {
     let [device, other] = [SimulatedDevice::new(), SimulatedDevice::new()];
     let buffer = buffer(&other, &[7]);
     device.order_after(&other).unwrap();
@@ -140,13 +142,13 @@ fn order_after_another_device_waits_for_it() {
 }
 
 #[test]
-fn prefetch_on_a_fork_runs_after_the_work_that_uses_the_buffer() {
+fn a_prefetch_on_a_fork_runs_after_the_work_that_uses_the_buffer() {
     let device = SimulatedDevice::new();
     let fork = device.fork_queue().unwrap();
     let mut x = memory(&device, &[1.0; 8]);
     device.scal(2.0, view_mut(&mut x)).unwrap();
     assert_eq!(values(&x), [2.0; 8]);
-    // From here on, the device side is stale, and work that poisons it is queued.
+    // The write on the host makes the device side stale and queues work that poisons it.
     x.host_mut().unwrap().copy_from_slice(bytemuck::cast_slice(&[3.0f32; 8]));
     x.prefetch(&fork).unwrap();
     device.scal(2.0, view_mut(&mut x)).unwrap();
@@ -162,7 +164,8 @@ fn a_dropped_buffer_lives_until_queued_work_has_used_it() {
         device.axpy(1.0, view(&x), view_mut(&mut y)).unwrap();
     }
     assert_eq!(device.counters().bytes, 32);
-    let another = device.alloc(16).unwrap(); // equally long, but not the dropped buffer
+    // An allocation of the same length must not reuse the dropped buffer.
+    let another = device.alloc(16).unwrap();
     assert_eq!(values(&y), [3.0; 4]);
     drop(another);
     assert_eq!(device.counters().bytes, 16);
@@ -175,7 +178,7 @@ fn pending_work_and_staged_bytes_are_bounded() {
     let mut buffer = device.alloc(host.len()).unwrap();
     for _ in 0..9 {
         device.upload(&host, &mut buffer, 0).unwrap();
-        assert!(device.pending() <= 8, "more than 64 MiB are staged");
+        assert!(device.pending() <= 8, "queued uploads hold more than 64 MiB");
     }
     for _ in 0..5000 {
         device.upload(&[2], &mut buffer, 0).unwrap();
@@ -200,10 +203,10 @@ fn several_threads_can_use_one_device() {
     });
 }
 
-// Operands.
+// Tests of operands.
 
 #[test]
-fn one_memory_can_be_several_inputs() {
+fn one_memory_can_be_several_inputs_of_a_kernel() {
     let device = SimulatedDevice::new();
     let x = memory(&device, &[1.0, 2.0, 3.0, 4.0]);
     let mut y = memory(&device, &[0.0; 4]);
@@ -232,7 +235,7 @@ fn empty_operands_are_accepted() {
 }
 
 #[test]
-fn invalid_operands_are_errors_of_the_call() {
+fn a_kernel_call_with_invalid_operands_returns_an_error_at_once() {
     let device = SimulatedDevice::new();
     let x = memory(&device, &[1.0; 3]);
     let mut y = memory(&device, &[2.0; 4]);
@@ -261,17 +264,17 @@ fn kernels_are_native_and_transfers_are_attributed_to_them() {
     assert_eq!((entries[0].bytes, entries[1].bytes), (8, 4));
 }
 
-// Poison.
+// Tests of poison.
 
 #[test]
 fn stale_memory_is_poisoned() {
     let device = SimulatedDevice::new();
     let mut x = memory(&device, &[1.0; 4]);
     x.device().unwrap();
-    // The host bytes become stale. `host_write_only` returns their allocation.
+    // `device_mut` makes the host bytes stale, and `host_write_only` returns their allocation.
     x.device_mut().unwrap();
     assert_eq!(x.host_write_only().unwrap(), poisoned(16));
-    // The device bytes become stale only after all work that was queued earlier has run.
+    // Device bytes are poisoned only after all work that was queued earlier has run.
     let stale = x.device_write_only().unwrap();
     assert_eq!(stale.snapshot(), [0; 16]);
     device.synchronize().unwrap();
@@ -287,11 +290,11 @@ fn new_memory_is_poisoned_before_it_is_overwritten() {
     let buffer = y.device_write_only().unwrap();
     assert_eq!(downloaded(&device, buffer).unwrap(), poisoned(4));
     let z = Memories::new(&device, 4);
-    assert_eq!(z.host().unwrap(), [0; 4], "memory that was never written is zero");
+    assert_eq!(z.host().unwrap(), [0; 4], "memory that was never written must be zero");
 }
 
 #[test]
-fn reused_memory_is_zeroed() {
+fn reused_device_memory_is_zeroed() {
     let device = SimulatedDevice::new();
     drop(buffer(&device, &[5; 100]));
     device.synchronize().unwrap();
@@ -299,7 +302,7 @@ fn reused_memory_is_zeroed() {
     assert_eq!(device.alloc(100).unwrap().snapshot(), [0; 100]);
 }
 
-// Faults.
+// Tests of injected faults.
 
 #[test]
 fn only_the_injected_allocation_fails() {
@@ -343,7 +346,8 @@ fn a_fault_in_flight_fails_the_next_wait_and_poisons_the_output() {
     let device = SimulatedDevice::new();
     let mut x = memory(&device, &[1.0; 4]);
     let mut y = memory(&device, &[1.0; 4]);
-    device.inject_fault(Fault::InFlight, 2); // the upload is the first
+    // The first queued work is the upload of `x`, and the second is the kernel on `x`.
+    device.inject_fault(Fault::InFlight, 2);
     device.scal(2.0, view_mut(&mut x)).unwrap();
     device.scal(3.0, view_mut(&mut y)).unwrap();
     let error = device.synchronize().unwrap_err();
@@ -354,11 +358,11 @@ fn a_fault_in_flight_fails_the_next_wait_and_poisons_the_output() {
     assert!(matches!(error.root(), Error::Device { .. }));
     device.synchronize().unwrap();
     assert_eq!(x.host().unwrap(), poisoned(16));
-    assert_eq!(values(&y), [3.0; 4], "later work did not run");
+    assert_eq!(values(&y), [3.0; 4], "work queued after a failed kernel must run");
 }
 
 #[test]
-fn an_upload_can_fail_in_flight() {
+fn an_upload_that_fails_in_flight_fails_the_next_wait() {
     let device = SimulatedDevice::new();
     device.inject_fault(Fault::InFlight, 1);
     let buffer = buffer(&device, &[1, 2]);
@@ -373,7 +377,8 @@ fn a_failure_of_a_fork_reaches_queues_ordered_after_it() {
     let fork = device.fork_queue().unwrap();
     device.inject_fault(Fault::InFlight, 1);
     let _lost = buffer(&fork, &[1]);
-    device.synchronize().unwrap(); // not ordered after the fork
+    // The device is not ordered after the fork yet, so its wait succeeds.
+    device.synchronize().unwrap();
     device.order_after(&fork).unwrap();
     for queue in [&device, &fork] {
         let error = queue.synchronize().unwrap_err().to_string();
@@ -383,7 +388,7 @@ fn a_failure_of_a_fork_reaches_queues_ordered_after_it() {
 }
 
 #[test]
-fn invalid_data_is_an_error_of_the_wait() {
+fn invalid_indices_and_labels_are_errors_of_the_next_wait() {
     let device = SimulatedDevice::new();
     let table = memory(&device, &[1.0; 6]);
     let indices = memory(&device, bytemuck::cast_slice(&[1u32, 3]));
@@ -424,7 +429,8 @@ mod training {
         assert!(simulated == *ON_ONE_THREAD);
     }
 
-    /// No call reads the weights after the last update, so the solver itself has to wait.
+    /// No call reads the weights after the last update, so the solver itself must wait for the
+    /// update.
     #[test]
     fn a_fault_in_the_last_update_fails_training() {
         let text = r#"base_lr: 0.1 lr_policy: "fixed" max_iter: 2 snapshot_after_train: false
@@ -450,15 +456,15 @@ mod training {
     #[test]
     fn a_fault_in_flight_ends_training_with_its_error() {
         let device = SimulatedDevice::new();
-        // The fault can hit the upload of a prefetched batch that is never used. This error is only
-        // logged, so several runs may be needed.
+        // The fault may hit the upload of a prefetched batch that training never uses. The error of
+        // an unused batch is only logged, so the test repeats the training.
         let error = (0..20).find_map(|_| {
             device.inject_fault(Fault::InFlight, 100);
             train_digits(&device).err()
         });
-        let error = error.expect("no fault ended training").to_string();
+        let error = error.expect("no training run returned the injected fault").to_string();
         assert!(error.contains("in flight"), "{error}");
-        // If the upload of a batch failed, the device still holds the error.
+        // If the upload of a prefetched batch failed, the next wait returns the error.
         let _ = device.synchronize();
         train_digits(&device).unwrap();
     }

@@ -22,7 +22,7 @@ use std::{
 
 static CPU: LazyLock<CpuDevice> = LazyLock::new(|| CpuDevice::with_threads(1).unwrap());
 
-/// A net with one fully connected layer. Every batch holds the same eight digits.
+/// Net with one fully connected layer. Every batch contains the same eight digits.
 const NET: &str = r#"net_param { name: "digits"
   layer { name: "data" type: "Data" top: "data" top: "label"
     transform_param { scale: 0.00390625 }
@@ -32,7 +32,7 @@ const NET: &str = r#"net_param { name: "digits"
   layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" } }
 "#;
 
-/// Creates an empty folder for a test.
+/// Creates an empty folder for the files of a test.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("solver").join(name);
     let _ = fs::remove_dir_all(&path);
@@ -61,7 +61,7 @@ fn weights<T: Element>(solver: &Solver<T>) -> Vec<f64> {
     blobs.collect::<Vec<_>>().concat()
 }
 
-/// Records the values that `select` returns for a solver's events.
+/// Records what `select` returns for each event of a solver.
 fn record<T: Element, R: Send + 'static>(
     solver: &mut Solver<T>,
     select: impl Fn(&Event<'_>) -> Option<R> + Send + 'static,
@@ -74,11 +74,14 @@ fn record<T: Element, R: Send + 'static>(
 
 #[test]
 fn train_and_test_nets_are_built_as_by_caffe() {
-    let Some(set) = testdata("golden/nets/valid", "solvers of real Caffe") else { return };
+    let Some(set) = testdata("golden/nets/valid", "the comparison of solver structures with Caffe")
+    else {
+        return;
+    };
     let mut compared = 0;
     for row in table(&set.join("cases.tsv")).iter().filter(|row| row[1] == "solver") {
         let folder = set.join(&row[0]);
-        // Only the structure is compared, so Input layers can replace the data layers.
+        // The test compares only the structure of nets, so an Input layer can replace a data layer.
         let read = |file: String| {
             let mut net = proto::read_net(folder.join(file)).unwrap();
             for layer in net.layer.iter_mut().filter(|layer| layer.r#type() == "DummyData") {
@@ -114,18 +117,19 @@ fn train_and_test_nets_are_built_as_by_caffe() {
     assert_eq!(compared, 7);
 }
 
-/// Definitions that Caffe accepts and cortado refuses, each with the reason.
-const STRICTER: [(&str, &str); 4] = [
-    ("solver_unknown_policy_built", "the policy is checked before the first step"),
+/// Solver definitions that Caffe accepts and cortado refuses, with the reasons.
+const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 4] = [
+    ("solver_unknown_policy_built", "lr_policy is checked before the first step"),
     ("poly_no_max_iter", "the learning rate would be 0/0"),
-    ("unknown_regularization_no_decay", "the type is checked even without weight decay"),
+    ("unknown_regularization_no_decay", "regularization_type is checked even without weight decay"),
     ("iter_size_zero", "the loss would be 0/0"),
 ];
 
-/// Smallest number of Caffe's verdicts, on solvers with supported layers, that must be compared.
+/// Smallest number of Caffe's verdicts, on solvers whose layers cortado supports, that the test
+/// must compare.
 const MIN_VERDICTS: usize = 36;
 
-/// Each definition that Caffe refuses, with part of the expected error.
+/// Solver definitions that Caffe refuses, each with a part of cortado's expected error.
 const REFUSED: [(&str, &str); 27] = [
     ("solver_no_net", "definitions of the train net"),
     ("solver_two_nets", "definitions of the train net"),
@@ -158,7 +162,10 @@ const REFUSED: [(&str, &str); 27] = [
 
 #[test]
 fn solvers_are_refused_as_by_caffe() {
-    let Some(set) = testdata("golden/nets/refused", "verdicts of real Caffe") else { return };
+    let Some(set) = testdata("golden/nets/refused", "the comparison of refused solvers with Caffe")
+    else {
+        return;
+    };
     let (mut compared, mut wrong) = (0, Vec::new());
     for row in table(&set.join("verdicts.tsv")) {
         let [name, kind, verdict, _, message, ..] = &row[..] else { panic!("{row:?}") };
@@ -166,7 +173,7 @@ fn solvers_are_refused_as_by_caffe() {
             continue;
         }
         let part = REFUSED.iter().find(|(refused, _)| refused == name).map(|(_, part)| *part);
-        let stricter = STRICTER.iter().any(|(refused, _)| refused == name);
+        let stricter = ACCEPTED_ONLY_BY_CAFFE.iter().any(|(refused, _)| refused == name);
         let outcome = try_solver(&set.join(format!("{name}.prototxt")), kind == "solver_step");
         if outcome.as_ref().is_err_and(|e| matches!(e.root(), Error::UnknownLayer { .. })) {
             continue;
@@ -182,10 +189,11 @@ fn solvers_are_refused_as_by_caffe() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(compared >= MIN_VERDICTS, "only {compared} solvers have supported layers");
+    assert!(compared >= MIN_VERDICTS, "compared only {compared} of Caffe's verdicts");
 }
 
-/// Builds a solver, and performs one update if `step`. Formats the result like Caffe's verdicts.
+/// Builds a solver, and performs one update if `step` is set. Returns the result in the format of
+/// Caffe's verdicts.
 fn try_solver(path: &Path, step: bool) -> Result<String> {
     let mut solver = Solver::<f32>::from_file(path, &*CPU)?;
     if !step {
@@ -208,7 +216,7 @@ fn try_solver(path: &Path, step: bool) -> Result<String> {
     Ok(format!("iter={} {}", solver.iteration(), results.lock().unwrap()[0]))
 }
 
-/// A solver method that descends by the sign of the gradient, composed of existing kernels.
+/// Custom solver method that subtracts the sign of the gradient, composed of existing kernels.
 struct SignDescent;
 
 impl<T: Element> Method<T> for SignDescent {
@@ -225,10 +233,11 @@ impl<T: Element> Method<T> for SignDescent {
     }
 }
 
-/// Compares a custom method with AdaGrad, whose first step with delta 0 is also the gradient's
-/// sign. Covers both regularisation types, a clipped gradient and weight decay.
+/// The custom method is compared with AdaGrad, whose first step with a `delta` of 0 is also the
+/// sign of the gradient. The test covers both regularization types, a clipped gradient and weight
+/// decay.
 #[test]
-fn a_custom_method_equals_the_fused_kernel() {
+fn a_custom_solver_method_equals_the_fused_update_kernel() {
     fn check<D: Device>(device: &D) {
         let folder = folder(&format!("custom-{}", device.name()));
         for regularization in ["L1", "L2"] {
@@ -273,7 +282,7 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     let error = adam.restore(&state).unwrap_err().to_string();
     for part in ["solverstate", "2 blobs of history", "2 for each of 2 parameters", "another type"]
     {
-        assert!(error.contains(part), "error lacks `{part}`: {error}");
+        assert!(error.contains(part), "error does not contain `{part}`: {error}");
     }
     let mut param = definition("momentum: 0.9", &folder);
     let net = param.net_param.as_mut().unwrap();
@@ -282,12 +291,12 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     let error = wide.restore(&state).unwrap_err();
     assert!(matches!(error.root(), Error::Shape(_)), "{error}");
     for part in ["solverstate", "parameter 0 of layer `ip`", "10 784", "12 784"] {
-        assert!(error.to_string().contains(part), "error lacks `{part}`: {error}");
+        assert!(error.to_string().contains(part), "error does not contain `{part}`: {error}");
     }
     assert_eq!((adam.iteration(), weights(&adam)), (0, before));
     sgd.restore(&state).unwrap();
 
-    // After both files have been moved, the model is found next to the state.
+    // The solver finds a model that was moved together with its solver state.
     let moved = folder.join("moved");
     fs::create_dir(&moved).unwrap();
     for file in ["snap_iter_2.caffemodel", "snap_iter_2.solverstate"] {
@@ -295,7 +304,7 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     }
     sgd.restore(moved.join("snap_iter_2.solverstate")).unwrap();
     fs::remove_file(moved.join("snap_iter_2.caffemodel")).unwrap();
-    // If the model is missing, the solver stays unchanged, including its momentum.
+    // If the model file is missing, the solver must stay unchanged, including its momentum.
     let [mut failed, mut untouched] = [(); 2].map(|()| {
         let mut solver = solver::<f32>("type: \"SGD\" momentum: 0.9", &folder);
         solver.step(3).unwrap();
@@ -309,12 +318,12 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     assert_eq!(failed.iteration(), 5);
     assert!(
         weights(&failed) == weights(&untouched),
-        "a failed restore changed weights or momentum"
+        "a failed restore must not change weights or momentum"
     );
 }
 
 #[test]
-fn weights_named_by_the_definition_are_copied() {
+fn weights_that_a_solver_definition_names_are_copied() {
     let folder = folder("weights");
     let mut first = solver::<f32>("", &folder);
     first.step(3).unwrap();
@@ -330,9 +339,9 @@ fn weights_named_by_the_definition_are_copied() {
     assert!(error.contains("solverstate") && error.contains("NetParameter"), "{error}");
 }
 
-/// The solver requests an action before each test batch.
+/// The solver calls the action function before each test batch.
 #[test]
-fn a_stop_action_ends_a_test_before_its_next_batch() {
+fn a_stop_action_ends_a_test_pass_before_its_next_batch() {
     let folder = folder("stop");
     let rest = "test_iter: 1000000 test_iter: 1000000 test_interval: 2 max_iter: 10";
     let mut param = definition(rest, &folder);
@@ -353,14 +362,15 @@ fn a_stop_action_ends_a_test_before_its_next_batch() {
         _ => None,
     });
     solver.solve().unwrap();
-    // The first test makes all five requests. The last snapshot is written after training.
+    // The first test calls the action function five times. The last snapshot is written after
+    // training.
     let want = ["testing 0", "snapshot", "interrupted 0 at 0", "snapshot", "finished, early: true"];
     assert_eq!(*events.lock().unwrap(), want);
     assert_eq!((calls.load(Relaxed), solver.iteration()), (5, 0));
 }
 
 #[test]
-fn losses_are_averaged_including_the_final_display() {
+fn displayed_losses_are_averages_including_the_final_loss() {
     let folder = folder("average");
     let mut solver = solver::<f32>("average_loss: 3 max_iter: 6 display: 6", &folder);
     let iterations = record(&mut solver, |event| match *event {
@@ -380,7 +390,8 @@ fn losses_are_averaged_including_the_final_display() {
     assert!((finished.lock().unwrap()[0] - mean(&[losses[4], losses[5], next])).abs() < 1e-9);
 }
 
-/// The event contains the gradient's norm and its scale. The update has the clipped length.
+/// The event must contain the norm and the scale of the gradient, and the update must have the
+/// clipped length.
 #[test]
 fn a_gradient_above_the_limit_is_clipped() {
     let folder = folder("clip");
@@ -399,7 +410,7 @@ fn a_gradient_above_the_limit_is_clipped() {
 }
 
 #[test]
-fn training_with_16_bits_reduces_the_loss_as_with_32() {
+fn training_in_16_bits_reduces_the_loss_like_training_in_f32() {
     fn losses<T: Element>() -> Vec<f64> {
         let mut net = proto::read_net("examples/digits/lenet.prototxt").unwrap();
         net.layer[0].data_param.as_mut().unwrap().batch_size = Some(16);
@@ -429,7 +440,7 @@ fn training_with_16_bits_reduces_the_loss_as_with_32() {
 
 /// Updates that are too small for 16-bit weights accumulate in the master weights.
 #[test]
-fn snapshots_of_16_bit_nets_have_the_master_weights() {
+fn snapshots_of_16_bit_nets_contain_the_master_weights() {
     fn check<T: Element>(kind: &str) {
         let folder = folder(&format!("masters-{}-{kind}", T::DTYPE.name()));
         let rest = format!("type: \"{kind}\" snapshot: 4");

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The values of most files, with shape 2 × 3, which are exact in every element type.
+/// Values of the 2 × 3 tensor in most files, which every element type represents exactly.
 const GRID: [f64; 6] = [1.0, -2.0, 3.5, 0.25, 0.0, -480.0];
 
 fn fixture(name: &str) -> PathBuf {
@@ -34,12 +34,12 @@ fn grid<T: Element>() -> Tensor {
 fn assert_error<T: std::fmt::Debug>(result: cortado::Result<T>, parts: &[&str]) {
     let error = result.unwrap_err().to_string();
     for part in parts {
-        assert!(error.contains(part), "no `{part}` in: {error}");
+        assert!(error.contains(part), "error does not contain `{part}`: {error}");
     }
 }
 
 #[test]
-fn arrays_of_numpy_are_read() {
+fn npy_files_written_by_numpy_are_read() {
     let read = |name| read_npy(fixture(name)).unwrap();
     assert_eq!(read("f2.npy"), grid::<f16>());
     for name in ["f4.npy", "f4_big.npy", "version_2.npy"] {
@@ -56,7 +56,7 @@ fn arrays_of_numpy_are_read() {
 }
 
 #[test]
-fn written_arrays_have_the_bytes_of_numpys_files() {
+fn written_npy_files_equal_those_of_numpy() {
     for name in ["f2.npy", "f4.npy", "f8.npy", "scalar.npy", "line.npy", "empty.npy"] {
         let path = unused_path(name);
         write_npy(&path, &read_npy(fixture(name)).unwrap()).unwrap();
@@ -70,7 +70,7 @@ fn written_arrays_have_the_bytes_of_numpys_files() {
 }
 
 #[test]
-fn arrays_of_unsupported_types_are_rejected() {
+fn tensor_files_with_unsupported_element_types_are_rejected() {
     let check_rejected =
         |name, parts: &[&str]| assert_error(read_npy(fixture(name)), &[&[name], parts].concat());
     check_rejected("integers.npy", &["`<i8`", "float16, float32 and float64"]);
@@ -131,13 +131,14 @@ fn safetensors_files_are_read_and_written() {
 }
 
 #[test]
-fn damaged_files_are_rejected_or_read_without_a_panic() {
+fn damaged_tensor_files_are_rejected_or_read_without_a_panic() {
     let names = ["f4.npy", "stored.npz", "packed.npz", "weights.safetensors", "bf16.safetensors"];
     for name in names {
         let whole = fs::read(fixture(name)).unwrap();
         let path = unused_path(&format!("damaged-{name}"));
         let read = |bytes: &[u8]| {
-            // Some file systems flush a file whose content is replaced, so remove it first.
+            // Removing the file first is faster on file systems that flush a file when its content
+            // is replaced.
             let _ = fs::remove_file(&path);
             fs::write(&path, bytes).unwrap();
             match name.rsplit_once('.').unwrap().1 {
@@ -166,7 +167,7 @@ fn damaged_files_are_rejected_or_read_without_a_panic() {
 }
 
 #[test]
-fn huge_sizes_are_rejected_without_allocation() {
+fn tensor_files_that_claim_huge_sizes_are_rejected_without_allocation() {
     let path = unused_path("huge.npy");
     for shape in ["(1099511627776,)", "(9223372036854775807,)", "(99999999999999999999,)"] {
         let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
@@ -189,7 +190,7 @@ fn huge_sizes_are_rejected_without_allocation() {
     let header =
         format!(r#"{{"a":{{"dtype":"F32","shape":[{}],"data_offsets":[0,{end}]}}}}"#, end / 4);
     assert_error(file(&header), &["huge.safetensors: ", "0 bytes of values"]);
-    // Nine tensors whose lengths sum to `u64::MAX`.
+    // The lengths of nine tensors sum to `u64::MAX`.
     let length = u64::MAX / 8;
     let mut start = 0;
     let mut fields = Vec::new();
@@ -203,7 +204,7 @@ fn huge_sizes_are_rejected_without_allocation() {
     }
     assert_error(file(&format!("{{{}}}", fields.join(","))), &["huge.safetensors: "]);
 
-    // An empty archive whose zip64 fields claim 2³² members.
+    // The zip64 fields of this empty archive claim 2³² members.
     let path = unused_path("huge.npz");
     let members = (1u64 << 32).to_le_bytes();
     let (size, start) = ((1u64 << 45).to_le_bytes(), (1u64 << 46).to_le_bytes());
@@ -223,7 +224,7 @@ fn huge_sizes_are_rejected_without_allocation() {
 }
 
 #[test]
-fn a_blob_converts_tensors_of_any_type() {
+fn a_blob_converts_tensors_of_any_element_type() {
     let device = CpuDevice::new();
     let mut blob = Blob::<f32, _>::new(&device, &[3, 2]).unwrap();
     let error = blob.from_tensor(&grid::<f64>(), false).unwrap_err();
@@ -235,7 +236,7 @@ fn a_blob_converts_tensors_of_any_type() {
         assert_eq!(blob.data().unwrap().host().unwrap(), want);
     }
     assert_eq!(blob.to_tensor().unwrap(), grid::<f32>());
-    // The value is rounded once. Rounding through f32 would give the even neighbour, 1.
+    // The value must be rounded once. Rounding through `f32` would give the even neighbour, 1.
     let tie = Tensor::from_values(&[1], &[1.0 + 2f64.powi(-11) + 2f64.powi(-40)]).unwrap();
     assert_eq!(tie.to_vec::<f16>().unwrap(), [f16::from_f64(1.0 + 2f64.powi(-10))]);
 }
@@ -273,7 +274,7 @@ mod nets {
     }
 
     #[test]
-    fn weights_are_copied_by_name_and_rounded() {
+    fn tensors_are_copied_to_parameters_by_name_and_rounded() {
         check_copied::<f32>();
         check_copied::<f64>();
         check_copied::<f16>();
@@ -281,7 +282,7 @@ mod nets {
     }
 
     #[test]
-    fn weights_written_by_one_net_are_read_by_another() {
+    fn tensors_written_by_one_net_are_read_by_another_net() {
         let source = net::<bf16>();
         for (index, param) in source.params().iter().enumerate() {
             let mut data = param.blob().data_mut().unwrap();
@@ -299,7 +300,7 @@ mod nets {
     }
 
     #[test]
-    fn weights_that_do_not_match_change_nothing() {
+    fn tensors_that_do_not_match_the_parameters_change_no_weights() {
         let mut net = net::<f32>();
         let before = net.to_tensors().unwrap();
         let named = |name: &str, shape: &[usize]| {
@@ -320,7 +321,7 @@ mod nets {
         check_rejected(&[&weights, &bias, &named("ip.2", &[1])], &["unexpected tensor `ip.2`"]);
         check_rejected(&[&weights, &bias, &bias], &["`ip.1`", "twice"]);
 
-        // Names that match no layer, or do not have the form `<layer>.<index>`.
+        // Names that match no layer of the net, or do not have the form `<layer>.<index>`.
         let others = ["ip.01", "ip.+1", "ip", "other.0", "ip.", ".0"].map(|name| named(name, &[1]));
         assert_eq!(net.copy_tensors_from(&others).unwrap(), [""; 0]);
     }

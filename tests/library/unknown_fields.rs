@@ -1,30 +1,31 @@
-//! Tests that unknown fields of every wire type and depth survive reading and writing.
+//! Tests that unknown fields of every wire type and nesting depth are preserved when a message is
+//! read and written.
 
 use cortado::proto::{
     self, BlobProto, Message, NetParameter, PathStep, SolverState, UnknownFields, parse_binary,
 };
 use proptest::{collection::vec, prelude::*};
 
-/// A message as a tree, encoded by this test independently of the crate.
+/// Tree of nested messages, which this test encodes independently of the library.
 #[derive(Clone, Debug, Default)]
 struct Tree {
-    /// Encoded known fields, each with key and value, in the order of their numbers.
+    /// Encoded known fields, each with key and value, in the order of field numbers.
     known: Vec<Vec<u8>>,
-    /// Nested messages, in order. Their field numbers are higher than those of `known`.
+    /// Nested messages, whose field numbers are higher than those of the `known` fields.
     nested: Vec<(u32, Tree)>,
-    /// Unknown fields with key and value. Before each, the position among the known fields at which
-    /// [`Order::Mixed`] inserts it.
+    /// Unknown fields with key and value, each with the position among the known fields at which
+    /// [`Order::Mixed`] inserts the field.
     unknown: Vec<(usize, Vec<u8>)>,
 }
 
-/// Position of the unknown fields in the encoding.
+/// Position of the unknown fields in an encoded message.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
-    /// Between the known fields.
+    /// Encodes the unknown fields between the known fields.
     Mixed,
-    /// After the known fields.
+    /// Encodes the unknown fields after the known fields.
     Last,
-    /// Without the unknown fields.
+    /// Omits the unknown fields.
     Omitted,
 }
 
@@ -69,13 +70,14 @@ impl Tree {
     }
 }
 
-/// Encodes a field. If it is a group, includes the end-of-group tag.
+/// Encodes a field. The encoding of a group includes its end-of-group tag.
 fn field_or_group(number: u32, (wire, value): (u32, Vec<u8>)) -> Vec<u8> {
     let end = if wire == 3 { field(number, 4, &[]) } else { Vec::new() };
     [field(number, wire, &value), end].concat()
 }
 
-/// Generates a field of this number with a value of any wire type. Groups contain further fields.
+/// Returns a strategy for a field of this number with a value of any wire type. A group contains
+/// further fields.
 fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
     let leaf = prop_oneof![
         any::<u64>().prop_map(|value| (0, varint(value))),
@@ -98,8 +100,8 @@ fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
 }
 
 fn unknown() -> impl Strategy<Value = Vec<(usize, Vec<u8>)>> {
-    // Numbers that no message of Caffe uses, with keys of two, three and five bytes, and number 1
-    // as a group, which no field of Caffe's messages is.
+    // No message of Caffe uses these field numbers, whose keys have two, three and five bytes. No
+    // message of Caffe has a group as field 1.
     let number = prop_oneof![900_u32..1900, 19_000_u32..20_000, Just((1_u32 << 29) - 1)];
     let wrong_type = Just([field(1, 3, &[]), field(1, 4, &[])].concat());
     vec((0_usize..9, prop_oneof![9 => number.prop_flat_map(value), 1 => wrong_type]), 0..4)
@@ -120,7 +122,8 @@ fn blob() -> impl Strategy<Value = Tree> {
     })
 }
 
-/// Generates a message with a name in field 1 and nested messages in the field `number`.
+/// Returns a strategy for a message with a name in field 1 and nested messages in the field
+/// `number`.
 fn named(number: u32, nested: impl Strategy<Value = Tree>) -> impl Strategy<Value = Tree> {
     ("[a-z]{0,9}", vec(nested, 0..4), unknown()).prop_map(move |(name, nested, unknown)| Tree {
         known: vec![delimited(1, name.as_bytes())],
@@ -161,7 +164,7 @@ fn layers(number: u32) -> Vec<u8> {
 }
 
 #[test]
-fn unknown_fields_follow_messages_that_move() {
+fn unknown_fields_stay_with_their_message_when_paths_are_remapped() {
     let (old, mut unknown) = UnknownFields::parse::<NetParameter>(&layers(2), "net").unwrap();
     let path = |field, index| vec![PathStep { field, index }];
     assert_eq!(unknown.paths().collect::<Vec<_>>(), [path(2, 0), path(2, 2)]);
@@ -180,15 +183,15 @@ fn unknown_fields_follow_messages_that_move() {
     );
     let want = [delimited(100, &delimited(1, b"input")), layers(100)].concat();
     assert_eq!(unknown.encode(&new).unwrap(), want);
-    // Fields whose message no longer exists are dropped.
+    // Unknown fields of a message that no longer exists must be dropped.
     new.layer.truncate(2);
     assert_eq!(unknown.encode(&new).unwrap(), want[..10 + 9]);
     unknown.remap_paths(|_| false);
     assert!(unknown.is_empty());
 }
 
-/// A net of the V0 format. The net's messages have unknown fields 901 to 907, which are varints
-/// with values 1 to 7.
+/// Returns a net of the V0 format. The messages in the net have the unknown fields 901 to 907,
+/// which are varints with the values 1 to 7.
 fn v0_net() -> Vec<u8> {
     let text = |number, text: &str| delimited(number, text.as_bytes());
     let padding = [text(1, "pad"), text(2, "padding"), field(7, 0, &[2]), field(901, 0, &[1])];
@@ -210,7 +213,7 @@ fn v0_net() -> Vec<u8> {
 }
 
 #[test]
-fn unknown_fields_follow_an_upgrade() {
+fn unknown_fields_stay_with_their_message_in_an_upgrade() {
     let (old, mut unknown) = UnknownFields::parse::<NetParameter>(&v0_net(), "net").unwrap();
     assert_eq!(unknown.paths().count(), 7);
     let upgraded = proto::upgrade::net(old).unwrap();
@@ -224,11 +227,12 @@ fn unknown_fields_follow_an_upgrade() {
     let path = |path: &[(u32, usize)]| -> Vec<PathStep> {
         path.iter().map(|&(field, index)| PathStep { field, index }).collect()
     };
-    // Paths of the net, the shape in the new Input layer, the remaining layer, and its blob.
+    // Unknown fields remain at four paths: the net, the shape in the new Input layer, the remaining
+    // layer, and the layer's blob.
     let shape = path(&[(100, 0), (143, 0), (1, 0)]);
     let want = [path(&[]), shape, path(&[(100, 1)]), path(&[(100, 1), (7, 0)])];
     assert_eq!(unknown.paths().collect::<Vec<_>>(), want);
-    // The remaining layer has the fields of its V0 message and its V1 message, in either order.
+    // The remaining layer must have the unknown fields of its V0 and V1 messages, in either order.
     let both = [field(903, 0, &[3]), field(905, 0, &[5])].concat();
     let count =
         |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).filter(|w| *w == part).count();
@@ -246,7 +250,7 @@ fn unknown_fields_follow_an_upgrade() {
 
 #[test]
 fn unknown_fields_never_become_values_of_known_ones() {
-    // A shape has no field 50 or 5. If field 5 moved to the BlobProto, it would become `data`.
+    // A shape has no field 5 or 50. In the BlobProto, field 5 would become `data`.
     let bytes = delimited(7, &[field(50, 0, &[1]), field(5, 5, &[0, 0, 128, 63])].concat());
     let (mut blob, mut unknown) = UnknownFields::parse::<BlobProto>(&bytes, "blob").unwrap();
     assert_eq!(unknown.encode(&blob).unwrap(), bytes);
@@ -259,7 +263,7 @@ fn unknown_fields_never_become_values_of_known_ones() {
 }
 
 #[test]
-fn unknown_fields_are_kept_in_files() {
+fn unknown_fields_are_kept_when_a_file_is_rewritten() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("unknown_fields");
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("a.solverstate");

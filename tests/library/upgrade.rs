@@ -1,4 +1,5 @@
-//! Tests of upgrades of Caffe's older formats: single cases, and comparisons with Caffe's upgrades.
+//! Tests of upgrades of Caffe's older formats: single definitions, and comparisons with Caffe's
+//! upgrades.
 
 use crate::net_state::RequestedState;
 use crate::support::{minimum, table, testdata};
@@ -13,7 +14,7 @@ fn net(text: &str) -> NetParameter {
     proto::parse_text(text, "a net").unwrap()
 }
 
-/// Returns the text of the upgraded net, and the list of changes as it is displayed.
+/// Upgrades a net definition. Returns the text of the upgraded net and the printed list of changes.
 fn upgraded(text: &str) -> (String, Vec<String>) {
     let Upgraded { message, changes, .. } = upgrade::net(net(text)).unwrap();
     assert_up_to_date(&message);
@@ -21,12 +22,12 @@ fn upgraded(text: &str) -> (String, Vec<String>) {
     (proto::to_text(&message).unwrap(), changes)
 }
 
-/// Asserts that upgrading one net definition gives another. Both are in text format.
+/// Asserts that upgrading the net definition `old` gives the definition `new`.
 fn assert_upgrades_to(old: &str, new: &str) {
     assert_eq!(upgraded(old).0, proto::to_text(&net(new)).unwrap());
 }
 
-/// Asserts that upgrading an upgraded net again changes nothing.
+/// Asserts that upgrading an upgraded net again does not change the net.
 fn assert_up_to_date(message: &NetParameter) {
     assert_eq!((message.layers.len(), message.input.len()), (0, 0));
     let Upgraded { message: again, changes, .. } = upgrade::net(message.clone()).unwrap();
@@ -35,7 +36,10 @@ fn assert_up_to_date(message: &NetParameter) {
 
 fn assert_refused(text: &str, parts: &[&str]) {
     let error = upgrade::net(net(text)).expect_err(text).to_string();
-    assert!(parts.iter().all(|part| error.contains(part)), "{error}\nlacks one of {parts:?}");
+    assert!(
+        parts.iter().all(|part| error.contains(part)),
+        "{error}\ndoes not contain all of {parts:?}"
+    );
     assert_eq!(error.lines().count(), 1, "{error}");
 }
 
@@ -124,7 +128,7 @@ fn unused_v0_fields_are_dropped_and_reported() {
 }
 
 #[test]
-fn v0_padding_layers_are_merged_into_the_layer_after() {
+fn v0_padding_layers_are_merged_into_the_next_layer() {
     let padding = |bottom: &str, pad: &str| {
         format!(
             "layers {{ layer {{ name: 'p' type: 'padding' {pad} }} bottom: '{bottom}' top: 'p' }}"
@@ -142,7 +146,7 @@ fn v0_padding_layers_are_merged_into_the_layer_after() {
         &[start, &padding("x", ""), &after("pool", "bottom: 'p'")].concat(),
         "layer { name: 'c' type: 'Pooling' bottom: 'x' top: 'c' pooling_param { pad: 0 } }",
     );
-    // If a layer after the padding layer overwrites the padded blob, the padding is not used.
+    // If another layer overwrites the padded blob, the padding has no effect.
     let replaced = "layers { layer { name: 'r' type: 'relu' } bottom: 'x' top: 'p' }";
     let (text, _) = upgraded(
         &[start, &padding("x", "pad: 2"), replaced, &after("conv", "bottom: 'p'")].concat(),
@@ -171,7 +175,7 @@ fn nets_that_mix_formats_are_refused() {
 }
 
 #[test]
-fn other_fields_of_the_net_are_kept() {
+fn an_upgrade_keeps_net_fields_that_have_not_changed() {
     let rest = "name: 'n' force_backward: true state { phase: TRAIN } debug_info: true";
     let layers = ["layers { layer { type: 'relu' } }", "layers { type: RELU }"];
     for old in layers {
@@ -180,7 +184,7 @@ fn other_fields_of_the_net_are_kept() {
 }
 
 #[test]
-fn v1_lists_become_param_entries() {
+fn v1_lists_of_parameter_settings_become_param_entries() {
     assert_upgrades_to(
         "layers { name: 'i' type: INNER_PRODUCT bottom: 'x' top: 'y' top: 'z' loss_weight: 0.5
          param: 'w' blob_share_mode: PERMISSIVE blob_share_mode: STRICT
@@ -195,7 +199,7 @@ fn v1_lists_become_param_entries() {
 }
 
 #[test]
-fn v1_parameter_messages_are_kept() {
+fn v1_layer_parameter_messages_are_kept() {
     let params = [
         "accuracy_param { top_k: 2 }",
         "argmax_param { top_k: 2 }",
@@ -248,13 +252,13 @@ fn v1_transformation_fields_move_to_transform_param() {
                 "layer {{ type: '{new}' transform_param {{ {fields} }} {param} {{ source: 's' }} }}"
             ),
         );
-        // The fields move only in a layer of the data type.
+        // The fields move only in a layer of the data type to which they belong.
         let other_type = format!("type: RELU {param} {{ {fields} }}");
         assert_upgrades_to(
             &format!("layers {{ {other_type} }}"),
             &format!("layer {{ {} }}", other_type.replace("RELU", "'ReLU'")),
         );
-        // Current data layers ignore the fields, like Caffe's.
+        // As in Caffe, data layers of the current format ignore the old fields.
         let current = format!("layer {{ type: '{new}' {param} {{ {fields} }} }}");
         assert_upgrades_to(&current, &current);
     }
@@ -276,7 +280,7 @@ fn input_fields_become_an_input_layer() {
         "input: 'x' input_shape { dim: 2 } input_dim: 1",
         "top: 'x' input_param { shape { dim: 2 } }",
     );
-    // The upgrade drops surplus shapes.
+    // The upgrade drops shapes that have no input.
     assert_inputs_become(
         "input: 'x' input_shape { } input_shape { dim: 2 }",
         "top: 'x' input_param { shape { } }",
@@ -293,7 +297,7 @@ fn input_fields_become_an_input_layer() {
 }
 
 #[test]
-fn batch_norm_statistics_get_zero_rates() {
+fn batch_norm_statistics_get_learning_rate_zero() {
     let layer = |kind: &str, specs: &str| format!("layer {{ type: '{kind}' {specs} }}");
     let fixed = "param { lr_mult: 0 decay_mult: 0 }";
     assert_upgrades_to(
@@ -336,7 +340,7 @@ fn solver_type_becomes_a_type_name() {
 }
 
 #[test]
-fn weights_are_moved_not_copied() {
+fn an_upgrade_moves_weights_without_copying_them() {
     let blob = BlobProto { data: vec![1.0, 2.0], ..Default::default() };
     let v0 = V0LayerParameter { blobs: vec![blob.clone()], ..Default::default() };
     let layers = [
@@ -352,7 +356,8 @@ fn weights_are_moved_not_copied() {
     }
 }
 
-/// A binary file may have any enum number, because forks of Caffe have additional layer types.
+/// A binary file may contain any number for the layer type, because forks of Caffe have additional
+/// types.
 #[test]
 fn an_unknown_layer_type_number_is_dropped_and_reported() {
     let layer =
@@ -365,12 +370,12 @@ fn an_unknown_layer_type_number_is_dropped_and_reported() {
     assert_eq!(changes, [Change::V1, dropped]);
 }
 
-/// Returns the text to compare with `upgraded.prototxt` of a golden case, and the changes.
+/// Returns the text that must equal `upgraded.prototxt` of a golden case, and the changes.
 fn upgraded_case(folder: &Path, row: &[String]) -> (String, Vec<Change>) {
     if row[1] == "solver" {
         let param = proto::read_text(folder.join("solver.prototxt")).unwrap();
         let Upgraded { mut message, changes, .. } = upgrade::solver(param).unwrap();
-        // Caffe also sets the prefix when it reads the file.
+        // Caffe sets the snapshot prefix when it reads the file.
         message.snapshot_prefix.get_or_insert_with(|| "solver".into());
         return (proto::to_text(&message).unwrap(), changes);
     }
@@ -382,16 +387,20 @@ fn upgraded_case(folder: &Path, row: &[String]) -> (String, Vec<Change>) {
 }
 
 #[test]
-fn golden_cases_are_upgraded_as_by_caffe() {
-    let Some(set) = testdata("golden/nets/valid", "upgrades by real Caffe") else { return };
+fn golden_definitions_are_upgraded_as_by_caffe() {
+    let Some(set) =
+        testdata("golden/nets/valid", "the comparison of upgraded definitions with Caffe")
+    else {
+        return;
+    };
     let mut compared = 0;
     for row in table(&set.join("cases.tsv")) {
         let folder = set.join(&row[0]);
         let (ours, changes) = upgraded_case(&folder, &row);
         let path = folder.join("upgraded.prototxt");
         if !path.exists() {
-            // Caffe does not upgrade statistics whose `lr_mult` is 0, but cortado also sets their
-            // `decay_mult`. tests/library/golden_nets.rs compares these nets.
+            // Caffe does not upgrade BatchNorm statistics whose `lr_mult` is 0, but cortado also
+            // sets their `decay_mult`. tests/library/golden_nets.rs compares these nets.
             assert!(changes.is_empty() || changes == [Change::BatchNorm], "{}", row[0]);
             continue;
         }
@@ -404,7 +413,9 @@ fn golden_cases_are_upgraded_as_by_caffe() {
 
 #[test]
 fn nets_that_the_upgrade_refuses_are_refused_by_caffe() {
-    let Some(set) = testdata("golden/nets/refused", "definitions that Caffe refuses") else {
+    let Some(set) =
+        testdata("golden/nets/refused", "the comparison of refused definitions with Caffe")
+    else {
         return;
     };
     let mut refused = BTreeSet::new();
@@ -431,10 +442,15 @@ fn nets_that_the_upgrade_refuses_are_refused_by_caffe() {
     assert_eq!(refused, want.map(str::to_owned).into());
 }
 
-/// Caffe's authors upgraded these files with Caffe's tools. Both versions must upgrade to one net.
+/// Caffe's authors upgraded these files with Caffe's tools. cortado's upgrade of the old and the
+/// new file must give the same net.
 #[test]
 fn caffes_files_before_and_after_their_upgrade_give_the_same_net() {
-    let Some(folder) = testdata("data/prototxt", "upgrades of Caffe's own files") else { return };
+    let Some(folder) =
+        testdata("data/prototxt", "the comparison of upgrades with Caffe's own files")
+    else {
+        return;
+    };
     let read = |name: String| proto::read_text::<NetParameter>(folder.join(name)).unwrap();
     let mut compared = 0;
     for row in table(&folder.join("expected.tsv")).iter().filter(|row| row[1] == "NetParameter") {
@@ -454,8 +470,12 @@ fn caffes_files_before_and_after_their_upgrade_give_the_same_net() {
 }
 
 #[test]
-fn files_of_every_format_are_upgraded() {
-    let Some(folder) = testdata("data/prototxt", "upgrades of Caffe's own files") else { return };
+fn caffes_files_of_every_format_are_upgraded() {
+    let Some(folder) =
+        testdata("data/prototxt", "the comparison of upgrades with Caffe's own files")
+    else {
+        return;
+    };
     let (mut files, mut changed, mut refused) = (0, 0, Vec::new());
     for row in table(&folder.join("expected.tsv")).iter().filter(|row| row[2] == "ok") {
         let path = folder.join(&row[0]);

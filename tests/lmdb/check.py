@@ -1,8 +1,9 @@
-"""Checks that LMDB, from the PyPI package lmdb, reads and changes a database that cortado wrote:
+"""Checks that LMDB reads and changes a database that cortado wrote. Requires lmdb from PyPI.
 
     python check.py DB [PREFIX-of-IDX-files]
 
-Changes only a copy. With a prefix, compares all records with the IDX files.
+The script changes only a copy of the database. If a prefix is given, it compares all records with
+the IDX files.
 """
 
 import gzip

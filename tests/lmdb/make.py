@@ -1,7 +1,4 @@
-"""Creates the files in this folder, with lmdb from PyPI: python make.py
-
-The package contains LMDB's own C code.
-"""
+"""Creates the databases in this folder. Requires the PyPI package lmdb, which contains LMDB itself."""
 
 import os
 
@@ -32,9 +29,9 @@ LENGTHS = [0, 3, 40, 7, 1, 1547, 2, 5, 1548, 0, 3, 4080, 1, 4081, 2, 8300]
 
 
 def tree(env):
-    """Writes a tree of three levels, some of whose pages were freed and reused.
+    """Writes a B+ tree of three levels, with pages that LMDB freed and reused.
 
-    The lengths of values lie around those from which LMDB needs one or more overflow pages.
+    The values have lengths near those from which LMDB needs one or more overflow pages.
     """
     key = lambda i: b"%03d" % i + b"k" * 480
     with env.begin(write=True) as txn:

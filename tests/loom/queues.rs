@@ -6,8 +6,8 @@ use cortado::{
 };
 use loom::{model::Builder, sync::Arc, thread};
 
-/// Runs every interleaving in which at most two running threads are preempted. With three
-/// preemptions, the test would take twenty times as long.
+/// Runs every interleaving with at most two preemptions of running threads. With three preemptions,
+/// the tests would take twenty times as long.
 fn model(body: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(2);
@@ -50,7 +50,7 @@ fn producers_wait_for_a_full_queue_and_then_continue() {
 }
 
 #[test]
-fn closing_wakes_all_waiting_threads() {
+fn closing_a_queue_wakes_all_waiting_threads() {
     model(|| {
         let full = Arc::new(BlockingQueue::bounded(1));
         full.push(1).unwrap();
@@ -65,9 +65,9 @@ fn closing_wakes_all_waiting_threads() {
     });
 }
 
-/// A push wakes one thread. If that thread only peeks, it must wake another thread.
+/// A push wakes one thread. A woken thread that only peeks must wake another thread.
 #[test]
-fn a_peeking_thread_wakes_a_popping_thread() {
+fn a_thread_that_peeks_wakes_a_thread_that_pops() {
     model(|| {
         let queue = Arc::new(BlockingQueue::new());
         let (peek_queue, pop_queue) = (Arc::clone(&queue), Arc::clone(&queue));
@@ -81,7 +81,8 @@ fn a_peeking_thread_wakes_a_popping_thread() {
     });
 }
 
-/// The consumer closes the queue pair at any moment. One thread owns the item; the producer ends.
+/// The consumer closes the queue pair at any moment. Exactly one thread must own the recycled item,
+/// and the producer thread must end.
 #[test]
 fn a_queue_pair_recycles_its_items_until_it_is_closed() {
     model(|| {
@@ -106,7 +107,7 @@ fn a_queue_pair_recycles_its_items_until_it_is_closed() {
     });
 }
 
-/// A source of records with the labels 0, 1, …. Reading record `bad` fails.
+/// Data source of records with the labels 0, 1, … . Reading record `bad` fails.
 struct Counting {
     next: i32,
     bad: i32,
@@ -139,9 +140,9 @@ fn label(data: &mut DataReader) -> Result<i32> {
     Ok(label)
 }
 
-/// loom fails this test if a thread outlives it, or if the threads deadlock.
+/// The test also fails if a thread outlives the test or if the threads deadlock.
 #[test]
-fn dropping_a_reader_at_any_moment_joins_its_thread() {
+fn dropping_a_data_reader_at_any_moment_joins_its_thread() {
     for count in 0..3 {
         model(move || {
             let mut data = readers(-1, 1);
@@ -153,7 +154,7 @@ fn dropping_a_reader_at_any_moment_joins_its_thread() {
 }
 
 #[test]
-fn a_dropped_reader_does_not_block_the_others() {
+fn a_dropped_data_reader_does_not_block_the_others() {
     model(|| {
         let mut data = readers(-1, 2);
         let dropped = data.pop().unwrap();
@@ -166,7 +167,7 @@ fn a_dropped_reader_does_not_block_the_others() {
 }
 
 #[test]
-fn every_reader_receives_an_error() {
+fn every_data_reader_receives_the_error_of_its_source() {
     model(move || {
         let mut data = readers(1, 2);
         let mut last = data.pop().unwrap();

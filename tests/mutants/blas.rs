@@ -1,4 +1,5 @@
-//! Bugs in vector and matrix kernels. `scal` and `axpy` run natively, on the simulated device.
+//! Mutants with bugs in vector and matrix kernels. `scal` and `axpy` are native on the simulated
+//! device.
 
 use crate::{
     bug::Bug,
@@ -11,7 +12,7 @@ use cortado::{
 };
 use num_traits::{Float, Zero};
 
-/// Computes `y + 0 · old`, the result of a kernel that reads an output that it should overwrite.
+/// Adds `0 · old` to the result, like a kernel that reads an output that it should overwrite.
 fn read_at_zero<T: Element>(old: &[T], y: &mut [T]) {
     for (y, old) in y.iter_mut().zip(old) {
         *y = T::from_acc(y.to_acc() + T::Acc::zero() * old.to_acc());
@@ -163,7 +164,7 @@ impl Blas for Mutant {
     }
 }
 
-/// Returns the descriptor of the GEMM that a bug computes instead of `op`.
+/// Returns the descriptor of the wrong GEMM that a bug computes instead of `op`.
 fn wrong_gemm<T: Element>(bug: Bug, op: Gemm<T>) -> Gemm<T> {
     let inverted = |trans| if trans == Transpose::No { Transpose::Yes } else { Transpose::No };
     let packed = Gemm::<T>::with_transpose(op.trans_a, op.trans_b, op.m, op.n, op.k);

@@ -1,284 +1,284 @@
-//! The bugs, each with the check that must find it.
+//! Bugs of the mutants, each with the check that must find the bug.
 
-/// Generates [`Bug`] and [`BUGS`] from the list of bugs and checks.
+/// Defines [`Bug`] and [`BUGS`] from a list of bugs and checks.
 macro_rules! bugs {
     ($($(#[$doc:meta])* $bug:ident => $check:ident,)*) => {
-        /// The one bug of a device.
+        /// Bug of a mutant.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Bug {
-            /// The device has no bug.
+            /// The mutant has no bug.
             None,
             $($(#[$doc])* $bug,)*
         }
 
-        /// All bugs, each with the check that must find it.
+        /// List of all bugs, each with the check that must find the bug.
         pub(crate) const BUGS: &[(Bug, &str)] = &[$((Bug::$bug, stringify!($check)),)*];
     };
 }
 
 bugs! {
-    // Copies.
-    /// An upload starts one byte late.
+    // Bugs in copies.
+    /// Bug: an upload writes its bytes one byte after their destination.
     UploadLate => raw_copies,
-    /// An upload copies whole words only.
+    /// Bug: an upload copies whole words only.
     UploadDropsTail => raw_copies,
-    /// An upload to part of a buffer is lost.
+    /// Bug: an upload to part of a buffer is lost.
     UploadLost => raw_copies,
-    /// An upload always writes the start of the buffer.
+    /// Bug: an upload always writes the start of the buffer.
     UploadIgnoresOffset => raw_copies,
-    /// A download copies at most one page.
+    /// Bug: a download copies at most one page.
     DownloadTruncated => raw_copies,
-    /// A download rounds its start down to a word boundary.
+    /// Bug: a download rounds its start down to a word boundary.
     DownloadAligned => raw_copies,
-    /// A download does not wait for queued work.
+    /// Bug: a download does not wait for queued work.
     DownloadUnfinished => raw_copies,
-    /// The first download of a buffer is cached, and later downloads return the cached bytes.
+    /// Bug: the first download of a buffer is cached, and later downloads return the cached bytes.
     DownloadStale => coherence,
-    // Allocations.
-    /// New device memory is not zeroed.
+    // Bugs in allocations.
+    /// Bug: new device memory is not zeroed.
     AllocNotZeroed => raw_copies,
-    /// New host memory is not zeroed.
+    /// Bug: new host memory is not zeroed.
     HostAllocNotZeroed => raw_copies,
-    /// Allocating a buffer of zero bytes is an error.
+    /// Bug: allocating a buffer of zero bytes is an error.
     AllocRefusesZeroBytes => raw_copies,
-    /// An allocation that exceeds any memory succeeds with fewer bytes than requested.
+    /// Bug: an allocation of too many bytes succeeds with fewer bytes than requested.
     AllocTooShort => out_of_memory,
-    /// An allocation that is too large panics.
+    /// Bug: an allocation that is too large panics.
     AllocPanics => out_of_memory,
-    /// After one allocation has failed, all later allocations fail.
+    /// Bug: after one allocation has failed, all later allocations fail.
     AllocNeverRecovers => out_of_memory,
-    /// Freed memory is zeroed and reused while queued work still uses it.
+    /// Bug: freed memory is zeroed and reused while queued work still uses it.
     FreedInFlight => queues,
-    // Queues.
-    /// `order_after` does nothing.
+    // Bugs in queues.
+    /// Bug: `order_after` does nothing.
     OrderAfterIgnored => queues,
-    /// `synchronize` does nothing.
+    /// Bug: `synchronize` does nothing.
     SynchronizeIgnored => coherence,
-    /// An upload on a fork runs at once instead of in queue order.
+    /// Bug: an upload on a fork runs at once instead of in queue order.
     ForkUploadsAtOnce => queues,
-    /// After one call has returned an error, all later calls return one too.
+    /// Bug: after one call has returned an error, all later calls return an error.
     ErrorsPersist => alive_after_errors,
-    // Native kernels.
-    /// A kernel ignores the operand's offset and writes to the start of the buffer.
+    // Bugs in native kernels.
+    /// Bug: a kernel ignores the operand's offset and writes to the start of the buffer.
     OffsetIgnored => axpy,
-    /// A kernel adds one element to its operand's offset.
+    /// Bug: a kernel adds one element to its operand's offset.
     OffsetOffByOne => axpy,
-    /// A kernel writes one element past the end of its operand.
+    /// Bug: a kernel writes one element past the end of its operand.
     WritesPastEnd => scal,
-    /// A kernel writes the device side through a shared view, so the host side stays valid.
+    /// Bug: a kernel writes the device side through a shared view, so the host side stays valid.
     HostNotInvalidated => sharing,
-    /// Operands of different lengths are truncated to the shorter length.
+    /// Bug: operands of different lengths are truncated to the shorter length.
     AcceptsAnyLength => alive_after_errors,
-    // Vector and matrix kernels.
-    /// `copy` converts its elements to `f32` and back.
+    // Bugs in vector and matrix kernels.
+    /// Bug: `copy` converts its elements to `f32` and back.
     CopyNarrows => copy,
-    /// `scal` skips the elements after the last vector of four.
+    /// Bug: `scal` skips the elements after the last vector of four.
     ScalDropsTail => scal,
-    /// `axpby` multiplies `y` by β = 0 instead of not reading it.
+    /// Bug: `axpby` multiplies `y` by β = 0 instead of not reading it.
     AxpbyReadsAtZero => axpby,
-    /// `dot` of more than one block skips the elements after the last whole block.
+    /// Bug: `dot` of several blocks skips the elements after the last whole block.
     DotDropsTail => dot,
-    /// `dot` of `f16` accumulates in `f16`.
+    /// Bug: `dot` of `f16` accumulates in `f16`.
     DotNarrow => dot,
-    /// `dot_strided` reads `y` as if it were contiguous.
+    /// Bug: `dot_strided` reads `y` as if it were contiguous.
     DotIgnoresIncy => dot_strided,
-    /// `asum` sums the elements, not their absolute values.
+    /// Bug: `asum` sums the elements, not their absolute values.
     AsumWithoutAbs => asum,
-    /// `amax` ignores NaN.
+    /// Bug: `amax` ignores NaN.
     AmaxLosesNan => amax,
-    /// `gemv` ignores α.
+    /// Bug: `gemv` ignores α.
     GemvDropsAlpha => gemv,
-    /// `gemm` computes with β = 0.
+    /// Bug: `gemm` computes with β = 0.
     GemmBetaIgnored => gemm,
-    /// `gemm` multiplies `C` by β = 0 instead of not reading it.
+    /// Bug: `gemm` multiplies `C` by β = 0 instead of not reading it.
     GemmReadsAtZero => gemm,
-    /// `gemm` ignores α.
+    /// Bug: `gemm` ignores α.
     GemmDropsAlpha => gemm,
-    /// `gemm` uses the column count of `A` as its leading dimension.
+    /// Bug: `gemm` uses the column count of `A` as its leading dimension.
     GemmIgnoresLda => gemm,
-    /// `gemm` uses the column count of `C` as its leading dimension.
+    /// Bug: `gemm` uses the column count of `C` as its leading dimension.
     GemmIgnoresLdc => gemm,
-    /// `gemm` inverts the transpose flag of `B` where `B` is square.
+    /// Bug: `gemm` inverts the transpose flag of a square `B`.
     GemmSwapsSquareB => gemm,
-    /// `gemm` omits the terms after the last block of eight along `k`.
+    /// Bug: `gemm` omits the terms after the last block of eight along `k`.
     GemmDropsTail => gemm,
-    /// `gemm_batched` uses the first `B` for all products.
+    /// Bug: `gemm_batched` uses the first `B` for every matrix product of the batch.
     BatchReusesB => gemm_batched,
-    // Elementwise functions.
-    /// `fill` loses the sign of zero.
+    // Bugs in elementwise functions.
+    /// Bug: `fill` loses the sign of zero.
     FillLosesSign => fill,
-    /// ReLU returns zero for NaN.
+    /// Bug: ReLU returns zero for NaN.
     ReluLosesNan => unary_relu,
-    /// `tanh` is computed as `(e²ˣ − 1) / (e²ˣ + 1)`, which cancels or overflows.
+    /// Bug: `tanh` is computed as `(e²ˣ − 1) / (e²ˣ + 1)`, which cancels or overflows.
     TanhNaive => unary_tanh,
-    /// Softplus is computed as `ln(1 + eˣ)`, which overflows.
+    /// Bug: Softplus is computed as `ln(1 + eˣ)`, which overflows.
     SoftplusNaive => unary_softplus,
-    /// ELU ignores its parameter α.
+    /// Bug: ELU ignores its parameter α.
     EluIgnoresAlpha => unary_elu,
-    /// Swish ignores its factor β.
+    /// Bug: Swish ignores its factor β.
     SwishIgnoresBeta => unary_swish,
-    /// The threshold function returns 1 for a value equal to the threshold.
+    /// Bug: the threshold function returns 1 for a value equal to the threshold.
     ThresholdAtLeast => unary_threshold,
-    /// `exp_affine` ignores its shift.
+    /// Bug: `exp_affine` ignores its shift.
     ExpAffineDropsShift => unary_exp_affine,
-    /// `ln_affine` ignores its factor.
+    /// Bug: `ln_affine` ignores its factor.
     LnAffineDropsFactor => unary_ln_affine,
-    /// `pow_affine` adds its shift after the power instead of before it.
+    /// Bug: `pow_affine` adds its shift after the power instead of before it.
     PowAffineShiftsLate => unary_pow_affine,
-    /// A unary kernel that runs in place leaves its operand unchanged.
+    /// Bug: a unary kernel in place leaves its operand unchanged.
     InPlaceIgnored => unary_exp,
-    /// A binary kernel that runs in place reads `b` instead of `a`.
+    /// Bug: a binary kernel in place reads `b` instead of `a`.
     InPlaceReadsB => binary_sub,
-    /// The maximum of NaN and a number is the number instead of NaN.
+    /// Bug: the maximum of NaN and a number is the number instead of NaN.
     MaxLosesNan => binary_max,
-    /// The gradient of ReLU is passed on where the input is zero.
+    /// Bug: the gradient of ReLU passes through where the input is zero.
     ReluGradAtZero => binary_relu_grad,
-    /// `mul_scaled` ignores its scalar.
+    /// Bug: `mul_scaled` ignores its scalar.
     MulScaledDropsScalar => binary_mul_scaled,
-    /// `mul_negative` multiplies by a non-negative factor as well, instead of returning 0.
+    /// Bug: `mul_negative` returns the product instead of 0 if a factor is not negative.
     MulNegativeIsMul => binary_mul_negative,
-    /// `div_or_zero` divides by zero instead of returning 0.
+    /// Bug: `div_or_zero` divides by zero instead of returning 0.
     DivOrZeroDivides => binary_div_or_zero,
-    /// `greater` returns 1 for equal values.
+    /// Bug: `greater` returns 1 for equal values.
     GreaterAtEqual => binary_greater,
-    /// `greater_equal` returns 0 for equal values.
+    /// Bug: `greater_equal` returns 0 for equal values.
     GreaterEqualIsGreater => binary_greater_equal,
-    /// PReLU multiplies positive elements by the slope as well.
+    /// Bug: PReLU multiplies positive elements by the slope as well.
     PreluIsMul => binary_prelu,
-    /// The slope of PReLU is 1 where the input is zero.
+    /// Bug: the slope of PReLU is 1 where the input is zero.
     PreluSlopeAtZero => binary_prelu_slope,
-    /// The gradient of `|x|` at zero is not zero.
+    /// Bug: the gradient of `|x|` at zero is not zero.
     AbsGradAtZero => binary_abs_grad,
-    /// The gradient of ELU uses ELU's output in place of its input.
+    /// Bug: the gradient of ELU uses the output of ELU in place of its input.
     EluGradOfInput => binary_elu_grad,
-    /// The gradient of softplus uses softplus's output in place of its input.
+    /// Bug: the gradient of softplus uses the output of softplus in place of its input.
     SoftplusGradOfInput => binary_softplus_grad,
-    /// The gradient of Swish omits the inner derivative.
+    /// Bug: the gradient of Swish omits the derivative of the inner function.
     SwishGradDropsBeta => binary_swish_grad,
-    /// The gradient of clip is zero for inputs equal to a bound.
+    /// Bug: the gradient of clip is zero for inputs equal to a bound.
     ClipGradInside => binary_clip_grad,
-    /// The gradient of `ln_affine` omits the inner derivative.
+    /// Bug: the gradient of `ln_affine` omits the derivative of the inner function.
     LnAffineGradDropsScale => binary_ln_affine_grad,
-    /// The gradient of `x⁰` is NaN instead of 0 where `x` is 0.
+    /// Bug: the gradient of `x⁰` is NaN instead of 0 where `x` is 0.
     PowAffineGradOfConstant => binary_pow_affine_grad,
-    /// `broadcast` treats the last axis as the operand's axis.
+    /// Bug: `broadcast` treats the last axis as the operand's axis.
     BroadcastAxis => broadcast,
-    /// `affine` adds before it multiplies.
+    /// Bug: `affine` adds before it multiplies.
     AffineAddsFirst => affine,
-    /// `convert` to `bf16` truncates instead of rounding.
+    /// Bug: `convert` to `bf16` truncates instead of rounding.
     ConvertTruncates => convert,
-    /// `convert_integers` converts through `f32`.
+    /// Bug: `convert_integers` converts through `f32`.
     IntegersNarrow => convert_integers,
-    /// `lstm` does not reset the cell state where a sequence begins.
+    /// Bug: `lstm` does not reset the cell state where a sequence begins.
     LstmIgnoresCont => lstm,
-    /// The gradient of the cell state ignores the forget gate.
+    /// Bug: the gradient of the cell state ignores the forget gate.
     LstmSkipsForgetGate => lstm_backward,
-    // Kernels along an axis.
-    /// The mean is not divided by the number of elements.
+    // Bugs in kernels along an axis.
+    /// Bug: the mean is not divided by the number of elements.
     MeanIsSum => reduce_mean,
-    /// The maximum is initialised with zero, which exceeds negative elements.
+    /// Bug: the maximum starts at zero, which exceeds negative elements.
     MaxFromZero => reduce_max,
-    /// `sum_to_axis` computes with β = 1.
+    /// Bug: `sum_to_axis` computes with β = 1.
     SumToAxisAdds => sum_to_axis,
-    /// `dot_to_axis` computes with β = 0.
+    /// Bug: `dot_to_axis` computes with β = 0.
     DotToAxisOverwrites => dot_to_axis,
-    /// `arg_max` returns the index of the last of several equal maxima.
+    /// Bug: `arg_max` returns the index of the last of several equal maxima.
     ArgMaxLast => arg_max,
-    /// `top_k` returns the index of the first of several equal values for all of them.
+    /// Bug: `top_k` returns the index of the first of several equal values for all of them.
     TopKFirst => top_k,
-    /// Softmax does not subtract the maximum before it computes exponentials.
+    /// Bug: softmax does not subtract the maximum before it computes exponentials.
     SoftmaxOverflows => softmax,
-    /// The variance is divided by `n − 1` instead of `n`.
+    /// Bug: the variance is divided by `n − 1` instead of `n`.
     VarianceUnbiased => moments,
-    /// `standardize` always adds ε to the variance.
+    /// Bug: `standardize` always adds ε to the variance.
     EpsilonInVariance => standardize,
-    /// `standardize_backward` treats mean and variance as constants.
+    /// Bug: `standardize_backward` treats mean and variance as constants.
     StatisticsConstant => standardize_backward,
-    /// LRN across channels does not divide α by `n`.
+    /// Bug: LRN across channels does not divide α by `n`.
     LrnAlphaUndivided => lrn_across,
-    /// LRN within a channel uses `k` instead of 1.
+    /// Bug: LRN within a channel uses `k` instead of 1.
     LrnWithinUsesK => lrn_within,
-    // Image kernels.
-    /// `im2col` ignores dilation.
+    // Bugs in image kernels.
+    /// Bug: `im2col` ignores dilation.
     DilationIgnored => im2col,
-    /// `im2col` repeats the edge of the image instead of padding with zeros.
+    /// Bug: `im2col` repeats the edge of the image instead of padding with zeros.
     PadIsEdge => im2col,
-    /// `col2im` overwrites elements where windows overlap instead of summing them.
+    /// Bug: `col2im` overwrites elements where windows overlap instead of summing them.
     Col2imOverwrites => col2im,
-    /// `convolve` ignores the bias.
+    /// Bug: `convolve` ignores the bias.
     BiasIgnored => convolve,
-    /// `convolve_with_activation` does not apply the activation.
+    /// Bug: `convolve_with_activation` does not apply the activation.
     ActivationIgnored => convolve_with_activation,
-    /// `convolve_with_activation` applies the activation to sums before they are rounded.
+    /// Bug: `convolve_with_activation` applies the activation to sums before they are rounded.
     ActivatesUnrounded => convolve_with_activation,
-    /// The gradient of the filters is overwritten instead of accumulated.
+    /// Bug: the gradient of the filters is overwritten instead of accumulated.
     FiltersOverwritten => convolve_backward_filters,
-    /// The mask of `max_pool` holds the index of the last of several equal maxima.
+    /// Bug: the mask of `max_pool` holds the index of the last of several equal maxima.
     MaskHasLast => max_pool,
-    /// `max_pool` includes padding in the maximum as zeros.
+    /// Bug: `max_pool` includes padding in the maximum as zeros.
     PadInMaximum => max_pool,
-    /// `average_pool` divides by the number of elements inside the image, without padding.
+    /// Bug: `average_pool` divides by the number of elements inside the image, without padding.
     AverageClipped => average_pool,
-    /// `stochastic_pool` draws all elements of a window with equal probability.
+    /// Bug: `stochastic_pool` draws all elements of a window with equal probability.
     DrawsUniformly => stochastic_pool,
-    // Losses and solver updates.
-    /// `softmax_loss` adds the losses of ignored labels.
+    // Bugs in losses and solver updates.
+    /// Bug: `softmax_loss` adds the losses of ignored labels.
     LossCountsIgnored => softmax_loss,
-    /// `softmax_loss` divides by the number of all labels instead of valid labels.
+    /// Bug: `softmax_loss` divides by the number of all labels instead of valid labels.
     LossDividesByAll => softmax_loss,
-    /// `softmax_loss_backward` ignores the scale factor of the gradient.
+    /// Bug: `softmax_loss_backward` ignores the scale factor of the gradient.
     LossIgnoresScale => softmax_loss_backward,
-    /// The accuracy counts ignored labels.
+    /// Bug: the accuracy counts ignored labels.
     AccuracyCountsIgnored => accuracy,
-    /// The accuracy by class counts ignored labels.
+    /// Bug: the accuracy by class counts ignored labels.
     ByClassCountsIgnored => accuracy_by_class,
-    /// `class_loss` ignores the infogain matrix.
+    /// Bug: `class_loss` ignores the infogain matrix.
     MatrixIgnored => class_loss,
-    /// `class_loss_backward` returns the gradient of scores instead of probabilities.
+    /// Bug: `class_loss_backward` returns the gradient of scores instead of probabilities.
     GradientOfScores => class_loss_backward,
-    /// `elementwise_loss` adds the losses of ignored targets.
+    /// Bug: `elementwise_loss` adds the losses of ignored targets.
     TargetsCountIgnored => elementwise_loss,
-    /// `elementwise_loss_backward` divides by the number of all targets, not of valid targets.
+    /// Bug: `elementwise_loss_backward` divides by the number of all targets, not of valid targets.
     TargetsDivideByAll => elementwise_loss_backward,
-    /// SGD multiplies the momentum term by the learning rate as well.
+    /// Bug: SGD multiplies the momentum term by the learning rate as well.
     SgdRateAfterMomentum => solver_update_sgd,
-    /// L1 decay subtracts the weight instead of its sign.
+    /// Bug: L1 decay subtracts the weight instead of its sign.
     L1IsL2 => solver_update_sgd,
-    /// Master weights are not updated.
+    /// Bug: master weights are not updated.
     MastersIgnored => solver_update_sgd,
-    /// The update starts from the master weights even if the weights have been changed since.
+    /// Bug: the update starts from the master weights although the caller has changed the weights.
     MastersOverrideWeights => solver_update_sgd,
-    /// Nesterov's update has no look-ahead.
+    /// Bug: Nesterov's update has no look-ahead.
     NesterovIsSgd => solver_update_nesterov,
-    /// AdaGrad's divisor lacks `delta`.
+    /// Bug: AdaGrad's divisor lacks `delta`.
     AdaGradDropsDelta => solver_update_adagrad,
-    /// RMSProp's history is a sum, like AdaGrad's, instead of a moving average.
+    /// Bug: RMSProp's history is a sum, like AdaGrad's, instead of a moving average.
     RmsPropSums => solver_update_rmsprop,
-    /// AdaDelta's two histories are swapped.
+    /// Bug: AdaDelta's two histories are swapped.
     AdaDeltaSwaps => solver_update_adadelta,
-    /// Adam's two decay rates are swapped.
+    /// Bug: Adam's two decay rates are swapped.
     AdamSwapsBetas => solver_update_adam,
-    // Indexing and random numbers.
-    /// `copy_2d` ignores the destination's leading dimension.
+    // Bugs in indexing and random numbers.
+    /// Bug: `copy_2d` ignores the destination's leading dimension.
     CopyPacks => copy_2d,
-    /// `gather` returns the last row for an index beyond the end of the table.
+    /// Bug: `gather` returns the last row for an index beyond the end of the table.
     GatherClamps => gather,
-    /// `scatter_add` overwrites elements instead of adding to them.
+    /// Bug: `scatter_add` overwrites elements instead of adding to them.
     ScatterOverwrites => scatter_add,
-    /// `permute` applies the inverse permutation.
+    /// Bug: `permute` applies the inverse permutation.
     PermuteInverse => permute,
-    /// `to_indices` truncates fractions instead of returning an error.
+    /// Bug: `to_indices` truncates fractions instead of returning an error.
     IndicesTruncated => to_indices,
-    /// `tile` repeats each element instead of each run of elements.
+    /// Bug: `tile` repeats each element instead of each run of elements.
     TileInner => tile,
-    /// A random fill stores element `i + 1` of the random sequence at index `i`.
+    /// Bug: a random fill stores element `i + 1` of the random sequence at index `i`.
     RandomOffByOne => uniform,
-    /// Gaussian numbers with a small standard deviation are computed in `f32`.
+    /// Bug: gaussian numbers with a small standard deviation are computed in `f32`.
     GaussianNarrow => gaussian,
-    /// Dropout does not scale up the elements that it keeps.
+    /// Bug: dropout does not scale up the elements that it keeps.
     DropoutUnscaled => dropout,
-    /// A random integer is the remainder of a division, so its distribution is not uniform.
+    /// Bug: a random integer is the remainder of a division, so its distribution is not uniform.
     RandomIntegersModulo => random_integers,
-    /// A Bernoulli number is 1 if the random word is above the threshold instead of below it.
+    /// Bug: a Bernoulli number is 1 if the random word is above the threshold instead of below it.
     BernoulliFlipped => bernoulli,
 }

@@ -1,4 +1,5 @@
-//! A device with one bug, which wraps the simulated device. Memory and queue bugs are in this file.
+//! Mutant: a device that wraps the simulated device and adds one bug. This file has the bugs in
+//! memory and queues.
 
 use crate::bug::Bug;
 use cortado::{
@@ -19,10 +20,10 @@ pub(crate) struct Mutant {
     shared: Arc<Shared>,
 }
 
-/// State that a device shares with its forks.
+/// State that a mutant shares with its forks.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Whether every later call fails.
+    /// Whether every later call on the device must fail.
     broken: AtomicBool,
     freed: Mutex<Vec<DeviceMemory>>,
 }
@@ -30,11 +31,11 @@ struct Shared {
 /// Memory of the simulated device that is valid only on the device side.
 type DeviceMemory = SyncedMemory<SimulatedDevice>;
 
-/// An allocation on a mutant.
+/// Device allocation of a mutant.
 pub(crate) struct Buffer {
     memory: Option<RwLock<DeviceMemory>>,
     downloaded: Mutex<Option<Vec<u8>>>,
-    /// State that receives the memory when it is freed, for [`Bug::FreedInFlight`].
+    /// State that receives the memory when the buffer is freed, for [`Bug::FreedInFlight`].
     recycler: Option<Arc<Shared>>,
 }
 
@@ -50,7 +51,7 @@ impl Buffer {
     fn memory(&self) -> Result<&RwLock<DeviceMemory>> {
         self.memory
             .as_ref()
-            .ok_or_else(|| Error::device("mutant", "buffer used after it was freed"))
+            .ok_or_else(|| Error::device("mutant", "a buffer was used after it was freed"))
     }
 }
 
@@ -73,7 +74,8 @@ impl Mutant {
         self.bug == bug
     }
 
-    /// Returns `result`. With [`Bug::ErrorsPersist`], an error makes every later call fail.
+    /// Returns `result`, and makes every later call fail after an error if the bug is
+    /// [`Bug::ErrorsPersist`].
     pub(crate) fn persist_error(&self, result: Result<()>) -> Result<()> {
         if self.is(Bug::ErrorsPersist) {
             self.shared.broken.fetch_or(result.is_err(), Relaxed);
@@ -81,7 +83,7 @@ impl Mutant {
         self.check_usable().and(result)
     }
 
-    /// Returns a new `SyncedMemory` with these elements.
+    /// Returns a new `SyncedMemory` that holds these elements.
     pub(crate) fn scratch<T: cortado::Storable>(&self, values: &[T]) -> Result<SyncedMemory<Self>> {
         let mut memory = SyncedMemory::new(self, size_of_val(values));
         memory.host_write_only()?.copy_from_slice(bytemuck::cast_slice(values));
@@ -106,7 +108,7 @@ impl Mutant {
         Ok(Some(memory))
     }
 
-    /// Uploads at once, before all queued work.
+    /// Uploads bytes at once, before all queued work.
     fn upload_at_once(&self, src: &[u8], dst: &mut simulated::Buffer, at: usize) -> Result<()> {
         let fork = self.inner.fork_queue()?;
         fork.upload(src, dst, at)?;
@@ -173,7 +175,7 @@ impl Memory for Mutant {
         let is_huge = bytes > 1 << 40;
         let memory = match self.bug {
             Bug::AllocRefusesZeroBytes if bytes == 0 => {
-                return Err(Error::device(self.name(), "an allocation of 0 bytes"));
+                return Err(Error::device(self.name(), "cannot allocate 0 bytes"));
             }
             Bug::AllocTooShort if is_huge => self.new_memory(64)?,
             Bug::AllocPanics if is_huge => panic!("{bytes} bytes"),

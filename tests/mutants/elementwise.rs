@@ -1,4 +1,4 @@
-//! Bugs in elementwise functions and random numbers.
+//! Mutants with bugs in elementwise functions and random numbers.
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{
@@ -8,7 +8,8 @@ use cortado::{
 };
 use num_traits::Float;
 
-/// Returns the value that a bug computes instead of `y = op(x)`, if it differs.
+/// Returns the value that a bug computes instead of `op(x)`, or `None` if the bug does not affect
+/// it.
 fn wrong_unary<A: Float>(bug: Bug, op: Unary<A>, x: A, y: A) -> Option<A> {
     let (zero, one) = (A::zero(), A::one());
     match (bug, op) {
@@ -30,7 +31,8 @@ fn wrong_unary<A: Float>(bug: Bug, op: Unary<A>, x: A, y: A) -> Option<A> {
     }
 }
 
-/// Returns the value that a bug computes instead of `a op b`, if it differs.
+/// Returns the value that a bug computes instead of `a op b`, or `None` if the bug does not affect
+/// it.
 fn wrong_binary<A: Float>(bug: Bug, op: Binary<A>, a: A, b: A) -> Option<A> {
     let (zero, one) = (A::zero(), A::one());
     match (bug, op) {

@@ -1,4 +1,4 @@
-//! Bugs in convolution and pooling.
+//! Mutants with bugs in convolution and pooling.
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{
@@ -125,8 +125,8 @@ impl Conv for Mutant {
     }
 }
 
-/// A pooling window: its plane, the index of its result, and the rows and columns that it covers
-/// in the padded image.
+/// Pooling window: its plane, the index of its result, and the rows and columns of the padded image
+/// that it covers.
 struct PoolWindow {
     plane: usize,
     result: usize,

@@ -1,4 +1,4 @@
-//! Bugs in the indexing kernels.
+//! Mutants with bugs in the indexing kernels.
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{

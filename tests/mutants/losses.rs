@@ -1,4 +1,4 @@
-//! Bugs in losses and solver updates.
+//! Mutants with bugs in losses and solver updates.
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{
@@ -10,7 +10,8 @@ use cortado::{
     },
 };
 
-/// Returns `ignore` unless it is a valid class. Otherwise the label would be rejected, not counted.
+/// Returns `ignore` if it is not a class, else `None`. A label that is neither ignored nor a class
+/// would be an error.
 fn without_classes(ignore: Option<i64>, axis: &Axis) -> Option<i64> {
     ignore.filter(|&label| label < 0 || label >= axis.extent as i64)
 }

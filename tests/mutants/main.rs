@@ -1,7 +1,7 @@
-//! Mutation tests of the conformance kit: devices with one bug each, and the check that finds it.
+//! Mutation tests of the conformance kit: each device has one bug, which a check must find.
 //!
-//! A mutant wraps the simulated device and adds one bug. The kernels of a mutant are the defaults,
-//! which run on the host, except where a bug needs a native kernel.
+//! A mutant wraps the simulated device and adds one bug. The kernels of a mutant run on the host,
+//! except where the bug needs a native kernel.
 
 mod axes;
 mod blas;
@@ -16,11 +16,12 @@ use bug::{BUGS, Bug};
 use cortado::conformance::Kit;
 use device::Mutant;
 
-// The wrapper without a bug passes every check, so the failures below are due to the bugs.
+// A mutant without a bug must pass every check. The failures of the other mutants are thus due to
+// their bugs.
 cortado::conformance!(without_bug, Mutant::new(Bug::None));
 
 #[test]
-fn every_bug_fails_its_check() {
+fn every_mutant_fails_the_check_for_its_bug() {
     let kit = Kit::new();
     let mut missed = Vec::new();
     for &(bug, check) in BUGS {
@@ -34,5 +35,11 @@ fn every_bug_fails_its_check() {
             Ok(()) => missed.push(format!("{bug:?} passes {check}")),
         }
     }
-    assert!(missed.is_empty(), "{} of {}:\n{}", missed.len(), BUGS.len(), missed.join("\n"));
+    assert!(
+        missed.is_empty(),
+        "checks missed {} of {} bugs:\n{}",
+        missed.len(),
+        BUGS.len(),
+        missed.join("\n")
+    );
 }

@@ -1,6 +1,6 @@
-//! Test data for the comparisons with Caffe: the large set that `CORTADO_TESTDATA` names, or the
+//! Test data for comparisons with Caffe: the large set that `CORTADO_TESTDATA` names, or the
 //! selection in `tests/testdata`.
-#![allow(dead_code)] // each test uses a part
+#![allow(dead_code)] // no test uses all of these functions
 
 use flate2::read::GzDecoder;
 use std::{
@@ -12,11 +12,12 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Returns a file or folder of the large set, or of the selection if `CORTADO_TESTDATA` is not set.
-/// Prints a notice and returns `None` if the selection lacks it.
+/// Returns a file or folder of the test data: from the large set if `CORTADO_TESTDATA` is set, else
+/// from the selection. Prints a notice and returns `None` if the selection lacks the file or
+/// folder.
 ///
 /// # Panics
-/// If `CORTADO_TESTDATA` is set but lacks it.
+/// Panics if `CORTADO_TESTDATA` is set but does not contain the file or folder.
 pub(crate) fn testdata(path: &str, what: &str) -> Option<PathBuf> {
     let found = find(&root().join(path));
     if found.is_none() {
@@ -26,7 +27,8 @@ pub(crate) fn testdata(path: &str, what: &str) -> Option<PathBuf> {
     found
 }
 
-/// Returns the weights of LeNet as Caffe trained it; those of the selection are rounded to `bf16`.
+/// Returns the weights of LeNet that Caffe trained. The weights in the selection are rounded to
+/// `bf16`.
 pub(crate) fn lenet_weights() -> PathBuf {
     let file = if has_large_set() {
         "lenet_iter_10000.caffemodel"
@@ -36,23 +38,24 @@ pub(crate) fn lenet_weights() -> PathBuf {
     required(&root().join("golden/lenet").join(file))
 }
 
-/// Returns a folder with MNIST's test images, named `t10k`; the selection has the first 300.
+/// Returns a folder with MNIST's test images, named `t10k`. The selection has only the first 300
+/// images.
 pub(crate) fn mnist_test_images() -> PathBuf {
     let folder = if has_large_set() { "data/mnist" } else { "data/mnist_first_300" };
     required(&root().join(folder))
 }
 
-/// Returns the least number of cases that a test must find in the large set or the selection.
+/// Returns how many cases a test must find at least, in the large set or in the selection.
 pub(crate) fn minimum(large: usize, selection: usize) -> usize {
     if has_large_set() { large } else { selection }
 }
 
-/// Reads a tab-separated table without its header. Panics if it has no other rows.
+/// Reads the rows of a tab-separated table after its header. Panics if the table has no rows.
 pub(crate) fn table(path: &Path) -> Vec<Vec<String>> {
     let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let row = |line: &str| line.split('\t').map(str::to_owned).collect();
     let rows: Vec<_> = text.lines().skip(1).map(row).collect();
-    assert!(!rows.is_empty(), "{}: no rows", path.display());
+    assert!(!rows.is_empty(), "{}: the table has no rows", path.display());
     rows
 }
 
@@ -61,7 +64,7 @@ fn has_large_set() -> bool {
 }
 
 fn root() -> PathBuf {
-    // The tests of the command run in a folder below the repository's root.
+    // The tests of the command run in a folder below the root of the repository.
     let folders = || Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let selection = || folders().map(|folder| folder.join("tests/testdata"));
     let found = || selection().find(|folder| folder.is_dir()).unwrap_or_default();
@@ -72,8 +75,7 @@ fn required(path: &Path) -> PathBuf {
     find(path).unwrap_or_else(|| panic!("{}: no such file or folder", path.display()))
 }
 
-/// Returns the path if it exists. Otherwise unpacks the file of this name with the suffix `.gz`,
-/// if that exists.
+/// Returns `path` if it exists, or else unpacks the file with the suffix `.gz` if there is one.
 fn find(path: &Path) -> Option<PathBuf> {
     if path.exists() {
         return Some(path.to_owned());
@@ -82,7 +84,7 @@ fn find(path: &Path) -> Option<PathBuf> {
     packed.push(".gz");
     let packed = File::open(packed).ok()?;
 
-    // Another thread or process may unpack the same file.
+    // Another thread or process may unpack the same file at the same time.
     static UNPACKING: Mutex<()> = Mutex::new(());
     let _lock = UNPACKING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("testdata");

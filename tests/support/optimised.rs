@@ -1,6 +1,7 @@
-//! Tests that run only in optimised builds, because others would take minutes.
+//! Notice for tests that run only in optimized builds, because they would take minutes otherwise.
 
-/// Returns whether the build is optimised. If not, prints a notice that `what` is skipped.
+/// Returns whether the build is optimized, and prints a notice that the test of `what` is skipped
+/// if it is not.
 pub(crate) fn optimised(what: &str) -> bool {
     if cfg!(debug_assertions) {
         eprintln!("SKIPPED: add --release to run {what}");

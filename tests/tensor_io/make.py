@@ -1,11 +1,12 @@
-"""Creates the files in this folder, with numpy and safetensors from PyPI: python make.py"""
+"""Creates the tensor files in this folder. Requires numpy and safetensors from PyPI."""
 
 import struct
 
 import numpy as np
 from safetensors.numpy import save_file
 
-# The values are exact in every type. The shape is 2 x 3, so that C and Fortran order differ.
+# Every type represents these values exactly. The shape is 2 x 3, so that C order and Fortran order
+# differ.
 grid = np.array([[1, -2, 3.5], [0.25, 0, -480]])
 
 for name, dtype in [("f2", "<f2"), ("f4", "<f4"), ("f8", "<f8"), ("f4_big", ">f4")]:
@@ -18,7 +19,7 @@ np.save("empty.npy", np.zeros((0, 3), "f4"))
 with open("version_2.npy", "wb") as file:
     np.lib.format.write_array(file, grid.astype("f4"), version=(2, 0))
 
-# Files that the reader must reject.
+# Files that the reader of tensors must reject.
 np.save("integers.npy", np.arange(3))
 np.save("complex.npy", np.ones(2, "c8"))
 np.save("records.npy", np.zeros(2, [("a", "f4"), ("b", "f4")]))
@@ -27,8 +28,8 @@ np.savez("stored.npz", grid=grid.astype("f4"), half=grid.astype("f2"))
 np.savez_compressed("packed.npz", grid=grid.astype("f4"), zeros=np.zeros((20, 50), "f8"))
 np.savez("integers.npz", fine=grid.astype("f4"), counts=np.arange(3))
 
-# Tensors of a fully connected layer `ip` with 2 outputs and 3 inputs, of a layer that the net does
-# not have, and one whose name is not of the form layer.index.
+# The file has the tensors of a fully connected layer `ip` with 2 outputs and 3 inputs, a tensor of
+# a layer that the net lacks, and a tensor whose name is not of the form layer.index.
 save_file(
     {
         "ip.0": grid.astype("f4"),
@@ -41,7 +42,7 @@ save_file(
 )
 save_file({"ip.0": np.arange(6).reshape(2, 3)}, "integers.safetensors")
 
-# numpy has no bfloat16, so this code writes the bytes itself: 1, -2, 3.5.
+# numpy has no bfloat16, so the script writes the bytes of 1, -2 and 3.5 itself.
 values = b"".join(struct.pack("<f", value)[2:] for value in [1, -2, 3.5])
 header = b'{"b":{"dtype":"BF16","shape":[3],"data_offsets":[0,6]}}'
 with open("bf16.safetensors", "wb") as file:

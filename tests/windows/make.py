@@ -1,10 +1,11 @@
-"""Creates the files in this folder from `../images/color.png`, with opencv-python-headless and
-numpy from PyPI.
+"""Creates the files in this folder from `../images/color.png`.
 
-`windows.txt` lists windows in R-CNN's format. `expected.tsv` lists the crop of each foreground
-window, resized by OpenCV as in Caffe's layer WindowData. Its columns are label, crop_size,
-context_pad, crop_mode, whether mirrored, and the values, channel by channel. Values outside the
-image are `-`.
+Requires opencv-python-headless and numpy from PyPI.
+
+`windows.txt` lists windows of images in R-CNN's format. `expected.tsv` lists the crop of each
+foreground window, resized by OpenCV as in Caffe's layer WindowData. Its columns are label, crop_size,
+context_pad, crop_mode, whether the crop is mirrored, and the values, channel by channel. A value
+outside the image is written as `-`.
 """
 
 import os
@@ -16,19 +17,19 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PATH = "../images/color.png"
 IMAGE = cv2.imread(os.path.join(HERE, PATH))
 HEIGHT, WIDTH = IMAGE.shape[:2]
-# Label, overlap, x1, y1, x2, y2.
+# Each window consists of label, overlap, x1, y1, x2 and y2.
 FOREGROUND = [(1, 1.0, 2, 1, 7, 6), (2, 0.5, 0, 0, 10, 8), (3, 0.75, 7, 4, 10, 8), (4, 0.9, 0, 3, 1, 7)]
 BACKGROUND = [(5, 0.2, 3, 3, 6, 5), (6, 0.4, 1, 1, 2, 2)]
 F = np.float32
 
 
 def nearest(x):
-    """Rounds to nearest, ties away from zero, like C's round."""
+    """Rounds to the nearest integer, with ties away from zero, like `round` in C."""
     return int(np.floor(abs(x) + F(0.5)) * np.sign(x))
 
 
 def crop_axis(first, last, half, extent, crop, pad):
-    """Returns first and last pixel, their count after resizing, and the padding on both sides."""
+    """Returns the first and last pixel, their number after resizing, and the padding on both sides."""
     centre = F(first) + F(last - first + 1) / F(2)
     half_side = half * (F(crop) / F(crop - 2 * pad))
     low, high = nearest(centre - half_side), nearest(centre + half_side)

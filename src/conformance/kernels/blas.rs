@@ -1,4 +1,4 @@
-//! Vector kernels of [`Blas`](crate::kernel::Blas).
+//! Checks of the vector kernels of [`Blas`](crate::kernel::Blas).
 
 use super::{cases::Vector, prelude::*};
 use crate::device::AnyDevice;
@@ -21,9 +21,9 @@ fn copy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &vector_cases(),
         |case, setup| setup.fresh::<T, 1, 1>([("x", case.len)], [("y", case.len)]),
         |_, [x], [y]| runner.device.copy(x, y),
-        |_, [x], _| [Want::Bits(x.to_vec())],
+        |_, [x], _| [ExpectedOutput::Bits(x.to_vec())],
     )?;
-    // Values that some copies through arithmetic would change.
+    // A copy through arithmetic or another element type changes some of these values.
     let x = [-0.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, 1.0].map(T::from_f64);
     let y = ("y", &[T::default(); 5][..]);
     let [got] =
@@ -36,7 +36,9 @@ fn scal<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &vector_cases().without_refused(),
         |case, setup| ([], setup.operands::<T, 1>([("x", case.len)])),
         |case, [], [x]| runner.device.scal(T::acc(case.alpha), x),
-        |case, [], [x]| [Want::Sums(x.iter().map(|x| Expected::exact(case.alpha * x)).collect())],
+        |case, [], [x]| {
+            [ExpectedOutput::Sums(x.iter().map(|x| Expected::exact(case.alpha * x)).collect())]
+        },
     )
 }
 
@@ -52,7 +54,7 @@ fn axpby<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// Tries a kernel that computes `y ← α·x + β·y`.
+/// Checks a kernel that computes `y ← α·x + β·y`.
 fn scaled_sum<T: Element>(
     runner: &CheckRunner<'_>,
     beta: fn(&Vector) -> f64,
@@ -68,7 +70,7 @@ fn scaled_sum<T: Element>(
         |case, [x], [y]| {
             let scaled = |y| if beta(case) == 0.0 { 0.0 } else { beta(case) * y };
             let terms = x.iter().zip(y).map(|(x, &y)| [case.alpha * x, scaled(y)]);
-            [Want::Sums(terms.map(Expected::from_iter).collect())]
+            [ExpectedOutput::Sums(terms.map(Expected::from_iter).collect())]
         },
     )
 }
@@ -83,7 +85,7 @@ fn dot<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Tries a kernel that returns one number, in the accumulator.
+/// Checks a kernel that returns one number of the accumulator type.
 fn returns_sum<T: Element>(
     runner: &CheckRunner<'_>,
     kernel: impl Fn(View<'_, T, AnyDevice>, View<'_, T, AnyDevice>) -> Result<T::Acc>,
@@ -101,15 +103,15 @@ fn returns_sum<T: Element>(
     })
 }
 
-/// A strided dot product. Each operand has `rest` more elements than the product reads.
+/// Strided dot product whose operands have `rest` more elements than the kernel may read.
 #[derive(Clone, Copy, Debug)]
-struct Strided {
+struct StridedDot {
     n: usize,
     strides: [usize; 2],
     rest: usize,
 }
 
-impl Strided {
+impl StridedDot {
     fn lengths(&self) -> [usize; 2] {
         let read = |stride| self.n.checked_sub(1).map_or(0, |last| last * stride + 1);
         self.strides.map(|stride| read(stride) + self.rest)
@@ -129,8 +131,8 @@ impl Strided {
 }
 
 fn dot_strided<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    runner.try_all(&Strided::cases(), |case, setup| {
-        let Strided { n, strides: [incx, incy], .. } = *case;
+    runner.try_all(&StridedDot::cases(), |case, setup| {
+        let StridedDot { n, strides: [incx, incy], .. } = *case;
         let mut stream = setup.stream();
         let [x, y] = case.lengths().map(|len| stream.take::<T>(len));
         let mut dot = T::Acc::zero();
@@ -142,7 +144,7 @@ fn dot_strided<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         setup.values.judge("result", &[dot], &[(0..n).map(term).collect()])
     })?;
     runner.try_cases([(6, 4), (7, 3)], |&(x, y)| {
-        let invalid = "operands that end before the last of 4 elements, 2 apart in x and 1 in y";
+        let invalid = "an operand that is too short for 4 elements with strides 2 in x and 1 in y";
         runner.check_refused::<T, T, 2, 0>(invalid, [("x", x), ("y", y)], [], |[x, y], []| {
             runner.device.dot_strided(4, x, 2, y, 1).map(drop)
         })
@@ -165,7 +167,7 @@ fn amax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |x, _| runner.device.amax(x),
         |x, _| Expected::exact(x.iter().fold(0.0, |max: f64, x| max.max(x.abs()))),
     )?;
-    // An element that is largest, infinite or NaN, at various positions.
+    // The largest element, infinity or NaN is at various positions.
     runner.try_cases((0..70).step_by(3), |&at: &usize| {
         let large = [(-5.0, Placement::CORNERS[1]), (f64::NEG_INFINITY, Placement::CORNERS[1])];
         for (value, place) in large.into_iter().chain([(f64::NAN, Placement::WHOLE)]) {

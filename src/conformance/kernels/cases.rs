@@ -1,4 +1,4 @@
-//! Cases of kernel checks: fixed and random descriptions, with values and placements of operands.
+//! Cases of kernel checks: fixed and random descriptors, with values and placements of operands.
 
 use crate::{
     conformance::{
@@ -11,36 +11,36 @@ use crate::{
 use proptest::prelude::*;
 use std::fmt::Debug;
 
-/// An operand's name and its elements before the call.
-pub(super) type Named<T> = (&'static str, Vec<T>);
+/// Name of an operand, and its elements before the call.
+pub(super) type NamedValues<T> = (&'static str, Vec<T>);
 
-/// An operand's name and length.
+/// Name and length of an operand.
 pub(super) type Length = (&'static str, usize);
 
-/// The largest number of operands of a kernel.
+/// Largest number of operands of any kernel.
 const OPERANDS: usize = 5;
 
-/// The values and placements of a case's operands.
+/// Values and placements of a case's operands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CaseSetup {
     pub(super) values: Values,
-    /// Seed of the values.
+    /// Seed of the operands' values.
     pub(super) seed: u64,
-    /// Placement of each operand: inputs first, then outputs.
+    /// Placements of the operands: those of the inputs, followed by those of the outputs.
     pub(super) places: [Placement; OPERANDS],
 }
 
 impl CaseSetup {
-    /// Integers in whole memories.
+    /// Setup with integer operands that fill their memories.
     pub(super) const WHOLE: Self =
         Self { values: Values::Integers, seed: 1, places: [Placement::WHOLE; OPERANDS] };
 
-    /// Returns a setup of integers in which all operands have the same placement.
+    /// Returns a setup with integer operands that all have this placement.
     pub(super) fn placed(place: Placement) -> Self {
         Self { places: [place; OPERANDS], ..Self::WHOLE }
     }
 
-    /// Returns setups in which each operand takes every placement, different from the others.
+    /// Returns setups in which every operand takes every placement, and adjacent operands differ.
     fn placements() -> impl Iterator<Item = Self> {
         let corners = Placement::CORNERS;
         (0..corners.len()).map(move |turn| Self {
@@ -57,54 +57,56 @@ impl CaseSetup {
         Placement::CORNERS.into_iter().zip(0..).flat_map(pairs)
     }
 
-    /// Draws values, seeds and placements.
+    /// Returns a strategy that draws kinds of values, seeds and placements.
     pub(super) fn any() -> impl Strategy<Value = Self> {
         let places = prop::array::uniform5(Placement::any());
         let setup = |(values, seed, places)| Self { values, seed, places };
         (Values::any(), any::<u64>(), places).prop_map(setup)
     }
 
-    /// Returns the case's stream of values.
+    /// Returns the stream from which the values of this case are drawn.
     pub(super) fn stream(&self) -> ValueStream {
         self.values.stream(self.seed)
     }
 
-    /// Returns operands of these names and lengths, filled from the stream in order.
+    /// Returns operands with these names and lengths, filled from the case's stream in order.
     pub(super) fn operands<T: Element, const N: usize>(
         &self,
         lengths: [Length; N],
-    ) -> [Named<T>; N] {
+    ) -> [NamedValues<T>; N] {
         let mut stream = self.stream();
         lengths.map(|(name, len)| (name, stream.take(len)))
     }
 
-    /// Returns inputs like [`operands`](Self::operands), and outputs to be overwritten.
+    /// Returns inputs like [`operands`](Self::operands), and outputs of NaN that the kernel must
+    /// overwrite.
     pub(super) fn fresh<T: Element, const I: usize, const O: usize>(
         &self,
         inputs: [Length; I],
         outputs: [Length; O],
-    ) -> ([Named<T>; I], [Named<T>; O]) {
+    ) -> ([NamedValues<T>; I], [NamedValues<T>; O]) {
         (self.operands(inputs), outputs.map(|(name, len)| (name, unset(len))))
     }
 }
 
-/// Returns what an output holds before a kernel adds `β` times it: `y`, or values that the kernel
-/// must not read if β is 0.
-pub(super) fn times_beta<T: Element>((name, y): Named<T>, beta: f64) -> Named<T> {
+/// Returns an output before a kernel multiplies it by `β`. If β is 0, the output is NaN, because
+/// the kernel must not read the output.
+pub(super) fn times_beta<T: Element>((name, y): NamedValues<T>, beta: f64) -> NamedValues<T> {
     (name, if beta == 0.0 { unset(y.len()) } else { y })
 }
 
-/// The cases of a check. A `C` describes the kernel's work, a [`CaseSetup`] its operands.
+/// Cases of a check: a `C` describes the kernel call, and a [`CaseSetup`] describes its operands.
 #[derive(Clone, Debug)]
 pub(super) struct Cases<C: Debug> {
     pub(super) fixed: Vec<(C, CaseSetup)>,
     pub(super) random: BoxedStrategy<C>,
-    /// Descriptions whose operands get wrong lengths, one at a time.
+    /// Kernel calls that must fail if one of their operands has a wrong length.
     pub(super) refused: Vec<C>,
 }
 
 impl<C: Clone + Debug + 'static> Cases<C> {
-    /// Creates cases: every corner with integers and with reals, the last one with every placement.
+    /// Creates cases: every corner case with integers and with reals, and the last corner case with
+    /// every placement.
     pub(super) fn new(
         corners: Vec<C>,
         random: impl Strategy<Value = C> + 'static,
@@ -121,18 +123,18 @@ impl<C: Clone + Debug + 'static> Cases<C> {
         Self { fixed, random: random.boxed(), refused: vec![refused] }
     }
 
-    /// Returns the cases that `keep` accepts.
+    /// Returns only the cases that `keep` accepts.
     pub(super) fn filter(mut self, keep: fn(&C) -> bool) -> Self {
         self.fixed.retain(|(case, _)| keep(case));
-        Self { random: self.random.prop_filter("not accepted", keep).boxed(), ..self }
+        Self { random: self.random.prop_filter("rejected by the filter", keep).boxed(), ..self }
     }
 
-    /// Returns these cases without wrong lengths.
+    /// Returns these cases without tests of wrong operand lengths.
     pub(super) fn without_refused(self) -> Self {
         Self { refused: Vec::new(), ..self }
     }
 
-    /// Returns these cases, each with one of the parameters.
+    /// Combines each of these cases with one of the parameters.
     pub(super) fn with<P: Clone + Debug + 'static>(self, parameters: &[P]) -> Cases<(C, P)> {
         let turns = || parameters.iter().cloned().cycle();
         let fixed = self.fixed.into_iter().zip(turns());
@@ -144,7 +146,7 @@ impl<C: Clone + Debug + 'static> Cases<C> {
         }
     }
 
-    /// Creates cases from a list of the fixed ones, without wrong lengths.
+    /// Creates cases from fixed and random ones, without tests of wrong operand lengths.
     pub(super) fn from_fixed(
         fixed: Vec<(C, CaseSetup)>,
         random: impl Strategy<Value = C> + 'static,
@@ -153,13 +155,14 @@ impl<C: Clone + Debug + 'static> Cases<C> {
     }
 }
 
-/// Scalars, some of which have special code in kernels. All give exact multiples of integers.
+/// Scalars α and β, some of which have special code in kernels. The product of each scalar with an
+/// integer is exact.
 pub(super) const SCALARS: [f64; 5] = [0.0, 1.0, -1.0, 0.5, 2.0];
 
 /// Lengths near the sizes of vectors, warps, tasks and blocks.
 const LENGTHS: [usize; 14] = [0, 1, 2, 3, 7, 8, 31, 33, 64, 255, 257, 1024, 1025, 4099];
 
-/// The length and the scalars of an elementwise kernel.
+/// Length and scalars of an elementwise kernel call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vector {
     pub(super) len: usize,
@@ -167,7 +170,8 @@ pub(super) struct Vector {
     pub(super) beta: f64,
 }
 
-/// Returns cases with every length, every pair of scalars and every pair of placements.
+/// Returns cases of elementwise kernels with every length, every pair of scalars and every pair of
+/// placements.
 pub(super) fn vector_cases() -> Cases<Vector> {
     let of_len = |len| Vector { len, alpha: 0.5, beta: 2.0 };
     let scalars = SCALARS.into_iter().flat_map(|a| SCALARS.map(|b| (a, b)));
@@ -181,7 +185,8 @@ pub(super) fn vector_cases() -> Cases<Vector> {
     Cases { refused, ..Cases::from_fixed(whole.chain(placed).collect(), random) }
 }
 
-/// Outer extent, extent of the axis and inner extent: 0, 1 or large.
+/// Shapes around an axis: outer extent, extent of the axis, and inner extent, which are 0, 1 or
+/// large.
 const SHAPES: [[usize; 3]; 17] = [
     [1, 1, 1],
     [0, 3, 2],
@@ -202,14 +207,15 @@ const SHAPES: [[usize; 3]; 17] = [
     [17, 16, 16],
 ];
 
-/// The axis that a kernel works along, and the factor β of its output's previous content.
+/// Axis along which a kernel works, and the factor β of the output's previous value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AxisCase {
     pub(super) axis: Axis,
     pub(super) beta: f64,
 }
 
-/// Returns cases with every shape, every scalar and every pair of placements. No axis is empty.
+/// Returns cases of kernels along an axis, with every shape, every scalar and every pair of
+/// placements. No case has an empty axis.
 pub(super) fn axis_cases() -> Cases<AxisCase> {
     let case = |[outer, extent, inner]: [usize; 3], beta| AxisCase {
         axis: Axis { outer, extent, inner },

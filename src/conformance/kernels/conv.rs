@@ -1,4 +1,4 @@
-//! [`Conv`](crate::kernel::Conv).
+//! Checks of the kernel family [`Conv`](crate::kernel::Conv).
 
 use super::{harness::given, prelude::*};
 use crate::{
@@ -22,7 +22,7 @@ fn im2col<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             setup.fresh::<T, 1, 1>([("x", op.image_len())], [("columns", op.columns_len())])
         },
         |op, [x], [columns]| runner.device.im2col(op, x, columns),
-        |op, [x], _| [Want::Bits(oracle::im2col(op, x))],
+        |op, [x], _| [ExpectedOutput::Bits(oracle::im2col(op, x))],
     )
 }
 
@@ -33,12 +33,12 @@ fn col2im<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             setup.fresh::<T, 1, 1>([("columns", op.columns_len())], [("x", op.image_len())])
         },
         |op, [columns], [x]| runner.device.col2im(op, columns, x),
-        |op, [columns], _| [Want::Sums(oracle::col2im(op, columns))],
+        |op, [columns], _| [ExpectedOutput::Sums(oracle::col2im(op, columns))],
     )
 }
 
-/// Returns images, filters, biases and results of a convolution.
-fn operands<T: Element>(op: &Convolution, setup: &CaseSetup) -> [Named<T>; 4] {
+/// Returns the images, filters, biases and results of a convolution.
+fn operands<T: Element>(op: &Convolution, setup: &CaseSetup) -> [NamedValues<T>; 4] {
     let (filters, outputs) = (("filters", op.filter_len()), ("bias", op.outputs()));
     setup.operands([("x", op.input_len()), filters, outputs, ("y", op.output_len())])
 }
@@ -54,18 +54,19 @@ fn convolve<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             },
             |op, [x, w, bias], [y]| runner.device.convolve(op, x, w, has_bias.then_some(bias), y),
             |op, [x, w, bias], _| {
-                [Want::Sums(oracle::convolve(op, x, w, has_bias.then_some(bias)))]
+                [ExpectedOutput::Sums(oracle::convolve(op, x, w, has_bias.then_some(bias)))]
             },
         )?;
     }
     Ok(())
 }
 
-/// Activations with and without elementary functions.
+/// Activations to fuse with a convolution, with and without elementary functions.
 const ACTIVATIONS: [Unary<f64>; 3] =
     [Unary::Relu { slope: 0.0 }, Unary::Relu { slope: 0.3 }, Unary::Tanh];
 
-/// Compares the fused kernel, bit by bit, with the device's convolution and activation.
+/// Checks that the fused kernel is bit-identical to the device's convolution followed by its
+/// activation.
 fn convolve_with_activation<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_all(&convolutions()?, |op, setup| {
@@ -101,7 +102,7 @@ fn convolve_backward_input<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             ([filters, ("dy", dy)], [("dx", unset(op.input_len()))])
         },
         |op, [w, dy], [dx]| runner.device.convolve_backward_input(op, w, dy, dx),
-        |op, [w, dy], _| [Want::Sums(oracle::convolve_backward_input(op, w, dy))],
+        |op, [w, dy], _| [ExpectedOutput::Sums(oracle::convolve_backward_input(op, w, dy))],
     )
 }
 
@@ -113,11 +114,13 @@ fn convolve_backward_filters<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             ([x, ("dy", dy)], [("dfilters", before)])
         },
         |op, [x, dy], [dw]| runner.device.convolve_backward_filters(op, x, dy, dw),
-        |op, [x, dy], [dw]| [Want::Sums(oracle::convolve_backward_filters(op, x, dy, dw))],
+        |op, [x, dy], [dw]| {
+            [ExpectedOutput::Sums(oracle::convolve_backward_filters(op, x, dy, dw))]
+        },
     )
 }
 
-/// Returns windows along axes given as `[input, kernel, stride, pad, dilation]`.
+/// Returns a window along axes that are given as `[input, kernel, stride, pad, dilation]`.
 fn window(channels: usize, axes: &[[usize; 5]]) -> Result<Window> {
     fn axis(&[input, kernel, stride, pad, dilation]: &[usize; 5]) -> SpatialAxis {
         SpatialAxis { input, kernel, stride, pad, dilation }
@@ -125,13 +128,13 @@ fn window(channels: usize, axes: &[[usize; 5]]) -> Result<Window> {
     Window::new(channels, &axes.iter().map(axis).collect::<Vec<_>>())
 }
 
-/// Returns windows of 3 × 2 in two channels of 4 × 5.
+/// Returns a window of 3 × 2 taps in two channels of 4 × 5.
 fn small() -> Result<Window> {
     window(2, &[[4, 3, 1, 1, 1], [5, 2, 2, 0, 1]])
 }
 
-/// Returns windows along one to three axes: of one tap, of taps that never meet the image, with
-/// large strides, of an empty image, and more windows than a block computes.
+/// Returns windows along one to three axes: windows of one tap, windows outside the image, large
+/// strides, empty images, and more windows than one block of a GPU computes.
 fn window_corners() -> Result<Vec<Window>> {
     Ok(vec![
         window(0, &[[4, 3, 1, 1, 1]])?,
@@ -152,8 +155,8 @@ fn windows() -> Result<Cases<Window>> {
     Ok(Cases::new(window_corners()?, random_window(3), small()?))
 }
 
-/// Returns cases: convolutions over [`window_corners`], with groups, with depthwise filters, and
-/// with 1 × 1 kernels, which are matrix products.
+/// Returns cases of convolutions: every window of [`window_corners`], groups, depthwise filters,
+/// and 1 × 1 kernels, which are matrix products.
 fn convolutions() -> Result<Cases<Convolution>> {
     let mut corners = vec![
         Convolution::new(0, 2, 1, small()?)?,
@@ -186,7 +189,7 @@ fn random_window(channels: usize) -> impl Strategy<Value = Window> {
 fn random_convolution() -> impl Strategy<Value = Convolution> {
     let extents = (1..=3usize, 1..=4usize, 1..=3usize);
     (extents, random_window(2)).prop_filter_map(
-        "no convolution",
+        "invalid convolution",
         |((batch, outputs, groups), w)| {
             let window = Window::new(w.channels() * groups, w.axes()).ok()?;
             let op = Convolution::new(batch, outputs * groups, groups, window).ok()?;

@@ -1,4 +1,4 @@
-//! [`Elementwise`](crate::kernel::Elementwise).
+//! Checks of the kernel family [`Elementwise`](crate::kernel::Elementwise).
 
 use super::{cases::AxisCase, prelude::*};
 use crate::{
@@ -67,7 +67,7 @@ const CLIP: [Unary<f64>; 2] =
     [Unary::Clip { low: -0.5, high: 2.0 }, Unary::Clip { low: 1.0, high: -1.0 }];
 const LN_AFFINE: Unary<f64> = Unary::LnAffine { scale: 0.5, shift: 2.0, factor: -1.5 };
 const LN_AFFINE_GRAD: Binary<f64> = Binary::LnAffineGrad { scale: 0.5, shift: 2.0, factor: -1.5 };
-/// Exponents with and without special code, of either sign.
+/// Positive and negative exponents, with and without special code in kernels.
 const POWERS: [f64; 6] = [0.0, 1.0, 2.0, 3.0, -1.0, 0.75];
 const ELU_GRAD: [Binary<f64>; 2] =
     [Binary::EluGrad { alpha: 0.25 }, Binary::EluGrad { alpha: -0.25 }];
@@ -82,8 +82,8 @@ fn pow_affine_grad() -> [Binary<f64>; 6] {
     POWERS.map(|power| Binary::PowAffineGrad { scale: 0.5, shift: 4.0, power })
 }
 
-/// Returns extrema, overflows and undefined arguments of functions, and values all over their
-/// range.
+/// Returns arguments at which elementwise functions have extrema, overflow or are undefined, and
+/// arguments between them.
 fn special_values<T: Element>() -> Vec<T> {
     let values = [0.0, 1e-3, 0.1, 0.7, 1.5, 3.0, 7.5, 10.0, f64::INFINITY];
     let signed = values.into_iter().flat_map(|x| [x, -x]);
@@ -96,7 +96,7 @@ fn fill<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &vector_cases().without_refused(),
         |case, _| ([], [("y", unset::<T>(case.len))]),
         |case, [], [y]| device.fill(T::from_f64(case.alpha), y),
-        |case, _, _| [Want::Nearest(vec![case.alpha; case.len])],
+        |case, _, _| [ExpectedOutput::Nearest(vec![case.alpha; case.len])],
     )?;
     runner.try_cases([-0.0, f64::NAN, f64::INFINITY, 1e-3], |&value: &f64| {
         let value = T::from_f64(value);
@@ -115,7 +115,7 @@ fn unary<T: Element>(runner: &CheckRunner<'_>, ops: &[Unary<f64>]) -> Verdict {
             &vector_cases().without_refused(),
             |case, setup| (("x", setup.stream().take::<T>(case.len)), [], "y"),
             |_, x, [], y| device.unary(typed, x, y),
-            |_, x, []| Want::Sums(oracle(op, x)),
+            |_, x, []| ExpectedOutput::Sums(oracle(op, x)),
         )?;
         for len in [1, 4, 1024] {
             runner.check_lengths::<T, T, 1, 1>([("x", len)], [("y", len)], |[x], [y]| {
@@ -145,7 +145,7 @@ fn binary<T: Element>(runner: &CheckRunner<'_>, ops: &[Binary<f64>]) -> Verdict 
                 (a, [b], "y")
             },
             |_, a, [b], y| device.binary(typed, a, b, y),
-            |_, a, [b]| Want::Sums(oracle(op, a, b)),
+            |_, a, [b]| ExpectedOutput::Sums(oracle(op, a, b)),
         )?;
         let x = special_values::<T>();
         let (a, b): (Vec<T>, Vec<T>) =
@@ -173,7 +173,7 @@ fn broadcast<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |(case, op), a, [b], y| runner.device.broadcast(op.cast(), &case.axis, a, b, y),
         |(AxisCase { axis, .. }, op), a, [b]| {
             let of = |(i, &a)| oracle::binary(*op, a, b[i / axis.inner % axis.extent]);
-            Want::Sums(a.iter().enumerate().map(of).collect())
+            ExpectedOutput::Sums(a.iter().enumerate().map(of).collect())
         },
     )
 }
@@ -192,7 +192,7 @@ fn affine<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
                 let e = i / axis.inner % axis.extent;
                 Expected::from_iter([x * scale[e], shift[e]])
             };
-            Want::Sums(x.iter().enumerate().map(sum).collect())
+            ExpectedOutput::Sums(x.iter().enumerate().map(sum).collect())
         },
     )
 }
@@ -217,8 +217,8 @@ fn convert_to<T: Element, U: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let x = setup.stream().take::<T>(case.len);
         converts(&x, &wide(&x), setup)
     })?;
-    // Ties round to even, and values next to a tie do not; rounding twice would change them. No
-    // type is wide enough to hold a tie of `f64`.
+    // The operands are ties, which must round to even, and numbers next to a tie, which rounding
+    // twice would round in the wrong direction. No element type can hold a tie of `f64`.
     let e = epsilon::<U>();
     let ties = [
         (f64::NAN, f64::NAN),
@@ -239,12 +239,12 @@ fn convert_to<T: Element, U: Element>(runner: &CheckRunner<'_>) -> Verdict {
 }
 
 fn convert_integers<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    // `f32` and narrower types have to round these.
+    // `f32` and narrower types cannot hold these integers and must round them.
     convert_from::<i32, T>(runner, [-1, 16_777_217, -33_554_434, i32::MIN, i32::MAX])?;
     convert_from::<u32, T>(runner, [1, 16_777_217, 33_554_434, 1 << 31, u32::MAX])
 }
 
-/// Tries one type of integers, with some large ones.
+/// Checks the conversion of integers of type `N`, some of which are the `large` ones.
 fn convert_from<N, T: Element>(runner: &CheckRunner<'_>, large: [N; 5]) -> Verdict
 where
     N: Storable + From<u16> + Into<f64>,

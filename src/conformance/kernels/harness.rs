@@ -1,6 +1,7 @@
-//! Calls kernels on placed operands and judges the results.
+//! Harness of kernel checks: calls kernels on placed operands and compares the results with the
+//! expected ones.
 
-use super::cases::{CaseSetup, Cases, Length, Named};
+use super::cases::{CaseSetup, Cases, Length, NamedValues};
 use crate::{
     conformance::{
         compare::{expect_bits, expect_nearest},
@@ -18,22 +19,22 @@ use crate::{
 };
 use std::fmt::Debug;
 
-/// Like [`Named`], but borrowed.
-pub(super) type Given<'a, T> = (&'static str, &'a [T]);
+/// Name of an operand, and a slice of its elements before the call.
+pub(super) type NamedSlice<'a, T> = (&'static str, &'a [T]);
 
-/// The expected elements of an output, and how near the actual ones must be.
-pub(super) enum Want {
-    /// Bit-identical elements.
+/// Expected elements of an output, and how close the device's results must be.
+pub(super) enum ExpectedOutput {
+    /// Results must be bit-identical to these elements.
     Bits(Vec<f64>),
-    /// The nearest elements.
+    /// Results must be the elements nearest to these values.
     Nearest(Vec<f64>),
-    /// Elements within the rounding error; exact if the operands are integers.
+    /// Results must be within the rounding error, and exact if the operands are integers.
     Sums(Vec<Expected>),
-    /// Elements within the rounding error, whatever the operands.
+    /// Results must be within the rounding error, even if the operands are integers.
     Within(Vec<Expected>),
 }
 
-impl Want {
+impl ExpectedOutput {
     pub(super) fn judge<T: Element>(&self, name: &str, got: &[T], values: Values) -> Verdict {
         match self {
             Self::Bits(want) => {
@@ -48,7 +49,7 @@ impl Want {
 }
 
 impl CheckRunner<'_> {
-    /// Tries the fixed and the random cases.
+    /// Runs `test` on the fixed and the random cases.
     pub(super) fn try_all<C: Clone + Debug + 'static>(
         &self,
         cases: &Cases<C>,
@@ -59,10 +60,11 @@ impl CheckRunner<'_> {
         self.try_random((cases.random.clone(), CaseSetup::any()), test)
     }
 
-    /// Tries a kernel whose operands all have elements of type `T`, and wrong lengths of each one.
+    /// Checks a kernel whose operands all have elements of type `T`, and that it refuses wrong
+    /// lengths of each operand.
     ///
-    /// `operands` returns the inputs and what the outputs hold before the call. `want` gets both
-    /// and returns the expected outputs.
+    /// `operands` returns the inputs and the previous contents of the outputs. `want` gets the
+    /// inputs and the previous contents of the outputs, and returns the expected outputs.
     pub(super) fn try_kernel<
         C: Clone + Debug + 'static,
         T: Element,
@@ -71,9 +73,9 @@ impl CheckRunner<'_> {
     >(
         &self,
         cases: &Cases<C>,
-        operands: impl Fn(&C, &CaseSetup) -> ([Named<T>; I], [Named<T>; O]),
+        operands: impl Fn(&C, &CaseSetup) -> ([NamedValues<T>; I], [NamedValues<T>; O]),
         kernel: impl Fn(&C, [View<'_, T, AnyDevice>; I], [ViewMut<'_, T, AnyDevice>; O]) -> Result<()>,
-        want: impl Fn(&C, [&[f64]; I], [&[f64]; O]) -> [Want; O],
+        want: impl Fn(&C, [&[f64]; I], [&[f64]; O]) -> [ExpectedOutput; O],
     ) -> Verdict {
         self.try_all(cases, |case, setup| {
             let (inputs, outputs) = operands(case, setup);
@@ -91,22 +93,23 @@ impl CheckRunner<'_> {
         })
     }
 
-    /// Tries a kernel that reads its source from an operand or, in place, from its output; and
-    /// wrong lengths of each operand.
+    /// Checks a kernel that can run in place: once with the source in its own operand, and once
+    /// with the source in the output. The method also checks that the kernel refuses wrong lengths
+    /// of each operand.
     ///
-    /// `operands` returns the source, the other inputs and the name of the output, which is as long
-    /// as the source.
+    /// `operands` returns the source, the other inputs and the name of the output. The source and
+    /// the output of an in-place kernel have the same length.
     pub(super) fn try_in_place<C: Clone + Debug + 'static, T: Element, const I: usize>(
         &self,
         cases: &Cases<C>,
-        operands: impl Fn(&C, &CaseSetup) -> (Named<T>, [Named<T>; I], &'static str),
+        operands: impl Fn(&C, &CaseSetup) -> (NamedValues<T>, [NamedValues<T>; I], &'static str),
         kernel: impl Fn(
             &C,
             Src<'_, T, AnyDevice>,
             [View<'_, T, AnyDevice>; I],
             ViewMut<'_, T, AnyDevice>,
         ) -> Result<()>,
-        want: impl Fn(&C, &[f64], [&[f64]; I]) -> Want,
+        want: impl Fn(&C, &[f64], [&[f64]; I]) -> ExpectedOutput,
     ) -> Verdict {
         self.try_all(cases, |case, setup| {
             let ((source, x), inputs, output) = operands(case, setup);
@@ -152,8 +155,8 @@ impl CheckRunner<'_> {
     pub(super) fn call<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         setup: &CaseSetup,
-        inputs: [Given<'_, T>; I],
-        outputs: [Given<'_, U>; O],
+        inputs: [NamedSlice<'_, T>; I],
+        outputs: [NamedSlice<'_, U>; O],
         kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Verdict<[Vec<U>; O]> {
         let (result, read, written) = self.run(setup, inputs, outputs, kernel)?;
@@ -162,8 +165,8 @@ impl CheckRunner<'_> {
         Ok(array(written.iter().map(Operand::values).collect::<Verdict<_>>()?)?)
     }
 
-    /// Calls a kernel with operands of these lengths. Fails unless the kernel returns an error and
-    /// leaves its outputs alone. `invalid` names what is wrong with the operands.
+    /// Fails unless a kernel call with operands of these lengths returns an error and leaves its
+    /// outputs unchanged. `invalid` describes the wrong operand in the failure message.
     pub(super) fn check_refused<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         invalid: &str,
@@ -171,8 +174,8 @@ impl CheckRunner<'_> {
         outputs: [Length; O],
         kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Verdict {
-        // Zeros are valid labels and indices, so only the lengths can be wrong. An output that
-        // holds other bytes shows what the kernel writes.
+        // Zeros are valid labels and indices, so only the lengths are invalid. Output bytes are not
+        // 0, so that a kernel that writes zeros is detected.
         let read = inputs.map(|input| filled::<T>(input, 0));
         let written = outputs.map(|output| filled::<U>(output, 0x3f));
         let setup = CaseSetup::placed(Placement::CORNERS[1]);
@@ -181,8 +184,7 @@ impl CheckRunner<'_> {
         outputs.iter().zip(&written).try_for_each(|((name, _), operand)| operand.unchanged(name))
     }
 
-    /// Calls a kernel with each operand in turn an element shorter and longer than it should be.
-    /// Fails unless the kernel refuses all of them.
+    /// Fails unless the kernel refuses each operand that is one element too short or too long.
     pub(super) fn check_lengths<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         inputs: [Length; I],
@@ -204,13 +206,13 @@ impl CheckRunner<'_> {
         Ok(())
     }
 
-    /// Fails unless an invalid call returns an error, or else the next download of its output or,
-    /// in another call, the next `synchronize` of the device.
+    /// Fails unless an invalid kernel call causes an error by the next download of its output and,
+    /// in a second call, by the next `synchronize` of the device.
     pub(super) fn check_late_error<T: Storable, U: Storable, const I: usize>(
         &self,
         invalid: &str,
-        inputs: [Given<'_, T>; I],
-        output: Given<'_, U>,
+        inputs: [NamedSlice<'_, T>; I],
+        output: NamedSlice<'_, U>,
         kernel: impl Fn([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; 1]) -> Result<()>,
     ) -> Verdict {
         let [whole, part, ..] = Placement::CORNERS;
@@ -222,19 +224,20 @@ impl CheckRunner<'_> {
                 _ => written[0].view()?.host().map(drop),
             };
             if result.and_then(|()| waited()).is_ok() {
-                return Err(flaw!("accepted {invalid}: no error by the next {wait}"));
+                return Err(flaw!("accepted {invalid}: expected an error by the next {wait}"));
             }
         }
         Ok(())
     }
 
-    /// Places the operands and calls a kernel. Returns its result, its inputs and its outputs.
+    /// Places the operands in memories and calls a kernel. Returns the kernel's result, the inputs
+    /// and the outputs.
     #[expect(clippy::type_complexity)]
     fn run<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         setup: &CaseSetup,
-        inputs: [Given<'_, T>; I],
-        outputs: [Given<'_, U>; O],
+        inputs: [NamedSlice<'_, T>; I],
+        outputs: [NamedSlice<'_, U>; O],
         kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Result<(Result<()>, Vec<Operand<T>>, Vec<Operand<U>>)> {
         let read = placed(self.device, &inputs, &setup.places)?;
@@ -248,33 +251,33 @@ impl CheckRunner<'_> {
 
 fn placed<T: Storable>(
     device: &AnyDevice,
-    given: &[Given<'_, T>],
+    given: &[NamedSlice<'_, T>],
     places: &[Placement],
 ) -> Result<Vec<Operand<T>>> {
     given.iter().zip(places).map(|(x, place)| Operand::new(device, x.1, *place)).collect()
 }
 
-/// Borrows the operands.
-pub(super) fn given<T, const N: usize>(operands: &[Named<T>; N]) -> [Given<'_, T>; N] {
+/// Borrows the elements of the operands.
+pub(super) fn given<T, const N: usize>(operands: &[NamedValues<T>; N]) -> [NamedSlice<'_, T>; N] {
     operands.each_ref().map(|(name, values)| (*name, &values[..]))
 }
 
-fn wide_named<T: Element>((_, values): &Named<T>) -> Vec<f64> {
+fn wide_named<T: Element>((_, values): &NamedValues<T>) -> Vec<f64> {
     wide(values)
 }
 
-fn length<T>((name, values): &Named<T>) -> Length {
+fn length<T>((name, values): &NamedValues<T>) -> Length {
     (name, values.len())
 }
 
 /// Returns an operand in which every byte is `byte`.
-fn filled<T: Storable>((name, len): Length, byte: u8) -> Named<T> {
+fn filled<T: Storable>((name, len): Length, byte: u8) -> NamedValues<T> {
     let mut values = vec![T::zeroed(); len];
     bytemuck::cast_slice_mut(&mut values).fill(byte);
     (name, values)
 }
 
-/// Converts a list of `N` items to an array.
+/// Converts a list to an array of `N` elements, or fails if the list has another length.
 fn array<V, const N: usize>(items: Vec<V>) -> Result<[V; N]> {
     let wrong = |items: Vec<V>| format!("{} operands, not {N}", items.len());
     items.try_into().map_err(|items| Error::invalid_input("conformance", wrong(items)))

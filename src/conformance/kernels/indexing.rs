@@ -1,4 +1,4 @@
-//! [`Indexing`](crate::kernel::Indexing).
+//! Checks of the kernel family [`Indexing`](crate::kernel::Indexing).
 
 use super::prelude::*;
 use crate::{
@@ -19,7 +19,7 @@ checks! {
 
 fn copy_2d<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    // Elements from the first to the last of a block, with the gaps between its rows.
+    // Number of elements from the first to the last element of a block, with the gaps between rows.
     let span = |op: &Copy2d, ld| match (op.rows, op.columns) {
         (0, _) | (_, 0) => 0,
         (rows, columns) => (rows - 1) * ld + columns,
@@ -44,14 +44,14 @@ fn copy_2d<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         (block(usize::MAX, 1, 2, 2), 9, 9),
     ];
     runner.try_cases(invalid, |(op, x, y)| {
-        let invalid = "operands of these lengths, which do not hold the block";
+        let invalid = "an operand or a leading dimension that is too small for the block";
         runner.check_refused::<T, T, 1, 1>(invalid, [("x", *x)], [("y", *y)], |[x], [y]| {
             device.copy_2d(op, x, y)
         })
     })
 }
 
-/// Returns the row indices of a case. Some rows repeat even if the table is large.
+/// Returns the row indices of a case, some of which are equal even if the table is large.
 fn indices(op: &RowIndexing, setup: &CaseSetup) -> Vec<u32> {
     let rows = setup.stream().indices(op.table.clamp(1, 40), op.count);
     rows.into_iter().map(|row| (op.table - 1 - row) as u32).collect()
@@ -66,33 +66,36 @@ fn gather<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             [table, y]
         },
         |op, table, rows, y| runner.device.gather(op, table, rows, y),
-        |op, rows, [table, _]| Want::Bits(oracle::gather(table, op.width, rows)),
+        |op, rows, [table, _]| ExpectedOutput::Bits(oracle::gather(table, op.width, rows)),
     )
 }
 
 fn scatter_add<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    // Rows are added in order and each sum is rounded to the nearest, so the result is unique.
+    // `scatter_add` adds rows in order and rounds each sum to the nearest element, so the result is
+    // unique.
     let round = |sum| T::from_f64(sum).to_f64();
     try_indexed::<T>(
         runner,
         |op, setup| setup.operands([("y", op.count * op.width), ("table", op.table * op.width)]),
         |op, y, rows, table| runner.device.scatter_add(op, y, rows, table),
-        |op, rows, [y, table]| Want::Nearest(oracle::scatter_add(table, op.width, rows, y, round)),
+        |op, rows, [y, table]| {
+            ExpectedOutput::Nearest(oracle::scatter_add(table, op.width, rows, y, round))
+        },
     )
 }
 
-/// Tries a kernel of an input, row indices and an output; wrong lengths of each operand; and
-/// indices outside the table, each followed by valid ones.
+/// Checks a kernel with an input, row indices and an output. The kernel must refuse wrong lengths
+/// of each operand and indices outside the table, and then accept a valid call.
 fn try_indexed<T: Element>(
     runner: &CheckRunner<'_>,
-    operands: impl Fn(&RowIndexing, &CaseSetup) -> [Named<T>; 2],
+    operands: impl Fn(&RowIndexing, &CaseSetup) -> [NamedValues<T>; 2],
     call: impl Fn(
         &RowIndexing,
         View<'_, T, AnyDevice>,
         View<'_, u32, AnyDevice>,
         ViewMut<'_, T, AnyDevice>,
     ) -> Result<()>,
-    want: impl Fn(&RowIndexing, &[u32], [&[f64]; 2]) -> Want,
+    want: impl Fn(&RowIndexing, &[u32], [&[f64]; 2]) -> ExpectedOutput,
 ) -> Verdict {
     runner.try_all(&tables(), |op, setup| {
         let [(input, x), (output, y)] = operands(op, setup);
@@ -131,7 +134,7 @@ fn permute<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             setup.fresh::<T, 1, 1>([("x", len)], [("y", len)])
         },
         |op, [x], [y]| runner.device.permute(op, x, y),
-        |op, [x], _| [Want::Bits(oracle::permute(op, x))],
+        |op, [x], _| [ExpectedOutput::Bits(oracle::permute(op, x))],
     )
 }
 
@@ -143,7 +146,7 @@ fn tile<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             setup.fresh::<T, 1, 1>([("x", len)], [("y", len * op.tiles)])
         },
         |op, [x], [y]| runner.device.tile(op, x, y),
-        |op, [x], _| [Want::Bits(oracle::tile(op, x))],
+        |op, [x], _| [ExpectedOutput::Bits(oracle::tile(op, x))],
     )
 }
 
@@ -155,7 +158,7 @@ fn tile_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             setup.fresh::<T, 1, 1>([("dy", len * op.tiles)], [("dx", len)])
         },
         |op, [dy], [dx]| runner.device.tile_backward(op, dy, dx),
-        |op, [dy], _| [Want::Sums(oracle::tile_backward(op, dy))],
+        |op, [dy], _| [ExpectedOutput::Sums(oracle::tile_backward(op, dy))],
     )
 }
 
@@ -168,7 +171,7 @@ fn to_indices<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let corners = vec![(1, 0), (1, 1), (9, 40), (200, 1025), (u32::MAX, 3)];
     let cases = Cases::new(corners, (1..200u32, 0..99usize), (4, 4));
     runner.try_all(&cases, |&(bound, count), setup| {
-        // All element types hold the integers below 257.
+        // All element types represent the integers up to 256 exactly.
         let want = setup.stream().indices(bound.min(200) as usize, count);
         let want: Vec<u32> = want.into_iter().map(|index| index as u32).collect();
         let x: Vec<_> = want.iter().map(|&index| T::from_f64(index.into())).collect();
@@ -187,8 +190,8 @@ fn to_indices<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns cases: empty blocks, one element, one row with any leading dimensions, gaps, and large
-/// blocks.
+/// Returns cases of copies of blocks: empty blocks, one element, one row with any leading
+/// dimension, gaps between rows, and large blocks.
 fn blocks() -> Cases<Copy2d> {
     let blocks = [
         [0, 3, 3, 3],
@@ -208,7 +211,8 @@ fn blocks() -> Cases<Copy2d> {
     Cases::new(blocks.map(block).into(), random, block([4, 5, 8, 7]))
 }
 
-/// Returns cases: no indices, empty rows, one of each, wide rows and narrow rows.
+/// Returns cases of gather and scatter: no indices, empty rows, one row of one element, wide rows
+/// and narrow rows.
 fn tables() -> Cases<RowIndexing> {
     let tables = [
         [5, 3, 0],
@@ -230,8 +234,8 @@ fn permutation(shape: &[usize], order: &[usize]) -> Result<Permute> {
     Permute::new(Shape::new(shape)?, order)
 }
 
-/// Returns cases: permutations without axes, without elements and without movement, transposes near
-/// the sizes of tiles, and channels moved to the end and back.
+/// Returns cases of permutations: no axes, no elements, the identity, transposes near the sizes of
+/// tiles, and channels moved to the end and back.
 fn permutations() -> Result<Cases<Permute>> {
     let corners = vec![
         permutation(&[], &[])?,
@@ -256,7 +260,7 @@ fn permutations() -> Result<Cases<Permute>> {
     Ok(Cases::new(corners, random, permutation(&[2, 3, 2], &[2, 0, 1])?))
 }
 
-/// Returns cases: empty operands, no tiles, one element, and long runs.
+/// Returns cases of tiling: empty operands, no tiles, one element, and long runs of elements.
 fn tiles() -> Cases<Tile> {
     let tiles = [
         [0, 3, 2],

@@ -1,4 +1,5 @@
-//! Losses and accuracies of [`Losses`](crate::kernel::Losses) over class scores.
+//! Checks of losses and accuracies over class scores, in the kernel family
+//! [`Losses`](crate::kernel::Losses).
 
 use super::{harness::given, prelude::*};
 use crate::{
@@ -21,17 +22,17 @@ checks! {
     "class_loss_backward" of "class_loss_backward": class_loss_backward();
 }
 
-/// The factor of gradients.
+/// Factor by which the kernels scale gradients.
 pub(super) const SCALE: f64 = -2.5;
 
-/// Returns the numbers with some replaced by 0 and some by 1.
+/// Returns the numbers after replacing some of them by 0 and some by 1.
 fn with_zeros_and_ones<T: Element>(mut x: Vec<T>) -> Vec<T> {
     x.iter_mut().step_by(5).for_each(|x| *x = T::from_f64(0.0));
     x.iter_mut().skip(1).step_by(7).for_each(|x| *x = T::from_f64(1.0));
     x
 }
 
-/// Returns labels of classes, every third of them ignored if any may be.
+/// Returns class labels, of which every third one is ignored if there is an ignored label.
 fn labels<T: Element>(axis: &Axis, ignore: Option<i64>, setup: &CaseSetup) -> Vec<T> {
     let classes = setup.stream().indices(axis.extent.max(1), axis.reduced_count());
     let label = |(i, class)| match ignore {
@@ -41,8 +42,8 @@ fn labels<T: Element>(axis: &Axis, ignore: Option<i64>, setup: &CaseSetup) -> Ve
     classes.into_iter().enumerate().map(label).collect()
 }
 
-/// Returns probabilities and labels.
-fn probabilities<T: Element>(op: &SoftmaxLoss, setup: &CaseSetup) -> [Named<T>; 2] {
+/// Returns class probabilities and labels.
+fn probabilities<T: Element>(op: &SoftmaxLoss, setup: &CaseSetup) -> [NamedValues<T>; 2] {
     let p = with_zeros_and_ones(setup.stream().uniform(0.0, 1.0, op.axis.count()));
     [("p", p), ("label", labels(&op.axis, op.ignore, setup))]
 }
@@ -54,7 +55,7 @@ fn softmax_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &losses()?,
         |op, setup| (probabilities::<T>(op, setup), [("loss", unset(1))]),
         |op, [p, label], [loss]| device.softmax_loss(op, p, label, loss),
-        |op, [p, label], _| [Want::Within(vec![oracle::softmax_loss(op, p, label)])],
+        |op, [p, label], _| [ExpectedOutput::Within(vec![oracle::softmax_loss(op, p, label)])],
     )
 }
 
@@ -69,7 +70,9 @@ fn softmax_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             ([p, label, ("scale", vec![T::from_f64(SCALE)])], [dx])
         },
         |op, [p, label, scale], [dx]| device.softmax_loss_backward(op, p, label, scale, dx),
-        |op, [p, label, _], _| [Want::Within(oracle::softmax_loss_backward(op, p, label, SCALE))],
+        |op, [p, label, _], _| {
+            [ExpectedOutput::Within(oracle::softmax_loss_backward(op, p, label, SCALE))]
+        },
     )
 }
 
@@ -80,14 +83,17 @@ fn accuracy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &accuracies()?,
         |op, setup| {
             let mut scores = setup.stream().take::<T>(op.axis.count());
-            // NaN, the score of a net that diverged, is never among the largest.
+            // The score NaN, from a net that diverged, must never count as one of the largest
+            // scores.
             let last = scores.iter_mut().rev().take(op.axis.inner);
             last.for_each(|score| *score = T::from_f64(f64::NAN));
             let label = labels(&op.axis, op.ignore, setup);
             ([("scores", scores), ("label", label)], [("y", unset(1))])
         },
         |op, [scores, label], [y]| device.accuracy(op, scores, label, y),
-        |op, [scores, label], _| [Want::Within(vec![oracle::accuracy(op, scores, label)])],
+        |op, [scores, label], _| {
+            [ExpectedOutput::Within(vec![oracle::accuracy(op, scores, label)])]
+        },
     )
 }
 
@@ -102,18 +108,20 @@ fn accuracy_by_class<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             ([("scores", scores), ("label", label)], [("y", unset(op.axis.extent))])
         },
         |op, [scores, label], [y]| device.accuracy_by_class(op, scores, label, y),
-        |op, [scores, label], _| [Want::Within(oracle::accuracy_by_class(op, scores, label))],
+        |op, [scores, label], _| {
+            [ExpectedOutput::Within(oracle::accuracy_by_class(op, scores, label))]
+        },
     )
 }
 
-/// Tries a kernel whose second input holds labels. On the case for wrong lengths, of 2 × 2
-/// positions and 3 classes, also tries labels that name no class, and valid ones after each.
+/// Checks a kernel whose second input holds labels. The kernel must refuse labels that name none of
+/// the classes, and then accept valid labels.
 fn try_labelled<C: Clone + Debug + 'static, T: Element, const I: usize>(
     runner: &CheckRunner<'_>,
     cases: &Cases<C>,
-    operands: impl Fn(&C, &CaseSetup) -> ([Named<T>; I], [Named<T>; 1]),
+    operands: impl Fn(&C, &CaseSetup) -> ([NamedValues<T>; I], [NamedValues<T>; 1]),
     kernel: impl Fn(&C, [View<'_, T, AnyDevice>; I], [ViewMut<'_, T, AnyDevice>; 1]) -> Result<()>,
-    want: impl Fn(&C, [&[f64]; I], [&[f64]; 1]) -> [Want; 1],
+    want: impl Fn(&C, [&[f64]; I], [&[f64]; 1]) -> [ExpectedOutput; 1],
 ) -> Verdict {
     runner.try_kernel(cases, &operands, &kernel, want)?;
     let invalid = [-1.0, 3.0, 0.5, 60_000.0, f64::NAN, f64::INFINITY];
@@ -123,7 +131,7 @@ fn try_labelled<C: Clone + Debug + 'static, T: Element, const I: usize>(
         inputs[1].1 = [0.0, 2.0, invalid, 1.0].map(T::from_f64).into();
         let call =
             |x: [View<'_, T, AnyDevice>; I], y: [ViewMut<'_, T, AnyDevice>; 1]| kernel(case, x, y);
-        let invalid = format!("label {invalid} of 3 classes");
+        let invalid = format!("label {invalid} for 3 classes");
         runner.check_late_error(&invalid, given(&inputs), (output, &y), call)?;
         inputs[1].1 = [0.0, 2.0, 1.0, 1.0].map(T::from_f64).into();
         runner.call(&CaseSetup::WHOLE, given(&inputs), [(output, &y)], call).map(drop)
@@ -145,8 +153,8 @@ fn loss(
     Ok(SoftmaxLoss { axis: Axis::new(outer, extent, inner)?, ignore, normalization })
 }
 
-/// Returns cases: losses without positions, with one that is ignored, with many, and with every
-/// normalization while a class is ignored and while none is.
+/// Returns cases of softmax losses: no positions, one ignored position, many positions, and every
+/// normalization with and without an ignored class.
 fn losses() -> Result<Cases<SoftmaxLoss>> {
     use LossNormalization::{BatchSize, Full, Valid};
     let mut corners = vec![
@@ -168,15 +176,15 @@ fn losses() -> Result<Cases<SoftmaxLoss>> {
     Ok(Cases::new(corners, random, loss([2, 3, 2], None, Valid)?))
 }
 
-/// Draws positions, classes and an ignored label.
+/// Returns a strategy that draws positions, classes and an ignored label.
 fn random_shape() -> impl Strategy<Value = (Axis, Option<i64>)> {
     let axis = (0..=9usize, 1..=12usize, 1..=9usize);
     let axis = axis.prop_map(|(outer, extent, inner)| Axis { outer, extent, inner });
     (axis, prop::option::of(-1..12i64))
 }
 
-/// Returns cases: accuracies without positions, with one and with many; none, some and more than
-/// all scores counted.
+/// Returns cases of accuracies: no positions, one and many positions, and `top_k` of 0, of some
+/// classes and of more than all classes.
 fn accuracies() -> Result<Cases<Accuracy>> {
     let cases = [
         ([0, 3, 2], 1, None),
@@ -201,11 +209,11 @@ fn accuracies() -> Result<Cases<Accuracy>> {
     Ok(Cases::new(corners, random, case(([2, 3, 2], 1, None))?))
 }
 
-/// A loss, and whether it has a matrix.
+/// Class loss, and whether it has an infogain matrix.
 type MatrixLoss = (ClassLoss, bool);
 
-/// Returns scores, or probabilities of which some are 0 and 1; labels; and a matrix.
-fn class_operands<T: Element>((op, _): &MatrixLoss, setup: &CaseSetup) -> [Named<T>; 3] {
+/// Returns scores or probabilities, labels, and a matrix. Some scores and probabilities are 0 or 1.
+fn class_operands<T: Element>((op, _): &MatrixLoss, setup: &CaseSetup) -> [NamedValues<T>; 3] {
     let x = match op.kind {
         Hinge | SquaredHinge => setup.stream().take(op.axis.count()),
         _ => setup.stream().uniform(0.0, 1.0, op.axis.count()),
@@ -228,13 +236,21 @@ fn class_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             device.class_loss(op, x, label, has_matrix.then_some(matrix), loss)
         },
         |(op, has_matrix), [x, label, matrix], _| {
-            [Want::Within(vec![oracle::class_loss(op, x, label, has_matrix.then_some(matrix))])]
+            [ExpectedOutput::Within(vec![oracle::class_loss(
+                op,
+                x,
+                label,
+                has_matrix.then_some(matrix),
+            )])]
         },
     )?;
     let hinge = valid(Hinge)?;
-    runner.check_refused::<T, T, 1, 1>("a matrix", [("x", 12)], [("loss", 1)], |[x], [loss]| {
-        device.class_loss(&hinge, x, x.slice(0..4)?, Some(x.slice(0..9)?), loss)
-    })
+    runner.check_refused::<T, T, 1, 1>(
+        "a matrix for a hinge loss",
+        [("x", 12)],
+        [("loss", 1)],
+        |[x], [loss]| device.class_loss(&hinge, x, x.slice(0..4)?, Some(x.slice(0..9)?), loss),
+    )
 }
 
 fn class_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -252,7 +268,7 @@ fn class_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         },
         |(op, has_matrix), [x, label, matrix, _], _| {
             let matrix = has_matrix.then_some(matrix);
-            [Want::Within(oracle::class_loss_backward(op, x, label, matrix, SCALE))]
+            [ExpectedOutput::Within(oracle::class_loss_backward(op, x, label, matrix, SCALE))]
         },
     )
 }
@@ -271,8 +287,8 @@ fn valid(kind: ClassLossKind) -> Result<ClassLoss> {
     Ok(ClassLoss { axis, kind, ignore: None, normalization })
 }
 
-/// Returns cases: each kind without positions, with one class, with many positions and with every
-/// normalization. Wrong lengths are tried with kind `refused` and a matrix.
+/// Returns cases of class losses of each kind: no positions, one class, many positions, and every
+/// normalization. The tests of wrong operand lengths use the loss kind `refused` with a matrix.
 fn class_losses(refused: ClassLossKind) -> Result<Cases<MatrixLoss>> {
     let mut corners = Vec::new();
     for (kind, has_matrix) in KINDS {

@@ -1,4 +1,4 @@
-//! Steps of long short-term memory.
+//! Checks of single time steps of long short-term memory (LSTM).
 
 use super::prelude::*;
 use crate::{conformance::oracle::lstm as oracle, op::Lstm};
@@ -20,7 +20,7 @@ fn lstm<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             ([("c_prev", c_prev), ("cont", cont)], [("gates", x), c, h])
         },
         |op, [c_prev, cont], [gates, c, h]| runner.device.lstm(op, c_prev, cont, gates, c, h),
-        |op, [c_prev, cont], [x, ..]| oracle::lstm(op, c_prev, cont, x).map(Want::Sums),
+        |op, [c_prev, cont], [x, ..]| oracle::lstm(op, c_prev, cont, x).map(ExpectedOutput::Sums),
     )
 }
 
@@ -37,12 +37,13 @@ fn lstm_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             runner.device.lstm_backward(op, c_prev, c, dh, dc, gates)
         },
         |op, [c_prev, c, dh], [dc, gates]| {
-            oracle::lstm_backward(op, [c_prev, c, dh, dc], gates).map(Want::Sums)
+            oracle::lstm_backward(op, [c_prev, c, dh, dc], gates).map(ExpectedOutput::Sums)
         },
     )
 }
 
-/// Returns cases: empty steps, one cell, more streams than cells and the reverse, and large steps.
+/// Returns cases of LSTM steps: no cells, one cell, more streams than cells, more cells than
+/// streams, and large steps.
 fn cases() -> Result<Cases<Lstm>> {
     let steps = [(0, 3), (3, 0), (1, 1), (7, 2), (2, 9), (33, 40), (3, 5)];
     let corners = steps.into_iter().map(|(streams, outputs)| Lstm::new(streams, outputs));

@@ -1,4 +1,4 @@
-//! Matrix kernels of [`Blas`](crate::kernel::Blas).
+//! Checks of the matrix kernels of [`Blas`](crate::kernel::Blas).
 
 use super::{cases::SCALARS, prelude::*};
 use crate::{
@@ -13,29 +13,30 @@ checks! {
     "gemm_batched" of "gemm_batched": gemm_batched();
 }
 
-/// Extents near the sizes of vectors and tiles.
+/// Extents of matrices, near the sizes of vectors and tiles.
 const EXTENTS: [usize; 12] = [0, 1, 2, 3, 5, 8, 13, 17, 33, 64, 65, 130];
 
-/// The elements between the rows of a result, which must stay.
-const GAP: f64 = 77.0;
+/// Value of the elements between the rows of a result, which a kernel must not change.
+const GAP_VALUE: f64 = 77.0;
 
-/// A matrix product, or the product of a matrix and a vector.
+/// Product of two matrices, or of a matrix and a vector.
 #[derive(Clone, Copy, Debug)]
-struct Product {
+struct MatrixProduct {
     extents: [usize; 3],
     trans: [bool; 2],
     alpha: f64,
     beta: f64,
-    /// Elements of each operand between its rows, between its matrices and after them.
+    /// Number of elements that each operand has between its rows, between its matrices and at its
+    /// end.
     gaps: [usize; 3],
 }
 
-impl Product {
+impl MatrixProduct {
     const SMALL: Self =
         Self { extents: [3, 5, 4], trans: [false; 2], alpha: 1.0, beta: 0.0, gaps: [0; 3] };
 
-    /// Returns every extent with several others, and every transposition, pair of scalars and
-    /// placement.
+    /// Returns matrix products with every extent combined with several others, and with every
+    /// transposition, pair of scalars and placement.
     fn cases() -> Cases<Self> {
         let transposes = [[false, false], [false, true], [true, false], [true, true]];
         let mut whole = Vec::new();
@@ -46,7 +47,8 @@ impl Product {
         }
         for trans in transposes {
             whole.push(Self { trans, extents: [33, 17, 65], gaps: [2, 1, 3], ..Self::SMALL });
-            // A square operand has the same length transposed.
+            // A square operand and its transpose have the same length, so only their values tell
+            // them apart.
             let squares = [[6, 6, 6], [9, 2, 9], [2, 9, 9], [33, 33, 33]];
             whole.extend(squares.map(|extents| Self { trans, extents, ..Self::SMALL }));
             for (alpha, beta) in SCALARS.into_iter().flat_map(|a| SCALARS.map(|b| (a, b))) {
@@ -90,10 +92,10 @@ fn transpose(yes: bool) -> Transpose {
     if yes { Transpose::Yes } else { Transpose::No }
 }
 
-/// Returns `C` before a product: `values` where the product writes, or NaN if it must not read
-/// them, and [`GAP`] elsewhere.
+/// Returns `C` before a matrix product. Elements that the kernel must not read are NaN, and
+/// elements that the kernel must not change are [`GAP_VALUE`].
 fn c_before<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> {
-    let mut c = vec![T::from_f64(GAP); values.len()];
+    let mut c = vec![T::from_f64(GAP_VALUE); values.len()];
     if op.n == 0 {
         return c;
     }
@@ -105,29 +107,32 @@ fn c_before<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> 
     c
 }
 
-/// The number of products in a batch, and whether all of them use the same `A` and the same `B`.
+/// Number of matrix products in a batch, and whether all of them share one `A` and one `B`.
 type Batch = (usize, [bool; 2]);
 
 fn gemm<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    products::<T>(runner, &Product::cases().with(&[(1, [false; 2])]), 1, |op, _, [a, b], c| {
-        runner.device.gemm(op, a, b, c)
-    })
+    products::<T>(
+        runner,
+        &MatrixProduct::cases().with(&[(1, [false; 2])]),
+        1,
+        |op, _, [a, b], c| runner.device.gemm(op, a, b, c),
+    )
 }
 
 fn gemm_batched<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let batches: Vec<Batch> = (0..105).map(|i| (i % 5, [i % 3 == 0, i % 7 == 0])).collect();
-    let mut cases = Product::cases();
+    let mut cases = MatrixProduct::cases();
     cases.fixed.retain(|(case, _)| case.extents.iter().product::<usize>() < 40_000);
     products::<T>(runner, &cases.with(&batches), 3, |op, batch, [a, b], c| {
         runner.device.gemm_batched(op, batch, a, b, c)
     })
 }
 
-/// Tries batches of products, and operands and leading dimensions that are too short in a batch of
-/// `refused_count`.
+/// Checks batches of matrix products. A batch of `refused_count` matrix products must be refused if
+/// an operand or a leading dimension is too small.
 fn products<T: Element>(
     runner: &CheckRunner<'_>,
-    cases: &Cases<(Product, Batch)>,
+    cases: &Cases<(MatrixProduct, Batch)>,
     refused_count: usize,
     kernel: impl Fn(
         &Gemm<T>,
@@ -148,7 +153,8 @@ fn products<T: Element>(
             stream.take::<T>(len + case.gaps[i])
         });
         if case.alpha == 0.0 || op.k == 0 {
-            (a, b) = (unset(a.len()), unset(b.len())); // not read
+            // With α = 0 or k = 0, the kernel must not read `A` and `B`.
+            (a, b) = (unset(a.len()), unset(b.len()));
         }
         let starts: Vec<_> = (0..count).map(|i| i * stride_c).collect();
         let c = c_before(&op, &starts, &c);
@@ -172,7 +178,7 @@ fn products<T: Element>(
     let narrow = [op.leading_dims(3, 5, 5), op.leading_dims(4, 4, 5), op.leading_dims(4, 5, 4)];
     let wrong = short.into_iter().chain(narrow.map(|op| (op, [a, b, c])));
     runner.try_cases(wrong, |&(op, [a, b, c])| {
-        let invalid = "an operand or a leading dimension that is too short";
+        let invalid = "an operand that is too short, or a leading dimension that is too small";
         runner.check_refused::<T, T, 2, 1>(invalid, [("a", a), ("b", b)], [("c", c)], |ab, [c]| {
             kernel(&op, &batch, ab, c)
         })
@@ -180,7 +186,7 @@ fn products<T: Element>(
 }
 
 fn gemv<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    runner.try_all(&Product::cases(), |case, setup| {
+    runner.try_all(&MatrixProduct::cases(), |case, setup| {
         let op = case.gemv::<T>();
         let mut stream = setup.stream();
         let (x_len, y_len) = op.lengths();
@@ -196,7 +202,8 @@ fn gemv<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let op = Gemv::<T>::new(Transpose::No, 3, 4);
     let wrong = [[11, 4, 3], [12, 5, 3], [12, 3, 3], [12, 4, 4], [12, 4, 2]];
     runner.try_cases(wrong, |&[a, x, y]| {
-        let (invalid, inputs) = ("lengths other than 12, 4 and 3", [("a", a), ("x", x)]);
+        let (invalid, inputs) =
+            ("operands with lengths other than 12, 4 and 3", [("a", a), ("x", x)]);
         runner.check_refused::<T, T, 2, 1>(invalid, inputs, [("y", y)], |[a, x], [y]| {
             runner.device.gemv(&op, a, x, y)
         })

@@ -1,4 +1,4 @@
-//! Checks of kernels, by kernel family.
+//! Conformance checks of kernels, by kernel family.
 
 mod cases;
 mod harness;
@@ -19,7 +19,7 @@ mod update;
 
 use super::check::Check;
 
-/// Returns the checks of all kernel families, in their order.
+/// Returns the checks of all kernels, ordered by kernel family.
 pub(super) fn checks() -> Vec<Check> {
     let families = [
         blas::checks(),

@@ -1,4 +1,4 @@
-//! [`Normalize`](crate::kernel::Normalize).
+//! Checks of the kernel family [`Normalize`](crate::kernel::Normalize).
 
 use super::prelude::*;
 use crate::{
@@ -24,9 +24,10 @@ fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &axes()?,
         |axis, setup| (("x", setup.stream().uniform::<T>(-8.0, 8.0, axis.count())), [], "y"),
         |axis, x, [], y| device.softmax(axis, x, y),
-        |axis, x, []| Want::Within(oracle::softmax(axis, x)),
+        |axis, x, []| ExpectedOutput::Within(oracle::softmax(axis, x)),
     )?;
-    // Scores whose exponentials overflow, and NaN, which spreads along its own line only.
+    // The first case has scores whose exponentials overflow. The second case has a NaN, which must
+    // affect only the results along its own axis.
     let axis = Axis::new(2, 3, 2)?;
     let cases = [
         ([1e4, -1e4, 1e4, 0.0, -1e4, 1e4], [0.5, 0.0, 0.5, 0.0, 0.0, 1.0]),
@@ -53,7 +54,7 @@ fn softmax_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             (dy, [y], "dx")
         },
         |axis, dy, [y], dx| runner.device.softmax_backward(axis, y, dy, dx),
-        |axis, dy, [y]| Want::Sums(oracle::softmax_backward(axis, y, dy)),
+        |axis, dy, [y]| ExpectedOutput::Sums(oracle::softmax_backward(axis, y, dy)),
     )
 }
 
@@ -66,7 +67,12 @@ fn lrn<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
             setup.fresh::<T, 1, 2>([("x", len)], [("scale", len), ("y", len)])
         },
         |op, [x], [scale, y]| device.lrn(op, x, scale, y),
-        |op, [x], _| [Want::Within(oracle::lrn_scale(op, x)), Want::Within(oracle::lrn(op, x))],
+        |op, [x], _| {
+            [
+                ExpectedOutput::Within(oracle::lrn_scale(op, x)),
+                ExpectedOutput::Within(oracle::lrn(op, x)),
+            ]
+        },
     )?;
     runner.try_cases([response(region, [1, 3, 2, 2], 2)], |op| {
         let (x, outputs) = ([("x", 12)], [("scale", 12), ("y", 12)]);
@@ -88,13 +94,14 @@ fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verd
             (inputs, [("dx", unset(op.count()))])
         },
         |op, [x, y, scale, dy], [dx]| runner.device.lrn_backward(op, x, y, scale, dy, dx),
-        |op, inputs, _| [Want::Within(oracle::lrn_backward(op, inputs))],
+        |op, inputs, _| [ExpectedOutput::Within(oracle::lrn_backward(op, inputs))],
     )
 }
 
 fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    // Around zero, and far from it.
+    // The first operands have a mean near 0, and the second ones a mean of 100. With a mean of 100,
+    // a difference of large squares would cancel.
     for is_far in [false, true] {
         runner.try_kernel(
             &axes()?.filter(|axis| axis.reduced_count() > 0),
@@ -106,7 +113,9 @@ fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
                 ([("x", x)], ["mean", "variance"].map(|name| (name, unset(axis.extent))))
             },
             |axis, [x], [mean, variance]| device.moments(axis, x, mean, variance),
-            |axis, [x], _| oracle::moments(axis, x, epsilon::<T::Acc>()).map(Want::Within),
+            |axis, [x], _| {
+                oracle::moments(axis, x, epsilon::<T::Acc>()).map(ExpectedOutput::Within)
+            },
         )?;
     }
     let empty = Axis::new(0, 3, 2)?;
@@ -124,8 +133,9 @@ fn with_epsilon(&(axis, place): &(Axis, EpsilonPlacement)) -> Standardize {
     Standardize { axis, epsilon: 0.125, epsilon_placement: place }
 }
 
-/// Returns numbers to be standardized, and a mean and a variance for each position of the axis.
-fn numbers_and_moments<T: Element>(axis: &Axis, stream: &mut ValueStream) -> [Named<T>; 3] {
+/// Returns operands of `standardize`: numbers, and a mean and a variance for each position of the
+/// axis.
+fn numbers_and_moments<T: Element>(axis: &Axis, stream: &mut ValueStream) -> [NamedValues<T>; 3] {
     let (x, mean) = (stream.take(axis.count()), stream.take(axis.extent));
     [("x", x), ("mean", mean), ("variance", stream.uniform(0.0, 2.0, axis.extent))]
 }
@@ -140,7 +150,9 @@ fn standardize<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
                 (x, [mean, variance], "y")
             },
             |case, x, [m, v], y| device.standardize(&with_epsilon(case), x, m, v, y),
-            |case, x, [m, v]| Want::Within(oracle::standardize(&with_epsilon(case), x, m, v)),
+            |case, x, [m, v]| {
+                ExpectedOutput::Within(oracle::standardize(&with_epsilon(case), x, m, v))
+            },
         )
     })
 }
@@ -160,14 +172,14 @@ fn standardize_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             },
             |case, dy, [x, m, v]| {
                 let op = with_epsilon(case);
-                Want::Within(oracle::standardize_backward(&op, x, [m, v], dy))
+                ExpectedOutput::Within(oracle::standardize_backward(&op, x, [m, v], dy))
             },
         )
     })
 }
 
-/// Returns cases: empty axes, one element, classes of batches and of pixels, and many elements
-/// along the axis, before it and after it.
+/// Returns cases of normalization along an axis: empty axes, one element, classes of batches and of
+/// pixels, and many elements along, before and after the axis.
 fn axes() -> Result<Cases<Axis>> {
     let extents = [
         [0, 3, 2],
@@ -194,8 +206,8 @@ fn response(region: LrnRegion, [batch, channels, height, width]: [usize; 4], siz
     Lrn { region, batch, channels, plane: [height, width], size, alpha, beta, k }
 }
 
-/// Returns cases: empty images, regions of one element, regions larger than the image, and
-/// AlexNet's constants.
+/// Returns cases of LRN: empty images, regions of one element, regions larger than the image, and
+/// the constants of AlexNet.
 fn responses(region: LrnRegion) -> Cases<Lrn> {
     let shapes = [
         ([0, 3, 2, 2], 3),

@@ -1,4 +1,5 @@
-//! Losses of [`Losses`](crate::kernel::Losses) between numbers and targets.
+//! Checks of losses between numbers and targets, in the kernel family
+//! [`Losses`](crate::kernel::Losses).
 
 use super::{
     losses::{NORMALIZATIONS, SCALE},
@@ -18,7 +19,7 @@ checks! {
     "elementwise_loss_backward" of "elementwise_loss_backward": elementwise_loss_backward();
 }
 
-/// Returns the loss as a kernel on `T` takes it.
+/// Returns the descriptor of a loss with the constants of a kernel on `T`.
 fn narrow<T: Element>(op: &ElementwiseLoss<f64>) -> ElementwiseLoss<T::Acc> {
     let &ElementwiseLoss { kind, batch, item_len, ignore, normalization } = op;
     let kind = match kind {
@@ -30,8 +31,9 @@ fn narrow<T: Element>(op: &ElementwiseLoss<f64>) -> ElementwiseLoss<T::Acc> {
     ElementwiseLoss { kind, batch, item_len, ignore, normalization }
 }
 
-/// Returns numbers, not negative if they are distances, and targets on both sides of integers.
-fn operands<T: Element>(op: &ElementwiseLoss<f64>, setup: &CaseSetup) -> [Named<T>; 2] {
+/// Returns numbers, and targets on both sides of integers. If the numbers are distances, they are
+/// not negative.
+fn operands<T: Element>(op: &ElementwiseLoss<f64>, setup: &CaseSetup) -> [NamedValues<T>; 2] {
     let (mut stream, count) = (setup.stream(), op.batch * op.item_len);
     let x = match op.kind {
         Squared | SigmoidCrossEntropy => stream.take(count),
@@ -45,7 +47,7 @@ fn elementwise_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &cases(),
         |op, setup| (operands::<T>(op, setup), [("loss", unset(1))]),
         |op, [x, t], [loss]| runner.device.elementwise_loss(&narrow::<T>(op), x, t, loss),
-        |op, [x, t], _| [Want::Within(vec![oracle::elementwise_loss(op, x, t)])],
+        |op, [x, t], _| [ExpectedOutput::Within(vec![oracle::elementwise_loss(op, x, t)])],
     )
 }
 
@@ -60,15 +62,18 @@ fn elementwise_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, [x, t, scale], [dx]| {
             runner.device.elementwise_loss_backward(&narrow::<T>(op), x, t, scale, dx)
         },
-        |op, [x, t, _], _| [Want::Within(oracle::elementwise_loss_backward(op, x, t, SCALE))],
+        |op, [x, t, _], _| {
+            [ExpectedOutput::Within(oracle::elementwise_loss_backward(op, x, t, SCALE))]
+        },
     )
 }
 
-/// Every kind of loss. All element types hold the margins.
+/// All kinds of elementwise losses, with margins that every element type represents exactly.
 const KINDS: [ElementwiseLossKind<f64>; 4] =
     [Squared, SigmoidCrossEntropy, Contrastive { margin: 1.5 }, ContrastiveLegacy { margin: 1.5 }];
 
-/// Returns cases: each kind without elements, with one and with many, and with every normalization.
+/// Returns cases of elementwise losses of each kind: no elements, one element, many elements, and
+/// every normalization.
 fn cases() -> Cases<ElementwiseLoss<f64>> {
     let full = |kind, batch, item_len| {
         let (ignore, normalization) = (None, LossNormalization::Full);

@@ -1,4 +1,4 @@
-//! [`Pooling`](crate::kernel::Pooling).
+//! Checks of the kernel family [`Pooling`](crate::kernel::Pooling).
 
 use super::prelude::*;
 use crate::{
@@ -20,14 +20,15 @@ fn max_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_all(&pools()?, |op, setup| {
         let mut stream = setup.stream();
         let numbers = stream.take::<T>(op.input_len());
-        // NaN is never the largest, nor are values that do not exceed the lowest.
-        let special = [f64::NAN, f64::NEG_INFINITY, lowest::<T>(), f64::INFINITY, -0.0];
+        // `max_pool` must never return NaN, nor a value that is not above the start value of the
+        // maximum.
+        let special = [f64::NAN, f64::NEG_INFINITY, max_pool_start::<T>(), f64::INFINITY, -0.0];
         let with_special = numbers.iter().map(|x| match stream.indices(8, 1)[..] {
             [i @ 0..5] => T::from_f64(special[i]),
             _ => *x,
         });
         for x in [with_special.collect(), numbers.clone()] {
-            let want = oracle::max_pool(op, &wide(&x), lowest::<T>());
+            let want = oracle::max_pool(op, &wide(&x), max_pool_start::<T>());
             expect_pooled(runner, op, setup, &x, want, |x, y, mask| {
                 device.max_pool(op, x, y, mask)
             })?;
@@ -38,7 +39,7 @@ fn max_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     check_pool_lengths::<T>(runner, &op, |x, y, mask| device.max_pool(&op, x, y, mask))
 }
 
-/// Calls a kernel and compares the pooled elements and the mask.
+/// Calls a kernel, and compares the pooled elements and the mask with the expected ones.
 fn expect_pooled<T: Element>(
     runner: &CheckRunner<'_>,
     op: &Pool2d,
@@ -58,7 +59,7 @@ fn expect_pooled<T: Element>(
     expect_bits("mask", &mask.values()?, &want_mask)
 }
 
-/// Tries wrong lengths of the input, the output and the mask.
+/// Checks that a pooling kernel refuses wrong lengths of its input, output and mask.
 fn check_pool_lengths<T: Element>(
     runner: &CheckRunner<'_>,
     op: &Pool2d,
@@ -85,7 +86,7 @@ fn max_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_all(&pools()?, |op, setup| {
         let mut stream = setup.stream();
         let [x, dy] = [op.input_len(), op.output_len()].map(|len| stream.take::<T>(len));
-        let (_, elements) = oracle::max_pool(op, &wide(&x), lowest::<T>());
+        let (_, elements) = oracle::max_pool(op, &wide(&x), max_pool_start::<T>());
         let mask = Operand::new(device, &elements, setup.places[2])?;
         let dx = ("dx", &unset(op.input_len())[..]);
         let [got] = runner.call(setup, [("dy", &dy)], [dx], |[dy], [dx]| {
@@ -101,12 +102,13 @@ fn max_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         device.max_pool_backward(&op, dy, mask_of(op.output_len(), 0)?.view()?, dx)
     })?;
     runner.try_cases([op.output_len() - 1, op.output_len() + 1], |&masks| {
-        let invalid = "a mask of another length than `dy`";
+        let invalid = "a mask whose length differs from that of `dy`";
         runner.check_refused::<T, T, 1, 1>(invalid, dy, dx, |[dy], [dx]| {
             device.max_pool_backward(&op, dy, mask_of(masks, 0)?.view()?, dx)
         })
     })?;
-    // A mask outside the plane may give an error or any result, but no access outside `dx`.
+    // With a mask outside the plane, the kernel may fail or return any result. The kernel must not
+    // write outside `dx`.
     runner.try_cases([i32::MIN, -2, (op.input[0] * op.input[1]) as i32, i32::MAX], |&element| {
         let ones = |len, place| Operand::new(device, &vec![T::from_f64(1.0); len], place);
         let mask = mask_of(op.output_len(), element)?;
@@ -142,7 +144,7 @@ fn average_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &pools()?,
         |op, setup| setup.fresh::<T, 1, 1>([("dy", op.output_len())], [("dx", op.input_len())]),
         |op, [dy], [dx]| runner.device.average_pool_backward(op, dy, dx),
-        |op, [dy], _| [Want::Within(oracle::average_pool_backward(op, dy))],
+        |op, [dy], _| [ExpectedOutput::Within(oracle::average_pool_backward(op, dy))],
     )
 }
 
@@ -176,8 +178,9 @@ fn stochastic_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns the value that a maximum starts with: the smallest finite one, of `f32` for `f64`.
-fn lowest<T: Element>() -> f64 {
+/// Returns the start value of a maximum: the smallest finite number of the type, or of `f32` for
+/// `f64`.
+fn max_pool_start<T: Element>() -> f64 {
     match T::DTYPE {
         DType::F16 => f16::MIN.to_f64(),
         DType::Bf16 => bf16::MIN.to_f64(),
@@ -185,18 +188,19 @@ fn lowest<T: Element>() -> f64 {
     }
 }
 
-/// Returns a mask that a kernel must overwrite.
+/// Returns a mask of invalid indices, which a kernel must overwrite.
 fn unset_mask(device: &AnyDevice, len: usize, place: Placement) -> Result<Operand<i32>> {
     Operand::new(device, &vec![UNSET as i32; len], place)
 }
 
-/// Returns windows of 2 × 3 in two planes of 3 × 5.
+/// Returns a pooling of two planes of 3 × 5 with windows of 2 × 3.
 fn small() -> Result<Pool2d> {
     Pool2d::new(2, [3, 5], [2, 3], [1, 2], [0, 0], PoolRounding::Ceil)
 }
 
-/// Returns cases: empty planes, one element, windows that extend past the edge, lie in the padding
-/// or outside it, leave gaps, overlap or cover the plane, and planes larger than a block.
+/// Returns cases of pooling: empty planes, one element, and planes larger than a block of a GPU.
+/// The pooling windows extend past the edge, lie in or outside the padding, leave gaps, overlap, or
+/// cover the plane.
 fn pools() -> Result<Cases<Pool2d>> {
     use PoolRounding::{Ceil, Floor};
     let corners = vec![
@@ -230,7 +234,7 @@ fn random_pool() -> impl Strategy<Value = Pool2d> {
     let rounding = prop_oneof![Just(PoolRounding::Ceil), Just(PoolRounding::Floor)];
     (0..=3usize, axis(), axis(), rounding)
         .prop_map(|(planes, rows, columns, rounding)| {
-            // The padded input holds at least one window.
+            // The padded input is large enough for one window.
             let input = |(slack, kernel, _, pad): (usize, usize, usize, usize)| {
                 (kernel.saturating_sub(2 * (pad % kernel)) + slack).max(1)
             };

@@ -1,8 +1,8 @@
-//! The imports that most checks of kernels need.
+//! Imports that most checks of kernels need.
 
 pub(super) use super::{
-    cases::{CaseSetup, Cases, Named, axis_cases, times_beta, vector_cases},
-    harness::Want,
+    cases::{CaseSetup, Cases, NamedValues, axis_cases, times_beta, vector_cases},
+    harness::ExpectedOutput,
 };
 pub(super) use crate::{
     conformance::{

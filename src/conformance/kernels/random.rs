@@ -1,4 +1,5 @@
-//! [`Random`](crate::kernel::Random): numbers that are bit-identical on every device.
+//! Checks of the kernel family [`Random`](crate::kernel::Random), whose numbers must be
+//! bit-identical on every device.
 
 use super::prelude::*;
 use crate::{
@@ -16,35 +17,39 @@ checks! {
     without elements "random_integers": random_integers();
 }
 
-/// Lengths near pairs, quadruples and blocks.
+/// Lengths near pairs, groups of four and blocks, in which kernels generate random numbers.
 const LENGTHS: [usize; 12] = [0, 1, 2, 3, 4, 5, 7, 255, 1025, 4099, 16_385, 33_001];
 
-/// A key, a length and the parameters `P` of a distribution.
+/// Key and length of a random operand, and the parameters `P` of its distribution.
 #[derive(Clone, Copy, Debug)]
-struct Draw<P> {
+struct RandomCase<P> {
     key: RngKey,
     len: usize,
     parameters: P,
 }
 
-/// Returns cases: every length, set of parameters and placement, and keys in which each half
-/// matters.
-fn cases<P: Copy + Debug + 'static>(choices: &'static [P]) -> Cases<Draw<P>> {
-    let one = Draw { key: RngKey { seed: 1, stream: 2 }, len: 37, parameters: choices[0] };
+/// Returns cases of random operands: every length, parameter set and placement, and keys that
+/// differ only in their upper halves.
+fn cases<P: Copy + Debug + 'static>(choices: &'static [P]) -> Cases<RandomCase<P>> {
+    let one = RandomCase { key: RngKey { seed: 1, stream: 2 }, len: 37, parameters: choices[0] };
     let keys = [(1 << 40, 0), (0, 1 << 40), (u64::MAX, 3), (3, u64::MAX)];
-    let keys = keys.map(|(seed, stream)| Draw { key: RngKey { seed, stream }, ..one });
-    let whole = choices.iter().map(|&parameters| Draw { parameters, ..one });
-    let whole = whole.chain(LENGTHS.map(|len| Draw { len, ..one })).chain(keys);
+    let keys = keys.map(|(seed, stream)| RandomCase { key: RngKey { seed, stream }, ..one });
+    let whole = choices.iter().map(|&parameters| RandomCase { parameters, ..one });
+    let whole = whole.chain(LENGTHS.map(|len| RandomCase { len, ..one })).chain(keys);
     let placed = Placement::CORNERS.map(CaseSetup::placed);
     let fixed = whole.map(|case| (case, CaseSetup::WHOLE)).chain(placed.map(|setup| (one, setup)));
     let len = prop_oneof![0..80usize, 0..3000usize];
     let random = (any::<u64>(), any::<u64>(), len, prop::sample::select(choices)).prop_map(
-        |(seed, stream, len, parameters)| Draw { key: RngKey { seed, stream }, len, parameters },
+        |(seed, stream, len, parameters)| RandomCase {
+            key: RngKey { seed, stream },
+            len,
+            parameters,
+        },
     );
     Cases::from_fixed(fixed.collect(), random)
 }
 
-/// Draws the numbers of a case.
+/// Returns the numbers that a kernel generates for one case.
 fn draws<U: Storable>(
     runner: &CheckRunner<'_>,
     setup: &CaseSetup,
@@ -55,7 +60,7 @@ fn draws<U: Storable>(
     Ok(y)
 }
 
-/// Fails unless a kernel refuses each of the parameters.
+/// Fails unless a kernel refuses each of the invalid parameters.
 fn check_invalid<U: Storable, P: Copy + Debug>(
     runner: &CheckRunner<'_>,
     invalid: &str,
@@ -69,7 +74,8 @@ fn check_invalid<U: Storable, P: Copy + Debug>(
     })
 }
 
-/// Intervals. Narrow types have few values in the last but one, and perhaps none in the last.
+/// Intervals of uniform distributions. A 16-bit type has few values in `[1, 1.01)`, and only `f64`
+/// has many in the last interval.
 const INTERVALS: [(f64, f64); 7] = [
     (0.0, 1.0),
     (-1.0, 1.0),
@@ -82,23 +88,27 @@ const INTERVALS: [(f64, f64); 7] = [
 
 fn uniform<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    runner.try_all(&cases(&INTERVALS), |&Draw { key, len, parameters: (low, high) }, setup| {
-        let got = draws(runner, setup, &unset::<T>(len), |y| device.uniform(key, low, high, y))?;
-        expect_bits("y", &got, &oracle::uniform(key, (low, high), len))
-    })?;
+    runner.try_all(
+        &cases(&INTERVALS),
+        |&RandomCase { key, len, parameters: (low, high) }, setup| {
+            let got =
+                draws(runner, setup, &unset::<T>(len), |y| device.uniform(key, low, high, y))?;
+            expect_bits("y", &got, &oracle::uniform(key, (low, high), len))
+        },
+    )?;
     let invalid = [(1.0, 0.0), (f64::NAN, 1.0), (0.0, f64::INFINITY), (f64::MIN, f64::MAX)];
     check_invalid::<T, _>(runner, "an invalid interval", invalid, |(low, high), y| {
         device.uniform(RngKey::new(1), low, high, y)
     })
 }
 
-/// Means and standard deviations.
+/// Means and standard deviations of normal distributions.
 const NORMALS: [(f64, f64); 5] = [(0.0, 1.0), (0.5, 0.0), (3.0, 0.01), (-10.0, 2.0), (0.0, 1e-3)];
 
-/// Draws the normal numbers of a case on the device.
+/// Returns the normally distributed numbers that the device generates for a case.
 fn normals<T: Element>(
     runner: &CheckRunner<'_>,
-    &Draw { key, len, parameters: (mean, std) }: &Draw<(f64, f64)>,
+    &RandomCase { key, len, parameters: (mean, std) }: &RandomCase<(f64, f64)>,
     setup: &CaseSetup,
 ) -> Verdict<Vec<T>> {
     draws(runner, setup, &unset(len), |y| runner.device.gaussian(key, mean, std, y))
@@ -110,11 +120,12 @@ fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let (mean, std) = case.parameters;
         expect_within("y", &got, &oracle::gaussian::<T>(case.key, case.parameters, case.len))?;
         let wide = normals::<f64>(runner, case, setup)?.into_iter().map(T::from_f64);
-        expect_bits("y, compared with y of `f64`, rounded", &got, &wide.collect::<Vec<_>>())?;
-        // The oracle's functions round differently, so the last bits are compared with the host's.
+        expect_bits("y (expected: y in `f64`, rounded)", &got, &wide.collect::<Vec<_>>())?;
+        // The oracle's elementary functions round differently, so the last bits are compared with
+        // those of the host kernel.
         let mut cpu = unset::<T>(case.len);
         host::gaussian(Workers::global(), case.key, mean, std, &mut cpu)?;
-        expect_bits("y, compared with y of the CPU", &got, &cpu)
+        expect_bits("y (expected: y of the CPU)", &got, &cpu)
     })?;
     let invalid = [(0.0, -1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY)];
     check_invalid::<T, _>(runner, "an invalid mean or deviation", invalid, |(mean, std), y| {
@@ -123,19 +134,19 @@ fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 }
 
 fn dropout<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    const KEPT: [f64; 5] = [1.0, 0.5, 0.75, 0.3, 1e-9];
+    const KEEP_PROBABILITIES: [f64; 5] = [1.0, 0.5, 0.75, 0.3, 1e-9];
     let device = runner.device;
     runner.try_in_place(
-        &cases(&KEPT),
+        &cases(&KEEP_PROBABILITIES),
         |case, _| (("x", Values::Reals.stream(case.key.seed).take::<T>(case.len)), [], "y"),
         |case, x, [], y| device.dropout(case.key, case.parameters, x, y),
-        |&Draw { key, len, parameters: keep }, x, []| {
+        |&RandomCase { key, len, parameters: keep }, x, []| {
             let element = |(&drawn, x): (&u32, &f64)| match drawn {
                 0 => Expected::exact(0.0),
                 _ => Expected::approx(x / keep, 2.0),
             };
             let drawn = oracle::bernoulli(key, keep, len);
-            Want::Within(drawn.iter().zip(x).map(element).collect())
+            ExpectedOutput::Within(drawn.iter().zip(x).map(element).collect())
         },
     )?;
     let key = RngKey::new(1);
@@ -151,7 +162,7 @@ fn dropout<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 fn bernoulli(runner: &CheckRunner<'_>) -> Verdict {
     const PROBABILITIES: [f64; 6] = [0.0, 1.0, 0.5, 0.3, 1e-9, 0.999_999_999_9];
     let device = runner.device;
-    runner.try_all(&cases(&PROBABILITIES), |&Draw { key, len, parameters: p }, setup| {
+    runner.try_all(&cases(&PROBABILITIES), |&RandomCase { key, len, parameters: p }, setup| {
         let got = draws(runner, setup, &vec![UNSET; len], |y| device.bernoulli(key, p, y))?;
         expect_bits("y", &got, &oracle::bernoulli(key, p, len))
     })?;
@@ -163,7 +174,7 @@ fn bernoulli(runner: &CheckRunner<'_>) -> Verdict {
 fn random_integers(runner: &CheckRunner<'_>) -> Verdict {
     const BOUNDS: [u64; 6] = [1, 2, 10, 1 << 31, 3_000_000_000, 1 << 32];
     let device = runner.device;
-    runner.try_all(&cases(&BOUNDS), |&Draw { key, len, parameters: bound }, setup| {
+    runner.try_all(&cases(&BOUNDS), |&RandomCase { key, len, parameters: bound }, setup| {
         let got =
             draws(runner, setup, &vec![UNSET; len], |y| device.random_integers(key, bound, y))?;
         expect_bits("y", &got, &oracle::random_integers(key, bound, len))

@@ -1,4 +1,4 @@
-//! [`Reductions`](crate::kernel::Reductions).
+//! Checks of the kernel family [`Reductions`](crate::kernel::Reductions).
 
 use super::{cases::AxisCase, prelude::*};
 use crate::{
@@ -20,7 +20,7 @@ checks! {
     "top_k" of "top_k": top_k();
 }
 
-/// Returns elements. If the seed is even, some of them are NaN.
+/// Returns the operand of a reduction. If the seed of the case is even, some elements are NaN.
 fn with_nans<T: Element>(axis: &Axis, setup: &CaseSetup) -> Vec<T> {
     let mut stream = setup.stream();
     let mut x = stream.take::<T>(axis.count());
@@ -45,7 +45,7 @@ fn reduces<T: Element>(runner: &CheckRunner<'_>, op: Reduce) -> Verdict {
             ([("x", x)], [("y", unset(axis.reduced_count()))])
         },
         |case, [x], [y]| device.reduce(op, &case.axis, x, y),
-        |case, [x], _| [Want::Sums(oracle::reduce(op, &case.axis, x))],
+        |case, [x], _| [ExpectedOutput::Sums(oracle::reduce(op, &case.axis, x))],
     )?;
     let axis = Axis::new(2, 0, 3)?;
     let kernel = |[x]: [View<'_, T, AnyDevice>; 1], [y]: [ViewMut<'_, T, AnyDevice>; 1]| {
@@ -66,7 +66,7 @@ fn sum_to_axis<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             ([x], [times_beta(y, *beta)])
         },
         |case, [x], [y]| runner.device.sum_to_axis(&case.axis, T::acc(case.beta), x, y),
-        |case, [x], [y]| [Want::Sums(oracle::sum_to_axis(&case.axis, case.beta, x, y))],
+        |case, [x], [y]| [ExpectedOutput::Sums(oracle::sum_to_axis(&case.axis, case.beta, x, y))],
     )
 }
 
@@ -81,7 +81,7 @@ fn dot_to_axis<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |case, [a, b], [y]| runner.device.dot_to_axis(&case.axis, T::acc(case.beta), a, b, y),
         |case, [a, b], [y]| {
             let products: Vec<_> = a.iter().zip(b).map(|(a, b)| a * b).collect();
-            [Want::Sums(oracle::sum_to_axis(&case.axis, case.beta, &products, y))]
+            [ExpectedOutput::Sums(oracle::sum_to_axis(&case.axis, case.beta, &products, y))]
         },
     )
 }
@@ -124,5 +124,5 @@ fn top_k<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let (x, outputs) = ([("x", 24)], [("values", 16), ("indices", 16)]);
     runner.check_lengths(x, outputs, kernel(TopK { axis, k: 2 }))?;
     let outputs = [("values", 32), ("indices", 32)];
-    runner.check_refused("k = 4 of an axis of extent 3", x, outputs, kernel(TopK { axis, k: 4 }))
+    runner.check_refused("k = 4 for an axis of extent 3", x, outputs, kernel(TopK { axis, k: 4 }))
 }

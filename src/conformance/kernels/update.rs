@@ -1,4 +1,4 @@
-//! [`Update`](crate::kernel::Update).
+//! Checks of the kernel family [`Update`](crate::kernel::Update), the solvers' update rules.
 
 use super::prelude::*;
 use crate::{
@@ -21,7 +21,7 @@ checks! {
     "solver_update_adam" of "solver_update": solver_update(ADAM);
 }
 
-/// Returns an update rule with a decay factor and a `delta`.
+/// Function that returns an update rule with the given decay factor and `delta`.
 type Rule = fn(f64, f64) -> UpdateRule<f64>;
 
 const SGD: Rule = |momentum, _| Sgd { momentum };
@@ -31,7 +31,7 @@ const RMSPROP: Rule = |decay, delta| RmsProp { decay, delta };
 const ADADELTA: Rule = |momentum, delta| AdaDelta { momentum, delta };
 const ADAM: Rule = |beta1, delta| Adam { beta1, beta2: 0.875, delta };
 
-/// The operands of a call.
+/// Operands of one `solver_update` call.
 struct Operands<T: Element> {
     dw: Operand<T>,
     weights: Operand<T>,
@@ -52,7 +52,7 @@ impl<T: Element> Operands<T> {
 fn solver_update<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     runner.try_all(&updates(rule), |(len, op), setup| {
         update::<T>(runner, *len, op, setup, false)?;
-        // Weights of 32 and 64 bits have no separate masters.
+        // Weights of 32 and 64 bits have no master weights.
         if T::DTYPE == <T::Acc as Element>::DTYPE {
             return Ok(());
         }
@@ -61,7 +61,7 @@ fn solver_update<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     check_operands::<T>(runner, rule)
 }
 
-/// Tries one update, with master weights or without.
+/// Checks one update, with or without master weights.
 fn update<T: Element>(
     runner: &CheckRunner<'_>,
     len: usize,
@@ -79,8 +79,8 @@ fn update<T: Element>(
             squares.iter_mut().for_each(|v| *v = *v * *v);
         }
     }
-    // Of three masters, one equals its weight, one rounds to it, and one differs. The update starts
-    // from the weight if its master differs.
+    // One third of the master weights equal their weights, one third round to them, and one third
+    // differ. If a weight and its master weight differ, the update must start from the weight.
     let master = |(i, w): (usize, &T)| match i % 3 {
         0 => w.to_acc(),
         1 => w.to_acc() + w.to_acc() * T::acc(1.0 / 4096.0),
@@ -115,7 +115,8 @@ fn update<T: Element>(
     let Some(masters) = &operands.masters else {
         return setup.values.judge("weights", &weights, &want);
     };
-    // Masters hold more bits than integers need, so not even integer steps are exact.
+    // A master weight has more bits than an integer needs, so even an update by integers is not
+    // exact.
     let masters = masters.values()?;
     let want: Vec<_> = want.into_iter().map(|want| Expected { inexact: true, ..want }).collect();
     setup.values.judge("masters", &masters, &want)?;
@@ -123,8 +124,8 @@ fn update<T: Element>(
     expect_bits("weights", &weights, &rounded)
 }
 
-/// Tries each operand an element shorter and longer than the others, and one history too few and
-/// too many.
+/// Checks that the kernel refuses operands that are one element too short or too long, and one
+/// history too few or too many.
 fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     let op = narrow::<T>(&updates(rule).refused[0].1);
     let right = vec![7; 2 + op.rule.history_count()];
@@ -143,15 +144,14 @@ fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
             masters: None,
             history: history.collect::<Result<_>>()?,
         };
-        let invalid =
-            format!("operands of these lengths (dw, weights, history) instead of {right:?}");
+        let invalid = format!("(dw, weights, history) of lengths {lengths:?} instead of {right:?}");
         expect_refused(operands.call(runner.device, &op), &invalid)?;
         operands.weights.unchanged("weights")?;
         operands.history.iter().try_for_each(|history| history.unchanged("history"))
     })
 }
 
-/// Returns the update as a kernel on `T` takes it.
+/// Returns the descriptor of an update with the constants of a kernel on `T`.
 fn narrow<T: Element>(op: &SolverUpdate<f64>) -> SolverUpdate<T> {
     let [rate, scale, decay] = [op.rate, op.scale, op.decay].map(T::acc);
     let rule = match op.rule {
@@ -169,9 +169,9 @@ fn narrow<T: Element>(op: &SolverUpdate<f64>) -> SolverUpdate<T> {
     SolverUpdate { rate, scale, decay, regularization: op.regularization, rule }
 }
 
-/// Returns cases: lengths near the sizes of vectors and blocks, and constants that are often zero
-/// or one. With them, updates of integers are exact even in eight bits, unless the rule has a
-/// quotient.
+/// Returns cases of updates: lengths near the sizes of vectors and blocks, and constants that are
+/// often 0 or 1. With the constants of these cases, updates of integers are exact even in `bf16`,
+/// unless the rule divides.
 fn updates(rule: Rule) -> Cases<(usize, SolverUpdate<f64>)> {
     let update = move |regularization, [rate, keep, decay, scale, delta]: [f64; 5]| SolverUpdate {
         rate,

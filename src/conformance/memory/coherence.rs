@@ -1,5 +1,5 @@
-//! Coherence of [`SyncedMemory`]: sequences of accesses to both sides, compared with a plain vector
-//! and the set of valid sides.
+//! Check of coherence: random sequences of accesses to a [`SyncedMemory`], compared with a model of
+//! its content and valid sides.
 
 use crate::{
     conformance::{
@@ -13,22 +13,22 @@ use crate::{
 };
 use proptest::prelude::*;
 
-/// An access. Each write stores different bytes.
+/// Access to one side of a memory. Each write of a sequence stores different bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
     ReadHost,
     ReadDevice,
-    /// Writes some of the bytes.
+    /// Writes some bytes on the host.
     WriteHost,
     WriteDevice,
-    /// Writes all bytes, so nothing is transferred first.
+    /// Overwrites all bytes, so that no transfer is necessary.
     OverwriteHost,
     OverwriteDevice,
-    /// Overwrites a view of a part; the rest is transferred first.
+    /// Overwrites a part of the memory through a view. The memory transfers its other bytes first.
     OverwritePartOnHost,
     OverwritePartOnDevice,
     Adopt,
-    /// Uploads through another queue.
+    /// Uploads the bytes through another queue.
     Prefetch,
 }
 use Access::*;
@@ -53,8 +53,8 @@ struct Case {
 }
 
 impl Case {
-    /// Returns every access after every pair of others: every transition, with and without stale
-    /// copies.
+    /// Returns sequences with every access after every pair of accesses, which cover every
+    /// transition with and without stale sides.
     fn corners() -> impl Iterator<Item = Self> {
         let after = |first, then| ACCESSES.map(|last| vec![first, then, last, ReadHost]);
         let all = ACCESSES.iter().flat_map(move |&a| ACCESSES.map(|b| after(a, b)).concat());
@@ -72,7 +72,7 @@ impl Case {
     }
 }
 
-/// A memory under test, its expected content and its expected valid sides.
+/// Memory under test, with its expected content and its expected valid sides.
 struct ModelledMemory {
     memory: SyncedMemory<AnyDevice>,
     want: Vec<u8>,
@@ -147,7 +147,7 @@ impl ModelledMemory {
         let part = self.want.len() / 2..self.want.len();
         let view =
             View::<u8, AnyDevice>::new(&self.memory, self.want.len())?.slice(part.clone())?;
-        expect_bits("byte of a view on the host", view.host()?, &self.want[part])
+        expect_bits("byte of a view, read on the host", view.host()?, &self.want[part])
     }
 
     fn read_device(&mut self) -> Verdict {
@@ -166,7 +166,7 @@ impl ModelledMemory {
         };
         match self.memory.head() {
             head if head == want => Ok(()),
-            head => Err(flaw!("the head is {head:?}, not {want:?}")),
+            head => Err(flaw!("`Head` is {head:?}, not {want:?}")),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Failures: they return errors, change nothing, and leave the device usable.
+//! Checks of failures: a failed call returns an error, changes no value, and leaves the device
+//! usable.
 
 use crate::{
     conformance::{
@@ -14,7 +15,7 @@ use crate::{
     op::{Axis, Gemm, Reduce},
 };
 
-/// Bytes that exceed any address space but not the length of a slice.
+/// Number of bytes that is a valid length of a slice but exceeds any address space.
 const TOO_LARGE: usize = isize::MAX as usize / 2 / 4096 * 4096;
 
 pub(super) fn out_of_memory(runner: &CheckRunner<'_>) -> Verdict {
@@ -28,7 +29,7 @@ pub(super) fn out_of_memory(runner: &CheckRunner<'_>) -> Verdict {
         expect_out_of_memory(memory.device_write_only().map(drop))?;
         expect_out_of_memory(memory.host_write_only().map(drop))?;
         if memory.head() != Head::Uninitialized {
-            return Err(flaw!("the head is {:?} after failed allocations only", memory.head()));
+            return Err(flaw!("`Head` is {:?} although every allocation failed", memory.head()));
         }
         expect_usable(device)?;
     }
@@ -37,12 +38,12 @@ pub(super) fn out_of_memory(runner: &CheckRunner<'_>) -> Verdict {
 
 fn expect_out_of_memory(result: Result<()>) -> Verdict {
     match result {
-        Ok(()) => Err(flaw!("allocated {TOO_LARGE} bytes; an error was expected")),
+        Ok(()) => Err(flaw!("allocated {TOO_LARGE} bytes; expected an error")),
         Err(error) => match error.root() {
             Error::OutOfMemory { .. } | Error::Device { .. } => Ok(()),
-            other => {
-                Err(flaw!("an allocation of {TOO_LARGE} bytes returned another error: {other}"))
-            }
+            other => Err(flaw!(
+                "allocating {TOO_LARGE} bytes: expected an out-of-memory error, found: {other}"
+            )),
         },
     }
 }
@@ -55,17 +56,14 @@ pub(super) fn alive_after_errors(runner: &CheckRunner<'_>) -> Verdict {
     let (gemm, axis) = (Gemm::<f32>::new(3, 4, 4), Axis::new(1, 12, 1)?);
     for _ in 0..20 {
         let axpy = device.axpy(1.0, x.view()?, y.view_mut()?);
-        expect_refused(axpy, "`x` of 12 and `y` of 11 elements in axpy")?;
+        expect_refused(axpy, "operands of 12 and 11 elements in axpy")?;
         let product = device.gemm(&gemm, x.view()?, x.view()?, y.view_mut()?);
         expect_refused(product, "`b` of 12 elements instead of 16 in gemm")?;
         let sum = device.reduce(Reduce::Sum, &axis, x.view()?, y.view_mut()?);
         expect_refused(sum, "`y` of 11 elements instead of 1 in reduce")?;
         let arg_max = device.arg_max(&axis, x.view()?, z.view_mut()?);
         expect_refused(arg_max, "`y` of 3 elements instead of 1 in arg_max")?;
-        expect_refused(
-            device.dot(x.view()?, y.view()?),
-            "`x` of 12 and `y` of 11 elements in dot",
-        )?;
+        expect_refused(device.dot(x.view()?, y.view()?), "operands of 12 and 11 elements in dot")?;
         expect_refused(x.view()?.slice(7..13), "the range 7..13 of a view of 12 elements")?;
     }
     device.synchronize()?;
@@ -75,7 +73,7 @@ pub(super) fn alive_after_errors(runner: &CheckRunner<'_>) -> Verdict {
     expect_usable(device)
 }
 
-/// Fails unless a kernel computes the right result.
+/// Fails unless a kernel still computes the right result after an error.
 fn expect_usable(device: &AnyDevice) -> Verdict {
     let x = Operand::new(device, &[1.0f32, 2.0, 3.0], Placement::WHOLE)?;
     let mut y = Operand::new(device, &[1.0f32; 3], Placement::WHOLE)?;

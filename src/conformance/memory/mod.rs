@@ -1,4 +1,4 @@
-//! Checks of memory and queues.
+//! Conformance checks of memory and queues.
 
 mod coherence;
 mod errors;
@@ -8,7 +8,7 @@ mod transfers;
 
 use super::check::Check;
 
-/// Returns the checks of memory and queues.
+/// Returns the conformance checks of memory and queues.
 pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::once("raw_copies", None, transfers::raw_copies),

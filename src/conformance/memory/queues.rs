@@ -1,4 +1,4 @@
-//! Queues: the order of work on them, and the lifetime of memory that queued work uses.
+//! Checks of queues: the order of queued work, and the lifetime of memory that queued work uses.
 
 use crate::{
     conformance::{
@@ -11,14 +11,15 @@ use crate::{
     kernel::traits::*,
 };
 
-/// Elements of an operand. A kernel on them takes a device longer than the call that queues it.
+/// Number of elements of an operand. A kernel on an operand of this length runs longer than the
+/// call that queues the kernel.
 const LEN: usize = 1 << 16;
 
-/// Kernels in a row.
+/// Number of kernels that are queued one after another.
 const CALLS: usize = 12;
 
-/// `1 + Σ i` over the calls.
-const SUM: f32 = 1.0 + (CALLS * (CALLS - 1) / 2) as f32;
+/// Expected result of adding the index of each call to 1.
+const EXPECTED_SUM: f32 = 1.0 + (CALLS * (CALLS - 1) / 2) as f32;
 
 pub(super) fn queues(runner: &CheckRunner<'_>) -> Verdict {
     drops_operands_in_flight(runner.device)?;
@@ -41,16 +42,17 @@ fn drops_operands_in_flight(device: &AnyDevice) -> Verdict {
         drop(x);
         fresh.push(device.alloc(size_of::<f32>() * LEN)?);
     }
-    expect_bits("sum of dropped operands", &y.values()?, &vec![SUM; LEN])?;
+    expect_bits("sum of dropped operands", &y.values()?, &vec![EXPECTED_SUM; LEN])?;
     let (mut got, zeros) = (vec![0xff; size_of::<f32>() * LEN], vec![0; size_of::<f32>() * LEN]);
     for buffer in fresh {
         device.download(&buffer, 0, &mut got)?;
-        expect_bits("byte of memory allocated after the drop", &got, &zeros)?;
+        expect_bits("byte of memory allocated after operands were dropped", &got, &zeros)?;
     }
     Ok(())
 }
 
-/// Doubles 1 in `CALLS` kernels, then downloads on another queue that is ordered after them.
+/// Doubles the number 1 by `CALLS` queued kernels, and downloads the result on a queue that is
+/// ordered after them.
 fn downloads_after_kernels(device: &AnyDevice) -> Verdict {
     let fork = device.fork_queue()?;
     let mut y = filled(device, 1.0)?;
@@ -64,8 +66,8 @@ fn downloads_after_kernels(device: &AnyDevice) -> Verdict {
     expect_bits("element downloaded on another queue", &got, &vec![(1u32 << CALLS) as f32; LEN])
 }
 
-/// Uploads `x` between kernels that read it: on the device's own queue, or on a fork that is
-/// ordered before and after the kernels.
+/// Uploads `x` between kernels that read it, either on the device's own queue or on a fork. Uploads
+/// on the fork are ordered after earlier kernels and before later ones.
 fn uploads_between_kernels(device: &AnyDevice, fork: Option<&AnyDevice>) -> Verdict {
     let (mut x, mut y) = (filled(device, 1.0)?, filled(device, 1.0)?);
     for i in 0..CALLS {
@@ -82,5 +84,5 @@ fn uploads_between_kernels(device: &AnyDevice, fork: Option<&AnyDevice>) -> Verd
         device.synchronize()?;
     }
     let name = if fork.is_some() { "sum of uploads on a fork" } else { "sum of uploads" };
-    expect_bits(name, &y.values()?, &vec![SUM; LEN])
+    expect_bits(name, &y.values()?, &vec![EXPECTED_SUM; LEN])
 }

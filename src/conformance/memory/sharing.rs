@@ -1,4 +1,4 @@
-//! Shared memory: blobs that share their data, and threads that read at the same time.
+//! Checks of shared memory: blobs that share their data, and threads that read concurrently.
 
 use crate::{
     blob::Blob,
@@ -19,7 +19,8 @@ pub(super) fn sharing(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_cases([1, 4099, 1 << 18], |&size| read_by_threads(runner.device, size))
 }
 
-/// Writes through one of two blobs that share data, on either side, and reads through the other.
+/// Writes through one of two blobs that share data, on the host and on the device, and reads
+/// through the other blob.
 fn shared_by_blobs(device: &AnyDevice, len: usize) -> Verdict {
     let first = Blob::<f32>::from_vec(device, &[len], vec![1.0; len])?;
     let mut second = Blob::<f32>::new(device, &[len])?;
@@ -36,7 +37,7 @@ fn shared_by_blobs(device: &AnyDevice, len: usize) -> Verdict {
     }
 }
 
-/// Reads both sides of a memory from four threads at the same time.
+/// Reads both sides of a memory from four threads concurrently.
 fn read_by_threads(device: &AnyDevice, size: usize) -> Verdict {
     let want = &byte_pattern(7, size);
     for on_device in [true, false] {

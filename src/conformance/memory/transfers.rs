@@ -1,4 +1,4 @@
-//! Allocations and transfers of [`Memory`](crate::Memory).
+//! Checks of the allocations and transfers of [`Memory`](crate::Memory).
 
 use crate::{
     conformance::{
@@ -9,10 +9,10 @@ use crate::{
 };
 use proptest::prelude::*;
 
-/// Sizes of buffers: empty, less than a word, and near the page size.
+/// Sizes of buffers in bytes: 0, less than a word, and near the page size.
 const SIZES: [usize; 9] = [0, 1, 3, 7, 64, 1000, 4096, 4097, 65_537];
 
-/// A copy of `len` bytes to or from byte `at` of a buffer of `size` bytes.
+/// Copy of `len` bytes to or from offset `at` of a buffer of `size` bytes.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     size: usize,
@@ -46,7 +46,7 @@ pub(super) fn raw_copies(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_cases(SIZES, |&size| allocates_zeros(runner.device, size))
 }
 
-/// Uploads a part of a buffer, then downloads all of it and the part.
+/// Uploads a part of a buffer, and downloads the whole buffer and the part.
 fn uploads_and_downloads(device: &AnyDevice, &Case { size, at, len }: &Case) -> Verdict {
     let mut want = byte_pattern(1, size);
     let mut buffer = device.alloc(size)?;
@@ -62,7 +62,7 @@ fn uploads_and_downloads(device: &AnyDevice, &Case { size, at, len }: &Case) -> 
     expect_bits("byte of the part", &got, &part)
 }
 
-/// Expects zeros in new memory, on both sides, even after earlier allocations held other bytes.
+/// Fails unless new memory is zero on both sides, even after memory with other bytes was freed.
 fn allocates_zeros(device: &AnyDevice, size: usize) -> Verdict {
     for _ in 0..4 {
         let mut buffer = device.alloc(size)?;

@@ -1,4 +1,4 @@
-//! Reads and writes blobs as values in `f64`.
+//! Reads and writes the elements of blobs as `f64`.
 
 use crate::{
     blob::Blob,
@@ -11,24 +11,24 @@ use crate::{
     net::Net,
 };
 
-/// Overwrites the data of a blob.
+/// Overwrites the data of a blob with these values.
 pub(super) fn set_data<T: Element>(blob: &Blob<T>, values: &[f64]) -> Result<()> {
     let mut data = blob.data_mut()?;
     data.host_write_only()?.iter_mut().zip(values).for_each(|(x, &v)| *x = T::from_f64(v));
     Ok(())
 }
 
-/// Returns the data of a blob.
+/// Returns the data of a blob in `f64`.
 pub(super) fn data<T: Element>(blob: &Blob<T>) -> Result<Vec<f64>> {
     Ok(wide(blob.data()?.host()?))
 }
 
-/// Returns the diff of a blob.
+/// Returns the diff of a blob in `f64`.
 pub(super) fn diff<T: Element>(blob: &Blob<T>) -> Result<Vec<f64>> {
     Ok(wide(blob.diff()?.host()?))
 }
 
-/// Returns a net's blob by name.
+/// Returns the blob of a net that has this name.
 pub(super) fn named<'a, T: Element>(net: &'a Net<T>, name: &str) -> Verdict<&'a Blob<T>> {
     net.blob(name).ok_or_else(|| flaw!("the net has no blob `{name}`"))
 }

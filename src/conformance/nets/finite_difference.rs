@@ -1,25 +1,27 @@
-//! Gradients by finite differences.
+//! Finite differences: numerical derivatives to compare gradients with.
 
 use crate::{conformance::expected::epsilon, element::Element, error::Result};
 
-/// Step of the differences. Its square, and the function's rounding error divided by it, are small.
+/// Step `h` of the finite differences: so small that `h²` is negligible, and so large that a
+/// rounding error divided by `h` is negligible.
 const STEP: f64 = 1e-4;
 
-/// Allowed roundings of a gradient: the terms of the longest sum, and a few more.
+/// Allowed number of roundings in a gradient: the terms of the longest sum, and a few more.
 pub(super) const ROUNDINGS: f64 = 256.0;
 
-/// The derivative of a function with respect to one element of a blob.
+/// Numerical derivative of a function with respect to one element of a blob.
 pub(super) struct FiniteDifference {
     /// Index of the element in its blob.
     index: usize,
     derivative: f64,
-    /// Bound of the derivative's error.
+    /// Bound on the error of the derivative.
     error: f64,
 }
 
 impl FiniteDifference {
-    /// Computes central differences over one and two steps around `x`, whose difference estimates
-    /// the error. `magnitude` is the sum of the absolute terms of the function.
+    /// Computes central differences over one step and over two steps around `x`. The difference
+    /// between both results is the estimated error. `magnitude` is the sum of the absolute terms of
+    /// the function.
     pub(super) fn new(
         index: usize,
         x: f64,
@@ -33,10 +35,10 @@ impl FiniteDifference {
     }
 }
 
-/// `Err` describes the first element that differs too much.
+/// Result of comparing gradients. An `Err` describes the first element that differs too much.
 type Compared = std::result::Result<(), String>;
 
-/// Compares a gradient in `T` with differences at some of its elements.
+/// Compares a gradient in `T` with the finite differences at some of its elements.
 pub(super) fn compare_gradient<T: Element>(
     name: &str,
     gradient: &[f64],
@@ -49,7 +51,8 @@ pub(super) fn compare_gradient<T: Element>(
     })
 }
 
-/// Compares all elements with their expected values.
+/// Compares all elements with their expected values, from which each element may differ by at most
+/// `bound`.
 pub(super) fn compare_all(name: &str, got: &[f64], want: &[f64], bound: f64) -> Compared {
     let mut pairs = got.iter().zip(want).enumerate();
     pairs.try_for_each(|(i, (&got, &want))| compare_element(name, i, got, want, bound))

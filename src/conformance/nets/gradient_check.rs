@@ -1,4 +1,4 @@
-//! Gradients of one layer, compared with finite differences of its tops.
+//! Gradient check of one layer: compares its gradients with finite differences of its tops.
 
 use super::{
     blobs::{data, diff, set_data},
@@ -19,15 +19,15 @@ use crate::{
     proto::{LayerParameter, parse_text},
 };
 
-/// Allowed roundings to the element type in a gradient, from intermediate results that a layer
-/// stores.
-const STORED: f64 = 16.0;
+/// Number of roundings to the element type that the check allows in a gradient, for the
+/// intermediate results that a layer stores.
+const STORED_ROUNDINGS: f64 = 16.0;
 
-/// Compares a layer's gradients in `f64` with finite differences of `Σ weight · top`. Then compares
-/// its tops and gradients in the other element types with those in `f64`.
+/// Gradient check of one layer. Compares its gradients in `f64` with finite differences of `Σ
+/// weight · top`, and its tops and gradients in narrower element types with those in `f64`.
 ///
-/// Also checks that a backward pass overwrites the gradients of bottoms, adds to those of
-/// parameters, and leaves gradients alone that were not requested.
+/// The check also fails unless a backward pass overwrites the gradients of bottoms, adds to the
+/// gradients of parameters, and leaves other gradients unchanged.
 ///
 /// ```
 /// use cortado::{CpuDevice, conformance::GradientCheck};
@@ -38,10 +38,10 @@ const STORED: f64 = 16.0;
 /// # }
 /// ```
 ///
-/// [`run_with`](Self::run_with) checks a layer of your own registry.
+/// [`run_with`](Self::run_with) checks a layer of a custom registry.
 ///
-/// The step of the differences is 10⁻⁴, so the layer has to be smooth within that distance of its
-/// inputs. Random inputs are further than that from 0.
+/// The finite differences have the step 10⁻⁴, so the layer must be smooth within this distance of
+/// its inputs. Random inputs are at least 1/16 away from 0.
 #[must_use]
 pub struct GradientCheck {
     layer: String,
@@ -50,36 +50,36 @@ pub struct GradientCheck {
     in_place: bool,
 }
 
-/// Returns the value of element `i`.
+/// Function from the index of an element to its value.
 type Function = Box<dyn Fn(usize) -> f64>;
 
 struct Bottom {
     shape: Vec<usize>,
-    /// Random if `None`.
+    /// Values of the bottom, or `None` for random values.
     values: Option<Function>,
-    /// Whether the layer computes a gradient for it.
+    /// Whether the layer computes a gradient for this bottom.
     propagates: bool,
 }
 
 impl GradientCheck {
-    /// Creates a check of the layer that this text defines: the fields of a `LayerParameter`, at
-    /// least its `type`. Without `top` fields it has as few tops as it can.
+    /// Creates a check of the layer with these fields of a `LayerParameter`, of which only `type`
+    /// is required. A layer without `top` fields has as few tops as its type allows.
     pub fn new(layer: &str) -> Self {
         let (bottoms, params) = (Vec::new(), Vec::new());
         Self { layer: layer.to_owned(), bottoms, params, in_place: false }
     }
 
-    /// Adds a bottom of random numbers in [−1, 1].
+    /// Adds a bottom that holds random numbers in [−1, 1].
     pub fn bottom(self, shape: &[usize]) -> Self {
         self.add(shape, None, true)
     }
 
-    /// Adds a bottom that holds `value(i)`.
+    /// Adds a bottom whose element `i` is `value(i)`.
     pub fn bottom_with(self, shape: &[usize], value: impl Fn(usize) -> f64 + 'static) -> Self {
         self.add(shape, Some(Box::new(value)), true)
     }
 
-    /// Adds a bottom that holds `value(i)` and has no gradient, such as labels.
+    /// Adds a bottom without a gradient, such as labels, whose element `i` is `value(i)`.
     pub fn constant(self, shape: &[usize], value: impl Fn(usize) -> f64 + 'static) -> Self {
         self.add(shape, Some(Box::new(value)), false)
     }
@@ -89,22 +89,23 @@ impl GradientCheck {
         self
     }
 
-    /// Sets a parameter to `value(i)`. Without it, a trainable parameter holds random numbers in
-    /// [−1, 1], and another one the layer's initial values.
+    /// Sets element `i` of a parameter to `value(i)`. By default, a trainable parameter holds
+    /// random numbers in [−1, 1], and any other parameter keeps the layer's initial values.
     pub fn param(mut self, index: usize, value: impl Fn(usize) -> f64 + 'static) -> Self {
         self.params.push((index, Box::new(value)));
         self
     }
 
-    /// Runs the layer in place: the first top is the first bottom.
+    /// Runs the layer in place, with its first bottom as its first top.
     pub fn in_place(self) -> Self {
         Self { in_place: true, ..self }
     }
 
-    /// Runs the check on a layer of the standard registry, in all element types.
+    /// Checks a layer of the standard registry in all element types.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] names the first wrong gradient. Errors of the layer are passed on.
+    /// Fails with [`Error::InvalidInput`], which names the first wrong gradient, or with an error
+    /// of the layer.
     pub fn run(&self, device: &impl Device) -> Result<()> {
         let device = &AnyDevice::new(device);
         let want = self.run_in_f64(device, &LayerRegistry::standard())?;
@@ -113,15 +114,15 @@ impl GradientCheck {
         self.compare_in::<bf16>(device, &want)
     }
 
-    /// Runs the check on a layer of a registry, in `f64`.
+    /// Checks a layer of a custom registry in `f64`.
     ///
     /// # Errors
-    /// Like [`run`](Self::run).
+    /// Fails like [`run`](Self::run).
     pub fn run_with(&self, device: &impl Device, registry: &LayerRegistry<f64>) -> Result<()> {
         self.run_in_f64(&AnyDevice::new(device), registry).map(|_| ())
     }
 
-    /// Checks the gradients in `f64` and returns the results.
+    /// Checks the gradients in `f64`, and returns the gradients and the tops.
     fn run_in_f64(&self, device: &AnyDevice, registry: &LayerRegistry<f64>) -> Result<Results> {
         let mut trial = Trial::new(self, device, registry)?;
         let results = trial.results()?;
@@ -134,10 +135,10 @@ impl GradientCheck {
         Ok(results)
     }
 
-    /// Compares the results in a narrower type with those in `f64`.
+    /// Compares tops and gradients in a narrower element type with those in `f64`.
     fn compare_in<T: Element>(&self, device: &AnyDevice, want: &Results) -> Result<()> {
         let got = Trial::<T>::new(self, device, &LayerRegistry::standard())?.results()?;
-        let rounding = ROUNDINGS * epsilon::<T::Acc>() + STORED * epsilon::<T>();
+        let rounding = ROUNDINGS * epsilon::<T::Acc>() + STORED_ROUNDINGS * epsilon::<T>();
         got.iter().zip(want).try_for_each(|((name, got), (_, want))| {
             let name = format!("in {}: {name}", T::DTYPE.name());
             let largest = want.iter().fold(0.0f64, |max, value| max.max(value.abs()));
@@ -150,21 +151,22 @@ fn wrong(why: String) -> Result<()> {
     Err(Error::invalid_input("gradient check", why))
 }
 
-/// Names and values: the gradient of each operand, empty for one without a gradient; then the tops.
+/// Names and values of the gradients of all operands, followed by those of the tops. The list of
+/// values is empty for an operand without a gradient.
 type Results = Vec<(String, Vec<f64>)>;
 
-/// A layer with its bottoms and tops.
+/// Layer under test, with its bottoms and tops.
 struct Trial<T: Element> {
     device: AnyDevice,
     layer: Box<dyn Layer<T>>,
     bottom: Vec<Blob<T>>,
     top: Vec<Blob<T>>,
     in_place: bool,
-    /// Values of the operands: the bottoms, then the parameters.
+    /// Values of the operands: bottoms, followed by parameters.
     values: Vec<Vec<f64>>,
-    /// Whether the layer computes a gradient, by operand.
+    /// Whether the layer computes a gradient, for each operand.
     propagates: Vec<bool>,
-    /// Weights of the tops in the objective.
+    /// Weights of the elements of each top in the objective.
     weights: Vec<Vec<f64>>,
 }
 
@@ -216,7 +218,7 @@ impl<T: Element> Trial<T> {
         Ok(Self { device, layer, bottom, top, in_place, values, propagates, weights })
     }
 
-    /// Returns the operands with a gradient.
+    /// Returns the indices of the operands for which the layer computes a gradient.
     fn differentiated(&self) -> Vec<usize> {
         (0..self.propagates.len()).filter(|&operand| self.propagates[operand]).collect()
     }
@@ -234,7 +236,7 @@ impl<T: Element> Trial<T> {
             .unwrap_or_else(|| &self.layer.params()[operand - self.bottom.len()])
     }
 
-    /// Runs a forward pass from the values.
+    /// Runs a forward pass after resetting the operands to their values.
     fn forward(&mut self) -> Result<()> {
         let (bottom, params) = self.values.split_at(self.bottom.len());
         set_all(&self.bottom, bottom)?;
@@ -243,7 +245,7 @@ impl<T: Element> Trial<T> {
         self.layer.forward(&self.device, &self.bottom, &self.top)
     }
 
-    /// Returns the terms of the objective.
+    /// Returns the terms of the objective: each element of a top times its weight.
     fn terms(&self) -> Result<Vec<f64>> {
         let mut terms = Vec::new();
         for (top, weights) in self.top.iter().zip(&self.weights) {
@@ -252,10 +254,11 @@ impl<T: Element> Trial<T> {
         Ok(terms)
     }
 
-    /// Runs a backward pass to the `requested` operands. Fails if it changes another gradient.
+    /// Runs a backward pass that computes the gradients of the `requested` operands. Fails if the
+    /// pass changes the gradient of another operand.
     fn backward(&mut self, requested: &[bool]) -> Result<Vec<Vec<f64>>> {
         for operand in 0..self.values.len() {
-            let before = if operand < self.bottom.len() { f64::NAN } else { BEFORE };
+            let before = if operand < self.bottom.len() { f64::NAN } else { INITIAL_GRADIENT };
             self.blob(operand).diff_mut()?.host_mut()?.fill(T::from_f64(before));
         }
         for (top, weights) in self.top.iter().zip(&self.weights) {
@@ -270,12 +273,12 @@ impl<T: Element> Trial<T> {
             let diff = diff(self.blob(operand))?;
             let is_bottom = operand < self.bottom.len();
             let shared = self.in_place && operand == 0;
-            let unchanged = |d: &f64| if is_bottom { d.is_nan() } else { *d == BEFORE };
+            let unchanged = |d: &f64| if is_bottom { d.is_nan() } else { *d == INITIAL_GRADIENT };
             if !requested && !shared && self.propagates[operand] && !diff.iter().all(unchanged) {
                 let name = self.gradient_name(operand);
                 wrong(format!("{name} was written although it was not requested"))?;
             }
-            let before = if is_bottom { 0.0 } else { BEFORE };
+            let before = if is_bottom { 0.0 } else { INITIAL_GRADIENT };
             let diff = diff.into_iter().map(|d| d - before);
             gradients.push(if requested { diff.collect() } else { Vec::new() });
         }
@@ -291,14 +294,15 @@ impl<T: Element> Trial<T> {
         Ok(gradients.chain(tops).collect())
     }
 
-    /// Fails unless each gradient is the same when it is requested alone.
+    /// Fails unless a backward pass for one operand gives the same gradient as a pass for all
+    /// operands.
     fn expect_independent(&mut self, all: &Results) -> Result<()> {
         for operand in self.differentiated() {
             let only: Vec<_> = (0..self.propagates.len()).map(|other| other == operand).collect();
             self.forward()?;
             let alone = self.backward(&only)?;
             let (name, want) = &all[operand];
-            let name = format!("requested alone: {name}");
+            let name = format!("when requested alone, {name}");
             compare_all(&name, &alone[operand], want, 0.0).or_else(wrong)?;
         }
         Ok(())
@@ -324,10 +328,10 @@ impl Trial<f64> {
     }
 }
 
-/// Gradient of every parameter before a backward pass, which adds to it.
-const BEFORE: f64 = 0.25;
+/// Gradient of every parameter before a backward pass, which must add to this value.
+const INITIAL_GRADIENT: f64 = 0.25;
 
-/// Returns random numbers that all element types hold, at least 1/16 from 0.
+/// Returns random numbers that every element type represents exactly, at least 1/16 away from 0.
 fn away_from_zero(stream: &mut ValueStream, count: usize) -> Vec<f64> {
     let drawn = stream.take::<f64>(count).into_iter();
     let away = |x: f64| x.signum() * (1.0 / 16.0 + x.abs() * 15.0 / 16.0);

@@ -1,4 +1,4 @@
-//! Gradients of small nets, compared with finite differences of the objective.
+//! Check of small nets: compares their gradients with finite differences of the objective.
 
 use super::{
     blobs::{diff, named, set_data},
@@ -17,7 +17,8 @@ use crate::{
     proto::{NetParameter, Phase, parse_text},
 };
 
-/// The first layer of each net and its parameters. It reads blob `data` of 2 × 4 × 5 × 4.
+/// Type and parameters of the first layer of each net. The bottom of the first layer is the blob
+/// `data` of shape 2 × 4 × 5 × 4.
 const LAYERS: [(&str, &str); 6] = [
     ("InnerProduct", "inner_product_param { num_output: 3 }"),
     ("Convolution", "convolution_param { num_output: 6 group: 2 kernel_size: 3 pad: 1 stride: 2 }"),
@@ -27,10 +28,10 @@ const LAYERS: [(&str, &str); 6] = [
     ("ReLU", "relu_param { negative_slope: 0.1 }"),
 ];
 
-/// Largest number of elements of a blob whose gradients are checked.
+/// Largest number of elements per blob whose gradients are compared.
 const ELEMENTS: usize = 24;
 
-/// Checks each net in `f32` and `f64`. The device computes the differences in `f64`.
+/// Checks each net in `f32` and `f64`. The device computes the finite differences in `f64`.
 pub(super) fn gradients(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_cases(LAYERS, |(kind, param)| {
         let definition = parse_text(definition(kind, param), "a net of the kit")?;
@@ -40,7 +41,8 @@ pub(super) fn gradients(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns a net of the layer, an inner product unless the layer is one, and a softmax loss.
+/// Returns the definition of a net: the given layer, an inner product unless that layer is one, and
+/// a softmax loss.
 fn definition(kind: &str, param: &str) -> String {
     let (top, scores) = match kind {
         "InnerProduct" => ("scores", ""),
@@ -61,8 +63,8 @@ fn definition(kind: &str, param: &str) -> String {
     )
 }
 
-/// Builds the net, with the same values for every element type. No two elements of `data` are equal
-/// or near 0, so a step changes no maximum and no sign.
+/// Builds a net that has the same values in every element type. The elements of `data` differ and
+/// are not near 0, so a finite difference changes no maximum and no sign.
 fn filled<T: Element>(runner: &CheckRunner<'_>, definition: &NetParameter) -> Verdict<Net<T>> {
     let net = Net::builder(runner.device).phase(Phase::Train).build(definition)?;
     let data = named(&net, "data")?;
@@ -77,13 +79,13 @@ fn filled<T: Element>(runner: &CheckRunner<'_>, definition: &NetParameter) -> Ve
     Ok(net)
 }
 
-/// Returns the blobs with gradients: the data and all parameters.
+/// Returns the blobs whose gradients are compared: `data` and all parameters.
 fn differentiated_blobs<T: Element>(net: &Net<T>) -> Verdict<Vec<Blob<T>>> {
     let params = net.learnable_params().map(|param| param.blob().share());
     Ok([named(net, "data")?.share()].into_iter().chain(params).collect())
 }
 
-/// Returns the derivatives of some elements of each blob.
+/// Returns the finite differences at some elements of each blob.
 fn differences(net: &mut Net<f64>) -> Verdict<Vec<Vec<FiniteDifference>>> {
     let mut differences = Vec::new();
     for blob in differentiated_blobs(net)? {
@@ -106,7 +108,7 @@ fn difference(net: &mut Net<f64>, blob: &Blob<f64>, index: usize) -> Result<Fini
     difference
 }
 
-/// Compares the gradients of a backward pass with the differences.
+/// Compares the gradients of a backward pass with the finite differences.
 fn compare<T: Element>(net: &mut Net<T>, differences: &[Vec<FiniteDifference>]) -> Verdict {
     net.clear_param_diffs()?;
     net.forward()?;

@@ -1,4 +1,4 @@
-//! A few iterations of training of a small LeNet.
+//! Check that trains a small LeNet for a few iterations.
 
 use super::blobs::{data, named, set_data};
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 };
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// LeNet on smaller images, with fewer channels.
+/// Solver of a LeNet with smaller images and fewer channels than the original net.
 const SOLVER: &str = "
 base_lr: 0.05 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'inv' gamma: 0.01 power: 0.75
 random_seed: 1 snapshot_after_train: false
@@ -43,15 +43,15 @@ net_param {
   layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' }
 }";
 
-/// Iterations of training.
+/// Number of training iterations.
 const ITERATIONS: usize = 6;
 
-/// Allowed error of a device, as a multiple of the CPU's error in `f32`. A device adds in another
-/// order and computes exponentials differently.
+/// Allowed error of a device, as a multiple of the error of the CPU in `f32`. A device may sum in
+/// another order and compute exponentials differently.
 const ERROR_FACTOR: f64 = 16.0;
 
 /// Trains in `f32` on the device, and in `f32` and `f64` on the CPU. The difference between the two
-/// CPU runs measures the rounding error of this net.
+/// CPU runs measures the rounding error of `f32`.
 pub(super) fn lenet(runner: &CheckRunner<'_>) -> Verdict {
     let host = AnyDevice::new(&CpuDevice::new());
     let first = weights(&solver::<f32>(&host)?)?;
@@ -85,7 +85,7 @@ fn weights<T: Element>(solver: &Solver<T>) -> Result<Vec<Vec<f64>>> {
     solver.net().learnable_params().map(|param| data(param.blob())).collect()
 }
 
-/// Trains from the weights `first`. Returns the losses and the final weights.
+/// Trains from the given initial weights. Returns the losses and the final weights.
 fn train<T: Element>(mut solver: Solver<T>, first: &[Vec<f64>]) -> Verdict<Vec<Vec<f64>>> {
     for (param, values) in solver.net().learnable_params().zip(first) {
         set_data(param.blob(), values)?;
@@ -107,7 +107,8 @@ fn train<T: Element>(mut solver: Solver<T>, first: &[Vec<f64>]) -> Verdict<Vec<V
     Ok([losses].into_iter().chain(weights(&solver)?).collect())
 }
 
-/// Returns images of noise, each with a bright quarter, and labels that name the quarter.
+/// Returns images of noise in which one quarter is bright, and labels that give the index of the
+/// bright quarter.
 fn batch(seed: u64) -> (Vec<f64>, Vec<f64>) {
     let mut stream = Values::Reals.stream(seed);
     let (noise, labels) = (stream.take::<f32>(8 * 256), stream.indices(4, 8));
@@ -120,7 +121,8 @@ fn batch(seed: u64) -> (Vec<f64>, Vec<f64>) {
     (data, labels.iter().map(|&label| label as f64).collect())
 }
 
-/// Returns the largest difference between two lists of equal lengths; NaN if an element is NaN.
+/// Returns the largest difference between elements of two lists of equal lengths, or NaN if an
+/// element is NaN.
 fn distance(a: &[f64], b: &[f64]) -> f64 {
     let differences = a.iter().zip(b).map(|(a, b)| (a - b).abs());
     differences.fold(0.0, |max: f64, next| if max.is_nan() || next <= max { max } else { next })

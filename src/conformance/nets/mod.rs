@@ -1,4 +1,4 @@
-//! Checks of small nets, and of the gradients of one layer.
+//! Conformance checks of small nets, and the gradient check of a single layer.
 
 mod blobs;
 mod finite_difference;
@@ -10,7 +10,7 @@ pub use gradient_check::GradientCheck;
 
 use super::check::Check;
 
-/// Returns the checks of nets.
+/// Returns the conformance checks of nets.
 pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::once("gradients", None, gradients::gradients),

@@ -1,8 +1,8 @@
-//! Indices of the elements along an axis and across it.
+//! Indices of the elements along one axis of an operand, and of those at one position of the axis.
 
 use crate::op::Axis;
 
-/// Returns the indices of the elements along the axis, for each outer and inner index.
+/// Returns, for each outer and inner index, the indices of the elements along the axis.
 pub(super) fn lines(axis: &Axis) -> impl Iterator<Item = Vec<usize>> {
     let Axis { extent, inner, .. } = *axis;
     (0..axis.reduced_count()).map(move |line| {

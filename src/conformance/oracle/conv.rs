@@ -1,12 +1,12 @@
-//! im2col, col2im and convolution.
+//! Oracles for im2col, col2im and convolution.
 
 use crate::{
     conformance::expected::Expected,
     op::{Convolution, Window},
 };
 
-/// Returns the element of a plane that tap `tap` of the window at `position` reads; `None` in the
-/// padding. Taps and positions count in row-major order.
+/// Returns the index in a plane of the element that tap `tap` of the window at `position` reads, or
+/// `None` for padding. Taps and positions are in row-major order.
 fn tap_element(window: &Window, mut tap: usize, mut position: usize) -> Option<usize> {
     let (mut element, mut stride, mut inside) = (0, 1, true);
     for (axis, &output) in window.axes().iter().zip(window.output()).rev() {
@@ -21,7 +21,8 @@ fn tap_element(window: &Window, mut tap: usize, mut position: usize) -> Option<u
     inside.then_some(element)
 }
 
-/// Calls `body(image element, column element)` for every element of the column matrix.
+/// Calls `body(image index, matrix index)` for every element of the im2col matrix. The image index
+/// of padding is `None`.
 fn each_column(window: &Window, mut body: impl FnMut(Option<usize>, usize)) {
     for row in 0..window.column_rows() {
         let (channel, tap) = (row / window.taps(), row % window.taps());
@@ -35,14 +36,14 @@ fn each_column(window: &Window, mut body: impl FnMut(Option<usize>, usize)) {
     }
 }
 
-/// Returns the column matrix of `x`, in which padding is zero.
+/// Returns the im2col matrix of the image `x`, in which padding is 0.
 pub(crate) fn im2col(window: &Window, x: &[f64]) -> Vec<f64> {
     let mut columns = vec![0.0; window.columns_len()];
     each_column(window, |from, to| columns[to] = from.map_or(0.0, |from| x[from]));
     columns
 }
 
-/// Returns the image whose elements are the sums of the column elements that stand for them.
+/// Returns an image in which each element is the sum of its copies in the im2col matrix.
 pub(crate) fn col2im(window: &Window, columns: &[f64]) -> Vec<Expected> {
     let mut x = vec![Expected::zero(); window.image_len()];
     each_column(window, |to, from| {
@@ -53,10 +54,10 @@ pub(crate) fn col2im(window: &Window, columns: &[f64]) -> Vec<Expected> {
     x
 }
 
-/// Calls `body(i, j, k)` for every product `x[i] · w[j]` that is a term of `y[k]`.
+/// Calls `body(i, j, k)` for every product `x[i] · w[j]` that is a term of the convolution's output
+/// `y[k]`.
 ///
-/// A convolution and both of its gradients are sums over these triples; only the summed product
-/// differs.
+/// A convolution and its two gradients are sums over the same index triples.
 fn each_product(op: &Convolution, mut body: impl FnMut(usize, usize, usize)) {
     let window = op.window();
     let channels = window.channels() / op.groups();
@@ -78,7 +79,7 @@ fn each_product(op: &Convolution, mut body: impl FnMut(usize, usize, usize)) {
     }
 }
 
-/// `y ← x ∗ w + bias`
+/// Computes the convolution `y ← x ∗ w + bias`.
 pub(crate) fn convolve(
     op: &Convolution,
     x: &[f64],
@@ -96,14 +97,14 @@ pub(crate) fn convolve(
     y
 }
 
-/// `dx ← wᵀ ∗ dy`, the gradient of `x`.
+/// Computes the gradient of a convolution's input, `dx ← wᵀ ∗ dy`.
 pub(crate) fn convolve_backward_input(op: &Convolution, w: &[f64], dy: &[f64]) -> Vec<Expected> {
     let mut dx = vec![Expected::zero(); op.input_len()];
     each_product(op, |i, j, k| dx[i].add(w[j] * dy[k]));
     dx
 }
 
-/// `dw ← before + x ∗ dy`, the gradient of `w`.
+/// Computes the gradient of a convolution's filters, `dw ← before + x ∗ dy`.
 pub(crate) fn convolve_backward_filters(
     op: &Convolution,
     x: &[f64],

@@ -1,11 +1,11 @@
-//! Elementwise functions of one and of two elements.
+//! Oracles for elementwise functions of one and of two elements.
 
 use crate::{
     conformance::expected::Expected,
     op::{Binary, Unary},
 };
 
-/// Largest errors, in ulp, that OpenCL C allows its functions in `f32` (section 7.4), and one ulp
+/// Largest errors, in ulp, that OpenCL C allows for functions in `f32` (section 7.4), plus one ulp
 /// for the oracle's `f64` function.
 mod ulps {
     pub(super) const EXP: f64 = 3.0 + 1.0;
@@ -14,20 +14,20 @@ mod ulps {
     pub(super) const SQRT: f64 = 3.0 + 1.0;
     pub(super) const TANH: f64 = 5.0 + 1.0;
     pub(super) const DIVIDE: f64 = 2.5 + 1.0;
-    /// `eˣ`, a sum and a quotient.
+    /// Sum of the errors of `eˣ`, a sum and a quotient.
     pub(super) const SIGMOID: f64 = 3.0 + 0.5 + 2.5 + 1.0;
-    /// `e⁻ˣ` and `ln(1 + x)` of it, and a sum.
+    /// Sum of the errors of `e⁻ˣ`, the logarithm of `1 + e⁻ˣ`, and a sum.
     pub(super) const SOFTPLUS: f64 = 3.0 + 3.0 + 0.5 + 1.0;
     pub(super) const EXP_M1: f64 = 3.0 + 1.0;
 }
 
-/// Returns `scale·x + shift`, and the relative error of the sum, in roundings.
+/// Returns `scale·x + shift` and its relative error as a number of roundings.
 fn affine(scale: f64, x: f64, shift: f64) -> (f64, f64) {
     let sum = scale * x + shift;
     (sum, 2.0 * ((scale * x).abs() + shift.abs()) / sum.abs())
 }
 
-/// `op(x)`
+/// Computes a unary elementwise function, `op(x)`.
 pub(crate) fn unary(op: Unary<f64>, x: f64) -> Expected {
     match op {
         Unary::Abs => Expected::exact(if x < 0.0 { -x } else { x }),
@@ -52,7 +52,8 @@ pub(crate) fn unary(op: Unary<f64>, x: f64) -> Expected {
         Unary::Elu { .. } if x > 0.0 => Expected::exact(x),
         Unary::Elu { alpha } => Expected::approx(alpha * x.exp_m1(), ulps::EXP_M1 + 1.0),
         Unary::Swish { beta } => {
-            // An error of the exponent is multiplied by the exponent's magnitude.
+            // The exponential multiplies the relative error of its exponent by the exponent's
+            // magnitude.
             let roundings = ulps::SIGMOID + 1.0 + (beta * x).abs();
             Expected::approx(x / (1.0 + (-beta * x).exp()), roundings)
         }
@@ -62,7 +63,7 @@ pub(crate) fn unary(op: Unary<f64>, x: f64) -> Expected {
         }
         Unary::LnAffine { scale, shift, factor } => {
             let (sum, roundings) = affine(scale, x, shift);
-            // A relative error of the sum is an absolute error of its logarithm.
+            // A relative error of the sum becomes an absolute error of the logarithm.
             let magnitude = factor.abs() * (sum.ln().abs() + roundings);
             Expected { magnitude, ..Expected::approx(factor * sum.ln(), ulps::LN + 1.0) }
         }
@@ -78,7 +79,7 @@ pub(crate) fn unary(op: Unary<f64>, x: f64) -> Expected {
     }
 }
 
-/// `a op b`
+/// Computes a binary elementwise function, `a op b`.
 pub(crate) fn binary(op: Binary<f64>, a: f64, b: f64) -> Expected {
     match op {
         Binary::Add => Expected::exact(a + b),
@@ -102,7 +103,7 @@ pub(crate) fn binary(op: Binary<f64>, a: f64, b: f64) -> Expected {
         Binary::EluGrad { alpha } if alpha < 0.0 => {
             Expected::approx(a * alpha * b.exp(), ulps::EXP + 2.0)
         }
-        // `b + alpha` may cancel.
+        // The sum `b + alpha` may cancel.
         Binary::EluGrad { alpha } => {
             let terms: Expected = [a * b, a * alpha].into_iter().collect();
             Expected { value: a * (b + alpha), ..terms }
@@ -111,7 +112,7 @@ pub(crate) fn binary(op: Binary<f64>, a: f64, b: f64) -> Expected {
         Binary::SwishGrad { beta } => {
             let (x, s) = (beta * b, 1.0 / (1.0 + (-beta * b).exp()));
             let value = a * s * (1.0 + x * (1.0 - s));
-            // `1 − s` may cancel, and so may the sum.
+            // The difference `1 − s` may cancel, and so may the sum `1 + x·(1 − s)`.
             let magnitude = (a * s).abs() * (1.0 + x.abs());
             Expected { magnitude, ..Expected::approx(value, 2.0 * ulps::SIGMOID + x.abs() + 4.0) }
         }
@@ -128,9 +129,9 @@ pub(crate) fn binary(op: Binary<f64>, a: f64, b: f64) -> Expected {
             let value = a * power * scale * sum.powf(power - 1.0);
             Expected::approx(value, ulps::POW + 4.0 + roundings * (power - 1.0).abs())
         }
-        // A product of three factors, of which `1 − b` rounds once.
+        // The gradient is a product of three factors, and the factor `1 − b` is rounded once.
         Binary::SigmoidGrad => Expected::product(a * b * (1.0 - b), 4.0),
-        // `1 − b²` may cancel.
+        // The difference `1 − b²` may cancel.
         Binary::TanhGrad => {
             let terms: Expected = [a, -a * b * b].into_iter().collect();
             Expected { value: a * (1.0 - b * b), ..terms }

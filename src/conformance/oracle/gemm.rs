@@ -1,4 +1,4 @@
-//! GEMM and GEMV.
+//! Oracles for GEMM and GEMV.
 
 use crate::{
     conformance::expected::Expected,
@@ -6,7 +6,8 @@ use crate::{
     op::{Gemm, Gemv, Transpose},
 };
 
-/// Returns element (`row`, `column`) of `op(X)`, stored with leading dimension `ld`.
+/// Returns element (`row`, `column`) of `op(X)` for an `X` that is stored with leading dimension
+/// `ld`.
 fn at(x: &[f64], ld: usize, trans: Transpose, row: usize, column: usize) -> f64 {
     match trans {
         Transpose::No => x[row * ld + column],
@@ -14,7 +15,7 @@ fn at(x: &[f64], ld: usize, trans: Transpose, row: usize, column: usize) -> f64 
     }
 }
 
-/// `C ← α·op(A)·op(B) + β·C`. Elements between its rows and after them stay.
+/// Computes `C ← α·op(A)·op(B) + β·C`. Elements between and after the rows of `C` stay unchanged.
 pub(crate) fn gemm<T: Element>(op: &Gemm<T>, a: &[f64], b: &[f64], c: &[f64]) -> Vec<Expected> {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
     let mut want: Vec<_> = c.iter().map(|&c| Expected::exact(c)).collect();
@@ -33,7 +34,7 @@ pub(crate) fn gemm<T: Element>(op: &Gemm<T>, a: &[f64], b: &[f64], c: &[f64]) ->
     want
 }
 
-/// `y ← α·op(A)·x + β·y`
+/// Computes `y ← α·op(A)·x + β·y`.
 pub(crate) fn gemv<T: Element>(op: &Gemv<T>, a: &[f64], x: &[f64], y: &[f64]) -> Vec<Expected> {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
     let sum = |(i, y): (usize, &f64)| {

@@ -1,11 +1,11 @@
-//! Copies, gather and scatter, permutation and tiling.
+//! Oracles for copies, gather and scatter, permutation and tiling.
 
 use crate::{
     conformance::expected::Expected,
     op::{Copy2d, Permute, Tile},
 };
 
-/// Returns `y` after the block of `x` is copied into it.
+/// Returns `y` after a block of `x` has been copied into it.
 pub(crate) fn copy_2d<T: Copy>(op: &Copy2d, x: &[T], y: &[T]) -> Vec<T> {
     let mut y = y.to_vec();
     for (r, c) in (0..op.rows).flat_map(|r| (0..op.columns).map(move |c| (r, c))) {
@@ -20,7 +20,7 @@ pub(crate) fn gather<T: Copy>(table: &[T], width: usize, indices: &[u32]) -> Vec
     indices.iter().flat_map(row).collect()
 }
 
-/// Returns `table` after the rows of `y` are added in order. `round` rounds each sum.
+/// Returns `table` after the rows of `y` have been added to it in order. `round` rounds each sum.
 pub(crate) fn scatter_add(
     table: &[f64],
     width: usize,
@@ -50,17 +50,17 @@ pub(crate) fn permute<T: Copy>(op: &Permute, x: &[T]) -> Vec<T> {
     (0..x.len()).map(|at| x[source(at)]).collect()
 }
 
-/// Returns the index in `x` of element `at` of the tiled result.
+/// Returns the index in `x` of the element that `tile` copies to index `at` of the output.
 fn tile_source(op: &Tile, at: usize) -> usize {
     at / (op.tiles * op.inner) * op.inner + at % op.inner
 }
 
-/// Returns `x` with each run of `inner` elements repeated.
+/// Returns `x` with each run of `inner` elements repeated `tiles` times.
 pub(crate) fn tile<T: Copy>(op: &Tile, x: &[T]) -> Vec<T> {
     (0..op.outer * op.tiles * op.inner).map(|at| x[tile_source(op, at)]).collect()
 }
 
-/// Returns `dy` summed over the repetitions.
+/// Returns the gradient of `tile`: the sums of `dy` over the repetitions of each run.
 pub(crate) fn tile_backward(op: &Tile, dy: &[f64]) -> Vec<Expected> {
     let mut dx = vec![Expected::zero(); op.outer * op.inner];
     dy.iter().enumerate().for_each(|(at, &dy)| dx[tile_source(op, at)].add(dy));

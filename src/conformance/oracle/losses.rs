@@ -1,4 +1,4 @@
-//! Losses, and accuracy over class scores and labels.
+//! Oracles for losses, and for accuracy over class scores and labels.
 
 use super::axis::lines;
 use crate::{
@@ -12,8 +12,8 @@ use crate::{
     },
 };
 
-/// Returns, for each position whose label is not ignored, the indices of its classes and the class
-/// of its label.
+/// Returns, for each position with a label that is not ignored, the indices of its class scores and
+/// the class that the label names.
 fn positions(
     axis: &Axis,
     label: &[f64],
@@ -24,7 +24,7 @@ fn positions(
     counted.map(|(line, &label)| (line, label as usize))
 }
 
-/// Returns the divisor of a loss over classes.
+/// Returns the divisor by which a class loss is normalized.
 fn class_divisor(
     axis: &Axis,
     label: &[f64],
@@ -45,10 +45,10 @@ fn divisor(normalization: LossNormalization, [outer, inner]: [usize; 2], valid: 
     divisor.max(1) as f64
 }
 
-/// `−Σ ln max(p[label], tiny) / n`
+/// Computes the softmax loss `−Σ ln max(p[label], tiny) / n`.
 ///
-/// The absolute error of a logarithm near 0 is the relative error of its argument near 1. So each
-/// logarithm adds 1 to the magnitude.
+/// Each logarithm adds 1 to the magnitude, because near `p = 1` the absolute error of the logarithm
+/// is the relative error of `p`.
 pub(crate) fn softmax_loss(op: &SoftmaxLoss, p: &[f64], label: &[f64]) -> Expected {
     let mut sum = Expected::zero();
     for (line, class) in positions(&op.axis, label, op.ignore) {
@@ -58,7 +58,8 @@ pub(crate) fn softmax_loss(op: &SoftmaxLoss, p: &[f64], label: &[f64]) -> Expect
     sum.scaled(1.0 / class_divisor(&op.axis, label, op.ignore, op.normalization))
 }
 
-/// `scale · (p − onehot(label)) / n`, zero where labels are ignored.
+/// Computes the gradient `scale · (p − onehot(label)) / n`, which is zero where the label is
+/// ignored.
 pub(crate) fn softmax_loss_backward(
     op: &SoftmaxLoss,
     p: &[f64],
@@ -77,12 +78,12 @@ pub(crate) fn softmax_loss_backward(
     dx
 }
 
-/// Returns the share of labels whose score is among the `top_k` largest.
+/// Returns the fraction of labels whose score is among the `top_k` largest.
 pub(crate) fn accuracy(op: &Accuracy, scores: &[f64], label: &[f64]) -> Expected {
     share_of_right(op, scores, positions(&op.axis, label, op.ignore))
 }
 
-/// Returns, for each class, the share of its labels whose score is among the `top_k` largest.
+/// Returns, for each class, the fraction of its labels whose score is among the `top_k` largest.
 pub(crate) fn accuracy_by_class(op: &Accuracy, scores: &[f64], label: &[f64]) -> Vec<Expected> {
     let of_class = |class| positions(&op.axis, label, op.ignore).filter(move |(_, c)| *c == class);
     (0..op.axis.extent).map(|class| share_of_right(op, scores, of_class(class))).collect()
@@ -104,10 +105,10 @@ fn share_of_right(
     Expected::from_iter([count as f64 / right.len().max(1) as f64])
 }
 
-/// `Σ f(x, label) / n`
+/// Computes the class loss `Σ f(x, label) / n`.
 ///
-/// The error of a hinge term is relative to the numbers that cancel in it, that of a logarithm as
-/// in [`softmax_loss`].
+/// The error of a hinge term is relative to the numbers that cancel in the term. Each logarithm
+/// adds 1 to the magnitude, as in [`softmax_loss`].
 pub(crate) fn class_loss(
     op: &ClassLoss,
     x: &[f64],
@@ -137,7 +138,8 @@ pub(crate) fn class_loss(
     sum.scaled(1.0 / class_divisor(&op.axis, label, op.ignore, op.normalization))
 }
 
-/// `scale · the derivative of f / n`, zero where labels are ignored.
+/// Computes the gradient of a class loss, `scale · f′(x, label) / n`, which is zero where the label
+/// is ignored.
 pub(crate) fn class_loss_backward(
     op: &ClassLoss,
     x: &[f64],
@@ -183,7 +185,7 @@ fn hinge(class: usize, k: usize, x: f64) -> f64 {
     (1.0 + sign(class, k) * x).max(0.0)
 }
 
-/// `Σ f(x, t) / n`
+/// Computes the elementwise loss `Σ f(x, t) / n`.
 pub(crate) fn elementwise_loss(op: &ElementwiseLoss<f64>, x: &[f64], t: &[f64]) -> Expected {
     let (mut sum, mut valid) = (Expected::zero(), 0);
     for (&x, &t) in x.iter().zip(t).filter(|(_, t)| target_counts(op, **t)) {
@@ -211,7 +213,8 @@ pub(crate) fn elementwise_loss(op: &ElementwiseLoss<f64>, x: &[f64], t: &[f64]) 
     sum.scaled(1.0 / divisor(op.normalization, [op.batch, op.item_len], valid))
 }
 
-/// `scale · f'(x, t) / n`, zero where targets are ignored.
+/// Computes the gradient of an elementwise loss, `scale · f′(x, t) / n`, which is zero where the
+/// target is ignored.
 pub(crate) fn elementwise_loss_backward(
     op: &ElementwiseLoss<f64>,
     x: &[f64],

@@ -1,5 +1,5 @@
-//! Oracles: the expected results of kernels, as plain loops in `f64` written from the formulas in
-//! [`op`](crate::op).
+//! Oracles: the expected results of kernels, computed by plain loops in `f64` that follow the
+//! formulas in [`op`](crate::op).
 
 mod axis;
 pub(super) mod indexing;

@@ -1,4 +1,4 @@
-//! Softmax, local response normalisation (LRN), moments, standardisation.
+//! Oracles for softmax, local response normalization (LRN), moments and standardization.
 
 use super::axis::{lines, slice};
 use crate::{
@@ -6,19 +6,20 @@ use crate::{
     op::{Axis, EpsilonPlacement, Lrn, LrnRegion, Standardize},
 };
 
-/// Allowed error of a function that a library or an instruction computes, in rounding errors.
-const FUNCTION: f64 = 8.0;
+/// Allowed error, in roundings, of an elementary function that a library or an instruction
+/// computes.
+const FUNCTION_ROUNDINGS: f64 = 8.0;
 
-/// `y ← eˣ / Σ eˣ` along an axis.
+/// Computes the softmax `y ← eˣ / Σ eˣ` along an axis.
 ///
-/// An error of an exponent is multiplied by the exponent's magnitude in the result.
+/// The exponential multiplies the relative error of its exponent by the exponent's magnitude.
 pub(crate) fn softmax(axis: &Axis, x: &[f64]) -> Vec<Expected> {
     let mut y = vec![Expected::zero(); x.len()];
     for line in lines(axis) {
         let max = line.iter().fold(f64::NEG_INFINITY, |max, &at| max.max(x[at]));
         let min = line.iter().fold(f64::INFINITY, |min, &at| min.min(x[at]));
         let sum: f64 = line.iter().map(|&at| (x[at] - max).exp()).sum();
-        let roundings = line.len() as f64 + 2.0 * (FUNCTION + max - min);
+        let roundings = line.len() as f64 + 2.0 * (FUNCTION_ROUNDINGS + max - min);
         for &at in &line {
             y[at] = Expected::approx((x[at] - max).exp() / sum, roundings);
         }
@@ -26,7 +27,7 @@ pub(crate) fn softmax(axis: &Axis, x: &[f64]) -> Vec<Expected> {
     y
 }
 
-/// `dx ← (dy − Σ dy·y) · y` along an axis.
+/// Computes the gradient of softmax along an axis, `dx ← (dy − Σ dy·y) · y`.
 pub(crate) fn softmax_backward(axis: &Axis, y: &[f64], dy: &[f64]) -> Vec<Expected> {
     let mut dx = vec![Expected::zero(); y.len()];
     for line in lines(axis) {
@@ -40,7 +41,7 @@ pub(crate) fn softmax_backward(axis: &Axis, y: &[f64], dy: &[f64]) -> Vec<Expect
     dx
 }
 
-/// Returns the indices of the region around element `at`, which includes `at`.
+/// Returns the indices of the LRN region around element `at`, including `at` itself.
 fn region(op: &Lrn, at: usize) -> Vec<usize> {
     let [height, width] = op.plane;
     let half = op.size / 2;
@@ -61,7 +62,7 @@ fn region(op: &Lrn, at: usize) -> Vec<usize> {
     }
 }
 
-/// Returns `k` and `α/n`.
+/// Returns the constants `k` and `α/n` of LRN.
 fn constants(op: &Lrn) -> (f64, f64) {
     match op.region {
         LrnRegion::AcrossChannels => (op.k, op.alpha / op.size as f64),
@@ -69,20 +70,23 @@ fn constants(op: &Lrn) -> (f64, f64) {
     }
 }
 
-/// Returns `s^(−β)`. The roundings of `s` count β times. A device may compute the power through an
-/// exponential, which multiplies an error of the exponent by the exponent's magnitude.
+/// Returns `s^(−β)`, whose relative error is β times that of `s`. A device may compute the power
+/// through an exponential, which multiplies the error of the exponent by the exponent's magnitude.
 fn power(op: &Lrn, s: Expected) -> Expected {
     let exponent = (op.beta * s.value.ln()).abs();
-    Expected::approx(s.value.powf(-op.beta), op.beta * s.roundings + FUNCTION + 2.0 * exponent)
+    Expected::approx(
+        s.value.powf(-op.beta),
+        op.beta * s.roundings + FUNCTION_ROUNDINGS + 2.0 * exponent,
+    )
 }
 
-/// `y = x · s^(−β)`
+/// Computes LRN, `y = x · s^(−β)`.
 pub(crate) fn lrn(op: &Lrn, x: &[f64]) -> Vec<Expected> {
     let scale = lrn_scale(op, x);
     scale.into_iter().zip(x).map(|(s, &x)| power(op, s).scaled(x)).collect()
 }
 
-/// `s = k + α/n · Σ x²`
+/// Computes the scale of LRN, `s = k + α/n · Σ x²`.
 pub(crate) fn lrn_scale(op: &Lrn, x: &[f64]) -> Vec<Expected> {
     let (k, factor) = constants(op);
     let scale = |at| {
@@ -93,7 +97,7 @@ pub(crate) fn lrn_scale(op: &Lrn, x: &[f64]) -> Vec<Expected> {
     (0..x.len()).map(scale).collect()
 }
 
-/// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`
+/// Computes the gradient of LRN, `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`.
 pub(crate) fn lrn_backward(op: &Lrn, [x, y, scale, dy]: [&[f64]; 4]) -> Vec<Expected> {
     let (_, factor) = constants(op);
     let gradient = |at: usize| {
@@ -106,15 +110,16 @@ pub(crate) fn lrn_backward(op: &Lrn, [x, y, scale, dy]: [&[f64]; 4]) -> Vec<Expe
     (0..x.len()).map(gradient).collect()
 }
 
-/// Returns the mean and the variance at each position of an axis.
+/// Returns the mean and the variance of the elements at each position of an axis.
 ///
-/// The bound of the variance allows the square of the mean's rounding error, with roundings of
-/// `epsilon`. Two passes stay within it; a difference of large squares does not.
+/// The bound of the variance includes the square of the mean's error in roundings of `epsilon`. A
+/// two-pass computation of the variance meets the bound, but a difference of large squares does
+/// not.
 pub(crate) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> [Vec<Expected>; 2] {
     let share = 1.0 / axis.reduced_count() as f64;
     let at = |e: usize| {
         let slice = slice(axis, e);
-        // Relative to the first element, so that a large mean costs no digits here.
+        // Subtracting the first element keeps the digits of the deviations if the mean is large.
         let origin = x[e * axis.inner];
         let shift = slice.clone().map(|at| x[at] - origin).sum::<f64>() * share;
         let mean = Expected::from_iter(slice.clone().map(|at| x[at])).scaled(share);
@@ -127,7 +132,7 @@ pub(crate) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> [Vec<Expected>; 2
     <[_; 2]>::from((0..axis.extent).map(at).unzip::<_, _, Vec<_>, Vec<_>>())
 }
 
-/// Returns the inverse of the standard deviation, which takes a root, a sum and a quotient.
+/// Returns the inverse of the standard deviation.
 fn rate(op: &Standardize, variance: f64) -> f64 {
     match op.epsilon_placement {
         EpsilonPlacement::AddedToVariance => 1.0 / (variance + op.epsilon).sqrt(),
@@ -135,7 +140,7 @@ fn rate(op: &Standardize, variance: f64) -> f64 {
     }
 }
 
-/// `y ← (x − mean) · rate`
+/// Computes `y ← (x − mean) · rate`, where `rate` is the inverse of the standard deviation.
 pub(crate) fn standardize(
     op: &Standardize,
     x: &[f64],
@@ -145,13 +150,13 @@ pub(crate) fn standardize(
     let element = |(i, &x): (usize, &f64)| {
         let e = i / op.axis.inner % op.axis.extent;
         let mut sum = Expected::from_iter([x, -mean[e]]).scaled(rate(op, variance[e]));
-        sum.roundings += FUNCTION;
+        sum.roundings += FUNCTION_ROUNDINGS;
         Expected { inexact: true, ..sum }
     };
     x.iter().enumerate().map(element).collect()
 }
 
-/// `dx ← (dy − Σ dy / m − y · Σ dy·y / m) · rate`
+/// Computes the gradient of standardization, `dx ← (dy − Σ dy / m − y · Σ dy·y / m) · rate`.
 pub(crate) fn standardize_backward(
     op: &Standardize,
     x: &[f64],
@@ -164,7 +169,8 @@ pub(crate) fn standardize_backward(
         let slice: Vec<usize> = slice(axis, e).collect();
         let rate = rate(op, variance[e]);
         let y = |i: usize| (x[i] - mean[e]) * rate;
-        // The terms of `x − mean`, which may cancel.
+        // The difference `x − mean` may cancel, so its error is relative to the sum of its
+        // magnitudes.
         let terms = |i: usize| (x[i].abs() + mean[e].abs()) * rate;
         let first: Expected = slice.iter().map(|&i| dy[i]).collect();
         let second: Expected = slice.iter().map(|&i| dy[i] * y(i)).collect();
@@ -174,7 +180,7 @@ pub(crate) fn standardize_backward(
             dx[i] = Expected {
                 value: value * rate,
                 magnitude: (dy[i].abs() + (first.magnitude + terms(i) * magnitude) * share) * rate,
-                roundings: first.roundings + 3.0 * FUNCTION,
+                roundings: first.roundings + 3.0 * FUNCTION_ROUNDINGS,
                 inexact: true,
             };
         }

@@ -1,10 +1,10 @@
-//! Pooling, window by window.
+//! Oracles for pooling, computed window by window.
 
 use crate::{conformance::expected::Expected, op::Pool2d};
 use std::ops::Range;
 
-/// Returns the range of the input that window `at` covers along one axis, and the length of the
-/// window in the padded input.
+/// Returns the input range that window `at` covers along one axis, and the window's length in the
+/// padded input.
 fn covered(op: &Pool2d, axis: usize, at: usize) -> (Range<usize>, usize) {
     let (input, pad) = (op.input[axis], op.pad[axis]);
     let start = at * op.stride[axis];
@@ -13,8 +13,9 @@ fn covered(op: &Pool2d, axis: usize, at: usize) -> (Range<usize>, usize) {
     (inside(start)..inside(end), end.saturating_sub(start))
 }
 
-/// Calls `body(window, elements, size)` for each window of each plane: the index of its output, the
-/// input elements that it covers in row-major order, and its size in the padded input.
+/// Calls `body(window, elements, size)` for each window of each plane. `window` is the index of the
+/// window's output, `elements` are the indices of its inputs in row-major order, and `size` is the
+/// window's size in the padded input.
 fn each_window(op: &Pool2d, mut body: impl FnMut(usize, &[usize], usize)) {
     let ([height, width], plane) = (op.output(), op.input[0] * op.input[1]);
     for (window, position) in (0..op.output_len()).map(|w| (w, w % (height * width))) {
@@ -27,7 +28,8 @@ fn each_window(op: &Pool2d, mut body: impl FnMut(usize, &[usize], usize)) {
     }
 }
 
-/// Returns maxima and masks. A maximum starts at `lowest`, with mask −1.
+/// Returns the maxima of the windows and their masks. A window without elements above `lowest` has
+/// the maximum `lowest` and the mask −1.
 pub(crate) fn max_pool(op: &Pool2d, x: &[f64], lowest: f64) -> (Vec<f64>, Vec<i32>) {
     let plane = op.input[0] * op.input[1];
     let (mut y, mut mask) = (vec![lowest; op.output_len()], vec![-1; op.output_len()]);
@@ -41,7 +43,7 @@ pub(crate) fn max_pool(op: &Pool2d, x: &[f64], lowest: f64) -> (Vec<f64>, Vec<i3
     (y, mask)
 }
 
-/// Returns the gradient of the elements that `mask` names.
+/// Returns the gradient of max pooling, which adds each `dy` to the element that `mask` names.
 pub(crate) fn max_pool_backward(op: &Pool2d, dy: &[f64], mask: &[i32]) -> Vec<Expected> {
     let mut dx = vec![Expected::zero(); op.input_len()];
     let (from, to) = (op.input[0] * op.input[1], op.output()[0] * op.output()[1]);
@@ -53,7 +55,7 @@ pub(crate) fn max_pool_backward(op: &Pool2d, dy: &[f64], mask: &[i32]) -> Vec<Ex
     dx
 }
 
-/// Returns means, in which padding counts as zeros.
+/// Returns the means of the windows, in which padding counts as zeros.
 pub(crate) fn average_pool(op: &Pool2d, x: &[f64]) -> Vec<Expected> {
     let mut y = vec![Expected::zero(); op.output_len()];
     each_window(op, |window, elements, size| {
@@ -63,7 +65,7 @@ pub(crate) fn average_pool(op: &Pool2d, x: &[f64]) -> Vec<Expected> {
     y
 }
 
-/// Returns gradients, spread evenly over their windows.
+/// Returns the gradient of average pooling, which spreads each `dy` evenly over its window.
 pub(crate) fn average_pool_backward(op: &Pool2d, dy: &[f64]) -> Vec<Expected> {
     let mut dx = vec![Expected::zero(); op.input_len()];
     each_window(op, |window, elements, size| {
@@ -72,7 +74,8 @@ pub(crate) fn average_pool_backward(op: &Pool2d, dy: &[f64]) -> Vec<Expected> {
     dx
 }
 
-/// Returns the elements that `u` draws, and masks. An empty window gives 0 and mask −1.
+/// Returns the elements that the random numbers `u` select, and their masks. An empty window has
+/// the value 0 and the mask −1.
 pub(crate) fn stochastic_pool(op: &Pool2d, x: &[f64], u: &[f32]) -> (Vec<f64>, Vec<i32>) {
     let plane = op.input[0] * op.input[1];
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![-1; op.output_len()]);

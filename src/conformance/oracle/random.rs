@@ -1,5 +1,5 @@
-//! Random numbers, written from the description in [`Random`](crate::kernel::Random) and from Salmon
-//! et al. 2011.
+//! Oracles for random numbers, which follow the description in [`Random`](crate::kernel::Random)
+//! and Salmon et al. 2011.
 
 use crate::{
     conformance::expected::{Expected, epsilon},
@@ -8,7 +8,8 @@ use crate::{
 };
 use std::f64::consts::TAU;
 
-/// Returns four words of Philox4x32-10. The counter is the index and the stream, low halves first.
+/// Returns four 32-bit words of Philox4x32-10. The counter consists of `index` and the stream, low
+/// halves first.
 fn words(key: RngKey, index: u64) -> [u32; 4] {
     const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
     const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
@@ -23,18 +24,18 @@ fn words(key: RngKey, index: u64) -> [u32; 4] {
     })
 }
 
-/// Returns word `i` of the stream.
+/// Returns 32-bit word `i` of the random stream.
 fn word(key: RngKey, i: usize) -> u64 {
     u64::from(words(key, i as u64 / 4)[i % 4])
 }
 
-/// Returns the two fractions from which elements `2·pair` and `2·pair + 1` are computed.
+/// Returns two fractions in [0, 1), from which the elements `2·pair` and `2·pair + 1` are computed.
 fn fractions(key: RngKey, pair: u64) -> [f64; 2] {
     let [a, b, c, d] = words(key, pair).map(u64::from);
     [a << 32 | b, c << 32 | d].map(|bits| (bits >> 11) as f64 / (1u64 << 53) as f64)
 }
 
-/// `yᵢ ~ U[lo, hi)`, clamped to the values of `T` in the interval.
+/// Computes `yᵢ ~ U[lo, hi)`, clamped to the values that `T` has in the interval.
 pub(crate) fn uniform<T: Element>(key: RngKey, (lo, hi): (f64, f64), len: usize) -> Vec<T> {
     let bounds = extremes::<T>(lo, hi);
     let element = |i: usize| {
@@ -49,7 +50,8 @@ pub(crate) fn uniform<T: Element>(key: RngKey, (lo, hi): (f64, f64), len: usize)
     (0..len).map(element).collect()
 }
 
-/// Returns the smallest and the largest value of `T` in `[lo, hi)`, if there are any.
+/// Returns the smallest and the largest value of `T` in `[lo, hi)`, or `None` if `T` has no value
+/// there.
 fn extremes<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
     let mut candidates: Vec<f64> = match T::DTYPE {
         DType::F64 => [lo, hi].map(|x| [x, x.next_down(), x.next_up()]).concat(),
@@ -57,7 +59,7 @@ fn extremes<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
             let near = |x: f32| [x, x.next_down(), x.next_up()].map(f64::from);
             [lo, hi].map(|x| near(x as f32)).concat()
         }
-        // All values of the type.
+        // A 16-bit type has so few values that all of them are candidates.
         DType::F16 => (0..=u16::MAX).map(|bits| f16::from_bits(bits).to_f64()).collect(),
         DType::Bf16 => (0..=u16::MAX).map(|bits| bf16::from_bits(bits).to_f64()).collect(),
     };
@@ -67,7 +69,8 @@ fn extremes<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
     Some((T::from_f64(min), T::from_f64(max)))
 }
 
-/// `yᵢ ~ N(mean, std²)` by the Box-Muller transform, with the standard library's functions.
+/// Computes `yᵢ ~ N(mean, std²)` by the Box-Muller transform, with the standard library's
+/// functions.
 pub(crate) fn gaussian<T: Element>(
     key: RngKey,
     (mean, std): (f64, f64),
@@ -78,25 +81,25 @@ pub(crate) fn gaussian<T: Element>(
         let r = (-2.0 * (u + 1.0 / (1u64 << 53) as f64).ln()).sqrt();
         let (sin, cos) = (TAU * v).sin_cos();
         let value = mean + std * r * if i.is_multiple_of(2) { cos } else { sin };
-        // The error of sine and cosine is relative to the radius. Devices compute in `f64`,
-        // whatever the accumulator.
+        // The errors of sine and cosine are relative to the radius. Devices compute sine and cosine
+        // in `f64` for every accumulator type.
         let roundings = ROUNDINGS * f64::EPSILON / epsilon::<T::Acc>();
         Expected { value, magnitude: mean.abs() + std * r, roundings, inexact: true }
     };
     (0..len).map(element).collect()
 }
 
-/// Roundings, in `f64`, of `2πv`, the logarithm, the root, sine, cosine and their products, by the
-/// oracle and by the device.
+/// Allowed `f64` roundings of the Box-Muller transform in the oracle and the device: `2πv`, the
+/// logarithm, the root, sine, cosine and their products.
 const ROUNDINGS: f64 = 16.0;
 
-/// `yᵢ ← 1` with probability `p` in units of 2⁻³², rounded up.
+/// Computes `yᵢ ← 1` with probability `p`, where `p` is rounded up to a multiple of 2⁻³².
 pub(crate) fn bernoulli(key: RngKey, p: f64, len: usize) -> Vec<u32> {
     let below = (p * 2.0f64.powi(32)).ceil() as u64;
     (0..len).map(|i| u32::from(word(key, i) < below)).collect()
 }
 
-/// `yᵢ ~ U{0, …, bound − 1}`
+/// Computes `yᵢ ~ U{0, …, bound − 1}`, uniformly distributed integers.
 pub(crate) fn random_integers(key: RngKey, bound: u64, len: usize) -> Vec<u32> {
     (0..len).map(|i| ((word(key, i) * bound) >> 32) as u32).collect()
 }

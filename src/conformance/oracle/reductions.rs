@@ -1,4 +1,4 @@
-//! Reductions along an axis.
+//! Oracles for reductions along an axis.
 
 use super::axis::{lines, slice};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     op::{Axis, Reduce, TopK},
 };
 
-/// `y[o,i] ← op over e of x[o,e,i]`
+/// Computes the reduction `y[o,i] ← op over e of x[o,e,i]`.
 pub(crate) fn reduce(op: Reduce, axis: &Axis, x: &[f64]) -> Vec<Expected> {
     lines(axis).map(|line| reduce_one(op, line.iter().map(|&at| x[at]))).collect()
 }
@@ -19,7 +19,7 @@ fn reduce_one(op: Reduce, x: impl Iterator<Item = f64> + Clone) -> Expected {
         Reduce::SumSq => x.map(|x| x * x).collect(),
         Reduce::Mean => {
             let share = 1.0 / x.clone().count() as f64;
-            // A device may divide by n, or multiply by its rounded reciprocal.
+            // A device may divide by `n` or multiply by the rounded reciprocal of `n`.
             Expected { inexact: true, ..x.collect::<Expected>().scaled(share) }
         }
         Reduce::Max => Expected::exact(numbers.fold(f64::NAN, f64::max)),
@@ -27,7 +27,7 @@ fn reduce_one(op: Reduce, x: impl Iterator<Item = f64> + Clone) -> Expected {
     }
 }
 
-/// `y[e] ← β·y[e] + Σ over o, i of x[o,e,i]`; β = 0 does not read `y`.
+/// Computes `y[e] ← β·y[e] + Σ over o, i of x[o,e,i]`, and does not read `y` if β is 0.
 pub(crate) fn sum_to_axis(axis: &Axis, beta: f64, x: &[f64], y: &[f64]) -> Vec<Expected> {
     let sum = |(e, y): (usize, &f64)| {
         slice(axis, e).map(|at| x[at]).chain((beta != 0.0).then_some(beta * y)).collect()
@@ -35,7 +35,8 @@ pub(crate) fn sum_to_axis(axis: &Axis, beta: f64, x: &[f64], y: &[f64]) -> Vec<E
     y.iter().enumerate().map(sum).collect()
 }
 
-/// `y[o,i] ← the smallest e whose x[o,e,i] is largest`, ignoring NaN; 0 if all are NaN.
+/// Computes `y[o,i] ← the smallest e at which x[o,e,i] is largest`, ignoring NaN, or 0 if all
+/// elements are NaN.
 pub(crate) fn arg_max(axis: &Axis, x: &[f64]) -> Vec<u32> {
     let first = |line: Vec<usize>| {
         let max = line.iter().map(|&at| x[at]).fold(f64::NAN, f64::max);
@@ -44,14 +45,15 @@ pub(crate) fn arg_max(axis: &Axis, x: &[f64]) -> Vec<u32> {
     lines(axis).map(first).collect()
 }
 
-/// Returns, for each of the `k` largest elements of each line, its index in `x` and its index along
-/// the axis.
+/// Returns the `k` largest elements along the axis, for each outer and inner index: the index in
+/// `x` and the position on the axis.
 pub(crate) fn top_k(op: &TopK, x: &[f64]) -> Vec<(usize, f64)> {
     let TopK { axis, k } = *op;
     let mut found = vec![(0, 0.0); k * axis.reduced_count()];
     for (number, line) in lines(&axis).enumerate() {
         let mut order: Vec<usize> = (0..axis.extent).rev().collect();
-        // A stable sort keeps the later of two equal elements first. NaNs come last.
+        // Elements are sorted in descending order. Of two equal elements, the later one comes
+        // first, and NaNs come last.
         order.sort_by(|&a, &b| match (x[line[a]].is_nan(), x[line[b]].is_nan()) {
             (false, false) => x[line[b]].total_cmp(&x[line[a]]),
             (a, b) => a.cmp(&b),

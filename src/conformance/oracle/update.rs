@@ -1,24 +1,24 @@
-//! Solver updates.
+//! Oracle for solver updates.
 
 use crate::{
     conformance::expected::Expected,
     op::{Regularization, SolverUpdate, UpdateRule},
 };
 
-/// Roundings of a step, apart from those that the magnitudes account for.
+/// Allowed roundings of one update, in addition to those that the magnitudes include.
 const ROUNDINGS: f64 = 12.0;
 
-/// A weight and its two history values, before a step or after it.
+/// Weight and its two history values, before or after an update.
 pub(crate) struct Weight<V> {
     pub w: V,
     pub h: V,
     pub k: V,
 }
 
-/// Returns a weight and its history after one step.
+/// Returns a weight and its history values after one update.
 ///
-/// The magnitude of a result is its error per rounding. Errors pass through quotients and roots by
-/// their derivatives.
+/// The magnitude of a result is the error that one rounding causes. Quotients and roots multiply an
+/// error by their derivative.
 pub(crate) fn solver_update(
     op: &SolverUpdate<f64>,
     dw: f64,
@@ -37,7 +37,7 @@ pub(crate) fn solver_update(
         (value, (keep * old).abs() + (1.0 - keep).abs() * new_size)
     };
     let square = (g * g, 2.0 * g.abs() * g_size);
-    // `rate · top / (√squares + delta)` and its magnitude, from `top` and its magnitude.
+    // Computes `rate · top / (√squares + delta)` and its magnitude, from `top` and its magnitude.
     let over_root = |(top, size): (f64, f64), squares: f64, delta: f64| {
         let root = squares.sqrt();
         let divisor = root + delta;

@@ -1,7 +1,8 @@
-// The part of cuBLAS that `CudaDevice` calls. Plain loops compute a GEMM when its queue runs.
+// Test library with the cuBLAS functions that `CudaDevice` calls. Plain loops compute a GEMM when
+// its queue runs.
 //
-// Stricter than cuBLAS, it requires that a handle has a queue and a workspace. The workspace is
-// filled with NaN, which exposes a workspace that was freed too early.
+// The library is stricter than cuBLAS: a handle must have a queue and a workspace. A GEMM fills the
+// workspace with NaN, which reveals a workspace that was freed too early.
 
 #include <math.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "../include/builtins.h"
 #include "element.cuh"
 
-// Functions that the driver exports.
+// Functions of the test driver that this library calls.
 extern "C" int cuCtxGetCurrent(void **context);
 extern "C" int cuLaunchHostFunc(void *stream, void (*call)(void *), void *data);
 
@@ -36,7 +37,7 @@ struct Handle {
     }
 };
 
-// A column-major operand. The matrices of a batch begin `stride` elements apart.
+// Column-major matrix, or a batch of such matrices that start `stride` elements apart.
 struct Matrix {
     void *data;
     int type, ld;
@@ -53,7 +54,8 @@ struct GemmCall {
     size_t bytes;
 };
 
-// Rounds to TF32 as tensor cores do: ten bits of the significand, to nearest, ties away from zero.
+// Rounds to TF32 like a tensor core: to ten bits of the significand, to nearest, with ties away
+// from zero.
 float round_to_tf32(float x) {
     return isfinite(x) ? __uint_as_float((__float_as_uint(x) + 0x1000) & ~0x1fffu) : x;
 }
@@ -142,7 +144,7 @@ ENTRY cublasDestroy_v2(Handle *handle) {
     return status;
 }
 
-// Sets the queue and, like cuBLAS, drops the workspace, which must be set again.
+// Sets the queue of a handle. As in cuBLAS, the workspace must be set again after this call.
 ENTRY cublasSetStream_v2(Handle *handle, void *stream) {
     handle->stream = stream;
     handle->workspace = nullptr;

@@ -1,4 +1,4 @@
-// The current block and thread, as kernels see them.
+// Current thread block and thread, from which kernels get their indices.
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +10,7 @@ struct Index {
     unsigned x, y, z;
 };
 
-// A thread of a block, as kernels see it.
+// Thread of a block, with its index, lane and warp.
 struct Thread {
     Index index;
     int lane, warp;
@@ -23,16 +23,17 @@ struct Block {
 extern thread_local Thread *current_thread;
 extern thread_local Block *current_block;
 
-// Waits until all threads of the block have reached the barrier with this number.
+// Waits until all threads of the block have reached the barrier of this number.
 void wait_for_block(unsigned barrier);
 
 // Waits until all lanes of the mask have called this function.
 void wait_for_warp(unsigned mask);
 
-// Returns the slots, one per lane, through which the current warp exchanges values.
+// Returns the array, with one slot per lane, through which the lanes of the current warp exchange
+// values.
 uint64_t *warp_slots();
 
-// Returns the `value` that lane `from` passes.
+// Returns the `value` that lane `from` passed to this function.
 template <class T> T exchange(unsigned mask, T value, int from) {
     static_assert(sizeof(T) <= 8);
     uint64_t *slots = warp_slots();

@@ -1,4 +1,5 @@
-// nvcc's built-in names, for kernels compiled by g++. Include this file before a kernel source.
+// Built-in names of nvcc for kernels that g++ compiles. Each kernel source must include this file
+// first.
 #pragma once
 
 #include <math.h>
@@ -8,10 +9,11 @@
 
 #include "block.h"
 
-// The preprocessor pass that lists kernels searches for these words, so they are undefined there.
+// The preprocessor pass that lists kernels searches for these CUDA keywords, so they stay undefined
+// there.
 #ifndef CUDA_ON_CPU_LISTING
 #define __global__
-// One host thread runs a block. `thread_local` keeps a function's array alive between calls.
+// One host thread runs a block, so `thread_local` gives all threads of a block the same array.
 #define __shared__ thread_local
 #endif
 #define __device__
@@ -53,13 +55,15 @@ VECTOR4(uint4, unsigned)
 #define gridDim (cuda_on_cpu::current_block->blocks)
 #define warpSize 32
 
-// Each use has its own number, which exposes threads that wait at different barriers.
+// Each occurrence of `__syncthreads()` has a number, which reveals threads that wait at different
+// barriers.
 #define __syncthreads() cuda_on_cpu::wait_for_block(__COUNTER__ + 1)
 inline void __syncwarp(unsigned mask = ~0u) { cuda_on_cpu::wait_for_warp(mask); }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
-// Warp shuffles within groups of `width` lanes. A lane without a partner gets its own value.
+// Warp shuffles within groups of `width` lanes. A lane without a partner in its group receives the
+// value that it passed.
 template <class T> T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
     const int own = cuda_on_cpu::current_thread->lane;
     return cuda_on_cpu::exchange(mask, value, (own & ~(width - 1)) | (lane & (width - 1)));
@@ -87,7 +91,7 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, !predicate) == 0; }
 
-// Atomics: plain operations suffice, because only one thread of a grid runs at a time.
+// Atomic operations need no atomic instructions, because only one thread of a grid runs at a time.
 template <class T, class U> T atomicAdd(T *at, U value) {
     const T old = *at;
     *at = old + T(value);
@@ -132,7 +136,7 @@ inline float __int_as_float(int x) { return bits_of<float>(x); }
 inline long long __double_as_longlong(double x) { return bits_of<long long>(x); }
 inline double __longlong_as_double(long long x) { return bits_of<double>(x); }
 
-// Plain operators round each operation, because -ffp-contract=off forbids contraction to FMA.
+// Plain operators round after each operation, because -ffp-contract=off forbids contraction to FMA.
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }

@@ -20,13 +20,14 @@ inline float __half2float(__half x) {
     return sign ? -value : value;
 }
 
-// Rounds to nearest, ties to even. Every NaN becomes the bit pattern that a GPU returns.
+// Rounds to nearest, ties to even. Every NaN is converted to the bits 0x7fff, as on a GPU.
 inline __half __float2half_rn(float x) {
     if (isnan(x)) return {0x7fff};
     const uint16_t sign = signbit(x) ? 0x8000 : 0;
     const float magnitude = fabsf(x);
     if (magnitude >= 65520) return {uint16_t(sign | 0x7c00)};
-    // Subnormal numbers are 2⁻²⁴ apart, as are `float`s from 0.5 on, so adding 0.5 rounds to them.
+    // Subnormal `__half` numbers are 2⁻²⁴ apart, like `float` numbers between 0.5 and 1. Adding 0.5
+    // thus rounds a small `float` to a subnormal `__half`.
     if (magnitude < 0x1p-14f) {
         const float sum = magnitude + 0.5f;
         uint32_t bits;

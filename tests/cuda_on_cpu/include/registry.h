@@ -1,4 +1,4 @@
-// The registry of kernels by name. tests/cuda_on_cpu/mod.rs generates one line for each kernel.
+// Registry of kernels by name. `tests/cuda_on_cpu/mod.rs` generates one registration per kernel.
 #pragma once
 
 #include <stddef.h>
@@ -12,11 +12,12 @@ namespace cuda_on_cpu {
 
 struct Kernel {
     std::string name;
-    // Calls the kernel for one thread.
+    // Function that runs the kernel for one thread.
     void (*call)(void **arguments);
     // Sizes of the kernel's arguments in bytes.
     std::vector<size_t> arguments;
-    // Returns the kernel's dynamic shared memory, or null if its source declares none.
+    // Function that returns the kernel's dynamic shared memory, or null if the kernel source
+    // declares none.
     char *(*shared)();
 };
 
@@ -25,7 +26,7 @@ inline std::map<std::string, Kernel> &kernels() {
     return all;
 }
 
-// Largest size of dynamic shared memory that a launch can request, in bytes.
+// Largest dynamic shared memory that a launch can request, in bytes.
 constexpr size_t SHARED = 227 << 10;
 
 template <auto function> struct Call;
