@@ -1,4 +1,4 @@
-//! `cortado device-query`
+//! The verb `cortado device-query`.
 
 use super::{
     device_args::{GpuArg, gpu, resolve_gpus},
@@ -38,7 +38,7 @@ impl DeviceQuery {
     }
 }
 
-/// Describes a device.
+/// Formats the name and the properties of a device.
 fn describe(device: &AnyDevice) -> String {
     let memory = if device.host_mapping().is_some() { "shared with the host" } else { "separate" };
     let threads = device.host_workers().count().to_string();

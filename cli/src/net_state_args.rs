@@ -31,7 +31,7 @@ pub(super) struct NetStateArgs {
 }
 
 impl NetStateArgs {
-    /// Adds the flags to a net state.
+    /// Applies the flags to a net state.
     pub(super) fn apply(&self, state: &mut NetState) {
         state.level = self.level.or(state.level);
         state.stage.extend(self.stage.iter().filter(|stage| !stage.is_empty()).cloned());
