@@ -1,4 +1,4 @@
-//! A custom layer, used in a net that is defined in Caffe's text format.
+//! Example of a custom layer in a net that is defined in Caffe's text format.
 //!
 //! `cargo run --release --example custom_layer`
 
@@ -13,7 +13,8 @@ use cortado::{
 
 /// `y = x / (knee + |x|)`
 ///
-/// Its parameter is in `python_param`, which Caffe's schema has for layers defined in Python.
+/// The parameter `knee` is in `python_param`, which Caffe's schema provides for layers written in
+/// Python.
 struct Softsign<T: Element> {
     knee: f64,
     denominator: Blob<T>,

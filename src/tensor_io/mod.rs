@@ -22,7 +22,7 @@
 //!
 //! A file is written completely or not at all. The error for a damaged file names the file and, in
 //! a file of several tensors, the tensor. Readers allocate no more memory than the file has bytes,
-//! whatever sizes its header claims.
+//! regardless of the sizes in its header.
 
 mod npy_header;
 mod npy;

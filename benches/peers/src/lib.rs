@@ -7,8 +7,8 @@
 //! - `CORTADO_PEER_MKL`: `libmkl_rt.so`, in the same folder as the libraries it loads. Set
 //!   `MKL_THREADING_LAYER=GNU` for more than one thread.
 //!
-//! The crates `gemm` and `matrixmultiply` are compiled in. If no library has a kernel, its peer is
-//! `copy`, which copies as many bytes as the kernel reads and writes.
+//! The package contains the crates `gemm` and `matrixmultiply`. If no library has a kernel, its
+//! peer is `copy`, which copies the same number of bytes as the kernel reads and writes.
 
 mod cases;
 mod elementwise;

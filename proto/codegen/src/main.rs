@@ -1,4 +1,4 @@
-//! Generates `src/proto/generated` from `proto/caffe.proto`. The test compares both.
+//! Generates `src/proto/generated` from `proto/caffe.proto`.
 
 use prost_build::{Config, Module};
 use protox::{
@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Messages whose Rust names differ from Caffe's in case. Caffe's names become `doc(alias)`.
+/// Messages whose Rust name differs from Caffe's name by case. Caffe's name becomes a `doc(alias)`.
 const RENAMED: [&str; 8] = [
     "ELUParameter",
     "HDF5DataParameter",
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Path and content of each generated file.
+/// Paths and contents of the generated files.
 type Files = [(PathBuf, Vec<u8>); 3];
 
 fn generated() -> Result<Files, Box<dyn Error>> {
@@ -69,8 +69,9 @@ fn descriptors(mut messages: FileDescriptorSet) -> Vec<u8> {
     messages.encode_to_vec()
 }
 
-/// Generates the tables of messages and fields as Rust code. Descriptors need prost-reflect, which
-/// a build without the text format does not have.
+/// Generates the tables of messages and fields as Rust code. The library uses these tables instead
+/// of descriptors, because descriptors need prost-reflect, which a build without the text format
+/// does not have.
 fn schema(messages: &FileDescriptorSet) -> String {
     let pool = DescriptorPool::from_file_descriptor_set(messages.clone()).unwrap();
     let all: Vec<MessageDescriptor> = pool.all_messages().collect();
@@ -94,7 +95,8 @@ fn schema(messages: &FileDescriptorSet) -> String {
     code + "];\n"
 }
 
-/// Returns how a field's values are encoded. A nested message is given by its index in the table.
+/// Returns the encoding of a field's values. A nested message is identified by its index in the
+/// table.
 fn kind(field: &FieldDescriptor, all: &[MessageDescriptor]) -> String {
     match field.kind() {
         Kind::Message(message) => {

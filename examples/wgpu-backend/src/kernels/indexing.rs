@@ -42,7 +42,7 @@ const TILE: Kernel = Kernel {
     ],
 };
 
-/// Reports indices outside the table. The kernel launched next then does nothing.
+/// Reports indices outside the table. After such a report, the next kernel does nothing.
 const INDICES: Kernel = Kernel {
     name: "indices",
     reads: &["indices: u32"],
