@@ -1,6 +1,6 @@
-//! Runs the bench kit on every device of the crate. Criterion times each case. Tables then show
-//! each device's rates relative to its peak rates, and the sizes from which it is faster than one
-//! CPU thread.
+//! Runs the bench kit on every device of the crate. Criterion times each case. After that, tables
+//! show each device's rates relative to its peak rates, and the sizes from which the device is
+//! faster than one CPU thread.
 //!
 //! ```sh
 //! cargo bench --bench devices                # everything

@@ -11,7 +11,7 @@ use cortado::{
     proto::{self, LayerParameter, NetParameter},
 };
 
-/// `y = x / (knee + |x|)`
+/// Custom layer that computes `y = x / (knee + |x|)`.
 ///
 /// The parameter `knee` is in `python_param`, which Caffe's schema provides for layers written in
 /// Python.
@@ -50,7 +50,7 @@ impl<T: Element> Layer<T> for Softsign<T> {
         device.binary(Binary::Div, x.view().into(), denominator.view(), y.view_mut())
     }
 
-    /// `dx = dy · knee / (knee + |x|)²`
+    /// Computes `dx = dy · knee / (knee + |x|)²`.
     fn backward(
         &mut self,
         device: &AnyDevice,

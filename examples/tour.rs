@@ -8,8 +8,8 @@ use cortado::{
     op::Unary,
 };
 
-/// A device whose memory is separate from the host's, so that transfers happen. A device needs only
-/// four methods.
+/// A device whose memory is separate from the host's, so that transfers happen. The trait `Memory`
+/// needs only four methods.
 #[derive(Clone, Debug)]
 struct Discrete;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every GPU check in at most ten minutes: the conformance kit, LeNet, and benchmarks of copies,
 # kernels, GEMM and training steps, compared with cuBLAS and PyTorch. The script needs a driver, and
-# Python with PyTorch. It does not need cargo, because the programs are built beforehand.
+# Python with PyTorch. The script does not need cargo, because the programs are built beforehand.
 #
 #   scripts/gpu.sh build [FOLDER]   builds the programs into FOLDER, by default target/gpu
 #   scripts/gpu.sh [FOLDER]         runs them, from the root of the repository

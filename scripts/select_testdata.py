@@ -176,7 +176,7 @@ def valid_nets(selection):
 
 
 def blobs(selection):
-    """Copies cases and tables. The hashes in `outputs.tsv` suffice without the files."""
+    """Copies cases and tables, but no outputs, because `outputs.tsv` has their hashes."""
     folder = "golden/blobproto"
     for row in selection.rows(f"{folder}/verdicts.tsv"):
         if row[0] not in LARGE_BLOBS:

@@ -1,4 +1,4 @@
-//! The verb `cortado classify`, which prints the most likely classes of images.
+//! The command `cortado classify`, which prints the most likely classes of images.
 
 use super::{
     definition::read_net, device_args::DeviceArgs, net_state_args::NetStateArgs, output::print,
@@ -125,7 +125,7 @@ fn reshape_to_one_image(net: &mut Net<f32>) -> Result<(String, [usize; 3])> {
         [_, channels @ (1 | 3), height, width] => [channels, height, width],
         _ => {
             let why =
-                format!("input `{name}`: shape {shape:?} is not that of images of 1 or 3 channels");
+                format!("input `{name}`: shape {shape:?}, expected images with 1 or 3 channels");
             return Err(Error::Shape(why));
         }
     };

@@ -1,4 +1,4 @@
-//! The verb `cortado compute-image-mean`.
+//! The command `cortado compute-image-mean`.
 
 use super::output::print;
 use clap::Args;

@@ -1,4 +1,4 @@
-//! The verb `cortado convert-imageset`.
+//! The command `cortado convert-imageset`.
 
 use super::database_writer::{DatabaseArgs, DatabaseWriter};
 use clap::Args;

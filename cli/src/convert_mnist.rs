@@ -1,4 +1,4 @@
-//! The verb `cortado convert-mnist`.
+//! The command `cortado convert-mnist`.
 
 use super::database_writer::{DatabaseArgs, DatabaseWriter};
 use clap::Args;

@@ -132,13 +132,13 @@ pub(super) fn gpu(text: &str) -> Result<GpuArg, String> {
     }
 }
 
-/// Parses `--threads`. Its limit, 1024, exceeds common processor counts, and a process can still
+/// Parses `--threads`. The limit, 1024, exceeds common processor counts, and a process can still
 /// start this number of threads.
 fn threads() -> impl TypedValueParser<Value = u16> {
     clap::value_parser!(u16).range(..=1024)
 }
 
-/// Returns a note on the GEMM backend and TF32, if they are not the default.
+/// Returns a note on the GEMM backend and TF32, unless both have their defaults.
 fn gemm_note(options: DeviceOptions, device: &AnyDevice) -> String {
     let version = device.properties().into_iter().find(|(name, _)| *name == "cuBLAS");
     let by = version.map_or(String::new(), |(name, version)| format!(" by {name} {version}"));

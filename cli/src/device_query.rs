@@ -1,4 +1,4 @@
-//! The verb `cortado device-query`.
+//! The command `cortado device-query`.
 
 use super::{
     device_args::{GpuArg, gpu, resolve_gpus},
@@ -16,10 +16,10 @@ use cortado::{
 #[derive(Args)]
 #[command(after_help = "Example: cortado device-query")]
 pub(super) struct DeviceQuery {
-    /// List only this device
+    /// List only the device with this name
     #[arg(long, value_name = "NAME", conflicts_with = "gpu")]
     device: Option<String>,
-    /// List only these GPUs, by number, or `all`
+    /// List only the GPUs with these numbers, or `all`
     #[arg(long, value_name = "ID,..", value_delimiter = ',', value_parser = gpu)]
     gpu: Vec<GpuArg>,
 }

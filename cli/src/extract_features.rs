@@ -1,4 +1,4 @@
-//! The verb `cortado extract-features`.
+//! The command `cortado extract-features`.
 
 use super::{
     database_writer::{DatabaseArgs, DatabaseWriter},

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_in_each_verbs_help_parses() {
+    fn clap_parses_the_example_in_the_help_of_each_verb() {
         for verb in Command::command().get_subcommands() {
             let name = verb.get_name();
             let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();

@@ -43,7 +43,7 @@ enum Effect {
     Snapshot,
 }
 
-/// Record of whether a signal arrived, and its effect.
+/// Signal with a handler: whether the signal was received, and its effect.
 struct HandledSignal {
     received: Arc<AtomicBool>,
     effect: Effect,
@@ -78,7 +78,7 @@ impl HandledSignal {
     fn new(signal: c_int, effect: Effect) -> io::Result<Self> {
         let received = Arc::new(AtomicBool::new(false));
         // Handlers run in the order of registration. The shutdown handler is registered first, so
-        // that it sees only the flag of an earlier signal.
+        // that it sees the flag of an earlier signal but not of the same signal.
         if effect != Effect::None && [SIGINT, SIGTERM].contains(&signal) {
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&received))?;
         }

@@ -1,4 +1,4 @@
-//! The verb `cortado time`.
+//! The command `cortado time`.
 
 use super::{
     definition::read_net,
@@ -27,8 +27,8 @@ use std::{
 /// because it allocates memory and uploads the parameters. GFLOP/s count the multiplications and
 /// additions of convolutions and inner products. A layer's time ends when the device has finished
 /// the layer's work. An activation that is fused into the layer above it has no separate forward
-/// time: its cell is `above`, and the time of the layer above includes it. The times of data layers
-/// include their wait for data, whose mean is also printed.
+/// time: its cell is `above`, and the layer above it includes the time of the activation. The times
+/// of data layers include the wait for data, and the mean wait is also printed.
 #[derive(Args)]
 #[command(after_help = "Example: cortado time --model examples/digits/lenet.prototxt")]
 pub(super) struct Time {
@@ -143,8 +143,8 @@ impl Row {
             extents.join("×")
         });
         let forward_flops = flops(net, index, &param);
-        // Each gradient, of the weights or of the bottom, takes as many operations as a forward
-        // pass.
+        // The gradient of the weights and the gradient of the bottom each take as many operations
+        // as a forward pass.
         let gradients = net.needs_backward(index).map_or(0, |(backward, bottoms)| {
             usize::from(backward) + usize::from(bottoms.contains(&true))
         });

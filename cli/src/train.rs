@@ -1,4 +1,4 @@
-//! The verb `cortado train`.
+//! The command `cortado train`.
 
 use super::{
     caffe_log::CaffeLog, definition::read_solver, device_args::DeviceArgs,
@@ -33,11 +33,10 @@ pub(super) struct Train {
     /// Solver definition, in text format
     #[arg(long, value_name = "FILE")]
     solver: PathBuf,
-    /// Resume from this solver state: .solverstate or .solverstate.h5
+    /// Solver state to resume from: .solverstate or .solverstate.h5
     #[arg(long, value_name = "FILE", conflicts_with = "weights")]
     snapshot: Option<PathBuf>,
-    /// Start from these trained weights, matched by layer name: .safetensors, .npz, .h5 or
-    /// caffemodel
+    /// Trained weights to start from, matched by layer name: .safetensors, .npz, .h5 or caffemodel
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     weights: Vec<PathBuf>,
     /// At the end, print all transfers and all fallbacks to the host, by kernel and call site

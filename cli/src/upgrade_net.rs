@@ -1,4 +1,4 @@
-//! The verb `cortado upgrade-net`.
+//! The command `cortado upgrade-net`.
 
 use super::output::print;
 use clap::Args;

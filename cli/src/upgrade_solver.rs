@@ -1,4 +1,4 @@
-//! The verb `cortado upgrade-solver`.
+//! The command `cortado upgrade-solver`.
 
 use super::upgrade_net::{read_text, report};
 use clap::Args;

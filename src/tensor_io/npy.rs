@@ -27,8 +27,8 @@ const MAX_HEADER_LEN: usize = 1 << 16;
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::ShapeOverflow`], also for more than 32 axes; [`Error::InvalidData`],
-/// with the file's name, for other element types, a damaged header, and fewer or more bytes than
-/// the shape needs. A file of several arrays, which NumPy can write, is not supported.
+/// with the file's name, for an unsupported element type, a damaged header, or fewer or more bytes
+/// than the shape needs. A file of several arrays, which NumPy can write, is not supported.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
@@ -38,7 +38,7 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
 /// Writes a `.npy` file, completely or not at all, with the same bytes as NumPy. `bf16`, which NumPy
 /// does not have, is written as `float32` without rounding.
 ///
-/// The tensor and the content of the file are in memory at the same time.
+/// Needs memory for both the tensor and the content of the file.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::OutOfMemory`].
@@ -72,7 +72,7 @@ pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Ten
     let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
     if length > MAX_HEADER_LEN {
         let why =
-            format!("header of {length} bytes is too long; at most {MAX_HEADER_LEN} are read");
+            format!("the header has {length} bytes, but at most {MAX_HEADER_LEN} are supported");
         return Err(invalid(&why));
     }
     let mut text = vec![0; length];
@@ -90,7 +90,7 @@ pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Ten
     input.take(want as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() != want {
         let more = if bytes.len() > want { "more" } else { "fewer" };
-        let why = format!("{more} values than the {want} bytes of shape {}", header.shape);
+        let why = format!("found {more} values than the {want} bytes of shape {}", header.shape);
         return Err(invalid(&why));
     }
     if header.big_endian {

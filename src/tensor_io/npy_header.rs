@@ -120,10 +120,11 @@ impl<'a> Cursor<'a> {
 
     fn unexpected(&self, expected: &str) -> Error {
         let found: String = self.0.chars().take(16).collect();
-        invalid(format!("the header has `{}` instead of {expected}", found.escape_debug()))
+        invalid(format!("found `{}` in the header, expected {expected}", found.escape_debug()))
     }
 
-    /// Parses a string without escapes, which no key or type contains.
+    /// Parses a string literal. Escapes are not supported, because no key or type contains an
+    /// escape.
     fn string(&mut self) -> Result<&'a str> {
         for quote in ["'", "\""] {
             if self.eat(quote) {

@@ -34,7 +34,7 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
 /// Writes a `.npz` file, completely or not at all and uncompressed, like `numpy.savez`. `bf16` is
 /// written as `float32` without rounding.
 ///
-/// The tensors and the content of the file are in memory at the same time.
+/// Needs memory for both the tensors and the content of the file.
 ///
 /// # Errors
 /// [`Error::InvalidData`] if two tensors have the same name; [`Error::Io`], [`Error::OutOfMemory`].

@@ -45,7 +45,8 @@ macro_rules! cortado_run {
     ($operands:ident, $workers:ident, $n:ident, |$w:ident, $x:ident, $y:ident| $call:expr) => {{
         let ((x, y), workers) = ($operands.clone(), $workers.clone());
         Run::new("cortado", move || {
-            // SAFETY: both operands hold `$n` elements, and no other run accesses them meanwhile.
+            // SAFETY: both operands hold `$n` elements, and no other run accesses the operands at
+            // the same time.
             let ($w, $x, $y) = unsafe {
                 let x = slice::from_raw_parts(x.as_ptr(), $n);
                 (&workers, x, slice::from_raw_parts_mut(y.as_mut_ptr(), $n))

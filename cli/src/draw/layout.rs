@@ -14,7 +14,7 @@ pub(super) struct BlobLine {
     pub(super) readers: Vec<usize>,
 }
 
-/// Lanes of all layers' marks and all blobs' lines.
+/// Lanes of the marks of all layers and the lines of all blobs.
 #[derive(Debug, PartialEq)]
 pub(super) struct DrawLayout {
     /// The lane of each row's mark.

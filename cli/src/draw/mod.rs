@@ -1,4 +1,4 @@
-//! The verb `cortado draw`.
+//! The command `cortado draw`.
 
 mod layout;
 mod row;
@@ -23,8 +23,8 @@ use std::path::PathBuf;
 /// Draw a net as an SVG image
 ///
 /// Draws one row per layer, in execution order: name, type, settings, shapes of the tops and number
-/// of parameters. Each line in the drawing is a blob. A hollow mark is a layer that works in place.
-/// If the net's data sources cannot be opened, the drawing has no shapes.
+/// of parameters. Each line in the drawing is a blob. A hollow mark denotes a layer that works in
+/// place. If the net's data sources cannot be opened, the drawing has no shapes.
 #[derive(Args)]
 #[command(after_help = "Example: cortado draw examples/digits/lenet.prototxt -o lenet.svg")]
 pub(super) struct Draw {

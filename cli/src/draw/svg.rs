@@ -1,4 +1,4 @@
-//! Draws rows and lanes as an SVG image.
+//! Drawing of a net's layers and blobs as an SVG image.
 
 use super::{
     layout::{BlobLine, DrawLayout},
@@ -80,8 +80,8 @@ fn cells(row: &Row) -> Vec<String> {
     vec![row.name.clone(), kind, row.settings.clone(), row.shapes.clone(), params]
 }
 
-/// Returns the SVG path of a blob's line. It starts at the layer that computes the blob, runs down
-/// the blob's lane, and branches to each layer that reads the blob.
+/// Returns the SVG path of a blob's line. The path starts at the layer that computes the blob, runs
+/// down the blob's lane, and branches to each layer that reads the blob.
 fn path(line: &BlobLine, layout: &DrawLayout) -> String {
     let x = lane_x(line.lane);
     let (from, start) = (lane_x(layout.marks[line.from]), y(line.from));

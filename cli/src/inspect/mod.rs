@@ -1,4 +1,4 @@
-//! The verb `cortado inspect`.
+//! The command `cortado inspect`.
 
 mod array;
 mod file_kind;

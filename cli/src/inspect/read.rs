@@ -77,8 +77,8 @@ fn report_state(report: &mut FileReport, state: &SolverState) -> Result<()> {
     Ok(())
 }
 
-/// Returns the data of a blob and its diff, if any. An empty message has no data: it stands for a
-/// parameter shared with another layer.
+/// Returns the data of a blob and, if the blob has one, the diff. An empty message, which stands
+/// for a parameter shared with another layer, has no data.
 fn data_and_diff(name: &str, blob: &BlobProto) -> Result<Vec<Array>> {
     if *blob == BlobProto::default() {
         return Ok(Vec::new());

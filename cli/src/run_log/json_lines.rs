@@ -36,7 +36,7 @@ impl JsonLines {
     }
 }
 
-/// Opens a file for appending, and ends its last line if the newline is missing.
+/// Opens a file for appending, and appends a newline if the last line has none.
 fn open_at_end(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
     if file.metadata()?.is_file() && file.seek(SeekFrom::End(0))? > 0 {

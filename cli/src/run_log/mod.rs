@@ -59,7 +59,8 @@ impl RunLogArgs {
 }
 
 impl RunLogError {
-    /// Passes the solver's events to `record`. After an error, training continues without the file.
+    /// Passes the solver's events to `record`. After an error of `record`, training continues and
+    /// no longer calls `record`.
     fn observe(
         &self,
         solver: &mut Solver<f32>,

@@ -1,4 +1,4 @@
-//! Tests of databases: the command writes them like Caffe's tools, and nets read them.
+//! Tests of databases, which the command writes like Caffe's tools and nets read.
 
 use crate::{
     command::Folder,
@@ -70,7 +70,7 @@ fn an_existing_database_is_replaced_only_with_force() {
     assert_eq!(names, want.map(Into::into).into());
 }
 
-/// Converts MNIST like Caffe's tool, and trains Caffe's LeNet, whose definition names the path and
+/// Converts MNIST like Caffe's tool, and trains Caffe's LeNet, whose definition has the path and
 /// the backend of the database.
 #[test]
 fn caffes_lenet_trains_from_converted_mnist() {

@@ -46,7 +46,7 @@ impl Running {
     }
 }
 
-/// Interrupts training after it has logged `line`. Returns the remaining log lines.
+/// Interrupts training after the log contains `line`. Returns the remaining log lines.
 fn interrupted_at(folder: &Folder, line: &str) -> Vec<String> {
     let mut running = Running::start(folder, "");
     running.wait_for(line);
@@ -116,7 +116,7 @@ fn signal_effects_follow_the_flags() {
     folder.run(stop).refused_with(&["'stopp'", "none, stop, snapshot"]);
 }
 
-/// One iteration has 10⁹ batches, so that it outlasts the test.
+/// One iteration has 10⁹ batches and therefore lasts longer than the test.
 #[test]
 fn a_second_signal_exits_at_once() {
     let folder = Folder::new("interrupt-twice");
@@ -159,8 +159,8 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
         let state = from.map(|n| format!(" --snapshot lenet_iter_{n}.solverstate"));
         format!("train --threads 1 --solver solver.prototxt{}", state.unwrap_or_default())
     };
-    // Time from the start to the third snapshot. Each later run is killed after a random time of up
-    // to twice this value.
+    // Time from the start to the third snapshot. The test kills each later run after a random time
+    // of up to twice this value.
     let mut usual = Duration::ZERO;
     let (mut last, mut longest) = (None, 0);
     for kill in 0..KILLS {
@@ -197,7 +197,7 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
 }
 
 /// Checks that all solver states, and the weights that they name, are complete. Removes all states
-/// but the newest and returns its iteration.
+/// except the newest, and returns the iteration of the newest.
 fn remove_older_states(folder: &Folder) -> usize {
     let number = |file: &String| {
         let number = file.strip_prefix("lenet_iter_").unwrap().strip_suffix(".solverstate");

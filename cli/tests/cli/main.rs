@@ -179,8 +179,7 @@ fn one_seed_gives_the_same_model_on_any_number_of_threads() {
     assert!(train("--threads 1").0 != one.0, "the seed has no effect");
 }
 
-/// As in Caffe, a resumed run reads data from the first record, so each batch of this net holds all
-/// records.
+/// As in Caffe, a resumed run reads data from the first record, so each batch holds all records.
 #[test]
 fn a_resumed_run_writes_the_same_snapshots_as_an_uninterrupted_one() {
     let folder = Folder::new("resumed");

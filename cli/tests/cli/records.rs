@@ -1,4 +1,4 @@
-//! Tests of training output other than the log: JSON Lines, plots and the progress line.
+//! Tests of the JSON Lines, the plots and the progress line that training writes.
 
 use crate::command::{Folder, NET, SOLVER};
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ fn curves(folder: &Folder, file: &str) -> Vec<(String, Vec<[f64; 2]>)> {
 #[test]
 fn a_resumed_run_continues_the_plot() {
     let folder = Folder::new("plot");
-    // A resumed run reads data from the first record, so each batch has all records.
+    // A resumed run reads data from the first record, so each batch holds all records.
     let net = NET.replace("count=200", "count=8").replace("\"LeNet\"", "\"<LeNet> & co\"");
     folder.write("net.prototxt", net);
     let ran = folder.run("train --solver solver.prototxt --plot whole.svg").succeeded();

@@ -4,8 +4,8 @@
 use cortado::Error;
 use wgpu::BufferUsages;
 
-/// A kind of invalid value. Its word on the device is 0, or the bitwise complement of the first
-/// invalid position.
+/// A kind of invalid value. Each kind has a word on the device: 0, or the bitwise complement of the
+/// first invalid position.
 #[derive(Clone, Copy)]
 pub(crate) enum KernelError {
     /// A label that is neither a class nor ignored.

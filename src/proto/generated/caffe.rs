@@ -212,7 +212,8 @@ pub struct LayerParameter {
     /// Rules for including the layer: if any are given, at least one of them must hold.
     #[prost(message, repeated, tag = "8")]
     pub include: ::prost::alloc::vec::Vec<NetStateRule>,
-    /// Rules for excluding the layer: none of them may hold. Must not be combined with `include`.
+    /// Rules for excluding the layer: none of them may hold. A layer has either `include` or
+    /// `exclude`.
     #[prost(message, repeated, tag = "9")]
     pub exclude: ::prost::alloc::vec::Vec<NetStateRule>,
     /// Phase for which the layer is built; the net sets this field.
@@ -597,8 +598,8 @@ pub struct SolverParameter {
     /// Iterations at which the policy multistep changes the learning rate.
     #[prost(int32, repeated, packed = "false", tag = "34")]
     pub stepvalue: ::prost::alloc::vec::Vec<i32>,
-    /// Largest L2 norm of all gradients together; larger gradients are scaled down to it. A negative
-    /// value means no limit.
+    /// Largest L2 norm of all gradients together, to which larger gradients are scaled down. A
+    /// negative value means no limit.
     #[prost(float, optional, tag = "35", default = "-1")]
     pub clip_gradients: ::core::option::Option<f32>,
     /// Number of batches whose gradients are summed for one update.
@@ -1180,7 +1181,7 @@ pub struct DataParameter {
     /// Path of the database.
     #[prost(string, optional, tag = "1")]
     pub source: ::core::option::Option<::prost::alloc::string::String>,
-    /// Older form of the field in TransformationParameter, like `mean_file`, `crop_size` and `mirror`.
+    /// `scale`, `mean_file`, `crop_size` and `mirror` are now fields of TransformationParameter.
     #[prost(float, optional, tag = "2", default = "1")]
     pub scale: ::core::option::Option<f32>,
     #[prost(string, optional, tag = "3")]
@@ -1563,7 +1564,7 @@ pub struct ImageDataParameter {
     /// Text file that lists image files with their labels, one per line.
     #[prost(string, optional, tag = "1")]
     pub source: ::core::option::Option<::prost::alloc::string::String>,
-    /// Older form of the field in TransformationParameter, like `mean_file`, `crop_size` and `mirror`.
+    /// `scale`, `mean_file`, `crop_size` and `mirror` are now fields of TransformationParameter.
     #[prost(float, optional, tag = "2", default = "1")]
     pub scale: ::core::option::Option<f32>,
     #[prost(string, optional, tag = "3")]
@@ -1693,7 +1694,7 @@ impl ::prost::Name for LogParameter {
 #[doc(alias = "LRNParameter")]
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct LrnParameter {
-    /// Extent of the region, an odd number: of channels, or of elements along the side of a square.
+    /// Extent of the region: an odd number of channels, or of elements along the side of a square.
     #[prost(uint32, optional, tag = "1", default = "5")]
     pub local_size: ::core::option::Option<u32>,
     #[prost(float, optional, tag = "2", default = "1")]
@@ -2717,7 +2718,7 @@ pub struct WindowDataParameter {
     /// Text file that lists images and their windows.
     #[prost(string, optional, tag = "1")]
     pub source: ::core::option::Option<::prost::alloc::string::String>,
-    /// Older form of the field in TransformationParameter, like `mean_file`, `crop_size` and `mirror`.
+    /// `scale`, `mean_file`, `crop_size` and `mirror` are now fields of TransformationParameter.
     #[prost(float, optional, tag = "2", default = "1")]
     pub scale: ::core::option::Option<f32>,
     #[prost(string, optional, tag = "3")]

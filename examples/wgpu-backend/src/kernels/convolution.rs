@@ -2,7 +2,7 @@
 //! the tiled GEMM reads the matrix elements from the images.
 //!
 //! The shape of the convolution is a constant in the shaders, so that the compiler can replace
-//! divisions by cheaper operations. Each window shape therefore has a separate pipeline.
+//! divisions by cheaper operations. Each shape therefore has a separate pipeline.
 
 use super::{
     gemm::{TILED_GEMM, TileShape},
@@ -73,7 +73,7 @@ const BACKWARD_FILTERS: Kernel = Kernel {
 /// - `place(row, position)`: the image index of an element of the im2col matrix, or NOWHERE in the
 ///   padding;
 /// - `position(tap, pixel)`: the position at which a tap reads an element of a plane, or NOWHERE if
-///   there is none.
+///   no such position exists.
 ///
 /// Negative differences wrap to large values, which the bounds check rejects.
 fn geometry_source(window: &Window) -> String {

@@ -106,7 +106,7 @@ fn binary<A: Element>(op: &Binary<A>) -> Option<(&'static str, f32)> {
     })
 }
 
-/// Launches `binary`, or `broadcast` along an axis. The caller checks the lengths.
+/// Launches `binary`, or `broadcast` along an axis. The caller checks the lengths of the operands.
 fn launch_binary<T: Element>(
     device: &WgpuDevice,
     (name, expression, slope): (&str, &str, f32),

@@ -26,7 +26,7 @@ pub(super) struct Reducer<'a> {
     pub term: &'a str,
     /// WGSL expression that combines `a` and `b`.
     pub combine: &'a str,
-    /// Bits of the identity.
+    /// Bits of the identity of `combine`.
     pub identity: &'a str,
     /// WGSL expression of the new output, in the result `v`, the scalars `p.a` and `p.b`, and the
     /// old output `y[at]`.

@@ -11,8 +11,8 @@ use wgpu::BufferUsages;
 /// Largest number of buffers that a stream caches.
 const MAX_CACHED_BUFFERS: usize = 8;
 
-/// A buffer that returns to its stream's cache when dropped. Queued work may still use the buffer
-/// at that time, because the stream runs in order: work that reuses the buffer runs later.
+/// A buffer that returns to the cache of its stream when it is dropped. Queued work may still use a
+/// dropped buffer, because the stream runs in order: work that reuses the buffer runs later.
 pub(super) struct Scratch<'d> {
     device: &'d WgpuDevice,
     buffer: wgpu::Buffer,
