@@ -51,7 +51,7 @@ pub(super) struct Classify {
     /// Number of classes to print, the most likely first
     #[arg(long, alias = "top", value_name = "N", default_value_t = 5)]
     top_k: usize,
-    /// JPEG or PNG images
+    /// JPEG or PNG images to classify
     #[arg(value_name = "IMAGE", required = true)]
     images: Vec<PathBuf>,
     #[command(flatten)]

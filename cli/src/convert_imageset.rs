@@ -47,7 +47,7 @@ pub(super) struct ConvertImageset {
     #[arg(long)]
     encoded: bool,
     /// Type of the encoded image files: png, or jpg if images are neither resized nor converted to
-    /// grayscale; default: the type of the input file. Implies --encoded
+    /// grayscale; default: the type of the input file. This flag implies --encoded
     #[arg(long, value_name = "TYPE")]
     encode_type: Option<String>,
     #[command(flatten)]

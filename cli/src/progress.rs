@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Terminal sequence that moves the cursor to the start of the line and clears the line.
+/// Terminal escape sequence that moves the cursor to the start of the line and clears the line.
 pub(super) const CLEAR: &str = "\r\x1b[K";
 
 /// Shortest time between two redraws of the progress line.
@@ -44,7 +44,7 @@ impl Progress {
                     "iteration {iteration}, test net #{net}: {}",
                     scores.join(", ")
                 ));
-                self.last_draw = None; // the speed excludes the time of the test
+                self.last_draw = None; // so that the speed excludes the time of the test
             }
             Event::Snapshot { model, .. } => print_line(&format!("wrote {}", model.display())),
             Event::Finished { iteration, early, .. } => {

@@ -38,7 +38,7 @@ impl Library {
     /// Returns the function `name`, or `None` if the library lacks it.
     ///
     /// # Safety
-    /// `F` is the type of the function.
+    /// `F` must be the type of the function.
     pub unsafe fn symbol<F: Copy>(&self, name: &str) -> Option<F> {
         let name = format!("{}{name}", self.prefix);
         // SAFETY: the caller guarantees the type.

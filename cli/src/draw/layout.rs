@@ -17,7 +17,7 @@ pub(super) struct BlobLine {
 /// Lanes of the marks of all layers and the lines of all blobs.
 #[derive(Debug, PartialEq)]
 pub(super) struct DrawLayout {
-    /// The lane of each row's mark.
+    /// Lane of the layer's mark in each row.
     pub(super) marks: Vec<usize>,
     pub(super) lines: Vec<BlobLine>,
     pub(super) lane_count: usize,

@@ -79,8 +79,8 @@ fn content(bytes: &[u8], file: &str) -> Result<FileKind> {
     match bytes {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(FileKind::Npy),
         [b'P', b'K', 3, 4, ..] => Ok(FileKind::Npz),
-        // A safetensors file starts with the header's length in eight bytes. The upper two bytes
-        // are 0. The header starts with a brace.
+        // A safetensors file starts with the header's length in eight bytes, of which the upper two
+        // are 0. The header's opening brace follows.
         [_, _, _, _, _, _, 0, 0, b'{', ..] => Ok(FileKind::Safetensors),
         _ if bytes.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace()) => {
             text(bytes, file)

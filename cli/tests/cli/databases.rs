@@ -1,4 +1,5 @@
-//! Tests of databases, which the command writes like Caffe's tools and nets read.
+//! Tests that the command writes databases like Caffe's tools, and that nets can read the
+//! databases.
 
 use crate::{
     command::Folder,
@@ -46,8 +47,8 @@ fn an_existing_database_is_replaced_only_with_force() {
     folder.write("labels", idx(1, &[2], &[200, 7]));
     let ran = folder.run("convert-mnist images labels db").succeeded();
     assert_eq!(ran.out, "db: 2 records\n");
-    // The encoded fields are channels, height, width, data and label. The label 200 takes two
-    // bytes.
+    // The fields of the encoded Datum are channels, height, width, data and label. The label 200
+    // takes two bytes.
     let want = [
         ("00000000".to_owned(), vec![8, 1, 16, 1, 24, 2, 34, 2, 1, 2, 40, 200, 1]),
         ("00000001".to_owned(), vec![8, 1, 16, 1, 24, 2, 34, 2, 3, 4, 40, 7]),
@@ -99,7 +100,7 @@ fn caffes_lenet_trains_from_converted_mnist() {
     assert_eq!((a.values(), a.label()), (b.values(), b.label()));
     for (i, (key, datum)) in entries(&folder.path(database)).into_iter().enumerate() {
         assert_eq!(key, format!("{i:08}"));
-        // The encoded fields are channels, height, width, 784 bytes of data and label.
+        // The fields of the encoded Datum are channels, height, width, 784 bytes of data and label.
         assert_eq!(datum[..9], [8, 1, 16, 28, 24, 28, 34, 144, 6]);
         assert_eq!((datum.len(), datum[793]), (795, 40));
     }
@@ -157,7 +158,7 @@ fn convert_imageset_writes_pixels_or_encoded_files() {
         (keys("pixels"), keys("encoded")),
         (want.map(Into::into).into(), want.map(Into::into).into())
     );
-    // The encoded fields are data, label and encoded.
+    // The fields of the encoded Datum are data, label and encoded.
     let file = fs::read(format!("{}gray.png", images())).unwrap();
     let datum = [&[34, file.len() as u8], &file[..], &[40, 2, 56, 1]].concat();
     assert_eq!(entries(&folder.path("encoded"))[1].1, datum);

@@ -160,7 +160,7 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
         format!("train --threads 1 --solver solver.prototxt{}", state.unwrap_or_default())
     };
     // Time from the start to the third snapshot. The test kills each later run after a random time
-    // of up to twice this value.
+    // of at most twice `usual`.
     let mut usual = Duration::ZERO;
     let (mut last, mut longest) = (None, 0);
     for kill in 0..KILLS {

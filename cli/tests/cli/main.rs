@@ -65,7 +65,7 @@ fn training_logs_and_writes_snapshots_at_the_solvers_intervals() {
 
     let displayed: Vec<_> = ran.log.iter().filter(|line| line.contains(", lr = ")).collect();
     assert_eq!(displayed[0], "Iteration 0, lr = 0.01");
-    assert_eq!(displayed[3], "Iteration 6, lr = 0.0099955"); // 0.01 · (1 + 0.0001 · 6)^−0.75
+    assert_eq!(displayed[3], "Iteration 6, lr = 0.0099955"); // rate 0.01 · (1 + 0.0001 · 6)^−0.75
     let files = ["lenet_iter_4", "lenet_iter_8"];
     assert_eq!(folder.files(".caffemodel"), files.map(|stem| format!("{stem}.caffemodel")));
     assert_eq!(folder.files(".solverstate"), files.map(|stem| format!("{stem}.solverstate")));
