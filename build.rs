@@ -1,4 +1,4 @@
-//! Compiles the GPU kernels if the feature `cuda` is enabled.
+//! Build script, which compiles the GPU kernels if the feature `cuda` is enabled.
 
 use std::{env, error::Error, path::PathBuf};
 

@@ -1,4 +1,5 @@
-//! BLAS of the CPU device: GEMM, GEMV and level 1, by size, element type and number of threads.
+//! Benchmarks of the CPU device's BLAS: GEMM, GEMV and level 1, by size, element type and number of
+//! threads.
 
 use cortado::{Blob, CpuDevice, Device, Element, Filler, bf16, f16, op};
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, measurement::WallTime};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
-/// `[m, n, k]` of GEMM: squares, then layers of LeNet.
+/// `[m, n, k]` of each GEMM: square matrices, then the GEMMs of LeNet's layers.
 const SHAPES: [[usize; 3]; 7] = [
     [64, 64, 64],
     [256, 256, 256],
@@ -19,10 +20,10 @@ const SHAPES: [[usize; 3]; 7] = [
     [64, 10, 500],
 ];
 
-/// Rows and columns of the matrices of GEMV.
+/// Numbers of rows and columns of the GEMV matrices.
 const MATRICES: [[usize; 2]; 2] = [[256, 256], [2048, 2048]];
 
-/// Lengths of vectors in L1, in L2 and in main memory.
+/// Lengths of vectors that fit in L1, in L2 and in main memory.
 const LENGTHS: [usize; 3] = [1 << 10, 1 << 16, 1 << 22];
 
 fn random<T: Element, D: Device>(device: &D, shape: &[usize]) -> Blob<T, D> {

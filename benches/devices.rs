@@ -1,5 +1,6 @@
-//! Bench kit on every device of the crate. Criterion times each case. Tables then show the rates of
-//! each device as shares of its peaks, and the sizes from which it is faster than one CPU thread.
+//! Runs the bench kit on every device of the crate. Criterion times each case. After that, tables
+//! show each device's rates relative to its peak rates, and the sizes from which the device is
+//! faster than one CPU thread.
 //!
 //! ```sh
 //! cargo bench --bench devices                # everything
@@ -17,9 +18,11 @@ use std::time::Duration;
 fn main() -> Result<()> {
     let one = CpuDevice::with_threads(1)?;
     let all = CpuDevice::new();
-    // The simulated device has one thread like `one`, so they differ in queue and transfers.
+    // The simulated device has one thread, so it differs from the CPU device `one` only by its
+    // queue and transfers.
     let simulated = SimulatedDevice::with_threads(1)?;
-    // `cargo bench` passes `--bench`. Without it, or with `--test`, every case runs once.
+    // `cargo bench` passes `--bench`. Without `--bench`, or with `--test`, every case runs once and
+    // is not timed.
     let args: Vec<_> = std::env::args().collect();
     let timed = args.iter().any(|arg| arg == "--bench") && !args.iter().any(|arg| arg == "--test");
     let sizes = if timed { SizeRange::Full } else { SizeRange::Smoke };

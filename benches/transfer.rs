@@ -1,12 +1,15 @@
-//! Cost of coherence: transfers between host and device, and accesses that need none.
+//! Benchmarks of coherent memory: transfers between host and device, and accesses without a
+//! transfer.
 //!
-//! Throughput is the size of the memory divided by the time, even if nothing is copied.
+//! The reported throughput is the size of the memory divided by the time, even if nothing is
+//! copied.
 
 use cortado::{CpuDevice, Memory, Result, SyncedMemory};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::{hint::black_box, time::Duration};
 
-/// Device with memory on the host that is accessible by transfers only. A transfer costs one copy.
+/// Simulated device, whose memory is on the host but is accessible only by transfers. A transfer is
+/// one copy.
 #[derive(Clone, Debug)]
 struct Discrete;
 
@@ -29,7 +32,7 @@ impl Memory for Discrete {
     }
 }
 
-/// Sizes in bytes: 4 KiB in L1, 1 MiB in L2, and 64 MiB in main memory.
+/// Sizes of memories in bytes: 4 KiB fit in L1, 1 MiB in L2, and 64 MiB in main memory only.
 const SIZES: [usize; 3] = [1 << 12, 1 << 20, 1 << 26];
 
 /// Returns a `SyncedMemory` of which only the host side is valid.

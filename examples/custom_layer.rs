@@ -1,4 +1,4 @@
-//! A custom layer, used in a net that is defined in Caffe's text format.
+//! Example of a custom layer in a net that is defined in Caffe's text format.
 //!
 //! `cargo run --release --example custom_layer`
 
@@ -11,9 +11,10 @@ use cortado::{
     proto::{self, LayerParameter, NetParameter},
 };
 
-/// `y = x / (knee + |x|)`
+/// Custom layer that computes `y = x / (knee + |x|)`.
 ///
-/// Its parameter is in `python_param`, which Caffe's schema has for layers defined in Python.
+/// The parameter `knee` is in `python_param`, which Caffe's schema provides for layers written in
+/// Python.
 struct Softsign<T: Element> {
     knee: f64,
     denominator: Blob<T>,
@@ -49,7 +50,7 @@ impl<T: Element> Layer<T> for Softsign<T> {
         device.binary(Binary::Div, x.view().into(), denominator.view(), y.view_mut())
     }
 
-    /// `dx = dy · knee / (knee + |x|)²`
+    /// Computes `dx = dy · knee / (knee + |x|)²`.
     fn backward(
         &mut self,
         device: &AnyDevice,

@@ -1,4 +1,4 @@
-//! GEMM throughput in every element type.
+//! Example that measures the throughput of GEMM in every element type.
 //!
 //! `cargo run --release --example gemm`
 
@@ -27,7 +27,10 @@ fn gflops<T: Element, D: Device>(device: &D, n: usize) -> Result<f64> {
 fn main() -> Result<()> {
     let one_thread = CpuDevice::with_threads(1)?;
     let all_threads = CpuDevice::new();
-    println!("GFLOP/s of C(n×n) = A·B, one thread / {}", all_threads.host_workers().count());
+    println!(
+        "GFLOP/s of C(n×n) = A·B, on 1 thread / {} threads",
+        all_threads.host_workers().count()
+    );
     println!("{:>6} {:>15} {:>15} {:>15} {:>15}", "n", "f32", "f64", "f16", "bf16");
     for n in [64, 256, 512, 1024] {
         let pair = |one: f64, all: f64| format!("{one:.0} / {all:.0}");

@@ -1,4 +1,4 @@
-//! Coherent memory step by step: prints each allocation and each transfer when it happens.
+//! Example of coherent memory, which prints each allocation and each transfer when it happens.
 //!
 //! `cargo run --release --example tour`
 
@@ -8,7 +8,8 @@ use cortado::{
     op::Unary,
 };
 
-/// A device with separate memory, so that transfers happen. It needs only four methods.
+/// A device whose memory is separate from the host's, so that transfers happen. The trait `Memory`
+/// needs only four methods.
 #[derive(Clone, Debug)]
 struct Discrete;
 

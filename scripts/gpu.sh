@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # Runs every GPU check in at most ten minutes: the conformance kit, LeNet, and benchmarks of copies,
-# kernels, GEMM and training steps, compared with cuBLAS and PyTorch. It needs a driver, and Python
-# with PyTorch. It does not need cargo, because the programs are built beforehand.
+# kernels, GEMM and training steps, compared with cuBLAS and PyTorch. The script needs a driver, and
+# Python with PyTorch. The script does not need cargo, because the programs are built beforehand.
 #
 #   scripts/gpu.sh build [FOLDER]   builds the programs into FOLDER, by default target/gpu
 #   scripts/gpu.sh [FOLDER]         runs them, from the root of the repository
 #
 # The report is $OUT/DEVICE-DATE.md; OUT is docs/gpu by default. If a part fails, the other parts
 # still run and are reported, and the script fails. LeNet must reach an accuracy of 0.99 on MNIST,
-# or of 0.97 on the built-in digits if there is no MNIST. MNIST is read from $CORTADO_MNIST or
-# FOLDER/mnist; `build` copies $CORTADO_MNIST there.
+# or of 0.97 on the built-in digits if MNIST is missing. MNIST is in $CORTADO_MNIST or FOLDER/mnist;
+# `build` copies $CORTADO_MNIST to FOLDER/mnist.
 #
-# CORTADO_GPU_BRIEF=1 runs each part, except PyTorch, with small sizes, to test this script without
-# a GPU. CORTADO_LIBCUDA then names the simulated driver of tests/cuda_on_cpu, and CORTADO_CUBLAS
-# its folder.
+# CORTADO_GPU_BRIEF=1 runs each part except PyTorch with small sizes, to test this script without a
+# GPU. In that case, CORTADO_LIBCUDA must be the path of the simulated driver of tests/cuda_on_cpu,
+# and CORTADO_CUBLAS the driver's folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,7 +27,7 @@ build() {
         cargo "$@" --features "$features" --message-format json-render-diagnostics |
             sed -n "s/.*\"kind\":\[\"$kind\"\].*\"executable\":\"\([^\"]*\)\".*/\1/p"
     }
-    # Compresses a program, which contains the PTX of all kernels as text.
+    # Strips and compresses a program, which contains the PTX of all kernels as text.
     pack() {
         strip -o "$folder/$2" "$1"
         gzip -9f "$folder/$2"
@@ -64,7 +64,7 @@ for program in cortado kit bench; do
     chmod +x "$programs/$program"
 done
 
-# Runs a part with a time limit in seconds, and records its failure.
+# Runs a part of the checks with a time limit in seconds, and records its failure.
 run_part() {
     local name=$1 seconds=$2 start=$SECONDS
     shift 2
@@ -87,7 +87,7 @@ PYTHON
 }
 
 if [ -z "$brief" ]; then
-    # Makes tests run on the GPU, and fail if there is none.
+    # Makes the tests fail if the machine has no GPU.
     export CORTADO_REQUIRE_CUDA=1
     if [ -z "${CORTADO_CUBLAS:-}" ]; then
         CORTADO_CUBLAS=$(cublas_of_python || true)
@@ -105,7 +105,7 @@ kit() {
     "$programs/kit" "${only[@]}" >"$work/kit" 2>&1
 }
 
-# Trains LeNet as in the example, and fails if its accuracy is too low.
+# Trains LeNet like the example, and fails if the accuracy is too low.
 lenet() {
     local example=digits solver=$work/solver.prototxt net=$work/lenet.prototxt min_accuracy=0.97
     local mnist=${CORTADO_MNIST:-$folder/mnist}
@@ -173,7 +173,7 @@ report=${OUT:-docs/gpu}/$(tr -cs 'A-Za-z0-9\n' - <<<"$device" | sed 's/-$//' | t
 echo "$report, after $SECONDS s"
 if [ ${#failed[@]} -gt 0 ]; then
     printf 'failed: %s\n' "${failed[@]}" >&2
-    # The report has only excerpts of these.
+    # The report has only excerpts of these files.
     [ -z "${OUT:-}" ] || cp "$work"/{kit,lenet.log,bench,torch} "$OUT" 2>/dev/null || true
     exit 1
 fi

@@ -1,4 +1,4 @@
-//! Compiles `kernels/*.cu` to `kernels/ptx`. `scripts/ptx` runs this program.
+//! Compiles `kernels/*.cu` to `kernels/ptx`. The script `scripts/ptx` runs this program.
 
 use std::{env, fs, path::Path, process::Command};
 

@@ -3,9 +3,10 @@
 
     scripts/select_testdata.py ROOT [OUTPUT]
 
-ROOT is the folder that CORTADO_TESTDATA names. Files keep their paths. Index tables keep only the
-rows of selected cases. Two large files become smaller files of other names: the weights of LeNet,
-rounded, and the first of MNIST's test images. README.md and LICENSE-caffe in OUTPUT stay.
+ROOT is the folder with the large set, like CORTADO_TESTDATA. Files keep their paths. Index tables
+keep only the rows of selected cases. Two large files become smaller files with other names: the
+weights of LeNet, rounded to bf16, and the first 300 of MNIST's test images. The script does not
+change README.md and LICENSE-caffe in OUTPUT.
 """
 
 import gzip
@@ -15,10 +16,10 @@ import struct
 import sys
 from pathlib import Path
 
-LIMIT = 2 << 20  # bytes of the whole selection, folders included
+LIMIT = 2 << 20  # largest size of the whole selection in bytes, including folders
 FOLDER = 4096  # bytes that `du -b` counts for a folder
 
-# At least one case of each layer type, flag and kind of net.
+# Layer cases, at least one for each layer type, flag and kind of net.
 LAYERS = """
     absval_1d accuracy_per_class accuracy_topk argmax_axis_topk batch_reindex_repeat bias_2d
     bias_two_bottoms_last bn_test_scale bn_train_2d bn_train_twice bnll_extreme bnll_inplace
@@ -36,14 +37,14 @@ LAYERS = """
     net_shared_ip net_two_losses
 """.split()
 
-# At least one case of each solver type and learning rate policy.
+# Solver cases, at least one for each solver type and learning rate policy.
 SOLVERS = """
     adadelta_step_clip adagrad_delta_l1_mults adam_multistep_l2_clip_mults adam_shared
     nesterov_itersize_clip rmsprop_exp_l2_delta sgd_average_loss sgd_inline_net sgd_poly
     sgd_sigmoid sgd_test_net
 """.split()
 
-# Besides every case with an upgrade, which includes all solvers.
+# Net cases without an upgrade. The selection also has every net and solver with an upgrade.
 NETS = """
     auto_top_two bvlc_mnist_lenet empty_net exclude_not_met level_2 lstm_params need_branch
     need_propagate_down outputs_sorted params_frozen phase_test phase_train shared_across_types
@@ -51,10 +52,11 @@ NETS = """
     stage_phase_level
 """.split()
 
-# A blob of 1 MiB.
+# Blobs of 1 MiB or more, which the selection leaves out.
 LARGE_BLOBS = {"big_1MiB"}
 
-# Besides the files that were written for the large set. Pairs are before and after an upgrade.
+# Caffe's own prototxt files. Some are pairs of the versions before and after an upgrade. The
+# selection also has all prototxt files that were written for the large set.
 CAFFE_PROTOTXT = """
     11a4c16__examples__hdf5_classification__train_val.prototxt
     e6c80da__examples__hdf5_classification__train_val.prototxt
@@ -75,7 +77,7 @@ CAFFE_PROTOTXT = """
     examples__mnist__lenet_train_test.prototxt
 """.split()
 
-# Its name differs from that of another file by case only, which some file systems ignore.
+# The name of this file differs from another file's only by case, which some file systems ignore.
 AMBIGUOUS_PROTOTXT = {"bool_False.prototxt"}
 
 DIGITS = 300
@@ -174,7 +176,7 @@ def valid_nets(selection):
 
 
 def blobs(selection):
-    """Copies cases and tables. The hashes in `outputs.tsv` suffice without the files."""
+    """Copies cases and tables, but no outputs, because `outputs.tsv` has their hashes."""
     folder = "golden/blobproto"
     for row in selection.rows(f"{folder}/verdicts.tsv"):
         if row[0] not in LARGE_BLOBS:
@@ -221,11 +223,11 @@ def compressed(content):
 
 
 def round_weights(model):
-    """Rounds the weights in a caffemodel to bf16. All other bytes stay."""
+    """Rounds the weights in a caffemodel to bf16. All other bytes are unchanged."""
     model = bytearray(model)
     for layer in submessages(model, 0, len(model), 100):
         for blob in submessages(model, *layer, 7):
-            for start, end in submessages(model, *blob, 5):  # packed data
+            for start, end in submessages(model, *blob, 5):  # values of the packed field `data`
                 format = f"<{(end - start) // 4}I"
                 bits = struct.unpack_from(format, model, start)
                 struct.pack_into(format, model, start, *map(round_to_bf16, bits))
@@ -233,12 +235,12 @@ def round_weights(model):
 
 
 def round_to_bf16(bits):
-    """Rounds the bits of a finite float to 8 significant bits, ties to even."""
+    """Rounds a finite float, given by its bits, to 8 significant bits, with ties to even."""
     return (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
 
 
 def submessages(message, start, end, number):
-    """Yields start and end of each field of this number, which must be length-delimited."""
+    """Yields start and end of each field with this number, which must be length-delimited."""
     while start < end:
         tag, start = varint(message, start)
         wire_type = tag & 7
@@ -263,10 +265,10 @@ def varint(message, at):
 
 
 def check(output):
-    """Checks the size, and that no two names differ by case only."""
+    """Checks the total size, and that no two file names differ only by case."""
     paths = sorted(output.rglob("*"))
     by_name = {str(path.relative_to(output)).lower(): path for path in paths}
-    expect_none("names that differ by case only", set(paths) - set(by_name.values()))
+    expect_none("file names that differ only by case", set(paths) - set(by_name.values()))
     size = sum(FOLDER if path.is_dir() else path.stat().st_size for path in paths)
     files = [path for path in paths if path.is_file()]
     content = sum(file.stat().st_size for file in files)

@@ -104,7 +104,7 @@ def loss_of(net, x, labels):
     return net.loss(x, labels) if hasattr(net, "loss") else F.cross_entropy(net(x), labels)
 
 
-# For each net: its constructor, its number of parameters, and the shape of a batch.
+# For each net: the constructor, the number of parameters, and the shape of a batch.
 NETS = {
     "LeNet": (lenet, 431_080, (64, 1, 28, 28)),
     "AlexNet": (alexnet, 60_965_224, (10, 3, 227, 227)),

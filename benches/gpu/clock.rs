@@ -1,4 +1,4 @@
-//! Timers of queued work.
+//! Timers of work on a device's queue.
 
 use cortado::{Memory, Result, device::CudaDevice};
 use std::time::Instant;
@@ -21,7 +21,7 @@ pub(crate) fn mean_seconds(
 }
 
 /// Returns the seconds per call of `work`: the median of several means, after a warm-up call. If
-/// `brief`, times one call.
+/// `brief` is true, times one call.
 pub(crate) fn seconds(
     device: &CudaDevice,
     brief: bool,

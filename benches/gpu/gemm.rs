@@ -1,4 +1,4 @@
-//! GEMM rates of the crate's kernels and of cuBLAS.
+//! GEMM rates of cortado's kernels and of cuBLAS.
 
 use crate::{Bench, clock};
 use cortado::op::{Gemm, RngKey};
@@ -21,13 +21,13 @@ const NET_SHAPES: [[usize; 3]; 12] = [
     [128, 784, 864],
 ];
 
-/// Prints the TFLOP/s of each shape. If `required`, a missing cuBLAS is an error.
+/// Prints the TFLOP/s of each shape. If `required` is true, a missing cuBLAS is an error.
 pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
     println!("\n### GEMM\n");
     let (exact, tf32) = (&bench.device, bench.builder.clone().tf32(true).open(0)?);
     let cublas = match bench.cublas(false) {
         Err(error) if !required => {
-            println!("Without cuBLAS: {error}\n");
+            println!("cuBLAS is missing: {error}\n");
             None
         }
         device => Some(device?),
@@ -58,7 +58,7 @@ pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
     Ok(())
 }
 
-/// Returns three cells of a row: the crate's rate, the rate of cuBLAS, and their ratio.
+/// Returns three cells of a row: cortado's rate, the rate of cuBLAS, and their ratio.
 fn pair<T: Element>(
     own: &CudaDevice,
     cublas: &Option<CudaDevice>,
@@ -75,7 +75,7 @@ fn pair<T: Element>(
     })
 }
 
-/// Returns the TFLOP/s of a product of random operands.
+/// Returns the TFLOP/s of a GEMM with random operands.
 fn rate<T: Element>(device: &CudaDevice, brief: bool, [m, n, k]: [usize; 3]) -> Result<f64> {
     let random = |shape: [usize; 2]| -> Result<Blob<T, CudaDevice>> {
         let blob = Blob::new(device, &shape)?;

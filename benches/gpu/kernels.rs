@@ -1,4 +1,4 @@
-//! Kernels of the bench kit: load times, and bandwidths relative to a copy.
+//! GPU benchmarks of the bench kit's kernels: load times, and bandwidths relative to a copy.
 
 use crate::{Bench, clock};
 use cortado::{
@@ -34,12 +34,12 @@ fn load_times(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Prints the bandwidths with operands of 2²⁶ elements.
+/// Prints the bandwidths of kernels with operands of 2²⁶ elements.
 fn bandwidths<T: Element>(bench: &Bench) -> Result<()> {
     let sizes = if bench.brief { SizeRange::Smoke } else { SizeRange::Large };
     let mut rows = Vec::new();
     for case in cases::<T>(&bench.device, sizes)? {
-        // The GEMM table shows these in TFLOP/s.
+        // The GEMM table covers these kernels.
         if ["gemm", "convolve", "im2col"].contains(&case.kernel()) {
             continue;
         }

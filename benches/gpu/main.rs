@@ -26,10 +26,10 @@ use cortado::{
 use std::{env, path::PathBuf};
 
 struct Bench {
-    /// Builder that opens the device with other options.
+    /// Builder that opens the same GPU with other options.
     builder: CudaBuilder,
     device: CudaDevice,
-    /// Whether to run everything only once, on small operands.
+    /// Whether to run each benchmark only once, on small operands.
     brief: bool,
 }
 

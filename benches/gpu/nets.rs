@@ -1,4 +1,4 @@
-//! Training steps of example nets, whose inputs are already on the GPU.
+//! Benchmarks of training steps of the example nets, with inputs that are already on the GPU.
 
 use crate::{Bench, clock};
 use cortado::{
@@ -15,10 +15,10 @@ const NETS: [(&str, &str, [usize; 4]); 3] = [
     ("GoogLeNet", "examples/imagenet/googlenet.prototxt", [10, 3, 224, 224]),
 ];
 
-/// Steps per sample.
+/// Number of training steps per timing sample.
 const STEPS: usize = 20;
 
-/// Prints the milliseconds of a step: forward, backward and update.
+/// Prints the milliseconds of a training step: forward, backward and update.
 pub(crate) fn table(bench: &Bench) -> Result<()> {
     println!("\n### Training steps\n\nf32, SGD with momentum; milliseconds.\n");
     println!("| net | batch | first step | step | images/s |\n|---|--:|--:|--:|--:|");
@@ -41,7 +41,7 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Builds a solver of the net at `path`. The images are constant and filled once.
+/// Builds a solver for the net at `path`. The input images are constant, so they are filled once.
 fn solver(device: &CudaDevice, path: &str, shape: [usize; 4]) -> Result<Solver<f32>> {
     let text = fs::read_to_string(path).map_err(|error| cortado::Error::io(path, error))?;
     let mut net: NetParameter = parse_text(text, path)?;

@@ -1,4 +1,4 @@
-//! Copies between host and GPU, alone and while another queue computes.
+//! Benchmarks of copies between host and GPU, alone and while another queue computes.
 
 use crate::{Bench, clock};
 use cortado::{Blob, Memory, Result, device::CudaDevice, kernel::Blas, op::Gemm};
@@ -27,7 +27,7 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
     overlap(bench)
 }
 
-/// Times a pinned upload on one queue while another queue multiplies for about as long.
+/// Times a pinned upload on one queue while another queue runs GEMM for about the same time.
 fn overlap(bench: &Bench) -> Result<()> {
     let (device, brief) = (&bench.device, bench.brief);
     let (bytes, n) = if brief { (1 << 16, 16) } else { (1 << 28, 2048) };
@@ -49,8 +49,8 @@ fn overlap(bench: &Bench) -> Result<()> {
     let hidden = 100.0 * (copy + computing - both) / copy.min(computing);
     let [copy, computing, both] = [copy, computing, both].map(|seconds| seconds * 1e3);
     println!(
-        "\nA pinned upload of {bytes} bytes takes {copy:.2} ms, GEMM on another queue \
-         {computing:.2} ms, both at once {both:.2} ms: {hidden:.0} % of the shorter overlaps the longer."
+        "\nA pinned upload of {bytes} bytes takes {copy:.2} ms, and GEMM on another queue \
+         {computing:.2} ms. Both at once take {both:.2} ms: {hidden:.0} % of the shorter overlaps the longer."
     );
     Ok(())
 }

@@ -33,7 +33,7 @@ def read_rates(folder):
 
 
 def table(rates):
-    """Prints one table per group, with the geometric mean and the least of each column of ratios."""
+    """Prints one table per group, with the geometric mean and the minimum of the ratios."""
     for group, cases in rates.items():
         kernel, _, threads = group.rpartition("/")
         peers = sorted({library for case in cases.values() for library in case} - {"cortado"})
@@ -60,7 +60,7 @@ def table(rates):
 
 
 def plot(rates):
-    """Returns an SVG of the GEMMs of `sgemm/1` under the roofline, or None without results."""
+    """Returns an SVG of the GEMM rates of `sgemm/1` under the roofline; None without results."""
     points = []
     for name, case in rates.get("sgemm/1", {}).items():
         m, n, k = map(int, re.fullmatch(r".._(\d+)x(\d+)x(\d+)", name).groups())

@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 
-/// Rewrites Caffe's spelling to clap's: `-sigint_effect` to `--sigint-effect`, and the verb
-/// `device_query` to `device-query`. Keeps `-h`, values, and everything after `--`.
+/// Rewrites flags and the verb from Caffe's spelling to clap's, such as `-sigint_effect` to
+/// `--sigint-effect` and `device_query` to `device-query`. Leaves `-h`, values, and all arguments
+/// after `--` unchanged.
 pub(super) fn normalize_args(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let (mut args, mut seen_verb, mut ended) = (args.into_iter(), false, false);
     let program = args.next();
@@ -40,7 +41,7 @@ mod tests {
     use super::normalize_args;
 
     #[test]
-    fn caffes_dashes_and_underscores_become_claps() {
+    fn flags_and_verbs_in_caffes_spelling_are_rewritten_for_clap() {
         let cases = [
             ("train -solver=a_b.prototxt", "train --solver=a_b.prototxt"),
             ("train --solver a_b.prototxt", "train --solver a_b.prototxt"),

@@ -1,10 +1,10 @@
-//! Solver events as log lines in Caffe's words, which Caffe's log parsers read.
+//! Log lines of solver events, in the wording that Caffe's log parsers read.
 
 use super::format_g::format_g;
 use cortado::solver::{Event, Score, TracedBlob};
 use log::{error, info};
 
-/// Logs solver events.
+/// Logger of solver events in Caffe's wording.
 pub(super) struct CaffeLog;
 
 impl CaffeLog {

@@ -1,4 +1,4 @@
-//! `cortado classify`
+//! The command `cortado classify`, which prints the most likely classes of images.
 
 use super::{
     definition::read_net, device_args::DeviceArgs, net_state_args::NetStateArgs, output::print,
@@ -22,8 +22,8 @@ use std::{
 /// Classify images, as Caffe's cpp_classification does
 ///
 /// The net must have one input, of one or three channels, and one output. The whole image is
-/// resized to the input's height and width. A net that was trained on crops scores somewhat better
-/// on crops.
+/// resized to the input's height and width. A net that was trained on cropped images scores
+/// somewhat better if the images are cropped first.
 #[derive(Args)]
 #[command(after_help = "Example: cortado classify --model deploy.prototxt \
     --weights bvlc_reference_caffenet.caffemodel --mean imagenet_mean.binaryproto \
@@ -41,16 +41,17 @@ pub(super) struct Classify {
     /// Value to subtract from pixels, which are 0 to 255: one value, or blue, green and red
     #[arg(long, value_name = "X,..", value_delimiter = ',', allow_negative_numbers = true)]
     mean_value: Vec<f32>,
-    /// Factor for pixels after the mean is subtracted: 0.00390625 for nets that expect 0 to 1
+    /// Factor that multiplies pixels after the mean is subtracted; 0.00390625 (1/256) for nets that
+    /// expect pixels from 0 to 1
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     scale: f32,
-    /// Class names, one per line; without it, classes are numbered from 0
+    /// File with one class name per line; without this flag, classes are numbered from 0
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// Number of classes to print, the most likely first
     #[arg(long, alias = "top", value_name = "N", default_value_t = 5)]
     top_k: usize,
-    /// JPEG or PNG images
+    /// JPEG or PNG images to classify
     #[arg(value_name = "IMAGE", required = true)]
     images: Vec<PathBuf>,
     #[command(flatten)]
@@ -65,7 +66,7 @@ impl Classify {
         self.run_on(&device)
     }
 
-    /// Returns the transformation of images with this number of channels.
+    /// Returns the transformer for images with this number of channels.
     fn transformer(&self, channels: usize) -> Result<DataTransformer> {
         let mean_value = match &self.mean {
             Some(path) => channel_means(path, channels)?,
@@ -108,14 +109,15 @@ impl Classify {
     }
 }
 
-/// Reshapes the net's input to one image. Returns the name of the input and the image's shape.
+/// Reshapes the net's input to a batch of one image. Returns the name of the input and the image's
+/// shape.
 fn reshape_to_one_image(net: &mut Net<f32>) -> Result<(String, [usize; 3])> {
     let inputs = net.layer_params().filter(|layer| layer.r#type() == "Input");
     let inputs: Vec<_> = inputs.flat_map(|layer| layer.top.clone()).collect();
     let [name] = &inputs[..] else {
         let why = format!("classify needs a net with one input, found {}", inputs.len());
         return Err(Error::InvalidData(
-            why + "; use the deploy definition, not the one for training",
+            why + "; pass the deploy definition, not the training definition",
         ));
     };
     let shape = net.blob(name).map(|blob| blob.shape().to_vec()).unwrap_or_default();
@@ -123,7 +125,7 @@ fn reshape_to_one_image(net: &mut Net<f32>) -> Result<(String, [usize; 3])> {
         [_, channels @ (1 | 3), height, width] => [channels, height, width],
         _ => {
             let why =
-                format!("input `{name}`: shape {shape:?} is not that of images of 1 or 3 channels");
+                format!("input `{name}`: shape {shape:?}, expected images with 1 or 3 channels");
             return Err(Error::Shape(why));
         }
     };
@@ -135,7 +137,7 @@ fn reshape_to_one_image(net: &mut Net<f32>) -> Result<(String, [usize; 3])> {
     Ok((name.clone(), image))
 }
 
-/// Returns the number of elements of the only output.
+/// Returns the number of elements of the net's only output.
 fn class_count(net: &Net<f32>) -> Result<usize> {
     let outputs: Vec<_> = net.outputs().map(|(_, blob, _)| blob.count()).collect();
     match outputs[..] {
@@ -147,7 +149,7 @@ fn class_count(net: &Net<f32>) -> Result<usize> {
     }
 }
 
-/// Reads the name of each class.
+/// Reads the class names, one per line.
 fn labels(path: &Path, classes: usize) -> Result<Vec<String>> {
     let text = fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
     let labels: Vec<_> = text.lines().map(str::to_owned).collect();
@@ -180,10 +182,10 @@ fn channel_means(path: &Path, channels: usize) -> Result<Vec<f32>> {
     Ok(planes.map(|plane| (sum(plane) / plane.len() as f64) as f32).collect())
 }
 
-/// Formats the most likely classes in the words of Caffe's example.
+/// Formats the most likely classes like Caffe's example cpp_classification.
 fn prediction(path: &Path, scores: &[f32], labels: Option<&[String]>, top_k: usize) -> String {
     let mut order: Vec<usize> = (0..scores.len()).collect();
-    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a])); // stable: equal scores keep their order
+    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
     let mut text = format!("---------- Prediction for {} ----------\n", path.display());
     for class in order.into_iter().take(top_k) {
         let name = match labels.and_then(|labels| labels.get(class)) {

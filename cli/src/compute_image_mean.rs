@@ -1,4 +1,4 @@
-//! `cortado compute-image-mean`
+//! The command `cortado compute-image-mean`.
 
 use super::output::print;
 use clap::Args;
@@ -9,9 +9,9 @@ use cortado::{
 };
 use std::{fmt::Write, path::PathBuf};
 
-/// Compute the mean image of a database, for mean_file in a data layer
+/// Compute the mean image of a database, for the mean_file of a data layer
 ///
-/// Prints the mean of each channel. All records must have the same shape.
+/// Also prints the mean of each channel. All records must have the same shape.
 #[derive(Args)]
 #[command(
     after_help = "Example: cortado compute-image-mean examples/imagenet/ilsvrc12_train_lmdb \
@@ -21,7 +21,7 @@ pub(super) struct ComputeImageMean {
     /// Database, or any other finite source of records
     #[arg(value_name = "DB")]
     source: String,
-    /// File to write
+    /// File to which the mean image is written
     #[arg(value_name = "OUT.binaryproto")]
     output: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `cortado convert-imageset`
+//! The command `cortado convert-imageset`.
 
 use super::database_writer::{DatabaseArgs, DatabaseWriter};
 use clap::Args;
@@ -12,13 +12,13 @@ use std::{fs, path::PathBuf};
 
 /// Convert images to a database, as Caffe's convert_imageset does
 ///
-/// The key of an image is its line number from 0 in eight digits, an underscore and its path.
-/// Images that cannot be read are skipped with a warning.
+/// The key of a record is the image's line number in the list (from 0, in eight digits), an
+/// underscore and the image's path. Images that cannot be read are skipped with a warning.
 #[derive(Args)]
 #[command(after_help = "Example: cortado convert-imageset --resize_height 256 --resize_width 256 \
     --shuffle data/train/ data/train.txt examples/imagenet/ilsvrc12_train_lmdb")]
 pub(super) struct ConvertImageset {
-    /// Prefix of the paths in the list; end a folder with a slash
+    /// Prefix of the paths in the list; the path of a folder must end with a slash
     root: String,
     /// Text file with one image per line: path, space, label
     list: PathBuf,
@@ -34,20 +34,20 @@ pub(super) struct ConvertImageset {
     /// Seed of the shuffle
     #[arg(long, value_name = "N", default_value_t = 0, requires = "shuffle")]
     seed: u64,
-    /// Width to resize images to; 0 keeps their size
+    /// Width to which images are resized; 0 keeps their size
     #[arg(long, value_name = "PIXELS", default_value_t = 0)]
     resize_width: usize,
-    /// Height to resize images to; 0 keeps their size
+    /// Height to which images are resized; 0 keeps their size
     #[arg(long, value_name = "PIXELS", default_value_t = 0)]
     resize_height: usize,
     /// Fail if images differ in size
     #[arg(long)]
     check_size: bool,
-    /// Store encoded image files, which nets decode, instead of pixels
+    /// Store encoded image files instead of pixels; a net decodes them when it reads the database
     #[arg(long)]
     encoded: bool,
-    /// Type of the encoded files: png, or jpg if images are not changed; by default the type of the
-    /// image's own file. Implies --encoded
+    /// Type of the encoded image files: png, or jpg if images are neither resized nor converted to
+    /// grayscale; default: the type of the input file. This flag implies --encoded
     #[arg(long, value_name = "TYPE")]
     encode_type: Option<String>,
     #[command(flatten)]
@@ -108,7 +108,8 @@ impl ConvertImageset {
         Ok(Datum { encoded: Some(false), ..Datum::try_from(&record)? })
     }
 
-    /// Returns the image's own file if it has the right type and size, else a newly encoded one.
+    /// Returns the bytes of the input file if its type and pixels are unchanged, else encodes the
+    /// image again.
     fn encode(&self, path: &str, image: &Image) -> Result<Vec<u8>> {
         let kind = |text: &str| match text.to_ascii_lowercase().as_str() {
             "jpeg" => "jpg".to_owned(),

@@ -1,4 +1,4 @@
-//! `cortado convert-mnist`
+//! The command `cortado convert-mnist`.
 
 use super::database_writer::{DatabaseArgs, DatabaseWriter};
 use clap::Args;
@@ -11,14 +11,14 @@ use std::path::PathBuf;
 
 /// Convert MNIST's files to a database, as Caffe's convert_mnist_data does
 ///
-/// The key of record i is i in eight digits.
+/// The key of a record is its index in eight digits, from 00000000.
 #[derive(Args)]
 #[command(after_help = "Example: cortado convert-mnist train-images-idx3-ubyte.gz \
     train-labels-idx1-ubyte.gz examples/mnist/mnist_train_lmdb")]
 pub(super) struct ConvertMnist {
     /// IDX file of images, gzipped or not
     images: PathBuf,
-    /// IDX file of their labels
+    /// IDX file of labels, gzipped or not
     labels: PathBuf,
     /// Folder of the new database
     #[arg(value_name = "DB")]

@@ -1,4 +1,4 @@
-//! Writes a database with progress, for the verbs that convert data.
+//! Database writer with a progress line, for the verbs that convert data.
 
 use super::{
     output::print,
@@ -24,7 +24,7 @@ use std::{
     time::Instant,
 };
 
-/// Format of a new database, and whether it may replace an old one.
+/// Flags for the format of a new database and for the replacement of an existing one.
 #[derive(Args, Clone, Copy)]
 pub(super) struct DatabaseArgs {
     /// Format of the database
@@ -35,7 +35,7 @@ pub(super) struct DatabaseArgs {
     force: bool,
 }
 
-/// Formats that can be written, by Caffe's names.
+/// Database formats that can be written, under Caffe's names.
 #[derive(Clone, Copy, ValueEnum)]
 enum Backend {
     Lmdb,
@@ -47,22 +47,24 @@ pub(super) struct DatabaseWriter {
     path: PathBuf,
     done: u64,
     total: Option<u64>,
-    /// When the progress line was last drawn; `None` if none is shown.
+    /// Time at which the progress line was last drawn; `None` if no progress line is shown.
     drawn: Option<Instant>,
-    /// Set by SIGINT and SIGTERM.
+    /// Flag that SIGINT and SIGTERM set.
     stop: Arc<AtomicBool>,
 }
 
 impl DatabaseWriter {
     /// Creates a database that becomes the folder `path` once it is finished. `total` is the number
-    /// of records, if known. From now on Ctrl-C stops the conversion and removes what was written.
+    /// of records, if known. From this call on, Ctrl-C stops the conversion and removes the
+    /// incomplete database.
     pub(super) fn new(path: &Path, args: DatabaseArgs, total: Option<u64>) -> Result<Self> {
         let DatabaseArgs { backend: Backend::Lmdb, force } = args;
         let writer = LmdbWriter::create(path, force)?;
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            flag::register(signal, Arc::clone(&stop))
-                .map_err(|error| Error::InvalidData(format!("cannot handle signals: {error}")))?;
+            flag::register(signal, Arc::clone(&stop)).map_err(|error| {
+                Error::InvalidData(format!("cannot install a signal handler: {error}"))
+            })?;
         }
         let shown = io::stderr().is_terminal() && log::log_enabled!(log::Level::Info);
         let drawn = shown.then(Instant::now);

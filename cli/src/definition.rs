@@ -12,7 +12,7 @@ pub(super) fn read_net(path: &Path) -> Result<NetParameter> {
     proto::read_net(path).map_err(|error| match proto::read_solver(path) {
         Ok(_) => wrong_kind(
             path,
-            "a solver definition, not a net definition; pass the net that it names",
+            "found a solver definition, expected a net definition; pass the net that the solver names",
         ),
         Err(_) => error,
     })
@@ -23,7 +23,7 @@ pub(super) fn read_solver(path: &Path) -> Result<SolverParameter> {
     solver::read_definition(path).map_err(|error| match proto::read_net(path) {
         Ok(_) => wrong_kind(
             path,
-            "a net definition, not a solver definition; pass a solver that names it",
+            "found a net definition, expected a solver definition; pass a solver that names the net",
         ),
         Err(_) => error,
     })

@@ -7,7 +7,7 @@ use cortado::{
     error::{Error, Result},
 };
 
-/// The device, its host threads, and its GEMM backend.
+/// Flags for the device, its host threads, and its GEMM backend.
 #[derive(Args, Clone)]
 pub(super) struct DeviceArgs {
     /// Device to run on, as listed by `cortado device-query`
@@ -42,7 +42,7 @@ pub(super) enum GpuArg {
     Number(u32),
 }
 
-/// Prefix of the names of GPUs.
+/// Prefix of the device names of GPUs.
 const GPU_PREFIX: &str = "cuda:";
 
 impl DeviceArgs {
@@ -72,8 +72,8 @@ impl DeviceArgs {
         }
     }
 
-    /// Fails if a flag for GPUs is combined with the CPU. Other names are checked when the device
-    /// is opened.
+    /// Fails if a flag for GPUs is combined with the CPU. `device::open` checks all other device
+    /// names.
     fn check(&self, device: &str) -> Result<()> {
         let gpu_flags =
             [("--gemm-backend", self.gemm_backend.is_some()), ("--allow-tf32", self.allow_tf32)];
@@ -86,7 +86,8 @@ impl DeviceArgs {
     }
 }
 
-/// Returns the device names of the requested GPUs. Fails if one is not among the `known` devices.
+/// Returns the device names of the requested GPUs. Fails if a requested GPU is not among the
+/// `known` devices.
 pub(super) fn resolve_gpus(gpus: &[GpuArg], known: &[String]) -> Result<Vec<String>> {
     let present: Vec<_> =
         known.iter().filter(|name| name.starts_with(GPU_PREFIX)).cloned().collect();
@@ -97,15 +98,15 @@ pub(super) fn resolve_gpus(gpus: &[GpuArg], known: &[String]) -> Result<Vec<Stri
         _ if present.is_empty() => {
             let why =
                 device::cuda_device_count().err().map_or(String::new(), |why| format!(" ({why})"));
-            format!("no GPU devices found, only {known}{why}; omit --gpu to use that")
+            format!("no GPU found, only the device {known}{why}; omit --gpu to use it")
         }
-        Some(missing) => format!("no {missing}; the devices are {known}"),
+        Some(missing) => format!("device {missing} not found; the devices are {known}"),
         None => return Ok(requested),
     };
     Err(Error::InvalidData(format!("--gpu: {why}")))
 }
 
-/// Returns the device name of the requested GPU. Fails unless exactly one is requested.
+/// Returns the device name of the requested GPU. Fails unless exactly one GPU is requested.
 fn single_gpu(gpus: &[GpuArg], known: &[String]) -> Result<String> {
     let mut named = resolve_gpus(gpus, known)?;
     match (named.pop(), named.len()) {
@@ -131,12 +132,13 @@ pub(super) fn gpu(text: &str) -> Result<GpuArg, String> {
     }
 }
 
-/// Parses `--threads`. The limit exceeds any processor count, but that many threads still start.
+/// Parses `--threads`. The limit, 1024, exceeds common processor counts, and a process can still
+/// start this number of threads.
 fn threads() -> impl TypedValueParser<Value = u16> {
     clap::value_parser!(u16).range(..=1024)
 }
 
-/// Returns a note on the GEMM backend and TF32, if they are not the default.
+/// Returns a note on the GEMM backend and TF32, unless both have their defaults.
 fn gemm_note(options: DeviceOptions, device: &AnyDevice) -> String {
     let version = device.properties().into_iter().find(|(name, _)| *name == "cuBLAS");
     let by = version.map_or(String::new(), |(name, version)| format!(" by {name} {version}"));
@@ -152,7 +154,7 @@ mod tests {
     use super::{gpu, resolve_gpus, single_gpu};
 
     #[test]
-    fn gpu_numbers_resolve_to_devices_or_name_what_is_missing() {
+    fn gpu_numbers_resolve_to_devices_and_errors_name_a_missing_gpu() {
         let devices = |count: usize| {
             let gpus = (0..count).map(|number| format!("cuda:{number}"));
             ["cpu".to_owned()].into_iter().chain(gpus).collect::<Vec<_>>()
@@ -164,9 +166,11 @@ mod tests {
         assert_eq!(single_gpu(&ids("all"), &devices(1)).unwrap(), "cuda:0");
         assert_eq!(resolve_gpus(&ids("all"), &devices(2)).unwrap(), ["cuda:0", "cuda:1"]);
         assert!(error("all", 2).contains("one device") && error("0,1", 2).contains("one device"));
-        assert!(error("2", 2).contains("no cuda:2; the devices are cpu, cuda:0, cuda:1"));
+        assert!(
+            error("2", 2).contains("device cuda:2 not found; the devices are cpu, cuda:0, cuda:1")
+        );
         for none in ["0", "all", "0,1"] {
-            assert!(error(none, 0).contains("no GPU devices found, only cpu"));
+            assert!(error(none, 0).contains("no GPU found, only the device cpu"));
         }
         assert!(gpu("first").is_err() && gpu("-1").is_err());
     }

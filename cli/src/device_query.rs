@@ -1,4 +1,4 @@
-//! `cortado device-query`
+//! The command `cortado device-query`.
 
 use super::{
     device_args::{GpuArg, gpu, resolve_gpus},
@@ -16,10 +16,10 @@ use cortado::{
 #[derive(Args)]
 #[command(after_help = "Example: cortado device-query")]
 pub(super) struct DeviceQuery {
-    /// List only this device
+    /// List only the device with this name
     #[arg(long, value_name = "NAME", conflicts_with = "gpu")]
     device: Option<String>,
-    /// List only these GPUs, by number, or `all`
+    /// List only the GPUs with these numbers, or `all`
     #[arg(long, value_name = "ID,..", value_delimiter = ',', value_parser = gpu)]
     gpu: Vec<GpuArg>,
 }
@@ -38,7 +38,7 @@ impl DeviceQuery {
     }
 }
 
-/// Describes a device.
+/// Formats the name and the properties of a device.
 fn describe(device: &AnyDevice) -> String {
     let memory = if device.host_mapping().is_some() { "shared with the host" } else { "separate" };
     let threads = device.host_workers().count().to_string();

@@ -1,4 +1,4 @@
-//! `cortado extract-features`
+//! The command `cortado extract-features`.
 
 use super::{
     database_writer::{DatabaseArgs, DatabaseWriter},
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 /// Store blobs that a trained net computes, as Caffe's extract_features does
 ///
-/// Each blob is stored in a database of its own. The key of item i is i in ten digits.
+/// Each blob gets a separate database. The key of a record is its index in ten digits.
 #[derive(Args)]
 #[command(after_help = "Example: cortado extract-features lenet_iter_10000.caffemodel \
     examples/mnist/lenet.prototxt ip1,prob ip1_lmdb,prob_lmdb 10")]
@@ -29,7 +29,7 @@ pub(super) struct ExtractFeatures {
     /// Net definition in text format, built for the TEST phase
     #[arg(value_name = "NET.prototxt")]
     model: PathBuf,
-    /// Blobs to store
+    /// Names of the blobs to store
     #[arg(value_name = "BLOB,..", value_parser = name_list)]
     blobs: NameList,
     /// Folders of the new databases, one per blob
@@ -46,7 +46,7 @@ pub(super) struct ExtractFeatures {
     device: DeviceArgs,
 }
 
-/// Comma-separated names in one argument.
+/// Names from one comma-separated argument.
 #[derive(Clone)]
 struct NameList(Vec<String>);
 
@@ -92,7 +92,7 @@ impl ExtractFeatures {
     }
 }
 
-/// Appends a blob's items; `next` is the number of the next item.
+/// Appends one record per item of the blob's batch; `next` is the index of the next record.
 fn store(blob: &Blob<f32>, writer: &mut DatabaseWriter, next: &mut u64) -> Result<()> {
     let [channels, height, width] =
         [blob.channels()?, blob.height()?, blob.width()?].map(|extent| Some(extent as i32));

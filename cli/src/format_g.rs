@@ -1,4 +1,4 @@
-//! Formats numbers as C++ streams do.
+//! Number formatting like that of C++ streams.
 
 /// Formats `value` as `printf("%g")` does: six significant digits without trailing zeros.
 pub(super) fn format_g(value: f64) -> String {
@@ -29,7 +29,7 @@ fn trim_zeros(number: &str) -> &str {
 mod tests {
     use super::format_g;
 
-    /// The expected texts were printed by `printf("%g")`.
+    /// C's `printf("%g")` printed the expected texts.
     #[test]
     fn format_g_matches_printf() {
         let cases = [

@@ -1,4 +1,4 @@
-//! Logs to standard error in the format of Caffe's logs.
+//! Logger that writes to standard error in the format of Caffe's logs.
 
 use super::progress::CLEAR;
 use jiff::Zoned;
@@ -11,7 +11,7 @@ use std::{
 /// Writes lines such as `I20260131 23:59:59.123456 4321 file.rs:12] message`.
 struct Logger;
 
-/// Installs the logger with this level; keeps a logger that is already installed.
+/// Installs the logger with this level, unless a logger is already installed.
 pub(super) fn install(level: LevelFilter) {
     if log::set_logger(&Logger).is_ok() {
         log::set_max_level(level);

@@ -1,8 +1,8 @@
-//! The `cortado` command: Caffe's verbs and flags.
+//! The `cortado` command, with Caffe's verbs and flags.
 //!
-//! Each verb has its own file. Results go to standard output. Logs go to standard error: as lines
-//! in Caffe's format, or as a progress line if standard error is a terminal. An error is one line.
-//! The exit status is 1 if the work failed and 2 if the arguments were wrong.
+//! Each verb has a source file. Results go to standard output. Logs go to standard error: as lines
+//! in Caffe's format, or as a progress line if standard error is a terminal. An error message is
+//! one line. The exit status is 1 if the verb failed and 2 if the arguments were wrong.
 
 mod classify;
 mod compute_image_mean;
@@ -120,8 +120,8 @@ fn report_invalid_value(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Returns a note on the current folder if a relative path was not found: users start commands in
-/// the wrong folder as often as they misspell a name.
+/// Returns a note that names the current folder if a relative path was not found, because users
+/// often start commands in the wrong folder.
 fn current_folder(error: &Error) -> String {
     match (error.root(), env::current_dir()) {
         (Error::Io { path, source }, Ok(folder))
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_in_each_verbs_help_parses() {
+    fn clap_parses_the_example_in_the_help_of_each_verb() {
         for verb in Command::command().get_subcommands() {
             let name = verb.get_name();
             let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();

@@ -22,7 +22,7 @@ impl From<PhaseArg> for Phase {
 /// The flags `--level` and `--stage`.
 #[derive(Args)]
 pub(super) struct NetStateArgs {
-    /// Level of the net state; default: the one in the definition
+    /// Level of the net state; default: the level in the definition
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     level: Option<i32>,
     /// Stages of the net state, added to those in the definition
@@ -31,7 +31,7 @@ pub(super) struct NetStateArgs {
 }
 
 impl NetStateArgs {
-    /// Adds the flags to a net state.
+    /// Applies the flags to a net state.
     pub(super) fn apply(&self, state: &mut NetState) {
         state.level = self.level.or(state.level);
         state.stage.extend(self.stage.iter().filter(|stage| !stage.is_empty()).cloned());

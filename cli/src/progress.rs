@@ -1,4 +1,4 @@
-//! The progress line at a terminal.
+//! Progress line of a training run at a terminal.
 
 use super::format_g::format_g;
 use cortado::solver::{Event, Score};
@@ -7,18 +7,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Moves to the start of the line and clears it.
+/// Terminal escape sequence that moves the cursor to the start of the line and clears the line.
 pub(super) const CLEAR: &str = "\r\x1b[K";
 
 /// Shortest time between two redraws of the progress line.
 pub(super) const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Width of the bar in characters.
+/// Width of the progress bar in characters.
 const BAR_WIDTH: usize = 20;
 /// Smallest share of the time spent waiting for data at which the wait is shown.
 const MIN_SHOWN_WAIT: f64 = 0.01;
 
-/// Draws the state of training, and prints a line for each test and snapshot.
+/// Draws the progress of training, and prints a line for each test and snapshot.
 pub(super) struct Progress {
     max_iter: usize,
     /// Smoothed iterations per second.
@@ -44,7 +44,7 @@ impl Progress {
                     "iteration {iteration}, test net #{net}: {}",
                     scores.join(", ")
                 ));
-                self.last_draw = None; // excludes the time of the test from the speed
+                self.last_draw = None; // so that the speed excludes the time of the test
             }
             Event::Snapshot { model, .. } => print_line(&format!("wrote {}", model.display())),
             Event::Finished { iteration, early, .. } => {
@@ -107,7 +107,7 @@ impl Drop for Progress {
     }
 }
 
-/// Replaces the progress line. A narrow terminal cuts the text off instead of wrapping it.
+/// Replaces the progress line. A narrow terminal truncates the text instead of wrapping it.
 pub(super) fn redraw_line(text: &str) {
     let mut err = std::io::stderr();
     let _ = write!(err, "{CLEAR}\x1b[?7l{text}\x1b[?7h");

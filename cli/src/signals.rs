@@ -26,7 +26,7 @@ pub(super) struct Signals {
     /// Effect of Ctrl-C
     #[arg(long, value_name = "EFFECT", value_enum, ignore_case = true, default_value = "stop")]
     sigint_effect: Effect,
-    /// Effect of SIGHUP, such as when the terminal closes
+    /// Effect of SIGHUP, which a closing terminal sends
     #[cfg(unix)]
     #[arg(long, value_name = "EFFECT", value_enum, ignore_case = true, default_value = "snapshot")]
     sighup_effect: Effect,
@@ -35,7 +35,7 @@ pub(super) struct Signals {
 /// Effect of a signal.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Effect {
-    /// Nothing
+    /// Ignore the signal
     None,
     /// Write a snapshot and stop after the current iteration
     Stop,
@@ -43,18 +43,18 @@ enum Effect {
     Snapshot,
 }
 
-/// A signal with a handler.
+/// Signal with a handler: whether the signal was received, and its effect.
 struct HandledSignal {
     received: Arc<AtomicBool>,
     effect: Effect,
 }
 
 impl Signals {
-    /// Installs handlers. Returns a function for the solver, which reports the action requested by
-    /// the signals received since its last call.
+    /// Installs the signal handlers. Returns a function for the solver, which returns the action
+    /// that the received signals request.
     ///
-    /// SIGTERM stops. A second SIGINT or SIGTERM before the solver has handled the first ends the
-    /// process at once.
+    /// SIGTERM has the effect `Stop`. A second SIGINT or SIGTERM ends the process at once if the
+    /// solver has not yet handled the first.
     pub(super) fn install(&self) -> Result<impl FnMut() -> Action + Send + 'static> {
         let signals = [
             (SIGINT, self.sigint_effect),
@@ -64,9 +64,9 @@ impl Signals {
         ];
         let handled =
             signals.into_iter().map(|(signal, effect)| HandledSignal::new(signal, effect));
-        let handled: Vec<_> = handled
-            .collect::<io::Result<_>>()
-            .map_err(|error| Error::InvalidData(format!("cannot handle signals: {error}")))?;
+        let handled: Vec<_> = handled.collect::<io::Result<_>>().map_err(|error| {
+            Error::InvalidData(format!("cannot install a signal handler: {error}"))
+        })?;
         Ok(move || {
             let mut actions = handled.iter().map(HandledSignal::action);
             actions.find(|action| *action != Action::Continue).unwrap_or(Action::Continue)
@@ -77,8 +77,8 @@ impl Signals {
 impl HandledSignal {
     fn new(signal: c_int, effect: Effect) -> io::Result<Self> {
         let received = Arc::new(AtomicBool::new(false));
-        // Handlers run in the order of registration: the shutdown handler comes first, so that it
-        // sees the flag of an earlier signal only.
+        // Handlers run in the order of registration. The shutdown handler is registered first, so
+        // that it sees the flag of an earlier signal but not of the same signal.
         if effect != Effect::None && [SIGINT, SIGTERM].contains(&signal) {
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&received))?;
         }

@@ -1,8 +1,8 @@
-//! Formats tables for a terminal.
+//! Tables in plain text for a terminal.
 
 use std::fmt::Write;
 
-/// Escapes the control characters of text from a file, which a terminal would execute.
+/// Escapes control characters in text from a file, because a terminal would interpret them.
 pub(super) fn plain(text: &str) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
     text.chars().map(shown).collect()

@@ -1,4 +1,4 @@
-//! `cortado test`
+//! The command `cortado test`.
 
 use super::{
     caffe_log::score, definition::read_net, device_args::DeviceArgs, format_g::format_g,

@@ -1,4 +1,4 @@
-//! `cortado time`
+//! The command `cortado time`.
 
 use super::{
     definition::read_net,
@@ -23,12 +23,12 @@ use std::{
 
 /// Time the layers of a net
 ///
-/// Prints the median time of each layer over the iterations. A first iteration is not counted; it
-/// allocates memory and moves the parameters to the device. GFLOP/s count the multiplications and
+/// Prints the median time of each layer over the iterations. The first iteration is not counted,
+/// because it allocates memory and uploads the parameters. GFLOP/s count the multiplications and
 /// additions of convolutions and inner products. A layer's time ends when the device has finished
-/// its work. An activation that is fused into the layer above it has no forward time of its own:
-/// its cell says `above`, and the layer above includes its time. The time that data layers waited
-/// for data is part of their times, and is also printed as a mean.
+/// the layer's work. An activation that is fused into the layer above it has no separate forward
+/// time: its cell is `above`, and the layer above it includes the time of the activation. The times
+/// of data layers include the wait for data, and the mean wait is also printed.
 #[derive(Args)]
 #[command(after_help = "Example: cortado time --model examples/digits/lenet.prototxt")]
 pub(super) struct Time {
@@ -38,7 +38,7 @@ pub(super) struct Time {
     /// Number of passes to time
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
-    /// Phase to build the net for; TEST with --forward-only reuses memory
+    /// Phase for which the net is built; TEST with --forward-only reuses memory
     #[arg(long, value_enum, ignore_case = true, default_value = "train")]
     phase: PhaseArg,
     #[command(flatten)]
@@ -55,10 +55,10 @@ struct Row {
     name: String,
     kind: String,
     tops: String,
-    /// Seconds of each pass; empty if the layer is fused into the one above it.
+    /// Seconds of each forward pass; empty if the layer is fused into the layer above it.
     forward: Vec<f64>,
     backward: Vec<f64>,
-    /// Floating-point operations of a pass, if known.
+    /// Floating-point operations of the layer's forward pass, if known.
     forward_flops: Option<f64>,
     backward_flops: Option<f64>,
 }
@@ -85,7 +85,7 @@ struct Measurements {
     rows: Vec<Row>,
     /// Seconds of each forward pass and of each backward pass.
     passes: [Vec<f64>; 2],
-    /// Total time that these passes waited for data, if the net reads data.
+    /// Total time that all passes waited for data, if the net reads data.
     data_wait: Option<Duration>,
 }
 
@@ -143,7 +143,8 @@ impl Row {
             extents.join("×")
         });
         let forward_flops = flops(net, index, &param);
-        // The gradient of the weights and the gradient of the bottom each cost one forward pass.
+        // The gradient of the weights and the gradient of the bottom each take as many operations
+        // as a forward pass.
         let gradients = net.needs_backward(index).map_or(0, |(backward, bottoms)| {
             usize::from(backward) + usize::from(bottoms.contains(&true))
         });
@@ -213,10 +214,11 @@ fn report(times: &Measurements, memory: &MemoryUse) -> String {
         line("Forward and backward", format!("{} ms", milliseconds(median(&both))));
     }
     if let Some(wait) = data_wait.map(|wait| wait.as_secs_f64()) {
-        // A mean, not a median: one pass may wait for batches that several later passes find ready.
+        // The wait is a mean and not a median, because one pass may wait for batches that several
+        // later passes find ready.
         let (count, all) = (passes[0].len().max(1) as f64, passes.iter().flatten().sum::<f64>());
         let (each, share) = (milliseconds(Some(wait / count)), 100.0 * wait / all);
-        line("Waiting for data", format!("{each} ms a pass, {share:.1} % of the time"));
+        line("Waiting for data", format!("{each} ms per pass, {share:.1} % of the time"));
     }
     let MemoryUse { activations, gradients, params, param_gradients } = *memory;
     let sizes = [activations, gradients, params, param_gradients].map(mebibytes);
@@ -224,8 +226,8 @@ fn report(times: &Measurements, memory: &MemoryUse) -> String {
     line(
         "Memory",
         format!(
-            "{activations} MiB of activations, {gradients} MiB of their gradients, {params} MiB of \
-             parameters, {param_gradients} MiB of their gradients"
+            "{activations} MiB of activations, {gradients} MiB of activation gradients, \
+             {params} MiB of parameters, {param_gradients} MiB of parameter gradients"
         ),
     );
     if let Some(peak) = peak_resident() {

@@ -1,4 +1,4 @@
-//! `cortado train`
+//! The command `cortado train`.
 
 use super::{
     caffe_log::CaffeLog, definition::read_solver, device_args::DeviceArgs,
@@ -33,14 +33,13 @@ pub(super) struct Train {
     /// Solver definition, in text format
     #[arg(long, value_name = "FILE")]
     solver: PathBuf,
-    /// Resume from this solver state: .solverstate or .solverstate.h5
+    /// Solver state to resume from: .solverstate or .solverstate.h5
     #[arg(long, value_name = "FILE", conflicts_with = "weights")]
     snapshot: Option<PathBuf>,
-    /// Start from these trained weights, matched by layer name: .safetensors, .npz, .h5 or
-    /// caffemodel
+    /// Trained weights to start from, matched by layer name: .safetensors, .npz, .h5 or caffemodel
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     weights: Vec<PathBuf>,
-    /// At the end, print transfers and fallbacks to the host by kernel and call site
+    /// At the end, print all transfers and all fallbacks to the host, by kernel and call site
     #[arg(long, alias = "ledger")]
     transfer_report: bool,
     #[command(flatten)]
@@ -65,7 +64,8 @@ impl Train {
         let file = self.solver.display();
         match param.max_iter {
             None => {
-                let why = "no max_iter; set the number of iterations, such as `max_iter: 1000`";
+                let why =
+                    "max_iter is missing; set the number of iterations, such as `max_iter: 1000`";
                 return Err(Error::InvalidData(why.into()).context(file.to_string()));
             }
             Some(end) if end <= 0 => log::warn!("{file}: max_iter is {end}, so nothing is trained"),
@@ -115,7 +115,7 @@ fn explain_caffemodel(state: &Path, error: Error) -> Error {
 }
 
 /// Shows the progress of training on standard error: as a progress line at a terminal, else as
-/// Caffe's log lines. Log levels below `Info` show neither.
+/// Caffe's log lines. Shows nothing if the log level is below `Info`.
 fn show_progress(solver: &mut Solver<f32>) {
     match log::max_level().to_level() {
         Some(Level::Info) if std::io::stderr().is_terminal() => {
@@ -127,8 +127,8 @@ fn show_progress(solver: &mut Solver<f32>) {
     }
 }
 
-/// Copies trained layers from a file of weights, whose extension tells the format. Fails if no
-/// layer matches.
+/// Copies trained layers from a file of weights, whose extension determines the format. Fails if
+/// the net has no layer of the file.
 pub(super) fn copy_weights(net: &mut Net<f32>, path: &Path) -> Result<()> {
     let copied = match path.extension().and_then(OsStr::to_str) {
         Some("safetensors") => copy_tensors(net, &tensor_io::read_safetensors(path)?),

@@ -1,4 +1,4 @@
-//! `cortado upgrade-net`
+//! The command `cortado upgrade-net`.
 
 use super::output::print;
 use clap::Args;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// Upgrade a net from any of Caffe's older formats
 ///
-/// Both files may be the same. Comments in a text file are lost. Unknown fields of a binary file
-/// are kept.
+/// IN and OUT may be the same file. Comments in a text file are lost. Unknown fields of a binary
+/// file are kept.
 #[derive(Args)]
 #[command(after_help = "Example: cortado upgrade-net old.prototxt new.prototxt")]
 pub(super) struct UpgradeNet {
@@ -50,7 +50,7 @@ impl UpgradeNet {
     }
 }
 
-/// Reads a text file; unknown fields are an error unless `skip_unknown`.
+/// Reads a text file; unknown fields are an error unless `skip_unknown` is true.
 pub(super) fn read_text<M>(path: &Path, skip_unknown: bool) -> Result<M>
 where
     M: CaffeMessage,
@@ -62,7 +62,7 @@ fn is_binary(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "caffemodel" || end == "binaryproto")
 }
 
-/// Prints the changes made to a file.
+/// Prints the changes that an upgrade made to a file.
 pub(super) fn report(file: &Path, changes: &[upgrade::Change]) -> Result<()> {
     let file = file.display();
     print(&match changes {

@@ -1,4 +1,4 @@
-//! `cortado upgrade-solver`
+//! The command `cortado upgrade-solver`.
 
 use super::upgrade_net::{read_text, report};
 use clap::Args;
@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 /// Upgrade a solver definition from any of Caffe's older formats
 ///
-/// Both files may be the same. Comments are lost. Nets inside the solver definition are not
-/// upgraded.
+/// IN and OUT may be the same file. Comments in the file are lost. Nets inside the solver
+/// definition are not upgraded.
 #[derive(Args)]
 #[command(after_help = "Example: cortado upgrade-solver old.prototxt new.prototxt")]
 pub(super) struct UpgradeSolver {

@@ -1,6 +1,6 @@
 //! Tensor files: NumPy's `.npy` and `.npz`, and safetensors.
 //!
-//! A [`Tensor`] is one array of such a file. [`Blob::to_tensor`](crate::Blob::to_tensor) and
+//! A [`Tensor`] is one array of a tensor file. [`Blob::to_tensor`](crate::Blob::to_tensor) and
 //! [`Blob::from_tensor`](crate::Blob::from_tensor) convert a blob. `Net::to_tensors` and
 //! `Net::copy_tensors_from` convert all parameters of a net, each named `<layer>.<index>`.
 //!
@@ -22,7 +22,7 @@
 //!
 //! A file is written completely or not at all. The error for a damaged file names the file and, in
 //! a file of several tensors, the tensor. Readers allocate no more memory than the file has bytes,
-//! whatever sizes its header claims.
+//! regardless of the sizes in its header.
 
 mod npy_header;
 mod npy;

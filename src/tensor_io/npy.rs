@@ -1,4 +1,4 @@
-//! NumPy's `.npy`: a file of one array.
+//! NumPy's file format `.npy`: a file with one array.
 
 use super::{
     npy_header::{self, Header},
@@ -19,16 +19,16 @@ use std::{
 const MAGIC: [u8; 6] = *b"\x93NUMPY";
 /// Alignment in bytes of the first value in the file.
 const ALIGNMENT: usize = 64;
-/// Longest accepted header, in bytes. A header of plain numbers and up to 32 axes is far shorter.
+/// Length limit of a header, in bytes. The header of an array with up to 32 axes is far shorter.
 const MAX_HEADER_LEN: usize = 1 << 16;
 
 /// Reads a `.npy` file of `float16`, `float32` or `float64`, big- or little-endian, in C or Fortran
 /// order. Fortran order is converted to C order.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::ShapeOverflow`], also for more than 32 axes; [`Error::InvalidData`], with
-/// the file's name, for other element types, a damaged header, and fewer or more bytes than the
-/// shape needs. A file of several arrays, which NumPy can write, therefore has to be split.
+/// [`Error::Io`]; [`Error::ShapeOverflow`], also for more than 32 axes; [`Error::InvalidData`],
+/// with the file's name, for an unsupported element type, a damaged header, or fewer or more bytes
+/// than the shape needs. A file of several arrays, which NumPy can write, is not supported.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
@@ -38,7 +38,7 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
 /// Writes a `.npy` file, completely or not at all, with the same bytes as NumPy. `bf16`, which NumPy
 /// does not have, is written as `float32` without rounding.
 ///
-/// Holds the tensor and the content of the file in memory at the same time.
+/// Needs memory for both the tensor and the content of the file.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::OutOfMemory`].
@@ -72,24 +72,25 @@ pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Ten
     let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
     if length > MAX_HEADER_LEN {
         let why =
-            format!("header of {length} bytes is too long; at most {MAX_HEADER_LEN} are read");
+            format!("the header has {length} bytes, but at most {MAX_HEADER_LEN} are supported");
         return Err(invalid(&why));
     }
     let mut text = vec![0; length];
     read_exact(&mut text)?;
-    // Up to version 2 the text is Latin-1. Every accepted header is ASCII, so UTF-8 works too.
+    // In versions 1 and 2 the header is Latin-1 text. Every accepted header is ASCII, so decoding
+    // it as UTF-8 is correct in all versions.
     let header = Header::parse(&String::from_utf8_lossy(&text));
     let header = header.map_err(|error| error.context(name))?;
 
     let size = header.dtype.size();
     let want = header.shape.count() * size;
     let mut bytes = Vec::new();
-    // One byte more than needed, to detect a longer file. `bytes` grows with the data read, so a
-    // false shape allocates little.
+    // The limit is one byte more than needed, to detect a longer file. `bytes` grows with the data
+    // that is read, so a wrong shape in the header does not allocate much memory.
     input.take(want as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() != want {
         let more = if bytes.len() > want { "more" } else { "fewer" };
-        let why = format!("{more} values than the {want} bytes of shape {}", header.shape);
+        let why = format!("found {more} values than the {want} bytes of shape {}", header.shape);
         return Err(invalid(&why));
     }
     if header.big_endian {
@@ -110,7 +111,7 @@ pub(super) fn to_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
     let end = (start + text.len() + 1).next_multiple_of(ALIGNMENT);
     text.extend(std::iter::repeat_n(' ', end - start - text.len() - 1));
     text.push('\n');
-    // Version 1 allows a header of 2¹⁶ bytes. 32 axes of 20 digits need far fewer.
+    // Version 1 allows a header of 2¹⁶ bytes. A header with 32 axes of 20 digits is far shorter.
     let length = (text.len() as u16).to_le_bytes();
     Ok([&MAGIC[..], &[1, 0], &length, text.as_bytes(), tensor.bytes()].concat())
 }

@@ -1,4 +1,4 @@
-//! The header of a `.npy` file: the text of a Python dictionary.
+//! Header of a `.npy` file, which is the text of a Python dictionary.
 //!
 //! Source: NumPy's documentation of `numpy.lib.format`, versions 1.0 to 3.0.
 
@@ -8,12 +8,12 @@ use crate::{
     shape::Shape,
 };
 
-/// The parsed header.
+/// The parsed header of a `.npy` file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Header {
     pub(super) dtype: DType,
     pub(super) big_endian: bool,
-    /// Whether the first axis is innermost instead of the last.
+    /// Whether the first axis is innermost (Fortran order) instead of the last.
     pub(super) fortran_order: bool,
     pub(super) shape: Shape,
 }
@@ -74,7 +74,7 @@ fn invalid(why: impl Into<String>) -> Error {
     Error::InvalidData(why.into())
 }
 
-/// Parses the element type. Returns it and whether the elements are big-endian.
+/// Parses the element type. Returns the type and whether the elements are big-endian.
 fn element_type(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
     if text.eat("[") {
         let why = "the elements are records; only plain float16, float32 and float64 are supported";
@@ -97,7 +97,8 @@ fn element_type(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
     }
 }
 
-/// The unparsed rest of the text. Spaces before a token are skipped.
+/// Parser of the dictionary, which holds the unparsed rest of the text and skips spaces before a
+/// token.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {
@@ -119,10 +120,11 @@ impl<'a> Cursor<'a> {
 
     fn unexpected(&self, expected: &str) -> Error {
         let found: String = self.0.chars().take(16).collect();
-        invalid(format!("the header has `{}` instead of {expected}", found.escape_debug()))
+        invalid(format!("found `{}` in the header, expected {expected}", found.escape_debug()))
     }
 
-    /// Parses a string without escapes, which no key or type contains.
+    /// Parses a string literal. Escapes are not supported, because no key or type contains an
+    /// escape.
     fn string(&mut self) -> Result<&'a str> {
         for quote in ["'", "\""] {
             if self.eat(quote) {
@@ -148,7 +150,7 @@ impl<'a> Cursor<'a> {
             let extent = self.0[..end].parse().map_err(|_| self.unexpected("an extent"))?;
             extents.push(extent);
             self.0 = &self.0[end..];
-            self.eat("L"); // suffix of Python 2's long integers
+            self.eat("L"); // Python 2 appends L to long integers
             if !self.eat(",") {
                 self.expect(")")?;
                 break;

@@ -1,4 +1,4 @@
-//! NumPy's `.npz`: named arrays in a zip archive of `.npy` files.
+//! NumPy's file format `.npz`: named arrays in a zip archive of `.npy` files.
 
 use super::{
     npy,
@@ -34,7 +34,7 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
 /// Writes a `.npz` file, completely or not at all and uncompressed, like `numpy.savez`. `bf16` is
 /// written as `float32` without rounding.
 ///
-/// Holds the tensors and the content of the file in memory at the same time.
+/// Needs memory for both the tensors and the content of the file.
 ///
 /// # Errors
 /// [`Error::InvalidData`] if two tensors have the same name; [`Error::Io`], [`Error::OutOfMemory`].
@@ -44,7 +44,7 @@ pub fn write_npz(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, tensor) in tensors {
         let bytes = npy::to_bytes(tensor)?;
-        // A member of 4 GiB or more needs zip64.
+        // A member of 4 GiB or more needs the zip64 format.
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(bytes.len() >= u32::MAX as usize);

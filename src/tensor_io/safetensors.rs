@@ -1,4 +1,4 @@
-//! Safetensors: a file of named arrays.
+//! File format safetensors: a file with named arrays.
 
 use super::tensor::{Tensor, check_distinct_names};
 use crate::{
@@ -11,13 +11,13 @@ use std::{borrow::Cow, fs, path::Path};
 
 /// Size in bytes of the field that contains the header's length.
 const LENGTH_BYTES: usize = 8;
-/// The header's key for metadata, which no tensor may use as its name.
+/// Key of the metadata in the header, which no tensor may have as its name.
 const RESERVED: &str = "__metadata__";
 
 /// Reads the tensors of a safetensors file, in file order. The supported types are `F16`, `BF16`,
 /// `F32` and `F64`. The file's metadata (`__metadata__`) is dropped.
 ///
-/// Holds the file and the tensors in memory at the same time.
+/// Needs memory for both the content of the file and the tensors.
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::ShapeOverflow`], also for more than 32 axes; [`Error::InvalidData`], with
@@ -30,7 +30,7 @@ pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>>
 
 /// Writes a safetensors file, completely or not at all.
 ///
-/// Holds the tensors and the content of the file in memory at the same time.
+/// Needs memory for both the tensors and the content of the file.
 ///
 /// # Errors
 /// [`Error::InvalidData`] if two tensors have the same name, or a tensor has the reserved name
@@ -43,13 +43,14 @@ pub fn write_safetensors(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -
 
 fn parse(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
     let (header, data) = split(bytes)?;
-    // Deserialising checks that the tensors are contiguous and that lengths match shapes. The check
-    // below replaces that of `SafeTensors::deserialize`, whose sum of offsets can overflow.
+    // Deserializing the header checks that the tensors are contiguous and that lengths match
+    // shapes. The length check below replaces the check in `SafeTensors::deserialize`, which adds
+    // offsets that can overflow.
     let metadata: Metadata = serde_json::from_slice(header)
         .map_err(|error| Error::InvalidData(format!("damaged header: {error}")))?;
     let (want, got) = (metadata.data_len(), data.len());
     if want != got {
-        let why = format!("{got} bytes of values, but the header describes {want}");
+        let why = format!("found {got} bytes of values, but the header describes {want} bytes");
         return Err(Error::InvalidData(why));
     }
     let names = metadata.offset_keys().into_iter();

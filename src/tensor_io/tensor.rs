@@ -1,4 +1,4 @@
-//! An array as stored in a file.
+//! Tensors: arrays as they are stored in files.
 
 use crate::{
     element::{DType, Element, bf16, f16},
@@ -72,7 +72,7 @@ impl Tensor {
     pub fn copy_to<T: Element>(&self, out: &mut [T]) -> Result<()> {
         check_len("Tensor::copy_to", "out", self.shape.count(), out.len())?;
         if T::DTYPE == self.dtype {
-            // Copy the bytes, because a conversion could change the payload of a NaN.
+            // Equal types copy the bytes, because a conversion could change the payload of a NaN.
             let bytes = bytemuck::cast_slice_mut(out);
             bytes.copy_from_slice(&self.bytes);
             if cfg!(target_endian = "big") {
@@ -127,7 +127,7 @@ pub(super) fn check_distinct_names(tensors: &[(String, Tensor)]) -> Result<()> {
     }
 }
 
-/// Reverses the bytes of each element.
+/// Reverses the byte order of each element.
 pub(super) fn reverse_bytes(bytes: &mut [u8], size: usize) {
     bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
 }

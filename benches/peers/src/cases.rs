@@ -3,20 +3,20 @@
 use crate::{elementwise, images, library::Peers, matrices, operand::Operand, vectors};
 use cortado::{Element, host::Workers, kernel::slices::uniform, op::RngKey};
 
-/// Amount of work of one call.
+/// Amount of work of one kernel call.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
-    /// Floating-point operations.
+    /// Number of floating-point operations.
     Flops(u64),
-    /// Bytes of all operands, each of which is read or written once.
+    /// Number of bytes of all operands, each of which is read or written once.
     Bytes(u64),
 }
 
-/// A case on one library.
+/// One benchmark case on one library.
 pub struct Run {
     /// Name of the library.
     pub library: &'static str,
-    /// Calls the kernel once.
+    /// Function that calls the kernel once.
     pub call: Box<dyn FnMut()>,
 }
 
@@ -26,18 +26,18 @@ impl Run {
     }
 }
 
-/// Creates the runs of a case, with their operands, just before they are timed.
+/// Function that creates the runs of a case, with their operands, just before the runs are timed.
 pub(crate) type MakeRuns = Box<dyn Fn(&Peers, &Workers) -> Vec<Run>>;
 
-/// Kernel call of one size.
+/// Benchmark case: a kernel call of one size.
 pub struct Case {
-    /// Kernel or family: `sgemm`, `level1`, …
+    /// Kernel or kernel family, such as `sgemm` or `level1`.…
     pub group: &'static str,
-    /// Kernel and size, unique in the group.
+    /// Name of kernel and size, unique in the group.
     pub name: String,
-    /// Amount of work.
+    /// Amount of work of one call.
     pub work: Work,
-    /// Creates one run for each library that has the kernel, cortado's first.
+    /// Function that creates one run for each library that has the kernel, starting with cortado.
     pub runs: MakeRuns,
 }
 
@@ -52,7 +52,7 @@ impl Case {
     }
 }
 
-/// Returns all cases.
+/// Returns all benchmark cases.
 pub fn cases() -> Vec<Case> {
     let mut list = Vec::new();
     matrices::add(&mut list);
@@ -62,7 +62,7 @@ pub fn cases() -> Vec<Case> {
     list
 }
 
-/// Lengths of vectors, from L1 to main memory.
+/// Lengths of vectors: the shortest fit in L1, the longest only in main memory.
 pub(crate) const LENGTHS: [usize; 8] =
     [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24];
 
@@ -74,7 +74,7 @@ pub(crate) fn vector<T: Element>(len: usize, [min, max]: [f64; 2]) -> Operand<T>
     x
 }
 
-/// Returns the run `copy`, which copies `len` elements. This is the limit of memory bandwidth.
+/// Returns the run `copy`, which copies `len` elements and shows the limit of memory bandwidth.
 pub(crate) fn copy<T: Element>(len: usize) -> Run {
     let (x, y) = (vector::<T>(len, [-1.0, 1.0]), Operand::zeros(len));
     Run::new("copy", move || y.get_mut().copy_from_slice(std::hint::black_box(&x.get())))

@@ -1,4 +1,4 @@
-//! Elementwise functions, and softmax.
+//! Benchmark cases of elementwise functions and softmax.
 
 use crate::{
     Peers,
@@ -12,14 +12,14 @@ use cortado::{
 };
 use std::{ffi::c_int, hint::black_box};
 
-/// `vms*`: n, a, y, mode.
+/// MKL's `vms*` functions of one operand, with parameters n, a, y and mode.
 type VmlUnary = unsafe extern "C" fn(c_int, *const f32, *mut f32, i64);
-/// `vms*` of two operands: n, a, b, y, mode.
+/// MKL's `vms*` functions of two operands, with parameters n, a, b, y and mode.
 type VmlBinary = unsafe extern "C" fn(c_int, *const f32, *const f32, *mut f32, i64);
-/// `vmsPowx`: n, a, power, y, mode.
+/// MKL's `vmsPowx`, with parameters n, a, power, y and mode.
 type VmlPowx = unsafe extern "C" fn(c_int, *const f32, f32, *mut f32, i64);
 
-/// `VML_HA`: errors below 1 ulp, like cortado's.
+/// MKL's mode `VML_HA`, whose errors are below 1 ulp, like cortado's.
 const HIGH_ACCURACY: i64 = 2;
 
 pub(crate) fn add(list: &mut Vec<Case>) {
@@ -112,7 +112,8 @@ fn binary(list: &mut Vec<Case>, n: usize) {
     }
 }
 
-/// Softmax of rows of 1000 classes. Only the exponential is MKL's; the rest is a plain loop.
+/// Adds cases of softmax over rows of 1000 classes. MKL computes only the exponential; plain loops
+/// compute the rest.
 fn softmax(list: &mut Vec<Case>, n: usize) {
     let work = Work::Bytes((2 * n * size_of::<f32>()) as u64);
     let extent = n.min(1000);

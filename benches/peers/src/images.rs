@@ -1,4 +1,5 @@
-//! im2col, col2im, LRN and pooling, compared with a copy of as many bytes.
+//! Benchmark cases of im2col, col2im, LRN and pooling, compared with a copy of the same number of
+//! bytes.
 
 use crate::cases::{Case, Run, Work, copy, vector};
 use cortado::{

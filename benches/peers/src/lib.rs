@@ -4,11 +4,11 @@
 //!
 //! - `CORTADO_PEER_OPENBLAS`: a library with `cblas_sgemm` or, like the Python package
 //!   `scipy-openblas32`, `scipy_cblas_sgemm`.
-//! - `CORTADO_PEER_MKL`: `libmkl_rt.so`, in the same folder as the libraries it loads. Set
-//!   `MKL_THREADING_LAYER=GNU` for more than one thread.
+//! - `CORTADO_PEER_MKL`: the library `libmkl_rt.so`, in the same folder as the libraries that it
+//!   loads. Set `MKL_THREADING_LAYER=GNU` for more than one thread.
 //!
-//! The crates `gemm` and `matrixmultiply` are compiled in. If no library has a kernel, its peer is
-//! `copy`, which copies as many bytes as the kernel reads and writes.
+//! The package contains the crates `gemm` and `matrixmultiply`. If no library has a kernel, its
+//! peer is `copy`, which copies the same number of bytes as the kernel reads and writes.
 
 mod cases;
 mod elementwise;

@@ -1,4 +1,4 @@
-//! BLAS libraries, loaded at run time.
+//! BLAS libraries that are loaded at run time.
 
 use libloading::os::unix::{Library as Handle, RTLD_GLOBAL, RTLD_NOW};
 use std::env;
@@ -19,7 +19,7 @@ impl Library {
             eprintln!("{name}: skipped; set {variable} to the path of the library");
             return None;
         };
-        // SAFETY: loading runs the initialisers of the library, which the user chose as a BLAS.
+        // SAFETY: loading runs the initializers of the library, which the user chose as a BLAS.
         let handle = match unsafe { Handle::open(Some(&path), RTLD_NOW | RTLD_GLOBAL) } {
             Ok(handle) => handle,
             Err(error) => {
@@ -38,7 +38,7 @@ impl Library {
     /// Returns the function `name`, or `None` if the library lacks it.
     ///
     /// # Safety
-    /// `F` is the type of the function.
+    /// `F` must be the type of the function.
     pub unsafe fn symbol<F: Copy>(&self, name: &str) -> Option<F> {
         let name = format!("{}{name}", self.prefix);
         // SAFETY: the caller guarantees the type.
@@ -56,15 +56,15 @@ impl Library {
     }
 }
 
-/// Libraries to compare with.
+/// Libraries with which cortado is compared.
 #[derive(Debug)]
 pub struct Peers {
-    /// Libraries that were loaded.
+    /// Libraries that were loaded successfully.
     pub libraries: Vec<&'static Library>,
 }
 
 impl Peers {
-    /// Loads the libraries that environment variables name.
+    /// Loads the libraries whose paths environment variables give.
     pub fn find() -> Self {
         let openblas = Library::find("OpenBLAS", "CORTADO_PEER_OPENBLAS");
         let mkl = Library::find("MKL", "CORTADO_PEER_MKL");

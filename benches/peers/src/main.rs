@@ -1,5 +1,5 @@
-//! Speed of cortado relative to other libraries. The libraries take turns in every round of a case,
-//! so that changes of the machine's speed affect all of them.
+//! Measures the speed of cortado relative to other libraries. Every round of a case runs all
+//! libraries, so that changes of the machine's speed affect all of them.
 //!
 //! `cargo run --release -- [--threads N] [--rounds N] [--least] [PART-OF-A-NAME …]`
 
@@ -14,9 +14,10 @@ use std::{
 struct Options {
     threads: usize,
     rounds: usize,
-    /// Report the minimum time instead of the median. It varies less on a busy machine.
+    /// Whether to report the minimum time, which varies less on a busy machine, instead of the
+    /// median.
     least: bool,
-    /// Run only cases whose names contain one of these; all cases if empty.
+    /// Parts of case names: only cases whose name contains one of them run; all cases if empty.
     name_parts: Vec<String>,
 }
 
@@ -46,7 +47,7 @@ fn parse_options() -> Result<Options, String> {
     Ok(options)
 }
 
-/// Returns how many calls take about a millisecond, which the clock measures accurately.
+/// Returns a number of calls that takes about a millisecond, which the clock measures accurately.
 fn repetitions(run: &mut Run) -> u32 {
     (run.call)();
     let mut count = 1;
@@ -61,13 +62,13 @@ fn repetitions(run: &mut Run) -> u32 {
     }
 }
 
-/// Returns the seconds of one call of each run: the median over the rounds, or the minimum.
+/// Returns the seconds per call of each run: the median over the rounds, or the minimum.
 fn measure(runs: &mut [Run], options: &Options) -> Vec<f64> {
     let counts: Vec<_> = runs.iter_mut().map(repetitions).collect();
     let mut times = vec![Vec::new(); runs.len()];
     for round in 0..options.rounds {
-        // Each round starts with another library, because the previous library affects how much of
-        // the operands is in the last-level cache.
+        // Each round starts with a different library, because the previous library affects how much
+        // of the operands is in the last-level cache.
         for turn in 0..runs.len() {
             let index = (round + turn) % runs.len();
             let (run, count) = (&mut runs[index], counts[index]);

@@ -1,4 +1,4 @@
-//! GEMM, batched GEMM and GEMV.
+//! Benchmark cases of GEMM, batched GEMM and GEMV.
 
 use crate::{
     cases::{Case, Run, Work, vector},
@@ -14,7 +14,8 @@ use cortado::{
 use gemm::Parallelism;
 use std::ffi::c_int;
 
-/// `[m, n, k]` of GEMM: squares, then layers of LeNet and AlexNet, and fully connected layers.
+/// `[m, n, k]` of each GEMM: square matrices, then layers of LeNet and AlexNet, and fully connected
+/// layers.
 const SHAPES: [[usize; 3]; 17] = [
     [64, 64, 64],
     [128, 128, 128],
@@ -35,7 +36,7 @@ const SHAPES: [[usize; 3]; 17] = [
     [4096, 1, 4096],
 ];
 
-/// `[m, n, k]` of transposed GEMMs: two squares, then backward passes.
+/// `[m, n, k]` of each transposed GEMM: two square matrices, then GEMMs of backward passes.
 const TRANSPOSED: [[usize; 3]; 6] = [
     [256, 256, 256],
     [1024, 1024, 1024],
@@ -45,10 +46,10 @@ const TRANSPOSED: [[usize; 3]; 6] = [
     [363, 3025, 96],
 ];
 
-/// Rows and columns of the matrices of GEMV.
+/// Numbers of rows and columns of the GEMV matrices.
 const MATRICES: [[usize; 2]; 4] = [[64, 64], [256, 256], [1024, 1024], [4096, 4096]];
 
-/// `cblas_?gemm`: order, transposes, m, n, k, α, `A`, `B`, β, `C`.
+/// `cblas_?gemm`, with parameters order, transposes, m, n, k, α, `A`, `B`, β and `C`.
 type CblasGemm<S> = unsafe extern "C" fn(
     c_int,
     c_int,
@@ -66,7 +67,7 @@ type CblasGemm<S> = unsafe extern "C" fn(
     c_int,
 );
 
-/// `cblas_?gemv`: order, transpose, m, n, α, `A`, x, β, y.
+/// `cblas_?gemv`, with parameters order, transpose, m, n, α, `A`, x, β and y.
 type CblasGemv<S> = unsafe extern "C" fn(
     c_int,
     c_int,
@@ -89,7 +90,8 @@ fn cblas(trans: Transpose) -> c_int {
     if trans == Transpose::No { 111 } else { 112 }
 }
 
-/// `matrixmultiply::?gemm`: m, k, n, α, `A`, `B`, β and `C`, each matrix with its two strides.
+/// `matrixmultiply::?gemm`, with parameters m, k, n, α, `A`, `B`, β and `C`; two strides follow
+/// each matrix.
 type MatrixmultiplyGemm<S> = unsafe fn(
     usize,
     usize,
@@ -107,7 +109,7 @@ type MatrixmultiplyGemm<S> = unsafe fn(
     isize,
 );
 
-/// `f32` or `f64`, for which BLAS has functions.
+/// An element type for which BLAS has functions: `f32` or `f64`.
 trait Real: Element<Acc = Self> {
     const LETTER: char;
     const GROUPS: [&'static str; 3];
@@ -140,7 +142,7 @@ fn name(trans_a: Transpose, trans_b: Transpose, [m, n, k]: [usize; 3]) -> String
     format!("{}{}_{m}x{n}x{k}", letter(trans_a), letter(trans_b))
 }
 
-/// `A`, `B` and `C` of a GEMM.
+/// Operands `A`, `B` and `C` of a GEMM.
 type Operands<T> = (Operand<T>, Operand<T>, Operand<T>);
 
 fn operands<T: Element>(op: &Gemm<T>) -> Operands<T> {
@@ -156,7 +158,7 @@ fn cortado_gemm<T: Element>(workers: &Workers, op: Gemm<T>, (a, b, c): Operands<
     })
 }
 
-/// GEMM of a BLAS library, or `None` if the library lacks it.
+/// Returns a run of a BLAS library's GEMM, or `None` if the library lacks it.
 fn cblas_gemm<T: Real>(library: &Library, op: Gemm<T>, (a, b, c): Operands<T>) -> Option<Run> {
     let name = format!("cblas_{}gemm", T::LETTER);
     // SAFETY: the type matches the CBLAS interface.
@@ -200,7 +202,7 @@ fn gemm_crate<T: Element + 'static>(
     })
 }
 
-/// GEMM of the crate `matrixmultiply` with its default features, on one thread.
+/// Returns a run of the crate `matrixmultiply`'s GEMM with default features, on one thread.
 fn matrixmultiply_gemm<T: Real>(op: Gemm<T>, (a, b, c): Operands<T>) -> Run {
     let ((rsa, csa), (rsb, csb)) = (strides(op.trans_a, op.lda), strides(op.trans_b, op.ldb));
     Run::new("matrixmultiply", move || {
@@ -237,7 +239,7 @@ fn gemm<T: Real>(list: &mut Vec<Case>) {
     }
 }
 
-/// GEMM of 16-bit elements, compared with cortado's GEMM of `f32`.
+/// Adds cases of GEMM with 16-bit elements, compared with cortado's GEMM with `f32`.
 fn half(list: &mut Vec<Case>) {
     for shape @ [m, n, k] in [[128; 3], [512; 3], [1024; 3], [64, 500, 800]] {
         let work = Work::Flops(2 * (m * n * k) as u64);
@@ -260,7 +262,7 @@ fn half(list: &mut Vec<Case>) {
     }
 }
 
-/// Batched GEMM of small matrices; other libraries are called once for each GEMM.
+/// Adds cases of batched GEMM with small matrices; other libraries are called once for each GEMM.
 fn batched<T: Real>(list: &mut Vec<Case>) {
     for (count, [m, n, k]) in [(64, [16, 16, 16]), (64, [20, 64, 25]), (16, [50, 64, 500])] {
         let op = Gemm::<T>::new(m, n, k);

@@ -6,13 +6,14 @@ use std::{
     rc::Rc,
 };
 
-/// Alignment in bytes, and number of spare elements for it.
+/// Alignment of operands in bytes, and number of spare elements that the alignment needs.
 const CACHE_LINE: usize = 64;
 
-/// Memory aligned to a cache line, like cortado's; clones share it.
+/// Operand whose memory is aligned to a cache line, like cortado's. Clones share the memory.
 ///
-/// Addresses change the time of a kernel by up to a factor of 2 in cache, and by a tenth if pages
-/// of different operands compete for sets of the last-level cache.
+/// The runs of a case share operands because their addresses affect a kernel's time: by up to a
+/// factor of 2 in cache, and by a tenth if pages of different operands compete for sets of the
+/// last-level cache.
 pub(crate) struct Operand<T> {
     memory: Rc<RefCell<Vec<T>>>,
     start: usize,

@@ -1,4 +1,4 @@
-//! BLAS level 1, reductions of rows, and conversions between element types.
+//! Benchmark cases of BLAS level 1, reductions of rows, and conversions between element types.
 
 use crate::{
     cases::{Case, LENGTHS, MakeRuns, Run, Work, copy, vector},
@@ -12,17 +12,17 @@ use cortado::{
 };
 use std::{ffi::c_int, hint::black_box, slice};
 
-/// n, x, incx, y, incy.
+/// `cblas_scopy`, with parameters n, x, incx, y and incy.
 type CblasCopy = unsafe extern "C" fn(c_int, *const f32, c_int, *mut f32, c_int);
-/// n, α, x, incx.
+/// `cblas_sscal`, with parameters n, α, x and incx.
 type CblasScal = unsafe extern "C" fn(c_int, f32, *mut f32, c_int);
-/// n, α, x, incx, y, incy.
+/// `cblas_saxpy`, with parameters n, α, x, incx, y and incy.
 type CblasAxpy = unsafe extern "C" fn(c_int, f32, *const f32, c_int, *mut f32, c_int);
-/// n, α, x, incx, β, y, incy.
+/// `cblas_saxpby`, with parameters n, α, x, incx, β, y and incy.
 type CblasAxpby = unsafe extern "C" fn(c_int, f32, *const f32, c_int, f32, *mut f32, c_int);
-/// n, x, incx, y, incy.
+/// `cblas_sdot`, with parameters n, x, incx, y and incy.
 type CblasDot = unsafe extern "C" fn(c_int, *const f32, c_int, *const f32, c_int) -> f32;
-/// n, x, incx.
+/// `cblas_sasum` and `cblas_snrm2`, with parameters n, x and incx.
 type CblasSum = unsafe extern "C" fn(c_int, *const f32, c_int) -> f32;
 
 const RANGE: [f64; 2] = [-1.0, 1.0];
@@ -38,13 +38,15 @@ pub(crate) fn add(list: &mut Vec<Case>) {
     }
 }
 
-/// Run of cortado's function with operands x and y. As for the other libraries, the slices come
-/// from raw pointers, because the cells' guards would take a share of the time for short operands.
+/// Creates a run of cortado's function with operands x and y. As for the other libraries, the
+/// slices come from raw pointers, because the guards of a `RefCell` would take measurable time for
+/// short operands.
 macro_rules! cortado_run {
     ($operands:ident, $workers:ident, $n:ident, |$w:ident, $x:ident, $y:ident| $call:expr) => {{
         let ((x, y), workers) = ($operands.clone(), $workers.clone());
         Run::new("cortado", move || {
-            // SAFETY: both operands hold `$n` elements, and no other run accesses them meanwhile.
+            // SAFETY: both operands hold `$n` elements, and no other run accesses the operands at
+            // the same time.
             let ($w, $x, $y) = unsafe {
                 let x = slice::from_raw_parts(x.as_ptr(), $n);
                 (&workers, x, slice::from_raw_parts_mut(y.as_mut_ptr(), $n))
@@ -88,8 +90,8 @@ fn level1(list: &mut Vec<Case>, n: usize) {
             runs
         }),
     );
-    // The factor is −1, because repeated scaling by a smaller one would give subnormal numbers,
-    // which take ten times as long.
+    // The factor is −1, because repeated scaling by a factor between −1 and 1 would give subnormal
+    // numbers, which take ten times as long.
     add(
         "scal",
         2,
@@ -151,7 +153,7 @@ fn level1(list: &mut Vec<Case>, n: usize) {
             runs
         }),
     );
-    // Cortado has `sumsq`, whose square root is the BLAS function.
+    // Cortado's kernel is `sumsq`; the BLAS function returns the square root of `sumsq`.
     add(
         "nrm2",
         1,
@@ -166,7 +168,7 @@ fn level1(list: &mut Vec<Case>, n: usize) {
     );
 }
 
-/// Reductions of rows of 256 elements. Other libraries run `asum` on each row.
+/// Adds cases that reduce rows of 256 elements. Other libraries run `asum` on each row.
 fn rows(list: &mut Vec<Case>, n: usize) {
     let (extent, work) = (256, Work::Bytes((n * size_of::<f32>()) as u64));
     for op in [Reduce::Sum, Reduce::Max] {
@@ -203,7 +205,8 @@ fn rows(list: &mut Vec<Case>, n: usize) {
     }
 }
 
-/// Conversion of 16-bit elements to `f32` and back, compared with copying as many bytes.
+/// Adds cases that convert 16-bit elements to `f32` and back, compared with a copy of the same
+/// number of bytes.
 fn conversion<T: Element>(list: &mut Vec<Case>, name: &'static str, n: usize) {
     let work = Work::Bytes((n * (size_of::<T>() + size_of::<f32>())) as u64);
     list.push(Case::new("convert", format!("{name}_to_f32/{n}"), work, move |_, workers| {

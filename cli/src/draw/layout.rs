@@ -1,30 +1,31 @@
-//! Layout of the drawing: the lane of each blob and of each layer's mark.
+//! Layout of a net's drawing: the lane (a vertical track) of each blob's line and each layer's
+//! mark.
 
 use super::row::Row;
 use std::collections::HashMap;
 
-/// A blob: a line from the layer that computes it to the last layer that reads it.
+/// Line of a blob, from the layer that computes it to the last layer that reads it.
 #[derive(Debug, PartialEq)]
 pub(super) struct BlobLine {
     pub(super) lane: usize,
-    /// Row that computes the blob.
+    /// Row of the layer that computes the blob.
     pub(super) from: usize,
-    /// Rows that read the blob, in order.
+    /// Rows of the layers that read the blob, in ascending order.
     pub(super) readers: Vec<usize>,
 }
 
-/// Positions of all marks and lines.
+/// Lanes of the marks of all layers and the lines of all blobs.
 #[derive(Debug, PartialEq)]
 pub(super) struct DrawLayout {
-    /// The lane of each row's mark.
+    /// Lane of the layer's mark in each row.
     pub(super) marks: Vec<usize>,
     pub(super) lines: Vec<BlobLine>,
     pub(super) lane_count: usize,
 }
 
 impl DrawLayout {
-    /// Assigns lanes. A chain of layers stays in the leftmost possible lane; a branch gets the next
-    /// free lane.
+    /// Assigns a lane to each blob and layer. A chain of layers stays in the leftmost possible
+    /// lane; a branch gets the next free lane.
     pub(super) fn new(rows: &[Row]) -> Self {
         let mut lines = blob_lines(rows);
         let mut written = vec![Vec::new(); rows.len()];
@@ -61,7 +62,7 @@ impl DrawLayout {
     }
 }
 
-/// Returns a line per blob. A blob that layers change in place has one line.
+/// Returns one line per blob. A blob that layers change in place has one line.
 fn blob_lines(rows: &[Row]) -> Vec<BlobLine> {
     let mut lines: Vec<BlobLine> = Vec::new();
     let mut current: HashMap<&str, usize> = HashMap::new();

@@ -1,4 +1,4 @@
-//! `cortado draw`
+//! The command `cortado draw`.
 
 mod layout;
 mod row;
@@ -23,18 +23,18 @@ use std::path::PathBuf;
 /// Draw a net as an SVG image
 ///
 /// Draws one row per layer, in execution order: name, type, settings, shapes of the tops and number
-/// of parameters. Lines are blobs. A hollow mark is a layer that works in place. If the net's data
-/// sources cannot be opened, the drawing has no shapes.
+/// of parameters. Each line in the drawing is a blob. A hollow mark denotes a layer that works in
+/// place. If the net's data sources cannot be opened, the drawing has no shapes.
 #[derive(Args)]
 #[command(after_help = "Example: cortado draw examples/digits/lenet.prototxt -o lenet.svg")]
 pub(super) struct Draw {
     /// Net definition in text format
     #[arg(value_name = "FILE")]
     model: PathBuf,
-    /// Image to write
+    /// SVG file to write
     #[arg(short, long, value_name = "FILE.svg")]
     output: PathBuf,
-    /// Phase of the net; default: that of its `state`, else TEST
+    /// Phase of the net; default: the phase in the definition's `state`, else TEST
     #[arg(long, value_enum, ignore_case = true)]
     phase: Option<PhaseArg>,
     #[command(flatten)]
@@ -53,7 +53,7 @@ impl Draw {
         let with_path = |error: Error| error.context(self.model.display().to_string());
         let filtered = filter_net(&definition, &state).map_err(with_path)?;
         let net = Net::<f32>::builder(&CpuDevice::with_threads(1)?).build(&definition);
-        let net = net.inspect_err(|error| log::warn!("drawn without shapes: {error}")).ok();
+        let net = net.inspect_err(|error| log::warn!("the drawing has no shapes: {error}")).ok();
         let rows: Vec<Row> =
             filtered.layer.iter().map(|layer| Row::new(layer, net.as_ref())).collect();
         atomic_fs::write_atomically(&self.output, svg::draw(&title(&filtered), &rows).as_bytes())

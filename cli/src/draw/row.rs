@@ -1,9 +1,9 @@
-//! The row of a layer in the drawing.
+//! Rows of a net's drawing, one per layer.
 
 use crate::table::plain;
 use cortado::{net::Net, proto::LayerParameter};
 
-/// A layer as it is drawn.
+/// Texts and blob names of one layer in the drawing.
 pub(super) struct Row {
     pub(super) name: String,
     pub(super) kind: String,
@@ -34,7 +34,7 @@ impl Row {
         }
     }
 
-    /// Returns whether all tops are also bottoms.
+    /// Returns whether the layer works in place: all its tops are also bottoms.
     pub(super) fn in_place(&self) -> bool {
         !self.tops.is_empty() && self.tops.iter().all(|top| self.bottoms.contains(top))
     }

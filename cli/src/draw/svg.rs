@@ -1,4 +1,4 @@
-//! Draws rows and lanes as an SVG image.
+//! Drawing of a net's layers and blobs as an SVG image.
 
 use super::{
     layout::{BlobLine, DrawLayout},
@@ -16,7 +16,7 @@ const CHARACTER: f64 = 7.3;
 /// Gap between columns of text, in pixels.
 const GAP: f64 = 22.0;
 
-/// Returns the image.
+/// Returns the drawing of a net as an SVG document.
 pub(super) fn draw(title: &str, rows: &[Row]) -> String {
     let layout = DrawLayout::new(rows);
     let columns: Vec<Vec<String>> = rows.iter().map(cells).collect();
@@ -80,14 +80,14 @@ fn cells(row: &Row) -> Vec<String> {
     vec![row.name.clone(), kind, row.settings.clone(), row.shapes.clone(), params]
 }
 
-/// Returns the SVG path of a blob: from the mark of the layer that computes it down the blob's
-/// lane, with a branch to each reader.
+/// Returns the SVG path of a blob's line. The path starts at the layer that computes the blob, runs
+/// down the blob's lane, and branches to each layer that reads the blob.
 fn path(line: &BlobLine, layout: &DrawLayout) -> String {
     let x = lane_x(line.lane);
     let (from, start) = (lane_x(layout.marks[line.from]), y(line.from));
     let mut path = format!("M{from} {start}");
-    // The vertical line begins at the mark, or one row below it if the mark is in another lane. It
-    // ends at the last reader, or one row above it if the reader's mark is in another lane.
+    // A blob's vertical line begins at its layer's mark, or one row below a mark in another lane.
+    // The line ends at its last reader's mark, or one row above a mark in another lane.
     let last = line.readers.last().copied().unwrap_or(line.from);
     let begin = if from == x { line.from } else { line.from + 1 };
     let end = if lane_x(layout.marks[last]) == x { last } else { last.saturating_sub(1) };
@@ -123,7 +123,7 @@ fn y(row: usize) -> f64 {
     2.0 * MARGIN + row as f64 * ROW
 }
 
-/// Returns the colour of a layer by its role: data, loss, pooling, weights, or other.
+/// Returns the color of a layer's mark by the layer's role: data, loss, pooling, weights, or other.
 fn colour(row: &Row) -> &'static str {
     match row.kind.as_str() {
         kind if row.bottoms.is_empty() || kind == "Input" => "#2f6f4f",

@@ -2,18 +2,18 @@
 
 use cortado::{element::DType, shape::Shape, tensor_io::Tensor};
 
-/// Description of an array.
+/// Name, element type, shape and statistics of an array.
 pub(super) struct Array {
     pub(super) name: String,
     pub(super) dtype: DType,
     pub(super) shape: Shape,
-    /// `None` if no value is finite.
+    /// Statistics of the finite values; `None` if no value is finite.
     pub(super) statistics: Option<Statistics>,
     pub(super) nans: usize,
     pub(super) infinities: usize,
 }
 
-/// Statistics of the finite values.
+/// Statistics of an array's finite values.
 pub(super) struct Statistics {
     pub(super) min: f64,
     pub(super) max: f64,
@@ -53,7 +53,7 @@ impl Statistics {
         }
         let mean =
             if sum.is_finite() { sum / count } else { finite().map(|value| value / count).sum() };
-        // Scaled by the largest deviation, because its square could overflow.
+        // Deviations are divided by the largest deviation, whose square could overflow.
         let scale = (max - mean).max(mean - min);
         let scaled = |value: f64| if scale > 0.0 { (value - mean) / scale } else { 0.0 };
         let squares: f64 = finite().map(|value| scaled(value).powi(2)).sum();

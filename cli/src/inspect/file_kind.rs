@@ -1,4 +1,4 @@
-//! Detects what a file holds.
+//! Detection of a file's content and format.
 
 use cortado::{
     error::{Error, Result},
@@ -15,7 +15,7 @@ pub(super) enum FileKind {
     Net,
     /// Solver definition in text format.
     Solver,
-    /// Net with parameters.
+    /// Net with trained weights.
     TrainedNet,
     SolverState,
     Blob,
@@ -38,7 +38,7 @@ impl FileKind {
         }
     }
 
-    /// Detects the kind by the file's extension, else by its content.
+    /// Detects the kind of a file by its extension, else by its content.
     pub(super) fn of(path: &Path) -> Result<Self> {
         let extension = path.extension().and_then(OsStr::to_str);
         let by_name = match extension {
@@ -64,7 +64,7 @@ impl FileKind {
     }
 }
 
-/// Detects the kind of an HDF5 file by its second extension, else by trying to read it.
+/// Detects the kind of an HDF5 file by its second extension, else by trying to read a solver state.
 fn hdf5(path: &Path) -> Result<FileKind> {
     let stem = path.file_stem().map(Path::new).and_then(Path::extension);
     match stem.and_then(OsStr::to_str) {
@@ -79,7 +79,8 @@ fn content(bytes: &[u8], file: &str) -> Result<FileKind> {
     match bytes {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(FileKind::Npy),
         [b'P', b'K', 3, 4, ..] => Ok(FileKind::Npz),
-        // Safetensors: the header's length, far below 2⁴⁸, then the opening brace of the header.
+        // A safetensors file starts with the header's length in eight bytes, of which the upper two
+        // are 0. The header's opening brace follows.
         [_, _, _, _, _, _, 0, 0, b'{', ..] => Ok(FileKind::Safetensors),
         _ if bytes.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace()) => {
             text(bytes, file)
@@ -88,8 +89,8 @@ fn content(bytes: &[u8], file: &str) -> Result<FileKind> {
     }
 }
 
-/// Detects whether a definition is a net's or a solver's. If neither parser accepts it, the error
-/// is that of the parser that got further.
+/// Detects whether a definition is a net's or a solver's. If neither parser accepts the text,
+/// returns the error of the parser that read further.
 fn text(bytes: &[u8], file: &str) -> Result<FileKind> {
     let Err(net) = proto::parse_text::<NetParameter>(bytes, file) else { return Ok(FileKind::Net) };
     match proto::parse_text::<SolverParameter>(bytes, file) {
@@ -120,7 +121,7 @@ fn message(bytes: &[u8], file: &str) -> Result<FileKind> {
     likeliest.ok_or_else(why)
 }
 
-/// Counts the fields that this message type does not declare; `None` if it declares none of them.
+/// Counts the unknown fields of a message; returns `None` if all fields are unknown.
 fn unknown_fields<M: CaffeMessage + PartialEq>(bytes: &[u8], file: &str) -> Option<usize> {
     let (message, unknown) = UnknownFields::parse::<M>(bytes, file).ok()?;
     (message != M::default()).then(|| unknown.paths().count())

@@ -1,4 +1,4 @@
-//! Reads a file into a report.
+//! Readers of all kinds of files that `cortado inspect` prints.
 
 use super::{
     array::Array,
@@ -16,7 +16,7 @@ use cortado::{
 use serde_json::Value;
 use std::path::Path;
 
-/// Reads a file of any kind that `inspect` knows.
+/// Reads a file of any supported kind.
 pub(super) fn report(path: &Path) -> Result<FileReport> {
     let file = path.display().to_string();
     let kind = FileKind::of(path)?;
@@ -77,8 +77,8 @@ fn report_state(report: &mut FileReport, state: &SolverState) -> Result<()> {
     Ok(())
 }
 
-/// Returns the data of a blob and its diff, if any. An empty message has neither: it stands for a
-/// parameter shared with another layer.
+/// Returns the data of a blob and, if the blob has one, the diff. An empty message, which stands
+/// for a parameter shared with another layer, has no data.
 fn data_and_diff(name: &str, blob: &BlobProto) -> Result<Vec<Array>> {
     if *blob == BlobProto::default() {
         return Ok(Vec::new());
@@ -96,7 +96,7 @@ fn data_and_diff(name: &str, blob: &BlobProto) -> Result<Vec<Array>> {
     Ok(names.into_iter().zip(&tensors).map(|(name, tensor)| Array::new(name, tensor)).collect())
 }
 
-/// Converts a message to tensors by way of a blob, which checks it.
+/// Converts a message to tensors through a `Blob`, which checks the message.
 fn tensors<T: Element>(proto: &BlobProto) -> Result<Vec<Tensor>> {
     let mut blob = Blob::<T, _>::new(&CpuDevice::new(), &[])?;
     blob.from_proto(proto, true)?;
@@ -108,7 +108,7 @@ fn tensors<T: Element>(proto: &BlobProto) -> Result<Vec<Tensor>> {
     Ok(tensors)
 }
 
-/// Splits a message in text format into its fields. A nested message stays text.
+/// Splits a message in text format into its fields. The value of a nested message remains text.
 fn fields(text: &str) -> Vec<(String, Value)> {
     let mut fields: Vec<(String, Value)> = Vec::new();
     let mut inner: Option<(String, String)> = None;

@@ -1,4 +1,4 @@
-//! Formats the report on a file as a table or as JSON.
+//! Report on a file's contents, as a table or as JSON.
 
 use super::{
     super::{
@@ -17,9 +17,9 @@ pub(super) struct FileReport {
     pub(super) file: String,
     kind: FileKind,
     pub(super) fields: Vec<(String, Value)>,
-    /// `None` for a kind of file without layers.
+    /// Layers of a net; `None` for a kind of file without layers.
     pub(super) layers: Option<Vec<LayerReport>>,
-    /// `None` for a kind of file without arrays.
+    /// Arrays in the file; `None` for a kind of file without arrays.
     pub(super) arrays: Option<Vec<Array>>,
 }
 
@@ -69,7 +69,7 @@ impl FileReport {
         format!("{:#}\n", Value::Object(object))
     }
 
-    /// Returns the fields by name; a repeated field becomes a list.
+    /// Returns the fields as a JSON object; a repeated field becomes a list.
     fn grouped_fields(&self) -> Map<String, Value> {
         let mut fields = Map::<String, Value>::new();
         for (name, value) in &self.fields {
@@ -164,6 +164,6 @@ impl Array {
 
 /// Returns the total elements and bytes of the arrays.
 fn totals(arrays: &[Array]) -> (usize, usize) {
-    // All arrays are in memory at once, so neither sum overflows.
+    // All arrays are in memory at once, so their total size does not overflow.
     (arrays.iter().map(Array::elements).sum(), arrays.iter().map(Array::bytes).sum())
 }

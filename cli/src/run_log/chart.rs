@@ -1,4 +1,4 @@
-//! Draws curves as an SVG image.
+//! Line chart of curves as an SVG image.
 
 use super::curves::{Curve, Curves};
 use crate::{
@@ -20,8 +20,8 @@ const CHARACTER: f64 = 7.3;
 /// Colours of the curves, in order.
 const COLOURS: [&str; 6] = ["#1f5fbf", "#b3261e", "#2f6f4f", "#8a5a00", "#6b4fa0", "#52606d"];
 
-/// Draws panels one below the other; panels without curves are omitted. `data` is inserted into the
-/// image unchanged.
+/// Draws panels one below the other; panels without curves are omitted. `data` is SVG text that is
+/// inserted unchanged.
 pub(super) fn draw(title: &str, panels: &[(&str, &Curves)], data: &str) -> String {
     let drawn: Vec<_> = panels.iter().filter(|(_, curves)| !curves.0.is_empty()).collect();
     let points = drawn.iter().flat_map(|(_, curves)| curves.0.iter().flat_map(|c| &c.points));
@@ -56,7 +56,7 @@ impl ChartAxis {
         let (low, high) = values.fold(bounds, |(low, high), v| (low.min(v), high.max(v)));
         match low < high {
             true => Self { low, high, logarithmic: false },
-            // All values are equal.
+            // All values are equal: the axis spans 1.
             false if low.is_finite() => Self { low, high: low + 1.0, logarithmic: false },
             false => Self { low: 0.0, high: 1.0, logarithmic: false },
         }
@@ -75,7 +75,7 @@ impl ChartAxis {
         (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low))
     }
 
-    /// Returns round values within the axis.
+    /// Returns round tick values within the axis.
     fn ticks(&self) -> Vec<f64> {
         if self.logarithmic {
             let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
@@ -86,7 +86,7 @@ impl ChartAxis {
         }
         let rough = (self.high - self.low) / 6.0;
         if rough == 0.0 {
-            return vec![self.low]; // the range is too narrow for several ticks
+            return vec![self.low]; // the axis is too short for several ticks
         }
         let power = 10f64.powi(rough.log10().floor() as i32);
         let step = [1.0, 2.0, 5.0, 10.0].map(|head| head * power);
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(ChartAxis::linear(std::iter::empty()).ticks().first(), Some(&0.0));
         assert_eq!(axis(0.0, 5e-324).ticks(), [0.0]);
         let decades = ChartAxis { low: 0.004, high: 3.0, logarithmic: true };
-        assert_eq!(decades.ticks().len(), 3); // 0.01, 0.1, 1
+        assert_eq!(decades.ticks().len(), 3); // ticks at 0.01, 0.1 and 1
         assert_eq!((decades.position(0.004), decades.position(3.0)), (0.0, 1.0));
     }
 }

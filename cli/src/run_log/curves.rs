@@ -1,8 +1,8 @@
-//! Curves: values over iterations.
+//! Curves of values over iterations.
 
 use serde_json::{Value, json};
 
-/// Curves that share an axis, in the order of their first points.
+/// Curves in one panel, in the order in which their first points were added.
 #[derive(Default)]
 pub(super) struct Curves(pub(super) Vec<Curve>);
 
@@ -12,11 +12,11 @@ pub(super) struct Curve {
     pub(super) points: Vec<[f64; 2]>,
 }
 
-/// Largest number of points per curve. An image has fewer columns than this.
+/// Largest number of points per curve. A panel is only 680 pixels wide.
 const MAX_POINTS: usize = 2048;
 
 impl Curves {
-    /// Adds a point to a curve. Values that are not finite are skipped.
+    /// Adds a point to a curve. Skips a value that is not finite.
     pub(super) fn add(&mut self, name: &str, iteration: usize, value: f64) {
         if !value.is_finite() {
             return;
@@ -33,7 +33,7 @@ impl Curves {
         }
     }
 
-    /// Removes the points from `iteration` on.
+    /// Removes all points at `iteration` and later.
     pub(super) fn truncate(&mut self, iteration: usize) {
         for curve in &mut self.0 {
             curve.points.retain(|point| point[0] < iteration as f64);

@@ -1,4 +1,4 @@
-//! Logs a training run as JSON Lines.
+//! JSON Lines log of a training run.
 
 use super::outputs::by_name;
 use cortado::{
@@ -13,7 +13,7 @@ use std::{
     time::Instant,
 };
 
-/// Writes one JSON object per line, each as soon as its event happens.
+/// Writer of one JSON object per solver event, on a separate line.
 pub(super) struct JsonLines {
     file: File,
     path: PathBuf,
@@ -21,7 +21,7 @@ pub(super) struct JsonLines {
 }
 
 impl JsonLines {
-    /// Creates the file, or opens it for appending if `append`.
+    /// Creates the file, or opens it for appending if `append` is true.
     pub(super) fn open(path: &Path, append: bool) -> Result<Self> {
         let opened = if append { open_at_end(path) } else { File::create(path) };
         let file = opened.map_err(|error| Error::io(path, error))?;
@@ -36,7 +36,7 @@ impl JsonLines {
     }
 }
 
-/// Opens a file for appending and completes its last line if that was cut off.
+/// Opens a file for appending, and appends a newline if the last line has none.
 fn open_at_end(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
     if file.metadata()?.is_file() && file.seek(SeekFrom::End(0))? > 0 {

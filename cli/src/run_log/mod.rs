@@ -24,25 +24,26 @@ pub(super) struct RunLogArgs {
     /// Log events to this file as JSON Lines
     ///
     /// Each object has `event` (start, display, test, snapshot or end), `iteration` (the number of
-    /// updates so far) and `seconds` (since the start). A display also has `loss`, `rate`,
+    /// updates so far) and `seconds` (since the start). A `display` object also has `loss`, `rate`,
     /// `iterations_per_second`, `waited` (seconds that the net waited for data since the last
-    /// display; null if it reads no data) and `outputs` (numbers by name; arrays for outputs with
-    /// several elements). A test has `net` and `outputs`, a snapshot `model` and `state`. Values
-    /// that are not finite are null. With --snapshot, lines are appended to the file.
+    /// display; null if the net reads no data) and `outputs` (numbers by name; arrays for outputs
+    /// with several elements). A `test` object also has `net` and `outputs`; a `snapshot` object
+    /// has `model` and `state`. Values that are not finite are null. With --snapshot, lines are
+    /// appended to the file.
     #[arg(long, value_name = "FILE")]
     log_json: Option<PathBuf>,
-    /// Plot losses and scores; redrawn at each test and snapshot and at the end
+    /// Plot losses and scores as an SVG image, redrawn at each test, each snapshot and the end
     ///
-    /// With --snapshot, the curves in the file are continued.
+    /// With --snapshot, training continues the curves in an existing file.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
 
-/// First error in writing the files, reported at the end of training.
+/// First error while writing a log or plot, reported at the end of training.
 pub(super) struct RunLogError(Arc<Mutex<Option<Error>>>);
 
 impl RunLogArgs {
-    /// Creates the files, or continues them if `resume`.
+    /// Creates the log and the plot, or continues existing ones if `resume` is true.
     pub(super) fn start(&self, solver: &mut Solver<f32>, resume: bool) -> Result<RunLogError> {
         let failure = RunLogError(Arc::default());
         if let Some(path) = &self.log_json {
@@ -58,7 +59,8 @@ impl RunLogArgs {
 }
 
 impl RunLogError {
-    /// Passes events to `record`. After an error, training continues without the file.
+    /// Passes the solver's events to `record`. After an error of `record`, training continues and
+    /// no longer calls `record`.
     fn observe(
         &self,
         solver: &mut Solver<f32>,
@@ -74,7 +76,7 @@ impl RunLogError {
         });
     }
 
-    /// Returns the first error.
+    /// Returns the first error while writing a log or plot.
     pub(super) fn result(self) -> Result<()> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }

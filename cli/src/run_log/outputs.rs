@@ -1,8 +1,8 @@
-//! Groups the outputs of a net.
+//! Grouping of a net's scores by output.
 
 use cortado::solver::Score;
 
-/// Groups scores by output: its name, all its elements, and its loss weight.
+/// Returns the name, all elements, and the loss weight of each output.
 pub(super) fn by_name(scores: &[Score]) -> Vec<(&str, Vec<f64>, f32)> {
     let mut outputs: Vec<(&str, Vec<f64>, f32)> = Vec::new();
     for Score { name, value, loss_weight } in scores {

@@ -1,4 +1,4 @@
-//! Plots the losses and scores of a training run.
+//! Plot of the losses and scores of a training run.
 
 use super::{chart, curves::Curves, outputs::by_name};
 use cortado::{
@@ -13,21 +13,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Collects curves and draws them. The image file also stores their points, so that a resumed run
-/// can continue them.
+/// Collects the points of curves and draws the curves. The image file also stores the points, so
+/// that a resumed run can continue the curves.
 pub(super) struct Plot {
     path: PathBuf,
     title: String,
-    /// The objective, and outputs with a loss weight.
+    /// Curves of the objective and of outputs with a loss weight.
     losses: Curves,
-    /// Other outputs.
+    /// Curves of outputs without a loss weight.
     scores: Curves,
     /// Whether to plot the train net's objective from display events instead of from each
     /// iteration.
     displays: bool,
 }
 
-/// Tags around the points in the image file.
+/// Tags around the stored points in the image file.
 const DATA: [&str; 2] = ["<metadata>", "</metadata>"];
 
 impl Plot {
@@ -42,7 +42,7 @@ impl Plot {
         if resume {
             plot.read()?;
         }
-        plot.draw()?; // reports a path that cannot be written before training starts
+        plot.draw()?; // fails before training starts if the path cannot be written
         Ok(plot)
     }
 
@@ -106,7 +106,7 @@ impl Plot {
 
     fn draw(&self) -> Result<()> {
         let data = json!({ "losses": self.losses.to_json(), "scores": self.scores.to_json() });
-        // Both characters occur in JSON only within strings, where they may be escaped.
+        // In JSON, `<` and `&` occur only within strings, where escapes are allowed.
         let data = data.to_string().replace('<', r"\u003c").replace('&', r"\u0026");
         let data = format!("{}{data}{}\n", DATA[0], DATA[1]);
         let panels = [("loss", &self.losses), ("score", &self.scores)];

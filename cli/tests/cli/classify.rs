@@ -21,7 +21,7 @@ fn expected(file: &str, height: usize, width: usize) -> Vec<f32> {
     (0..channels * size).map(|i| planar(i).into()).collect()
 }
 
-/// Writes a net that returns its input, so that the scores of the classes are the pixels.
+/// Writes a net that returns its input, so that the class scores are the pixels.
 fn net(folder: &Folder, shape: &str) {
     let dims: Vec<_> = shape.split(' ').map(|dim| format!("dim: {dim}")).collect();
     let dims = dims.join(" ");
@@ -41,14 +41,14 @@ fn printed_classes(out: &str) -> Vec<(f32, String)> {
 }
 
 #[test]
-fn pixels_match_those_of_caffes_example() {
+fn classify_passes_the_net_the_same_pixels_as_caffes_example() {
     let folder = Folder::new("classify");
     for (file, channels, height, width) in [("color.png", 3, 5, 7), ("gray.png", 1, 3, 3)] {
         let pixels = expected(file, height, width);
         // The definition has a batch of ten, which `classify` reshapes to one.
         net(&folder, &format!("10 {channels} {height} {width}"));
         let means: Vec<f32> = (0..channels).map(|channel| 10.5 * channel as f32 + 3.0).collect();
-        // A mean image whose size differs from the input's. Its channels have these means.
+        // The mean image has the given channel means and another size than the input.
         let mean = BlobProto {
             num: Some(1),
             channels: Some(channels),
@@ -77,7 +77,7 @@ fn pixels_match_those_of_caffes_example() {
 }
 
 #[test]
-fn classes_have_names_and_errors_are_one_line() {
+fn classify_prints_class_names_and_one_line_errors() {
     let folder = Folder::new("classify-names");
     net(&folder, "1 1 3 3");
     let image = images().join("gray.png").display().to_string();

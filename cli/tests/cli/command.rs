@@ -1,4 +1,4 @@
-//! Runs the `cortado` command in a separate folder for each test.
+//! Helpers that run the `cortado` command in a separate folder for each test.
 
 use std::{
     fs,
@@ -114,7 +114,7 @@ impl Folder {
     }
 }
 
-/// The result of a command.
+/// Exit status and output of a finished `cortado` process.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) args: String,
@@ -122,7 +122,7 @@ pub(crate) struct Ran {
     pub(crate) out: String,
     /// Log lines, without the `file:line]` before the message.
     pub(crate) log: Vec<String>,
-    /// Other lines of standard error.
+    /// Lines of standard error that are not log lines.
     pub(crate) err: Vec<String>,
 }
 
@@ -150,7 +150,7 @@ impl Ran {
         self.assert_error_contains(parts);
     }
 
-    /// Asserts that the arguments were refused with an error that contains all `parts`.
+    /// Asserts that the command refused its arguments with an error that contains all `parts`.
     pub(crate) fn refused_with(&self, parts: &[&str]) {
         assert_eq!(self.code, Some(2), "{self:#?}");
         self.assert_error_contains(parts);
@@ -194,7 +194,7 @@ pub(crate) fn shape(message: &str) -> String {
             let inside = |next: char| next.is_ascii_digit() || "-+.e".contains(next);
             let number = digits.trim_start_matches(inside);
             let token = &rest[..rest.len() - number.len()];
-            // A dot at the end starts a file extension and is not part of the number.
+            // A dot after the last digit starts a file extension and is not part of the number.
             rest = if token.ends_with('.') { &rest[token.len() - 1..] } else { number };
             shape.push('N');
         } else {

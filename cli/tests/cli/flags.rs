@@ -7,7 +7,7 @@ const UNKNOWN_LAYER: &str = "layer { name: \"deep\" type: \"Deep\" \
     include { min_level: 2 stage: \"a\" stage: \"b\" } }";
 
 #[test]
-fn nets_are_built_for_a_level_and_stages() {
+fn level_and_stage_flags_select_the_layers_of_a_net() {
     let folder = Folder::new("stages");
     folder.run("train --solver solver.prototxt").succeeded();
     folder.write("net.prototxt", format!("{NET}{UNKNOWN_LAYER}"));
@@ -30,7 +30,7 @@ fn nets_are_built_for_a_level_and_stages() {
     };
     assert!(drawn("--level 2 --stage a,b") && !drawn("--level 2"));
 
-    // Stages are added to those of the solver definition; a level replaces the one defined there.
+    // `--stage` adds to the stages of the solver definition; `--level` replaces its level.
     folder.write("solver.prototxt", format!("{SOLVER} train_state {{ level: 2 stage: \"a\" }}"));
     let train = |flags: &str| folder.run(&format!("train --solver solver.prototxt {flags}"));
     train("").succeeded();
@@ -42,7 +42,7 @@ fn nets_are_built_for_a_level_and_stages() {
 fn a_missing_gpu_is_an_error_that_names_the_devices() {
     let folder = Folder::new("gpu");
     folder.run("train --solver solver.prototxt").succeeded();
-    let way_out = ["--gpu: no GPU devices found, only cpu", "omit --gpu"];
+    let way_out = ["--gpu: no GPU found, only the device cpu", "omit --gpu"];
     for args in [
         "train -solver solver.prototxt -gpu 0",
         "train -solver solver.prototxt -gpu all",

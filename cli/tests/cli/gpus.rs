@@ -40,7 +40,7 @@ fn the_gemm_backend_of_a_gpu_is_chosen_by_flags() {
         command.env("CORTADO_LIBCUDA", &driver).env("CORTADO_CUBLAS", cublas);
         Ran::new(&args, command.output().unwrap())
     };
-    // Returns the trained weights, and the note on GEMM in the log.
+    // Returns the trained weights and the log's note on the GEMM backend.
     let trained = |flags: &str| {
         let log = run(flags, driver.parent().unwrap()).succeeded().log;
         let used = log.iter().find_map(|line| line.strip_prefix("Use cuda:0, ")).unwrap();

@@ -1,4 +1,4 @@
-//! Runs `cortado inspect` on every kind of file.
+//! Tests of `cortado inspect` on every kind of file.
 
 use crate::command::{Folder, NET, SOLVER};
 use cortado::proto::{
@@ -188,7 +188,7 @@ fn an_unreadable_file_is_an_error_of_one_line() {
     fails("short.caffemodel", &["layer `ip`", "2 values of data"]);
     folder.run("inspect").refused_with(&["<FILE>"]);
 
-    // Control characters in names are escaped, because a terminal would execute them.
+    // Control characters in names are escaped, because a terminal would interpret them.
     let mut loud = net();
     loud.name = Some("\u{1b}[2J".into());
     proto::write_binary(folder.path("loud.caffemodel"), &loud).unwrap();
@@ -197,7 +197,7 @@ fn an_unreadable_file_is_an_error_of_one_line() {
 }
 
 #[test]
-fn test_accepts_weights_in_other_formats() {
+fn cortado_test_reads_weights_in_all_formats() {
     use cortado::{CpuDevice, Net, tensor_io};
     let folder = Folder::new("inspect-weights");
     folder.run("train --solver solver.prototxt").succeeded();

@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// A running `train`, whose log is read line by line.
+/// A running `cortado train` process, whose log the test reads line by line.
 struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStderr>>,
@@ -46,7 +46,7 @@ impl Running {
     }
 }
 
-/// Interrupts training after it has logged `line`. Returns the remaining log lines.
+/// Interrupts training after the log contains `line`. Returns the remaining log lines.
 fn interrupted_at(folder: &Folder, line: &str) -> Vec<String> {
     let mut running = Running::start(folder, "");
     running.wait_for(line);
@@ -56,7 +56,7 @@ fn interrupted_at(folder: &Folder, line: &str) -> Vec<String> {
     rest
 }
 
-/// Returns a solver that would run for hours, without periodic snapshots.
+/// Returns a solver definition that would run for hours, without periodic snapshots.
 fn endless() -> String {
     let long = SOLVER.replace("snapshot: 4", "").replace("test_interval: 4", "test_interval: 1000");
     long.replace("max_iter: 8", "max_iter: 100000000")
@@ -75,7 +75,7 @@ fn sigint_stops_training_with_a_snapshot() {
     assert_eq!(folder.files(".solverstate"), [state]);
 }
 
-/// The test pass alone would run for hours.
+/// Without the interruption, the test pass would run for hours.
 #[test]
 fn sigint_stops_during_a_test() {
     let folder = Folder::new("interrupt-test");
@@ -102,13 +102,13 @@ fn signal_effects_follow_the_flags() {
         if writes {
             running.wait_for("Snapshotting solver state");
         }
-        running.wait_for(", lr = "); // training continues
+        running.wait_for(", lr = "); // a later iteration
         running.signal("-TERM");
         let (status, rest) = running.finish();
         assert!(status.success(), "{signal} {flags}: {status}: {rest:#?}");
         assert_eq!(rest.last().unwrap(), "Optimization stopped early.");
         let written = folder.files(".solverstate");
-        // One more snapshot is written at the end.
+        // Training writes one more snapshot when SIGTERM stops it.
         assert_eq!(written.len(), 1 + usize::from(writes), "{signal} {flags}: {written:?}");
         written.iter().for_each(|state| fs::remove_file(folder.path(state)).unwrap());
     }
@@ -116,7 +116,7 @@ fn signal_effects_follow_the_flags() {
     folder.run(stop).refused_with(&["'stopp'", "none, stop, snapshot"]);
 }
 
-/// With this number of batches, an iteration takes longer than the test may run.
+/// One iteration has 10⁹ batches and therefore lasts longer than the test.
 #[test]
 fn a_second_signal_exits_at_once() {
     let folder = Folder::new("interrupt-twice");
@@ -138,8 +138,8 @@ fn a_second_signal_exits_at_once() {
 
 const KILLS: usize = 50;
 
-/// Kills training at random moments, and resumes it from the last snapshot, of which it writes one
-/// after each update. The result is bit-identical to an uninterrupted run's.
+/// Training writes a snapshot after each update. The test kills training at random moments and
+/// resumes it from the last snapshot.
 #[test]
 fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
     let seed = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
@@ -151,7 +151,7 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
         solver.replace("max_iter: 8", &format!("max_iter: {max_iter}"))
     };
     let folder = Folder::new("killed");
-    // A resumed run reads data from the first record, so each batch has all records.
+    // A resumed run reads data from the first record, so each batch holds all records.
     let net = NET.replace("count=200", "count=8");
     folder.write("net.prototxt", &net);
     folder.write("solver.prototxt", solver(1, 1_000_000));
@@ -159,7 +159,8 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
         let state = from.map(|n| format!(" --snapshot lenet_iter_{n}.solverstate"));
         format!("train --threads 1 --solver solver.prototxt{}", state.unwrap_or_default())
     };
-    // Time from the start to the third snapshot. A kill comes after up to twice this time.
+    // Time from the start to the third snapshot. The test kills each later run after a random time
+    // of at most twice `usual`.
     let mut usual = Duration::ZERO;
     let (mut last, mut longest) = (None, 0);
     for kill in 0..KILLS {
@@ -182,7 +183,7 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
         last = Some(newest);
     }
     let end = last.unwrap() + 3;
-    println!("{KILLS} kills, {end} updates, {longest} at most between two kills");
+    println!("{KILLS} kills, {end} updates, at most {longest} updates between two kills");
     folder.write("solver.prototxt", solver(1, end));
     folder.run(&resumed(last)).succeeded();
 
@@ -196,7 +197,7 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
 }
 
 /// Checks that all solver states, and the weights that they name, are complete. Removes all states
-/// but the newest and returns its iteration.
+/// except the newest, and returns the iteration of the newest.
 fn remove_older_states(folder: &Folder) -> usize {
     let number = |file: &String| {
         let number = file.strip_prefix("lenet_iter_").unwrap().strip_suffix(".solverstate");

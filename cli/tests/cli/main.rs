@@ -1,4 +1,4 @@
-//! The `cortado` command: training, testing, logs and snapshots.
+//! Tests of the `cortado` command: training, testing, logs and snapshots.
 
 mod classify;
 mod command;
@@ -26,7 +26,7 @@ use optimised::optimised;
 use std::{collections::BTreeSet, fs};
 use support::testdata;
 
-/// A log line that Caffe does not have.
+/// Log line on the wait for data, which Caffe does not print.
 const WAITED: &str = "    Waited for data: Ns, N% of the time";
 /// The log lines that each displayed iteration prints.
 const DISPLAY: [&str; 4] = [
@@ -65,7 +65,7 @@ fn training_logs_and_writes_snapshots_at_the_solvers_intervals() {
 
     let displayed: Vec<_> = ran.log.iter().filter(|line| line.contains(", lr = ")).collect();
     assert_eq!(displayed[0], "Iteration 0, lr = 0.01");
-    assert_eq!(displayed[3], "Iteration 6, lr = 0.0099955"); // 0.01 · 1.0006^−0.75
+    assert_eq!(displayed[3], "Iteration 6, lr = 0.0099955"); // rate 0.01 · (1 + 0.0001 · 6)^−0.75
     let files = ["lenet_iter_4", "lenet_iter_8"];
     assert_eq!(folder.files(".caffemodel"), files.map(|stem| format!("{stem}.caffemodel")));
     assert_eq!(folder.files(".solverstate"), files.map(|stem| format!("{stem}.solverstate")));
@@ -105,13 +105,14 @@ fn debug_info_logs_the_mean_magnitude_of_each_blob() {
     let half = [&batch[..], &batch, &pass, &pass].concat();
     let shapes: Vec<_> = traced.iter().map(|line| shape(line)).collect();
     assert_eq!(shapes, [&half[..], &half, &batch, &batch].concat());
-    // The loss blob is the mean loss. A softmax gradient is a probability minus at most 1.
+    // The trace of the loss blob is the mean loss. An element of a softmax gradient is a
+    // probability minus 0 or 1, divided by the batch size.
     let value = |line: &str| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
     let loss = ran.log.iter().find(|line| line.contains("Iteration 0 (")).unwrap();
     let first = &traced[2 * batch.len()..];
     assert_eq!(value(first[5]), value(loss));
     assert!((0.0..0.25).contains(&value(first[6])), "{}", first[6]);
-    // The accuracy of a test is the mean over its batches.
+    // The accuracy of a test is the mean over the test's batches.
     let test = ran.log.iter().find(|line| line.contains("accuracy = ")).unwrap();
     let mean = (value(traced[9]) + value(traced[9 + batch.len()])) / 2.0;
     assert!((mean - value(test)).abs() < 1e-5, "{mean}: {test}");
@@ -166,7 +167,7 @@ fn caffes_weights_give_caffes_scores() {
 }
 
 #[test]
-fn one_seed_gives_one_model_on_any_number_of_threads() {
+fn one_seed_gives_the_same_model_on_any_number_of_threads() {
     let folder = Folder::new("threads");
     let train = |args: &str| {
         folder.run(&format!("train --solver solver.prototxt {args}")).succeeded();
@@ -178,7 +179,7 @@ fn one_seed_gives_one_model_on_any_number_of_threads() {
     assert!(train("--threads 1").0 != one.0, "the seed has no effect");
 }
 
-/// As in Caffe, a resumed run reads data from the first record, so each batch here has all records.
+/// As in Caffe, a resumed run reads data from the first record, so each batch holds all records.
 #[test]
 fn a_resumed_run_writes_the_same_snapshots_as_an_uninterrupted_one() {
     let folder = Folder::new("resumed");
@@ -235,7 +236,7 @@ fn snapshot_format_hdf5_writes_hdf5_snapshots() {
         assert!(state.contains(part), "{state}");
     }
     for file in files {
-        folder.write(file, &folder.read(file)[..1000]); // truncated
+        folder.write(file, &folder.read(file)[..1000]); // truncate the file
         folder.run(&format!("inspect {file}")).failed_with(&[file]);
     }
 }
@@ -243,7 +244,7 @@ fn snapshot_format_hdf5_writes_hdf5_snapshots() {
 #[test]
 fn test_prints_the_means_of_the_batches() {
     let folder = Folder::new("testing");
-    folder.run("train -solver solver.prototxt").succeeded(); // with one dash, as in Caffe's scripts
+    folder.run("train -solver solver.prototxt").succeeded(); // Caffe's scripts pass flags with one dash
     let ran = folder
         .run("test -model net.prototxt -weights=lenet_iter_8.caffemodel -iterations 3")
         .succeeded();

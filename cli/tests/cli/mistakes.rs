@@ -1,4 +1,4 @@
-//! Tests of mistakes: each causes a one-line error that names the file, line or layer.
+//! Tests of users' mistakes: each causes a one-line error that names the file, line or layer.
 
 use crate::command::{Folder, NET, Ran, SOLVER};
 use std::fs;
@@ -24,7 +24,7 @@ fn an_invalid_solver_is_an_error_that_names_file_and_field() {
     let cases: [(&str, &str, &[&str]); 11] = [
         ("base_lr", "base_lrr", &["bad.prototxt:4:1", "`base_lrr`"]),
         ("max_iter: 8", "max_iter: ten", &["bad.prototxt:11:11", "`ten`"]),
-        ("max_iter: 8", "", &["bad.prototxt", "no max_iter", "`max_iter: 1000`"]),
+        ("max_iter: 8", "", &["bad.prototxt", "max_iter is missing", "`max_iter: 1000`"]),
         ("net.prototxt", "gone.prototxt", &["bad.prototxt: gone.prototxt: No such file"]),
         ("net: \"net.prototxt\"", "", &["bad.prototxt", "net_param"]),
         ("\"lenet\"", "\"gone/lenet\"", &["bad.prototxt", "snapshot_prefix", "gone: No such"]),
@@ -86,7 +86,7 @@ fn an_invalid_net_is_an_error_that_names_the_layer() {
 }
 
 #[test]
-fn a_wrong_snapshot_or_model_is_named() {
+fn errors_name_a_wrong_snapshot_or_model() {
     let folder = Folder::new("weights");
     folder.run("train --solver solver.prototxt").succeeded();
     let (model, state) = ("lenet_iter_8.caffemodel", "lenet_iter_8.solverstate");
@@ -144,10 +144,10 @@ fn a_full_disk_is_an_error() {
     }
 }
 
-/// A snapshot that does not fit on the disk leaves no temporary file.
+/// The failed snapshot leaves no temporary file.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_disk_that_fills_up_is_named_with_the_snapshot() {
+fn a_full_disk_during_a_snapshot_is_an_error_that_names_the_snapshot() {
     let folder = Folder::new("filling");
     let train = format!("exec {} train --solver solver.prototxt", env!("CARGO_BIN_EXE_cortado"));
     let small_files_only = format!("trap '' XFSZ; ulimit -f 8; {train}");
@@ -213,19 +213,19 @@ fn errors_of_common_mistakes_name_the_remedy() {
             "",
             "",
             "train --solver net.prototxt",
-            &["net.prototxt: a net definition", "pass a solver that names"],
+            &["net.prototxt: found a net definition", "pass a solver that names"],
         ),
         (
             "",
             "",
             "time --model solver.prototxt",
-            &["solver.prototxt: a solver definition", "pass the net"],
+            &["solver.prototxt: found a solver definition", "pass the net"],
         ),
         (
             "",
             "",
             "draw solver.prototxt -o a.svg",
-            &["solver.prototxt: a solver definition", "pass the net"],
+            &["solver.prototxt: found a solver definition", "pass the net"],
         ),
     ];
     for (from, to, args, parts) in cases {

@@ -1,4 +1,4 @@
-//! Tests of training output other than the log: JSON Lines, plots and the progress line.
+//! Tests of the JSON Lines, the plots and the progress line that training writes.
 
 use crate::command::{Folder, NET, SOLVER};
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn json_lines_agree_with_the_log() {
 }
 
 #[test]
-fn outputs_of_many_elements_are_arrays() {
+fn outputs_with_several_elements_are_json_arrays() {
     let folder = Folder::new("json-arrays");
     let per_class = NET.replace("top: \"accuracy\"", "top: \"accuracy\" top: \"classes\"");
     folder.write("net.prototxt", per_class);
@@ -107,9 +107,9 @@ fn curves(folder: &Folder, file: &str) -> Vec<(String, Vec<[f64; 2]>)> {
 }
 
 #[test]
-fn a_plot_is_continued_by_a_resumed_run() {
+fn a_resumed_run_continues_the_plot() {
     let folder = Folder::new("plot");
-    // A resumed run reads data from the first record, so each batch has all records.
+    // A resumed run reads data from the first record, so each batch holds all records.
     let net = NET.replace("count=200", "count=8").replace("\"LeNet\"", "\"<LeNet> & co\"");
     folder.write("net.prototxt", net);
     let ran = folder.run("train --solver solver.prototxt --plot whole.svg").succeeded();
@@ -131,7 +131,7 @@ fn a_plot_is_continued_by_a_resumed_run() {
     let inside = |number: &str| (0.0..1000.0).contains(&number.parse::<f64>().unwrap());
     assert!(coordinates.flat_map(|points| points.split([' ', ','])).all(inside), "{svg}");
 
-    // A run that was interrupted and resumed ends with equal curves.
+    // An interrupted and resumed run ends with the same curves as an uninterrupted run.
     folder.write_replaced("half.prototxt", SOLVER, "max_iter: 8", "max_iter: 4");
     folder.run("train --solver half.prototxt --plot parts.svg").succeeded();
     assert_eq!(curves(&folder, "parts.svg")[0].1.len(), 2);
@@ -144,7 +144,7 @@ fn a_plot_is_continued_by_a_resumed_run() {
     assert_eq!(folder.read("other.svg"), b"<svg/>");
 }
 
-/// Without displays, the plot has one point per iteration.
+/// Without `display` in the solver definition, the plot has one point per iteration.
 #[test]
 fn a_plot_needs_neither_displays_nor_tests() {
     let folder = Folder::new("plot-bare");

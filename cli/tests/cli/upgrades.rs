@@ -3,10 +3,10 @@
 use crate::command::{Folder, SOLVER};
 use cortado::proto::{self, NetParameter, V1LayerParameter};
 
-/// A net in the V1 format.
+/// A net definition in the V1 format.
 const V1_NET: &str = "input: \"x\" layers { name: \"r\" type: RELU bottom: \"x\" top: \"y\" }";
 
-/// The net in the current format.
+/// The definition `V1_NET` in the current format.
 const V2_NET: &str = r#"layer {
   name: "r"
   type: "ReLU"
@@ -90,7 +90,7 @@ fn training_upgrades_old_definitions_and_weights() {
     folder.write("net.prototxt", old);
     folder.write("solver.prototxt", format!("{SOLVER} solver_type: SGD"));
     let ran = folder.run("train --solver solver.prototxt").succeeded();
-    assert!(folder.read(model) == want, "the old definition trains a different net");
+    assert!(folder.read(model) == want, "training from the V1 definition gives different weights");
     for line in [
         "solver.prototxt: replaced solver_type by type",
         "net.prototxt: moved transformation fields to transform_param",

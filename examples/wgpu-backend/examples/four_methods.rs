@@ -1,6 +1,6 @@
 //! First stage of the tutorial: a device with four methods, which runs every kernel on the host.
 
-// The backend starts here.
+// The source code in the README starts here.
 
 use cortado::{Error, Memory, Result};
 use pollster::block_on;
@@ -24,7 +24,7 @@ impl FourMethods {
         Ok(Self { device, queue })
     }
 
-    /// Creates a buffer of `bytes`, rounded up to whole words. wgpu zeroes it.
+    /// Creates a buffer of `bytes`, rounded up to whole words, which wgpu fills with zeros.
     fn buffer(&self, bytes: usize, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
         let too_large = || Error::OutOfMemory { device: self.name(), bytes };
         let size = (bytes as u64).max(4).next_multiple_of(4);
@@ -52,7 +52,7 @@ impl Memory for FourMethods {
         self.buffer(bytes, wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::STORAGE)
     }
     fn upload(&self, src: &[u8], dst: &mut wgpu::Buffer, at: usize) -> Result<()> {
-        // wgpu copies whole words. The other bytes of the first and last word are downloaded first.
+        // wgpu copies whole words, so the other bytes of the first and last word are read first.
         let (start, end) = (at / 4 * 4, (at + src.len()).next_multiple_of(4));
         let mut words = vec![0; end - start];
         if words.len() != src.len() {
@@ -84,7 +84,7 @@ impl Memory for FourMethods {
 
 cortado::families!(FourMethods);
 
-// The backend ends here.
+// The source code in the README ends here.
 
 fn main() -> Result<()> {
     let device = FourMethods::new()?;

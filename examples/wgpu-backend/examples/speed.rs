@@ -1,4 +1,4 @@
-//! Measures each stage of the tutorial: LeNet's training steps per second and transfers per step.
+//! Measures LeNet's training steps per second and transfers per step at each stage of the tutorial.
 
 #[allow(dead_code, unreachable_pub)]
 #[path = "four_methods.rs"]
@@ -55,7 +55,7 @@ fn measure<D: Device>(stage: &str, device: &D) -> Result<()> {
     param.test_initialization = Some(false);
     param.display = Some(0);
     let ledger = Ledger::new();
-    let open = ledger.open(); // the prefetch thread, started by the solver, inherits it
+    let open = ledger.open(); // the solver's prefetch thread inherits the ledger
     let mut solver = Solver::<f32>::new(param, device)?;
     solver.step(WARM_UP)?;
     device.synchronize()?;

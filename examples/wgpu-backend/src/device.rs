@@ -1,4 +1,4 @@
-//! The device: an adapter, a stream of work for it, and the kernels left to the host.
+//! The device type: a wgpu adapter, a stream of work, and the kernels that run on the host.
 
 use crate::{kernel::Pipeline, kernel_errors, stream::Stream};
 use cortado::{DType, Element, Error, Result, ledger};
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use pollster::block_on;
 use std::{collections::HashMap, fmt, sync::Arc};
 
-/// A wgpu adapter with one in-order stream of work. Clones share both; a
+/// A wgpu adapter with one in-order stream of work. Clones share the adapter and the stream. A
 /// [fork](cortado::Memory::fork_queue) shares the adapter but has a separate stream.
 #[derive(Clone)]
 pub struct WgpuDevice {
@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     adapter: String,
     /// Compiled pipelines, by the kernel's name and variant.
     pub pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
-    /// First wgpu error of queued work, until a caller waits for the queue.
+    /// First error of queued work, which the next wait for the queue returns.
     failure: Arc<Mutex<Option<String>>>,
 }
 
@@ -40,7 +40,7 @@ impl WgpuDevice {
         Self::on(&adapter.map_err(wgpu_error)?)
     }
 
-    /// Opens `adapter` with all of its limits.
+    /// Opens `adapter` with the highest limits that it supports.
     ///
     /// # Errors
     /// [`Error::Device`] if the adapter cannot be opened or does not support immediates, through
@@ -64,8 +64,8 @@ impl WgpuDevice {
         Ok(Self { shared, stream, left_to_host: Arc::new([]) })
     }
 
-    /// Runs the kernels of these names on the host, to measure what each contributes or to find an
-    /// incorrect kernel.
+    /// Runs the kernels with these names on the host, to measure how much a kernel contributes or
+    /// to find an incorrect kernel.
     #[must_use]
     pub fn leave_to_host(self, kernels: &[&'static str]) -> Self {
         Self { left_to_host: [&*self.left_to_host, kernels].concat().into(), ..self }
@@ -88,7 +88,7 @@ impl WgpuDevice {
         if T::DTYPE != DType::F32 || self.left_to_host.contains(&name) {
             return None;
         }
-        // Not in a closure, because the ledger would record the closure as the call site.
+        // This `if` is not a closure, because the ledger would record the closure as the call site.
         Some(ledger::enter_kernel(name, T::DTYPE.name()))
     }
 
@@ -101,7 +101,7 @@ impl WgpuDevice {
         Some(ledger::enter_kernel(name, "u32"))
     }
 
-    /// Waits for the queue. Fails with the first error of the queued work.
+    /// Waits until the queue is empty. Fails with the first error of the queued work.
     pub(crate) fn wait(&self) -> Result<()> {
         let waited = self.shared.device.poll(wgpu::PollType::wait_indefinitely());
         waited.map_err(wgpu_error)?;

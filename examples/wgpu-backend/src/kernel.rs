@@ -1,8 +1,9 @@
 //! Declaration, compilation and launch of kernels.
 //!
-//! A kernel declares its operands, its scalars, and its body, usually files under `shaders`. WGSL
-//! bindings and parameters are generated. Parameters are passed as immediates: the number of items
-//! `p.n`; for each operand, under its name, the element at which its view starts; then the scalars.
+//! A kernel declares its operands, its scalars, and its body, which is usually in files under
+//! `shaders`. This module generates the WGSL bindings and parameters. Parameters are immediates:
+//! the number of items `p.n`; for each operand, under the operand's name, the element at which its
+//! view starts; and the scalars.
 
 use crate::{device::WgpuDevice, kernel_errors::KernelError};
 use cortado::{
@@ -11,10 +12,10 @@ use cortado::{
 };
 use std::{fmt::Write, sync::Arc};
 
-/// Threads per workgroup.
+/// Number of threads per workgroup.
 pub(crate) const THREADS: usize = 256;
 
-/// Largest number of workgroups of a launch. If there are more items, workgroups loop over them.
+/// Largest number of workgroups of a launch. Workgroups loop over the items if there are more.
 const MAX_GROUPS: usize = 32768;
 
 /// Declaration of a kernel, which its variants share.
@@ -22,11 +23,11 @@ pub(crate) struct Kernel {
     pub name: &'static str,
     /// Operands that the kernel reads, as `name` for `f32` or `name: type`.
     pub reads: &'static [&'static str],
-    /// Operands that the kernel writes, in the same notation.
+    /// Operands that the kernel writes, as `name` for `f32` or `name: type`.
     pub writes: &'static [&'static str],
     /// Scalars, as `name` for `u32` or `name: type`.
     pub scalars: &'static [&'static str],
-    /// WGSL source parts: helper functions, then the entry point.
+    /// Parts of the WGSL source: helper functions, then the entry point.
     pub body: &'static [&'static str],
 }
 
@@ -39,23 +40,23 @@ pub(crate) struct Pipeline {
     layout: wgpu::BindGroupLayout,
 }
 
-/// A launch in preparation. Operands and scalars are added in the order of their declaration.
+/// Builder of a kernel launch. Callers add operands and scalars in the order of their declaration.
 pub(crate) struct Launch<'d> {
     device: &'d WgpuDevice,
     pipeline: Arc<Pipeline>,
     buffers: Vec<wgpu::Buffer>,
-    /// Parameters, whose first word is the number of items.
+    /// Words of the parameters; the first word is the number of items.
     params: Vec<u32>,
 }
 
 impl Kernel {
-    /// Prepares a launch.
+    /// Prepares a launch of the kernel.
     pub(crate) fn on<'d>(&self, device: &'d WgpuDevice) -> Launch<'d> {
         self.variant(device, "", String::new)
     }
 
-    /// Prepares a launch of a variant, whose `source` precedes the body.
-    /// `variant` is a unique key of that source.
+    /// Prepares a launch of a variant of the kernel, whose `source` precedes the body. `variant` is
+    /// a unique key of `source`.
     pub(crate) fn variant<'d>(
         &self,
         device: &'d WgpuDevice,
@@ -180,7 +181,7 @@ impl<'d> Launch<'d> {
         self.groups(n, n.div_ceil(THREADS))
     }
 
-    /// Launches `groups` workgroups, which share `n` items. Does nothing if either is 0.
+    /// Launches `groups` workgroups, which share `n` items. Does nothing if `groups` or `n` is 0.
     pub(crate) fn groups(self, n: usize, groups: usize) -> Result<()> {
         match n == 0 || groups == 0 {
             true => Ok(()),

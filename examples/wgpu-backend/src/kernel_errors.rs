@@ -4,7 +4,7 @@
 use cortado::Error;
 use wgpu::BufferUsages;
 
-/// A kind of invalid value, which has a word on the device: 0, or the bitwise complement of the
+/// A kind of invalid value. Each kind has a word on the device: 0, or the bitwise complement of the
 /// first invalid position.
 #[derive(Clone, Copy)]
 pub(crate) enum KernelError {
@@ -14,14 +14,14 @@ pub(crate) enum KernelError {
     Index,
 }
 
-/// Subject and problem of each kind of error.
+/// Texts of the errors: the subject and the problem of each kind.
 const KINDS: [(&str, &str); 2] =
     [("label", "is neither a class nor ignored"), ("index", "is outside the table")];
 
-/// Flags without an error.
+/// Initial error flags, which report no error.
 pub(crate) const CLEARED: [u8; 4 * KINDS.len()] = [0; 4 * KINDS.len()];
 
-/// Creates a stream's error flags.
+/// Creates the error flags of a stream.
 pub(crate) fn buffer(device: &wgpu::Device) -> wgpu::Buffer {
     device.create_buffer(&wgpu::BufferDescriptor {
         label: Some("kernel errors"),

@@ -1,5 +1,6 @@
 //! A cortado backend in WGSL compute shaders, on any adapter that wgpu finds: a GPU or a software
-//! renderer, through Vulkan, Metal or Direct3D 12. The README describes how it was written.
+//! renderer, through Vulkan, Metal or Direct3D 12. The README describes how the backend was
+//! written.
 //!
 //! Kernels with a shader are native for `f32`. Other element types, and kernels without a shader,
 //! fall back to the host.

@@ -1,4 +1,4 @@
-//! Memory: buffers of whole words, and copies of any of their bytes.
+//! Memory of the device: buffers of whole words, and copies of any range of their bytes.
 
 use crate::{
     device::{WgpuDevice, wgpu_error},
@@ -50,7 +50,8 @@ impl Memory for WgpuDevice {
         Ok(self.with_new_stream())
     }
 
-    /// Streams of one device share its in-order queue, so it is enough to submit the other's work.
+    /// Streams of one device share an in-order queue, so it is enough to submit the work of
+    /// `other`.
     fn order_after(&self, other: &Self) -> Result<()> {
         if !Arc::ptr_eq(&self.shared, &other.shared) {
             return other.synchronize();
@@ -84,12 +85,12 @@ impl WgpuDevice {
         Ok(mapped)
     }
 
-    /// Creates a buffer of `bytes`, rounded up to whole words. wgpu zeroes it.
+    /// Creates a buffer of `bytes`, rounded up to whole words, which wgpu fills with zeros.
     pub(crate) fn buffer(&self, bytes: usize, usage: BufferUsages) -> Result<wgpu::Buffer> {
         let too_large = || Error::OutOfMemory { device: self.name(), bytes };
         let size = (bytes as u64).max(4).checked_next_multiple_of(4).ok_or_else(too_large)?;
         let limits = &self.shared.limits;
-        // Kernels could not bind a larger buffer.
+        // Kernels cannot bind a buffer above this limit.
         if size > limits.max_buffer_size.min(limits.max_storage_buffer_binding_size) {
             return Err(too_large());
         }

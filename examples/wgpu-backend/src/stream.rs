@@ -1,7 +1,7 @@
-//! Work recorded for the queue, in order.
+//! In-order stream of recorded work for wgpu's queue.
 //!
-//! All streams of a device submit to its one queue, which runs submissions in order. Submitting a
-//! stream's work therefore orders it before all work that any stream submits later.
+//! All streams of a device submit to one queue, which runs submissions in order. Submitted work of
+//! a stream therefore runs before all work that any stream submits later.
 
 use crate::device::WgpuDevice;
 use parking_lot::Mutex;

@@ -1,4 +1,4 @@
-//! LeNet training on the first and the last stage of the tutorial.
+//! Tests of LeNet's training with the first and the last stage of the tutorial.
 
 use cortado::{
     CpuDevice, Device, Solver,
@@ -58,13 +58,13 @@ fn losses_with_shaders_agree_with_the_cpus_within_rounding() {
     }
 }
 
-/// After the first steps, every kernel runs on the device. Only batches and losses are copied.
+/// After the first steps, every kernel runs on the device, and only batches and losses are copied.
 #[test]
 fn training_transfers_batches_and_losses_only() {
     const STEPS: usize = 5;
     let (all, steps) = (Ledger::new(), Ledger::new());
     let device = WgpuDevice::new().unwrap();
-    let _all = all.open(); // the prefetch thread, started by the solver, inherits it
+    let _all = all.open(); // the solver's prefetch thread inherits the ledger
     let mut solver = solver(&device);
     solver.step(3).unwrap();
     let kernel_uploads = |ledger: &Ledger| {
@@ -79,7 +79,7 @@ fn training_transfers_batches_and_losses_only() {
     assert_eq!(steps.total(EventKind::Upload), Total::default(), "{steps}");
     let losses = Total { count: STEPS as u64, bytes: 4 * STEPS as u64 };
     assert_eq!(steps.total(EventKind::Download), losses, "{steps}");
-    // The prefetch thread runs no kernel, so its uploads are not counted here.
+    // The prefetch thread runs no kernel, so this count excludes its uploads.
     assert_eq!(kernel_uploads(&all), after_warm_up, "{all}");
 }
 
@@ -87,13 +87,13 @@ fn training_transfers_batches_and_losses_only() {
 fn readme_shows_the_source_of_four_methods() {
     let (readme, source) =
         (include_str!("../README.md"), include_str!("../examples/four_methods.rs"));
-    let stage = source.split("// The backend starts here.\n\n").nth(1).unwrap();
-    let stage = stage.split("\n// The backend ends here.").next().unwrap();
+    let stage = source.split("// The source code in the README starts here.\n\n").nth(1).unwrap();
+    let stage = stage.split("\n// The source code in the README ends here.").next().unwrap();
     assert!(
         readme.contains(stage),
         "README.md differs from examples/four_methods.rs; copy the source into its first code block"
     );
     let code =
         stage.lines().filter(|line| !line.trim().is_empty() && !line.trim().starts_with("//"));
-    assert!(code.count() <= 80, "the first stage has more than 80 lines of code");
+    assert!(code.count() <= 80, "four_methods.rs has more than 80 lines of code");
 }

@@ -1,4 +1,4 @@
-//! Generates `src/proto/generated` from `proto/caffe.proto`. The test compares both.
+//! Generates `src/proto/generated` from `proto/caffe.proto`.
 
 use heck::ToUpperCamelCase;
 use prost_build::{Config, Module};
@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Messages whose Rust names differ from Caffe's in case. Caffe's names become `doc(alias)`.
+/// Messages whose Rust name differs from Caffe's name by case. Caffe's name becomes a `doc(alias)`.
 const RENAMED: [&str; 8] = [
     "ELUParameter",
     "HDF5DataParameter",

@@ -15,10 +15,11 @@ impl ::prost::Name for BlobShape {
         "/caffe.BlobShape".into()
     }
 }
-/// A blob: its shape, its values and, where asked for, its gradient.
+/// A blob: its shape, its values (`data`) and optionally its gradient (`diff`).
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BlobProto {
-    /// Extents in the form before `shape`: four axes. If any of them is set, `shape` is ignored.
+    /// Extents in the older format of four axes. If `num`, `channels`, `height` or `width` is set,
+    /// `shape` is ignored.
     #[prost(int32, optional, tag = "1", default = "0")]
     pub num: ::core::option::Option<i32>,
     #[prost(int32, optional, tag = "2", default = "0")]
@@ -27,15 +28,15 @@ pub struct BlobProto {
     pub height: ::core::option::Option<i32>,
     #[prost(int32, optional, tag = "4", default = "0")]
     pub width: ::core::option::Option<i32>,
-    /// Values in row-major order, the last axis fastest.
+    /// Values in row-major order.
     #[prost(float, repeated, tag = "5")]
     pub data: ::prost::alloc::vec::Vec<f32>,
-    /// Gradient, as long as the data, or empty.
+    /// Gradient: as many elements as `data`, or empty.
     #[prost(float, repeated, tag = "6")]
     pub diff: ::prost::alloc::vec::Vec<f32>,
     #[prost(message, optional, tag = "7")]
     pub shape: ::core::option::Option<BlobShape>,
-    /// The same for a blob of doubles.
+    /// Values of a blob of doubles, in place of `data`; `double_diff` is their gradient.
     #[prost(double, repeated, tag = "8")]
     pub double_data: ::prost::alloc::vec::Vec<f64>,
     #[prost(double, repeated, tag = "9")]
@@ -51,7 +52,7 @@ impl ::prost::Name for BlobProto {
         "/caffe.BlobProto".into()
     }
 }
-/// Several blobs in one file.
+/// Sequence of blobs in one file.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BlobProtoVector {
     #[prost(message, repeated, tag = "1")]
@@ -67,7 +68,7 @@ impl ::prost::Name for BlobProtoVector {
         "/caffe.BlobProtoVector".into()
     }
 }
-/// One example of a data set: an image or a feature vector, and its label.
+/// One record of a data set: an image or a feature vector, and its label.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Datum {
     #[prost(int32, optional, tag = "1")]
@@ -76,15 +77,16 @@ pub struct Datum {
     pub height: ::core::option::Option<i32>,
     #[prost(int32, optional, tag = "3")]
     pub width: ::core::option::Option<i32>,
-    /// Pixels as bytes, channels x height x width; or an image file if `encoded`.
+    /// Pixels as bytes, in the order channels x height x width; the bytes of an image file if
+    /// `encoded` is true.
     #[prost(bytes = "vec", optional, tag = "4")]
     pub data: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
     #[prost(int32, optional, tag = "5")]
     pub label: ::core::option::Option<i32>,
-    /// Values that are not bytes, in place of `data`.
+    /// Floating-point values, in place of `data`.
     #[prost(float, repeated, packed = "false", tag = "6")]
     pub float_data: ::prost::alloc::vec::Vec<f32>,
-    /// Whether `data` is a compressed image (JPEG, PNG) still to be decoded.
+    /// Whether `data` is a compressed image file, such as JPEG or PNG.
     #[prost(bool, optional, tag = "7", default = "false")]
     pub encoded: ::core::option::Option<bool>,
 }
@@ -98,27 +100,27 @@ impl ::prost::Name for Datum {
         "/caffe.Datum".into()
     }
 }
-/// A net: its layers in the order they run.
+/// Definition of a net: its layers in execution order.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NetParameter {
     #[prost(string, optional, tag = "1")]
     pub name: ::core::option::Option<::prost::alloc::string::String>,
-    /// Layers in the format before `layer`. A file may not use both.
+    /// Layers in the V1 format. A file must not contain both `layers` and `layer`.
     #[prost(message, repeated, tag = "2")]
     pub layers: ::prost::alloc::vec::Vec<V1LayerParameter>,
-    /// Inputs of the net, as older files declare them: names, and either one `input_shape` each or
-    /// four `input_dim` each. Today an `Input` layer does this.
+    /// Names of the net's inputs in the older format, with one `input_shape` or four `input_dim` per
+    /// input. Newer definitions have an `Input` layer instead.
     #[prost(string, repeated, tag = "3")]
     pub input: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(int32, repeated, packed = "false", tag = "4")]
     pub input_dim: ::prost::alloc::vec::Vec<i32>,
-    /// Compute gradients for every blob, down to the inputs, needed or not.
+    /// Whether to compute the gradients of all blobs, including the inputs of the net.
     #[prost(bool, optional, tag = "5", default = "false")]
     pub force_backward: ::core::option::Option<bool>,
-    /// Phase, level and stages that layers' `include` and `exclude` rules are matched against.
+    /// State of the net, which the `include` and `exclude` rules of layers refer to.
     #[prost(message, optional, tag = "6")]
     pub state: ::core::option::Option<NetState>,
-    /// Log mean magnitudes of blobs and gradients while running.
+    /// Whether to log the mean magnitude of each blob and gradient in every pass.
     #[prost(bool, optional, tag = "7", default = "false")]
     pub debug_info: ::core::option::Option<bool>,
     #[prost(message, repeated, tag = "8")]
@@ -136,14 +138,14 @@ impl ::prost::Name for NetParameter {
         "/caffe.NetParameter".into()
     }
 }
-/// What a net is built for.
+/// State of a net: its phase, level and stages.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NetState {
     #[prost(enumeration = "Phase", optional, tag = "1", default = "Test")]
     pub phase: ::core::option::Option<i32>,
     #[prost(int32, optional, tag = "2", default = "0")]
     pub level: ::core::option::Option<i32>,
-    /// Free names, such as "deploy".
+    /// Names that the user chooses, such as "deploy".
     #[prost(string, repeated, tag = "3")]
     pub stage: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -157,20 +159,20 @@ impl ::prost::Name for NetState {
         "/caffe.NetState".into()
     }
 }
-/// A condition on a net's state; it holds if every part that is given holds.
+/// Condition on the state of a net, which holds if the conditions of all fields that are set hold.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NetStateRule {
     #[prost(enumeration = "Phase", optional, tag = "1")]
     pub phase: ::core::option::Option<i32>,
-    /// Least and greatest level, both included.
+    /// The rule holds for levels from `min_level` to `max_level`.
     #[prost(int32, optional, tag = "2")]
     pub min_level: ::core::option::Option<i32>,
     #[prost(int32, optional, tag = "3")]
     pub max_level: ::core::option::Option<i32>,
-    /// Stages that must all be present.
+    /// Stages that the net's state must contain.
     #[prost(string, repeated, tag = "4")]
     pub stage: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Stages of which none may be present.
+    /// Stages that the net's state must not contain.
     #[prost(string, repeated, tag = "5")]
     pub not_stage: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -189,34 +191,35 @@ impl ::prost::Name for NetStateRule {
 pub struct LayerParameter {
     #[prost(string, optional, tag = "1")]
     pub name: ::core::option::Option<::prost::alloc::string::String>,
-    /// Which kind of layer, such as "Convolution".
+    /// Type of the layer, such as "Convolution".
     #[prost(string, optional, tag = "2")]
     pub r#type: ::core::option::Option<::prost::alloc::string::String>,
-    /// Names of the blobs it reads.
+    /// Names of the layer's input blobs.
     #[prost(string, repeated, tag = "3")]
     pub bottom: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Names of the blobs it makes. A name that is also a bottom means: in place.
+    /// Names of the layer's output blobs. The layer works in place on a top that is also a bottom.
     #[prost(string, repeated, tag = "4")]
     pub top: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Weight of each top in the objective; for a loss layer the first is 1 if not given.
+    /// Weight of each top in the objective; default: 1 for the first top of a loss layer, else 0.
     #[prost(float, repeated, packed = "false", tag = "5")]
     pub loss_weight: ::prost::alloc::vec::Vec<f32>,
-    /// Name, rates and sharing of each of the layer's learnable blobs.
+    /// Name, learning rate factors and sharing of each learnable blob of the layer.
     #[prost(message, repeated, tag = "6")]
     pub param: ::prost::alloc::vec::Vec<ParamSpec>,
-    /// The learnable blobs' values.
+    /// Values of the layer's learnable blobs.
     #[prost(message, repeated, tag = "7")]
     pub blobs: ::prost::alloc::vec::Vec<BlobProto>,
-    /// The layer exists if any of these rules holds, or if there are none ...
+    /// Rules for including the layer: if any are given, at least one of them must hold.
     #[prost(message, repeated, tag = "8")]
     pub include: ::prost::alloc::vec::Vec<NetStateRule>,
-    /// ... or, with these instead, if none of them holds.
+    /// Rules for excluding the layer: none of them may hold. A layer has either `include` or
+    /// `exclude`.
     #[prost(message, repeated, tag = "9")]
     pub exclude: ::prost::alloc::vec::Vec<NetStateRule>,
-    /// Phase it is built for; set by the net.
+    /// Phase for which the layer is built; the net sets this field.
     #[prost(enumeration = "Phase", optional, tag = "10")]
     pub phase: ::core::option::Option<i32>,
-    /// For each bottom, whether to compute its gradient; found out by the net if not given.
+    /// For each bottom, whether to compute its gradient; if empty, the net decides.
     #[prost(bool, repeated, packed = "false", tag = "11")]
     pub propagate_down: ::prost::alloc::vec::Vec<bool>,
     #[prost(message, optional, tag = "100")]
@@ -328,25 +331,26 @@ impl ::prost::Name for LayerParameter {
         "/caffe.LayerParameter".into()
     }
 }
-/// How one learnable blob is trained and shared.
+/// Training and sharing of one learnable blob.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ParamSpec {
-    /// Blobs of one name share their values. Empty: not shared.
+    /// Name of the blob. Blobs with the same name share their values; a blob without a name is not
+    /// shared.
     #[prost(string, optional, tag = "1")]
     pub name: ::core::option::Option<::prost::alloc::string::String>,
-    /// How alike the shapes of blobs that share must be.
+    /// Check of the shapes of blobs that share values.
     #[prost(enumeration = "param_spec::DimCheckMode", optional, tag = "2")]
     pub share_mode: ::core::option::Option<i32>,
-    /// Factor on the solver's learning rate; 0 keeps the blob as it is.
+    /// Factor for the solver's learning rate; 0 keeps the blob unchanged.
     #[prost(float, optional, tag = "3", default = "1")]
     pub lr_mult: ::core::option::Option<f32>,
-    /// Factor on the solver's weight decay.
+    /// Factor for the solver's weight decay.
     #[prost(float, optional, tag = "4", default = "1")]
     pub decay_mult: ::core::option::Option<f32>,
 }
 /// Nested message and enum types in `ParamSpec`.
 pub mod param_spec {
-    /// How alike shapes must be.
+    /// Check of the shapes of blobs that share values.
     #[derive(
         Clone,
         Copy,
@@ -360,9 +364,9 @@ pub mod param_spec {
     )]
     #[repr(i32)]
     pub enum DimCheckMode {
-        /// Equal.
+        /// The shapes must be equal.
         Strict = 0,
-        /// Of equal count.
+        /// The shapes must have the same number of elements.
         Permissive = 1,
     }
     impl DimCheckMode {
@@ -396,30 +400,30 @@ impl ::prost::Name for ParamSpec {
         "/caffe.ParamSpec".into()
     }
 }
-/// How a learnable blob is filled before training.
+/// Filler, which gives a blob its initial values.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FillerParameter {
-    /// constant, uniform, gaussian, positive_unitball, xavier, msra or bilinear.
+    /// Type of the filler: constant, uniform, gaussian, positive_unitball, xavier, msra or bilinear.
     #[prost(string, optional, tag = "1", default = "constant")]
     pub r#type: ::core::option::Option<::prost::alloc::string::String>,
-    /// Of a constant filler.
+    /// Value of a constant filler.
     #[prost(float, optional, tag = "2", default = "0")]
     pub value: ::core::option::Option<f32>,
-    /// Bounds of a uniform filler.
+    /// A uniform filler gives values between `min` and `max`.
     #[prost(float, optional, tag = "3", default = "0")]
     pub min: ::core::option::Option<f32>,
     #[prost(float, optional, tag = "4", default = "1")]
     pub max: ::core::option::Option<f32>,
-    /// Mean and standard deviation of a gaussian filler.
+    /// `mean` and `std` are the mean and the standard deviation of a gaussian filler.
     #[prost(float, optional, tag = "5", default = "0")]
     pub mean: ::core::option::Option<f32>,
     #[prost(float, optional, tag = "6", default = "1")]
     pub std: ::core::option::Option<f32>,
-    /// A gaussian filler keeps each value with probability sparse / (extent of the first axis), the
-    /// others are zero; -1 keeps all.
+    /// A gaussian filler keeps each value with probability sparse / (extent of the first axis) and
+    /// sets the other values to 0; -1 keeps all values.
     #[prost(int32, optional, tag = "7", default = "-1")]
     pub sparse: ::core::option::Option<i32>,
-    /// What xavier and msra divide the variance by.
+    /// Divisor of the variance in the fillers xavier and msra.
     #[prost(
         enumeration = "filler_parameter::VarianceNorm",
         optional,
@@ -430,7 +434,7 @@ pub struct FillerParameter {
 }
 /// Nested message and enum types in `FillerParameter`.
 pub mod filler_parameter {
-    /// A number of connections.
+    /// Number of connections that scales the variance of the fillers xavier and msra.
     #[derive(
         Clone,
         Copy,
@@ -444,11 +448,11 @@ pub mod filler_parameter {
     )]
     #[repr(i32)]
     pub enum VarianceNorm {
-        /// Into each output.
+        /// Number of connections into each output.
         FanIn = 0,
-        /// Out of each input.
+        /// Number of connections out of each input.
         FanOut = 1,
-        /// The mean of both.
+        /// Mean of FAN_IN and FAN_OUT.
         Average = 2,
     }
     impl VarianceNorm {
@@ -484,54 +488,54 @@ impl ::prost::Name for FillerParameter {
         "/caffe.FillerParameter".into()
     }
 }
-/// How a net is trained. One of `net`, `net_param`, `train_net`, `train_net_param` gives the net to
-/// train.
+/// Definition of a solver, which trains a net. Exactly one of `net`, `net_param`, `train_net` and
+/// `train_net_param` gives the net to train.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SolverParameter {
-    /// Files of the nets to train and to test, where they are not one and the same.
+    /// `train_net` and `test_net` are the files of separate nets for training and testing.
     #[prost(string, optional, tag = "1")]
     pub train_net: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(string, repeated, tag = "2")]
     pub test_net: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Batches per test, one number per test net.
+    /// Number of batches in a test, one value per test net.
     #[prost(int32, repeated, packed = "false", tag = "3")]
     pub test_iter: ::prost::alloc::vec::Vec<i32>,
-    /// Iterations between tests; 0: never.
+    /// Number of iterations between tests; 0 disables tests.
     #[prost(int32, optional, tag = "4", default = "0")]
     pub test_interval: ::core::option::Option<i32>,
-    /// Learning rate before the policy and the blobs' factors.
+    /// Base learning rate, to which the policy and the factor `lr_mult` of each blob apply.
     #[prost(float, optional, tag = "5")]
     pub base_lr: ::core::option::Option<f32>,
-    /// Iterations between lines of progress; 0: none.
+    /// Number of iterations between progress lines in the log; 0 disables these lines.
     #[prost(int32, optional, tag = "6")]
     pub display: ::core::option::Option<i32>,
-    /// Iterations to train for.
+    /// Number of training iterations.
     #[prost(int32, optional, tag = "7")]
     pub max_iter: ::core::option::Option<i32>,
-    /// fixed, step, exp, inv, multistep, poly or sigmoid: the rate as a function of the iteration.
+    /// Policy for the learning rate: fixed, step, exp, inv, multistep, poly or sigmoid.
     #[prost(string, optional, tag = "8")]
     pub lr_policy: ::core::option::Option<::prost::alloc::string::String>,
-    /// Constants of the policy.
+    /// Constants `gamma` and `power` of the learning rate policy.
     #[prost(float, optional, tag = "9")]
     pub gamma: ::core::option::Option<f32>,
     #[prost(float, optional, tag = "10")]
     pub power: ::core::option::Option<f32>,
-    /// Share of the last update in the next one; beta 1 of Adam.
+    /// Fraction of the previous update that is added to the next one; beta 1 of Adam.
     #[prost(float, optional, tag = "11")]
     pub momentum: ::core::option::Option<f32>,
-    /// Strength of the regularisation.
+    /// Factor of the regularization term.
     #[prost(float, optional, tag = "12")]
     pub weight_decay: ::core::option::Option<f32>,
-    /// Iterations per step of policy step.
+    /// Number of iterations between two steps of the learning rate policy `step`.
     #[prost(int32, optional, tag = "13")]
     pub stepsize: ::core::option::Option<i32>,
-    /// Iterations between snapshots; 0: only at the end.
+    /// Number of iterations between snapshots; 0 writes a snapshot only when training ends.
     #[prost(int32, optional, tag = "14", default = "0")]
     pub snapshot: ::core::option::Option<i32>,
-    /// Path that the names of snapshots start with.
+    /// Path prefix of snapshot files.
     #[prost(string, optional, tag = "15")]
     pub snapshot_prefix: ::core::option::Option<::prost::alloc::string::String>,
-    /// Whether to write gradients too.
+    /// Whether snapshots contain gradients.
     #[prost(bool, optional, tag = "16", default = "false")]
     pub snapshot_diff: ::core::option::Option<bool>,
     #[prost(
@@ -541,29 +545,29 @@ pub struct SolverParameter {
         default = "Gpu"
     )]
     pub solver_mode: ::core::option::Option<i32>,
-    /// Which GPU.
+    /// Number of the GPU.
     #[prost(int32, optional, tag = "18", default = "0")]
     pub device_id: ::core::option::Option<i32>,
     /// Whether a test also reports the objective.
     #[prost(bool, optional, tag = "19", default = "false")]
     pub test_compute_loss: ::core::option::Option<bool>,
-    /// Seed of all randomness; negative: a different one each time.
+    /// Seed of all random numbers; a negative value selects a different seed in each run.
     #[prost(int64, optional, tag = "20", default = "-1")]
     pub random_seed: ::core::option::Option<i64>,
-    /// Nets given in place instead of in a file.
+    /// `train_net_param` and `test_net_param` are nets that the solver definition itself contains.
     #[prost(message, optional, tag = "21")]
     pub train_net_param: ::core::option::Option<NetParameter>,
     #[prost(message, repeated, tag = "22")]
     pub test_net_param: ::prost::alloc::vec::Vec<NetParameter>,
-    /// As in a net.
+    /// Whether to log the mean magnitude of each blob and gradient in every pass.
     #[prost(bool, optional, tag = "23", default = "false")]
     pub debug_info: ::core::option::Option<bool>,
-    /// File of a net that is both trained and tested, in different phases.
+    /// File of the net, which is trained in phase TRAIN and tested in phase TEST.
     #[prost(string, optional, tag = "24")]
     pub net: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "25")]
     pub net_param: ::core::option::Option<NetParameter>,
-    /// State of the train net and of each test net.
+    /// `train_state` and `test_state` are the states of the train net and of each test net.
     #[prost(message, optional, tag = "26")]
     pub train_state: ::core::option::Option<NetState>,
     #[prost(message, repeated, tag = "27")]
@@ -571,10 +575,10 @@ pub struct SolverParameter {
     /// Whether to write a snapshot when training ends.
     #[prost(bool, optional, tag = "28", default = "true")]
     pub snapshot_after_train: ::core::option::Option<bool>,
-    /// L2 or L1.
+    /// Type of regularization: L2 or L1.
     #[prost(string, optional, tag = "29", default = "L2")]
     pub regularization_type: ::core::option::Option<::prost::alloc::string::String>,
-    /// Replaced by `type`.
+    /// Solver type in the older format, which `type` replaces.
     #[prost(
         enumeration = "solver_parameter::SolverType",
         optional,
@@ -582,23 +586,23 @@ pub struct SolverParameter {
         default = "Sgd"
     )]
     pub solver_type: ::core::option::Option<i32>,
-    /// Guards divisions in AdaGrad, AdaDelta, RMSProp and Adam.
+    /// Constant that prevents division by zero in AdaGrad, AdaDelta, RMSProp and Adam.
     #[prost(float, optional, tag = "31", default = "0.00000001")]
     pub delta: ::core::option::Option<f32>,
-    /// Whether to test once before the first iteration.
+    /// Whether to test the net before the first iteration.
     #[prost(bool, optional, tag = "32", default = "true")]
     pub test_initialization: ::core::option::Option<bool>,
-    /// Iterations over which the reported loss is averaged.
+    /// Number of iterations over which the reported loss is averaged.
     #[prost(int32, optional, tag = "33", default = "1")]
     pub average_loss: ::core::option::Option<i32>,
-    /// Iterations at which policy multistep steps.
+    /// Iterations at which the policy multistep changes the learning rate.
     #[prost(int32, repeated, packed = "false", tag = "34")]
     pub stepvalue: ::prost::alloc::vec::Vec<i32>,
-    /// Largest L2 norm of all gradients together, beyond which they are scaled down; negative: no
-    /// limit.
+    /// Largest L2 norm of all gradients together, to which larger gradients are scaled down. A
+    /// negative value means no limit.
     #[prost(float, optional, tag = "35", default = "-1")]
     pub clip_gradients: ::core::option::Option<f32>,
-    /// Batches whose gradients are added up for one update.
+    /// Number of batches whose gradients are summed for one update.
     #[prost(int32, optional, tag = "36", default = "1")]
     pub iter_size: ::core::option::Option<i32>,
     #[prost(
@@ -608,19 +612,19 @@ pub struct SolverParameter {
         default = "Binaryproto"
     )]
     pub snapshot_format: ::core::option::Option<i32>,
-    /// Share of the past in RMSProp's mean square.
+    /// Decay of the moving average of squared gradients in RMSProp.
     #[prost(float, optional, tag = "38", default = "0.99")]
     pub rms_decay: ::core::option::Option<f32>,
-    /// Beta 2 of Adam.
+    /// Decay of the moving average of squared gradients in Adam (beta 2).
     #[prost(float, optional, tag = "39", default = "0.999")]
     pub momentum2: ::core::option::Option<f32>,
-    /// SGD, Nesterov, AdaGrad, RMSProp, AdaDelta or Adam.
+    /// Solver type: SGD, Nesterov, AdaGrad, RMSProp, AdaDelta or Adam.
     #[prost(string, optional, tag = "40", default = "SGD")]
     pub r#type: ::core::option::Option<::prost::alloc::string::String>,
-    /// Among several GPUs: exchange gradients while the backward pass still runs.
+    /// Whether several GPUs exchange gradients during the backward pass.
     #[prost(bool, optional, tag = "41", default = "true")]
     pub layer_wise_reduce: ::core::option::Option<bool>,
-    /// Files of weights to start from, several in one string separated by commas.
+    /// Files of initial weights; a string may name several files, separated by commas.
     #[prost(string, repeated, tag = "42")]
     pub weights: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -663,7 +667,7 @@ pub mod solver_parameter {
             }
         }
     }
-    /// Where to compute.
+    /// Device on which the solver runs.
     #[derive(
         Clone,
         Copy,
@@ -700,7 +704,7 @@ pub mod solver_parameter {
             }
         }
     }
-    /// Solvers as older files name them.
+    /// Solver types in the older format.
     #[derive(
         Clone,
         Copy,
@@ -760,19 +764,19 @@ impl ::prost::Name for SolverParameter {
         "/caffe.SolverParameter".into()
     }
 }
-/// Where training stands, to go on from.
+/// State of a solver, from which training can be resumed.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SolverState {
-    /// Updates made.
+    /// Number of updates so far.
     #[prost(int32, optional, tag = "1")]
     pub iter: ::core::option::Option<i32>,
-    /// File of the weights that belong to it.
+    /// File of the weights that belong to this state.
     #[prost(string, optional, tag = "2")]
     pub learned_net: ::core::option::Option<::prost::alloc::string::String>,
-    /// The solver's memory of each learnable blob, such as its momentum.
+    /// History of the updates of each learnable blob, such as the momentum.
     #[prost(message, repeated, tag = "3")]
     pub history: ::prost::alloc::vec::Vec<BlobProto>,
-    /// Steps that policy multistep has made.
+    /// Number of learning rate changes that the policy multistep has made.
     #[prost(int32, optional, tag = "4", default = "0")]
     pub current_step: ::core::option::Option<i32>,
 }
@@ -786,26 +790,26 @@ impl ::prost::Name for SolverState {
         "/caffe.SolverState".into()
     }
 }
-/// What is done to each example on its way into a net.
+/// Transformation of each record before it enters the net.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TransformationParameter {
-    /// Factor on the values, after the mean is taken off.
+    /// Factor for the values after the mean is subtracted.
     #[prost(float, optional, tag = "1", default = "1")]
     pub scale: ::core::option::Option<f32>,
-    /// Whether to flip examples left to right at random, in either phase.
+    /// Whether to mirror records horizontally at random, in both phases.
     #[prost(bool, optional, tag = "2", default = "false")]
     pub mirror: ::core::option::Option<bool>,
-    /// Side of the square cut out, in pixels: anywhere when training, the middle when testing. 0: no
-    /// crop.
+    /// Side of the square crop in pixels; 0 means no crop. The crop is at a random position in phase
+    /// TRAIN and centered in phase TEST.
     #[prost(uint32, optional, tag = "3", default = "0")]
     pub crop_size: ::core::option::Option<u32>,
-    /// BlobProto file of a mean image. Excludes `mean_value`.
+    /// BlobProto file of a mean image; must not be combined with `mean_value`.
     #[prost(string, optional, tag = "4")]
     pub mean_file: ::core::option::Option<::prost::alloc::string::String>,
-    /// One mean for all channels, or one for each.
+    /// Mean of the values: one mean for all channels, or one per channel.
     #[prost(float, repeated, packed = "false", tag = "5")]
     pub mean_value: ::prost::alloc::vec::Vec<f32>,
-    /// Decode images as three channels, or as one.
+    /// `force_color` decodes images to three channels, `force_gray` to one channel.
     #[prost(bool, optional, tag = "6", default = "false")]
     pub force_color: ::core::option::Option<bool>,
     #[prost(bool, optional, tag = "7", default = "false")]
@@ -821,13 +825,13 @@ impl ::prost::Name for TransformationParameter {
         "/caffe.TransformationParameter".into()
     }
 }
-/// What several losses have in common.
+/// Parameters that several loss layers share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LossParameter {
-    /// Label of places that do not count.
+    /// Label that is ignored.
     #[prost(int32, optional, tag = "1")]
     pub ignore_label: ::core::option::Option<i32>,
-    /// Older form of `normalization`: true is VALID, false is BATCH_SIZE.
+    /// Older form of `normalization`: true means VALID, false means BATCH_SIZE.
     #[prost(bool, optional, tag = "2")]
     pub normalize: ::core::option::Option<bool>,
     #[prost(
@@ -840,7 +844,7 @@ pub struct LossParameter {
 }
 /// Nested message and enum types in `LossParameter`.
 pub mod loss_parameter {
-    /// What a sum of losses is divided by.
+    /// Divisor of a summed loss.
     #[derive(
         Clone,
         Copy,
@@ -854,13 +858,13 @@ pub mod loss_parameter {
     )]
     #[repr(i32)]
     pub enum NormalizationMode {
-        /// The number of places, ignored or not.
+        /// Number of labels, including ignored labels.
         Full = 0,
-        /// The number of places that are not ignored.
+        /// Number of labels that are not ignored.
         Valid = 1,
-        /// The extent of the first axis.
+        /// Extent of the first axis.
         BatchSize = 2,
-        /// Nothing.
+        /// The summed loss is not divided.
         None = 3,
     }
     impl NormalizationMode {
@@ -898,16 +902,16 @@ impl ::prost::Name for LossParameter {
         "/caffe.LossParameter".into()
     }
 }
-/// Share of examples whose class is among the best scores.
+/// Fraction of labels whose class is among the `top_k` highest scores.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AccuracyParameter {
-    /// How many of the best scores count.
+    /// Number of highest scores among which the class must be.
     #[prost(uint32, optional, tag = "1", default = "1")]
     pub top_k: ::core::option::Option<u32>,
-    /// Axis of classes; negative ones count from the end.
+    /// Axis of the classes; a negative axis counts from the end.
     #[prost(int32, optional, tag = "2", default = "1")]
     pub axis: ::core::option::Option<i32>,
-    /// Label of places that do not count.
+    /// Label that is ignored.
     #[prost(int32, optional, tag = "3")]
     pub ignore_label: ::core::option::Option<i32>,
 }
@@ -921,15 +925,16 @@ impl ::prost::Name for AccuracyParameter {
         "/caffe.AccuracyParameter".into()
     }
 }
-/// Index of the largest values.
+/// Indices of the largest values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ArgMaxParameter {
-    /// Whether to give the values too (without `axis`), or instead (with it).
+    /// Whether to output the largest values: with `axis` instead of their indices, without `axis` in
+    /// addition to their indices.
     #[prost(bool, optional, tag = "1", default = "false")]
     pub out_max_val: ::core::option::Option<bool>,
     #[prost(uint32, optional, tag = "2", default = "1")]
     pub top_k: ::core::option::Option<u32>,
-    /// Axis to search; without one, all of an example at once.
+    /// Axis that is searched; if not set, each record is searched as a whole.
     #[prost(int32, optional, tag = "3")]
     pub axis: ::core::option::Option<i32>,
 }
@@ -943,16 +948,16 @@ impl ::prost::Name for ArgMaxParameter {
         "/caffe.ArgMaxParameter".into()
     }
 }
-/// Normalisation to mean 0 and variance 1 over a batch, per channel.
+/// Normalization of each channel to mean 0 and variance 1 over a batch.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct BatchNormParameter {
-    /// Use the stored statistics rather than the batch's. Default: in the test phase only.
+    /// Whether to use the stored statistics instead of the batch's; default: only in phase TEST.
     #[prost(bool, optional, tag = "1")]
     pub use_global_stats: ::core::option::Option<bool>,
-    /// What the stored sums are multiplied by before a batch is added.
+    /// Factor for the stored sums before the sums of a batch are added.
     #[prost(float, optional, tag = "2", default = "0.999")]
     pub moving_average_fraction: ::core::option::Option<f32>,
-    /// Added to the variance.
+    /// Constant added to the variance, which prevents division by zero.
     #[prost(float, optional, tag = "3", default = "0.00001")]
     pub eps: ::core::option::Option<f32>,
 }
@@ -969,13 +974,13 @@ impl ::prost::Name for BatchNormParameter {
 /// Addition of a second operand, broadcast over the other axes.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BiasParameter {
-    /// First axis of the first bottom that the operand lies along.
+    /// Axis of the first bottom that matches the operand's first axis.
     #[prost(int32, optional, tag = "1", default = "1")]
     pub axis: ::core::option::Option<i32>,
-    /// Number of axes of an operand that is learned; -1: all from `axis` on.
+    /// Number of axes of a learned operand; -1 means all axes from `axis` on.
     #[prost(int32, optional, tag = "2", default = "1")]
     pub num_axes: ::core::option::Option<i32>,
-    /// Fills an operand that is learned.
+    /// Filler of a learned operand.
     #[prost(message, optional, tag = "3")]
     pub filler: ::core::option::Option<FillerParameter>,
 }
@@ -989,7 +994,7 @@ impl ::prost::Name for BiasParameter {
         "/caffe.BiasParameter".into()
     }
 }
-/// Limits values to a range.
+/// Limits values to the range from `min` to `max`.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct ClipParameter {
     #[prost(float, required, tag = "1")]
@@ -1007,10 +1012,10 @@ impl ::prost::Name for ClipParameter {
         "/caffe.ClipParameter".into()
     }
 }
-/// Joins blobs along an axis.
+/// Concatenation of blobs along an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ConcatParameter {
-    /// Replaced by `axis`.
+    /// Older form of `axis`.
     #[prost(uint32, optional, tag = "1", default = "1")]
     pub concat_dim: ::core::option::Option<u32>,
     #[prost(int32, optional, tag = "2", default = "1")]
@@ -1026,12 +1031,12 @@ impl ::prost::Name for ConcatParameter {
         "/caffe.ConcatParameter".into()
     }
 }
-/// Loss on pairs that should be near, or at least a margin apart.
+/// Contrastive loss: similar pairs should be close, and dissimilar pairs at least `margin` apart.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct ContrastiveLossParameter {
     #[prost(float, optional, tag = "1", default = "1")]
     pub margin: ::core::option::Option<f32>,
-    /// (margin - d^2) instead of (margin - d)^2 for pairs that should be apart.
+    /// Whether the loss of a dissimilar pair at distance d is margin - d^2 instead of (margin - d)^2.
     #[prost(bool, optional, tag = "2", default = "false")]
     pub legacy_version: ::core::option::Option<bool>,
 }
@@ -1045,8 +1050,8 @@ impl ::prost::Name for ContrastiveLossParameter {
         "/caffe.ContrastiveLossParameter".into()
     }
 }
-/// Convolution and its transpose. A repeated value is given once for all spatial axes or once for
-/// each; the `_h` and `_w` forms are for two axes.
+/// Convolution and deconvolution. A repeated field has one value for all spatial axes or one value
+/// per axis. The fields whose names end with `_h` and `_w` are for two spatial axes.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ConvolutionParameter {
     /// Number of filters.
@@ -1054,12 +1059,12 @@ pub struct ConvolutionParameter {
     pub num_output: ::core::option::Option<u32>,
     #[prost(bool, optional, tag = "2", default = "true")]
     pub bias_term: ::core::option::Option<bool>,
-    /// Zeros around the input, in elements.
+    /// Zero padding on each side of the input, in elements.
     #[prost(uint32, repeated, packed = "false", tag = "3")]
     pub pad: ::prost::alloc::vec::Vec<u32>,
     #[prost(uint32, repeated, packed = "false", tag = "4")]
     pub kernel_size: ::prost::alloc::vec::Vec<u32>,
-    /// Channels are split into this many groups that do not see each other.
+    /// Number of groups of channels, which are convolved separately.
     #[prost(uint32, optional, tag = "5", default = "1")]
     pub group: ::core::option::Option<u32>,
     #[prost(uint32, repeated, packed = "false", tag = "6")]
@@ -1080,7 +1085,7 @@ pub struct ConvolutionParameter {
     pub stride_h: ::core::option::Option<u32>,
     #[prost(uint32, optional, tag = "14")]
     pub stride_w: ::core::option::Option<u32>,
-    /// Which of its implementations Caffe shall use.
+    /// Implementation that Caffe uses.
     #[prost(
         enumeration = "convolution_parameter::Engine",
         optional,
@@ -1088,13 +1093,13 @@ pub struct ConvolutionParameter {
         default = "Default"
     )]
     pub engine: ::core::option::Option<i32>,
-    /// Axis of channels; those after it are spatial.
+    /// Axis of the channels; all later axes are spatial.
     #[prost(int32, optional, tag = "16", default = "1")]
     pub axis: ::core::option::Option<i32>,
-    /// Use the general algorithm for two axes too.
+    /// Whether Caffe uses its N-dimensional im2col even for two spatial axes.
     #[prost(bool, optional, tag = "17", default = "false")]
     pub force_nd_im2col: ::core::option::Option<bool>,
-    /// Distance between elements of the input under neighbouring elements of the kernel.
+    /// Distance between neighbouring taps of the kernel, in elements of the input.
     #[prost(uint32, repeated, packed = "false", tag = "18")]
     pub dilation: ::prost::alloc::vec::Vec<u32>,
 }
@@ -1150,13 +1155,13 @@ impl ::prost::Name for ConvolutionParameter {
         "/caffe.ConvolutionParameter".into()
     }
 }
-/// Cuts a blob to the size of another.
+/// Crops a blob to the shape of another blob.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CropParameter {
-    /// First axis to cut.
+    /// First axis that is cropped.
     #[prost(int32, optional, tag = "1", default = "2")]
     pub axis: ::core::option::Option<i32>,
-    /// First element kept: one number for all axes, or one for each.
+    /// Offset of the crop: one value for all cropped axes, or one per axis.
     #[prost(uint32, repeated, packed = "false", tag = "2")]
     pub offset: ::prost::alloc::vec::Vec<u32>,
 }
@@ -1170,25 +1175,25 @@ impl ::prost::Name for CropParameter {
         "/caffe.CropParameter".into()
     }
 }
-/// Reads Datum records from a database.
+/// Data layer, which reads Datum records from a database.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DataParameter {
     /// Path of the database.
     #[prost(string, optional, tag = "1")]
     pub source: ::core::option::Option<::prost::alloc::string::String>,
-    /// Now in TransformationParameter, as are `mean_file`, `crop_size` and `mirror`.
+    /// `scale`, `mean_file`, `crop_size` and `mirror` are now fields of TransformationParameter.
     #[prost(float, optional, tag = "2", default = "1")]
     pub scale: ::core::option::Option<f32>,
     #[prost(string, optional, tag = "3")]
     pub mean_file: ::core::option::Option<::prost::alloc::string::String>,
-    /// Records per batch.
+    /// Number of records per batch.
     #[prost(uint32, optional, tag = "4")]
     pub batch_size: ::core::option::Option<u32>,
     #[prost(uint32, optional, tag = "5", default = "0")]
     pub crop_size: ::core::option::Option<u32>,
     #[prost(bool, optional, tag = "6", default = "false")]
     pub mirror: ::core::option::Option<bool>,
-    /// Skip up to this many records at the start.
+    /// Limit of the random number of records that are skipped at the start.
     #[prost(uint32, optional, tag = "7", default = "0")]
     pub rand_skip: ::core::option::Option<u32>,
     #[prost(
@@ -1200,7 +1205,7 @@ pub struct DataParameter {
     pub backend: ::core::option::Option<i32>,
     #[prost(bool, optional, tag = "9", default = "false")]
     pub force_encoded_color: ::core::option::Option<bool>,
-    /// Batches read ahead.
+    /// Number of prefetched batches.
     #[prost(uint32, optional, tag = "10", default = "4")]
     pub prefetch: ::core::option::Option<u32>,
 }
@@ -1253,10 +1258,10 @@ impl ::prost::Name for DataParameter {
         "/caffe.DataParameter".into()
     }
 }
-/// Zeroes values at random while training.
+/// Dropout, which zeroes random values in phase TRAIN.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct DropoutParameter {
-    /// Probability of zero; what is left is scaled up by 1 / (1 - ratio).
+    /// Probability that a value is zeroed; the other values are multiplied by 1 / (1 - ratio).
     #[prost(float, optional, tag = "1", default = "0.5")]
     pub dropout_ratio: ::core::option::Option<f32>,
 }
@@ -1270,13 +1275,14 @@ impl ::prost::Name for DropoutParameter {
         "/caffe.DropoutParameter".into()
     }
 }
-/// Tops filled by fillers. A filler or extent is given once for all tops or once for each.
+/// DummyData layer, whose tops are filled by fillers. Each field has one value for all tops or one
+/// value per top.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DummyDataParameter {
-    /// Refilled in every pass, unless constant.
+    /// Filler of a top; a top is refilled in every pass unless its filler is constant.
     #[prost(message, repeated, tag = "1")]
     pub data_filler: ::prost::alloc::vec::Vec<FillerParameter>,
-    /// Older form of `shape`.
+    /// Older form of `shape`: the extents `num`, `channels`, `height` and `width`.
     #[prost(uint32, repeated, packed = "false", tag = "2")]
     pub num: ::prost::alloc::vec::Vec<u32>,
     #[prost(uint32, repeated, packed = "false", tag = "3")]
@@ -1298,7 +1304,7 @@ impl ::prost::Name for DummyDataParameter {
         "/caffe.DummyDataParameter".into()
     }
 }
-/// Product, sum or maximum of blobs, element by element.
+/// Elementwise product, sum or maximum of blobs.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct EltwiseParameter {
     #[prost(
@@ -1308,10 +1314,11 @@ pub struct EltwiseParameter {
         default = "Sum"
     )]
     pub operation: ::core::option::Option<i32>,
-    /// Factor of each bottom in a sum.
+    /// Factor of each bottom for the operation SUM.
     #[prost(float, repeated, packed = "false", tag = "2")]
     pub coeff: ::prost::alloc::vec::Vec<f32>,
-    /// Compute gradients of a product without dividing by a factor: slower, safe near 0.
+    /// Whether to compute the gradients of a product without division, which is slower but accurate
+    /// for factors near 0.
     #[prost(bool, optional, tag = "3", default = "true")]
     pub stable_prod_grad: ::core::option::Option<bool>,
 }
@@ -1367,7 +1374,7 @@ impl ::prost::Name for EltwiseParameter {
         "/caffe.EltwiseParameter".into()
     }
 }
-/// x for x > 0, otherwise alpha (exp(x) - 1).
+/// ELU activation: x for x > 0, else alpha (exp(x) - 1).
 #[doc(alias = "ELUParameter")]
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct EluParameter {
@@ -1384,13 +1391,13 @@ impl ::prost::Name for EluParameter {
         "/caffe.ELUParameter".into()
     }
 }
-/// A row of a table for each index: an inner product with one-hot vectors.
+/// Embedding: each index selects a row of a table.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct EmbedParameter {
-    /// Length of a row.
+    /// Number of elements in a row of the table.
     #[prost(uint32, optional, tag = "1")]
     pub num_output: ::core::option::Option<u32>,
-    /// Number of rows; indices lie below it.
+    /// Number of rows of the table; every index must be smaller.
     #[prost(uint32, optional, tag = "2")]
     pub input_dim: ::core::option::Option<u32>,
     #[prost(bool, optional, tag = "3", default = "true")]
@@ -1410,10 +1417,10 @@ impl ::prost::Name for EmbedParameter {
         "/caffe.EmbedParameter".into()
     }
 }
-/// base ^ (shift + scale x).
+/// Exponential function base ^ (shift + scale x).
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct ExpParameter {
-    /// -1 stands for e.
+    /// Base; -1 means e.
     #[prost(float, optional, tag = "1", default = "-1")]
     pub base: ::core::option::Option<f32>,
     #[prost(float, optional, tag = "2", default = "1")]
@@ -1431,10 +1438,10 @@ impl ::prost::Name for ExpParameter {
         "/caffe.ExpParameter".into()
     }
 }
-/// Makes one axis of several.
+/// Flattens several axes into one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FlattenParameter {
-    /// First and last of them.
+    /// `axis` and `end_axis` are the first and the last axis that are flattened.
     #[prost(int32, optional, tag = "1", default = "1")]
     pub axis: ::core::option::Option<i32>,
     #[prost(int32, optional, tag = "2", default = "-1")]
@@ -1450,17 +1457,17 @@ impl ::prost::Name for FlattenParameter {
         "/caffe.FlattenParameter".into()
     }
 }
-/// Reads whole HDF5 files.
+/// HDF5Data layer, which reads each HDF5 file as a whole.
 #[doc(alias = "HDF5DataParameter")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Hdf5DataParameter {
-    /// File that lists HDF5 files, one a line.
+    /// Text file that lists HDF5 files, one per line.
     #[prost(string, optional, tag = "1")]
     pub source: ::core::option::Option<::prost::alloc::string::String>,
-    /// Rows per batch.
+    /// Number of rows per batch.
     #[prost(uint32, optional, tag = "2")]
     pub batch_size: ::core::option::Option<u32>,
-    /// Whether to mix the files and the rows within each.
+    /// Whether to shuffle the files and the rows within each file.
     #[prost(bool, optional, tag = "3", default = "false")]
     pub shuffle: ::core::option::Option<bool>,
 }
@@ -1474,7 +1481,7 @@ impl ::prost::Name for Hdf5DataParameter {
         "/caffe.HDF5DataParameter".into()
     }
 }
-/// Writes its bottoms to an HDF5 file.
+/// HDF5Output layer, which writes its bottoms to an HDF5 file.
 #[doc(alias = "HDF5OutputParameter")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Hdf5OutputParameter {
@@ -1491,7 +1498,7 @@ impl ::prost::Name for Hdf5OutputParameter {
         "/caffe.HDF5OutputParameter".into()
     }
 }
-/// Hinge loss of one class against all others.
+/// Hinge loss of each class against all other classes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HingeLossParameter {
     #[prost(
@@ -1551,37 +1558,38 @@ impl ::prost::Name for HingeLossParameter {
         "/caffe.HingeLossParameter".into()
     }
 }
-/// Reads image files.
+/// ImageData layer, which reads image files.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ImageDataParameter {
-    /// File that lists image files and labels, one a line.
+    /// Text file that lists image files with their labels, one per line.
     #[prost(string, optional, tag = "1")]
     pub source: ::core::option::Option<::prost::alloc::string::String>,
-    /// Now in TransformationParameter, as are `mean_file`, `crop_size` and `mirror`.
+    /// `scale`, `mean_file`, `crop_size` and `mirror` are now fields of TransformationParameter.
     #[prost(float, optional, tag = "2", default = "1")]
     pub scale: ::core::option::Option<f32>,
     #[prost(string, optional, tag = "3")]
     pub mean_file: ::core::option::Option<::prost::alloc::string::String>,
-    /// Images per batch.
+    /// Number of images per batch.
     #[prost(uint32, optional, tag = "4", default = "1")]
     pub batch_size: ::core::option::Option<u32>,
     #[prost(uint32, optional, tag = "5", default = "0")]
     pub crop_size: ::core::option::Option<u32>,
     #[prost(bool, optional, tag = "6", default = "false")]
     pub mirror: ::core::option::Option<bool>,
-    /// Skip up to this many images at the start.
+    /// Limit of the random number of images that are skipped at the start.
     #[prost(uint32, optional, tag = "7", default = "0")]
     pub rand_skip: ::core::option::Option<u32>,
     #[prost(bool, optional, tag = "8", default = "false")]
     pub shuffle: ::core::option::Option<bool>,
-    /// Size to bring images to, in pixels; 0: as they are.
+    /// `new_height` and `new_width` are the size to which images are resized, in pixels; 0 keeps their
+    /// size.
     #[prost(uint32, optional, tag = "9", default = "0")]
     pub new_height: ::core::option::Option<u32>,
     #[prost(uint32, optional, tag = "10", default = "0")]
     pub new_width: ::core::option::Option<u32>,
     #[prost(bool, optional, tag = "11", default = "true")]
     pub is_color: ::core::option::Option<bool>,
-    /// Put before each file name.
+    /// Prefix of each file name in `source`.
     #[prost(string, optional, tag = "12")]
     pub root_folder: ::core::option::Option<::prost::alloc::string::String>,
 }
@@ -1595,13 +1603,13 @@ impl ::prost::Name for ImageDataParameter {
         "/caffe.ImageDataParameter".into()
     }
 }
-/// Logistic loss with a matrix of gains between classes.
+/// Multinomial logistic loss, weighted by an information gain matrix.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct InfogainLossParameter {
-    /// BlobProto file of the matrix.
+    /// BlobProto file of the information gain matrix.
     #[prost(string, optional, tag = "1")]
     pub source: ::core::option::Option<::prost::alloc::string::String>,
-    /// Axis of classes.
+    /// Axis of the classes.
     #[prost(int32, optional, tag = "2", default = "1")]
     pub axis: ::core::option::Option<i32>,
 }
@@ -1615,7 +1623,7 @@ impl ::prost::Name for InfogainLossParameter {
         "/caffe.InfogainLossParameter".into()
     }
 }
-/// A fully connected layer.
+/// Fully connected layer.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct InnerProductParameter {
     /// Number of outputs.
@@ -1627,10 +1635,10 @@ pub struct InnerProductParameter {
     pub weight_filler: ::core::option::Option<FillerParameter>,
     #[prost(message, optional, tag = "4")]
     pub bias_filler: ::core::option::Option<FillerParameter>,
-    /// First of the axes that are summed over, as if they were one.
+    /// First axis of the bottom over which the layer sums; the layer flattens all axes from `axis` on.
     #[prost(int32, optional, tag = "5", default = "1")]
     pub axis: ::core::option::Option<i32>,
-    /// Whether weights are stored as inputs x outputs.
+    /// Whether the weights are stored as inputs x outputs instead of outputs x inputs.
     #[prost(bool, optional, tag = "6", default = "false")]
     pub transpose: ::core::option::Option<bool>,
 }
@@ -1644,10 +1652,10 @@ impl ::prost::Name for InnerProductParameter {
         "/caffe.InnerProductParameter".into()
     }
 }
-/// Inputs of a net.
+/// Input layer, whose tops are the inputs of a net.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct InputParameter {
-    /// One for all tops or one for each.
+    /// Shapes of the tops: one shape for all tops, or one per top.
     #[prost(message, repeated, tag = "1")]
     pub shape: ::prost::alloc::vec::Vec<BlobShape>,
 }
@@ -1661,10 +1669,10 @@ impl ::prost::Name for InputParameter {
         "/caffe.InputParameter".into()
     }
 }
-/// Logarithm of (shift + scale x) to a base.
+/// Logarithm of (shift + scale x) to the base `base`.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct LogParameter {
-    /// -1 stands for e.
+    /// Base; -1 means e.
     #[prost(float, optional, tag = "1", default = "-1")]
     pub base: ::core::option::Option<f32>,
     #[prost(float, optional, tag = "2", default = "1")]
@@ -1682,11 +1690,11 @@ impl ::prost::Name for LogParameter {
         "/caffe.LogParameter".into()
     }
 }
-/// Local response normalisation: x / (k + alpha / n * sum of squares) ^ beta.
+/// Local response normalization: x / (k + alpha / n * sum of squares) ^ beta.
 #[doc(alias = "LRNParameter")]
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct LrnParameter {
-    /// Extent of the neighbourhood: channels, or the side of a square; odd.
+    /// Extent of the region: an odd number of channels, or of elements along the side of a square.
     #[prost(uint32, optional, tag = "1", default = "5")]
     pub local_size: ::core::option::Option<u32>,
     #[prost(float, optional, tag = "2", default = "1")]
@@ -1702,7 +1710,7 @@ pub struct LrnParameter {
     pub norm_region: ::core::option::Option<i32>,
     #[prost(float, optional, tag = "5", default = "1")]
     pub k: ::core::option::Option<f32>,
-    /// Which of its implementations Caffe shall use.
+    /// Implementation that Caffe uses.
     #[prost(
         enumeration = "lrn_parameter::Engine",
         optional,
@@ -1713,7 +1721,7 @@ pub struct LrnParameter {
 }
 /// Nested message and enum types in `LRNParameter`.
 pub mod lrn_parameter {
-    /// Where neighbours are.
+    /// Region whose squares are summed.
     #[derive(
         Clone,
         Copy,
@@ -1800,7 +1808,7 @@ impl ::prost::Name for LrnParameter {
         "/caffe.LRNParameter".into()
     }
 }
-/// Batches that the program hands over.
+/// MemoryData layer, whose batches come from the program's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MemoryDataParameter {
     #[prost(uint32, optional, tag = "1")]
@@ -1822,17 +1830,17 @@ impl ::prost::Name for MemoryDataParameter {
         "/caffe.MemoryDataParameter".into()
     }
 }
-/// Normalises each example to mean 0 and variance 1.
+/// Mean-variance normalization, which normalizes each record to mean 0 and variance 1.
 #[doc(alias = "MVNParameter")]
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct MvnParameter {
-    /// Whether to bring the variance to 1, or only the mean to 0.
+    /// Whether to normalize the variance to 1, and not only the mean to 0.
     #[prost(bool, optional, tag = "1", default = "true")]
     pub normalize_variance: ::core::option::Option<bool>,
-    /// Whether channels are normalised together.
+    /// Whether all channels are normalized together.
     #[prost(bool, optional, tag = "2", default = "false")]
     pub across_channels: ::core::option::Option<bool>,
-    /// Added to the standard deviation.
+    /// Constant added to the standard deviation, which prevents division by zero.
     #[prost(float, optional, tag = "3", default = "0.000000001")]
     pub eps: ::core::option::Option<f32>,
 }
@@ -1846,7 +1854,7 @@ impl ::prost::Name for MvnParameter {
         "/caffe.MVNParameter".into()
     }
 }
-/// A learnable blob as a top.
+/// Parameter layer, whose top is a learnable blob.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ParameterParameter {
     #[prost(message, optional, tag = "1")]
@@ -1862,7 +1870,7 @@ impl ::prost::Name for ParameterParameter {
         "/caffe.ParameterParameter".into()
     }
 }
-/// Maximum or mean over windows.
+/// Pooling: the maximum, the mean or a random element of each window.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PoolingParameter {
     #[prost(
@@ -1872,13 +1880,14 @@ pub struct PoolingParameter {
         default = "Max"
     )]
     pub pool: ::core::option::Option<i32>,
-    /// Extent of the window, in elements: for both axes, or each on its own below.
+    /// Extent of the window on both axes, in elements; `kernel_h` and `kernel_w` set each axis
+    /// separately.
     #[prost(uint32, optional, tag = "2")]
     pub kernel_size: ::core::option::Option<u32>,
-    /// Distance between windows.
+    /// Distance between neighbouring windows, in elements.
     #[prost(uint32, optional, tag = "3", default = "1")]
     pub stride: ::core::option::Option<u32>,
-    /// Elements around the input.
+    /// Padding on each side of the input, in elements.
     #[prost(uint32, optional, tag = "4", default = "0")]
     pub pad: ::core::option::Option<u32>,
     #[prost(uint32, optional, tag = "5")]
@@ -1893,7 +1902,7 @@ pub struct PoolingParameter {
     pub pad_h: ::core::option::Option<u32>,
     #[prost(uint32, optional, tag = "10", default = "0")]
     pub pad_w: ::core::option::Option<u32>,
-    /// Which of its implementations Caffe shall use.
+    /// Implementation that Caffe uses.
     #[prost(
         enumeration = "pooling_parameter::Engine",
         optional,
@@ -1901,10 +1910,10 @@ pub struct PoolingParameter {
         default = "Default"
     )]
     pub engine: ::core::option::Option<i32>,
-    /// One window over all of the input, whatever its size.
+    /// Whether one window covers the whole input.
     #[prost(bool, optional, tag = "12", default = "false")]
     pub global_pooling: ::core::option::Option<bool>,
-    /// What to do with a last window that hangs over the edge: keep it (CEIL) or not.
+    /// Whether a last window that extends beyond the input is kept (CEIL) or dropped (FLOOR).
     #[prost(
         enumeration = "pooling_parameter::RoundMode",
         optional,
@@ -2040,7 +2049,7 @@ impl ::prost::Name for PoolingParameter {
         "/caffe.PoolingParameter".into()
     }
 }
-/// (shift + scale x) ^ power.
+/// Power function (shift + scale x) ^ power.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct PowerParameter {
     #[prost(float, optional, tag = "1", default = "1")]
@@ -2060,14 +2069,14 @@ impl ::prost::Name for PowerParameter {
         "/caffe.PowerParameter".into()
     }
 }
-/// x for x > 0, otherwise a x with a learned per channel.
+/// PReLU activation: x for x > 0, else slope * x, with a learned slope per channel.
 #[doc(alias = "PReLUParameter")]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PReLuParameter {
-    /// Of the slopes; constant 0.25 if not given.
+    /// Filler of the slopes; default: constant 0.25.
     #[prost(message, optional, tag = "1")]
     pub filler: ::core::option::Option<FillerParameter>,
-    /// One slope for all channels.
+    /// Whether all channels share one slope.
     #[prost(bool, optional, tag = "2", default = "false")]
     pub channel_shared: ::core::option::Option<bool>,
 }
@@ -2081,15 +2090,15 @@ impl ::prost::Name for PReLuParameter {
         "/caffe.PReLUParameter".into()
     }
 }
-/// A layer written in Python.
+/// Layer that is written in Python.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PythonParameter {
-    /// Where the class is, and its name.
+    /// `module` and `layer` name the Python module and the class of the layer.
     #[prost(string, optional, tag = "1")]
     pub module: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(string, optional, tag = "2")]
     pub layer: ::core::option::Option<::prost::alloc::string::String>,
-    /// Passed on to the layer.
+    /// Text that is passed to the layer.
     #[prost(string, optional, tag = "3")]
     pub param_str: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(bool, optional, tag = "4", default = "false")]
@@ -2108,17 +2117,18 @@ impl ::prost::Name for PythonParameter {
 /// Recurrent layers: RNN and LSTM.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RecurrentParameter {
-    /// Extent of the hidden state.
+    /// Number of elements of the hidden state.
     #[prost(uint32, optional, tag = "1", default = "0")]
     pub num_output: ::core::option::Option<u32>,
     #[prost(message, optional, tag = "2")]
     pub weight_filler: ::core::option::Option<FillerParameter>,
     #[prost(message, optional, tag = "3")]
     pub bias_filler: ::core::option::Option<FillerParameter>,
-    /// Log the unrolled net while it runs.
+    /// Whether to log the mean magnitudes of the unrolled net's blobs.
     #[prost(bool, optional, tag = "4", default = "false")]
     pub debug_info: ::core::option::Option<bool>,
-    /// Make the state before the first and after the last step a bottom and a top.
+    /// Whether the hidden state before the first step is a bottom, and the state after the last step a
+    /// top.
     #[prost(bool, optional, tag = "5", default = "false")]
     pub expose_hidden: ::core::option::Option<bool>,
 }
@@ -2132,7 +2142,7 @@ impl ::prost::Name for RecurrentParameter {
         "/caffe.RecurrentParameter".into()
     }
 }
-/// Reduces all axes from one on.
+/// Reduction of all axes from `axis` on.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct ReductionParameter {
     #[prost(
@@ -2142,16 +2152,16 @@ pub struct ReductionParameter {
         default = "Sum"
     )]
     pub operation: ::core::option::Option<i32>,
-    /// First axis to reduce.
+    /// First axis that is reduced.
     #[prost(int32, optional, tag = "2", default = "0")]
     pub axis: ::core::option::Option<i32>,
-    /// Factor on the result.
+    /// Factor for the result.
     #[prost(float, optional, tag = "3", default = "1")]
     pub coeff: ::core::option::Option<f32>,
 }
 /// Nested message and enum types in `ReductionParameter`.
 pub mod reduction_parameter {
-    /// What to compute.
+    /// Operation of the reduction.
     #[derive(
         Clone,
         Copy,
@@ -2166,7 +2176,7 @@ pub mod reduction_parameter {
     #[repr(i32)]
     pub enum ReductionOp {
         Sum = 1,
-        /// Sum of magnitudes.
+        /// Sum of absolute values.
         Asum = 2,
         /// Sum of squares.
         Sumsq = 3,
@@ -2207,13 +2217,13 @@ impl ::prost::Name for ReductionParameter {
         "/caffe.ReductionParameter".into()
     }
 }
-/// x for x > 0, otherwise negative_slope x.
+/// ReLU activation: x for x > 0, else negative_slope * x.
 #[doc(alias = "ReLUParameter")]
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct ReLuParameter {
     #[prost(float, optional, tag = "1", default = "0")]
     pub negative_slope: ::core::option::Option<f32>,
-    /// Which of its implementations Caffe shall use.
+    /// Implementation that Caffe uses.
     #[prost(
         enumeration = "re_lu_parameter::Engine",
         optional,
@@ -2274,13 +2284,13 @@ impl ::prost::Name for ReLuParameter {
         "/caffe.ReLUParameter".into()
     }
 }
-/// The same values in another shape.
+/// Changes the shape of a blob but not its values.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReshapeParameter {
-    /// New extents; 0 keeps an extent, a single -1 is worked out from the count.
+    /// New extents; 0 keeps an extent, and a single -1 is inferred from the number of elements.
     #[prost(message, optional, tag = "1")]
     pub shape: ::core::option::Option<BlobShape>,
-    /// First axis to replace, and how many; -1: all that follow.
+    /// `num_axes` axes are replaced, from `axis` on; -1 means all axes from `axis` on.
     #[prost(int32, optional, tag = "2", default = "0")]
     pub axis: ::core::option::Option<i32>,
     #[prost(int32, optional, tag = "3", default = "-1")]
@@ -2299,16 +2309,16 @@ impl ::prost::Name for ReshapeParameter {
 /// Multiplication by a second operand, broadcast over the other axes.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ScaleParameter {
-    /// First axis of the first bottom that the operand lies along.
+    /// Axis of the first bottom that matches the operand's first axis.
     #[prost(int32, optional, tag = "1", default = "1")]
     pub axis: ::core::option::Option<i32>,
-    /// Number of axes of an operand that is learned; -1: all from `axis` on.
+    /// Number of axes of a learned operand; -1 means all axes from `axis` on.
     #[prost(int32, optional, tag = "2", default = "1")]
     pub num_axes: ::core::option::Option<i32>,
-    /// Fills an operand that is learned; constant 1 if not given.
+    /// Filler of a learned operand; default: constant 1.
     #[prost(message, optional, tag = "3")]
     pub filler: ::core::option::Option<FillerParameter>,
-    /// Whether to add a learned bias as well.
+    /// Whether to add a learned bias.
     #[prost(bool, optional, tag = "4", default = "false")]
     pub bias_term: ::core::option::Option<bool>,
     #[prost(message, optional, tag = "5")]
@@ -2324,7 +2334,7 @@ impl ::prost::Name for ScaleParameter {
         "/caffe.ScaleParameter".into()
     }
 }
-/// 1 / (1 + exp(-x)).
+/// Sigmoid activation 1 / (1 + exp(-x)).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SigmoidParameter {
     #[prost(
@@ -2387,13 +2397,13 @@ impl ::prost::Name for SigmoidParameter {
         "/caffe.SigmoidParameter".into()
     }
 }
-/// Parts a blob along an axis.
+/// Splits a blob into slices along an axis.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SliceParameter {
-    /// Replaced by `axis`.
+    /// Older form of `axis`.
     #[prost(uint32, optional, tag = "1", default = "1")]
     pub slice_dim: ::core::option::Option<u32>,
-    /// First index of each part but the first; equal parts if not given.
+    /// First index of each slice except the first; if empty, all slices have the same extent.
     #[prost(uint32, repeated, packed = "false", tag = "2")]
     pub slice_point: ::prost::alloc::vec::Vec<u32>,
     #[prost(int32, optional, tag = "3", default = "1")]
@@ -2409,7 +2419,7 @@ impl ::prost::Name for SliceParameter {
         "/caffe.SliceParameter".into()
     }
 }
-/// Softmax, alone or in a loss.
+/// Softmax, as a layer or as part of a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SoftmaxParameter {
     #[prost(
@@ -2419,7 +2429,7 @@ pub struct SoftmaxParameter {
         default = "Default"
     )]
     pub engine: ::core::option::Option<i32>,
-    /// Axis of classes.
+    /// Axis of the classes.
     #[prost(int32, optional, tag = "2", default = "1")]
     pub axis: ::core::option::Option<i32>,
 }
@@ -2475,11 +2485,11 @@ impl ::prost::Name for SoftmaxParameter {
         "/caffe.SoftmaxParameter".into()
     }
 }
-/// Spatial pyramid pooling: pooling over grids of 1, 4, 16, ... cells.
+/// Spatial pyramid pooling, over grids of 1, 4, 16, ... cells.
 #[doc(alias = "SPPParameter")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SppParameter {
-    /// Number of grids.
+    /// Number of grids in the pyramid.
     #[prost(uint32, optional, tag = "1")]
     pub pyramid_height: ::core::option::Option<u32>,
     #[prost(
@@ -2588,7 +2598,7 @@ impl ::prost::Name for SppParameter {
         "/caffe.SPPParameter".into()
     }
 }
-/// x / (1 + exp(-beta x)).
+/// Swish activation x / (1 + exp(-beta x)).
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct SwishParameter {
     #[prost(float, optional, tag = "1", default = "1")]
@@ -2604,7 +2614,7 @@ impl ::prost::Name for SwishParameter {
         "/caffe.SwishParameter".into()
     }
 }
-/// Hyperbolic tangent.
+/// Hyperbolic tangent activation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TanHParameter {
     #[prost(
@@ -2667,7 +2677,7 @@ impl ::prost::Name for TanHParameter {
         "/caffe.TanHParameter".into()
     }
 }
-/// 1 where x > threshold, otherwise 0.
+/// Threshold function: 1 for x > threshold, else 0.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct ThresholdParameter {
     #[prost(float, optional, tag = "1", default = "0")]
@@ -2688,7 +2698,7 @@ impl ::prost::Name for ThresholdParameter {
 pub struct TileParameter {
     #[prost(int32, optional, tag = "1", default = "1")]
     pub axis: ::core::option::Option<i32>,
-    /// How many times.
+    /// Number of repetitions.
     #[prost(int32, optional, tag = "2")]
     pub tiles: ::core::option::Option<i32>,
 }
@@ -2702,43 +2712,44 @@ impl ::prost::Name for TileParameter {
         "/caffe.TileParameter".into()
     }
 }
-/// Reads windows of images, for detection.
+/// WindowData layer, which reads windows of images for object detection.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WindowDataParameter {
-    /// File that lists images and their windows.
+    /// Text file that lists images and their windows.
     #[prost(string, optional, tag = "1")]
     pub source: ::core::option::Option<::prost::alloc::string::String>,
-    /// Now in TransformationParameter, as are `mean_file`, `crop_size` and `mirror`.
+    /// `scale`, `mean_file`, `crop_size` and `mirror` are now fields of TransformationParameter.
     #[prost(float, optional, tag = "2", default = "1")]
     pub scale: ::core::option::Option<f32>,
     #[prost(string, optional, tag = "3")]
     pub mean_file: ::core::option::Option<::prost::alloc::string::String>,
-    /// Windows per batch.
+    /// Number of windows per batch.
     #[prost(uint32, optional, tag = "4")]
     pub batch_size: ::core::option::Option<u32>,
     #[prost(uint32, optional, tag = "5", default = "0")]
     pub crop_size: ::core::option::Option<u32>,
     #[prost(bool, optional, tag = "6", default = "false")]
     pub mirror: ::core::option::Option<bool>,
-    /// Least overlap with an object for a window to show it.
+    /// Smallest overlap with an object at which a window is foreground.
     #[prost(float, optional, tag = "7", default = "0.5")]
     pub fg_threshold: ::core::option::Option<f32>,
     /// Overlap below which a window is background.
     #[prost(float, optional, tag = "8", default = "0.5")]
     pub bg_threshold: ::core::option::Option<f32>,
-    /// Share of a batch that shows objects.
+    /// Fraction of foreground windows in a batch.
     #[prost(float, optional, tag = "9", default = "0.25")]
     pub fg_fraction: ::core::option::Option<f32>,
-    /// Pixels of surroundings around a window, as it is seen by the net.
+    /// Width of the border around a window, in pixels of the net's input.
     #[prost(uint32, optional, tag = "10", default = "0")]
     pub context_pad: ::core::option::Option<u32>,
-    /// warp, or square: the smallest square around the window.
+    /// Shape of the crop: warp for the window itself, square for the smallest square around the
+    /// window.
     #[prost(string, optional, tag = "11", default = "warp")]
     pub crop_mode: ::core::option::Option<::prost::alloc::string::String>,
-    /// Whether to keep all files in memory.
+    /// Whether to keep all image files in memory.
     #[prost(bool, optional, tag = "12", default = "false")]
     pub cache_images: ::core::option::Option<bool>,
-    /// Put before each file name.
+    /// Prefix of each file name in `source`.
     #[prost(string, optional, tag = "13")]
     pub root_folder: ::core::option::Option<::prost::alloc::string::String>,
 }
@@ -2752,10 +2763,10 @@ impl ::prost::Name for WindowDataParameter {
         "/caffe.WindowDataParameter".into()
     }
 }
-/// A layer of the second format (`layers` in a net): types are an enum, rates are lists.
+/// Layer in the V1 format (`layers` in a net), whose type is an enum.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct V1LayerParameter {
-    /// A layer of the format before, wrapped.
+    /// Layer in the V0 format.
     #[prost(message, optional, tag = "1")]
     pub layer: ::core::option::Option<V0LayerParameter>,
     #[prost(string, repeated, tag = "2")]
@@ -2768,7 +2779,8 @@ pub struct V1LayerParameter {
     pub r#type: ::core::option::Option<i32>,
     #[prost(message, repeated, tag = "6")]
     pub blobs: ::prost::alloc::vec::Vec<BlobProto>,
-    /// Factors on the learning rate and on the weight decay, one for each learnable blob.
+    /// `blobs_lr` and `weight_decay` are factors for the learning rate and the weight decay, one per
+    /// learnable blob.
     #[prost(float, repeated, packed = "false", tag = "7")]
     pub blobs_lr: ::prost::alloc::vec::Vec<f32>,
     #[prost(float, repeated, packed = "false", tag = "8")]
@@ -2839,7 +2851,8 @@ pub struct V1LayerParameter {
     pub exp_param: ::core::option::Option<ExpParameter>,
     #[prost(message, optional, tag = "42")]
     pub loss_param: ::core::option::Option<LossParameter>,
-    /// Names for sharing, and how alike the shapes must be.
+    /// `param` names the learnable blobs, and `blob_share_mode` selects the check of shared blobs'
+    /// shapes.
     #[prost(string, repeated, tag = "1001")]
     pub param: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(
@@ -3049,7 +3062,7 @@ impl ::prost::Name for V1LayerParameter {
         "/caffe.V1LayerParameter".into()
     }
 }
-/// A layer of the first format: the parameters of all types in one message.
+/// Layer in the V0 format, which has the parameters of all layer types in one message.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct V0LayerParameter {
     #[prost(string, optional, tag = "1")]
@@ -3058,7 +3071,7 @@ pub struct V0LayerParameter {
     pub r#type: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(uint32, optional, tag = "3")]
     pub num_output: ::core::option::Option<u32>,
-    /// Of convolutions and inner products.
+    /// Parameters of convolution and inner product layers.
     #[prost(bool, optional, tag = "4", default = "true")]
     pub biasterm: ::core::option::Option<bool>,
     #[prost(message, optional, tag = "5")]
@@ -3073,7 +3086,7 @@ pub struct V0LayerParameter {
     pub group: ::core::option::Option<u32>,
     #[prost(uint32, optional, tag = "10", default = "1")]
     pub stride: ::core::option::Option<u32>,
-    /// Of pooling.
+    /// Method of pooling layers.
     #[prost(
         enumeration = "v0_layer_parameter::PoolMethod",
         optional,
@@ -3081,17 +3094,17 @@ pub struct V0LayerParameter {
         default = "Max"
     )]
     pub pool: ::core::option::Option<i32>,
-    /// Of dropout.
+    /// Probability that a dropout layer zeroes a value.
     #[prost(float, optional, tag = "12", default = "0.5")]
     pub dropout_ratio: ::core::option::Option<f32>,
-    /// Of local response normalisation.
+    /// Parameters of local response normalization.
     #[prost(uint32, optional, tag = "13", default = "5")]
     pub local_size: ::core::option::Option<u32>,
     #[prost(float, optional, tag = "14", default = "1")]
     pub alpha: ::core::option::Option<f32>,
     #[prost(float, optional, tag = "15", default = "0.75")]
     pub beta: ::core::option::Option<f32>,
-    /// Of data layers.
+    /// Parameters of data layers.
     #[prost(string, optional, tag = "16")]
     pub source: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(float, optional, tag = "17", default = "1")]
@@ -3114,7 +3127,7 @@ pub struct V0LayerParameter {
     pub weight_decay: ::prost::alloc::vec::Vec<f32>,
     #[prost(uint32, optional, tag = "53", default = "0")]
     pub rand_skip: ::core::option::Option<u32>,
-    /// Of windows of images.
+    /// Parameters of layers that read windows of images.
     #[prost(float, optional, tag = "54", default = "0.5")]
     pub det_fg_threshold: ::core::option::Option<f32>,
     #[prost(float, optional, tag = "55", default = "0.5")]
@@ -3125,7 +3138,7 @@ pub struct V0LayerParameter {
     pub det_context_pad: ::core::option::Option<u32>,
     #[prost(string, optional, tag = "59", default = "warp")]
     pub det_crop_mode: ::core::option::Option<::prost::alloc::string::String>,
-    /// Of reshaping.
+    /// Parameters of reshaping.
     #[prost(int32, optional, tag = "60", default = "0")]
     pub new_num: ::core::option::Option<i32>,
     #[prost(int32, optional, tag = "61", default = "0")]
@@ -3134,7 +3147,7 @@ pub struct V0LayerParameter {
     pub new_height: ::core::option::Option<i32>,
     #[prost(int32, optional, tag = "63", default = "0")]
     pub new_width: ::core::option::Option<i32>,
-    /// Of lists of images.
+    /// Whether a layer that reads a list of images shuffles the list.
     #[prost(bool, optional, tag = "64", default = "false")]
     pub shuffle_images: ::core::option::Option<bool>,
     #[prost(uint32, optional, tag = "65", default = "1")]
@@ -3194,7 +3207,8 @@ impl ::prost::Name for V0LayerParameter {
         "/caffe.V0LayerParameter".into()
     }
 }
-/// What a net is run for. Layers may exist in one phase only, or act differently in each.
+/// Purpose of a net: training or testing. A layer may exist in one phase only, or work differently
+/// in each phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Phase {

@@ -1,4 +1,4 @@
-//! BLAS: vector operations, GEMV and GEMM.
+//! BLAS kernels: vector operations, GEMV and GEMM.
 
 use super::{
     float, gemm,
@@ -20,7 +20,7 @@ use num_traits::Zero;
 
 const COPY: Kernel = Kernel {
     name: "copy",
-    // Copies words, because a copy of `f32` values may change the bits of a NaN.
+    // The shader copies `u32` words, because a copy of `f32` values may change the bits of a NaN.
     reads: &["x: u32"],
     writes: &["y: u32"],
     scalars: &[],
@@ -60,7 +60,7 @@ const SCALED: Kernel = Kernel {
 };
 
 impl WgpuDevice {
-    /// Reduces a strided vector, or terms of two such vectors, and downloads the result.
+    /// Reduces a strided vector, or the terms of two strided vectors, and downloads the result.
     #[track_caller]
     fn reduce_to_host<T: Element>(
         &self,
@@ -205,7 +205,7 @@ impl Blas for WgpuDevice {
             Transpose::No => (Layout::strided(op.lda), Layout::CONTIGUOUS),
             Transpose::Yes => (Layout::CONTIGUOUS, Layout::strided(op.lda)),
         };
-        // Like the BLAS, read neither operand if α = 0.
+        // Like the BLAS, the kernel reads neither `A` nor `x` if α = 0.
         let items = if op.alpha.is_zero() { 0 } else { items };
         let (reducer, y) = match op.beta.is_zero() {
             true => {

@@ -1,8 +1,8 @@
-//! im2col, col2im, and convolution by implicit GEMM. The im2col matrix is never stored: the tiled
-//! GEMM reads its elements from the images.
+//! im2col, col2im, and convolution by implicit GEMM. Implicit GEMM never stores the im2col matrix:
+//! the tiled GEMM reads the matrix elements from the images.
 //!
-//! The geometry is constant in the shaders, so that the compiler can replace divisions by cheaper
-//! operations. Each window shape therefore has its own pipeline.
+//! The shape of the convolution is a constant in the shaders, so that the compiler can replace
+//! divisions by cheaper operations. Each shape therefore has a separate pipeline.
 
 use super::{
     gemm::{TILED_GEMM, TileShape},
@@ -22,7 +22,7 @@ use cortado::{
 };
 use std::fmt::Write;
 
-/// Number of terms of the filters' gradient for which a separate GEMM pays.
+/// Number of terms of the filters' gradient from which a separate GEMM pays.
 const CHUNK: usize = 2048;
 
 /// Largest number of GEMMs into which the filters' gradient is split.
@@ -70,8 +70,10 @@ const BACKWARD_FILTERS: Kernel = Kernel {
 
 /// Returns the constants of a window and its index functions:
 ///
-/// - `place(row, position)`: the image index of an element of the im2col matrix, or NOWHERE;
-/// - `position(tap, pixel)`: the position at which a tap reads an element of a plane, or NOWHERE.
+/// - `place(row, position)`: the image index of an element of the im2col matrix, or NOWHERE in the
+///   padding;
+/// - `position(tap, pixel)`: the position at which a tap reads an element of a plane, or NOWHERE if
+///   no such position exists.
 ///
 /// Negative differences wrap to large values, which the bounds check rejects.
 fn geometry_source(window: &Window) -> String {
@@ -149,8 +151,7 @@ impl Groups {
     }
 }
 
-/// Returns whether an operand is empty. The gradient's sums are then empty, so there is
-/// nothing to launch.
+/// Returns whether an operand of the convolution is empty, so that its gradients need no launch.
 fn is_empty(op: &Convolution) -> bool {
     op.input_len() == 0 || op.filter_len() == 0 || op.output_len() == 0
 }
@@ -214,7 +215,7 @@ impl Conv for WgpuDevice {
             [&groups.source, &tiles.constants(true, false), &bias].map(|part| &part[..]).concat()
         });
         let launch = launch.read(x.device()?).read(filters.device()?);
-        // The binding must not be empty, so the filters stand in for a missing bias.
+        // A binding must not be empty, so the filters are bound in place of a missing bias.
         let launch = launch.read(bias.unwrap_or(filters).device()?);
         let k = groups.channels * op.window().taps();
         let launch = launch.write(y.device_write_only()?).sizes([rows, columns, k]);

@@ -36,7 +36,8 @@ const BINARY: Kernel = Kernel {
     name: "binary",
     reads: &["a", "b"],
     writes: &["y"],
-    // `b` is broadcast: each element is repeated `inner` times, and all of it for each outer index.
+    // `b` is broadcast: each element is repeated `inner` times, and the whole operand for each
+    // outer index.
     scalars: &["extent", "inner", "slope: f32"],
     body: &["fn each(i: u32) { y[p.y + i] = f(source(i), b[p.b + place(i)]); }", EACH],
 };
@@ -67,7 +68,7 @@ fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
             "select(select(x, p.b, x > p.b), p.a, x < p.a)",
             [float(low).min(float(high)), float(high)],
         )),
-        // With larger exponents, intermediate results need more than single precision.
+        // For larger exponents, intermediate results need more than single precision.
         Unary::Pow(p) if float(p).abs() <= 16.0 => {
             let integer = match float(p) {
                 p if p % 2.0 == 0.0 => 2.0,
@@ -80,8 +81,8 @@ fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
     }
 }
 
-/// Returns the WGSL expression of `a`, `b` and `p.slope`, and that scalar. Returns `None` for a
-/// function without a shader.
+/// Returns the WGSL expression of `a`, `b` and `p.slope`, and the scalar `p.slope`. Returns `None`
+/// for a function without a shader.
 fn binary<A: Element>(op: &Binary<A>) -> Option<(&'static str, f32)> {
     Some(match *op {
         Binary::Add => ("a + b", 0.0),
@@ -105,7 +106,7 @@ fn binary<A: Element>(op: &Binary<A>) -> Option<(&'static str, f32)> {
     })
 }
 
-/// Launches `binary`, or `broadcast` along an axis. The caller has checked the lengths.
+/// Launches `binary`, or `broadcast` along an axis. The caller checks the lengths of the operands.
 fn launch_binary<T: Element>(
     device: &WgpuDevice,
     (name, expression, slope): (&str, &str, f32),

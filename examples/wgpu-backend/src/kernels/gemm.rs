@@ -1,4 +1,4 @@
-//! Tiled GEMM, which `convolution` shares.
+//! Tiled GEMM, which the module `convolution` also uses.
 
 use super::float;
 use crate::{
@@ -40,7 +40,8 @@ const GEMM: Kernel = Kernel {
 pub(super) struct TileShape {
     rows: usize,
     columns: usize,
-    /// Number of a workgroup's threads along rows and columns. Each thread computes 4×4 elements.
+    /// Numbers of threads of a workgroup along the rows and columns of `C`. Each thread computes
+    /// 4×4 elements.
     down: usize,
     across: usize,
 }
@@ -52,12 +53,13 @@ impl TileShape {
         Self { rows, columns, down, across: threads(columns, THREADS / down) }
     }
 
-    /// Returns the unique key of the tile shape.
+    /// Returns a unique key of the tile shape.
     pub(super) fn key(&self) -> String {
         format!("{}x{}", self.down, self.across)
     }
 
-    /// Returns the shader's constants: tile shape, and whether `A` and `B` are contiguous along k.
+    /// Returns the shader's constants: the tile shape, and whether `A` and `B` are contiguous along
+    /// k.
     pub(super) fn constants(&self, a_along_k: bool, b_along_k: bool) -> String {
         let Self { down, across, .. } = self;
         format!(
@@ -106,7 +108,7 @@ fn k_end(z: u32) -> u32 {{ return p.k; }}
         );
         tiles.constants(!ta, tb) + &loads
     };
-    // Like the BLAS, read neither operand if α = 0.
+    // Like the BLAS, the kernel reads neither `A` nor `B` if α = 0.
     let k = if op.alpha.is_zero() { 0 } else { op.k };
     let launch = GEMM.variant(device, &variant, source).read(a).read(b).write(c);
     let launch = launch.sizes([op.m, op.n, k, op.lda, op.ldb, op.ldc]);

@@ -42,7 +42,7 @@ const TILE: Kernel = Kernel {
     ],
 };
 
-/// Reports indices outside the table. The kernel launched next then does nothing.
+/// Reports indices outside the table. After such a report, the next kernel does nothing.
 const INDICES: Kernel = Kernel {
     name: "indices",
     reads: &["indices: u32"],
@@ -102,7 +102,8 @@ const PERMUTE: Kernel = Kernel {
     body: &["fn each(i: u32) { y[p.y + i] = x[p.x + place(i)]; }", EACH],
 };
 
-/// Returns the WGSL function `place(i)`, the index in the source of element `i` of the result.
+/// Returns the WGSL function `place(i)`, which returns the source index of element `i` of the
+/// result.
 fn place_function(op: &Permute) -> String {
     let mut body = String::new();
     for &axis in op.order().iter().rev() {
@@ -113,7 +114,7 @@ fn place_function(op: &Permute) -> String {
 }
 
 impl WgpuDevice {
-    /// Queues a check of the indices, whose error the next wait returns.
+    /// Queues a check of the indices. If an index is invalid, the next wait returns an error.
     fn check_indices(&self, op: &RowIndexing, indices: View<'_, u32, Self>) -> Result<()> {
         let launch = INDICES.on(self).read(indices.device()?).error_flag(KernelError::Index);
         launch.sizes([op.table]).each(op.count)

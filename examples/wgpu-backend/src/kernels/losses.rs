@@ -51,7 +51,8 @@ const BACKWARD: Kernel = Kernel {
     ..LOSS
 };
 
-/// Adds the scalars. A `divisor` of 0 stands for the number of labels that are not ignored.
+/// Adds the scalars of a loss. A `divisor` of 0 stands for the number of labels that are not
+/// ignored.
 fn scalars<'d>(
     launch: Launch<'d>,
     axis: &Axis,
@@ -59,14 +60,14 @@ fn scalars<'d>(
     top_k: usize,
     divisor: f32,
 ) -> Launch<'d> {
-    // No label equals an ignored one that `f32` cannot represent.
+    // If `f32` cannot represent the ignored label, no label equals it.
     let ignored = ignore.map(|ignore| ignore as f32).filter(|&i| Some(i as i64) == ignore);
     launch
         .sizes([axis.extent, axis.inner, usize::from(ignored.is_some()), top_k])
         .floats([ignored.unwrap_or(0.0), divisor])
 }
 
-/// Returns the divisor in the sense of [`scalars`].
+/// Returns the divisor that [`scalars`] expects.
 fn divisor(op: &SoftmaxLoss) -> f32 {
     match op.normalization {
         LossNormalization::Valid => 0.0,

@@ -1,4 +1,4 @@
-//! The kernels, one module for each family.
+//! Kernels of the backend, in one module per kernel family.
 
 mod blas;
 mod convolution;
@@ -22,7 +22,7 @@ fn float<A: Element>(scalar: A) -> f32 {
 }
 
 /// Returns the WGSL function `source`, which reads an element of `operand`. In-place variants pass
-/// their output.
+/// their output as `operand`.
 fn source_function(operand: &str) -> String {
     format!("fn source(i: u32) -> f32 {{ return {operand}[p.{operand} + i]; }}\n")
 }

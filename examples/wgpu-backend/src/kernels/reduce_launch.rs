@@ -1,4 +1,4 @@
-//! Reductions of many items to one, for many outputs at a time.
+//! Reductions of many items to one output, for many outputs in one launch.
 
 use super::scratch::Scratch;
 use crate::{
@@ -10,25 +10,26 @@ use cortado::{Result, memory::DeviceSlice};
 /// Largest number of items that a single thread reduces.
 const MAX_THREAD_ITEMS: usize = 64;
 
-/// Number of items that occupy a workgroup well.
+/// Number of items for which a workgroup pays.
 const CHUNK: usize = 4096;
 
 /// Largest number of workgroups that share an output.
 const MAX_SPLITS: usize = 256;
 
-/// A reduction, `finish(combine(…combine(identity, term(x₀)), …term(xₙ)))` in a fixed order. Its
+/// A reduction, `finish(combine(…combine(identity, term(x₀)), …term(xₙ)))` in a fixed order, whose
 /// parts are WGSL expressions.
 #[derive(Clone, Copy)]
 pub(super) struct Reducer<'a> {
     /// Unique key of the reducer.
     pub name: &'a str,
-    /// Expression of `x`, and of `z` if there is a second operand.
+    /// WGSL expression of a term, in `x` and, if there is a second operand, `z`.
     pub term: &'a str,
-    /// Expression of `a` and `b`.
+    /// WGSL expression that combines `a` and `b`.
     pub combine: &'a str,
-    /// Bits of the identity.
+    /// Bits of the identity of `combine`.
     pub identity: &'a str,
-    /// Expression of the result `v`, the scalars `p.a` and `p.b`, and the old output `y[at]`.
+    /// WGSL expression of the new output, in the result `v`, the scalars `p.a` and `p.b`, and the
+    /// old output `y[at]`.
     pub finish: &'a str,
 }
 
@@ -86,8 +87,8 @@ const GROUPS_XZ: Kernel = Kernel { name: "reduce x and z", reads: &["x", "z"], .
 const EACH_OUTPUT_XZ: Kernel =
     Kernel { name: "reduce x and z in a thread", reads: &["x", "z"], ..EACH_OUTPUT };
 
-/// Reduces the items of `x` into `y` from element `at` on. If there is a `z`, it is paired with a
-/// stride, and item `t` also uses element `t · stride` of `z`.
+/// Reduces the items of `x` into `y` from element `at` on. `z` is an optional second operand with
+/// its stride: item `t` also uses element `t · stride` of `z`.
 pub(super) fn reduce(
     device: &WgpuDevice,
     reducer: Reducer<'_>,

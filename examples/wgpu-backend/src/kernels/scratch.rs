@@ -11,8 +11,8 @@ use wgpu::BufferUsages;
 /// Largest number of buffers that a stream caches.
 const MAX_CACHED_BUFFERS: usize = 8;
 
-/// A buffer that returns to its stream's cache when dropped. Queued work may still use it then,
-/// because the stream is in order, so the buffer's next user runs after that work.
+/// A buffer that returns to the cache of its stream when it is dropped. Queued work may still use a
+/// dropped buffer, because the stream runs in order: work that reuses the buffer runs later.
 pub(super) struct Scratch<'d> {
     device: &'d WgpuDevice,
     buffer: wgpu::Buffer,
@@ -31,7 +31,7 @@ impl<'d> Scratch<'d> {
         Ok(Self { device, buffer })
     }
 
-    /// Downloads the first element.
+    /// Downloads the first element of the buffer.
     #[track_caller]
     pub(super) fn first(&self) -> Result<f32> {
         let mut bytes = [0; 4];

@@ -1,6 +1,6 @@
 
-// A label counts as right if at most `top_k` scores, its own included, are at least as great as its
-// own. NaN is not at least as great as itself, so `ahead` is 0 and the label is wrong.
+// A label is correct if at most `top_k` scores, including the label's score, are at least as great
+// as the label's score. If the label's score is NaN, `ahead` is 0 and the label is incorrect.
 fn of_label(at: u32, class_: u32) -> vec2<f32> {
     let start = p.x + first_score(at);
     let own = x[start + class_ * p.inner];

@@ -5,7 +5,7 @@ fn windows_covering(at: u32, kernel: u32, stride: u32, count: u32) -> vec2<u32> 
     return vec2(first, min(at / stride + 1u, count));
 }
 
-// dx = the sum of dy / window size over all windows that contain the element.
+// Sets each element of dx to the sum of dy / window size over all windows that contain the element.
 fn each(i: u32) {
     let plane = i / p.width / p.height;
     let rows = windows_covering(i / p.width % p.height + p.pad_h, p.kernel_h, p.stride_h, p.down);

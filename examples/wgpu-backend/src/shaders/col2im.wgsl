@@ -1,5 +1,5 @@
 
-// y = the sum of the column elements that the kernel's taps read from this element of the image.
+// Sets an element of y to the sum of all elements of the im2col matrix that im2col copies from it.
 fn each(i: u32) {
     let start = p.x + i / PLANE * TAPS * POSITIONS;
     var sum = 0.0;

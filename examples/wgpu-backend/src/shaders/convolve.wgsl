@@ -1,5 +1,5 @@
 
-// y = filters · im2col matrix of all images, by implicit GEMM; one GEMM per group.
+// Computes y = filters · im2col matrix of all images by implicit GEMM, with one GEMM per group.
 fn load_a(z: u32, row: u32, k: u32) -> f32 {
     return filters[p.filters + (z * OUTPUTS + row) * p.k + k];
 }

@@ -1,5 +1,6 @@
 
-// parts[z] = dy · columnsᵀ over chunk z / GROUPS of all images' positions, for group z mod GROUPS.
+// Computes parts[z] = dy · (im2col matrix)ᵀ for group z mod GROUPS, over chunk z / GROUPS of the
+// positions of all images.
 fn load_a(z: u32, row: u32, k: u32) -> f32 {
     let plane = (k / POSITIONS * GROUPS + z % GROUPS) * OUTPUTS + row;
     return dy[p.dy + plane * POSITIONS + k % POSITIONS];

@@ -1,5 +1,6 @@
 
-// dx = the sum of filter element · dy over all taps and filters of its group that read the element.
+// Sets each element of dx to the sum of filter element · dy over all taps and filters of its group
+// that read the element.
 fn load_a(z: u32, row: u32, k: u32) -> f32 {
     let filter_ = z * OUTPUTS + k / TAPS;
     return filters[p.filters + (filter_ * CHANNELS + row) * TAPS + k % TAPS];

@@ -1,12 +1,12 @@
 
-// Tiled GEMM. A workgroup computes a tile of 4·DOWN by 4·ACROSS elements; each of its threads sums
-// four by four in registers. The workgroup copies 16 columns of A and 16 rows of B at a time into
-// workgroup memory.
+// Tiled GEMM. A workgroup computes a tile of 4·DOWN by 4·ACROSS elements; each thread of the
+// workgroup sums 4 by 4 elements in registers. The workgroup copies 16 columns of A and 16 rows of
+// B at a time into workgroup memory.
 //
-// The shader that uses this file defines `load_a(z, row, k)`, `load_b(z, k, column)` and
-// `store(z, row, column, sum)` for GEMM `z`, which are called within the operands only. It also
-// defines the range of k, from `k_start(z)` to `k_end(z)`, and whether A and B are contiguous along
-// k: A_ALONG_K and B_ALONG_K.
+// The shader that uses this file defines `load_a(z, row, k)`, `load_b(z, k, column)` and `store(z,
+// row, column, sum)` for GEMM `z`. This file calls them only for elements of the operands. The
+// shader also defines the range of k, from `k_start(z)` to `k_end(z)`, and whether A and B are
+// contiguous along k: A_ALONG_K and B_ALONG_K.
 
 const ROWS = 4u * DOWN;
 const COLUMNS = 4u * ACROSS;

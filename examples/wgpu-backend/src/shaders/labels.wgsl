@@ -2,7 +2,8 @@
 const IGNORED = -1;
 const NO_CLASS = -2;
 
-// Returns the class of label `at`, or IGNORED, or NO_CLASS if it is not a class number.
+// Returns the class of label `at`, IGNORED for an ignored label, or NO_CLASS for a label that is
+// not a class number.
 fn class_of(at: u32) -> i32 {
     let value = label[p.label + at];
     if p.has_ignored == 1u && value == p.ignored {

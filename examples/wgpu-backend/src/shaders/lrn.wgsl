@@ -1,5 +1,5 @@
 
-// s = k + α/n · Σ x² over an element's region, y = x · s^(−β).
+// Computes y = x · s^(−β), where s = k + α/n · Σ x² over the region of an element.
 fn term(i: u32) -> f32 {
     return x[p.x + i] * x[p.x + i];
 }

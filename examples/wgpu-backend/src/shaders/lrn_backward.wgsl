@@ -1,5 +1,5 @@
 
-// dx = dy · s^(−β) − 2αβ/n · x · Σ dy·y/s.
+// Computes dx = dy · s^(−β) − 2αβ/n · x · Σ dy·y/s.
 fn term(i: u32) -> f32 {
     return dy[p.dy + i] * y[p.y + i] / scale[p.scale + i];
 }

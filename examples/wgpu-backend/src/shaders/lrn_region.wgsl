@@ -1,5 +1,5 @@
 
-// Returns s^(−β) for s > 0. For β = ¾ it takes square roots, which are more accurate.
+// Returns s^(−β) for s > 0. For β = ¾, it computes square roots, which are more accurate.
 fn pow_neg_beta(s: f32) -> f32 {
     if p.beta == 0.75 {
         return 1.0 / (sqrt(s) * sqrt(sqrt(s)));

@@ -1,6 +1,6 @@
 
-// Elementary functions, accurate to a few ulp. WGSL's own may be far less accurate, and need not
-// handle NaN and infinity.
+// Elementary functions, accurate to a few ulp. WGSL's built-in functions may be far less accurate,
+// and need not handle NaN and infinity.
 
 const INFINITY_BITS = 0x7f800000u;
 
@@ -8,21 +8,23 @@ fn is_nan(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) > INFINITY_BITS;
 }
 
-// A function call, because WGSL rejects infinity and NaN in constant expressions.
+// Returns the float with these bits. WGSL rejects infinity and NaN in constant expressions, but not
+// in function calls.
 fn from_bits(bits: u32) -> f32 {
     return bitcast<f32>(bits);
 }
 
-// 2ⁿ for −126 ≤ n ≤ 127.
+// Returns 2ⁿ for −126 ≤ n ≤ 127.
 fn exp2i(n: i32) -> f32 {
     return bitcast<f32>(u32(n + 127) << 23u);
 }
 
-// ln 2 as a sum of two parts. Integer multiples of the first, with few bits, are exact.
+// The sum of these two constants is ln 2. The first constant has few bits, so its products with
+// small integers are exact.
 const LN2_HIGH = 0.693359375;
 const LN2_LOW = -0.00021219444;
 
-// eʳ − 1 for |r| ≤ ln 2 / 2, by the power series up to r⁸.
+// Returns eʳ − 1 for |r| ≤ ln 2 / 2, by the power series up to r⁸.
 fn exp_less_one(r: f32) -> f32 {
     let tail = 1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0 + r / 40320.0)));
     return r + r * r * (0.5 + r * (1.0 / 6.0 + r * tail));
@@ -40,7 +42,8 @@ fn exponential(x: f32) -> f32 {
     }
     let n = floor(x * 1.442695 + 0.5);
     let e = 1.0 + exp_less_one((x - n * LN2_HIGH) - n * LN2_LOW);
-    // In two factors, since 2ⁿ itself may overflow or be subnormal.
+    // The result is multiplied by 2ⁿ in two factors, because 2ⁿ itself may overflow or be
+    // subnormal.
     let half = i32(n) / 2;
     return e * exp2i(half) * exp2i(i32(n) - half);
 }
@@ -67,7 +70,8 @@ fn parts_of(x: f32) -> Parts {
     return Parts(m, f32(exponent));
 }
 
-// ln(m·2ᵉ): ln(1 + f) = f − f²/2 + s·(f²/2 + r) with s = f/(2 + f), r = 2·(s²/3 + s⁴/5 + …).
+// Returns ln(m·2ᵉ), with ln(1 + f) = f − f²/2 + s·(f²/2 + r) with s = f/(2 + f), r = 2·(s²/3 + s⁴/5
+// + …).
 fn ln_of(x: Parts) -> f32 {
     let f = x.m - 1.0;
     let s = f / (2.0 + f);
@@ -83,14 +87,15 @@ fn logarithm(x: f32) -> f32 {
         return from_bits(INFINITY_BITS | 0x80000000u);
     }
     if bits >= INFINITY_BITS {
-        // NaN and infinity are their own logarithms; that of a negative number is NaN.
+        // The logarithms of NaN and infinity are NaN and infinity; the logarithm of a negative
+        // number is NaN.
         return from_bits(select(bits, 0x7fc00000u, bits > 0x80000000u));
     }
     return ln_of(parts_of(x));
 }
 
-// aᵖ for a positive finite a and |p| ≤ 16. With a = m·2ᵉ, it is 2ⁿ · exp((p·e − n)·ln 2 + p·ln m),
-// where n is the integer nearest to p·e.
+// Returns aᵖ for a positive finite a and |p| ≤ 16. With a = m·2ᵉ, the result is 2ⁿ · exp((p·e −
+// n)·ln 2 + p·ln m), where n is the integer nearest to p·e.
 fn power_of(a: f32, p: f32) -> f32 {
     let x = parts_of(a);
     // `high` and `p - high` have few bits, so their products with e, a small integer, are exact.
@@ -102,7 +107,7 @@ fn power_of(a: f32, p: f32) -> f32 {
     return y * exp2i(whole / 2) * exp2i(whole - whole / 2);
 }
 
-// xᵖ; `integer` is 1 if p is odd, 2 if it is even, and else 0.
+// Returns xᵖ; `integer` is 1 if p is an odd integer, 2 if p is an even integer, and else 0.
 fn power(x: f32, p: f32, integer: f32) -> f32 {
     if p == 0.0 || x == 1.0 {
         return 1.0;
@@ -129,7 +134,7 @@ fn hyperbolic_tangent(x: f32) -> f32 {
     let a = 2.0 * abs(x);
     var y = 1.0;
     if a < 20.0 {
-        // tanh |x| = t / (t + 2) for t = e²ˣ − 1 = 2ⁿ·(eʳ − 1) + (2ⁿ − 1).
+        // The result is based on tanh |x| = t / (t + 2) with t = e²ˣ − 1 = 2ⁿ·(eʳ − 1) + (2ⁿ − 1).
         let n = floor(a * 1.442695 + 0.5);
         let two = exp2i(i32(n));
         let t = two * exp_less_one((a - n * LN2_HIGH) - n * LN2_LOW) + (two - 1.0);

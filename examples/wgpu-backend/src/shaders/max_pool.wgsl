@@ -1,6 +1,6 @@
 
-// y = the maximum of the window, at least the lowest finite value; mask = its first index, or −1 if
-// no element is greater than that value.
+// Sets y to the maximum of the window, but at least the lowest finite value. Sets the mask to the
+// first index of the maximum, or to −1 if no element is greater than the lowest finite value.
 fn each(i: u32) {
     let w = window(i);
     var best = -0x1.fffffep+127f;

@@ -1,6 +1,6 @@
 
-// One thread computes a whole plane of dx, because a mask may point anywhere in it. Masks outside
-// the plane, such as −1, are ignored.
+// One thread computes a whole plane of dx, because a mask may point to any element of the plane.
+// The shader ignores masks outside the plane, such as −1.
 fn each(plane: u32) {
     let from_ = p.height * p.width;
     let to = p.down * p.across;

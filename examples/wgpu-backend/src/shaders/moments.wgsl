@@ -22,8 +22,9 @@ fn centred_sums(lane: u32, e: u32, origin: f32) -> vec2<f32> {
     return total;
 }
 
-// A workgroup computes a position's mean from differences to its first element. A second pass sums
-// differences to that mean, which gives the variance and corrects the mean's rounding error.
+// A workgroup computes the mean at a position from differences to the first element there. A second
+// pass sums differences to the mean, which gives the variance and corrects the mean's rounding
+// error.
 @compute @workgroup_size(256)
 fn main(
     @builtin(local_invocation_index) lane: u32,

@@ -7,7 +7,7 @@ fn times(a: u32, b: u32) -> vec2<u32> {
     return vec2(a * b, (a >> 16u) * (b >> 16u) + (first >> 16u) + (second >> 16u));
 }
 
-// Philox4x32-10: element i is f(word i mod 4 of counter i / 4).
+// Philox4x32-10 generator: element i is f(word i mod 4 of counter i / 4).
 fn each(i: u32) {
     var counter = vec4(i / 4u, 0u, p.stream_low, p.stream_high);
     var key = vec2(p.seed_low, p.seed_high);

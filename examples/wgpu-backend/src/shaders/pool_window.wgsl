@@ -1,5 +1,6 @@
 
-// The window of an output: its plane, its bounds within the plane, and its size with padding.
+// The window of an output element: its plane, its bounds within the plane, and its size with
+// padding.
 struct Window {
     plane: u32,
     top: u32,
@@ -12,7 +13,8 @@ struct Window {
 fn window(i: u32) -> Window {
     let row = i / p.across % p.down * p.stride_h;
     let column = i % p.across * p.stride_w;
-    // Both ends count from the start of the padding. A window beyond it gets a negative length.
+    // `last_row` and `last_column` count from the start of the padding. A window that starts beyond
+    // the padding gets a negative extent.
     let last_row = min(row + p.kernel_h, p.height + 2u * p.pad_h);
     let last_column = min(column + p.kernel_w, p.width + 2u * p.pad_w);
     let rows = f32(i32(last_row) - i32(row));
