@@ -59,14 +59,9 @@ fn field(key: &[u8], content: &[u8]) -> Vec<u8> {
     [key, &[content.len() as u8], content].concat()
 }
 
-<<<<<<< HEAD
-/// Checks that reading fails with the file's name. Returns the message after `byte `.
-fn read_error<M: CaffeMessage + Debug>(bytes: &[u8]) -> String {
-=======
 /// Asserts that reading fails and that the error names the file. Returns the part of the error
 /// message after `byte `.
-fn read_error<M: Message + Name + Default + Debug>(bytes: &[u8]) -> String {
->>>>>>> prose-tests
+fn read_error<M: CaffeMessage + Debug>(bytes: &[u8]) -> String {
     let error = parse_binary::<M>(bytes, "some.file").unwrap_err().to_string();
     let start = format!("some.file: not a {}: byte ", M::full_name());
     assert!(error.starts_with(&start), "{error}");
@@ -74,14 +69,9 @@ fn read_error<M: Message + Name + Default + Debug>(bytes: &[u8]) -> String {
     error[start.len()..].to_owned()
 }
 
-<<<<<<< HEAD
-/// Truncates a message at every byte. Reading fails unless the cut is at the end of a field.
-fn check_truncated<M: CaffeMessage + Debug>(message: &M) {
-=======
 /// Truncates a message at every byte. Reading a truncated message must fail unless its last field
 /// is complete.
-fn check_truncated<M: Message + Name + Default + Debug>(message: &M) {
->>>>>>> prose-tests
+fn check_truncated<M: CaffeMessage + Debug>(message: &M) {
     let bytes = message.encode_to_vec();
     let mut readable = 0;
     for end in 0..bytes.len() {

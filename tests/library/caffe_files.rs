@@ -12,14 +12,9 @@ use cortado::{
 };
 use sha2::{Digest, Sha256};
 
-<<<<<<< HEAD
-/// Reads a file, writes its message, and asserts that both files are equal. Returns the message.
-fn assert_round_trip<M: CaffeMessage>(path: PathBuf) -> M {
-=======
 /// Reads a binary file, writes its message to a copy, and asserts that both files are equal.
 /// Returns the message in the file.
-fn assert_round_trip<M: Message + Name + Default>(path: PathBuf) -> M {
->>>>>>> prose-tests
+fn assert_round_trip<M: CaffeMessage>(path: PathBuf) -> M {
     let message: M = proto::read_binary(&path).unwrap();
     let copy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(path.file_name().unwrap());
     proto::write_binary(&copy, &message).unwrap();
