@@ -1,14 +1,15 @@
-//! The operand of Scale and Bias, which is broadcast over the other axes of the first bottom.
+//! The broadcast operand of the layers Scale and Bias.
 
 use super::prelude::*;
 use crate::{op::Axis, shape::Shape};
 
-/// The axes of the first bottom that the operand covers.
+/// The axes of the first bottom that the operand covers. The operand is broadcast along the other
+/// axes.
 #[derive(Clone, Copy)]
 pub(super) struct AxisOperand {
-    /// The first axis.
+    /// The first axis that the operand covers.
     pub(super) axis: i32,
-    /// The number of axes of a learned operand; −1 for all from `axis` on.
+    /// The number of axes of a learned operand; −1 stands for all axes from `axis` on.
     pub(super) num_axes: i32,
 }
 

@@ -23,7 +23,7 @@ pub struct BatchNormLayer<T: Element> {
     param: BatchNormParameter,
     /// Whether the layer uses the stored statistics.
     use_stored: bool,
-    /// Derived from the bottom's shape by `reshape`.
+    /// The kernel's descriptor, which `reshape` derives from the shape of the bottom.
     op: Option<Standardize>,
     /// Mean and variance per channel in the last forward pass.
     mean: Blob<T>,
@@ -36,7 +36,7 @@ pub struct BatchNormLayer<T: Element> {
 }
 
 impl<T: Element> BatchNormLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.batch_norm_param.unwrap_or_default();
         let blob = || Blob::new(cx.device, &[0]);

@@ -10,7 +10,7 @@ pub struct BatchReindexLayer {
 }
 
 impl BatchReindexLayer {
-    /// Creates the layer, which has no parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// Errors of the device.

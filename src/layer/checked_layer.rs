@@ -1,10 +1,10 @@
-//! Checks blob counts and call order for every layer that a registry makes.
+//! A wrapper of layers that checks the blob counts and the order of calls.
 
 use super::prelude::*;
 use crate::op::Unary;
 use std::{any::Any, time::Duration};
 
-/// A layer, and the blob counts that it may be called with.
+/// A layer, and the numbers of blobs that its methods accept.
 pub(super) struct CheckedLayer<L> {
     layer: L,
     name: String,
@@ -30,7 +30,8 @@ impl<L> CheckedLayer<L> {
         Self { layer, name, arity, stage: Stage::Constructor }
     }
 
-    /// Fails unless the layer takes this many bottoms and tops and `required` has run.
+    /// Checks that the layer accepts these numbers of bottoms and tops, and that `required` has
+    /// run.
     fn check<T: Element>(
         &self,
         method: &str,
@@ -52,7 +53,7 @@ impl<L> CheckedLayer<L> {
 }
 
 impl<T: Element> dyn Layer<T> {
-    /// Returns the layer as an `L`; `None` if it is of another type.
+    /// Returns the layer as an `L`, or `None` if the layer has another type.
     pub fn downcast_mut<L: Layer<T>>(&mut self) -> Option<&mut L> {
         let layer: &mut dyn Any = self;
         if layer.is::<CheckedLayer<L>>() {

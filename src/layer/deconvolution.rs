@@ -13,7 +13,7 @@ use super::{
 pub struct DeconvolutionLayer<T: Element>(BaseConvolution<T>);
 
 impl<T: Element> DeconvolutionLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;

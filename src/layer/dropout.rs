@@ -21,7 +21,7 @@ pub struct DropoutLayer {
 }
 
 impl DropoutLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] unless `0 ≤ dropout_ratio < 1`.

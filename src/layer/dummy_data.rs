@@ -18,7 +18,7 @@ pub struct DummyDataLayer {
 }
 
 impl DummyDataLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] unless there is one shape or one per top, and no filler, one, or one

@@ -23,7 +23,7 @@ pub struct EltwiseLayer<T: Element> {
 }
 
 impl<T: Element> EltwiseLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if a product has `coeff`, or if `coeff` is not one value per bottom.

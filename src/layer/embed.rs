@@ -12,7 +12,7 @@ pub struct EmbedLayer<T: Element> {
 }
 
 impl<T: Element> EmbedLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if `num_output` or `input_dim` is 0; errors of the fillers.

@@ -7,7 +7,7 @@ use crate::op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization};
 pub struct EuclideanLossLayer;
 
 impl EuclideanLossLayer {
-    /// Creates the layer, which has no parameters.
+    /// Creates the layer.
     pub fn new(_: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self)
     }

@@ -11,7 +11,7 @@ pub struct FlattenLayer {
 }
 
 impl FlattenLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let flatten = param.flatten_param.unwrap_or_default();
         let (axis, end) = (flatten.axis() as isize, flatten.end_axis() as isize);

@@ -15,7 +15,7 @@ pub struct Hdf5DataLayer {
 }
 
 impl Hdf5DataLayer {
-    /// Creates the layer from its parameters, and opens the first file.
+    /// Creates the layer and opens the first HDF5 file.
     ///
     /// # Errors
     /// Errors of [`Hdf5Rows::open`]; [`Error::InvalidData`] for a `batch_size` of 0, and for

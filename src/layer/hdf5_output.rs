@@ -25,7 +25,7 @@ pub struct Hdf5OutputLayer {
 }
 
 impl Hdf5OutputLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if `file_name` is missing, or without the feature `hdf5`.

@@ -7,12 +7,12 @@ use crate::{op::Window, proto::ConvolutionParameter};
 /// the spatial extents become the numbers of windows. The parameters are those of a convolution.
 pub struct Im2colLayer {
     param: ConvolutionParameter,
-    /// Derived from the bottom's shape by `reshape`.
+    /// The kernel's descriptor, which `reshape` derives from the shape of the bottom.
     op: Option<Window>,
 }
 
 impl Im2colLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { param: param.convolution_param.clone().unwrap_or_default(), op: None })
     }

@@ -14,13 +14,13 @@ pub struct InfogainLossLayer<T: Element> {
     normalization: LossNormalization,
     /// The matrix H, if it was read from a file.
     matrix: Option<Blob<T>>,
-    /// Derived from the bottoms' shapes by `reshape`.
+    /// The kernel's descriptor, which `reshape` derives from the shapes of the bottoms.
     op: Option<ClassLoss>,
     probabilities: Blob<T>,
 }
 
 impl<T: Element> InfogainLossLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if there is no matrix, for the older `normalize`, which this loss

@@ -16,7 +16,7 @@ pub struct InnerProductLayer<T: Element> {
 }
 
 impl<T: Element> InnerProductLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if `num_output` is 0; errors of the fillers.

@@ -11,7 +11,7 @@ pub struct InputLayer {
 }
 
 impl InputLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] unless there are no shapes, one, or one per top.

@@ -12,14 +12,14 @@ use crate::{
 #[doc(alias = "LRNLayer")]
 pub struct LrnLayer<T: Element> {
     param: LrnParameter,
-    /// Derived from the bottom's shape by `reshape`.
+    /// The kernel's descriptor, which `reshape` derives from the shape of the bottom.
     op: Option<Lrn>,
     /// Base of the power by which [`Lrn`] divides.
     scale: Blob<T>,
 }
 
 impl<T: Element> LrnLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] for an even `local_size`.

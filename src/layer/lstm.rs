@@ -24,7 +24,7 @@ pub struct LstmLayer<T: Element> {
 }
 
 impl<T: Element> LstmLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;

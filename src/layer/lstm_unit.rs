@@ -9,7 +9,7 @@ use crate::op::Lstm;
 /// 4·outputs; `cont`, of 1 × streams. Tops: `c` and `h`. A `cont` between 0 and 1 scales the forget
 /// gate. The gradient then equals Caffe's, which differentiates `cont·σ` as if it were a sigmoid.
 pub struct LstmUnitLayer<T: Element> {
-    /// Derived from the bottoms' shapes by `reshape`.
+    /// The kernel's descriptor, which `reshape` derives from the shapes of the bottoms.
     op: Option<Lstm>,
     /// The activated gates; the diff is scratch space for a gradient that was not requested.
     gates: Blob<T>,
@@ -18,7 +18,7 @@ pub struct LstmUnitLayer<T: Element> {
 }
 
 impl<T: Element> LstmUnitLayer<T> {
-    /// Creates the layer, which has no parameters.
+    /// Creates the layer.
     pub fn new(_: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let blob = || Blob::new(cx.device, &[0]);
         Ok(Self { op: None, gates: blob()?, cells: blob()? })

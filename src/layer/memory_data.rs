@@ -17,7 +17,7 @@ pub struct MemoryDataLayer<T: Element> {
 }
 
 impl<T: Element> MemoryDataLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] unless all four extents are positive.

@@ -13,7 +13,7 @@ use crate::{
 /// As in Caffe, the top has four axes; those that the bottom lacks have extent 1.
 pub struct MvnLayer<T: Element> {
     param: MvnParameter,
-    /// Derived from the bottom's shape by `reshape`.
+    /// The kernel's descriptor, which `reshape` derives from the shape of the bottom.
     op: Option<Standardize>,
     mean: Blob<T>,
     variance: Blob<T>,
@@ -21,7 +21,7 @@ pub struct MvnLayer<T: Element> {
 }
 
 impl<T: Element> MvnLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self {
             param: param.mvn_param.unwrap_or_default(),

@@ -77,7 +77,7 @@ pub struct NeuronLayer<N: Neuron, T: Element> {
 }
 
 impl<N: Neuron, T: Element> NeuronLayer<N, T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// Errors of [`Neuron::new`].

@@ -10,7 +10,7 @@ pub struct ParameterLayer<T: Element> {
 }
 
 impl<T: Element> ParameterLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`](crate::Error::InvalidData) for a negative extent.

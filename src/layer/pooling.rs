@@ -23,14 +23,14 @@ pub struct PoolingLayer<T: Element> {
     phase: Phase,
     /// Set for stochastic pooling only.
     stochastic: Option<Stochastic<T>>,
-    /// Derived from the bottom's shape by `reshape`.
+    /// The kernel's descriptor, which `reshape` derives from the shape of the bottom.
     op: Option<Pool2d>,
     /// Position of each maximum or drawn element.
     mask: Blob<i32>,
 }
 
 impl<T: Element> PoolingLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if the kernel is missing; if kernel, stride or padding is given

@@ -19,7 +19,7 @@ use crate::{
 #[doc(alias = "PReLULayer")]
 pub struct PreluLayer<T: Element> {
     param: PReLuParameter,
-    /// Derived from the bottom's shape by `reshape`.
+    /// The axis of the channels, which `reshape` derives from the shape of the bottom.
     axis: Option<Axis>,
     saved_input: SavedInput<T>,
     /// Scratch: the terms of the slopes' gradient, then the derivative at each element.
@@ -28,7 +28,7 @@ pub struct PreluLayer<T: Element> {
 }
 
 impl<T: Element> PreluLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// Errors of the device.

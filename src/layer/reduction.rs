@@ -19,7 +19,7 @@ pub struct ReductionLayer<T: Element> {
 }
 
 impl<T: Element> ReductionLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.reduction_param.unwrap_or_default();
         Ok(Self {

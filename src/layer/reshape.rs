@@ -11,7 +11,7 @@ pub struct ReshapeLayer {
 }
 
 impl ReshapeLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if an extent or `num_axes` is below −1, or several extents are −1.

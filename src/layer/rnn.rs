@@ -27,7 +27,7 @@ pub struct RnnLayer<T: Element> {
 }
 
 impl<T: Element> RnnLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;

@@ -19,14 +19,14 @@ use crate::{
 pub struct ScaleLayer<T: Element> {
     param: ScaleParameter,
     operand: AxisOperand,
-    /// Derived from the bottoms' shapes by `reshape`.
+    /// The axes that the operand covers, which `reshape` merges into one.
     axis: Option<Axis>,
     saved_input: SavedInput<T>,
     params: Vec<Blob<T>>,
 }
 
 impl<T: Element> ScaleLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.scale_param.clone().unwrap_or_default();
         let operand = AxisOperand { axis: param.axis(), num_axes: param.num_axes() };

@@ -6,7 +6,7 @@ use super::prelude::*;
 pub struct SilenceLayer;
 
 impl SilenceLayer {
-    /// Creates the layer, which has no parameters.
+    /// Creates the layer.
     pub fn new(_: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self)
     }

@@ -8,12 +8,12 @@ pub struct SliceLayer {
     axis: isize,
     points: Vec<usize>,
     shared_top: SharedTop,
-    /// Derived from the bottom's shape by `reshape`.
+    /// Positions of the tops in the bottom, which `reshape` sets.
     layout: ConcatLayout,
 }
 
 impl SliceLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if both `axis` and `slice_dim` are given, or unless the number of

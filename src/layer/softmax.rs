@@ -9,7 +9,7 @@ pub struct SoftmaxLayer {
 }
 
 impl SoftmaxLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { axis: param.softmax_param.unwrap_or_default().axis() as isize })
     }

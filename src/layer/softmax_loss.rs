@@ -8,13 +8,13 @@ pub struct SoftmaxLossLayer<T: Element> {
     axis: isize,
     ignore: Option<i64>,
     normalization: LossNormalization,
-    /// Derived from the bottoms' shapes by `reshape`.
+    /// The kernel's descriptor, which `reshape` derives from the shapes of the bottoms.
     op: Option<SoftmaxLoss>,
     probabilities: Blob<T>,
 }
 
 impl<T: Element> SoftmaxLossLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let loss = param.loss_param.unwrap_or_default();
         Ok(Self {

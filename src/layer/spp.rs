@@ -60,7 +60,7 @@ impl<T: Element> Level<T> {
 }
 
 impl<T: Element> SppLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if `pyramid_height` is 0, and for stochastic pooling.

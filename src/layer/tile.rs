@@ -10,7 +10,7 @@ pub struct TileLayer {
 }
 
 impl TileLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
     /// [`Error::InvalidData`] unless `tiles` is positive.
