@@ -10,7 +10,6 @@ pub struct AccuracyLayer {
     axis: isize,
     top_k: usize,
     ignore: Option<i64>,
-    /// The kernel's descriptor, which `reshape` derives from the shapes of the bottoms.
     op: Option<Accuracy>,
 }
 

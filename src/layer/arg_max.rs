@@ -16,7 +16,6 @@ pub struct ArgMaxLayer<T: Element> {
     axis: Option<isize>,
     top_k: usize,
     values: bool,
-    /// The kernel's descriptor, which `reshape` derives from the shape of the bottom.
     op: Option<TopK>,
     /// The greatest elements of the bottom; the diff holds their indices.
     found: Blob<T>,

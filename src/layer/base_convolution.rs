@@ -23,7 +23,6 @@ pub(super) struct BaseConvolution<T: Element> {
     direction: Direction,
     param: ConvolutionParameter,
     pub(super) weights: Weights<T>,
-    /// The convolution for the current shape of the bottoms.
     op: Option<Convolution>,
 }
 

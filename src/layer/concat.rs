@@ -7,7 +7,6 @@ use super::{concat_layout::ConcatLayout, prelude::*, proto_shape, shared_top::Sh
 pub struct ConcatLayer {
     axis: isize,
     shared_top: SharedTop,
-    /// Positions of the bottoms in the top, which `reshape` sets.
     layout: ConcatLayout,
 }
 

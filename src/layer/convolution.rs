@@ -15,7 +15,7 @@ impl<T: Element> ConvolutionLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0, and the
     /// errors of the fillers.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         BaseConvolution::new(Direction::Forward, param).map(Self)

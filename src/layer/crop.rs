@@ -9,7 +9,6 @@ use crate::{op::Copy2d, shape::Shape};
 pub struct CropLayer {
     axis: isize,
     offsets: Vec<usize>,
-    /// The region to copy, which `reshape` derives from the shapes of the bottoms.
     region: CropRegion,
 }
 

@@ -3,15 +3,15 @@
 use super::prelude::*;
 use crate::op::Lstm;
 
-/// Computes cell and hidden states after one step; see [`Lstm`].
+/// Computes the cell states and the hidden states after one step; see [`Lstm`].
 ///
-/// Bottoms: the preceding cell states, of 1 × streams × outputs; the gates, of 1 × streams ×
-/// 4·outputs; `cont`, of 1 × streams. Tops: `c` and `h`. A `cont` between 0 and 1 scales the forget
-/// gate. The gradient then equals Caffe's, which differentiates `cont·σ` as if it were a sigmoid.
+/// The bottoms are the preceding cell states of 1 × streams × outputs, the gates of 1 × streams ×
+/// 4·outputs, and `cont` of 1 × streams. The tops are the new states `c` and `h`. A `cont` between
+/// 0 and 1 scales the forget gate. As in Caffe, the gradient treats `cont·σ` as a sigmoid.
 pub struct LstmUnitLayer<T: Element> {
-    /// The kernel's descriptor, which `reshape` derives from the shapes of the bottoms.
     op: Option<Lstm>,
-    /// The activated gates; the diff is scratch space for a gradient that was not requested.
+    /// The activated gates. The diff is scratch space for a gradient of the gates that was not
+    /// requested.
     gates: Blob<T>,
     /// The diff is scratch space for a gradient of the cell states that was not requested.
     cells: Blob<T>,

@@ -1,8 +1,9 @@
-//! The Silence layer.
+//! The Silence layer, which ignores its bottoms.
 
 use super::prelude::*;
 
-/// Consumes its bottoms, so that they are not outputs of the net. Their gradients are zero.
+/// Consumes its bottoms, so that they are not outputs of the net. The gradients of the bottoms are
+/// zero.
 pub struct SilenceLayer;
 
 impl SilenceLayer {

@@ -1,9 +1,9 @@
-//! The Softmax layer.
+//! The Softmax layer, which converts scores to probabilities.
 
 use super::prelude::*;
 use crate::op::Axis;
 
-/// Converts scores to probabilities: `y = eˣ / Σ eˣ` along `axis`.
+/// `y = eˣ / Σ eˣ` along `axis`.
 pub struct SoftmaxLayer {
     axis: isize,
 }

@@ -1,4 +1,4 @@
-//! The SoftmaxWithLoss layer: multinomial logistic loss of the softmax of scores.
+//! The SoftmaxWithLoss layer: the multinomial logistic loss of the softmax of scores.
 
 use super::{loss_common, prelude::*};
 use crate::op::{Axis, LossNormalization, SoftmaxLoss};
@@ -8,7 +8,6 @@ pub struct SoftmaxLossLayer<T: Element> {
     axis: isize,
     ignore: Option<i64>,
     normalization: LossNormalization,
-    /// The kernel's descriptor, which `reshape` derives from the shapes of the bottoms.
     op: Option<SoftmaxLoss>,
     probabilities: Blob<T>,
 }

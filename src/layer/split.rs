@@ -1,9 +1,10 @@
-//! The Split layer: one blob for several consumers.
+//! The Split layer, which passes one blob to several consumers.
 
 use super::prelude::*;
 use crate::{memory::Src, op::Binary};
 
-/// Makes every top share the data of the bottom. The gradient is the sum of the tops' gradients.
+/// Makes every top share the data of the bottom. The bottom's gradient is the sum of the tops'
+/// gradients.
 pub struct SplitLayer;
 
 impl SplitLayer {
