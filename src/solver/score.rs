@@ -1,4 +1,4 @@
-//! Output values of nets, and their means over batches.
+//! Output values of nets, and the means of these values over batches.
 
 use crate::{
     element::Element,
@@ -9,11 +9,12 @@ use crate::{
 /// One element of an output of a net.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// Name of the output.
+    /// The name of the output.
     pub name: String,
-    /// Value of the element, or its mean over a test.
+    /// The value of the element, or its mean over the batches of a test.
     pub value: f64,
-    /// Weight of the output in the objective; 0 if it is not part of it.
+    /// The weight of the output in the objective; 0 for an output that is not part of the
+    /// objective.
     pub loss_weight: f32,
 }
 
@@ -28,7 +29,7 @@ pub(super) fn scores<T: Element>(net: &Net<T>) -> Result<Vec<Score>> {
     Ok(scores)
 }
 
-/// Sums of the objective and of the outputs over batches.
+/// The sums of the objective and of the outputs over batches.
 #[derive(Default)]
 pub(super) struct ScoreSums {
     loss: f64,
@@ -58,11 +59,11 @@ impl ScoreSums {
     }
 }
 
-/// Runs a net forward over `batches` batches, and calls `observe` with the index and the outputs of
-/// each. Returns the means of the objective and of every element of every output.
+/// Runs the forward pass of a net for `batches` batches, and calls `observe` with the index and the
+/// outputs of each batch. Returns the means of the objective and of every element of every output.
 ///
 /// # Errors
-/// [`Error::InvalidData`] for 0 batches; errors of the net.
+/// Returns [`Error::InvalidData`] for 0 batches, and the errors of the net.
 pub fn mean_scores<T: Element>(
     net: &mut Net<T>,
     batches: usize,
