@@ -235,7 +235,7 @@ impl<'a, T: Element> Construction<'a, T> {
             let id = match self.ids.get(name) {
                 Some(&id) if in_place && layer.allows_in_place() => id,
                 Some(_) if in_place => {
-                    let why = format!("cannot run in place (top and bottom are `{name}`)");
+                    let why = format!("cannot run in place with bottom and top `{name}`");
                     return Err(Error::InvalidData(why));
                 }
                 Some(_) => {
@@ -284,7 +284,7 @@ impl<'a, T: Element> Construction<'a, T> {
         let params = layer.params_mut();
         if !saved.is_empty() {
             if saved.len() != params.len() {
-                let why = format!("{} `blobs` for {} parameters", saved.len(), params.len());
+                let why = format!("found {} `blobs` for {} parameters", saved.len(), params.len());
                 return Err(Error::InvalidData(why));
             }
             for (param, proto) in params.iter_mut().zip(saved) {
@@ -306,7 +306,7 @@ impl<'a, T: Element> Construction<'a, T> {
         let count = node.layer.params().len();
         let specs = node.param.param.clone();
         if specs.len() > count {
-            let why = format!("{} `param` entries for {count} parameters", specs.len());
+            let why = format!("found {} `param` entries for {count} parameters", specs.len());
             return Err(Error::InvalidData(why));
         }
         let trainable = node.layer.params_are_trainable();
@@ -384,7 +384,7 @@ impl<'a, T: Element> Construction<'a, T> {
         let name = spec.name();
         if !fits {
             let (ours, owners) = (ours.shape(), owner.blob.shape());
-            let why = format!("shared parameter `{name}`: shape {ours}; its owner has {owners}");
+            let why = format!("shared parameter `{name}`: expected shape {owners}, found {ours}");
             return Err(Error::Shape(why));
         }
         merge_mult("lr_mult", name, &mut owner.lr_mult, spec.lr_mult)?;
@@ -412,7 +412,7 @@ impl<'a, T: Element> Construction<'a, T> {
 fn merge_mult(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f32>) -> Result<()> {
     match (*owners, given) {
         (Some(first), Some(given)) if first != given => {
-            let why = format!("shared parameter `{name}`: {field} {given}; its owner has {first}");
+            let why = format!("shared parameter `{name}`: expected {field} {first}, found {given}");
             Err(Error::InvalidData(why))
         }
         (None, Some(_)) => {

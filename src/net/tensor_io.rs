@@ -78,7 +78,7 @@ impl<T: Element> Net<T> {
             };
             if tensor.shape() != param.shape() {
                 let (theirs, ours) = (tensor.shape(), param.shape());
-                let why = format!("tensor `{full}`: shape {theirs}; the parameter has {ours}");
+                let why = format!("tensor `{full}`: expected shape {ours}, found {theirs}");
                 return Err(Error::Shape(why));
             }
         }

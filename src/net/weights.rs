@@ -158,7 +158,7 @@ impl<T: Element> Net<T> {
                 }
                 _ if is_shared(index) => {}
                 Some(_) if blobs.len() == params.len() => {
-                    let why = format!("parameter {index}: no values in the other net");
+                    let why = format!("parameter {index}: the other net has no values");
                     return Err(Error::InvalidData(why));
                 }
                 _ => check_count(params.len(), blobs.len())?,
@@ -202,7 +202,7 @@ fn has_data(proto: &BlobProto) -> bool {
 
 fn check_count(ours: usize, theirs: usize) -> Result<()> {
     if ours != theirs {
-        let why = format!("{ours} parameters; the other net's layer has {theirs}");
+        let why = format!("expected {ours} parameters, found {theirs}");
         return Err(Error::InvalidData(why));
     }
     Ok(())

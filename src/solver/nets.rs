@@ -86,7 +86,8 @@ fn train_definition(param: &SolverParameter) -> Result<NetParameter> {
     let given = inline.clone().count() + files.clone().count();
     if given != 1 {
         let fields = "net, net_param, train_net, train_net_param";
-        let why = format!("{given} definitions of the train net; give exactly one of {fields}");
+        let why =
+            format!("found {given} definitions of the train net; give exactly one of {fields}");
         return Err(Error::InvalidData(why));
     }
     match (inline.into_iter().next(), files.into_iter().next()) {

@@ -70,7 +70,7 @@ pub fn mean_scores<T: Element>(
     mut observe: impl FnMut(usize, &[Score]),
 ) -> Result<(f64, Vec<Score>)> {
     if batches == 0 {
-        return Err(Error::InvalidData("0 batches; a test needs at least one".into()));
+        return Err(Error::InvalidData("expected at least one batch, found 0".into()));
     }
     let mut sums = ScoreSums::default();
     for index in 0..batches {
