@@ -71,8 +71,8 @@ impl<T: Element> ParamState<T> {
         if history.len() != count * each {
             let found = history.len();
             return Err(Error::InvalidData(format!(
-                "history: expected {each} blobs for each of {count} parameters, found {found} blobs; the \
-                 file is from another net or another type of solver"
+                "history: expected {each} blobs for each of {count} parameters, found {found} \
+                 blobs; the file is from another net or another type of solver"
             )));
         }
         let names: Vec<&str> = net.layer_names().collect();

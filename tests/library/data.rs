@@ -178,7 +178,7 @@ fn the_error_for_a_truncated_source_names_its_file() {
     let text = layers(&format!("idx:{}", prefix.display()), "");
     let error = net(&text, SourceRegistry::default()).err().unwrap().to_string();
     assert!(error.contains("`d`") && error.contains("t-images-idx3-ubyte: "), "{error}");
-    assert!(error.contains("8 bytes expected after it, 7 found"), "{error}");
+    assert!(error.contains("expected 8 bytes after the header, found 7"), "{error}");
 }
 
 #[test]
