@@ -111,7 +111,7 @@ fn forward_returns_errors_and_panics_of_the_source_with_the_record() {
         (unreadable, "layer `d` (Data): script:a, record 9: unreadable"),
         (panicking, "layer `d` (Data): script:a, record 9: panicked: broken"),
         (disappearing, "records: No such file"),
-        (taller, "layer `d` (Data): script:a, record 9: shape 1 x 2 x 2 after 1 x 1 x 2"),
+        (taller, "layer `d` (Data): script:a, record 9: expected shape 1 x 1 x 2, found 1 x 2 x 2"),
     ];
     for (read, want) in cases {
         let (sources, alive) = sources(read);

@@ -1,7 +1,7 @@
 use super::*;
 use std::{fs, path::Path};
 
-/// OpenCV's result for a file, written by `tests/images/make.py`.
+/// OpenCV's result for a file; `tests/images/make.py` writes these results.
 struct Case {
     file: String,
     /// The operation: decoding to `stored`, `bgr` or `gray`, or resizing.
@@ -27,7 +27,7 @@ fn cases() -> Vec<Case> {
     text.lines().skip(1).map(case).collect()
 }
 
-/// Returns the largest difference between two corresponding values.
+/// Returns the largest difference between corresponding values of `a` and `b`.
 fn max_difference(a: &Image, b: &Image) -> u8 {
     assert_eq!(a.shape(), b.shape());
     a.pixels.iter().zip(&b.pixels).map(|(a, b)| a.abs_diff(*b)).max().unwrap()
@@ -37,7 +37,7 @@ fn max_difference(a: &Image, b: &Image) -> u8 {
 fn decoded_files_match_opencv() {
     for Case { file, operation, image } in cases() {
         let read = |color| Image::read(folder().join(&file), color).unwrap();
-        // JPEG decoders round differently, and so do conversions from colour to grey.
+        // JPEG decoders and conversions from color to grey may round differently.
         let (got, tolerance) = match operation.as_str() {
             "stored" => (read(Color::AsStored), u8::from(file.ends_with("jpg"))),
             "bgr" => (read(Color::Bgr), u8::from(file.ends_with("jpg"))),
@@ -75,7 +75,7 @@ fn channels_are_stored_as_planes() {
 }
 
 #[test]
-fn decoding_an_encoded_image_restores_it() {
+fn decoding_an_encoded_image_returns_the_original_pixels() {
     for (file, color) in
         [("color.png", Color::Bgr), ("gray.png", Color::AsStored), ("alpha.png", Color::AsStored)]
     {
@@ -98,5 +98,5 @@ fn damaged_files_are_rejected_without_a_panic() {
         }
     }
     let text = Image::decode(b"GIF89a", Color::Bgr).unwrap_err().to_string();
-    assert_eq!(text, "neither a JPEG nor a PNG image");
+    assert_eq!(text, "the image is neither a JPEG nor a PNG image");
 }
