@@ -1,7 +1,7 @@
-//! Random handwriting: distorts the strokes of a digit.
+//! Random distortion of the strokes of a digit.
 //!
-//! Uses only sums, products, quotients and square roots, whose rounding IEEE 754 defines. So a digit
-//! is bit-identical on every machine.
+//! The code uses only sums, products, quotients and square roots, whose rounding IEEE 754 defines.
+//! A digit is therefore bit-identical on every machine.
 
 use super::{
     raster::{Ink, Segment},
@@ -29,7 +29,8 @@ impl Dice {
     }
 
     /// Returns an approximately normal number with mean 0 and standard deviation `std`, at most 3.5
-    /// `std` from 0: a sum of four uniform bytes, each with variance (256² - 1)/12.
+    /// `std` from 0. The number is a scaled sum of four uniform bytes, each with variance (256² −
+    /// 1)/12.
     fn normal(&mut self, std: f32) -> f32 {
         let sum: u32 = self.0.next_u32().to_le_bytes().map(u32::from).iter().sum();
         (sum as f32 - 510.0) * (std / 147.8)
@@ -38,14 +39,14 @@ impl Dice {
 
 /// The distortions and the pen for one image.
 pub(super) struct Hand {
-    /// Affine map from stroke coordinates to pixels: a row-major matrix and the centre.
+    /// The row-major matrix of the affine map from stroke coordinates to pixels.
     matrix: [f32; 4],
     centre: Point,
-    /// Nonlinear distortion: for each coordinate, the coefficients of x², xy, y², x³ and y³.
+    /// The nonlinear distortion: the coefficients of x², xy, y², x³ and y³ for each coordinate.
     bend: [[f32; 5]; 2],
-    /// Standard deviation of the random displacement of each point.
+    /// The standard deviation of the random displacement of each point.
     jitter: f32,
-    /// Half the line width in pixels, and its relative growth along a stroke.
+    /// Half the line width in pixels.
     radius: f32,
     growth: f32,
     pub(super) ink: Ink,
@@ -56,10 +57,10 @@ impl Hand {
         let height = 9.0 + dice.normal(0.9);
         let width = height * (1.0 + dice.normal(0.14));
         let slant = 0.12 + dice.normal(0.22);
-        // Rotation by θ without sine and cosine functions: t = tan(θ/2).
+        // Compute the rotation by θ from t = tan(θ/2), without sine and cosine functions.
         let t = dice.normal(0.06);
         let (sin, cos) = (2.0 * t / (1.0 + t * t), (1.0 - t * t) / (1.0 + t * t));
-        // Rotation · shear · scale.
+        // The matrix is the product rotation · shear · scale.
         let matrix = [
             cos * width,
             (-cos * slant - sin) * height,
@@ -84,7 +85,7 @@ impl Hand {
     /// Appends the segments of a random variant of `digit` to `segments`.
     pub(super) fn write(&self, digit: usize, dice: &mut Dice, segments: &mut Vec<Segment>) {
         let variants = DIGITS[digit];
-        // The first variant is twice as likely as each of the others.
+        // The first variant is twice as likely as each of the other variants.
         let variant = dice.integer(variants.len() + 1).saturating_sub(1);
         for stroke in variants[variant] {
             self.stroke(stroke, dice, segments);
@@ -127,9 +128,9 @@ impl Hand {
     }
 }
 
-/// Maximum number of points in a stroke.
+/// The maximum number of points in a stroke.
 const MAX_POINTS: usize = 16;
-/// Number of straight segments that approximate the curve between two points.
+/// The number of straight segments that approximate the curve between two points.
 const SEGMENTS: usize = 4;
 
 /// Evaluates the Catmull-Rom spline from `b` to `c`, with neighbours `a` and `d`, at `t` in [0, 1].
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spline_passes_through_its_points_and_is_straight_for_collinear_ones() {
+    fn a_spline_passes_through_its_points_and_is_straight_for_collinear_points() {
         let [a, b, c, d] = [[0.0, 1.0], [1.0, 3.0], [2.0, 5.0], [3.0, 7.0]];
         assert_eq!(spline(a, b, c, d, 0.0), b);
         assert_eq!(spline(a, b, c, d, 1.0), c);

@@ -12,7 +12,8 @@ const WEIGHT_BITS: u32 = 11;
 /// The two source pixels that determine an output pixel along one axis, and their weights.
 type Taps = (usize, usize, [i32; 2]);
 
-/// Computes `y[i] = Σⱼ wⱼ·x[j]` over the two pixels nearest to `(i + ½)·scale − ½`, along both axes.
+/// Computes `y[i] = Σⱼ wⱼ·x[j]` along both axes, over the two pixels nearest to
+/// `(i + ½)·scale − ½`.
 ///
 /// The function rounds like OpenCV's implementation for 8-bit images.
 pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
