@@ -218,7 +218,7 @@ fn errors_of_unsuitable_files_name_the_problem_and_change_nothing() {
     refused("missing.caffemodel.h5", &["layer `a`", "2 parameters", "has 1"]);
     refused("surplus.caffemodel.h5", &["layer `a`", "2 parameters", "has 3"]);
     refused("named.caffemodel.h5", &["`data/a/bias`", "0, 1"]);
-    refused("text.caffemodel.h5", &["`data/a/1`", "not numbers"]);
+    refused("text.caffemodel.h5", &["`data/a/1`", "expected numbers"]);
     refused("float.solverstate.h5", &["`data`"]);
     let state = |name: &str| proto::read_solver_state(fixture(name));
     assert_error_contains(

@@ -1,4 +1,4 @@
-//! Replacement of this folder's functions in builds without the feature `hdf5`: all calls fail.
+//! A stub of HDF5 files for builds without the feature `hdf5`, whose functions fail.
 
 use crate::{
     error::{Error, Result},

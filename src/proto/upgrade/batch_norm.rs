@@ -1,9 +1,10 @@
-//! Sets the learning rates and weight decays of BatchNorm statistics to 0.
+//! The upgrade of BatchNorm layers, which sets the learning rates and weight decays of statistics
+//! to 0.
 
 use super::change::Change;
 use crate::{error::Result, proto::messages::NetParameter};
 
-/// `lr_mult` and `decay_mult` of a statistic.
+/// The values of `lr_mult` and `decay_mult` for a statistic.
 const FIXED: (Option<f32>, Option<f32>) = (Some(0.0), Some(0.0));
 
 #[doc(alias = "UpgradeNetBatchNorm")]
