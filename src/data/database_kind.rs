@@ -29,7 +29,6 @@ impl Database {
         }
     }
 
-    /// Returns the source scheme for this format.
     pub(super) fn scheme(self) -> &'static str {
         match self {
             Self::Lmdb => "lmdb",

@@ -36,17 +36,14 @@ pub struct Hdf5Rows {
     shuffle: Option<RngKey>,
     /// The number of rows read at a time without shuffling.
     slice: usize,
-    /// The order of the files in this epoch.
     file_order: Vec<usize>,
     position: usize,
-    /// The number of shuffles so far.
     shuffles: u64,
     file: Datasets,
     rows: usize,
     row: usize,
     /// The order of the rows in this file; empty without shuffling.
     row_order: Vec<usize>,
-    /// The range of rows in memory.
     loaded: Range<usize>,
     values: Vec<Vec<f64>>,
 }
@@ -131,7 +128,6 @@ impl Hdf5Rows {
         }))
     }
 
-    /// Moves to the start of the next file.
     fn next_file(&mut self) -> Result<()> {
         let mut position = self.position + 1;
         if position == self.file_order.len() {

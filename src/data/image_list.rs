@@ -78,7 +78,6 @@ impl ImageList {
         (0..self.files.len()).map(|position| self.files[self.file_index(position)].clone())
     }
 
-    /// Returns the list index of the file at `position` in this epoch.
     fn file_index(&self, position: usize) -> usize {
         self.order.get(position).copied().unwrap_or(position)
     }

@@ -50,11 +50,9 @@ pub struct PrefetchOptions {
 pub struct Prefetcher<T: Element> {
     device: AnyDevice,
     shared: Arc<Shared<T>>,
-    /// Ends the prefetching thread's wait for records.
     stop_reader: Box<dyn Fn() + Send + Sync>,
     shape: [usize; 4],
     depth: usize,
-    /// The number of batches that the caller holds.
     outstanding: usize,
     wait_time: Duration,
     /// The prefetching thread, which is joined on drop, after `drop` has closed the queues.

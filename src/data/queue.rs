@@ -156,7 +156,6 @@ impl<T> BlockingQueue<T> {
         Ok(())
     }
 
-    /// Waits until the queue has an item, and returns the locked state.
     fn wait_for_item(
         &self,
         deadline: Option<Instant>,

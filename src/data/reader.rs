@@ -22,12 +22,9 @@ use std::{fmt, sync::Arc};
 pub struct DataReader {
     name: Arc<SourceName>,
     queues: Arc<ReaderQueues>,
-    /// The run that the caller consumes.
     run: Option<RecordRun>,
     consumed: usize,
-    /// The number of the next record.
     number: u64,
-    /// The difference between the numbers of successive records.
     stride: u64,
     /// The reader thread, which is joined on drop, after `drop` has closed the queues.
     _thread: Arc<JoinOnDrop>,
@@ -40,7 +37,6 @@ struct SourceName {
     skipped: u64,
 }
 
-/// The queues between the reader thread and one reader.
 struct ReaderQueues {
     runs: QueuePair<RecordRun>,
     /// The error that ended the reader thread, until the reader takes the error.
@@ -51,16 +47,13 @@ struct ReaderQueues {
 /// copying a record.
 struct RecordRun {
     records: Vec<Record>,
-    /// The number of valid records in the run.
     len: usize,
 }
 
-/// The state of the reader thread.
 struct ReadThread {
     source: Box<dyn Source>,
     name: Arc<SourceName>,
     queues: Vec<Arc<ReaderQueues>>,
-    /// The number of the next record.
     number: u64,
 }
 
@@ -235,7 +228,6 @@ impl ReadThread {
         }
     }
 
-    /// Reads runs for all readers until every reader is dropped.
     fn read(&mut self) -> Result<()> {
         loop {
             let free = self.queues.iter().map(|queues| queues.runs.free.pop());

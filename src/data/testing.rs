@@ -28,7 +28,6 @@ impl Log for RecordingLogger {
     fn flush(&self) {}
 }
 
-/// Starts to record warnings.
 pub(super) fn record_warnings() {
     // `set_logger` fails if another test has already set the logger.
     let _ = set_logger(&LOGGER);

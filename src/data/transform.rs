@@ -44,7 +44,6 @@ pub(super) enum Mean {
     },
 }
 
-/// The cropped part of a record.
 #[derive(Clone, Copy)]
 struct Crop {
     top: usize,
@@ -160,7 +159,6 @@ impl DataTransformer {
     }
 }
 
-/// Computes `y = scale · (x − mean)`.
 #[inline(always)]
 fn subtract_mean_value<S: Sample, T: Element>(x: &[S], mean: f32, scale: f32, y: &mut [T]) {
     let (mean, scale) = (T::acc(mean.into()), T::acc(scale.into()));
@@ -169,7 +167,6 @@ fn subtract_mean_value<S: Sample, T: Element>(x: &[S], mean: f32, scale: f32, y:
     }
 }
 
-/// Computes `y[i] = scale · (x[i] − mean[i])`.
 #[inline(always)]
 fn subtract_mean_image<S: Sample, T: Element>(x: &[S], mean: &[f32], scale: f32, y: &mut [T]) {
     let scale = T::acc(scale.into());
@@ -178,7 +175,6 @@ fn subtract_mean_image<S: Sample, T: Element>(x: &[S], mean: &[f32], scale: f32,
     }
 }
 
-/// A value of a record.
 trait Sample: Copy {
     /// Converts the value exactly to the type in which the transformation computes.
     fn widen<A: Element>(self) -> A;

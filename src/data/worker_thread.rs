@@ -13,7 +13,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(super) struct JoinOnDrop(Option<JoinHandle<()>>);
 
 impl JoinOnDrop {
-    /// Starts the thread.
     pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<Self> {
         let spawned = Builder::new().name(name.into()).spawn(body);
         let thread = spawned.map_err(|error| {
@@ -39,7 +38,6 @@ impl Drop for JoinOnDrop {
 pub(super) struct WorkerError(Mutex<Option<Error>>);
 
 impl WorkerError {
-    /// Returns the state without an error.
     pub(super) fn new() -> Self {
         Self(Mutex::new(None))
     }
@@ -61,7 +59,6 @@ impl Drop for WorkerError {
     }
 }
 
-/// Runs `work` and converts a panic to an error.
 pub(super) fn catch_panic<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().copied();

@@ -7,14 +7,12 @@ use crate::{op::Axis, shape::Shape};
 /// axes.
 #[derive(Clone, Copy)]
 pub(super) struct AxisOperand {
-    /// The first axis that the operand covers.
     pub(super) axis: i32,
     /// The number of axes of a learned operand; −1 stands for all axes from `axis` on.
     pub(super) num_axes: i32,
 }
 
 impl AxisOperand {
-    /// Returns the shape of a learned operand.
     pub(super) fn shape<'a>(&self, x: &'a Shape) -> Result<&'a [usize]> {
         let (num_axes, start) = (self.num_axes, x.canonical_axis(self.axis as isize)?);
         let end = match usize::try_from(num_axes) {

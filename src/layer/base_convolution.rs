@@ -53,7 +53,6 @@ impl<T: Element> BaseConvolution<T> {
         Ok((Convolution::new(batch, outputs, groups, window)?, axis))
     }
 
-    /// Creates the filters and the bias.
     pub(super) fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         let (op, _) = self.describe(bottom[0].shape())?;
         let mut shape = vec![op.outputs(), op.window().channels() / op.groups()];
@@ -95,7 +94,6 @@ impl<T: Element> BaseConvolution<T> {
         reshaped(&self.op)
     }
 
-    /// Returns the axis of the channels in the tops.
     fn channels(&self) -> Result<Axis> {
         let op = self.op()?;
         let plane = match self.direction {

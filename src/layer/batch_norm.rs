@@ -21,12 +21,9 @@ use crate::{
 /// Source: Ioffe, Szegedy 2015.
 pub struct BatchNormLayer<T: Element> {
     param: BatchNormParameter,
-    /// Whether the layer uses the stored statistics.
     use_stored: bool,
     op: Option<Standardize>,
-    /// The mean of each channel in the last forward pass.
     mean: Blob<T>,
-    /// The variance of each channel in the last forward pass.
     variance: Blob<T>,
     /// `1 / √(variance + eps)` per channel.
     inverse_deviation: Blob<T>,
@@ -52,7 +49,6 @@ impl<T: Element> BatchNormLayer<T> {
         })
     }
 
-    /// Computes the mean and the variance from the stored sums.
     fn load_statistics(&self, device: &AnyDevice) -> Result<()> {
         let weight = self.params[2].data()?;
         for (sum, mean) in self.params.iter().zip([&self.mean, &self.variance]) {

@@ -17,7 +17,6 @@ use crate::{
 pub struct BiasLayer<T: Element> {
     param: BiasParameter,
     operand: AxisOperand,
-    /// The axes that the operand covers, which `reshape` merges into one.
     axis: Option<Axis>,
     params: Vec<Blob<T>>,
 }

@@ -11,12 +11,10 @@ use crate::{
     shape::Shape,
 };
 
-/// Returns [`Error::InvalidData`] with the message `why`.
 pub(super) fn invalid<R>(why: impl Into<String>) -> Result<R> {
     Err(Error::InvalidData(why.into()))
 }
 
-/// Returns [`Error::Shape`] with the message `why`.
 pub(super) fn wrong_shape<R>(why: impl Into<String>) -> Result<R> {
     Err(Error::Shape(why.into()))
 }
@@ -46,7 +44,6 @@ pub(super) fn image_extents(shape: &Shape) -> Result<[usize; 4]> {
     })
 }
 
-/// Sets the requested gradients of bottoms to zero.
 pub(super) fn zero_gradients<T: Element>(
     device: &AnyDevice,
     propagate: PropagateDown<'_>,

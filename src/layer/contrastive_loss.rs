@@ -14,7 +14,6 @@ use crate::{
 /// Hadsell, Chopra, LeCun 2006.
 pub struct ContrastiveLossLayer<T: Element> {
     param: ContrastiveLossParameter,
-    /// Differences of the feature vectors of each pair.
     difference: Blob<T>,
     /// Squared distance of each pair; the diff holds the derivative of the loss by the squared
     /// distance.

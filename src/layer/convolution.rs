@@ -21,7 +21,6 @@ impl<T: Element> ConvolutionLayer<T> {
         BaseConvolution::new(Direction::Forward, param).map(Self)
     }
 
-    /// Convolves each bottom and applies the optional `function` to the outputs.
     fn convolve(
         &self,
         device: &AnyDevice,

@@ -12,7 +12,6 @@ pub struct CropLayer {
     region: CropRegion,
 }
 
-/// The cropping of one axis.
 struct AxisCrop {
     /// Extent in the bottom.
     whole: usize,

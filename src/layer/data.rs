@@ -24,7 +24,6 @@ pub struct DataLayer<T: Element> {
 /// The fields of layer parameters that control how records are batched.
 struct BatchParams {
     batch_size: u32,
-    /// The number of batches prepared ahead of time.
     prefetch: u32,
     rand_skip: u32,
 }

@@ -18,7 +18,6 @@ pub struct DropoutLayer {
     /// The probability that an element is kept; `None` in the TEST phase.
     keep: Option<f64>,
     key: RngKey,
-    /// The number of forward passes so far.
     passes: u64,
 }
 

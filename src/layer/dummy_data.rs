@@ -13,7 +13,6 @@ pub struct DummyDataLayer {
     fillers: Vec<Filler>,
     key: RngKey,
     shaped: bool,
-    /// The number of forward passes so far.
     passes: u64,
 }
 
@@ -36,7 +35,6 @@ impl DummyDataLayer {
     }
 }
 
-/// Returns the shape of each top.
 fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
     let older = [
         ("num", &param.num),

@@ -34,7 +34,6 @@ impl<T: Element> EmbedLayer<T> {
         RowIndexing { table: self.rows, width: self.weights.outputs(), count: self.indices.count() }
     }
 
-    /// Returns the axis of the outputs in the top.
     fn axis(&self) -> Result<Axis> {
         Axis::new(self.indices.count(), self.weights.outputs(), 1)
     }

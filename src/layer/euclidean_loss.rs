@@ -13,7 +13,6 @@ impl EuclideanLossLayer {
     }
 }
 
-/// Returns the descriptor of the loss for bottoms of this shape.
 fn op<T: Element>(bottom: &Blob<T>) -> Result<ElementwiseLoss<T::Acc>> {
     let items = per_item_axis(bottom.shape())?;
     Ok(ElementwiseLoss {

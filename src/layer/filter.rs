@@ -11,7 +11,6 @@ use crate::op::RowIndexing;
 pub struct FilterLayer {
     tops: usize,
     has_reshaped: bool,
-    /// Indices of the kept items.
     kept: Blob<u32>,
 }
 
@@ -43,7 +42,6 @@ impl FilterLayer {
         Ok(())
     }
 
-    /// Returns the descriptor that selects the kept items of a bottom.
     fn op<T: Element>(&self, bottom: &Blob<T>) -> Result<RowIndexing> {
         let (_, table, width) = bottom.shape().split_at_axis(0)?;
         Ok(RowIndexing { table, width, count: self.kept.count() })

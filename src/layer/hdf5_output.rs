@@ -20,7 +20,6 @@ pub struct Hdf5OutputLayer {
     path: PathBuf,
     datasets: [BlobProto; 2],
     passes: u64,
-    /// Whether some items are not yet in the file.
     unwritten: bool,
 }
 
@@ -60,7 +59,6 @@ impl Hdf5OutputLayer {
     }
 }
 
-/// Appends the items of a blob to a dataset.
 fn append<T: Element>(dataset: &mut BlobProto, blob: &Blob<T>) -> Result<()> {
     let item = [blob.channels()?, blob.height()?, blob.width()?].map(|extent| extent as i64);
     let shape = dataset.shape.get_or_insert_with(|| BlobShape { dim: [&[0], &item[..]].concat() });

@@ -13,7 +13,6 @@ pub struct InfogainLossLayer<T: Element> {
     axis: isize,
     ignore: Option<i64>,
     normalization: LossNormalization,
-    /// The matrix H if the layer read it from a file.
     matrix: Option<Blob<T>>,
     op: Option<ClassLoss>,
     probabilities: Blob<T>,

@@ -8,9 +8,7 @@ use crate::op::{Axis, Gemm, Transpose};
 pub struct InnerProductLayer<T: Element> {
     axis: isize,
     transpose: bool,
-    /// The number of input vectors.
     rows: usize,
-    /// The number of elements of one input vector.
     inputs: usize,
     weights: Weights<T>,
 }

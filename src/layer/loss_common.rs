@@ -26,7 +26,6 @@ pub(super) fn normalization(
     }
 }
 
-/// Returns the label whose positions the loss ignores.
 pub(super) fn ignore(param: &LossParameter) -> Option<i64> {
     param.ignore_label.map(i64::from)
 }

@@ -13,7 +13,6 @@ pub struct MemoryDataLayer<T: Element> {
     shape: Shape,
     data: Vec<T>,
     labels: Vec<T>,
-    /// The index of the first item of the next batch.
     next: usize,
 }
 
@@ -53,7 +52,6 @@ impl<T: Element> MemoryDataLayer<T> {
         Ok(())
     }
 
-    /// Returns the number of elements of an item.
     fn item_len(&self) -> usize {
         self.shape[1..].iter().product()
     }

@@ -19,7 +19,6 @@ use crate::{
 #[doc(alias = "PReLULayer")]
 pub struct PreluLayer<T: Element> {
     param: PReLuParameter,
-    /// The axis of the channels, which `reshape` derives from the shape of the bottom.
     axis: Option<Axis>,
     saved_input: SavedInput<T>,
     /// Scratch space for the terms of the slopes' gradient and for the slope of each element.

@@ -15,7 +15,6 @@ use std::ops::Range;
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct SequenceSizes {
-    /// The number of time steps.
     pub(super) steps: usize,
     /// The number of independent sequences in the batch.
     pub(super) streams: usize,
@@ -50,7 +49,6 @@ pub(super) struct Recurrent<T: Element> {
     masked_hidden: Blob<T>,
     /// `W_s·static`; the diff holds the gradient of this product.
     static_gates: Blob<T>,
-    /// The hidden state after the last step.
     last_hidden: Blob<T>,
     /// The data hold the gradient of a step's hidden state; the diff holds the contribution of the
     /// next step to this gradient.
@@ -123,7 +121,6 @@ impl<T: Element> Recurrent<T> {
         &bottom[bottom.len() - self.exposed..]
     }
 
-    /// Creates `W_x`, `b`, `W_s` and `W_h`.
     pub(super) fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         self.has_statics = bottom.len() > 2 + self.exposed;
         let SequenceSizes { inputs, statics, .. } = self.sizes_of(bottom)?;
@@ -148,12 +145,10 @@ impl<T: Element> Recurrent<T> {
         Ok(())
     }
 
-    /// Returns the axis of the streams in a hidden state.
     fn stream_axis(&self) -> Result<Axis> {
         Axis::new(1, self.sizes.streams, self.outputs)
     }
 
-    /// Returns the index of `W_h` among the parameters.
     fn hidden_weights(&self) -> usize {
         if self.has_statics { 3 } else { 2 }
     }

@@ -48,7 +48,6 @@ impl ReshapeLayer {
         Ok((start, end))
     }
 
-    /// Returns the extents of the top.
     fn output(&self, shape: &Shape) -> Result<Vec<usize>> {
         let (start, end) = self.replaced_axes(shape.len())?;
         let mut output = shape[..start].to_vec();
@@ -79,7 +78,6 @@ impl ReshapeLayer {
     }
 }
 
-/// Returns the values of `dim` in the field `shape`.
 fn extents(param: &ReshapeParameter) -> &[i64] {
     param.shape.as_ref().map_or(&[], |shape| &shape.dim)
 }

@@ -20,7 +20,6 @@ use crate::{
 #[doc(alias = "RecurrentLayer")]
 pub struct RnnLayer<T: Element> {
     core: Recurrent<T>,
-    /// The hidden states of all steps.
     hidden: Blob<T>,
     /// The outputs of all steps. The backward pass reads them here, because a later layer may
     /// overwrite the top in place.
@@ -39,7 +38,6 @@ impl<T: Element> RnnLayer<T> {
         Ok(Self { core, hidden: blob()?, outputs: blob()? })
     }
 
-    /// Returns the matrix product that maps the hidden states of all steps to outputs.
     fn output_product(&self) -> Linear {
         let (sizes, outputs) = (self.core.sizes, self.core.outputs());
         Linear { rows: sizes.steps * sizes.streams, inputs: outputs, outputs }

@@ -19,7 +19,6 @@ use crate::{
 pub struct ScaleLayer<T: Element> {
     param: ScaleParameter,
     operand: AxisOperand,
-    /// The axes that the operand covers, which `reshape` merges into one.
     axis: Option<Axis>,
     saved_input: SavedInput<T>,
     params: Vec<Blob<T>>,

@@ -23,7 +23,6 @@ pub struct SppLayer<T: Element> {
     level_gradient: Blob<T>,
 }
 
-/// One level of the pyramid.
 struct Level<T: Element> {
     op: Pool2d,
     pooled: Blob<T>,

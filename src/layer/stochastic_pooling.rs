@@ -15,7 +15,6 @@ pub(super) struct Stochastic<T: Element> {
     /// The number of forward passes with draws so far. Each forward pass uses a separate random
     /// number stream.
     draws: u64,
-    /// One random number per window.
     uniform: Blob<f32>,
     /// `max(x, 0)`; the diff is scratch space.
     positive: Blob<T>,
@@ -35,7 +34,6 @@ impl<T: Element> Stochastic<T> {
         self.means.reshape(output)
     }
 
-    /// Draws an element of each window.
     pub(super) fn draw(
         &mut self,
         device: &AnyDevice,

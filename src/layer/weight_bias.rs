@@ -8,7 +8,6 @@ use crate::{
     proto::FillerParameter,
 };
 
-/// The weights and the optional bias of a layer, with their fillers.
 pub(super) struct Weights<T: Element> {
     outputs: usize,
     weights: Filler,

@@ -25,7 +25,6 @@ pub(super) fn log_layer<T: Element>(net: &Net<T>) {
     }
 }
 
-/// Logs which layers have a backward pass, and the outputs of the net.
 pub(super) fn log_net<T: Element>(net: &Net<T>) {
     for NetLayer { param, backward, .. } in net.nodes.iter().rev() {
         let needs = if *backward { "needs" } else { "does not need" };

@@ -144,11 +144,9 @@ fn check_format(definition: &NetParameter) -> Result<()> {
     Err(Error::InvalidData(format!("net `{name}`: {field} has an old format; {remedy}")))
 }
 
-/// A net under construction.
 struct Construction<'a, T: Element> {
     builder: &'a NetBuilder<T>,
     net: Net<T>,
-    /// The index of each blob by name.
     ids: HashMap<String, usize>,
     /// Tops that no layer has consumed yet.
     available: BTreeSet<String>,
@@ -175,7 +173,6 @@ impl<'a, T: Element> Construction<'a, T> {
         Self { builder, net, ids, available, needs_gradient: Vec::new(), named: HashMap::new() }
     }
 
-    /// Creates a layer and connects it to the net's blobs.
     fn add_layer(&mut self, param: &LayerParameter) -> Result<()> {
         if param.r#type().is_empty() {
             return Err(Error::InvalidData("no type given".into()));

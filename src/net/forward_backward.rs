@@ -220,7 +220,6 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Returns handles to the bottoms and to the tops of a layer.
     fn operands(&self, index: usize) -> [Vec<Blob<T>>; 2] {
         let node = &self.nodes[index];
         [&node.bottoms, &node.tops]

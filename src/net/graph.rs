@@ -30,27 +30,21 @@ pub struct Net<T: Element> {
     pub(super) live_ranges: Option<Vec<LiveRange>>,
 }
 
-/// A layer, its bottoms and its tops.
 pub(super) struct NetLayer<T: Element> {
     pub(super) layer: Box<dyn Layer<T>>,
     pub(super) param: LayerParameter,
     /// The indices of the bottoms in the net's blobs.
     pub(super) bottoms: Vec<usize>,
     pub(super) tops: Vec<usize>,
-    /// Whether the backward pass computes the gradient of each bottom.
     pub(super) propagate_bottoms: Vec<bool>,
     pub(super) propagate_params: Vec<bool>,
-    /// Whether the layer has a backward pass.
     pub(super) backward: bool,
-    /// The weight of each top in the objective.
     pub(super) loss_weights: Vec<f32>,
 }
 
-/// A blob between layers.
 pub(super) struct NetBlob<T: Element> {
     pub(super) name: String,
     pub(super) blob: Blob<T>,
-    /// The weight of the blob in the objective.
     pub(super) loss_weight: f32,
 }
 
@@ -193,7 +187,6 @@ impl<T: Element> Net<T> {
         self.learnable.iter().map(|&index| &self.params[index])
     }
 
-    /// Returns the index of a layer by name.
     pub(super) fn layer_index(&self, name: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node.param.name() == name)
     }

@@ -22,7 +22,6 @@ struct StorageSlot {
     count: usize,
     /// The last layer of the live ranges assigned so far.
     last: usize,
-    /// Indices of the live ranges.
     live_ranges: Vec<usize>,
 }
 

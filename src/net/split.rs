@@ -18,7 +18,6 @@ struct BlobUses {
     uses: HashMap<Top, TopUses>,
 }
 
-/// The uses of a top.
 #[derive(Default)]
 struct TopUses {
     /// The number of consumers, plus one if the top has a weight in the objective.

@@ -31,9 +31,7 @@ pub(super) type FieldsByPath = BTreeMap<Vec<PathStep>, Vec<u8>>;
 pub(super) struct ScanResult {
     /// Replacements of byte ranges, so that prost reads the same message as the C++ library.
     pub(super) splices: Splices,
-    /// Unknown fields; empty unless the scan collects them.
     pub(super) unknown: FieldsByPath,
-    /// Warnings about the file, for the log.
     pub(super) warnings: Vec<String>,
 }
 
@@ -67,7 +65,6 @@ pub(super) fn scan(
     }
 }
 
-/// The path from the outermost message to the current field.
 #[derive(Default)]
 struct Path {
     steps: Vec<PathStep>,

@@ -13,7 +13,6 @@ use super::wire::ReadSeek;
 
 const CHUNK_LEN: usize = 1 << 16;
 
-/// A byte range of a source, and the bytes that replace it.
 #[derive(Debug)]
 struct Splice {
     range: Range<u64>,
@@ -72,7 +71,6 @@ impl Splices {
 pub(super) struct SplicedReader<'a> {
     source: &'a mut dyn ReadSeek,
     splices: Peekable<vec::IntoIter<Splice>>,
-    /// The current offset in the source.
     offset: u64,
     end: u64,
     /// The bytes of the last read. Unless `remaining` is 0, prost has not consumed all bytes of the

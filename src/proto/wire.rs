@@ -28,7 +28,6 @@ pub(super) fn malformed<T>(offset: u64, reason: impl Into<String>) -> WireResult
     Err(WireError::Malformed { offset, reason: reason.into() })
 }
 
-/// The field number and wire type in front of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
     /// The field number; 0 only in a key that ends a message (see [`Key::ends_message`]).
@@ -61,7 +60,6 @@ impl<'a> WireReader<'a> {
         Self { reader: BufReader::new(source), offset: 0 }
     }
 
-    /// Returns the offset of the next byte.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }

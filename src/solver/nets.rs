@@ -8,13 +8,11 @@ use crate::{
 };
 use rand::{TryRng, rngs::SysRng};
 
-/// The train net and the test nets.
 pub(super) struct Nets<T: Element> {
     pub(super) train: Net<T>,
     pub(super) tests: Vec<TestNet<T>>,
 }
 
-/// A test net and the number of batches per test.
 pub(super) struct TestNet<T: Element> {
     pub(super) net: Net<T>,
     pub(super) batches: usize,

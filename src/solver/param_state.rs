@@ -12,7 +12,6 @@ use crate::{
 /// The history and the master weights of each learnable parameter of a net, in the net's order.
 pub(super) struct ParamState<T: Element> {
     params: Vec<HistoryAndMasters<T>>,
-    /// The number of history blobs of each parameter.
     histories: usize,
 }
 
@@ -34,7 +33,6 @@ impl<T: Element> ParamState<T> {
         Ok(Self { params, histories })
     }
 
-    /// Returns each learnable parameter of `net` with its state.
     pub(super) fn learnable_params<'a>(
         &'a self,
         net: &'a Net<T>,

@@ -18,7 +18,6 @@ pub struct Score {
     pub loss_weight: f32,
 }
 
-/// Returns every element of every output of a net.
 pub(super) fn scores<T: Element>(net: &Net<T>) -> Result<Vec<Score>> {
     let mut scores = Vec::new();
     for (name, blob, loss_weight) in net.outputs() {
@@ -29,7 +28,6 @@ pub(super) fn scores<T: Element>(net: &Net<T>) -> Result<Vec<Score>> {
     Ok(scores)
 }
 
-/// The sums of the objective and of the outputs over batches.
 #[derive(Default)]
 pub(super) struct ScoreSums {
     loss: f64,
@@ -38,7 +36,6 @@ pub(super) struct ScoreSums {
 }
 
 impl ScoreSums {
-    /// Adds the objective and the outputs of a batch.
     pub(super) fn add(&mut self, loss: f64, batch: &[Score]) {
         self.loss += loss;
         if self.batches == 0 {
@@ -51,7 +48,6 @@ impl ScoreSums {
         self.batches += 1;
     }
 
-    /// Returns the means of the objective and of the outputs.
     pub(super) fn means(mut self) -> (f64, Vec<Score>) {
         let batches = self.batches as f64;
         self.scores.iter_mut().for_each(|score| score.value /= batches);

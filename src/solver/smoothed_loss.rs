@@ -1,6 +1,5 @@
 //! The mean of the last losses.
 
-/// The moving average of the last `window` losses.
 pub(super) struct SmoothedLoss {
     losses: Vec<f64>,
     window: usize,

@@ -86,7 +86,6 @@ impl<T: Element> Solver<T> {
         self.state.set_masters(net, weights)
     }
 
-    /// Returns the solver's state as a message that names the file of weights.
     fn state_message(&self, model: &Path) -> Result<SolverState> {
         let too_many =
             || Error::InvalidData("iteration exceeds the 32-bit integer of a snapshot".into());

@@ -124,7 +124,6 @@ impl<T: Element> Solver<T> {
         Ok(loss / f64::from(passes))
     }
 
-    /// Returns the current progress of training.
     fn progress(&self) -> LastDisplay {
         let data_wait = self.nets.train.data_wait_time().unwrap_or_default();
         LastDisplay { time: Instant::now(), iteration: self.iteration, data_wait }

@@ -10,10 +10,8 @@ use super::{
 use crate::{element::Element, net::Net, op::Regularization, proto::SolverParameter};
 use std::time::{Duration, Instant};
 
-/// A callback for events of a solver.
 type Observer = Box<dyn FnMut(&Event<'_>) + Send>;
 
-/// The observers of a solver.
 #[derive(Default)]
 pub(super) struct Observers(Vec<Observer>);
 
@@ -33,7 +31,6 @@ pub struct Solver<T: Element> {
     pub(super) nets: Nets<T>,
     pub(super) method: Box<dyn Method<T>>,
     pub(super) state: ParamState<T>,
-    /// The number of updates made.
     pub(super) iteration: usize,
     pub(super) observers: Observers,
     pub(super) action_function: ActionFunction,
@@ -47,7 +44,6 @@ pub struct Solver<T: Element> {
 pub(super) struct LastDisplay {
     pub(super) time: Instant,
     pub(super) iteration: usize,
-    /// The total time for which the train net had waited for data.
     pub(super) data_wait: Duration,
 }
 

@@ -9,7 +9,6 @@ use crate::{
     proto::SolverParameter,
 };
 
-/// Returns the regularization of a solver's definition.
 pub(super) fn regularization(param: &SolverParameter) -> Result<Regularization> {
     match param.regularization_type() {
         "L1" => Ok(Regularization::L1),
@@ -22,7 +21,6 @@ pub(super) fn regularization(param: &SolverParameter) -> Result<Regularization> 
 }
 
 impl<T: Element> Solver<T> {
-    /// Updates every learnable parameter from its gradient.
     #[doc(alias = "ApplyUpdate")]
     pub(super) fn update(&mut self, rate: f64) -> Result<()> {
         let scale = self.clip_scale()? / f64::from(self.param.iter_size());

@@ -13,11 +13,9 @@ use pen::{Dice, Hand};
 use raster::SIDE;
 use std::str::FromStr;
 
-/// The number of pixels in an image.
 const PIXELS: usize = SIDE * SIDE;
 /// The first counter of the random words for the paper grain. [`Hand`] uses the counters from 0 on.
 const NOISE_COUNTER: u64 = 1 << 32;
-/// The counter of the random words for the label.
 const LABEL_COUNTER: u64 = u64::MAX;
 /// The maximum size in bytes of a set of images that the source caches.
 const MAX_CACHED_BYTES: u64 = 64 << 20;
@@ -60,7 +58,6 @@ impl Split {
 }
 
 impl DigitsSource {
-    /// Returns the key and the label of image `index`.
     fn label(&self, index: u64) -> (RngKey, usize) {
         let key = self.key.child(index);
         let [word, ..] = key.words(LABEL_COUNTER);

@@ -10,7 +10,6 @@ use super::{
 use crate::op::{Philox, RngKey};
 use rand::Rng;
 
-/// The random numbers for one image.
 pub(super) struct Dice(Philox);
 
 impl Dice {
@@ -37,7 +36,6 @@ impl Dice {
     }
 }
 
-/// The distortions and the pen for one image.
 pub(super) struct Hand {
     /// The row-major matrix of the affine map from stroke coordinates to pixels.
     matrix: [f32; 4],
@@ -128,7 +126,6 @@ impl Hand {
     }
 }
 
-/// The maximum number of points in a stroke.
 const MAX_POINTS: usize = 16;
 /// The number of straight segments that approximate the curve between two points.
 const SEGMENTS: usize = 4;

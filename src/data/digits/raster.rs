@@ -3,7 +3,6 @@
 use super::strokes::Point;
 use crate::host::vectorized;
 
-/// The side length of an image in pixels.
 pub(super) const SIDE: usize = 28;
 
 /// A straight segment in pixel coordinates, whose width changes linearly.
@@ -11,11 +10,9 @@ pub(super) const SIDE: usize = 28;
 pub(super) struct Segment {
     pub(super) from: Point,
     pub(super) to: Point,
-    /// Half the width at each end of the segment.
     pub(super) radii: [f32; 2],
 }
 
-/// The appearance of ink and paper.
 #[derive(Clone, Copy)]
 pub(super) struct Ink {
     /// The width of the soft edge of a line in pixels, below 2.
@@ -26,12 +23,10 @@ pub(super) struct Ink {
     pub(super) grain: f32,
 }
 
-/// The padded length of a row of the distance field.
 const ROW: usize = SIDE.next_multiple_of(LANES);
 /// The number 2²³. Adding 2²³ to a float of at most 255 rounds the float to an integer in the low
 /// bits of the sum. The compiler vectorizes this addition, unlike a saturating cast.
 const ROUND: f32 = 8_388_608.0;
-/// The number of pixels that the drawing loop computes at a time.
 const LANES: usize = 8;
 
 /// Draws `segments` in `ink` on paper whose grain is `noise`.

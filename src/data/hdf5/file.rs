@@ -7,7 +7,6 @@ use crate::{
 use hdf5_pure::{Dataset, File};
 use std::{fmt::Display, fs, ops::Range, path::Path};
 
-/// An open HDF5 file.
 pub(super) struct Datasets {
     file: File,
     name: String,
@@ -24,7 +23,6 @@ impl Datasets {
         Ok(Self { file, name, length })
     }
 
-    /// Returns the extents of a dataset.
     pub(super) fn shape(&self, name: &str) -> Result<Vec<usize>> {
         let damaged = |error| self.damaged(name, error);
         let found = self.dataset(name)?;

@@ -9,7 +9,6 @@ use zune_jpeg::{
     zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions},
 };
 
-/// The magic numbers of JPEG and PNG files.
 const JPEG_MAGIC: [u8; 3] = [0xff, 0xd8, 0xff];
 const PNG_MAGIC: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// The largest height and width of a JPEG image in pixels, which the format defines.

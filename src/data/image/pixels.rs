@@ -47,7 +47,6 @@ pub struct Image {
     pub(super) channels: usize,
     pub(super) height: usize,
     pub(super) width: usize,
-    /// The interleaved channels, row by row.
     pub(super) pixels: Vec<u8>,
 }
 

@@ -6,7 +6,6 @@ use crate::{
     shape::Shape,
 };
 
-/// The number of fractional bits of a weight.
 const WEIGHT_BITS: u32 = 11;
 
 /// The two source pixels that determine an output pixel along one axis, and their weights.

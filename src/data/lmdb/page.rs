@@ -22,7 +22,6 @@ pub(super) const DUPLICATE: u16 = 0x04;
 /// The root page number of an empty tree.
 pub(super) const NO_PAGE: u64 = u64::MAX;
 
-/// The magic number of a meta page.
 pub(super) const MAGIC: u32 = 0xBEEF_C0DE;
 pub(super) const VERSION: u32 = 1;
 
@@ -37,7 +36,6 @@ pub(super) const META_LAST_PAGE: usize = META_MAIN + TREE;
 pub(super) const META_TRANSACTION: usize = META_LAST_PAGE + 8;
 pub(super) const META_END: usize = META_TRANSACTION + 8;
 
-/// The size of a tree descriptor in bytes.
 const TREE: usize = 48;
 pub(super) const TREE_FLAGS: usize = 4;
 pub(super) const TREE_DEPTH: usize = 6;
@@ -51,12 +49,10 @@ pub(super) const TREE_ROOT: usize = 40;
 #[derive(Clone, Copy)]
 pub(super) struct Page<'a>(pub(super) &'a [u8]);
 
-/// A node of a branch or leaf page.
 pub(super) struct Node<'a> {
     low: u32,
     pub(super) flags: u16,
     pub(super) key: &'a [u8],
-    /// The bytes of the page after the key.
     rest: &'a [u8],
 }
 
@@ -107,7 +103,6 @@ impl<'a> Node<'a> {
         u64::from(self.low) | u64::from(self.flags) << 32
     }
 
-    /// Returns the length of the value of a leaf node.
     pub(super) fn len(&self) -> usize {
         self.low as usize
     }

@@ -15,7 +15,6 @@ use std::{
 
 /// The maximum number of pages from the root to a leaf, as in LMDB.
 const MAX_DEPTH: u16 = 32;
-/// The valid page sizes in bytes.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 256..=1 << 16;
 /// The flag of a tree whose keys can have several values.
 const DUPLICATE_KEYS: u16 = 0x04;
@@ -28,7 +27,6 @@ const DUPLICATE_KEYS: u16 = 0x04;
 pub struct LmdbReader {
     file: Pages,
     root: u64,
-    /// The number of records.
     entries: u64,
     position: u64,
     /// The path from the root to the current record: a page and a node index for each level.
@@ -43,12 +41,10 @@ struct Level {
     index: usize,
 }
 
-/// The pages of the database file.
 struct Pages {
     path: PathBuf,
     file: File,
     page_size: usize,
-    /// The number of pages in use.
     count: u64,
 }
 

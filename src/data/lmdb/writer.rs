@@ -273,7 +273,6 @@ impl PageBuilder {
         last.unwrap_or_default()
     }
 
-    /// Writes the page header.
     fn write_header(&mut self, number: u64) {
         set(&mut *self.page, 0, number.to_le_bytes());
         set(&mut *self.page, 10, self.kind.to_le_bytes());
@@ -282,7 +281,6 @@ impl PageBuilder {
     }
 }
 
-/// Overwrites the bytes of `page` from `offset` on.
 fn set<const N: usize>(page: &mut [u8], offset: usize, bytes: [u8; N]) {
     page[offset..offset + N].copy_from_slice(&bytes);
 }

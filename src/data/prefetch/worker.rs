@@ -15,7 +15,6 @@ use crate::{
 /// The minimum number of elements per thread for which a further thread pays.
 const GRAIN: usize = 1 << 16;
 
-/// Fills batches with the records of a reader.
 pub(super) struct BatchFiller {
     reader: DataReader,
     transformer: DataTransformer,
@@ -23,7 +22,6 @@ pub(super) struct BatchFiller {
     queue: AnyDevice,
     shape: [usize; 4],
     workers: Workers,
-    /// The number of records that a thread transforms at a time.
     grain: usize,
 }
 

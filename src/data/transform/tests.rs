@@ -11,7 +11,6 @@ fn new(param: TransformationParameter, phase: Phase) -> DataTransformer {
     DataTransformer::new(&param, phase, KEY).unwrap()
 }
 
-/// Returns a record of bytes.
 fn bytes() -> Record {
     let mut record = Record::default();
     let values = record.bytes_mut(SHAPE).unwrap();
@@ -19,7 +18,6 @@ fn bytes() -> Record {
     record
 }
 
-/// Returns a record of floats.
 fn floats() -> Record {
     let mut record = Record::default();
     let values = record.floats_mut(SHAPE).unwrap();

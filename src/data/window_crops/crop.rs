@@ -2,10 +2,8 @@
 
 use super::window_file::WindowBox;
 
-/// The size and padding of all crops.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CropGeometry {
-    /// The height and width of a crop in pixels.
     pub(super) crop: usize,
     /// The width of the context on each side of the window, in pixels of the crop.
     pub(super) pad: usize,
@@ -49,7 +47,6 @@ impl CropGeometry {
         ])
     }
 
-    /// Returns the span of a window without context.
     fn exact(&self, [first, last]: [i32; 2], extent: usize) -> Option<CropSpan> {
         let (from, last) = (usize::try_from(first).ok()?, usize::try_from(last).ok()?);
         let count = (last + 1).checked_sub(from).filter(|&count| count > 0 && last < extent)?;

@@ -38,12 +38,9 @@ pub struct WindowCrops {
     scale: f32,
     mean: Mean,
     batch: u64,
-    /// The number of foreground windows in a batch.
     foreground: u64,
     key: RngKey,
-    /// The number of the next record.
     next: u64,
-    /// The last crop, channel by channel.
     planes: Record,
 }
 

@@ -6,7 +6,6 @@ use std::{fs, path::Path, str::FromStr};
 /// The images, the foreground windows and the background windows of a window file.
 #[derive(Debug, Default)]
 pub(super) struct WindowFile {
-    /// The paths of the images, as written in the file.
     pub(super) images: Vec<String>,
     /// The number of channels of every image: 1 or 3.
     pub(super) channels: usize,
@@ -18,11 +17,8 @@ pub(super) struct WindowFile {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct WindowBox {
     pub(super) image: usize,
-    /// The class of the object, or 0 for background.
     pub(super) label: i32,
-    /// The first and the last column.
     pub(super) x: [i32; 2],
-    /// The first and the last row.
     pub(super) y: [i32; 2],
 }
 

@@ -5,7 +5,6 @@ use std::{ffi::OsStr, fs::File, io::Read, path::Path};
 /// The first bytes of an HDF5 file without a user block. Caffe's files never have a user block.
 pub(super) const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
-/// Returns whether the file name has the extension `.h5`.
 pub(in crate::proto) fn has_extension(path: &Path) -> bool {
     path.extension() == Some(OsStr::new("h5"))
 }

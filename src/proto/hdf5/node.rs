@@ -6,7 +6,6 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// The nodes of a group by name.
 pub(super) type Group<'a> = BTreeMap<String, Node<'a>>;
 
 pub(super) enum Node<'a> {

@@ -35,13 +35,11 @@ impl Reader {
         Ok(Self { file, name, byte_budget })
     }
 
-    /// Returns the names of the groups in a group.
     pub(super) fn groups(&self, group: &str) -> Result<Vec<String>> {
         let names = self.group(group)?.groups();
         names.map_err(|error| self.damaged(group, error))
     }
 
-    /// Returns the names of the datasets in a group.
     pub(super) fn datasets(&self, group: &str) -> Result<Vec<String>> {
         let names = self.group(group)?.datasets();
         names.map_err(|error| self.damaged(group, error))
@@ -79,7 +77,6 @@ impl Reader {
         Ok(blob)
     }
 
-    /// Reads a dataset of one integer.
     pub(super) fn integer(&self, dataset: &str) -> Result<i32> {
         let found = self.dataset(dataset)?;
         if self.count(dataset, &found)? != 1 {
@@ -92,7 +89,6 @@ impl Reader {
         })
     }
 
-    /// Reads a dataset of one string.
     pub(super) fn text(&self, dataset: &str) -> Result<String> {
         let found = self.dataset(dataset)?;
         self.count(dataset, &found)?;

@@ -4,7 +4,6 @@
 use super::change::Change;
 use crate::{error::Result, proto::messages::NetParameter};
 
-/// The values of `lr_mult` and `decay_mult` for a statistic.
 const FIXED: (Option<f32>, Option<f32>) = (Some(0.0), Some(0.0));
 
 #[doc(alias = "UpgradeNetBatchNorm")]

@@ -28,7 +28,6 @@ pub(super) fn is_padding(layer: &V1LayerParameter) -> bool {
     layer.layer.as_ref().is_some_and(|old| old.r#type() == "padding")
 }
 
-/// Removes the padding layers of a net.
 #[doc(alias = "UpgradeV0PaddingLayers")]
 pub(super) fn merge(net: &mut NetParameter) -> Result<()> {
     // The blobs of the layers visited so far, each with the padding layer that produced the blob.

@@ -3,7 +3,6 @@
 
 use crate::proto::{messages::NetParameter, scan::PathStep, schema::Schema};
 
-/// The new positions of the layers of a net.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Relocation {
     /// The new index of each old layer; `None` for a removed padding layer.

@@ -27,7 +27,6 @@ fn cases() -> Vec<Case> {
     text.lines().skip(1).map(case).collect()
 }
 
-/// Returns the largest difference between corresponding values of `a` and `b`.
 fn max_difference(a: &Image, b: &Image) -> u8 {
     assert_eq!(a.shape(), b.shape());
     a.pixels.iter().zip(&b.pixels).map(|(a, b)| a.abs_diff(*b)).max().unwrap()
