@@ -165,8 +165,7 @@ fn shuffle_order(key: Option<RngKey>, shuffles: &mut u64, order: &mut [usize]) {
     }
 }
 
-/// Opens an HDF5 file. Returns the file, the number of rows, and the shape of a row of each
-/// dataset.
+/// Opens a file. Returns the file, the number of rows, and the shape of a row of each dataset.
 fn open(path: &Path, names: &[String]) -> Result<(Datasets, usize, Vec<Vec<usize>>)> {
     let file = Datasets::open(path)?;
     let invalid = |why: String| Error::InvalidData(format!("{}: {why}", path.display()));

@@ -109,8 +109,7 @@ fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
     let stored = file.metadata().map_err(|error| Error::io(path, error))?.len();
     let mut file = BufReader::new(file);
-    // Check the content instead of the extension, because some programs unpack a file without
-    // renaming it.
+    // Check the content, because some programs unpack a file without renaming the file.
     let zipped = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP_MAGIC);
     if zipped {
         parse(path, MultiGzDecoder::new(file), stored.saturating_mul(MAX_DEFLATE_RATIO))
@@ -239,8 +238,7 @@ mod tests {
         fs::remove_file(&plain).unwrap();
         fs::write(format!("{plain}.gz"), zip(&images())).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
-        // Read an uncompressed file with the extension `.gz`, and then a compressed file without
-        // the extension `.gz`.
+        // Read an uncompressed file with and a compressed file without the extension `.gz`.
         fs::write(format!("{plain}.gz"), images()).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
         fs::write(plain, zip(&images())).unwrap();

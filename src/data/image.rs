@@ -23,8 +23,8 @@ impl Image {
     /// ignores the EXIF orientation.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for a damaged file, for another format, and always without
-    /// the feature `image`.
+    /// Returns [`Error::InvalidData`] for a damaged file or another format. Without the feature
+    /// `image`, every image is an error.
     #[doc(alias = "DecodeDatum")]
     pub fn decode(bytes: &[u8], color: Color) -> Result<Self> {
         decode(bytes, color)

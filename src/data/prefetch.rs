@@ -72,8 +72,7 @@ const MAX_DEPTH: usize = 1024;
 const SLOW_WAIT: Duration = Duration::from_secs(1);
 
 impl<T: Element> Prefetcher<T> {
-    /// Waits for the first record, which determines the shape of all records, and starts the
-    /// prefetching thread.
+    /// Waits for the first record, which determines the shape of all records, and starts a thread.
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if `size` is 0, `depth` is not in 1 to 1024, or a thread
@@ -156,8 +155,7 @@ impl<T: Element> Prefetcher<T> {
         }))
     }
 
-    /// Returns a batch to the prefetching thread, which overwrites the batch. Drops a batch that
-    /// the caller reshaped.
+    /// Gives a batch back to the thread, which overwrites it. Drops a batch that was reshaped.
     pub fn recycle(&mut self, batch: Batch<T>) {
         if self.outstanding > 0 && batch.has_shape(self.shape) {
             self.outstanding -= 1;

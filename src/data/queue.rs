@@ -69,8 +69,8 @@ impl<T> BlockingQueue<T> {
         self.append(item, Instant::now().checked_add(timeout))
     }
 
-    /// Removes the first item. Waits while the queue is empty. Returns `None` if the queue is empty
-    /// and closed.
+    /// Waits for an item and removes the first item. Returns `None` if the queue is empty and
+    /// closed.
     pub fn pop(&self) -> Option<T> {
         self.wait_for_item(None, None).ok().and_then(|state| self.take(state))
     }

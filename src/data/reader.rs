@@ -43,8 +43,7 @@ struct ReaderQueues {
     error: WorkerError,
 }
 
-/// A run of records that pass through a queue together, because a queue operation takes longer than
-/// copying a record.
+/// Records that pass a queue together, because a queue operation takes longer than a record.
 struct RecordRun {
     records: Vec<Record>,
     len: usize,
@@ -57,8 +56,7 @@ struct ReadThread {
     number: u64,
 }
 
-/// The number of runs for each reader: the thread fills one run while the caller consumes the other
-/// run.
+/// The number of runs per reader: the thread fills one run while the caller consumes the other.
 const RUNS: usize = 2;
 /// The maximum number of records in a run, and the maximum number of readers of a source.
 const MAX_RUN_LEN: usize = 1024;
@@ -78,8 +76,7 @@ impl DataReader {
     /// Like [`new`](Self::new), but returns `count` readers, which get the records in turn.
     ///
     /// # Errors
-    /// Returns the errors of [`new`](Self::new), and [`Error::InvalidInput`] if `count` is not in 1
-    /// to 1024.
+    /// Returns errors of [`new`](Self::new), and [`Error::InvalidInput`] unless 1 ≤ `count` ≤ 1024.
     pub fn shared(
         mut source: Box<dyn Source>,
         skip: u64,
@@ -147,8 +144,7 @@ impl DataReader {
         self.queues.error.take().map_or(Ok(false), Err)
     }
 
-    /// Consumes the first `count` of the [`records`](Self::records), or all records if there are
-    /// fewer.
+    /// Consumes the first `count` of the [`records`](Self::records), or all if there are fewer.
     pub fn consume(&mut self, count: usize) {
         let Some(run) = &self.run else { return };
         let count = count.min(run.len - self.consumed);
@@ -220,8 +216,7 @@ impl ReadThread {
         let text = error.to_string();
         let mut error = Some(error);
         for queues in &self.queues {
-            // An error cannot be cloned: the first reader gets the error, and the other readers get
-            // the error's text.
+            // An error cannot be cloned: the first reader gets the error, the others get its text.
             let error = error.take().unwrap_or_else(|| Error::InvalidData(text.clone()));
             queues.error.set(error);
             queues.runs.close();

@@ -3,8 +3,7 @@
 use super::{image::Color, record::Record};
 use crate::error::Result;
 
-/// An endless sequence of records: after the last record, the sequence continues with the first
-/// record.
+/// An endless sequence of records, which repeats after the last record.
 ///
 /// Several consumers can share the records of a source: see [`DataReader`](super::DataReader).
 pub trait Source: Send {

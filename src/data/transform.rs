@@ -11,8 +11,7 @@ use crate::{
     proto::{Phase, TransformationParameter, read_binary},
 };
 
-/// Caffe's `transform_param`: `y = scale · (x − mean)` for a crop of each record, which may be
-/// mirrored.
+/// Caffe's `transform_param`: `y = scale · (x − mean)`, with random crops and mirroring.
 ///
 /// - `mean_value` is one value for all channels or one value per channel. `mean_file` is a
 ///   BlobProto file with the shape of the records. `mean_value` and `mean_file` exclude each other.

@@ -3,9 +3,9 @@
 use super::{loss_common, prelude::*};
 use crate::op::{Accuracy, Axis};
 
-/// The fraction of items whose label's score is among the `top_k` greatest scores. The bottoms are
-/// scores and labels. The optional second top holds this fraction for each class, and 0 for a class
-/// without labels.
+/// The fraction of items whose label has one of the `top_k` greatest scores. The bottoms are scores
+/// and labels. The optional second top holds this fraction per class, or 0 for a class without
+/// labels.
 pub struct AccuracyLayer {
     axis: isize,
     top_k: usize,

@@ -3,8 +3,7 @@
 use super::prelude::*;
 use crate::{op::Axis, shape::Shape};
 
-/// The axes of the first bottom that the operand covers. The operand is broadcast along the other
-/// axes.
+/// The axes of the first bottom that the operand covers; it is broadcast along the others.
 #[derive(Clone, Copy)]
 pub(super) struct AxisOperand {
     pub(super) axis: i32,

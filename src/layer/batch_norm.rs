@@ -60,8 +60,7 @@ impl<T: Element> BatchNormLayer<T> {
         Ok(())
     }
 
-    /// Adds the mean and the variance of a batch with `count` elements per channel to the stored
-    /// sums.
+    /// Adds the statistics of a batch with `count` elements per channel to the stored sums.
     fn store_statistics(&self, device: &AnyDevice, count: usize) -> Result<()> {
         let unbiased = if count > 1 { count as f64 / (count - 1) as f64 } else { 1.0 };
         let fraction = T::acc(self.param.moving_average_fraction().into());

@@ -30,8 +30,7 @@ impl<L> CheckedLayer<L> {
         Self { layer, name, arity, stage: Stage::Constructor }
     }
 
-    /// Checks that the layer accepts these numbers of bottoms and tops, and that `required` has
-    /// run.
+    /// Checks the numbers of bottoms and tops, and that the method `required` has run.
     fn check<T: Element>(
         &self,
         method: &str,

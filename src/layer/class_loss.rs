@@ -6,8 +6,7 @@ use crate::{
     proto::hinge_loss_parameter::Norm,
 };
 
-/// A loss of N items with one label each. The first bottom holds scores or probabilities, the
-/// second one labels.
+/// A loss of N items with one label each. The bottoms are scores (or probabilities) and labels.
 pub struct ClassLossLayer {
     kind: &'static str,
     form: ClassLossKind,

@@ -15,8 +15,7 @@ use crate::{
 pub struct ContrastiveLossLayer<T: Element> {
     param: ContrastiveLossParameter,
     difference: Blob<T>,
-    /// Squared distance of each pair; the diff holds the derivative of the loss by the squared
-    /// distance.
+    /// The squared distance of each pair; the diff holds the loss's derivative by this distance.
     distance: Blob<T>,
 }
 

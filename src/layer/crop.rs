@@ -31,8 +31,7 @@ struct CropRegion {
 }
 
 impl CropRegion {
-    /// Merges every uncropped axis with the axis before it, so that there are few blocks of long
-    /// rows.
+    /// Merges every uncropped axis with the preceding axis, which yields few blocks of long rows.
     fn new(axes: impl IntoIterator<Item = AxisCrop>) -> Self {
         let mut outer: Vec<AxisCrop> = Vec::new();
         for axis in axes {
@@ -50,8 +49,7 @@ impl CropRegion {
         Self { outer, rows, columns }
     }
 
-    /// Calls `copy` for each block with its offset in the bottom, its offset in the top and its
-    /// extents.
+    /// Calls `copy` for each block with the offsets in bottom and top and the block's extents.
     fn blocks(&self, mut copy: impl FnMut(usize, usize, Copy2d) -> Result<()>) -> Result<()> {
         let one = AxisCrop { whole: 1, part: 1, offset: 0 };
         let columns = self.columns.as_ref().unwrap_or(&one);
@@ -67,8 +65,7 @@ impl CropRegion {
             return Ok(());
         }
         for block in 0..blocks {
-            // Convert the block number to indices of the outer axes, from the innermost axis
-            // outwards.
+            // Convert the block number to indices of the outer axes, innermost axis first.
             let (mut rest, mut offset, mut stride) = (block, 0, rows.whole * columns.whole);
             for crop in self.outer.iter().rev() {
                 offset += (rest % crop.part + crop.offset) * stride;

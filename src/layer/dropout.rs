@@ -11,9 +11,9 @@ use crate::{
 /// and divides all other elements by `1 − dropout_ratio`. In the TEST phase, the top equals the
 /// bottom.
 ///
-/// The layer stores no mask. Its random numbers depend only on the layer's key, the number of
-/// forward passes and the element's index. The backward pass draws the same random numbers as the
-/// forward pass.
+/// The layer stores no mask. The backward pass draws the random numbers of the forward pass again,
+/// because they depend only on the layer's key, the number of forward passes and the element's
+/// index.
 pub struct DropoutLayer {
     /// The probability that an element is kept; `None` in the TEST phase.
     keep: Option<f64>,

@@ -27,8 +27,8 @@ impl<T: Element> EltwiseLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if a product has `coeff`, or if `coeff` does not have one
-    /// value per bottom.
+    /// Returns [`Error::InvalidData`] if a product has `coeff`, or unless `coeff` has a value per
+    /// bottom.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let bottoms = param.bottom.len();
         let param = param.eltwise_param.clone().unwrap_or_default();
@@ -204,8 +204,7 @@ impl<T: Element> Layer<T> for EltwiseLayer<T> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T>],
     ) -> Result<()> {
-        // Process the last bottom first: in place, the first bottom's gradient overwrites the
-        // top's.
+        // Process bottom 0 last: in place, its gradient overwrites the gradient of the top.
         for i in (0..bottom.len()).rev().filter(|&i| propagate.bottom[i]) {
             match self.operation {
                 EltwiseOp::Sum => self.sum_backward(device, i, &top[0], &bottom[i])?,

@@ -15,7 +15,7 @@ impl<T: Element> EmbedLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if `num_output` or `input_dim` is 0, and the errors of the
+    /// Returns [`Error::InvalidData`] if `num_output` or `input_dim` is 0, and errors of the
     /// fillers.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.embed_param.clone().unwrap_or_default();

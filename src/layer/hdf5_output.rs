@@ -27,8 +27,7 @@ impl Hdf5OutputLayer {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if `file_name` is missing or the crate was built without the
-    /// feature `hdf5`.
+    /// Returns [`Error::InvalidData`] without a `file_name` or without the feature `hdf5`.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let path = param.hdf5_output_param.clone().unwrap_or_default().file_name().to_owned();
         if path.is_empty() {
@@ -44,7 +43,7 @@ impl Hdf5OutputLayer {
         &self.path
     }
 
-    /// Writes the items of all forward passes so far to the file. If the write fails, the file is
+    /// Writes the items of all forward passes to the file. A failed write leaves the file
     /// unchanged.
     ///
     /// # Errors

@@ -63,8 +63,7 @@ impl Arity {
     /// Checks that a layer of this arity accepts these numbers of bottoms and tops.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] with the expected and the given number if the layer does not
-    /// accept one of them.
+    /// Returns [`Error::InvalidData`] with the expected and the given number.
     pub fn check(&self, bottoms: usize, tops: usize) -> Result<()> {
         for (kind, range, found) in [("bottom", &self.bottom, bottoms), ("top", &self.top, tops)] {
             if !range.contains(&found) {
@@ -94,8 +93,7 @@ impl Arity {
 /// write the contents of blobs.
 ///
 /// A registry wraps each layer in a check of the blob counts. A method returns an error without
-/// running the implementation if the counts violate [`arity`](Self::arity) or differ from earlier
-/// calls.
+/// running the layer's code if the counts violate [`arity`](Self::arity) or differ between calls.
 pub trait Layer<T: Element>: Any + Send {
     /// Returns the `type` by which prototxt names this layer.
     #[doc(alias = "type")]
@@ -108,8 +106,7 @@ pub trait Layer<T: Element>: Any + Send {
         Arity::exactly(1, 1)
     }
 
-    /// Creates and fills the layer's parameters, whose shapes may depend on the shapes of the
-    /// bottoms.
+    /// Creates and fills the layer's parameters, whose shapes may depend on the bottoms.
     #[doc(alias = "LayerSetUp")]
     fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         let _ = (cx, bottom);
@@ -194,8 +191,7 @@ pub trait Layer<T: Element>: Any + Send {
         true
     }
 
-    /// Returns the total time for which forward passes have waited for data; `None` if the layer
-    /// reads no data.
+    /// Returns the total time that forward passes waited; `None` for a layer that reads no data.
     fn data_wait_time(&self) -> Option<Duration> {
         None
     }

@@ -3,7 +3,7 @@
 use super::{prelude::*, recurrent::Recurrent};
 use crate::op::Lstm;
 
-/// Long short-term memory over sequences, with backpropagation through time. [`Lstm`] defines one
+/// Long short-term memory over sequences, with backpropagation through time. [`Lstm`] defines a
 /// step.
 ///
 /// The bottoms are `x` of steps × streams × …, `cont` of steps × streams, and an optional static
@@ -65,8 +65,8 @@ impl<T: Element> Layer<T> for LstmLayer<T> {
         if states_reset {
             self.cells.clear();
         }
-        // The next pass starts from the last blob, which must stay the last one if the number of
-        // steps changes.
+        // The next pass starts from the last blob, so keep that blob if the number of steps
+        // changes.
         let last = self.cells.pop();
         self.cells.truncate(steps);
         let bytes = (steps + 1).saturating_mul(size_of::<Blob<T>>());

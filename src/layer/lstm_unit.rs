@@ -10,8 +10,7 @@ use crate::op::Lstm;
 /// 0 and 1 scales the forget gate. As in Caffe, the gradient treats `cont·σ` as a sigmoid.
 pub struct LstmUnitLayer<T: Element> {
     op: Option<Lstm>,
-    /// The activated gates. The diff is scratch space for a gradient of the gates that was not
-    /// requested.
+    /// The activated gates; the diff is scratch for a gradient that was not requested.
     gates: Blob<T>,
     /// The diff is scratch space for a gradient of the cell states that was not requested.
     cells: Blob<T>,

@@ -7,8 +7,8 @@ use crate::shape::Shape;
 /// starts over at the end. The tops are the data, `batch_size × channels × height × width`, and the
 /// labels.
 ///
-/// [`reset`](Self::reset) sets the arrays. [`Net::layer_as`](crate::Net::layer_as) gives access to
-/// a layer in a net.
+/// [`reset`](Self::reset) sets the arrays. [`Net::layer_as`](crate::Net::layer_as) returns the
+/// layer of a net.
 pub struct MemoryDataLayer<T: Element> {
     shape: Shape,
     data: Vec<T>,

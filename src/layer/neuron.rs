@@ -116,8 +116,7 @@ impl<N: Neuron, T: Element> Layer<T> for NeuronLayer<N, T> {
         device.unary(self.neuron.function().cast(), x.src(), y.view_mut())
     }
 
-    /// Returns `None` if the backward pass reads the input, which a fused in-place layer does not
-    /// save.
+    /// Returns `None` if the backward pass reads the input, which a fused layer does not save.
     fn fusible_activation(&self) -> Option<Unary<f64>> {
         (!self.saves_input()).then(|| self.neuron.function())
     }

@@ -129,8 +129,7 @@ impl Neuron for Exp {
     }
 }
 
-/// Returns the natural logarithm of the field `base` of the message `param`. A `base` of −1 stands
-/// for e.
+/// Returns the natural logarithm of the field `base` of `param`; a `base` of −1 stands for e.
 fn ln_base(param: &str, base: f32) -> Result<f64> {
     match f64::from(base) {
         -1.0 => Ok(1.0),

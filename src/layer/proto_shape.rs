@@ -6,8 +6,7 @@ use crate::{proto::BlobShape, shape::Shape};
 /// Converts a `BlobShape` message to a shape.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] for a negative extent, and [`Error::ShapeOverflow`] for too many
-/// elements.
+/// Returns [`Error::InvalidData`] for a negative extent, and [`Error::ShapeOverflow`].
 pub(super) fn shape(proto: &BlobShape) -> Result<Shape> {
     let negative = |_| Error::InvalidData(format!("negative extent in shape {:?}", proto.dim));
     let extents = proto.dim.iter().map(|&dim| usize::try_from(dim).map_err(negative));

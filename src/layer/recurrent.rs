@@ -324,8 +324,7 @@ impl<T: Element> Recurrent<T> {
         self.hidden_gradient.data()
     }
 
-    /// Computes `cont · W_hᵀ·dgates`, the contribution of a step to the gradient of the preceding
-    /// step's hidden state.
+    /// Computes `cont · W_hᵀ·dgates`, a step's contribution to the preceding step's gradient.
     pub(super) fn propagate_hidden(
         &self,
         device: &AnyDevice,

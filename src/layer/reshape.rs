@@ -15,8 +15,8 @@ impl ReshapeLayer {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if an extent or `num_axes` is below −1, or if several extents
-    /// are −1.
+    /// Returns [`Error::InvalidData`] if an extent or `num_axes` is below −1, or two extents are
+    /// −1.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let reshape = param.reshape_param.clone().unwrap_or_default();
         let dim = extents(&reshape);

@@ -3,8 +3,7 @@
 use super::{loss_common, prelude::*};
 use crate::op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization};
 
-/// `loss = Σ (ln(1 + eˣ) − t·x) / n`. The bottoms are scores x and targets t. Each target is a
-/// probability.
+/// `loss = Σ (ln(1 + eˣ) − t·x) / n`. The bottoms are scores x and target probabilities t.
 ///
 /// The default divisor n is the batch size. As in Caffe, the layer truncates each target to an
 /// integer and compares the integer with `ignore_label`.

@@ -3,8 +3,7 @@
 use super::prelude::*;
 use crate::{memory::Src, op::Binary};
 
-/// Makes every top share the data of the bottom. The bottom's gradient is the sum of the tops'
-/// gradients.
+/// Makes every top share the data of the bottom. The gradient is the sum of the tops' gradients.
 pub struct SplitLayer;
 
 impl SplitLayer {

@@ -9,8 +9,8 @@ use crate::{
 };
 
 /// Spatial pyramid pooling. Level `l` of `pyramid_height` pools each channel into about 2ˡ × 2ˡ
-/// bins. The layer concatenates all levels along the second axis of the top. The top of a single
-/// level has four axes.
+/// bins. The second axis of the top concatenates all levels. The top of a single level has four
+/// axes.
 ///
 /// Source: He, Zhang, Ren, Sun 2014.
 #[doc(alias = "SPPLayer")]
@@ -80,8 +80,7 @@ impl<T: Element> SppLayer<T> {
         })
     }
 
-    /// Returns the descriptor of pooling into at most 2ˡ bins along both axes. The bins have equal
-    /// sizes.
+    /// Returns the descriptor of pooling into at most 2ˡ bins of equal size along both axes.
     fn op(&self, level: u32, planes: usize, input: [usize; 2]) -> Result<Pool2d> {
         let too_deep = || Error::InvalidData(format!("spp_param: 2^{level} bins are too many"));
         let bins = 1usize.checked_shl(level).ok_or_else(too_deep)?;

@@ -12,8 +12,7 @@ use crate::{
 /// is 0 for a window without positive elements.
 pub(super) struct Stochastic<T: Element> {
     key: RngKey,
-    /// The number of forward passes with draws so far. Each forward pass uses a separate random
-    /// number stream.
+    /// The number of draws so far; each draw uses a separate random number stream.
     draws: u64,
     uniform: Blob<f32>,
     /// `max(x, 0)`; the diff is scratch space.

@@ -23,7 +23,7 @@ impl<T: Element> Weights<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if `outputs`, the value of the field `num_output`, is 0, and
-    /// the errors of the fillers.
+    /// errors of the fillers.
     pub(super) fn new(
         message: &str,
         outputs: u32,
@@ -75,8 +75,7 @@ impl<T: Element> Weights<T> {
         device.broadcast(Binary::Add, axis, Src::InPlace, bias.data()?.view(), y)
     }
 
-    /// Adds the sum of `dy` over all axes except `axis` to the gradient of the bias if `propagate`
-    /// requests it.
+    /// Adds the sum of `dy` over all axes except `axis` to the bias gradient, if requested.
     pub(super) fn add_bias_gradient(
         &self,
         device: &AnyDevice,

@@ -103,8 +103,8 @@ impl<T: Element> NetBuilder<T> {
     /// layers, shapes all blobs, shares parameters and selects the gradients to compute.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for an invalid definition, and the errors of a layer with the
-    /// layer's name.
+    /// Returns [`Error::InvalidData`] for an invalid definition, and errors of a layer with its
+    /// name.
     pub fn build(&self, definition: &NetParameter) -> Result<Net<T>> {
         compiled_for!(T, fn(&NetBuilder<T>, &NetParameter) -> Result<Net<T>> = NetBuilder::construct)(
             self, definition,
@@ -129,8 +129,7 @@ impl<T: Element> NetBuilder<T> {
     }
 }
 
-/// Fails for a definition in an old format. Functions that read a definition from a file upgrade
-/// old formats.
+/// Fails for a definition in an old format, which the functions that read files would upgrade.
 fn check_format(definition: &NetParameter) -> Result<()> {
     let field = if !definition.layers.is_empty() {
         "`layers`"
@@ -328,8 +327,7 @@ impl<'a, T: Element> Construction<'a, T> {
         Ok(())
     }
 
-    /// Adds a `param` entry with `lr_mult` 0 to the layer's definition, for a parameter that is not
-    /// trainable.
+    /// Adds a `param` entry with `lr_mult` 0 for a parameter that is not trainable.
     fn add_fixed_spec(&mut self, layer: usize) -> ParamSpec {
         let spec = ParamSpec { lr_mult: Some(0.0), ..ParamSpec::default() };
         self.net.nodes[layer].param.param.push(spec.clone());

@@ -25,8 +25,8 @@ impl<T: Element> Net<T> {
     /// layers. The fused result is bit-identical.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if the range exceeds the number of layers, and the errors of
-    /// a layer with the layer's name.
+    /// Returns [`Error::InvalidData`] if the range exceeds the layers, and errors of a layer with
+    /// its name.
     #[doc(alias = "ForwardFromTo")]
     #[doc(alias = "ForwardTo")]
     pub fn forward_layers(&mut self, layers: Range<usize>) -> Result<f64> {
@@ -45,7 +45,7 @@ impl<T: Element> Net<T> {
     }
 
     /// Runs the first layer of the range, fused with the following activation if possible. Removes
-    /// the executed layers from the range. Returns their part of the objective, or 0 for an empty
+    /// the executed layers from the range. Returns their part of the objective; 0 for an empty
     /// range.
     ///
     /// # Errors
@@ -77,8 +77,8 @@ impl<T: Element> Net<T> {
     /// [`backward`](Self::backward).
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if the range exceeds the number of layers, and the errors of
-    /// a layer with the layer's name.
+    /// Returns [`Error::InvalidData`] if the range exceeds the layers, and errors of a layer with
+    /// its name.
     #[doc(alias = "BackwardFromTo")]
     #[doc(alias = "BackwardFrom")]
     pub fn backward_layers(&mut self, layers: Range<usize>) -> Result<()> {
@@ -154,7 +154,7 @@ impl<T: Element> Net<T> {
     }
 
     /// Returns the activation function of the next layer if the net can fuse it with the layer at
-    /// `index`. The next layer must run in place on the only top, and neither layer may have a loss
+    /// `index`. The next layer must run in place on the only top, and neither may have a loss
     /// weight.
     fn activation_after(&mut self, index: usize) -> Result<Option<Unary<f64>>> {
         let Some(next) = self.nodes.get(index + 1) else { return Ok(None) };
@@ -207,8 +207,7 @@ impl<T: Element> Net<T> {
         layer.backward(&self.device, &top, propagate, &bottom)
     }
 
-    /// Fills the diff of each top that has a loss weight with that weight, the gradient of the
-    /// objective.
+    /// Fills the diff of each top with its loss weight, the gradient of the objective.
     fn seed_loss(&self, index: usize) -> Result<()> {
         let node = &self.nodes[index];
         for (&id, &weight) in node.tops.iter().zip(&node.loss_weights) {

@@ -25,8 +25,7 @@ pub struct Net<T: Element> {
     pub(super) learnable: Vec<usize>,
     /// The indices in `blobs` of the net's outputs.
     pub(super) outputs: Vec<usize>,
-    /// The live ranges of the blobs that share storage; `None` for a net that does not reuse
-    /// memory.
+    /// The live ranges of blobs that share storage; `None` unless the net reuses memory.
     pub(super) live_ranges: Option<Vec<LiveRange>>,
 }
 
@@ -58,8 +57,7 @@ pub(super) struct LiveRange {
 
 /// A parameter of a layer.
 pub struct Param<T: Element> {
-    /// The name by which layers share parameters. A parameter without a name has its index in the
-    /// layer as its name.
+    /// The name by which layers share parameters; by default, the index in the layer.
     pub name: String,
     /// The index of the layer in the net.
     pub layer: usize,
@@ -67,9 +65,9 @@ pub struct Param<T: Element> {
     pub index: usize,
     /// The index, among the net's parameters, of the parameter whose values this parameter shares.
     pub owner: Option<usize>,
-    /// The factor of the learning rate; `None`, if the definition gives none, stands for 1.
+    /// The factor of the learning rate; `None` stands for 1.
     pub lr_mult: Option<f32>,
-    /// The factor of the weight decay; `None`, if the definition gives none, stands for 1.
+    /// The factor of the weight decay; `None` stands for 1.
     pub decay_mult: Option<f32>,
     pub(super) blob: Blob<T>,
 }
@@ -154,15 +152,13 @@ impl<T: Element> Net<T> {
         self.blobs.iter_mut().find(|blob| blob.name == name).map(|blob| &mut blob.blob)
     }
 
-    /// Returns the weight of a blob in the objective; 0 for a blob that is not part of the
-    /// objective.
+    /// Returns the weight of a blob in the objective; 0 for a blob outside the objective.
     #[doc(alias = "blob_loss_weights")]
     pub fn loss_weight(&self, name: &str) -> Option<f32> {
         self.blobs.iter().find(|blob| blob.name == name).map(|blob| blob.loss_weight)
     }
 
-    /// Returns the blobs that no layer consumes, sorted by name: name, blob and weight in the
-    /// objective.
+    /// Returns the blobs that no layer consumes (name, blob, weight in the objective), by name.
     #[doc(alias = "output_blobs")]
     pub fn outputs(&self) -> impl ExactSizeIterator<Item = (&str, &Blob<T>, f32)> {
         self.outputs.iter().map(|&id| {

@@ -27,8 +27,7 @@ struct StorageSlot {
 
 impl<T: Element> Net<T> {
     /// Returns the number of bytes that the net has allocated so far. Allocation is lazy: a blob
-    /// that no pass has accessed counts as 0. Layers' buffers other than parameters are not
-    /// counted.
+    /// that no pass has accessed counts as 0. Buffers of layers are not counted.
     ///
     /// # Errors
     /// Returns [`Error::Borrowed`](crate::Error::Borrowed) while a blob is borrowed mutably.
@@ -92,8 +91,7 @@ impl<T: Element> Net<T> {
                 excluded.extend(&node.tops);
             }
         }
-        // Exclude storage to which a layer holds a further handle, because the layer may rely on
-        // the contents.
+        // Exclude storage to which a layer holds a handle, because it may rely on the contents.
         let handles =
             |range: &LiveRange| range.blobs.first().map(|&id| self.blobs[id].blob.data_ref_count());
         ranges.retain(|range| {
@@ -127,8 +125,7 @@ fn assign_slots(ranges: &[LiveRange], counts: &[usize]) -> Vec<StorageSlot> {
     slots
 }
 
-/// Returns the number of bytes allocated for the data and for the diffs of `blobs`. Blobs may share
-/// storage.
+/// Returns the bytes allocated for the data and for the diffs of blobs, which may share storage.
 fn allocated<T: Element>(blobs: &[&Blob<T>]) -> Result<[usize; 2]> {
     let mut sum = [0; 2];
     for (index, blob) in blobs.iter().enumerate() {

@@ -88,8 +88,7 @@ fn blob_uses(param: &NetParameter) -> Result<BlobUses> {
     Ok(BlobUses { sources, uses })
 }
 
-/// Returns the error for a bottom that no earlier layer produces. The message suggests a known blob
-/// with a similar name.
+/// Returns the error for a bottom that no earlier layer produces, with a similar known name.
 pub(super) fn unknown_bottom_error<'a>(
     bottom: &str,
     index: usize,

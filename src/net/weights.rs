@@ -1,5 +1,4 @@
-//! Copies parameters between nets and protobuf messages by layer name, and shares parameters
-//! between nets.
+//! Copies parameters between nets and messages by layer name; shares parameters between nets.
 
 use super::graph::{Net, Param};
 use crate::{
@@ -19,10 +18,10 @@ impl<T: Element> Net<T> {
     /// any of Caffe's formats.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the number or the shape of a layer's
-    /// parameters differs. These errors leave the net unchanged. Returns [`Error::InvalidData`] for
-    /// a message with contradictory fields, and the errors of the device; earlier layers may
-    /// already be copied.
+    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if a layer's parameters differ in number
+    /// or shape. These errors leave the net unchanged. Returns [`Error::InvalidData`] for a message
+    /// with contradictory fields, and the errors of the device; earlier layers may already be
+    /// copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from(&mut self, source: &NetParameter) -> Result<Vec<String>> {
         compiled_for!(T, fn(&mut Net<T>, &NetParameter) -> Result<Vec<String>> = Net::copy_weights)(
@@ -60,8 +59,8 @@ impl<T: Element> Net<T> {
     /// update of one net changes both nets. The gradients are not shared.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the number or the shape of a layer's
-    /// parameters differs.
+    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if a layer's parameters differ in number
+    /// or shape.
     #[doc(alias = "ShareTrainedLayersWith")]
     pub fn share_trained_with(&mut self, source: &Self) -> Result<()> {
         for from in &source.nodes {

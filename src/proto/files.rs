@@ -14,8 +14,8 @@ use super::{
 use super::{messages::SolverParameter, text::read_text};
 use crate::error::Result;
 
-/// Reads a net's definition from a text file in any of Caffe's formats. Upgrades the definition and
-/// logs each change.
+/// Reads a net's definition from a text file in any of Caffe's formats. Upgrades the net and logs
+/// each change of the upgrade.
 ///
 /// # Errors
 /// Returns the errors of [`read_text`](super::read_text) and of [`upgrade::net`] with the file's

@@ -39,8 +39,7 @@ pub(super) struct ScanResult {
 pub(super) enum UnknownFieldAction<'a> {
     Ignore,
     Collect,
-    /// Inserts the fields of the map at the end of their messages, and removes the fields from the
-    /// map.
+    /// Moves the fields of the map to the end of their messages.
     Insert(&'a mut FieldsByPath),
 }
 
@@ -241,8 +240,7 @@ impl Scan<'_> {
         Ok(growth)
     }
 
-    /// Inserts unknown fields at the end of the current message. Returns the length of these
-    /// fields.
+    /// Inserts unknown fields at the end of the current message. Returns their length.
     fn insert_unknown(&mut self, schema: &Schema) -> i64 {
         let UnknownFieldAction::Insert(unknown) = &mut self.action else { return 0 };
         let Some(fields) = unknown.remove(&self.path.steps) else { return 0 };

@@ -73,8 +73,7 @@ pub(super) struct SplicedReader<'a> {
     splices: Peekable<vec::IntoIter<Splice>>,
     offset: u64,
     end: u64,
-    /// The bytes of the last read. Unless `remaining` is 0, prost has not consumed all bytes of the
-    /// chunk.
+    /// The bytes of the last read. Unless `remaining` is 0, some bytes are not consumed yet.
     chunk: Vec<u8>,
     consumed: usize,
     /// The number of bytes that prost has not consumed yet, including bytes of the chunk.
@@ -102,8 +101,7 @@ impl SplicedReader<'_> {
                 self.error = self.read_chunk().err();
             }
             if self.error.is_some() {
-                // `Buf` cannot report errors, so supply zeros for the bytes that `remaining` has
-                // announced.
+                // `Buf` cannot report errors, so supply zeros for the remaining bytes.
                 self.chunk.clear();
                 self.chunk.resize(self.remaining.min(CHUNK_LEN), 0);
             }
@@ -182,8 +180,7 @@ mod tests {
         assert!(spliced(splices, &bytes) == want);
     }
 
-    /// A source can be shorter than `len`, for example if another process truncates the file during
-    /// the read.
+    /// A source can be shorter than `len`, for example if a process truncates the file meanwhile.
     #[test]
     fn a_source_that_ends_early_is_an_error_of_finish() {
         let mut source = Cursor::new(b"abc");

@@ -77,8 +77,8 @@ impl<T: Element> SolverBuilder<T> {
     /// Builds the solver of a definition in a text file, like [`Solver::from_file`].
     ///
     /// # Errors
-    /// Returns [`Error::Io`], [`Error::Parse`], and the errors of [`build`](Self::build) with the
-    /// file's name.
+    /// Returns [`Error::Io`], [`Error::Parse`], and errors of [`build`](Self::build) with the file
+    /// name.
     pub fn from_file(self, path: impl AsRef<Path>) -> Result<Solver<T>> {
         let path = path.as_ref();
         let built = self.build(read_definition(path)?);

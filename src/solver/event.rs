@@ -140,8 +140,7 @@ pub enum TracedBlob {
     ParamDiff,
 }
 
-/// The solver's next action, which a callback returns after each iteration and before each test
-/// batch.
+/// The solver's next action. A callback returns it after each iteration and before each test batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "SolverAction")]
 pub enum Action {

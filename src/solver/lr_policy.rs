@@ -35,8 +35,8 @@ impl LrPolicy {
     /// Creates the learning rate policy of a solver's definition.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for an unknown `lr_policy`, or if a parameter of the policy
-    /// is missing.
+    /// Returns [`Error::InvalidData`] for an unknown `lr_policy` or a missing parameter of the
+    /// policy.
     pub fn new(param: &SolverParameter) -> Result<Self> {
         let missing = |field: &str| {
             let policy = param.lr_policy();
@@ -117,8 +117,7 @@ fn steps_reached(values: &[usize], iteration: usize) -> usize {
     let mut step_iteration = 0;
     let mut steps = 0;
     for &value in values {
-        // A step that is due in the iteration of the preceding step takes effect one iteration
-        // later.
+        // A step in the same iteration as the preceding step takes effect one iteration later.
         step_iteration = value.max(if steps == 0 { 0 } else { step_iteration + 1 });
         if step_iteration > iteration {
             break;

@@ -19,8 +19,7 @@ pub(super) struct TestNet<T: Element> {
 }
 
 impl<T: Element> Nets<T> {
-    /// Builds all nets with `builder`, and copies the weights from the files that the definition
-    /// names.
+    /// Builds all nets, and copies the weights from the files that the definition names.
     pub(super) fn new(param: &SolverParameter, builder: NetBuilder<T>) -> Result<Self> {
         let seed = match u64::try_from(param.random_seed()) {
             Ok(seed) => seed,
@@ -57,8 +56,7 @@ impl<T: Element> Nets<T> {
         Ok(nets)
     }
 
-    /// Copies trained layers from a file to all nets. Fails if the train net has none of these
-    /// layers.
+    /// Copies trained layers to all nets. Fails if the train net has none of these layers.
     fn copy_weights(&mut self, file: &str) -> Result<()> {
         let weights = proto::read_trained_net(file)?;
         let within = |error: Error| error.context(file);

@@ -58,8 +58,8 @@ impl<T: Element> ParamState<T> {
     /// Converts the history of a snapshot to blobs for [`set_history`](Self::set_history).
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the history belongs to another method
-    /// or net.
+    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the history is from another method or
+    /// net.
     pub(super) fn read_history(
         &self,
         net: &Net<T>,
@@ -118,8 +118,7 @@ impl<T: Element> ParamState<T> {
         Ok(())
     }
 
-    /// Reads the master weights from a message of the net. The net already has the weights of the
-    /// message.
+    /// Reads the master weights from a message whose weights the net already has.
     pub(super) fn set_masters(&mut self, net: &Net<T>, message: &NetParameter) -> Result<()> {
         let names: Vec<&str> = net.layer_names().collect();
         for (param, state) in net.learnable_params().zip(&mut self.params) {

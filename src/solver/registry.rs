@@ -135,8 +135,7 @@ impl<T: Element> MethodRegistry<T> {
     /// Creates the method of a solver's definition.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] with the known types for an unknown type, and the errors of
-    /// the constructor.
+    /// Returns [`Error::InvalidData`] for an unknown type, and the errors of the constructor.
     #[doc(alias = "CreateSolver")]
     pub fn make(&self, param: &SolverParameter) -> Result<Box<dyn Method<T>>> {
         let kind = param.r#type();

@@ -13,8 +13,7 @@ pub struct Score {
     pub name: String,
     /// The value of the element, or its mean over the batches of a test.
     pub value: f64,
-    /// The weight of the output in the objective; 0 for an output that is not part of the
-    /// objective.
+    /// The weight of the output in the objective; 0 for an output outside the objective.
     pub loss_weight: f32,
 }
 

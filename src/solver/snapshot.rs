@@ -48,7 +48,7 @@ impl<T: Element> Solver<T> {
     /// # Errors
     /// Returns [`Error::Io`] or [`Error::InvalidData`] if a file cannot be read or is from another
     /// type of solver. Returns [`Error::Shape`] if a file is from another net. The message names
-    /// the two files.
+    /// both files.
     #[doc(alias = "Restore")]
     pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();

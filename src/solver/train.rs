@@ -102,8 +102,7 @@ impl<T: Element> Solver<T> {
         Ok(())
     }
 
-    /// Returns whether the iteration is a multiple of `interval`. Returns `false` unless `interval`
-    /// is positive.
+    /// Returns whether the iteration is a multiple of `interval`; `false` for `interval` ≤ 0.
     fn is_due(&self, interval: i32) -> bool {
         usize::try_from(interval)
             .is_ok_and(|interval| interval > 0 && self.iteration.is_multiple_of(interval))

@@ -85,8 +85,7 @@ impl<T: Element> Solver<T> {
         self.observers.0.push(Box::new(observer));
     }
 
-    /// Sets the action function, which the solver calls after each iteration and before each batch
-    /// of a test.
+    /// Sets the function that the solver calls after each iteration and before each test batch.
     #[doc(alias = "SetActionFunction")]
     pub fn set_action_function(&mut self, function: impl FnMut() -> Action + Send + 'static) {
         self.action_function = Box::new(function);

@@ -208,8 +208,7 @@ mod tests {
         }
     }
 
-    /// The test compares FNV-1a hashes of labels and images, which are bit-identical on every
-    /// machine.
+    /// The FNV-1a hashes of labels and images are bit-identical on every machine.
     #[test]
     fn generated_images_match_recorded_hashes() {
         let hash = |name| {

@@ -34,8 +34,7 @@ pub(super) fn draw(segments: &[Segment], ink: Ink, noise: &[u8], image: &mut [u8
     vectorized(
         #[inline(always)]
         || {
-            // For each pixel, the maximum over all segments of half the width minus the distance to
-            // the centre line.
+            // Per pixel, the maximum over all segments of half the width minus the distance.
             let mut depth = [-9.0; ROW * SIDE];
             for &segment in segments {
                 add_segment(segment, &mut depth);
@@ -119,8 +118,7 @@ mod tests {
         }
     }
 
-    /// Returns half the segment's width at the point nearest to `[x, y]`, minus the distance to
-    /// that point.
+    /// Returns half the segment's width at the point nearest to `[x, y]`, minus their distance.
     fn depth(segment: &Segment, [x, y]: [f64; 2]) -> f64 {
         let [from, to] = [segment.from, segment.to].map(|end| end.map(f64::from));
         let (d, p) = ([to[0] - from[0], to[1] - from[1]], [x - from[0], y - from[1]]);

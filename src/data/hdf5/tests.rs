@@ -3,8 +3,7 @@ use crate::proto::{BlobProto, BlobShape, write_hdf5_blobs};
 use std::collections::BTreeSet;
 use tempfile::TempDir;
 
-/// Writes a file with `rows` rows from number `start` on: row i of `x` is [i, i + ½], row i of `y`
-/// is 10·i.
+/// Writes a file with rows from `start` on: row i of `x` is [i, i + ½], row i of `y` is 10·i.
 fn write(path: &Path, start: usize, rows: usize) {
     let blob = |dim: Vec<i64>, data| BlobProto {
         shape: Some(BlobShape { dim }),

@@ -56,8 +56,7 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
     decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
     let mut reader = decoder.read_info().map_err(|error| damaged(&error))?;
     let size = reader.output_buffer_size().ok_or_else(|| damaged(&"too large"))?;
-    // Allocate zeroed memory, so that the process never touches pages that a damaged image does not
-    // fill.
+    // Zeroed memory, so that pages that a damaged image does not fill are never touched.
     let pixels = bytemuck::allocation::try_zeroed_vec(size);
     let mut pixels = pixels.map_err(|_| Error::out_of_host_memory(size))?;
     let frame = reader.next_frame(&mut pixels).map_err(|error| damaged(&error))?;
@@ -96,8 +95,7 @@ fn luminance(pixel: &[u8]) -> u8 {
     ((9797 * r + 19234 * g + 3737 * b + (1 << 14)) >> 15) as u8
 }
 
-/// Returns the image with blue as the first channel, or `None` if the length of `pixels` does not
-/// match the extents.
+/// Returns the image with blue as the first channel; `None` if `pixels` has a wrong length.
 fn image(mut pixels: Vec<u8>, channels: usize, height: usize, width: usize) -> Option<Image> {
     if channels > 1 {
         pixels.chunks_exact_mut(channels).for_each(|pixel| pixel.swap(0, 2));

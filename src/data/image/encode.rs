@@ -4,8 +4,7 @@ use super::pixels::Image;
 use crate::error::{Error, Result};
 use png::ColorType;
 
-/// Returns a PNG file of the image. The file's bytes differ from OpenCV's, but its pixels are
-/// equal.
+/// Returns a PNG file, which has the same pixels as OpenCV's file, but other bytes.
 pub(super) fn encode_png(image: &Image) -> Result<Vec<u8>> {
     let [channels, height, width] = image.shape();
     let mut pixels = image.pixels.clone();

@@ -9,8 +9,7 @@ use crate::{
 /// The channels to which an encoded image is decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Color {
-    /// The channels of the file: blue, green and red, or grey. A PNG image with alpha has four
-    /// channels.
+    /// The channels of the file: blue, green and red, or grey; four channels for PNG with alpha.
     #[default]
     AsStored,
     /// Blue, green and red.
@@ -39,8 +38,7 @@ impl Color {
     }
 }
 
-/// A decoded image with 8 bits per channel. As in OpenCV, the channels are grey, or blue, green and
-/// red.
+/// A decoded image with 8 bits per channel: grey, or blue, green and red as in OpenCV.
 #[derive(Clone, Debug, PartialEq)]
 #[doc(alias = "Mat")]
 pub struct Image {

@@ -31,8 +31,7 @@ pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     pixels.try_reserve_exact(count).map_err(out)?;
     Vec::<u8>::new().try_reserve_exact(scratch).map_err(out)?;
     let (rows, columns) = (taps(x.height, height), taps(x.width, width));
-    // The two source rows of the previous output row, interpolated along x, and the indices of
-    // these rows.
+    // The indices and the interpolated values of the two source rows of the previous output row.
     let mut cached = [(usize::MAX, Vec::new()), (usize::MAX, Vec::new())];
     for (above, below, weights) in rows {
         for (slot, row) in [above, below].into_iter().enumerate() {

@@ -7,8 +7,8 @@
 //! little-endian machines.
 //!
 //! The reader takes no lock, creates no file and maps no memory. It therefore works on read-only
-//! file systems and returns an error for a damaged file. No other process may write to the database
-//! during the reading.
+//! file systems and returns an error for a damaged file. No process may write to the database
+//! meanwhile.
 
 mod page;
 mod reader;

@@ -13,8 +13,7 @@ pub(super) const LEAF: u16 = 0x02;
 pub(super) const OVERFLOW: u16 = 0x04;
 pub(super) const META: u16 = 0x08;
 
-/// Flags of a leaf node: the value is on overflow pages, is a nested database, or is one of several
-/// values of the key.
+/// Flags of a leaf node: the value is on overflow pages, is a database, or is one of several.
 pub(super) const BIG: u16 = 0x01;
 pub(super) const DATABASE: u16 = 0x02;
 pub(super) const DUPLICATE: u16 = 0x04;
@@ -28,8 +27,7 @@ pub(super) const VERSION: u32 = 1;
 /// Byte offsets of fields in a meta page.
 pub(super) const META_VERSION: usize = HEADER + 4;
 pub(super) const META_MAP_SIZE: usize = HEADER + 16;
-/// The offset of the tree of free pages, whose first field is the page size. The tree of records
-/// follows.
+/// The offset of the tree of free pages, which starts with the page size.
 pub(super) const META_FREE: usize = HEADER + 24;
 pub(super) const META_MAIN: usize = META_FREE + TREE;
 pub(super) const META_LAST_PAGE: usize = META_MAIN + TREE;
@@ -107,8 +105,7 @@ impl<'a> Node<'a> {
         self.low as usize
     }
 
-    /// Returns the value of a leaf node without overflow pages; `None` if the value exceeds the
-    /// page.
+    /// Returns the value of a leaf node; `None` if the value is not within the page.
     pub(super) fn value(&self) -> Option<&'a [u8]> {
         self.rest.get(..self.len())
     }

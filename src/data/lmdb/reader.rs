@@ -49,8 +49,7 @@ struct Pages {
 }
 
 impl LmdbReader {
-    /// Opens the database at `path`, which is a directory with a file `data.mdb` or the path of
-    /// that file.
+    /// Opens the database at `path`: a directory with a file `data.mdb`, or the file.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the file cannot be read. Returns [`Error::InvalidData`] for a file
@@ -117,8 +116,7 @@ impl LmdbReader {
         self.entries
     }
 
-    /// Moves to the next record. Returns `false` without moving if the cursor is at the last
-    /// record.
+    /// Moves to the next record. At the last record, returns `false` without moving.
     ///
     /// # Errors
     /// Returns [`Error::Io`], and [`Error::InvalidData`] for a damaged tree.
@@ -174,7 +172,7 @@ impl LmdbReader {
     /// the first call of `advance`.
     ///
     /// # Errors
-    /// Returns the errors of [`advance`](Self::advance), and [`Error::InvalidData`] for a nested
+    /// Returns errors of [`advance`](Self::advance), and [`Error::InvalidData`] for a nested
     /// database.
     pub fn entry(&mut self) -> Result<(&[u8], &[u8])> {
         let Some(Level { page, index }) = self.levels.last().filter(|_| self.position > 0) else {

@@ -20,8 +20,7 @@ impl LmdbSource {
     /// Opens the database at `path`, which is a directory with a `data.mdb` or the file itself.
     ///
     /// # Errors
-    /// Returns the errors of [`LmdbReader::open`], and [`Error::InvalidData`] if the database is
-    /// empty.
+    /// Returns errors of [`LmdbReader::open`], and [`Error::InvalidData`] for an empty database.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let reader = LmdbReader::open(path)?;

@@ -195,8 +195,7 @@ impl LmdbWriter {
         Ok(number)
     }
 
-    /// Writes two meta pages: one of an empty database, and one of this database as the next
-    /// transaction.
+    /// Writes the meta page of an empty database, and a newer meta page of this database.
     fn write_meta_pages(&mut self, root: u64) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(0))?;
         for (number, root) in [(0, NO_PAGE), (1, root)] {

@@ -93,8 +93,7 @@ fn batches_have_the_fraction_of_foreground_windows_after_any_skip() {
         assert_eq!(labels, [false, false, false, true]);
     }
     let count = |label| first.iter().filter(|(other, _)| *other == label).count();
-    // Each of the four labels has 12.5 of the 50 foreground windows on average. Background windows
-    // have the label 0.
+    // On average, each of the four labels has 12.5 windows; background windows have the label 0.
     assert!((1..=4).all(|label| (5..=22).contains(&count(label))));
     assert_eq!(count(0), 150);
     let mut cached =

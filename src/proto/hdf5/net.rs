@@ -16,8 +16,7 @@ use std::{collections::BTreeSet, path::Path};
 const DATA: &str = "data";
 const DIFF: &str = "diff";
 
-/// Reads the names and the blobs of the layers. Returns an empty message for a blob that the file
-/// omits.
+/// Reads the names and blobs of the layers. A blob that the file omits is an empty message.
 #[doc(alias = "CopyTrainedLayersFromHDF5")]
 pub(in crate::proto) fn read_net(path: &Path) -> Result<NetParameter> {
     let file = Reader::open(path)?;

@@ -11,13 +11,11 @@ use std::{cell::Cell, fmt::Display, fs, path::Path};
 /// The highest compression ratio of deflate.
 const MAX_DEFLATE_RATIO: u64 = 1032;
 
-/// An open HDF5 file. Paths of groups and datasets are relative to the root group, whose path is
-/// empty.
+/// An open HDF5 file. Paths are relative to the root group, whose path is empty.
 pub(super) struct Reader {
     file: File,
     name: String,
-    /// The number of bytes that further datasets may have, so that a damaged file cannot exhaust
-    /// memory.
+    /// The bytes that further datasets may have, so that a damaged file cannot exhaust memory.
     byte_budget: Cell<u64>,
 }
 

@@ -44,8 +44,7 @@ fn group(mut builder: GroupBuilder, content: Group<'_>) -> FinishedGroup {
     builder.finish()
 }
 
-/// Builds a dataset with the same type and shape as the HDF5 functions `H5LTmake_dataset_*`, which
-/// Caffe calls.
+/// Builds a dataset with the type and shape that Caffe's calls of `H5LTmake_dataset_*` choose.
 fn dataset(builder: &mut DatasetBuilder, leaf: Node<'_>) {
     match leaf {
         Node::Array { shape, floats, doubles: [] } => {

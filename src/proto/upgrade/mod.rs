@@ -19,8 +19,7 @@
 //! [`solver`] has one step: the enum `solver_type` becomes the string `type`.
 //!
 //! The upgrade drops and reports a field of a V0 layer that the layer's type does not use. It moves
-//! the `blobs` of layers and never copies them. Upgrading a message in the current format does not
-//! change the message.
+//! the `blobs` of layers and never copies them. A message in the current format stays unchanged.
 //!
 //! The upgrades differ from Caffe's:
 //! - A net with V0 layers keeps `state`, `debug_info` and `input_shape`; Caffe drops these fields.

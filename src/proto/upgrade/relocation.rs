@@ -1,5 +1,4 @@
-//! A map from the paths of messages before an upgrade to the paths after the upgrade, for unknown
-//! fields.
+//! A map from the paths of messages before an upgrade to the paths after the upgrade.
 
 use crate::proto::{messages::NetParameter, scan::PathStep, schema::Schema};
 

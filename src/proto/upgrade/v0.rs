@@ -96,8 +96,7 @@ impl<T> Put<T> for Vec<T> {
     }
 }
 
-/// Image sizes are signed in the V0 format and unsigned in the V1 format. As in Caffe, negative
-/// sizes wrap.
+/// Image sizes are signed in V0 and unsigned in V1. As in Caffe, negative sizes wrap.
 impl Put<i32> for Option<u32> {
     fn put(&mut self, value: i32) {
         *self = Some(value.cast_unsigned());
@@ -107,8 +106,7 @@ impl Put<i32> for Option<u32> {
 /// Moves each V0 field to the V1 field of the layer's type: `field: "type" => message.field, …;`.
 /// Reports a field as dropped if the layer has another type.
 ///
-/// The destructuring pattern has no `..`, so the compiler reports a field that the macro call
-/// omits.
+/// The pattern has no `..`, so the compiler reports a field that the macro call omits.
 macro_rules! moves {
     ($old:ident: $($field:ident: $($type:literal => $to:ident $(.$part:ident)?),+;)*) => {{
         let V0LayerParameter {
@@ -148,8 +146,7 @@ macro_rules! moves {
     }};
 }
 
-/// Returns the V1 layer without bottoms and tops, and the fields that the layer's type does not
-/// use.
+/// Returns the V1 layer without bottoms and tops, and the fields that its type does not use.
 #[doc(alias = "UpgradeV0LayerParameter")]
 fn parameters(old: V0LayerParameter) -> Result<(V1LayerParameter, Vec<&'static str>)> {
     Ok(moves! { old:

@@ -28,8 +28,7 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
 
 /// Moves the fields of a layer. The listed fields have the same name and type in both formats.
 ///
-/// The destructuring pattern has no `..`, so the compiler reports a field that the macro call
-/// omits.
+/// The pattern has no `..`, so the compiler reports a field that the macro call omits.
 macro_rules! moves {
     ($old:ident: $($same:ident)*) => {{
         let V1LayerParameter {
