@@ -149,9 +149,9 @@ fn parse<const AXES: usize>(
     }
     let header = format!("the header states extents {extents:?}");
     let len = extents.iter().try_fold(1usize, |len, &extent| len.checked_mul(extent));
-    let len = len
-        .filter(|&len| len as u64 <= limit)
-        .ok_or_else(|| invalid(path, format!("{header}, but the file is too short for them")))?;
+    let len = len.filter(|&len| len as u64 <= limit).ok_or_else(|| {
+        invalid(path, format!("{header}, but the file is too short for these extents"))
+    })?;
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| Error::out_of_host_memory(len))?;
     let got = file.by_ref().take(len as u64).read_to_end(&mut values);
@@ -294,7 +294,7 @@ mod tests {
             let images = file(0x803, &extents, &[0; 64]);
             for images in [zip(&images), images] {
                 let text = error(&images, &labels());
-                assert!(text.contains("the file is too short for them"), "{text}");
+                assert!(text.contains("the file is too short for these extents"), "{text}");
             }
         }
     }

@@ -73,7 +73,7 @@ impl ImageList {
         &self.files
     }
 
-    /// Returns the same as [`files`](Self::files), but in the order of this epoch.
+    /// Returns the paths and the labels in the order of this epoch.
     pub fn shuffled_files(&self) -> impl Iterator<Item = (String, i32)> {
         (0..self.files.len()).map(|position| self.files[self.file_index(position)].clone())
     }

@@ -133,7 +133,7 @@ impl<T: Element> Prefetcher<T> {
         let batches = &self.shared.batches;
         if self.outstanding == self.depth {
             let batch = Batch::new(&self.device, self.shape)?;
-            // The push fails if an error ended the thread. This function returns that error below.
+            // The push fails if an error ended the thread; `next` returns the error below.
             let _ = batches.free.push(batch);
             self.outstanding -= 1;
         }
@@ -155,7 +155,7 @@ impl<T: Element> Prefetcher<T> {
         }))
     }
 
-    /// Gives a batch back to the thread, which overwrites it. Drops a batch that was reshaped.
+    /// Returns a batch to the prefetching thread for reuse. Drops a batch of another shape.
     pub fn recycle(&mut self, batch: Batch<T>) {
         if self.outstanding > 0 && batch.has_shape(self.shape) {
             self.outstanding -= 1;

@@ -65,7 +65,7 @@ impl<T> BlockingQueue<T> {
     /// # Errors
     /// Returns `item` and a [`QueueError`], which distinguishes a full queue from a closed queue.
     pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), (T, QueueError)> {
-        // Wait without a deadline if `Instant` cannot represent it.
+        // Wait without a deadline if `Instant` cannot represent the deadline.
         self.append(item, Instant::now().checked_add(timeout))
     }
 

@@ -43,7 +43,7 @@ struct ReaderQueues {
     error: WorkerError,
 }
 
-/// Records that pass a queue together, because a queue operation takes longer than a record.
+/// Records that pass through a queue together, because queue operations are slow.
 struct RecordRun {
     records: Vec<Record>,
     len: usize,
@@ -56,7 +56,7 @@ struct ReadThread {
     number: u64,
 }
 
-/// The number of runs per reader: the thread fills one run while the caller consumes the other.
+/// The number of runs per reader: the thread fills one run while the caller consumes one.
 const RUNS: usize = 2;
 /// The maximum number of records in a run, and the maximum number of readers of a source.
 const MAX_RUN_LEN: usize = 1024;
@@ -216,7 +216,8 @@ impl ReadThread {
         let text = error.to_string();
         let mut error = Some(error);
         for queues in &self.queues {
-            // An error cannot be cloned: the first reader gets the error, the others get its text.
+            // An `Error` cannot be cloned: the first reader gets the error, all other readers its
+            // text.
             let error = error.take().unwrap_or_else(|| Error::InvalidData(text.clone()));
             queues.error.set(error);
             queues.runs.close();

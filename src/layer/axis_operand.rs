@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::{op::Axis, shape::Shape};
 
-/// The axes of the first bottom that the operand covers; it is broadcast along the others.
+/// The axes of the first bottom along which the operand is not broadcast.
 #[derive(Clone, Copy)]
 pub(super) struct AxisOperand {
     pub(super) axis: i32,

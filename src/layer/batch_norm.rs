@@ -10,10 +10,11 @@ use crate::{
 /// Batch normalization: `y = (x − mean) / √(variance + eps)` per channel, the second axis.
 ///
 /// The layer uses the mean and the variance of the batch. With `use_global_stats`, the default in
-/// the TEST phase, it uses stored statistics. They are three parameters that are not trainable: a
-/// sum of means, a sum of unbiased variances, and the weight by which both sums are divided. For
-/// each batch, the layer multiplies the three parameters by `moving_average_fraction` and adds the
-/// mean, the variance and 1. With a weight of 0, mean and variance are 0.
+/// the TEST phase, it uses stored statistics. The stored statistics are three parameters that are
+/// not trainable: a sum of means, a sum of unbiased variances, and the weight by which the layer
+/// divides both sums. For each batch, the layer multiplies the three parameters by
+/// `moving_average_fraction` and adds the mean, the variance and 1. With a weight of 0, mean and
+/// variance are 0.
 ///
 /// The forward pass reads the input twice. The backward pass reads the input and the gradient
 /// twice. The layer saves the input only if it runs in place.
@@ -28,7 +29,7 @@ pub struct BatchNormLayer<T: Element> {
     /// `1 / √(variance + eps)` per channel.
     inverse_deviation: Blob<T>,
     saved_input: SavedInput<T>,
-    /// The sum of means, the sum of variances, and the weight by which both sums are divided.
+    /// The sum of means, the sum of variances, and the divisor of both sums.
     params: Vec<Blob<T>>,
 }
 

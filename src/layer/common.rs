@@ -57,7 +57,7 @@ pub(super) fn zero_gradients<T: Element>(
 /// Checks that `propagate` requests no gradient for a bottom that has none, such as labels.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] with the index and the content of the bottom if it is requested.
+/// Returns [`Error::InvalidData`] with the index and the content of the bottom.
 pub(super) fn check_no_gradient(propagate: &[bool], bottom: usize, content: &str) -> Result<()> {
     match propagate.get(bottom) {
         Some(true) => {

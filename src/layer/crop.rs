@@ -21,7 +21,7 @@ struct AxisCrop {
     offset: usize,
 }
 
-/// The region of the bottom that becomes the top. It consists of 2-D blocks to copy, one per index
+/// The region of the bottom that becomes the top. The region consists of 2-D blocks, one per index
 /// of the axes in `outer`.
 #[derive(Default)]
 struct CropRegion {

@@ -94,7 +94,7 @@ impl<T: Element> DataLayer<T> {
         let source = WindowCrops::open(&windows, &transform, cx.key.named_child("windows"))?;
         let batch_size = windows.batch_size();
         let batches = BatchParams { batch_size, prefetch: PREFETCH, rand_skip: 0 };
-        // The source applies `transform_param` itself when it crops a window.
+        // The source of windows applies `transform_param` when it crops a window.
         let no_transform = TransformationParameter::default();
         Self::from_source("WindowData", Box::new(source), &no_transform, batches, cx)
     }

@@ -6,7 +6,7 @@ use super::{
 };
 
 /// Transposed convolution: every element of a bottom adds a multiple of the filters to a window of
-/// the top. The spatial extents of the top are about `stride` times those of the bottom.
+/// the top. The spatial extents of the top are about `stride` times the bottom's extents.
 ///
 /// The layer has the fields of [`ConvolutionLayer`](crate::layer::ConvolutionLayer). The filters
 /// have the shape `channels × num_output/group × kernel…`.

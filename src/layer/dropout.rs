@@ -15,7 +15,7 @@ use crate::{
 /// because they depend only on the layer's key, the number of forward passes and the element's
 /// index.
 pub struct DropoutLayer {
-    /// The probability that an element is kept; `None` in the TEST phase.
+    /// The probability that the layer does not zero an element; `None` in the TEST phase.
     keep: Option<f64>,
     key: RngKey,
     passes: u64,

@@ -6,8 +6,8 @@ use crate::{filler::Filler, op::RngKey, proto::DummyDataParameter, shape::Shape}
 /// Tops that fillers generate. The definition gives one shape for all tops or one shape per top,
 /// and one filler for all tops or one filler per top.
 ///
-/// The layer writes constant tops once, so that values which a caller writes later persist. It
-/// fills random tops in every forward pass.
+/// The layer writes constant tops once, so that values which a caller writes later persist. The
+/// layer fills random tops in every forward pass.
 pub struct DummyDataLayer {
     shapes: Vec<Shape>,
     fillers: Vec<Filler>,

@@ -16,8 +16,7 @@ pub struct EltwiseLayer<T: Element> {
     operation: EltwiseOp,
     /// The coefficient of each bottom in a sum; empty if all coefficients are 1.
     coeffs: Vec<f64>,
-    /// Whether the gradient of a product multiplies the other bottoms instead of dividing the top
-    /// by the bottom (Caffe's `stable_prod_grad`).
+    /// Caffe's `stable_prod_grad`: the gradient of a product is computed without divisions.
     stable: bool,
     /// Scratch: 1 where one bottom exceeds another bottom, otherwise 0.
     greater: Blob<T>,
@@ -101,8 +100,8 @@ impl<T: Element> EltwiseLayer<T> {
         }
     }
 
-    /// `dx ← dy · p`, where p is the product of the other bottoms. Unless `stable` is set, the
-    /// function computes p as `y / x`.
+    /// `dx ← dy · p`, where p is the product of the other bottoms. The function computes p as
+    /// `y / x` unless `stable` is set.
     fn product_backward(
         &self,
         device: &AnyDevice,
@@ -149,8 +148,8 @@ impl<T: Element> EltwiseLayer<T> {
     }
 }
 
-/// Returns the priority of a bottom for the gradient. Among the bottoms that hold the maximum, the
-/// one with the lowest number receives the gradient.
+/// Returns the priority of a bottom of a maximum. If several bottoms hold the maximum, the bottom
+/// of the lowest priority receives the gradient.
 fn priority(bottom: usize) -> usize {
     match bottom {
         0 => 1,

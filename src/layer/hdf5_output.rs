@@ -11,9 +11,9 @@ use std::{
 const NAMES: [&str; 2] = ["data", "label"];
 
 /// Writes its two bottoms to the datasets `data` and `label` of the HDF5 file `file_name`. As in
-/// Caffe, each dataset has four axes. Each forward pass appends its items.
+/// Caffe, each dataset has four axes. Each forward pass appends the items of the bottoms.
 ///
-/// The layer holds all items in memory. It writes the file in the first forward pass, in
+/// The layer holds all items in memory. The layer writes the file in the first forward pass, in
 /// [`write`](Self::write) and in `drop`, which only logs errors.
 #[doc(alias = "HDF5OutputLayer")]
 pub struct Hdf5OutputLayer {

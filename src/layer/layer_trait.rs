@@ -89,8 +89,8 @@ impl Arity {
 ///
 /// A [`LayerRegistry`](crate::LayerRegistry) makes a layer from its `LayerParameter`. A net calls
 /// [`setup`](Self::setup) once, and [`reshape`](Self::reshape) before every
-/// [`forward`](Self::forward). Only `reshape` changes the shapes of the tops; the other methods
-/// write the contents of blobs.
+/// [`forward`](Self::forward). Only `reshape` changes the shapes of the tops; all other methods
+/// only write values.
 ///
 /// A registry wraps each layer in a check of the blob counts. A method returns an error without
 /// running the layer's code if the counts violate [`arity`](Self::arity) or differ between calls.
@@ -113,7 +113,7 @@ pub trait Layer<T: Element>: Any + Send {
         Ok(())
     }
 
-    /// Derives the shapes of the tops from those of the bottoms.
+    /// Derives the shapes of the tops from the shapes of the bottoms.
     #[doc(alias = "Reshape")]
     fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()>;
 
@@ -122,7 +122,7 @@ pub trait Layer<T: Element>: Any + Send {
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()>;
 
     /// Returns the function that this layer applies to every element, or `None` if an in-place
-    /// [`forward`](Self::forward) does anything else. A net may skip `forward` of such a layer and
+    /// [`forward`](Self::forward) does more than that. A net may skip `forward` of such a layer and
     /// pass the function to [`forward_fused`](Self::forward_fused) of the preceding layer.
     fn fusible_activation(&self) -> Option<Unary<f64>> {
         None

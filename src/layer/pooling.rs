@@ -33,8 +33,8 @@ impl<T: Element> PoolingLayer<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if the kernel is missing, or for `STOCHASTIC` with padding.
-    /// Also returns it if kernel, stride or padding is given twice, for one axis only, or with
-    /// `global_pooling`.
+    /// Returns the same error if kernel, stride or padding is given twice, for one axis only, or
+    /// with `global_pooling`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.pooling_param.unwrap_or_default();
         let reject = |why: &str| invalid(format!("pooling_param: {why}"));

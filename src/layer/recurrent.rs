@@ -280,8 +280,8 @@ impl<T: Element> Recurrent<T> {
         device.gemm(&op.accumulate(), masked.view().slice(range)?, w.view(), gates)
     }
 
-    /// Saves the hidden state after the last step for the next pass. With `expose_hidden`, also
-    /// copies that state to the second top.
+    /// Saves the hidden state after the last step for the next pass. With `expose_hidden`, copies
+    /// the hidden state to the second top.
     pub(super) fn save_hidden(
         &self,
         device: &AnyDevice,

@@ -3,9 +3,9 @@
 use super::{prelude::*, shared_top::SharedTop};
 use crate::{proto::ReshapeParameter, shape::Shape};
 
-/// Replaces `num_axes` axes from `axis` on with those of `shape`. A `num_axes` of −1 stands for all
-/// axes from `axis` on. In `shape`, an extent of 0 stands for the bottom's extent, and an extent of
-/// −1 is inferred from the number of elements.
+/// Replaces `num_axes` axes from `axis` on by the axes of `shape`. A `num_axes` of −1 stands for
+/// all axes from `axis` on. In `shape`, an extent of 0 stands for the bottom's extent, and an
+/// extent of −1 is inferred from the number of elements.
 pub struct ReshapeLayer {
     param: ReshapeParameter,
     shared_top: SharedTop,

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-/// Consumes its bottoms, so that they are not outputs of the net. Their gradients are zero.
+/// Consumes its bottoms, so that they are not outputs of the net. The bottoms' gradients are zero.
 pub struct SilenceLayer;
 
 impl SilenceLayer {

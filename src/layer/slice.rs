@@ -15,8 +15,9 @@ impl SliceLayer {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if both `axis` and `slice_dim` are given. Also returns it
-    /// unless the number of `slice_point` entries is 0 or one less than the number of tops.
+    /// Returns [`Error::InvalidData`] if both `axis` and `slice_dim` are given. Returns
+    /// [`Error::InvalidData`] unless the number of `slice_point` entries is 0 or one less than the
+    /// number of tops.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let slice = param.slice_param.clone().unwrap_or_default();
         let axis = proto_shape::axis(slice.axis, ("slice_dim", slice.slice_dim))?;

@@ -82,7 +82,8 @@ impl<T: Element> SppLayer<T> {
 
     /// Returns the descriptor of pooling into at most 2ˡ bins of equal size along both axes.
     fn op(&self, level: u32, planes: usize, input: [usize; 2]) -> Result<Pool2d> {
-        let too_deep = || Error::InvalidData(format!("spp_param: 2^{level} bins are too many"));
+        let too_deep =
+            || Error::InvalidData(format!("spp_param: 2^{level} bins per axis are too many"));
         let bins = 1usize.checked_shl(level).ok_or_else(too_deep)?;
         let kernel = input.map(|extent| extent.div_ceil(bins));
         let pad = [0, 1].map(|axis| (kernel[axis] * bins - input[axis]).div_ceil(2));

@@ -115,7 +115,7 @@ impl<T: Element> Net<T> {
     }
 
     /// Returns the definitions of the layers in the order of execution, without parameter values.
-    /// They include the inserted Split layers and exclude the layers that rules removed.
+    /// The definitions include inserted Split layers, but no layers that rules removed.
     pub fn layer_params(&self) -> impl ExactSizeIterator<Item = &LayerParameter> {
         self.nodes.iter().map(|node| &node.param)
     }
@@ -146,8 +146,8 @@ impl<T: Element> Net<T> {
         self.blobs.iter().find(|blob| blob.name == name).map(|blob| &blob.blob)
     }
 
-    /// Returns mutable access to a blob by name, for reshaping. The next forward pass reshapes the
-    /// blobs that depend on it.
+    /// Returns mutable access to a blob by name, for reshaping. The next forward pass reshapes all
+    /// dependent blobs.
     pub fn blob_mut(&mut self, name: &str) -> Option<&mut Blob<T>> {
         self.blobs.iter_mut().find(|blob| blob.name == name).map(|blob| &mut blob.blob)
     }

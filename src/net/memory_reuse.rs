@@ -103,8 +103,8 @@ impl<T: Element> Net<T> {
 }
 
 /// Assigns live ranges of `counts` elements to slots, in order. Each live range gets the smallest
-/// free slot that is large enough. If all free slots are too small, the largest free slot grows; if
-/// no slot is free, the function creates one.
+/// free slot that is large enough. If all free slots are too small, the largest free slot grows. If
+/// no slot is free, the function creates a slot.
 fn assign_slots(ranges: &[LiveRange], counts: &[usize]) -> Vec<StorageSlot> {
     let mut slots: Vec<StorageSlot> = Vec::new();
     for (index, (range, &count)) in ranges.iter().zip(counts).enumerate() {

@@ -36,8 +36,8 @@ impl<T: Element> Net<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if a layer's number of parameters differs or a tensor appears
-    /// twice, and [`Error::Shape`] if a parameter's shape differs. These errors name the layer and
-    /// the tensor and leave the net unchanged. Also returns the errors of the device.
+    /// twice, and [`Error::Shape`] if a parameter's shape differs. Both errors name the layer and
+    /// the tensor and leave the net unchanged. Returns the errors of the device.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_tensors_from(&mut self, source: &[(String, Tensor)]) -> Result<Vec<String>> {
         let mut layers = BTreeMap::<usize, BTreeMap<usize, &Tensor>>::new();

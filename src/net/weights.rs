@@ -9,19 +9,19 @@ use crate::{
 };
 
 impl<T: Element> Net<T> {
-    /// Copies the parameters of the layers in `source` to the layers of the same name. Other layers
-    /// are unchanged. A parameter that shares the values of another parameter may be missing in
-    /// `source`: its message is empty, or the list of messages ends before it. Returns the names of
-    /// the copied layers.
+    /// Copies the parameters of the layers in `source` to the layers of the same name. The function
+    /// does not change layers that `source` lacks. A parameter that shares the values of another
+    /// parameter may be missing in `source`: its message is empty, or the list of messages ends
+    /// before it. Returns the names of the copied layers.
     ///
     /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads `source` from a file of
     /// any of Caffe's formats.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] or [`Error::Shape`] if a layer's parameters differ in number
-    /// or shape. These errors leave the net unchanged. Returns [`Error::InvalidData`] for a message
-    /// with contradictory fields, and the errors of the device; earlier layers may already be
-    /// copied.
+    /// or shape. After such an error, the net is unchanged. Returns [`Error::InvalidData`] for a
+    /// message with contradictory fields, and the errors of the device; earlier layers may already
+    /// be copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from(&mut self, source: &NetParameter) -> Result<Vec<String>> {
         compiled_for!(T, fn(&mut Net<T>, &NetParameter) -> Result<Vec<String>> = Net::copy_weights)(
@@ -56,7 +56,7 @@ impl<T: Element> Net<T> {
     }
 
     /// Shares the values of parameters with the layers of the same name in `source`, so that an
-    /// update of one net changes both nets. The gradients are not shared.
+    /// update of one net changes both nets. Gradients are not shared.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] or [`Error::Shape`] if a layer's parameters differ in number

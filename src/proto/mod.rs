@@ -13,8 +13,7 @@
 //! [`read_trained_net`] and [`read_solver_state`] also read HDF5 files (`.caffemodel.h5`,
 //! `.solverstate.h5`).
 //!
-//! The reader of binary files accepts the same files as protobuf's C++ library, with these
-//! differences:
+//! The reader of binary files differs from protobuf's C++ library:
 //! - The reader drops unknown fields, which forks of Caffe write, unless the caller reads and
 //!   writes the file through [`UnknownFields`]. In text, an unknown field is an error except for
 //!   `read_text_lossy`.

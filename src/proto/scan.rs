@@ -1,9 +1,9 @@
 //! A scan of the bytes of a message before prost decodes the message.
 //!
 //! prost does not report the offset of malformed bytes, drops unknown fields, and is stricter than
-//! protobuf's C++ library. The scan skips values without decoding them. It collects unknown fields,
-//! reports errors with offset and field path, and lists replacements of byte ranges. After these
-//! replacements, prost reads the same message as the C++ library.
+//! protobuf's C++ library. The scan skips values without decoding them. The scan collects unknown
+//! fields, reports errors with offset and field path, and lists replacements of byte ranges. After
+//! these replacements, prost reads the same message as the C++ library.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 

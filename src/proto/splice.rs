@@ -73,7 +73,7 @@ pub(super) struct SplicedReader<'a> {
     splices: Peekable<vec::IntoIter<Splice>>,
     offset: u64,
     end: u64,
-    /// The bytes of the last read. Unless `remaining` is 0, some bytes are not consumed yet.
+    /// The bytes of the last read. Unless `remaining` is 0, prost has not consumed all of them.
     chunk: Vec<u8>,
     consumed: usize,
     /// The number of bytes that prost has not consumed yet, including bytes of the chunk.
@@ -180,7 +180,7 @@ mod tests {
         assert!(spliced(splices, &bytes) == want);
     }
 
-    /// A source can be shorter than `len`, for example if a process truncates the file meanwhile.
+    /// A source can be shorter than `len`, for example after another process truncated the file.
     #[test]
     fn a_source_that_ends_early_is_an_error_of_finish() {
         let mut source = Cursor::new(b"abc");

@@ -159,7 +159,7 @@ fn acc<T: Element>(value: f32) -> T::Acc {
     T::acc(value.into())
 }
 
-/// Fails if the definition of a solver sets a momentum. Called for methods without momentum.
+/// Fails if the definition of a solver sets a momentum, for methods without momentum.
 fn check_no_momentum(param: &SolverParameter) -> Result<()> {
     match param.momentum() {
         0.0 => Ok(()),

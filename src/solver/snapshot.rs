@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 impl<T: Element> Solver<T> {
     /// Writes the weights to `<prefix>_iter_<n>.caffemodel` and the solver's state to
-    /// `<prefix>_iter_<n>.solverstate`, each atomically. Both names end in `.h5` if
+    /// `<prefix>_iter_<n>.solverstate`, each atomically. Both file names end in `.h5` if
     /// `snapshot_format` is HDF5. Returns the two paths.
     ///
     /// # Errors
@@ -99,14 +99,15 @@ impl<T: Element> Solver<T> {
     }
 }
 
-/// Returns the path of the file of weights that a state names. If there is no file at that path,
-/// returns the path of a file with the same name in the folder of the state.
+/// Returns the path of the file of weights that a state names. If there is no such file, returns
+/// the path of a file with the same name in the folder of the state.
 fn find_model(state: &Path, model: &Path) -> PathBuf {
     let moved = state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));
     moved.filter(|moved| !model.exists() && moved.exists()).unwrap_or_else(|| model.into())
 }
 
-/// Fails if the solver cannot write snapshots. Called before training, so that no results are lost.
+/// Fails if the solver cannot write snapshots. Training calls this function first, so that no
+/// results are lost.
 pub(super) fn check_writable<T: Element>(param: &SolverParameter, net: &Net<T>) -> Result<()> {
     if param.snapshot() <= 0 && !param.snapshot_after_train() {
         return Ok(());

@@ -185,7 +185,7 @@ mod tests {
     fn an_image_depends_on_seed_split_and_index_only() {
         let want = first("train?count=30", 65);
         assert_eq!(want[..5], want[30..35], "the images must repeat after the last image");
-        // The next source has too many images for the cache; read its images in another order.
+        // This source has too many images for the cache; read the images in another order.
         let mut digits = digits("train?seed=1&count=4294967296");
         digits.skip(7).unwrap();
         assert_eq!(next(&mut digits), want[7]);

@@ -83,7 +83,7 @@ impl Hand {
     /// Appends the segments of a random variant of `digit` to `segments`.
     pub(super) fn write(&self, digit: usize, dice: &mut Dice, segments: &mut Vec<Segment>) {
         let variants = DIGITS[digit];
-        // The first variant is twice as likely as each of the other variants.
+        // The first variant of a digit is twice as likely as every other variant.
         let variant = dice.integer(variants.len() + 1).saturating_sub(1);
         for stroke in variants[variant] {
             self.stroke(stroke, dice, segments);

@@ -34,7 +34,8 @@ pub(super) fn draw(segments: &[Segment], ink: Ink, noise: &[u8], image: &mut [u8
     vectorized(
         #[inline(always)]
         || {
-            // Per pixel, the maximum over all segments of half the width minus the distance.
+            // The distance field: the maximum over all segments of half the width minus the
+            // distance.
             let mut depth = [-9.0; ROW * SIDE];
             for &segment in segments {
                 add_segment(segment, &mut depth);

@@ -56,7 +56,7 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
     decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
     let mut reader = decoder.read_info().map_err(|error| damaged(&error))?;
     let size = reader.output_buffer_size().ok_or_else(|| damaged(&"too large"))?;
-    // Zeroed memory, so that pages that a damaged image does not fill are never touched.
+    // Allocate zeroed memory: the system maps only the pages that the image fills.
     let pixels = bytemuck::allocation::try_zeroed_vec(size);
     let mut pixels = pixels.map_err(|_| Error::out_of_host_memory(size))?;
     let frame = reader.next_frame(&mut pixels).map_err(|error| damaged(&error))?;

@@ -3,12 +3,11 @@
 //! A database is a directory with the file `data.mdb`, a B+ tree of pages. The first two pages are
 //! *meta* pages; the newer meta page contains the number of the root page. *Branch* pages contain
 //! keys and children, *leaf* pages contain keys and values. A value that is too long for a leaf is
-//! on separate *overflow* pages. The format is the one of LMDB 0.9 (`mdb.c`) on 64-bit
-//! little-endian machines.
+//! on separate *overflow* pages. The format is LMDB 0.9 (`mdb.c`) on 64-bit little-endian machines.
 //!
-//! The reader takes no lock, creates no file and maps no memory. It therefore works on read-only
-//! file systems and returns an error for a damaged file. No process may write to the database
-//! meanwhile.
+//! The reader takes no lock, creates no file and maps no memory. The reader therefore works on
+//! read-only file systems and returns an error for a damaged file. No process may write to a
+//! database that a reader has opened.
 
 mod page;
 mod reader;

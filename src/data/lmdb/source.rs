@@ -17,7 +17,7 @@ pub struct LmdbSource {
 }
 
 impl LmdbSource {
-    /// Opens the database at `path`, which is a directory with a `data.mdb` or the file itself.
+    /// Opens the database at `path`: a directory with a file `data.mdb`, or the file.
     ///
     /// # Errors
     /// Returns errors of [`LmdbReader::open`], and [`Error::InvalidData`] for an empty database.

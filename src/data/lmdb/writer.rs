@@ -26,7 +26,7 @@ const INTEGER_KEYS: u16 = 0x08;
 /// A new LMDB database, which has the state after a single transaction.
 ///
 /// The writer writes each page once, in order, and holds one page per level of the tree in memory.
-/// It writes to a temporary directory, which [`finish`](Self::finish) renames. LMDB's C library
+/// The writer uses a temporary directory, which [`finish`](Self::finish) renames. LMDB's C library
 /// creates the file `lock.mdb` when it opens the database.
 pub struct LmdbWriter {
     dir: StagedDir,

@@ -57,7 +57,7 @@ pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<WindowFile> {
             return Err(words.invalid(why));
         }
         file.channels = channels;
-        // Ignore the height and the width: the decoded image determines them.
+        // Ignore the height and the width, because the decoded image has a height and a width.
         words.number::<u64>("a height")?;
         words.number::<u64>("a width")?;
         for _ in 0..words.number::<u64>("a number of windows")? {

@@ -18,13 +18,14 @@
 //!
 //! [`solver`] has one step: the enum `solver_type` becomes the string `type`.
 //!
-//! The upgrade drops and reports a field of a V0 layer that the layer's type does not use. It moves
-//! the `blobs` of layers and never copies them. A message in the current format stays unchanged.
+//! The upgrade drops and reports a field of a V0 layer that the layer's type does not use. The
+//! upgrade moves the `blobs` of layers without copying. A message in the current format stays
+//! unchanged.
 //!
 //! The upgrades differ from Caffe's:
 //! - A net with V0 layers keeps `state`, `debug_info` and `input_shape`; Caffe drops these fields.
 //! - In a net with V0 layers, a layer of another format and a V1 field of a V0 layer are errors;
-//!   Caffe drops them.
+//!   Caffe drops such layers and fields.
 //! - A padding layer without exactly one bottom and one top is an error even if its top is unused.
 //! - A list of `input_shape` or `input_dim` that is too short is an error; Caffe reads past the end
 //!   of the list.

@@ -47,7 +47,7 @@ impl Relocation {
 }
 
 /// Replaces the field number of the second step by the number of the field with the same name in
-/// the current layer format, if there is such a field.
+/// the current layer format, if that field exists.
 fn update_layer_field(path: &mut Vec<PathStep>) {
     let mut layer = "V1LayerParameter";
     // The fields of a V0 layer are in a message that the V1 layer contains.

@@ -44,7 +44,7 @@ fn decoded_files_match_opencv() {
             _ => continue,
         };
         let worst = max_difference(&got, &image);
-        assert!(worst <= tolerance, "{file}, {operation}: {worst}");
+        assert!(worst <= tolerance, "{file}, {operation}: difference {worst}");
     }
 }
 
@@ -56,7 +56,7 @@ fn resized_images_match_opencv() {
             let [_, height, width] = image.shape();
             let whole = Image::read(folder().join(&file), Color::AsStored).unwrap();
             let worst = max_difference(&whole.resize(height, width).unwrap(), &image);
-            assert!(worst <= 1, "{file}, {operation}: {worst}");
+            assert!(worst <= 1, "{file}, {operation}: difference {worst}");
             count += 1;
         }
     }
