@@ -135,7 +135,7 @@ impl<T: Element> EltwiseLayer<T> {
         let mut greater = self.greater.data_mut()?;
         let mut first = true;
         for (j, other) in bottom.iter().enumerate().filter(|(j, _)| *j != i) {
-            let op = if priority(i) < priority(j) { Binary::GreaterEqual } else { Binary::Greater };
+            let op = if rank(i) < rank(j) { Binary::GreaterEqual } else { Binary::Greater };
             let other = other.data()?;
             if std::mem::take(&mut first) {
                 device.binary(op, x.view().into(), other.view(), dx.view_mut())?;
@@ -148,9 +148,9 @@ impl<T: Element> EltwiseLayer<T> {
     }
 }
 
-/// Returns the priority of a bottom of a maximum. If several bottoms hold the maximum, the bottom
-/// of the lowest priority receives the gradient.
-fn priority(bottom: usize) -> usize {
+/// Returns the rank of a bottom. Of several bottoms that hold the maximum, the bottom of the lowest
+/// rank receives the gradient.
+fn rank(bottom: usize) -> usize {
     match bottom {
         0 => 1,
         1 => 0,

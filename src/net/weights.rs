@@ -142,7 +142,7 @@ impl<T: Element> Net<T> {
         Err(Error::InvalidData(format!("{why}: the file has {found}; the net has {ours}")))
     }
 
-    /// Fails unless the parameters of a layer can be copied from these messages.
+    /// Checks that these messages have the number and the shapes of a layer's parameters.
     fn check_blobs(&self, layer: usize, blobs: &[BlobProto]) -> Result<()> {
         let params = self.nodes[layer].layer.params();
         let is_shared = |index| {

@@ -9,12 +9,12 @@ use crate::{
     error::{Error, Result},
     op::RngKey,
 };
-use pen::{Dice, Hand};
+use pen::{Handwriting, ImageRng};
 use raster::SIDE;
 use std::str::FromStr;
 
 const PIXELS: usize = SIDE * SIDE;
-/// The first counter of the random words for the paper grain. [`Hand`] uses the counters from 0 on.
+/// The first counter of the random words for the paper grain. [`Handwriting`] uses the counters from 0 on.
 const NOISE_COUNTER: u64 = 1 << 32;
 const LABEL_COUNTER: u64 = u64::MAX;
 /// The maximum size in bytes of a set of images that the source caches.
@@ -67,10 +67,10 @@ impl DigitsSource {
 
 /// Draws the image of a digit `label` with the random numbers of `key`.
 fn draw(key: RngKey, label: usize, image: &mut [u8]) {
-    let mut dice = Dice::new(key);
-    let hand = Hand::new(&mut dice);
+    let mut rng = ImageRng::new(key);
+    let hand = Handwriting::new(&mut rng);
     let mut segments = Vec::with_capacity(64);
-    hand.write(label, &mut dice, &mut segments);
+    hand.write(label, &mut rng, &mut segments);
     let mut noise = [0; PIXELS];
     for (i, bytes) in noise.as_chunks_mut::<16>().0.iter_mut().enumerate() {
         *bytes = bytemuck::cast(key.words(NOISE_COUNTER + i as u64).map(u32::to_le));

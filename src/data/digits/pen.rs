@@ -10,9 +10,9 @@ use super::{
 use crate::op::{Philox, RngKey};
 use rand::Rng;
 
-pub(super) struct Dice(Philox);
+pub(super) struct ImageRng(Philox);
 
-impl Dice {
+impl ImageRng {
     pub(super) fn new(key: RngKey) -> Self {
         Self(key.rng())
     }
@@ -36,7 +36,7 @@ impl Dice {
     }
 }
 
-pub(super) struct Hand {
+pub(super) struct Handwriting {
     /// The row-major matrix of the affine map from stroke coordinates to pixels.
     matrix: [f32; 4],
     centre: Point,
@@ -50,13 +50,13 @@ pub(super) struct Hand {
     pub(super) ink: Ink,
 }
 
-impl Hand {
-    pub(super) fn new(dice: &mut Dice) -> Self {
-        let height = 9.0 + dice.normal(0.9);
-        let width = height * (1.0 + dice.normal(0.14));
-        let slant = 0.12 + dice.normal(0.22);
+impl Handwriting {
+    pub(super) fn new(rng: &mut ImageRng) -> Self {
+        let height = 9.0 + rng.normal(0.9);
+        let width = height * (1.0 + rng.normal(0.14));
+        let slant = 0.12 + rng.normal(0.22);
         // Compute the rotation by θ from t = tan(θ/2), without sine and cosine functions.
-        let t = dice.normal(0.06);
+        let t = rng.normal(0.06);
         let (sin, cos) = (2.0 * t / (1.0 + t * t), (1.0 - t * t) / (1.0 + t * t));
         // The matrix is the product rotation · shear · scale.
         let matrix = [
@@ -67,35 +67,35 @@ impl Hand {
         ];
         Self {
             matrix,
-            centre: [13.5 + dice.normal(1.1), 13.5 + dice.normal(1.1)],
-            bend: [(); 2].map(|()| [(); 5].map(|()| dice.normal(0.09))),
-            jitter: dice.uniform(0.02, 0.09),
-            radius: dice.uniform(0.75, 1.75),
-            growth: dice.normal(0.2),
+            centre: [13.5 + rng.normal(1.1), 13.5 + rng.normal(1.1)],
+            bend: [(); 2].map(|()| [(); 5].map(|()| rng.normal(0.09))),
+            jitter: rng.uniform(0.02, 0.09),
+            radius: rng.uniform(0.75, 1.75),
+            growth: rng.normal(0.2),
             ink: Ink {
-                fade: dice.uniform(0.9, 1.5),
-                value: dice.uniform(190.0, 255.0),
-                grain: dice.uniform(0.0, 0.3),
+                fade: rng.uniform(0.9, 1.5),
+                value: rng.uniform(190.0, 255.0),
+                grain: rng.uniform(0.0, 0.3),
             },
         }
     }
 
     /// Appends the segments of a random variant of `digit` to `segments`.
-    pub(super) fn write(&self, digit: usize, dice: &mut Dice, segments: &mut Vec<Segment>) {
+    pub(super) fn write(&self, digit: usize, rng: &mut ImageRng, segments: &mut Vec<Segment>) {
         let variants = DIGITS[digit];
         // The first variant of a digit is twice as likely as every other variant.
-        let variant = dice.integer(variants.len() + 1).saturating_sub(1);
+        let variant = rng.integer(variants.len() + 1).saturating_sub(1);
         for stroke in variants[variant] {
-            self.stroke(stroke, dice, segments);
+            self.stroke(stroke, rng, segments);
         }
     }
 
-    fn stroke(&self, stroke: Stroke, dice: &mut Dice, segments: &mut Vec<Segment>) {
+    fn stroke(&self, stroke: Stroke, rng: &mut ImageRng, segments: &mut Vec<Segment>) {
         let (stroke, _) = stroke.as_chunks::<2>();
         let mut points = [[0.0; 2]; MAX_POINTS];
         for (i, &point) in stroke.iter().take(MAX_POINTS).enumerate() {
             let corner = i > 0 && stroke[i - 1] == point;
-            points[i] = if corner { points[i - 1] } else { self.to_pixels(point, dice) };
+            points[i] = if corner { points[i - 1] } else { self.to_pixels(point, rng) };
         }
         let points = &points[..stroke.len().min(MAX_POINTS)];
         let last = points.len().saturating_sub(1);
@@ -115,12 +115,12 @@ impl Hand {
     }
 
     /// Distorts a point of a stroke and returns its pixel coordinates.
-    fn to_pixels(&self, [x, y]: Point, dice: &mut Dice) -> Point {
+    fn to_pixels(&self, [x, y]: Point, rng: &mut ImageRng) -> Point {
         let bent = self.bend.map(|[xx, xy, yy, xxx, yyy]| {
             x * x * xx + x * y * xy + y * y * yy + x * x * x * xxx + y * y * y * yyy
         });
-        let x = x + bent[0] + dice.normal(self.jitter);
-        let y = y + bent[1] + dice.normal(self.jitter);
+        let x = x + bent[0] + rng.normal(self.jitter);
+        let y = y + bent[1] + rng.normal(self.jitter);
         let [xx, xy, yx, yy] = self.matrix;
         [self.centre[0] + xx * x + xy * y, self.centre[1] + yx * x + yy * y]
     }

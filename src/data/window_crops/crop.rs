@@ -53,8 +53,8 @@ impl CropGeometry {
         Some(CropSpan { from, count, len: self.crop, pad: 0 })
     }
 
-    /// Returns the span of a window with context, clipped to the image: `half` and the padding on
-    /// each side of `centre`.
+    /// Returns the span of a window with context, clipped to the image. The window extends from
+    /// `centre` by `half` on each side.
     fn with_context(
         &self,
         centre: f32,

@@ -35,7 +35,7 @@ macro_rules! moves {
             layer: _, r#type, param, blob_share_mode, blobs_lr, weight_decay, $($same),*
         } = $old;
         LayerParameter {
-            // A type number of a fork of Caffe has no name. Trained layers do not need a type,
+            // The type numbers of Caffe's forks have no names. Trained layers do not need a type,
             // because nets match trained layers by name.
             r#type: r#type.and_then(type_name).map(str::to_owned),
             param: specs(param, blob_share_mode, blobs_lr, weight_decay),
