@@ -14,7 +14,7 @@ use raster::SIDE;
 use std::str::FromStr;
 
 const PIXELS: usize = SIDE * SIDE;
-/// The first counter of the random words for the paper grain. [`Handwriting`] uses the counters from 0 on.
+/// The first counter of the random words for the paper grain. [`Handwriting`] uses lower counters.
 const NOISE_COUNTER: u64 = 1 << 32;
 const LABEL_COUNTER: u64 = u64::MAX;
 /// The maximum size in bytes of a set of images that the source caches.

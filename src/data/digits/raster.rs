@@ -24,7 +24,7 @@ pub(super) struct Ink {
 }
 
 const ROW: usize = SIDE.next_multiple_of(LANES);
-/// The number 2²³. Adding 2²³ to a float of at most 255 rounds the float to an integer in the low
+/// The constant 2²³: adding it to a float of at most 255 rounds the float to an integer in the low
 /// bits of the sum. The compiler vectorizes this addition, unlike a saturating cast.
 const ROUND: f32 = 8_388_608.0;
 const LANES: usize = 8;

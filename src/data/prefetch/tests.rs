@@ -159,7 +159,7 @@ fn an_error_follows_the_batches_before_it_and_names_source_and_record() {
         (reshape, "numbers, record 5: expected shape 1 x 1 x 2, found 1 x 2 x 2"),
     ];
     for (fault, want) in faults {
-        // Record 12 is record 12 mod 7 = 5 of the 7 records.
+        // Record 12 of the reader is record 12 mod 7 = 5 of the source.
         let source = Numbers::failing(7, 12, fault);
         let alive = source.watch();
         let mut data = prefetcher(&CpuDevice::new(), source, 3, 2).unwrap();
