@@ -215,8 +215,8 @@ fn errors_of_unsuitable_files_name_the_problem_and_change_nothing() {
         assert_eq!(net.to_proto(false).unwrap(), before, "{name}");
     };
     refused("shape.caffemodel.h5", &["layer `a`", "parameter 1", "4 2", "8"]);
-    refused("missing.caffemodel.h5", &["layer `a`", "2 parameters", "has 1"]);
-    refused("surplus.caffemodel.h5", &["layer `a`", "2 parameters", "has 3"]);
+    refused("missing.caffemodel.h5", &["layer `a`", "2 parameters", "found 1"]);
+    refused("surplus.caffemodel.h5", &["layer `a`", "2 parameters", "found 3"]);
     refused("named.caffemodel.h5", &["`data/a/bias`", "0, 1"]);
     refused("text.caffemodel.h5", &["`data/a/1`", "expected numbers"]);
     refused("float.solverstate.h5", &["`data`"]);
