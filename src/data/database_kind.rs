@@ -1,9 +1,9 @@
-//! Detection of LMDB and LevelDB databases.
+//! Detection of LMDB and LevelDB databases by their files.
 
 use std::{fs::File, io::Read, path::Path};
 
-/// The database format, detected from the database files. Caffe's field `backend` is ignored,
-/// because its default is `LEVELDB`.
+/// The format of a database, detected from its files. The detection ignores Caffe's field
+/// `backend`, because its default is `LEVELDB`.
 #[derive(Clone, Copy)]
 pub(super) enum Database {
     Lmdb,
@@ -11,7 +11,7 @@ pub(super) enum Database {
 }
 
 impl Database {
-    /// Returns the kind of the database at `path`, or the reason why none was found.
+    /// Returns the format of the database at `path`, or the reason why the path is not a database.
     pub(super) fn detect(path: &Path) -> Result<Self, &'static str> {
         if path.join("data.mdb").is_file() {
             Ok(Self::Lmdb)
@@ -21,7 +21,7 @@ impl Database {
             Err("this directory is not a database: it has neither LMDB's `data.mdb` nor \
                  LevelDB's `CURRENT`")
         } else if !path.exists() {
-            Err("no database has this path")
+            Err("there is no database at this path")
         } else if is_lmdb(path) {
             Ok(Self::Lmdb)
         } else {
@@ -29,7 +29,6 @@ impl Database {
         }
     }
 
-    /// Returns the source scheme for this kind of database.
     pub(super) fn scheme(self) -> &'static str {
         match self {
             Self::Lmdb => "lmdb",
@@ -37,10 +36,10 @@ impl Database {
         }
     }
 
-    /// Returns the error message for a registry that lacks this scheme.
+    /// Returns the error message for a registry without the scheme of this format.
     pub(super) fn unsupported(self) -> &'static str {
         match self {
-            Self::Lmdb => "an LMDB database, but no scheme `lmdb` is registered",
+            Self::Lmdb => "this is an LMDB database, but no scheme `lmdb` is registered",
             Self::LevelDb => {
                 "LevelDB databases are not supported; convert the original data to LMDB with \
                  `cortado convert-mnist` or `cortado convert-imageset`"
@@ -49,7 +48,7 @@ impl Database {
     }
 }
 
-/// Returns whether the file has LMDB's magic number after the 16-byte page header.
+/// Returns whether the file has LMDB's magic number after a page header of 16 bytes.
 fn is_lmdb(path: &Path) -> bool {
     let mut start = [0; 20];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));

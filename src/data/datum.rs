@@ -11,11 +11,11 @@ use crate::{
 };
 
 impl Record {
-    /// Fills this record from an encoded `Datum` message. An encoded image is decoded to `color`.
+    /// Fills this record from an encoded `Datum` message, and decodes an encoded image to `color`.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for bytes that are not a `Datum`; errors from `Record::try_from` and
-    /// [`Image::decode`].
+    /// Returns [`Error::InvalidData`] for bytes that are not a `Datum`, and the errors of
+    /// `Record::try_from` and [`Image::decode`].
     pub fn read_datum(&mut self, message: &[u8], color: Color) -> Result<()> {
         let Self { mut bytes, mut floats, .. } = std::mem::take(self);
         bytes.clear();
@@ -35,14 +35,16 @@ impl Record {
 impl TryFrom<Datum> for Record {
     type Error = Error;
 
-    /// Moves the bytes of the datum. If it has none, moves its floats, like Caffe. Copies nothing.
+    /// Moves the bytes of the datum to the record without copying. As in Caffe, a datum without
+    /// bytes supplies its floats.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for an encoded image, a negative extent, or a number of values that
-    /// does not match the shape; [`Error::ShapeOverflow`].
+    /// Returns [`Error::InvalidData`] for an encoded image, a negative extent, or a number of
+    /// values that does not match the shape. Returns [`Error::ShapeOverflow`] if the shape has too
+    /// many values.
     fn try_from(datum: Datum) -> Result<Self> {
         if datum.encoded() {
-            let why = "datum: holds an encoded image; `Record::read_datum` decodes it";
+            let why = "datum: the image is encoded; decode it with `Record::read_datum`";
             return Err(Error::InvalidData(why.into()));
         }
         let extents = [datum.channels(), datum.height(), datum.width()];
@@ -55,7 +57,7 @@ impl TryFrom<Datum> for Record {
         let (got, want) =
             (if is_float { floats.len() } else { bytes.len() }, Shape::new(&shape)?.count());
         if got != want {
-            let why = format!("datum: {got} values, {want} needed for shape {extents:?}");
+            let why = format!("datum: expected {want} values for shape {extents:?}, found {got}");
             return Err(Error::InvalidData(why));
         }
         Ok(Self { shape, bytes, floats, is_float, label })
@@ -65,15 +67,14 @@ impl TryFrom<Datum> for Record {
 impl TryFrom<&Record> for Datum {
     type Error = Error;
 
-    /// Copies the record to a message. The field `encoded` stays unset.
+    /// Copies the record to a `Datum` message, whose field `encoded` stays unset.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for an extent above `i32::MAX`.
+    /// Returns [`Error::InvalidData`] for an extent above `i32::MAX`.
     fn try_from(record: &Record) -> Result<Self> {
         let shape = record.shape;
         let [Ok(channels), Ok(height), Ok(width)] = shape.map(i32::try_from) else {
-            let why =
-                format!("record: an extent of {shape:?} exceeds the range of a datum's int32");
+            let why = format!("record: an extent of {shape:?} exceeds the int32 range of a datum");
             return Err(Error::InvalidData(why));
         };
         let (data, float_data) = match record.values() {
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn one_record_reads_several_messages() {
+    fn a_record_that_reads_a_second_datum_holds_only_that_datum() {
         let mut record = Record::default();
         let floats = Datum { float_data: vec![1.5; 4], ..datum() };
         let bytes = Datum { data: Some(vec![1, 2, 3, 4]), label: None, ..datum() };

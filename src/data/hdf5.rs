@@ -1,4 +1,4 @@
-//! Rows of datasets in HDF5 files, the source of Caffe's HDF5Data layer.
+//! Rows of datasets in HDF5 files, as Caffe's HDF5Data layer reads them.
 
 #[cfg(not(feature = "hdf5"))]
 mod disabled;
@@ -22,41 +22,40 @@ use std::{
 };
 
 /// The rows of datasets in HDF5 files. A list file names the HDF5 files, one path per line. After
-/// the last row, reading restarts at the first one.
+/// the last row, [`read`](Self::read) continues with the first row.
 ///
-/// A row consists of the elements of each dataset at one index of the first axis. Without
-/// shuffling, a few rows are read at a time; else a whole file. The order depends only on the key.
+/// A row consists of the elements of each dataset at one index of the first axis. With shuffling,
+/// the reader loads whole files, and the order depends only on the key. Without shuffling, the
+/// reader loads a few rows at a time.
 #[doc(alias = "HDF5DataLayer")]
 pub struct Hdf5Rows {
     files: Vec<PathBuf>,
     names: Vec<String>,
-    /// Shape of a row of each dataset.
+    /// The shape of a row of each dataset.
     shapes: Vec<Vec<usize>>,
     shuffle: Option<RngKey>,
-    /// Number of rows read at a time without shuffling.
+    /// The number of rows read at a time without shuffling.
     slice: usize,
-    /// The order of the files in this epoch, and the position of the open one in it.
     file_order: Vec<usize>,
     position: usize,
-    /// Number of shuffles so far.
     shuffles: u64,
     file: Datasets,
     rows: usize,
     row: usize,
-    /// The order of the rows in this file if they are shuffled, else empty.
+    /// The order of the rows in this file; empty without shuffling.
     row_order: Vec<usize>,
-    /// The range of rows in memory, and their values for each dataset.
     loaded: Range<usize>,
     values: Vec<Vec<f64>>,
 }
 
 impl Hdf5Rows {
-    /// Opens the datasets with these `names`, to be read `slice` rows at a time.
+    /// Opens the datasets with these `names`. Without a `key` for shuffling, later calls read
+    /// `slice` rows at a time.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::InvalidData`] for a list without files, a missing dataset, a dataset
-    /// without numbers or rows, and datasets with different numbers of rows. Without the feature
-    /// `hdf5`, always [`Error::InvalidData`].
+    /// Returns [`Error::Io`] if a file cannot be read. Returns [`Error::InvalidData`] for a list
+    /// without files, a missing dataset, a dataset without numbers or rows, and datasets with
+    /// different numbers of rows. Always returns [`Error::InvalidData`] without the feature `hdf5`.
     pub fn open(
         list: impl AsRef<Path>,
         names: &[String],
@@ -102,8 +101,8 @@ impl Hdf5Rows {
     /// Returns the values of the next row in each dataset.
     ///
     /// # Errors
-    /// Errors from [`open`](Self::open) for the next file; [`Error::Shape`] if its rows have
-    /// another shape.
+    /// Returns the errors of [`open`](Self::open) for the next file, and [`Error::Shape`] if the
+    /// rows of the next file have another shape.
     pub fn read(&mut self) -> Result<impl Iterator<Item = &[f64]>> {
         if self.row == self.rows {
             self.next_file()?;
@@ -129,19 +128,18 @@ impl Hdf5Rows {
         }))
     }
 
-    /// Moves to the start of the next file.
     fn next_file(&mut self) -> Result<()> {
         let mut position = self.position + 1;
         if position == self.file_order.len() {
             position = 0;
             shuffle_order(self.shuffle, &mut self.shuffles, &mut self.file_order);
         }
-        // A single file stays open.
+        // Reopening is only necessary if there are several files.
         if self.file_order.len() > 1 {
             let path = &self.files[self.file_order[position]];
             let (file, rows, shapes) = open(path, &self.names)?;
             if shapes != self.shapes {
-                let why = format!("rows have shapes {shapes:?} after {:?}", self.shapes);
+                let why = format!("expected rows of shapes {:?}, found {shapes:?}", self.shapes);
                 return Err(Error::Shape(format!("{}: {why}", path.display())));
             }
             (self.file, self.rows, self.loaded) = (file, rows, 0..0);
@@ -159,7 +157,7 @@ impl Hdf5Rows {
     }
 }
 
-/// Shuffles `order` with its own random stream: child number `shuffles` of `key`.
+/// Shuffles `order` with the random number stream `shuffles` of `key`, and increments `shuffles`.
 fn shuffle_order(key: Option<RngKey>, shuffles: &mut u64, order: &mut [usize]) {
     if let Some(key) = key {
         order.shuffle(&mut key.child(*shuffles).rng());
@@ -167,7 +165,7 @@ fn shuffle_order(key: Option<RngKey>, shuffles: &mut u64, order: &mut [usize]) {
     }
 }
 
-/// Opens a file. Returns it, the number of rows, and the shape of a row of each dataset.
+/// Opens a file. Returns the file, the number of rows, and the shape of a row of each dataset.
 fn open(path: &Path, names: &[String]) -> Result<(Datasets, usize, Vec<Vec<usize>>)> {
     let file = Datasets::open(path)?;
     let invalid = |why: String| Error::InvalidData(format!("{}: {why}", path.display()));

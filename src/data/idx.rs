@@ -1,8 +1,8 @@
 //! IDX files of images and labels, the format of MNIST.
 //!
 //! Format: <https://yann.lecun.com/exdb/mnist/>. The third byte of the magic number is the type of
-//! the values (8: unsigned bytes), the fourth the number of axes. Then come the extents, of 32 bits
-//! each, big-endian, and the values.
+//! the values (8: unsigned bytes); the fourth byte is the number of axes. Big-endian extents of 32
+//! bits each and the values follow the magic number.
 
 use super::{record::Record, source::Source};
 use crate::error::{Error, Result};
@@ -13,7 +13,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Images and labels from a pair of IDX files, gzipped or not. The source holds them in memory.
+/// Images and labels from a pair of IDX files, which may be compressed by gzip. The source holds
+/// all images and labels in memory.
 pub struct IdxSource {
     name: String,
     shape: [usize; 3],
@@ -27,7 +28,7 @@ impl IdxSource {
     /// appended to these names.
     ///
     /// # Errors
-    /// Like [`open_files`](Self::open_files).
+    /// Returns the errors of [`open_files`](Self::open_files).
     pub fn open(prefix: impl Into<String>) -> Result<Self> {
         let prefix = prefix.into();
         let images = find(&format!("{prefix}-images-idx3-ubyte"))?;
@@ -38,21 +39,22 @@ impl IdxSource {
     /// Reads a file of images and a file of their labels.
     ///
     /// # Errors
-    /// [`Error::Io`] for a file that cannot be read. [`Error::InvalidData`] for a wrong magic
-    /// number, a file without images, fewer or more bytes than the header states, or different
-    /// numbers of images and labels. Each error names the file.
+    /// Returns [`Error::Io`] for a file that cannot be read. Returns [`Error::InvalidData`] for a
+    /// wrong magic number, a file without images, fewer or more bytes than the header states, or
+    /// different numbers of images and labels. Each error names the file.
     pub fn open_files(images: impl AsRef<Path>, labels: impl AsRef<Path>) -> Result<Self> {
         let (images_path, labels_path) = (images.as_ref(), labels.as_ref());
         let ([count, height, width], images) = load(images_path)?;
         let ([label_count], labels) = load(labels_path)?;
         if images.is_empty() {
-            let why = format!("no pixels in {count} images of {height} x {width}");
+            let why = format!("the file has no pixels: {count} images of {height} x {width}");
             return Err(invalid(images_path, why));
         }
         if count != label_count {
             let images = images_path.display();
-            let why =
-                format!("label count {label_count} differs from image count {count} in {images}");
+            let why = format!(
+                "label count {label_count} differs from the image count {count} in {images}"
+            );
             return Err(invalid(labels_path, why));
         }
         let name = format!("idx:{}", images_path.display());
@@ -107,7 +109,7 @@ fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
     let stored = file.metadata().map_err(|error| Error::io(path, error))?.len();
     let mut file = BufReader::new(file);
-    // Check the content, because some programs unpack a file without renaming it.
+    // Check the content, because some programs unpack a file without renaming the file.
     let zipped = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP_MAGIC);
     if zipped {
         parse(path, MultiGzDecoder::new(file), stored.saturating_mul(MAX_DEFLATE_RATIO))
@@ -116,13 +118,13 @@ fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
     }
 }
 
-/// First bytes of a gzip file. An IDX file starts with zeros instead.
+/// The first bytes of a gzip file. An IDX file starts with zeros.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// Maximum ratio of unpacked to packed bytes of deflate (RFC 1951: 258 bytes for two bits). Bounds
-/// the size that the header of a packed file can claim.
+/// The maximum ratio of uncompressed to compressed bytes of deflate (RFC 1951: 258 bytes for two
+/// bits). The ratio limits the size that the header of a compressed file can claim.
 pub(super) const MAX_DEFLATE_RATIO: u64 = 1032;
 
-/// Reads the header and values from `file`, which contains at most `limit` bytes.
+/// Reads the header and the values from `file`, which contains at most `limit` bytes.
 fn parse<const AXES: usize>(
     path: &Path,
     mut file: impl Read,
@@ -138,7 +140,7 @@ fn parse<const AXES: usize>(
     };
     let (magic, want) = (word()?, 0x0800 | AXES as u32);
     if magic != want {
-        let why = format!("magic number 0x{magic:08x}, expected 0x{want:08x}");
+        let why = format!("expected magic number 0x{want:08x}, found 0x{magic:08x}");
         return Err(invalid(path, why));
     }
     let mut extents = [0; AXES];
@@ -148,14 +150,17 @@ fn parse<const AXES: usize>(
     let header = format!("the header states extents {extents:?}");
     let len = extents.iter().try_fold(1usize, |len, &extent| len.checked_mul(extent));
     let len = len.filter(|&len| len as u64 <= limit).ok_or_else(|| {
-        invalid(path, format!("{header}, but the file cannot contain as many bytes"))
+        invalid(path, format!("{header}, but the file is too short for these extents"))
     })?;
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| Error::out_of_host_memory(len))?;
     let got = file.by_ref().take(len as u64).read_to_end(&mut values);
     let got = got.map_err(|error| Error::io(path, error))?;
     if got < len {
-        return Err(invalid(path, format!("{header}; {len} bytes expected after it, {got} found")));
+        return Err(invalid(
+            path,
+            format!("{header}; expected {len} bytes after the header, found {got}"),
+        ));
     }
     if file.read(&mut [0]).map_err(|error| Error::io(path, error))? > 0 {
         return Err(invalid(path, format!("{header}, but more than {len} bytes follow it")));
@@ -182,7 +187,8 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// Writes the two files. Returns their directory and the prefix of their paths.
+    /// Writes a file of images and a file of labels. Returns the directory of the files and the
+    /// prefix of their paths.
     fn pair(images: &[u8], labels: &[u8]) -> (TempDir, String) {
         let dir = tempfile::tempdir().unwrap();
         let prefix = dir.path().join("t").display().to_string();
@@ -213,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_in_file_order_and_repeat() {
+    fn records_of_idx_files_come_in_file_order_and_repeat() {
         let (_dir, prefix) = pair(&images(), &labels());
         let mut idx = IdxSource::open(&*prefix).unwrap();
         assert_eq!((idx.describe(), idx.records()), (format!("idx:{prefix}"), Some(3)));
@@ -221,18 +227,18 @@ mod tests {
         assert_eq!([(); 4].map(|()| next(&mut idx)), want);
         idx.skip(1).unwrap();
         assert_eq!(next(&mut idx), want[2]);
-        idx.skip(u64::MAX).unwrap(); // a multiple of 3
+        idx.skip(u64::MAX).unwrap(); // a multiple of the 3 records
         assert_eq!(next(&mut idx), want[0]);
     }
 
     #[test]
-    fn either_file_may_be_gzipped() {
+    fn gzipped_files_are_read_with_and_without_the_gz_extension() {
         let (_dir, prefix) = pair(&images(), &labels());
         let plain = format!("{prefix}-images-idx3-ubyte");
         fs::remove_file(&plain).unwrap();
         fs::write(format!("{plain}.gz"), zip(&images())).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
-        // An uncompressed file with the extension `.gz`, then a compressed file without it.
+        // Read an uncompressed file with and a compressed file without the extension `.gz`.
         fs::write(format!("{plain}.gz"), images()).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
         fs::write(plain, zip(&images())).unwrap();
@@ -253,11 +259,11 @@ mod tests {
         let (no_images, no_labels) = (file(0x803, &[0, 28, 28], &[]), file(0x801, &[0], &[]));
         let (floats, two_labels) = (file(0x0d01, &[3], &[0; 12]), file(0x801, &[2], &[7, 8]));
         for (images, labels, parts) in [
-            (&labels(), &images(), ["t-images-idx3-ubyte: ", "magic number 0x00000801, "]),
-            (&images(), &floats, ["t-labels-idx1-ubyte: ", "magic number 0x00000d01, "]),
+            (&labels(), &images(), ["t-images-idx3-ubyte: ", "found 0x00000801"]),
+            (&images(), &floats, ["t-labels-idx1-ubyte: ", "found 0x00000d01"]),
             (&vec![], &labels(), ["t-images-idx3-ubyte: ", "the file ends within the header"]),
             (&no_images, &no_labels, ["t-images-idx3-ubyte: ", "0 images of 28 x 28"]),
-            (&images(), &two_labels, ["label count 2 ", "image count 3 in "]),
+            (&images(), &two_labels, ["label count 2 ", "the image count 3 in "]),
         ] {
             let text = error(images, labels);
             assert!(parts.iter().all(|part| text.contains(part)), "{text}");
@@ -288,7 +294,7 @@ mod tests {
             let images = file(0x803, &extents, &[0; 64]);
             for images in [zip(&images), images] {
                 let text = error(&images, &labels());
-                assert!(text.contains("cannot contain as many bytes"), "{text}");
+                assert!(text.contains("the file is too short for these extents"), "{text}");
             }
         }
     }

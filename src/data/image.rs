@@ -19,11 +19,12 @@ use std::{fs, path::Path};
 use {decode::decode, encode::encode_png};
 
 impl Image {
-    /// Decodes the bytes of a JPEG or PNG file. The magic number selects the format. The EXIF
-    /// orientation is ignored.
+    /// Decodes the bytes of a JPEG or PNG file. The magic number selects the format. The decoder
+    /// ignores the EXIF orientation.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for a damaged file or other format; always without the feature `image`.
+    /// Returns [`Error::InvalidData`] for a damaged file or another format. Without the feature
+    /// `image`, every image is an error.
     #[doc(alias = "DecodeDatum")]
     pub fn decode(bytes: &[u8], color: Color) -> Result<Self> {
         decode(bytes, color)
@@ -32,7 +33,7 @@ impl Image {
     /// Reads a JPEG or PNG file.
     ///
     /// # Errors
-    /// [`Error::Io`] and the errors of [`decode`](Self::decode), with the name of the file.
+    /// Returns [`Error::Io`] and the errors of [`decode`](Self::decode), with the name of the file.
     #[doc(alias = "ReadImageToCVMat")]
     pub fn read(path: impl AsRef<Path>, color: Color) -> Result<Self> {
         let path = path.as_ref();
@@ -40,20 +41,21 @@ impl Image {
         Self::decode(&bytes, color).map_err(|error| error.context(path.display().to_string()))
     }
 
-    /// Returns the image as the bytes of a PNG file.
+    /// Encodes the image as the bytes of a PNG file.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] without the feature `image`.
+    /// Returns [`Error::InvalidData`] without the feature `image`.
     #[doc(alias = "imencode")]
     pub fn encode_png(&self) -> Result<Vec<u8>> {
         encode_png(self)
     }
 
-    /// Resizes the image like `cv::resize` does by default: interpolates between the four nearest
-    /// pixels, with weights that are multiples of 1/2048.
+    /// Resizes the image like `cv::resize` with default arguments: interpolates between the four
+    /// nearest pixels, with weights that are multiples of 1/2048.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for an extent of 0; [`Error::ShapeOverflow`], [`Error::OutOfMemory`].
+    /// Returns [`Error::InvalidInput`] for an extent of 0, [`Error::ShapeOverflow`] and
+    /// [`Error::OutOfMemory`].
     pub fn resize(&self, height: usize, width: usize) -> Result<Self> {
         resize::resize(self, height, width)
     }

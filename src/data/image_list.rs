@@ -1,4 +1,4 @@
-//! Images named by a list file, the source of Caffe's ImageData layer.
+//! Images that a list file names, as Caffe's ImageData layer reads them.
 
 use super::{
     image::{Color, Image},
@@ -12,10 +12,10 @@ use crate::{
 use rand::seq::SliceRandom;
 use std::{fs, path::Path};
 
-/// The images named in a list file. Each line contains a path, a space and a label.
+/// The images that a list file names. Each line contains a path, a space and a label.
 ///
-/// A path may contain spaces, as in Caffe. With shuffling, each epoch has its own order, which depends
-/// on the key and the epoch number.
+/// As in Caffe, a path may contain spaces. With shuffling, each epoch has a different order, which
+/// depends only on the key and the epoch number.
 #[doc(alias = "ImageDataLayer")]
 pub struct ImageList {
     name: String,
@@ -24,19 +24,19 @@ pub struct ImageList {
     color: Color,
     size: Option<[usize; 2]>,
     shuffle: Option<RngKey>,
-    /// The order of the files in this epoch if they are shuffled, else empty.
+    /// The order of the files in this epoch; empty without shuffling.
     order: Vec<usize>,
     next: usize,
     epoch: u64,
 }
 
 impl ImageList {
-    /// Opens the list at `path`. `root` is prepended to each path in the list, so a directory has
-    /// to end with a slash.
+    /// Opens the list file at `path`. The source prepends `root` to each path in the list. A `root`
+    /// that is a directory must end with a slash.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::InvalidData`] for an empty list or a line without a label. The
-    /// message names the line.
+    /// Returns [`Error::Io`], and [`Error::InvalidData`] for an empty list or a line without a
+    /// label. The message names the line.
     pub fn open(path: impl AsRef<Path>, root: impl Into<String>) -> Result<Self> {
         let path = path.as_ref();
         let files = read_list(path)?;
@@ -53,14 +53,14 @@ impl ImageList {
         })
     }
 
-    /// Resizes all images to `height × width` pixels.
+    /// Makes the source resize all images to `height × width` pixels.
     #[must_use]
     pub fn resized(mut self, height: usize, width: usize) -> Self {
         self.size = Some([height, width]);
         self
     }
 
-    /// Shuffles the files again for each epoch.
+    /// Makes the source shuffle the files for each epoch.
     #[must_use]
     pub fn shuffled(mut self, key: RngKey) -> Self {
         self.shuffle = Some(key);
@@ -68,17 +68,16 @@ impl ImageList {
         self
     }
 
-    /// Returns the paths without the root, and the labels, in the order of the list.
+    /// Returns the paths without the root and the labels, in the order of the list.
     pub fn files(&self) -> &[(String, i32)] {
         &self.files
     }
 
-    /// Like [`files`](Self::files), but in the order of this epoch.
+    /// Returns the paths and the labels in the order of this epoch.
     pub fn shuffled_files(&self) -> impl Iterator<Item = (String, i32)> {
         (0..self.files.len()).map(|position| self.files[self.file_index(position)].clone())
     }
 
-    /// Returns the list index of the file at `position` in this epoch.
     fn file_index(&self, position: usize) -> usize {
         self.order.get(position).copied().unwrap_or(position)
     }
@@ -139,7 +138,7 @@ impl Source for ImageList {
     }
 }
 
-/// Reads the paths and labels. Skips blank lines.
+/// Reads the paths and labels of a list file. Skips blank lines.
 fn read_list(path: &Path) -> Result<Vec<(String, i32)>> {
     let text = fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
     let mut files = Vec::new();
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_a_path_and_a_label() {
+    fn list_lines_without_a_path_and_a_label_are_rejected() {
         let images = list("a b.jpg 3\n\nc.png -1 \r\n").unwrap();
         assert_eq!(images.files(), [("a b.jpg".to_owned(), 3), ("c.png".to_owned(), -1)]);
         for (text, want) in [
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn each_epoch_has_its_own_order_which_depends_on_the_key_only() {
+    fn each_epoch_has_another_order_which_depends_on_the_key_only() {
         let text: String = (0..40).map(|i| format!("{i}.png {i}\n")).collect();
         let epoch = |images: &mut ImageList| {
             let order = images.order.clone();

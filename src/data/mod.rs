@@ -1,12 +1,12 @@
-//! Batches of data for nets: sources of records, transformations, and prefetching threads.
+//! Data input for nets: sources of records, transformations, and threads that prefetch batches.
 //!
-//! - One thread reads a [`Source`] in order, for one or more [`DataReader`]s that take the records in
-//!   turn. [`SourceRegistry`] maps schemes to sources, and callers can register their own.
-//! - LMDB databases are read and written without the C library: see [`LmdbReader`].
-//! - Random choices depend only on a key and the record's number. So a seed gives bit-identical
-//!   batches for any number of threads.
-//! - Fixed numbers of records and batches circulate between threads and the net ([`QueuePair`]).
-//!   Closing a queue wakes all waiting threads, so none blocks forever.
+//! - One thread reads a [`Source`] in order, for one or more [`DataReader`]s that take the records
+//!   in turn. [`SourceRegistry`] maps schemes to sources, and callers can register further schemes.
+//! - [`LmdbReader`] and [`LmdbWriter`] read and write LMDB databases without the C library.
+//! - Random choices depend only on a key and the record's number, so that a seed yields
+//!   bit-identical batches for any number of threads.
+//! - [`QueuePair`]s recycle a fixed number of records and batches between threads and the net.
+//!   Closing a queue wakes all waiting threads, so that no thread waits forever.
 
 mod database_kind;
 mod datum;

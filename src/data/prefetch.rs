@@ -1,4 +1,4 @@
-//! A thread that prepares batches ahead of the net.
+//! A thread that prepares batches before the net needs them.
 
 mod batch;
 mod worker;
@@ -26,60 +26,59 @@ use std::{
 };
 use worker::BatchFiller;
 
-/// Batch size, number of batches and threads of a [`Prefetcher`].
+/// The batch size, the number of batches and the number of threads of a [`Prefetcher`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefetchOptions {
-    /// Number of records in a batch.
+    /// The number of records in a batch.
     pub size: usize,
-    /// Number of batches prepared ahead, at most 1024.
+    /// The number of batches prepared ahead, at most 1024.
     pub depth: usize,
-    /// Number of threads that transform the records of a batch; 0 selects the number of the
-    /// machine's hardware threads. Results are bit-identical for any number.
+    /// The number of threads that transform the records of a batch. 0 stands for the number of
+    /// hardware threads. Batches are bit-identical for any number of threads.
     pub threads: usize,
 }
 
-/// A thread that transforms records and uploads them while the net computes on earlier ones.
+/// A thread that transforms records and uploads them while the net computes on earlier batches.
 ///
-/// Batch j holds `size` records of the reader, starting at record j · `size`. Large batches are
-/// transformed by several threads. A fixed number of batches is recycled: [`next`](Self::next)
-/// returns one, [`recycle`](Self::recycle) takes it back.
+/// Batch j holds `size` records of the reader, starting at record j · `size`. Several threads
+/// transform the records of a large batch. The prefetcher recycles a fixed number of batches:
+/// [`next`](Self::next) returns a batch, and [`recycle`](Self::recycle) takes a batch back.
 ///
-/// The thread ends at its first error, or when the prefetcher is dropped, which joins it. An error
-/// that [`next`](Self::next) never returned is logged.
+/// The thread ends at its first error, or when the prefetcher is dropped; the drop joins the
+/// thread. The drop logs an error that [`next`](Self::next) never returned.
 #[doc(alias = "BasePrefetchingDataLayer")]
 pub struct Prefetcher<T: Element> {
     device: AnyDevice,
     shared: Arc<Shared<T>>,
-    /// Ends the thread's wait for records.
     stop_reader: Box<dyn Fn() + Send + Sync>,
     shape: [usize; 4],
     depth: usize,
-    /// Number of batches that the caller holds.
     outstanding: usize,
     wait_time: Duration,
-    /// Joined on drop, after `drop` has closed the queues.
+    /// The prefetching thread, which is joined on drop, after `drop` has closed the queues.
     _thread: JoinOnDrop,
 }
 
 struct Shared<T: Element> {
     name: String,
     batches: QueuePair<Batch<T>>,
-    /// The error that ended the thread, until `next` returns it.
+    /// The error that ended the prefetching thread, until `next` returns the error.
     error: WorkerError,
 }
 
-/// Maximum number of batches prepared ahead. More would only use memory.
+/// The maximum number of batches prepared ahead. More batches would only use memory.
 const MAX_DEPTH: usize = 1024;
-/// A wait for data that is longer than this is logged.
+/// The duration from which the prefetcher logs a wait for data.
 const SLOW_WAIT: Duration = Duration::from_secs(1);
 
 impl<T: Element> Prefetcher<T> {
-    /// Waits for the first record, which sets the shape of all records, and starts the thread.
+    /// Waits for the first record, which determines the shape of all records, and starts a thread.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if `size` is 0, `depth` is not in 1 to 1024, or a thread cannot be
-    /// started; errors from reading the first record, with its source and number; errors from
-    /// [`Blob::new`](crate::Blob::new) and [`Memory::fork_queue`](crate::Memory::fork_queue).
+    /// Returns [`Error::InvalidInput`] if `size` is 0, `depth` is not in 1 to 1024, or a thread
+    /// cannot be started. Returns errors of reading the first record, with the record's source and
+    /// number. Returns the errors of [`Blob::new`](crate::Blob::new) and
+    /// [`Memory::fork_queue`](crate::Memory::fork_queue).
     pub fn new(
         device: &AnyDevice,
         reader: DataReader,
@@ -91,7 +90,7 @@ impl<T: Element> Prefetcher<T> {
             return Err(Error::invalid_input("data_param", "`batch_size` is 0"));
         }
         if !(1..=MAX_DEPTH).contains(&depth) {
-            let why = format!("`prefetch` is {depth}, not in 1 to {MAX_DEPTH}");
+            let why = format!("`prefetch` must be in 1 to {MAX_DEPTH}, found {depth}");
             return Err(Error::invalid_input("data_param", why));
         }
         let (name, stop_reader) = (reader.source().to_owned(), Box::new(reader.stop_function()));
@@ -123,18 +122,18 @@ impl<T: Element> Prefetcher<T> {
 
     /// Waits for the next batch, which is valid on host and device, and returns it.
     ///
-    /// If the caller holds all batches, this call allocates another one. So a batch that is not
-    /// recycled costs memory but never blocks.
+    /// If the caller holds all batches, this call allocates another batch. A batch that the caller
+    /// does not recycle therefore costs memory, but blocks no thread.
     ///
     /// # Errors
-    /// The error or panic that ended the preparation of the batch, with the source and the record
-    /// number. Every later call fails, too.
+    /// Returns the error or panic that ended the preparation of the batch, with the source and the
+    /// record number. Every later call returns an error.
     #[allow(clippy::should_implement_trait)] // not an `Iterator`, because it never ends
     pub fn next(&mut self) -> Result<Batch<T>> {
         let batches = &self.shared.batches;
         if self.outstanding == self.depth {
             let batch = Batch::new(&self.device, self.shape)?;
-            // Fails if the thread ended at an error, which this function returns below.
+            // The push fails if an error ended the thread; `next` returns the error below.
             let _ = batches.free.push(batch);
             self.outstanding -= 1;
         }
@@ -156,11 +155,11 @@ impl<T: Element> Prefetcher<T> {
         }))
     }
 
-    /// Returns a batch to the thread, which overwrites it. Drops a batch that was reshaped.
+    /// Returns a batch to the prefetching thread for reuse. Drops a batch of another shape.
     pub fn recycle(&mut self, batch: Batch<T>) {
         if self.outstanding > 0 && batch.has_shape(self.shape) {
             self.outstanding -= 1;
-            // After an error the queue is closed and drops the batch.
+            // A queue that an error has closed drops the batch.
             let _ = self.shared.batches.free.push(batch);
         }
     }
@@ -185,7 +184,7 @@ impl<T: Element> fmt::Debug for Prefetcher<T> {
 }
 
 impl<T: Element> Shared<T> {
-    /// Runs until the queues are closed. Closes them after an error.
+    /// Fills batches until the queues are closed. Closes the queues after an error.
     fn run(&self, filler: &mut BatchFiller) {
         if let Err(error) = catch_panic(|| self.fill_batches(filler)) {
             self.error.set(error);

@@ -1,4 +1,4 @@
-//! A blocking queue between threads.
+//! A blocking first-in, first-out queue between threads.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::{
@@ -12,19 +12,20 @@ use std::{
 pub enum QueueError {
     /// The queue stayed full, or empty, until the timeout.
     TimedOut,
-    /// The queue is closed. After a failed pop, it is also empty and stays empty.
+    /// The queue is closed. A queue whose pop fails with this error is also empty and stays empty.
     Closed,
 }
 
 /// A first-in, first-out queue for any number of producers and consumers.
 ///
-/// After it is closed, pushes fail, and pops return the remaining items and then `None`. Closing
-/// wakes every waiting thread. Share the queue by reference or in an [`Arc`](std::sync::Arc).
+/// After [`close`](Self::close), pushes fail, and pops return the remaining items and then `None`.
+/// Closing wakes every waiting thread. Threads can share the queue by reference or in an
+/// [`Arc`](std::sync::Arc).
 pub struct BlockingQueue<T> {
     state: Mutex<State<T>>,
-    /// Signalled when an item is pushed or the queue is closed.
+    /// The condition variable that a push or a close signals.
     pushed: Condvar,
-    /// Signalled when an item is popped or the queue is closed.
+    /// The condition variable that a pop or a close signals.
     popped: Condvar,
     bound: usize,
 }
@@ -40,8 +41,8 @@ impl<T> BlockingQueue<T> {
         Self::bounded(usize::MAX)
     }
 
-    /// Returns an empty queue of at most `bound` items, or 1 if `bound` is 0. [`push`](Self::push)
-    /// waits while it is full.
+    /// Returns an empty queue of at most `bound` items; a `bound` of 0 stands for 1.
+    /// [`push`](Self::push) waits while the queue is full.
     pub fn bounded(bound: usize) -> Self {
         Self {
             state: Mutex::new(State { items: VecDeque::new(), closed: false }),
@@ -54,7 +55,7 @@ impl<T> BlockingQueue<T> {
     /// Appends `item`. Waits while a bounded queue is full.
     ///
     /// # Errors
-    /// Returns `item` if the queue is closed, even if that happens while this call waits.
+    /// Returns `item` if the queue is closed before this call or while this call waits.
     pub fn push(&self, item: T) -> Result<(), T> {
         self.append(item, None).map_err(|(item, _)| item)
     }
@@ -62,18 +63,19 @@ impl<T> BlockingQueue<T> {
     /// Like [`push`](Self::push), but waits for at most `timeout`.
     ///
     /// # Errors
-    /// Returns `item`; [`QueueError`] distinguishes a full queue from a closed one.
+    /// Returns `item` and a [`QueueError`], which distinguishes a full queue from a closed queue.
     pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), (T, QueueError)> {
-        // Wait without a deadline if `Instant` cannot represent it.
+        // Wait without a deadline if `Instant` cannot represent the deadline.
         self.append(item, Instant::now().checked_add(timeout))
     }
 
-    /// Removes the first item. Waits while the queue is empty; returns `None` if it is also closed.
+    /// Waits for an item and removes the first item. Returns `None` if the queue is empty and
+    /// closed.
     pub fn pop(&self) -> Option<T> {
         self.wait_for_item(None, None).ok().and_then(|state| self.take(state))
     }
 
-    /// Like [`pop`](Self::pop), but logs `message` once, at level info, if it has to wait.
+    /// Like [`pop`](Self::pop), but logs `message` once, at level info, if the call has to wait.
     #[doc(alias = "pop(log_on_wait)")]
     pub fn pop_logging(&self, message: &str) -> Option<T> {
         self.wait_for_item(None, Some(message)).ok().and_then(|state| self.take(state))
@@ -82,7 +84,7 @@ impl<T> BlockingQueue<T> {
     /// Like [`pop`](Self::pop), but waits for at most `timeout`.
     ///
     /// # Errors
-    /// [`QueueError`] distinguishes an empty queue from a closed one.
+    /// Returns a [`QueueError`], which distinguishes an empty queue from a closed queue.
     pub fn pop_timeout(&self, timeout: Duration) -> Result<T, QueueError> {
         let state = self.wait_for_item(Instant::now().checked_add(timeout), None)?;
         self.take(state).ok_or(QueueError::Closed)
@@ -93,14 +95,14 @@ impl<T> BlockingQueue<T> {
         self.take(self.state.lock())
     }
 
-    /// Returns a copy of the first item, without removing it. Waits while the queue is empty; returns
-    /// `None` if it is also closed.
+    /// Returns a copy of the first item without removing the item. Waits while the queue is empty.
+    /// Returns `None` if the queue is empty and closed.
     pub fn peek(&self) -> Option<T>
     where
         T: Clone,
     {
         let state = self.wait_for_item(None, None).ok()?;
-        // The item stays in the queue, so another waiting thread must be woken for it.
+        // The item stays in the queue, so wake another waiting thread.
         self.pushed.notify_one();
         state.items.front().cloned()
     }
@@ -124,8 +126,8 @@ impl<T> BlockingQueue<T> {
         self.len() == 0
     }
 
-    /// Makes later pushes fail and wakes all waiting threads. The items in the queue can still be
-    /// popped. Closing a closed queue does nothing.
+    /// Makes later pushes fail and wakes all waiting threads. Threads can still pop the items in
+    /// the queue. Closing a closed queue has no effect.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.pushed.notify_all();
@@ -154,7 +156,6 @@ impl<T> BlockingQueue<T> {
         Ok(())
     }
 
-    /// Waits until the queue has an item, and returns the locked state.
     fn wait_for_item(
         &self,
         deadline: Option<Instant>,
@@ -173,7 +174,7 @@ impl<T> BlockingQueue<T> {
                 return Err(QueueError::TimedOut);
             }
             if let Some(message) = message.take() {
-                // Unlock the queue first, because a logger may use it.
+                // Unlock the queue before logging, because a logger may use the queue.
                 drop(state);
                 log::info!("{message}");
                 state = self.state.lock();
@@ -215,7 +216,7 @@ impl<T> fmt::Debug for BlockingQueue<T> {
     }
 }
 
-/// Waits for `signal` or until `deadline`. Returns whether the deadline has passed.
+/// Waits for `signal` until `deadline` at most. Returns whether the deadline has passed.
 fn sleep<T>(
     signal: &Condvar,
     state: &mut MutexGuard<'_, State<T>>,

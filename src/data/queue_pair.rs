@@ -4,9 +4,9 @@ use super::queue::BlockingQueue;
 
 /// Two queues that pass a fixed set of items between a producer and a consumer.
 ///
-/// The producer pops an item from `free`, fills it and pushes it to `full`. The consumer pops it from
-/// `full` and returns it to `free`. Only one of them owns an item at any time. The queues do not wait
-/// for pending transfers from or to an item: see [`Batch`](super::Batch).
+/// The producer pops an item from `free`, fills the item and pushes it to `full`. The consumer pops
+/// an item from `full` and returns it to `free`. The queues do not wait for pending transfers from
+/// or to an item: see [`Batch`](super::Batch).
 #[derive(Debug, Default)]
 pub struct QueuePair<T> {
     /// Items that may be overwritten.

@@ -1,4 +1,4 @@
-//! A thread that reads records ahead for several readers.
+//! A thread that reads records of a source ahead of their use, for several readers.
 
 use super::{
     queue_pair::QueuePair,
@@ -9,73 +9,65 @@ use super::{
 use crate::error::{Error, Result};
 use std::{fmt, sync::Arc};
 
-/// One of n readers of a source. A single thread reads the records for all of them.
+/// One of n readers of a source. A single thread reads the records for all n readers.
 ///
-/// Reader i gets records i, i + n, i + 2n, … in order. So n nets that train together see each record
-/// once, and the speed of one net does not change the records of another.
+/// Reader i gets records i, i + n, i + 2n, … in order. Therefore n nets that train together see
+/// each record once, and the speed of one net does not affect the records of another net.
 ///
-/// The thread reads a bounded number of records ahead for each reader. A reader that stops consuming
-/// therefore blocks the others; a dropped one does not. Record buffers are recycled. The thread ends
-/// at its first error, or when the last reader is dropped, which joins it. An error that a reader
-/// never received is logged.
+/// The thread reads a bounded number of records ahead for each reader. A reader that stops
+/// consuming therefore blocks the other readers; a dropped reader does not. The thread recycles the
+/// buffers of records. The thread ends at its first error, or when the last reader is dropped; that
+/// drop joins the thread. A reader that is dropped logs an error that it never received.
 #[doc(alias = "Body")]
 pub struct DataReader {
     name: Arc<SourceName>,
     queues: Arc<ReaderQueues>,
-    /// The run being consumed, and how many of its records have been consumed.
     run: Option<RecordRun>,
     consumed: usize,
-    /// Number of the next record.
     number: u64,
-    /// Difference between the numbers of successive records.
     stride: u64,
-    /// Joined on drop, after `drop` has closed the queues.
+    /// The reader thread, which is joined on drop, after `drop` has closed the queues.
     _thread: Arc<JoinOnDrop>,
 }
 
-/// Names a source and its records in errors.
+/// The name of a source, which locates records in errors.
 struct SourceName {
     source: String,
     records: Option<u64>,
     skipped: u64,
 }
 
-/// The queues between the thread and one reader.
 struct ReaderQueues {
     runs: QueuePair<RecordRun>,
-    /// The error that ended the thread, until the reader takes it.
+    /// The error that ended the reader thread, until the reader takes the error.
     error: WorkerError,
 }
 
-/// Records that pass through a queue together, because a queue operation takes longer than the
-/// handling of a record.
+/// Records that pass through a queue together, because queue operations are slow.
 struct RecordRun {
     records: Vec<Record>,
-    /// Number of records that were read.
     len: usize,
 }
 
-/// The state of the thread.
 struct ReadThread {
     source: Box<dyn Source>,
     name: Arc<SourceName>,
     queues: Vec<Arc<ReaderQueues>>,
-    /// Number of the next record.
     number: u64,
 }
 
-/// Number of runs for each reader: one is filled while the other is consumed.
+/// The number of runs per reader: the thread fills one run while the caller consumes one.
 const RUNS: usize = 2;
-/// Maximum number of records in a run, and maximum number of readers of a source.
+/// The maximum number of records in a run, and the maximum number of readers of a source.
 const MAX_RUN_LEN: usize = 1024;
 
 impl DataReader {
-    /// Skips `skip` records of `source`, then reads up to two runs of `run` records ahead. The
-    /// reader gets a run when it is complete.
+    /// Starts a thread that skips `skip` records of `source` and then reads up to two runs of `run`
+    /// records ahead. The reader gets a run when all its records are read.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if `run` is not in 1 to 1024, or the thread cannot be started; those
-    /// of [`Source::skip`].
+    /// Returns [`Error::InvalidInput`] if `run` is not in 1 to 1024 or the thread cannot be
+    /// started, and the errors of [`Source::skip`].
     pub fn new(source: Box<dyn Source>, skip: u64, run: usize) -> Result<Self> {
         let mut readers = Self::shared(source, skip, run, 1)?;
         readers.pop().ok_or_else(|| Error::InvalidData("DataReader: no reader".into()))
@@ -84,7 +76,7 @@ impl DataReader {
     /// Like [`new`](Self::new), but returns `count` readers, which get the records in turn.
     ///
     /// # Errors
-    /// Errors from [`new`](Self::new); [`Error::InvalidInput`] if `count` is not in 1 to 1024.
+    /// Returns errors of [`new`](Self::new), and [`Error::InvalidInput`] unless 1 ≤ `count` ≤ 1024.
     pub fn shared(
         mut source: Box<dyn Source>,
         skip: u64,
@@ -93,7 +85,7 @@ impl DataReader {
     ) -> Result<Vec<Self>> {
         for (argument, value) in [("run", run), ("count", count)] {
             if !(1..=MAX_RUN_LEN).contains(&value) {
-                let why = format!("`{argument}` is {value}, not in 1 to {MAX_RUN_LEN}");
+                let why = format!("`{argument}` must be in 1 to {MAX_RUN_LEN}, found {value}");
                 return Err(Error::invalid_input("DataReader", why));
             }
         }
@@ -122,12 +114,12 @@ impl DataReader {
         &self.name.source
     }
 
-    /// Waits for the next records and returns at least one. Later calls return the same records until
-    /// they are [consumed](Self::consume).
+    /// Waits for the next records and returns at least one record. Later calls return the same
+    /// records until the caller [consumes](Self::consume) them.
     ///
     /// # Errors
-    /// The error or panic that ended the reading of the next record, with the source and the record
-    /// number. Every later call fails, too.
+    /// Returns the error or panic that ended the reading of the next record, with the source and
+    /// the record number. Every later call returns an error.
     pub fn records(&mut self) -> Result<&[Record]> {
         self.wait_for_run()?;
         match &self.run {
@@ -139,8 +131,8 @@ impl DataReader {
         }
     }
 
-    /// Waits for the next records. Returns `false` if there are none: after a
-    /// [stop](Self::stop_function), or after an error was returned.
+    /// Waits for the next records. Returns `false` after a [stop](Self::stop_function), or if an
+    /// earlier call returned an error.
     pub(super) fn wait_for_run(&mut self) -> Result<bool> {
         if self.run.is_none() {
             self.run = self.queues.runs.full.pop();
@@ -161,13 +153,13 @@ impl DataReader {
         if self.consumed == run.len
             && let Some(run) = self.run.take()
         {
-            // After an error the queue is closed and drops the run.
+            // A queue that an error has closed drops the run.
             let _ = self.queues.runs.free.push(run);
         }
     }
 
     /// Returns the number of the next record. Numbers start at 0, count the records of all readers
-    /// and continue when the source repeats. They depend only on how many records were consumed.
+    /// and continue when the source repeats.
     pub fn next_record(&self) -> u64 {
         self.number
     }
@@ -177,13 +169,13 @@ impl DataReader {
         self.stride
     }
 
-    /// Adds the source and the index of record `number` to an error.
+    /// Adds the source, and the index of record `number` in the source, to an error.
     #[must_use]
     pub fn locate_error(&self, number: u64, error: Error) -> Error {
         self.name.locate_error(number, error)
     }
 
-    /// Returns a function with which another thread can end this reader's wait.
+    /// Returns a function by which another thread can end this reader's wait for records.
     pub(super) fn stop_function(&self) -> impl Fn() + Send + Sync + use<> {
         let queues = Arc::clone(&self.queues);
         move || queues.runs.close()
@@ -218,20 +210,20 @@ impl ReaderQueues {
 }
 
 impl ReadThread {
-    /// Runs until all queues are closed. Closes them after an error.
+    /// Reads records until all queues are closed. Closes the queues after an error.
     fn run(mut self) {
         let Err(error) = self.read() else { return };
         let text = error.to_string();
         let mut error = Some(error);
         for queues in &self.queues {
-            // An error cannot be cloned: the first reader gets it, the others get its text.
+            // An `Error` cannot be cloned: the first reader gets the error, all other readers its
+            // text.
             let error = error.take().unwrap_or_else(|| Error::InvalidData(text.clone()));
             queues.error.set(error);
             queues.runs.close();
         }
     }
 
-    /// Reads runs for all readers until every reader is dropped.
     fn read(&mut self) -> Result<()> {
         loop {
             let free = self.queues.iter().map(|queues| queues.runs.free.pop());
@@ -242,7 +234,7 @@ impl ReadThread {
             runs.iter_mut().flatten().for_each(|run| run.len = 0);
             let filled = catch_panic(|| self.fill(&mut runs));
             let filled = filled.map_err(|error| self.name.locate_error(self.number, error));
-            // The records read before an error are valid.
+            // Pass on the records that were read before an error, because these records are valid.
             for (queues, run) in self.queues.iter().zip(runs) {
                 if let Some(run) = run.filter(|run| run.len > 0) {
                     let _ = queues.runs.full.push(run);
@@ -252,7 +244,7 @@ impl ReadThread {
         }
     }
 
-    /// Reads into the runs in turn, until they are full or every reader is dropped.
+    /// Reads records into the runs in turn, until all runs are full or every reader is dropped.
     fn fill(&mut self, runs: &mut [Option<RecordRun>]) -> Result<()> {
         let run_len = runs.iter().flatten().map(|run| run.records.len()).max();
         for i in 0..run_len.unwrap_or(0) {

@@ -1,13 +1,13 @@
-//! One record of a data source.
+//! A record of a data source: an image or array with its label.
 
 use crate::{
     error::{Error, Result},
     shape::Shape,
 };
 
-/// An image or array of `channels × height × width` values, with its label.
+/// An image or array of `channels × height × width` values with a label.
 ///
-/// A record keeps its buffers when it is filled again.
+/// A record that is filled again reuses its buffers.
 #[derive(Clone, Debug, Default)]
 #[doc(alias = "Datum")]
 pub struct Record {
@@ -18,12 +18,12 @@ pub struct Record {
     pub(super) label: i32,
 }
 
-/// The values of a [`Record`], channel by channel, row by row.
+/// The values of a [`Record`] in the order channel, row, column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RecordValues<'a> {
     /// The values of an 8-bit image.
     Bytes(&'a [u8]),
-    /// The values of any other record.
+    /// The values of a record that is not an 8-bit image.
     Floats(&'a [f32]),
 }
 
@@ -57,11 +57,11 @@ impl Record {
         self.label = label;
     }
 
-    /// Turns this into a record of bytes with the given shape and returns the bytes. Their values
-    /// are unspecified until the caller writes them.
+    /// Makes this record a record of bytes with the given shape, and returns the bytes. The values
+    /// of the bytes are unspecified until the caller writes them.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`] or [`Error::OutOfMemory`]. The record is then empty.
+    /// Returns [`Error::ShapeOverflow`] or [`Error::OutOfMemory`], and makes the record empty.
     pub fn bytes_mut(&mut self, shape: [usize; 3]) -> Result<&mut [u8]> {
         self.is_float = false;
         self.shape = [0; 3];
@@ -70,7 +70,7 @@ impl Record {
         Ok(&mut self.bytes)
     }
 
-    /// Like [`bytes_mut`](Self::bytes_mut), but for floats, with the same errors.
+    /// Like [`bytes_mut`](Self::bytes_mut), but for floats.
     pub fn floats_mut(&mut self, shape: [usize; 3]) -> Result<&mut [f32]> {
         self.is_float = true;
         self.shape = [0; 3];
@@ -80,7 +80,7 @@ impl Record {
     }
 }
 
-/// Resizes `values` to the count of `shape`, or clears it if that fails.
+/// Resizes `values` to the number of values of `shape`, or clears `values` if the resize fails.
 fn resize<S: Copy + Default>(values: &mut Vec<S>, shape: [usize; 3]) -> Result<()> {
     let resized = Shape::new(&shape).and_then(|shape| {
         let count = shape.count();
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_has_the_shape_type_and_values_of_its_last_fill() {
+    fn a_record_filled_again_has_the_new_shape_type_and_values() {
         let mut record = Record::default();
         assert_eq!((record.shape(), record.count()), ([0; 3], 0));
         assert_eq!(record.values(), RecordValues::Bytes(&[]));

@@ -1,34 +1,33 @@
-//! The trait of data sources.
+//! The [`Source`] trait of data sources.
 
 use super::{image::Color, record::Record};
 use crate::error::Result;
 
-/// An endless sequence of records: after the last one, the first one follows again.
+/// An endless sequence of records, which repeats after the last record.
 ///
-/// One thread reads a source. Several consumers can share the records, see
-/// [`DataReader`](super::DataReader).
+/// Several consumers can share the records of a source: see [`DataReader`](super::DataReader).
 pub trait Source: Send {
-    /// Returns the name used in errors and logs, such as `idx:data/mnist/train`.
+    /// Returns the name of the source for errors and logs, such as `idx:data/mnist/train`.
     fn describe(&self) -> String;
 
-    /// Returns the number of records in one pass over the source, if it is known.
+    /// Returns the number of records in one pass over the source; `None` if the number is unknown.
     fn records(&self) -> Option<u64>;
 
-    /// Reads the next record into `record`, whose buffers are reused.
+    /// Reads the next record into `record` and reuses the buffers of `record`.
     ///
     /// # Errors
-    /// Any failure to read the record. The caller adds the source and the record number.
+    /// Returns any failure to read the record. The caller adds the source and the record number.
     fn read(&mut self, record: &mut Record) -> Result<()>;
 
-    /// Decodes encoded images to `color` from now on. Does nothing by default.
+    /// Makes later reads decode encoded images to `color`. The default implementation does nothing.
     fn set_color(&mut self, color: Color) {
         let _ = color;
     }
 
-    /// Skips `count` records. The default implementation reads them.
+    /// Skips `count` records. The default implementation reads the records.
     ///
     /// # Errors
-    /// Errors from [`read`](Self::read).
+    /// Returns the errors of [`read`](Self::read).
     #[doc(alias = "Skip")]
     fn skip(&mut self, count: u64) -> Result<()> {
         let mut record = Record::default();

@@ -1,4 +1,4 @@
-//! The registry of data sources by scheme.
+//! The registry of data sources, which maps schemes to sources.
 
 use super::{
     database_kind::Database, digits::DigitsSource, idx::IdxSource, lmdb::LmdbSource, source::Source,
@@ -6,18 +6,19 @@ use super::{
 use crate::error::{Error, Result};
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-/// Opens the source whose name is `SCHEME:` followed by the argument.
+/// A function that opens the source whose name is `SCHEME:` followed by the argument.
 type Open = dyn Fn(&str) -> Result<Box<dyn Source>> + Send + Sync;
 
-/// The known kinds of sources, by scheme. Callers can register their own.
+/// The kinds of data sources by scheme. Callers can register further schemes.
 ///
-/// A source is named `SCHEME:REST`. The [default](SourceRegistry::default) registry knows
+/// The name of a source is `SCHEME:REST`. The [default](SourceRegistry::default) registry has the
+/// schemes
 /// - `idx:PREFIX`: see [`IdxSource`];
 /// - `digits:train` and `digits:test`: see [`DigitsSource`];
 /// - `lmdb:PATH`: see [`LmdbSource`].
 ///
-/// A path without a scheme, as in Caffe's nets, names a database. The database files determine
-/// whether the scheme is `lmdb` or `leveldb`.
+/// A path without a scheme, as in Caffe's nets, is the path of a database. The files of the
+/// database determine whether the scheme is `lmdb` or `leveldb`.
 #[derive(Clone)]
 pub struct SourceRegistry {
     schemes: BTreeMap<String, Arc<Open>>,
@@ -29,8 +30,8 @@ impl SourceRegistry {
         Self { schemes: BTreeMap::new() }
     }
 
-    /// Registers `open` for the sources of `scheme`. `open` receives the text after the colon.
-    /// Replaces an earlier registration.
+    /// Registers `open` for the sources of `scheme`, and replaces an earlier registration. `open`
+    /// receives the text after the colon.
     pub fn register(
         &mut self,
         scheme: impl Into<String>,
@@ -42,8 +43,8 @@ impl SourceRegistry {
     /// Opens `source` at its first record.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for a scheme that is not registered, or for a path without a
-    /// database; errors from the scheme's `open`.
+    /// Returns [`Error::InvalidData`] for a scheme that is not registered or for a path without a
+    /// database, and the errors of the scheme's `open`.
     pub fn open(&self, source: &str) -> Result<Box<dyn Source>> {
         let scheme = source.split_once(':');
         if let Some((scheme, rest)) = scheme
@@ -89,7 +90,7 @@ mod tests {
         proto::{Datum, Message},
     };
 
-    /// A source whose record i has the byte i and the label i.
+    /// A source whose record i consists of the byte i and the label i.
     struct Counting {
         next: u8,
     }
@@ -135,8 +136,8 @@ mod tests {
     #[test]
     fn a_name_without_a_known_scheme_is_rejected_with_the_known_schemes() {
         let sources = SourceRegistry::default();
-        let want = "source `examples/mnist/mnist_train_lmdb`: no scheme, and no database has this \
-                    path; known schemes: digits, idx, lmdb";
+        let want = "source `examples/mnist/mnist_train_lmdb`: no scheme, and there is no database \
+                    at this path; known schemes: digits, idx, lmdb";
         assert_eq!(error(&sources, "examples/mnist/mnist_train_lmdb"), want);
         let want = "source `tape:reel`: unknown scheme `tape`; known schemes: digits, idx, lmdb";
         assert_eq!(error(&sources, "tape:reel"), want);

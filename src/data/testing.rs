@@ -1,4 +1,4 @@
-//! A source for tests that fails or is slow, and a logger that records warnings.
+//! Test utilities: a source that fails or is slow, and a logger that records warnings.
 
 use super::{record::Record, source::Source};
 use crate::error::Result;
@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time after which a waiting test fails.
+/// The time after which a waiting test fails.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The warnings that all tests of this process logged.
@@ -28,14 +28,13 @@ impl Log for RecordingLogger {
     fn flush(&self) {}
 }
 
-/// Records warnings from now on.
 pub(super) fn record_warnings() {
-    // This fails if another test has already set the logger.
+    // `set_logger` fails if another test has already set the logger.
     let _ = set_logger(&LOGGER);
     set_max_level(LevelFilter::Warn);
 }
 
-/// Returns the warnings so far that contain `text`.
+/// Returns the recorded warnings that contain `text`.
 pub(super) fn warnings(text: &str) -> Vec<String> {
     LOGGER.0.lock().iter().filter(|line| line.contains(text)).cloned().collect()
 }
@@ -51,8 +50,9 @@ pub(super) fn wait_until(done: impl Fn() -> bool, message: &str) {
 
 pub(super) type Fault = fn(&mut Record) -> Result<()>;
 
-/// Record i of `count` has the values i and i + 0.5 and the label 2i. From record `fault_at` on,
-/// `fault` changes the record, fails, panics or takes time.
+/// A source whose record i has the values i and i + 0.5 and the label 2i, for i below `count`. From
+/// record `fault_at` on, the source calls `fault`, which changes the record, fails, panics or takes
+/// time.
 pub(super) struct Numbers {
     count: u64,
     next: u64,

@@ -11,15 +11,16 @@ use crate::{
     proto::{Phase, TransformationParameter, read_binary},
 };
 
-/// Caffe's `transform_param`: `y = scale · (x − mean)`, cropped and mirrored.
+/// Caffe's `transform_param`: `y = scale · (x − mean)`, with random crops and mirroring.
 ///
-/// - `mean_value` is one value for all channels or one for each. `mean_file` is a BlobProto with the
-///   shape of the records. Only one of the two can be set.
-/// - `crop_size` crops a square: at a random position in training, in the centre in testing.
-/// - `mirror` flips each record left to right with probability ½, in both phases, like Caffe.
+/// - `mean_value` is one value for all channels or one value per channel. `mean_file` is a
+///   BlobProto file with the shape of the records. `mean_value` and `mean_file` exclude each other.
+/// - `crop_size` crops a square: at a random position during training, in the centre in the TEST
+///   phase.
+/// - As in Caffe, `mirror` flips each record left to right with probability ½ in both phases.
 ///
-/// Random choices depend only on the key and the record's number. So results are bit-identical for
-/// any number of threads.
+/// Random choices depend only on the key and the record's number, so that results are bit-identical
+/// for any number of threads.
 #[derive(Clone, Debug)]
 pub struct DataTransformer {
     scale: f32,
@@ -30,10 +31,10 @@ pub struct DataTransformer {
     key: RngKey,
 }
 
-/// The mean that is subtracted from the values.
+/// The mean that the transformer subtracts from the values.
 #[derive(Clone, Debug)]
 pub(super) enum Mean {
-    /// No value, one for all channels, or one for each channel.
+    /// No value, one value for all channels, or one value per channel.
     Values(Vec<f32>),
     Image {
         file: String,
@@ -42,7 +43,6 @@ pub(super) enum Mean {
     },
 }
 
-/// The cropped part of a record.
 #[derive(Clone, Copy)]
 struct Crop {
     top: usize,
@@ -53,11 +53,11 @@ struct Crop {
 }
 
 impl DataTransformer {
-    /// Creates a transformer from the parameters. Reads the `mean_file` if there is one.
+    /// Creates a transformer, and reads the `mean_file` if `param` names one.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if both `mean_file` and `mean_value` are set, or if the mean file
-    /// does not have the shape of one image; errors from reading the mean file.
+    /// Returns [`Error::InvalidInput`] if both `mean_file` and `mean_value` are set or the mean
+    /// file does not have the shape of one image. Returns the errors of reading the mean file.
     pub fn new(param: &TransformationParameter, phase: Phase, key: RngKey) -> Result<Self> {
         let mean = Mean::from_param(param)?;
         let crop_size = usize::try_from(param.crop_size())
@@ -68,9 +68,9 @@ impl DataTransformer {
     /// Returns the number of channels, the height and the width of the transformed `record`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] names the parameter that does not match the record: a `crop_size`
-    /// above its height or width, a number of `mean_value`s that is neither 1 nor its channels, or
-    /// a `mean_file` of another shape.
+    /// Returns [`Error::InvalidInput`] with the parameter that does not match the record: a
+    /// `crop_size` above the height or width, a number of `mean_value`s other than 1 or the number
+    /// of channels, or a `mean_file` of another shape.
     #[doc(alias = "InferBlobShape")]
     pub fn output_shape(&self, record: &Record) -> Result<[usize; 3]> {
         let [channels, height, width] = record.shape();
@@ -92,8 +92,8 @@ impl DataTransformer {
     /// Transforms `record` and writes the result to `y`. `number` is the record's number.
     ///
     /// # Errors
-    /// Errors from [`output_shape`](Self::output_shape); [`Error::Length`] unless the length of `y`
-    /// matches that shape.
+    /// Returns the errors of [`output_shape`](Self::output_shape), and [`Error::Length`] unless the
+    /// length of `y` matches the output shape.
     #[doc(alias = "Transform")]
     pub fn transform<T: Element>(&self, number: u64, record: &Record, y: &mut [T]) -> Result<()> {
         let shape = self.output_shape(record)?;
@@ -110,7 +110,7 @@ impl DataTransformer {
         let [_, height, width] = to;
         let (down, right) = (from[1] - height, from[2] - width);
         let [coin, y, x, _] = self.key.words(number);
-        // Uniform in 0..=max, except for a bias of at most 2⁻³².
+        // The draw is uniform in 0..=max, except for a bias of at most 2⁻³².
         let draw = |word: u32, max: usize| ((u64::from(word) * (max as u64 + 1)) >> 32) as usize;
         let (top, left) = match self.phase {
             Phase::Train => (draw(y, down), draw(x, right)),
@@ -126,7 +126,7 @@ impl DataTransformer {
         crop: Crop,
         y: &mut [T],
     ) {
-        // Treat rows that are contiguous in memory as one.
+        // Process rows that are contiguous in memory as one row.
         let contiguous = crop.width == width && !crop.mirrored;
         let (rows, len) =
             if contiguous { (1, crop.height * width) } else { (crop.height, crop.width) };
@@ -158,7 +158,6 @@ impl DataTransformer {
     }
 }
 
-/// Computes `y = scale · (x − mean)`.
 #[inline(always)]
 fn subtract_mean_value<S: Sample, T: Element>(x: &[S], mean: f32, scale: f32, y: &mut [T]) {
     let (mean, scale) = (T::acc(mean.into()), T::acc(scale.into()));
@@ -167,7 +166,6 @@ fn subtract_mean_value<S: Sample, T: Element>(x: &[S], mean: f32, scale: f32, y:
     }
 }
 
-/// Computes `y[i] = scale · (x[i] − mean[i])`.
 #[inline(always)]
 fn subtract_mean_image<S: Sample, T: Element>(x: &[S], mean: &[f32], scale: f32, y: &mut [T]) {
     let scale = T::acc(scale.into());
@@ -176,9 +174,8 @@ fn subtract_mean_image<S: Sample, T: Element>(x: &[S], mean: &[f32], scale: f32,
     }
 }
 
-/// A value of a record.
 trait Sample: Copy {
-    /// Converts the value exactly to the type that the transformation computes in.
+    /// Converts the value exactly to the type in which the transformation computes.
     fn widen<A: Element>(self) -> A;
 }
 
@@ -207,7 +204,7 @@ fn mean_shape_error(file: &str, mean: [usize; 3], record: [usize; 3]) -> Error {
 }
 
 impl Mean {
-    /// Returns the mean that `mean_file` or `mean_value` gives.
+    /// Returns the mean that the fields `mean_file` or `mean_value` define.
     pub(super) fn from_param(param: &TransformationParameter) -> Result<Self> {
         match &param.mean_file {
             Some(_) if !param.mean_value.is_empty() => {
@@ -218,12 +215,12 @@ impl Mean {
         }
     }
 
-    /// Fails unless the mean covers a centred crop of this shape.
+    /// Checks that the mean covers a centred crop of this shape.
     pub(super) fn check_covers(&self, [channels, height, width]: [usize; 3]) -> Result<()> {
         match self {
             Self::Values(values) if values.len() > 1 && values.len() != channels => {
                 let (count, size) = (values.len(), format!("{channels} x {height} x {width}"));
-                Err(invalid(format!("{count} values of `mean_value` for a record of {size}")))
+                Err(invalid(format!("found {count} values of `mean_value` for a record of {size}")))
             }
             Self::Image { file, shape: [c, h, w], .. }
                 if *c != channels || *h < height || *w < width =>
@@ -234,7 +231,7 @@ impl Mean {
         }
     }
 
-    /// Returns the mean at a channel, row and column of its centred crop of this shape.
+    /// Returns the mean at a channel, row and column of the mean's centred crop of this shape.
     pub(super) fn get(&self, [_, rows, columns]: [usize; 3], [c, row, column]: [usize; 3]) -> f32 {
         match self {
             Self::Values(means) => means.get(c).or(means.first()).copied().unwrap_or(0.0),
@@ -254,8 +251,10 @@ fn read_mean_file(file: &str) -> Result<Mean> {
     let shape = match **blob.shape() {
         [1, channels, height, width] | [channels, height, width] => [channels, height, width],
         _ => {
-            let why =
-                format!("`mean_file` {file} has shape {}, not that of one image", blob.shape());
+            let why = format!(
+                "`mean_file` {file}: expected the shape of one image, found {}",
+                blob.shape()
+            );
             return Err(invalid(why));
         }
     };

@@ -1,4 +1,4 @@
-//! Worker threads: joining, errors and panics.
+//! Worker threads of the data pipeline: joining, errors and panics.
 
 use crate::{
     error::{Error, Result},
@@ -9,11 +9,10 @@ use crate::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A thread that is joined on drop. Its owner has to make the thread end before that.
+/// A thread that is joined on drop. The owner must make the thread end before the drop.
 pub(super) struct JoinOnDrop(Option<JoinHandle<()>>);
 
 impl JoinOnDrop {
-    /// Starts the thread.
     pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<Self> {
         let spawned = Builder::new().name(name.into()).spawn(body);
         let thread = spawned.map_err(|error| {
@@ -26,20 +25,19 @@ impl JoinOnDrop {
 impl Drop for JoinOnDrop {
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {
-            // The body catches panics, so the result is always `Ok`.
+            // The thread's body catches panics, so the result of `join` is always `Ok`.
             let _ = thread.join();
         }
     }
 }
 
-/// The error that ended a prefetching thread, until a caller takes it.
+/// The error that ended a worker thread, until a caller takes the error.
 ///
-/// An error that no caller took is logged on drop: a failing device or file is worth reporting even
-/// if the net stopped before it.
+/// The drop logs an error that no caller took, because a user wants to know about a failing device
+/// or file even if the net stopped before the failure.
 pub(super) struct WorkerError(Mutex<Option<Error>>);
 
 impl WorkerError {
-    /// Returns the state without an error.
     pub(super) fn new() -> Self {
         Self(Mutex::new(None))
     }
@@ -61,7 +59,6 @@ impl Drop for WorkerError {
     }
 }
 
-/// Runs `work` and turns a panic into an error.
 pub(super) fn catch_panic<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().copied();

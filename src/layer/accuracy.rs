@@ -3,18 +3,18 @@
 use super::{loss_common, prelude::*};
 use crate::op::{Accuracy, Axis};
 
-/// The fraction of labels whose score is among the `top_k` greatest. The bottoms are scores and
-/// labels. A second top holds that fraction per class, 0 for a class without labels.
+/// The fraction of items whose label has one of the `top_k` greatest scores. The bottoms are scores
+/// and labels. The optional second top holds this fraction per class, or 0 for a class without
+/// labels.
 pub struct AccuracyLayer {
     axis: isize,
     top_k: usize,
     ignore: Option<i64>,
-    /// Derived from the bottoms' shapes by `reshape`.
     op: Option<Accuracy>,
 }
 
 impl AccuracyLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.accuracy_param.unwrap_or_default();
         Ok(Self {
@@ -43,7 +43,10 @@ impl<T: Element> Layer<T> for AccuracyLayer {
         let axis = Axis::of(bottom[0].shape(), self.axis)?;
         loss_common::check_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
         if self.top_k > axis.extent {
-            return invalid(format!("top_k {} exceeds the {} classes", self.top_k, axis.extent));
+            return invalid(format!(
+                "accuracy_param: top_k is {}, but there are only {} classes",
+                self.top_k, axis.extent
+            ));
         }
         self.op = Some(Accuracy { axis, top_k: self.top_k, ignore: self.ignore });
         top[0].reshape(&[])?;

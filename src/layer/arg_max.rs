@@ -6,26 +6,26 @@ use crate::{
     shape::Shape,
 };
 
-/// The indices of the `top_k` greatest elements along `axis`, in descending order, or their values
-/// with `out_max_val`. Of equal elements, the one with the larger index comes first, as in Caffe.
+/// The indices of the `top_k` greatest elements along `axis`, in descending order of the elements.
+/// With `out_max_val`, the top holds the elements instead. Among equal elements, the element with
+/// the larger index comes first, as in Caffe.
 ///
-/// Without `axis`, the elements are all those of an item. The top is then `N × 1 × top_k`; with
-/// `out_max_val` it is `N × 2 × top_k` and holds the indices before the values.
+/// Without `axis`, the layer compares all elements of an item and has a top of `N × 1 × top_k`.
+/// With `out_max_val`, that top is `N × 2 × top_k` and holds the indices before the values.
 pub struct ArgMaxLayer<T: Element> {
     axis: Option<isize>,
     top_k: usize,
     values: bool,
-    /// Derived from the bottom's shape by `reshape`.
     op: Option<TopK>,
-    /// The greatest elements; diff: their indices.
+    /// The greatest elements of the bottom; the diff holds their indices.
     found: Blob<T>,
 }
 
 impl<T: Element> ArgMaxLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if `top_k` is 0.
+    /// Returns [`Error::InvalidData`] if `top_k` is 0.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.argmax_param.unwrap_or_default();
         if param.top_k() == 0 {
@@ -46,7 +46,10 @@ impl<T: Element> ArgMaxLayer<T> {
             None => per_item_axis(shape)?,
         };
         if self.top_k > axis.extent {
-            return invalid(format!("top_k {} exceeds the {} elements", self.top_k, axis.extent));
+            return invalid(format!(
+                "argmax_param: top_k is {}, but only {} elements are compared",
+                self.top_k, axis.extent
+            ));
         }
         Ok(TopK { axis, k: self.top_k })
     }

@@ -1,19 +1,17 @@
-//! The operand of Scale and Bias, which is broadcast over the other axes of the first bottom.
+//! The broadcast operand of the layers Scale and Bias.
 
 use super::prelude::*;
 use crate::{op::Axis, shape::Shape};
 
-/// The axes of the first bottom that the operand covers.
+/// The axes of the first bottom along which the operand is not broadcast.
 #[derive(Clone, Copy)]
 pub(super) struct AxisOperand {
-    /// The first axis.
     pub(super) axis: i32,
-    /// The number of axes of a learned operand; −1 for all from `axis` on.
+    /// The number of axes of a learned operand; −1 stands for all axes from `axis` on.
     pub(super) num_axes: i32,
 }
 
 impl AxisOperand {
-    /// Returns the shape of a learned operand.
     pub(super) fn shape<'a>(&self, x: &'a Shape) -> Result<&'a [usize]> {
         let (num_axes, start) = (self.num_axes, x.canonical_axis(self.axis as isize)?);
         let end = match usize::try_from(num_axes) {

@@ -1,4 +1,4 @@
-//! Filters and geometry that convolution and deconvolution share.
+//! The common part of the layers Convolution and Deconvolution: filters and geometry.
 
 use super::{conv_geometry::spatial_axes, prelude::*, weight_bias::Weights};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     shape::Shape,
 };
 
-/// Whether the bottoms are the images or the outputs of the convolution.
+/// Whether a layer's bottoms are the images or the outputs of the convolution.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     /// The bottoms are images: the layer convolves.
@@ -17,13 +17,12 @@ pub(super) enum Direction {
     Backward,
 }
 
-/// A bank of filters and the convolution it defines. In a bottom, the axes before `axis` are the
-/// batch, `axis` holds the channels, and the axes after it are spatial.
+/// The filters of a layer and their convolution. In a bottom, the axes before `axis` are the batch,
+/// `axis` holds the channels, and the axes after `axis` are spatial.
 pub(super) struct BaseConvolution<T: Element> {
     direction: Direction,
     param: ConvolutionParameter,
     pub(super) weights: Weights<T>,
-    /// The convolution for the current shape of the bottoms.
     op: Option<Convolution>,
 }
 
@@ -39,7 +38,7 @@ impl<T: Element> BaseConvolution<T> {
         Ok(Self { direction, param, weights, op: None })
     }
 
-    /// Returns the convolution for a bottom of this shape, and the axis of the channels.
+    /// Returns the convolution for a bottom of the given shape, and the axis of the channels.
     fn describe(&self, shape: &Shape) -> Result<(Convolution, usize)> {
         let axis = shape.canonical_axis(self.param.axis() as isize)?;
         let mut axes = spatial_axes(&self.param, &shape[axis + 1..])?;
@@ -54,7 +53,6 @@ impl<T: Element> BaseConvolution<T> {
         Ok((Convolution::new(batch, outputs, groups, window)?, axis))
     }
 
-    /// Creates the parameters.
     pub(super) fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         let (op, _) = self.describe(bottom[0].shape())?;
         let mut shape = vec![op.outputs(), op.window().channels() / op.groups()];
@@ -69,7 +67,7 @@ impl<T: Element> BaseConvolution<T> {
         let filters = self.weights.weights()?.shape();
         if op.filter_len() != filters.count() {
             return wrong_shape(format!(
-                "filters of shape {filters} do not fit {} channels",
+                "filters of shape {filters} do not fit a bottom with {} channels",
                 first[axis]
             ));
         }
@@ -96,7 +94,6 @@ impl<T: Element> BaseConvolution<T> {
         reshaped(&self.op)
     }
 
-    /// Returns the axis of the channels in the tops.
     fn channels(&self) -> Result<Axis> {
         let op = self.op()?;
         let plane = match self.direction {
@@ -111,8 +108,9 @@ impl<T: Element> BaseConvolution<T> {
         self.weights.add_bias(device, &self.channels()?, y)
     }
 
-    /// Adds to the gradients of the parameters. `x` is the image side and `y` the output side of
-    /// the convolution; the side of the tops holds gradients, the side of the bottoms holds data.
+    /// Adds to the gradients of the parameters. `x` holds the images and `y` the outputs of the
+    /// convolution. The operand that belongs to the tops holds gradients; the operand that belongs
+    /// to the bottoms holds data.
     pub(super) fn add_gradients(
         &self,
         device: &AnyDevice,

@@ -1,4 +1,4 @@
-//! The BatchNorm layer.
+//! The BatchNorm layer, which normalizes each channel of a batch.
 
 use super::{prelude::*, saved_input::SavedInput};
 use crate::{
@@ -9,34 +9,32 @@ use crate::{
 
 /// Batch normalization: `y = (x − mean) / √(variance + eps)` per channel, the second axis.
 ///
-/// Mean and variance are those of the batch; with `use_global_stats`, the default in the TEST phase,
-/// they are the stored ones. The three parameters are not learned: a sum of means, a sum of
-/// unbiased variances, and the weight that divides both sums. A batch multiplies each parameter by
-/// `moving_average_fraction` and adds its own value. If the weight is 0, mean and variance are 0.
+/// The layer uses the mean and the variance of the batch. With `use_global_stats`, the default in
+/// the TEST phase, it uses stored statistics. The stored statistics are three parameters that are
+/// not trainable: a sum of means, a sum of unbiased variances, and the weight by which the layer
+/// divides both sums. For each batch, the layer multiplies the three parameters by
+/// `moving_average_fraction` and adds the mean, the variance and 1. With a weight of 0, mean and
+/// variance are 0.
 ///
-/// The forward pass reads the input twice, the first time while its channels stay in cache, and
-/// writes the output. The backward pass reads input and gradient twice each and writes the input's
-/// gradient. The layer saves the input only if it runs in place.
+/// The forward pass reads the input twice. The backward pass reads the input and the gradient
+/// twice. The layer saves the input only if it runs in place.
 ///
 /// Source: Ioffe, Szegedy 2015.
 pub struct BatchNormLayer<T: Element> {
     param: BatchNormParameter,
-    /// Whether the layer uses the stored statistics.
     use_stored: bool,
-    /// Derived from the bottom's shape by `reshape`.
     op: Option<Standardize>,
-    /// Mean and variance per channel in the last forward pass.
     mean: Blob<T>,
     variance: Blob<T>,
     /// `1 / √(variance + eps)` per channel.
     inverse_deviation: Blob<T>,
     saved_input: SavedInput<T>,
-    /// Sum of means, sum of variances, and their weight.
+    /// The sum of means, the sum of variances, and the divisor of both sums.
     params: Vec<Blob<T>>,
 }
 
 impl<T: Element> BatchNormLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.batch_norm_param.unwrap_or_default();
         let blob = || Blob::new(cx.device, &[0]);
@@ -52,7 +50,6 @@ impl<T: Element> BatchNormLayer<T> {
         })
     }
 
-    /// Computes mean and variance from the stored sums.
     fn load_statistics(&self, device: &AnyDevice) -> Result<()> {
         let weight = self.params[2].data()?;
         for (sum, mean) in self.params.iter().zip([&self.mean, &self.variance]) {
@@ -64,7 +61,7 @@ impl<T: Element> BatchNormLayer<T> {
         Ok(())
     }
 
-    /// Adds mean and variance of a batch, with `count` elements per channel, to the stored sums.
+    /// Adds the statistics of a batch with `count` elements per channel to the stored sums.
     fn store_statistics(&self, device: &AnyDevice, count: usize) -> Result<()> {
         let unbiased = if count > 1 { count as f64 / (count - 1) as f64 } else { 1.0 };
         let fraction = T::acc(self.param.moving_average_fraction().into());

@@ -1,19 +1,19 @@
-//! The BatchReindex layer: items of a batch selected by index.
+//! The BatchReindex layer, which selects items of a batch by index.
 
 use super::prelude::*;
 use crate::{op::RowIndexing, shape::Shape};
 
-/// `y[i] = x[index[i]]`. The bottoms are the items x and the indices, which have one axis. An index
-/// outside the batch is an error.
+/// `y[i] = x[index[i]]`. The first bottom holds the items x, the second one a list of indices. The
+/// forward pass fails if an index is outside the batch.
 pub struct BatchReindexLayer {
     indices: Blob<u32>,
 }
 
 impl BatchReindexLayer {
-    /// Creates the layer, which has no parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// Errors of the device.
+    /// Returns the errors of the device.
     pub fn new(_: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { indices: Blob::new(cx.device, &[0])? })
     }

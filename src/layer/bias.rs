@@ -12,18 +12,17 @@ use crate::{
     proto::BiasParameter,
 };
 
-/// `y = x + b`, where `b` covers some axes of `x` and is broadcast over the others. `b` is learned
-/// or the second bottom.
+/// `y = x + b`, where `b` covers some axes of `x` and is broadcast along the other axes. `b` is a
+/// learned parameter or the second bottom.
 pub struct BiasLayer<T: Element> {
     param: BiasParameter,
     operand: AxisOperand,
-    /// Derived from the bottoms' shapes by `reshape`.
     axis: Option<Axis>,
     params: Vec<Blob<T>>,
 }
 
 impl<T: Element> BiasLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.bias_param.clone().unwrap_or_default();
         let operand = AxisOperand { axis: param.axis(), num_axes: param.num_axes() };

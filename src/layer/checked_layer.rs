@@ -1,10 +1,10 @@
-//! Checks blob counts and call order for every layer that a registry makes.
+//! A wrapper of layers that checks the blob counts and the order of calls.
 
 use super::prelude::*;
 use crate::op::Unary;
 use std::{any::Any, time::Duration};
 
-/// A layer, and the blob counts that it may be called with.
+/// A layer, and the numbers of blobs that its methods accept.
 pub(super) struct CheckedLayer<T: Element> {
     layer: Box<dyn Layer<T>>,
     name: String,
@@ -27,7 +27,7 @@ impl<T: Element> CheckedLayer<T> {
         Self { layer, name, arity, stage: Stage::Constructor }
     }
 
-    /// Fails unless the layer takes this many bottoms and tops and `required` has run.
+    /// Checks the numbers of bottoms and tops, and that the method `required` has run.
     fn check(&self, method: &str, required: Stage, [bottoms, tops]: [usize; 2]) -> Result<()> {
         let counted = self.arity.check(bottoms, tops);
         let checked = counted.and_then(|()| match required {
@@ -41,7 +41,7 @@ impl<T: Element> CheckedLayer<T> {
 }
 
 impl<T: Element> dyn Layer<T> {
-    /// Returns the layer as an `L`; `None` if it is of another type.
+    /// Returns the layer as an `L`, or `None` if the layer has another type.
     pub fn downcast_mut<L: Layer<T>>(&mut self) -> Option<&mut L> {
         let layer: &mut dyn Any = self;
         if layer.is::<CheckedLayer<T>>() {

@@ -6,15 +6,16 @@ use crate::{
     proto::hinge_loss_parameter::Norm,
 };
 
-/// A loss of N items with one label each. The bottoms are scores, or probabilities, and labels.
+/// A loss of N items with one label each. The bottoms are scores (or probabilities) and labels.
 pub struct ClassLossLayer {
     kind: &'static str,
     form: ClassLossKind,
 }
 
 impl ClassLossLayer {
-    /// Creates a `HingeLoss`: `loss = Σ max(0, 1 ± x)ᵖ / N`, where the sign is minus for the class
-    /// of the label and plus for all other classes. The power p is 2 for `norm: L2`, else 1.
+    /// Creates a layer of type `HingeLoss`: `loss = Σ max(0, 1 ± x)ᵖ / N`. The sign is minus for
+    /// the class of the label and plus for all other classes. The power p is 1 for `norm: L1` and 2
+    /// for `norm: L2`.
     #[doc(alias = "HingeLossLayer")]
     pub fn hinge(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let form = match param.hinge_loss_param.unwrap_or_default().norm() {
@@ -24,8 +25,8 @@ impl ClassLossLayer {
         Ok(Self { kind: "HingeLoss", form })
     }
 
-    /// Creates a `MultinomialLogisticLoss`: `loss = −Σ ln max(p[label], 1e-20) / N`, where p are
-    /// probabilities such as those of a softmax.
+    /// Creates a layer of type `MultinomialLogisticLoss`: `loss = −Σ ln max(p[label], 1e-20) / N`,
+    /// where p are probabilities, such as the outputs of a softmax.
     #[doc(alias = "MultinomialLogisticLossLayer")]
     pub fn multinomial_logistic(_: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { kind: "MultinomialLogisticLoss", form: ClassLossKind::Log })

@@ -1,4 +1,4 @@
-//! Checks and errors that several layers share.
+//! Checks and errors that several layers use.
 
 use super::layer_trait::PropagateDown;
 use crate::{
@@ -11,25 +11,23 @@ use crate::{
     shape::Shape,
 };
 
-/// Returns [`Error::InvalidData`] with this message.
 pub(super) fn invalid<R>(why: impl Into<String>) -> Result<R> {
     Err(Error::InvalidData(why.into()))
 }
 
-/// Returns [`Error::Shape`] with this message.
 pub(super) fn wrong_shape<R>(why: impl Into<String>) -> Result<R> {
     Err(Error::Shape(why.into()))
 }
 
-/// Returns a value that `reshape` derives from the shapes of the bottoms.
+/// Returns a value that a layer's `reshape` derives from the shapes of the bottoms.
 ///
 /// # Errors
-/// [`Error::InvalidData`] if `reshape` has not run yet.
+/// Returns [`Error::InvalidData`] if `reshape` has not run yet.
 pub(super) fn reshaped<V>(value: &Option<V>) -> Result<&V> {
     value.as_ref().ok_or_else(|| Error::InvalidData("called before reshape".into()))
 }
 
-/// Returns the axis that spans all elements of an item, in a batch whose first axis counts items.
+/// Returns the axis that spans all elements of one item, for a batch of items.
 pub(super) fn per_item_axis(shape: &Shape) -> Result<Axis> {
     let (batch, item_len) = (shape.count_range(0, 1)?, shape.count_range(1, shape.len())?);
     Axis::new(batch, item_len, 1)
@@ -38,14 +36,13 @@ pub(super) fn per_item_axis(shape: &Shape) -> Result<Axis> {
 /// Returns the extents of a batch of images: num, channels, height and width.
 ///
 /// # Errors
-/// [`Error::Shape`] unless there are four axes.
+/// Returns [`Error::Shape`] unless the shape has four axes.
 pub(super) fn image_extents(shape: &Shape) -> Result<[usize; 4]> {
     shape[..].try_into().map_err(|_| {
         Error::Shape(format!("expected 4 axes (num, channels, height, width), found shape {shape}"))
     })
 }
 
-/// Sets the requested gradients of bottoms to zero.
 pub(super) fn zero_gradients<T: Element>(
     device: &AnyDevice,
     propagate: PropagateDown<'_>,
@@ -57,10 +54,10 @@ pub(super) fn zero_gradients<T: Element>(
     Ok(())
 }
 
-/// Fails if a gradient is requested for a bottom that has none, such as labels.
+/// Checks that `propagate` requests no gradient for a bottom that has none, such as labels.
 ///
 /// # Errors
-/// [`Error::InvalidData`] names the bottom and its content.
+/// Returns [`Error::InvalidData`] with the index and the content of the bottom.
 pub(super) fn check_no_gradient(propagate: &[bool], bottom: usize, content: &str) -> Result<()> {
     match propagate.get(bottom) {
         Some(true) => {

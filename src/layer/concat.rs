@@ -1,21 +1,20 @@
-//! The Concat layer.
+//! The Concat layer, which concatenates blobs along an axis.
 
 use super::{concat_layout::ConcatLayout, prelude::*, proto_shape, shared_top::SharedTop};
 
-/// Concatenates its bottoms along `axis`; all other extents must agree. A single bottom shares its
-/// storage with the top.
+/// Concatenates its bottoms along `axis`; the bottoms must agree in all other extents. If there is
+/// only one bottom, the top shares its storage.
 pub struct ConcatLayer {
     axis: isize,
     shared_top: SharedTop,
-    /// Derived from the bottoms' shapes by `reshape`.
     layout: ConcatLayout,
 }
 
 impl ConcatLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if both `axis` and `concat_dim` are given.
+    /// Returns [`Error::InvalidData`] if both `axis` and `concat_dim` are given.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let concat = param.concat_param.unwrap_or_default();
         let axis = proto_shape::axis(concat.axis, ("concat_dim", concat.concat_dim))?;

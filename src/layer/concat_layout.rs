@@ -1,4 +1,4 @@
-//! Positions of parts that are concatenated along an axis, for Concat, Slice, SPP and ArgMax.
+//! Positions of the parts of a concatenated array, for the layers Concat, Slice, SPP and ArgMax.
 
 use super::prelude::*;
 use crate::{
@@ -6,17 +6,17 @@ use crate::{
     op::Copy2d,
 };
 
-/// The concatenated array as a row-major matrix, each part of which is a range of columns.
+/// A concatenated array as a row-major matrix, in which each part is a range of columns.
 #[derive(Default)]
 pub(super) struct ConcatLayout {
     rows: usize,
     columns: usize,
-    /// First column and number of columns of each part.
+    /// The first column and the number of columns of each part.
     parts: Vec<(usize, usize)>,
 }
 
 impl ConcatLayout {
-    /// Places parts with these numbers of columns side by side.
+    /// Creates a layout in which parts with these numbers of columns follow each other.
     pub(super) fn new(rows: usize, part_columns: impl IntoIterator<Item = usize>) -> Self {
         let mut layout = Self { rows, ..Self::default() };
         for columns in part_columns {
@@ -26,7 +26,7 @@ impl ConcatLayout {
         layout
     }
 
-    /// Copies `x` to its columns of `whole`.
+    /// Copies `x` to the columns of its part in `whole`.
     pub(super) fn write_part<T: Element>(
         &self,
         device: &AnyDevice,

@@ -7,21 +7,20 @@ use crate::{
 };
 
 /// `loss = Σ (s·d² + (1 − s)·max(0, margin − d)²) / 2N` over N pairs, where d is the distance
-/// between the feature vectors of a pair, and s is 1 for similar pairs and 0 for dissimilar ones.
-/// The bottoms are the first features, the second features, and s.
+/// between the feature vectors of a pair, and s is 1 for similar pairs and 0 for dissimilar pairs.
+/// The bottoms are the first feature vectors, the second feature vectors, and s.
 ///
-/// With `legacy_version`, a dissimilar pair costs `max(0, margin − d²)`. Source: Hadsell, Chopra,
-/// LeCun 2006.
+/// With `legacy_version`, a dissimilar pair contributes `max(0, margin − d²)` to the sum. Source:
+/// Hadsell, Chopra, LeCun 2006.
 pub struct ContrastiveLossLayer<T: Element> {
     param: ContrastiveLossParameter,
-    /// Difference of the features of each pair.
     difference: Blob<T>,
-    /// Squared distance of each pair; diff: the derivative of the loss with respect to it.
+    /// The squared distance of each pair; the diff holds the loss's derivative by this distance.
     distance: Blob<T>,
 }
 
 impl<T: Element> ContrastiveLossLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self {
             param: param.contrastive_loss_param.unwrap_or_default(),
@@ -30,7 +29,7 @@ impl<T: Element> ContrastiveLossLayer<T> {
         })
     }
 
-    /// Describes the loss as a function of the squared distances.
+    /// Returns the descriptor of the loss as a function of the squared distances.
     fn op(&self) -> ElementwiseLoss<T::Acc> {
         let margin = T::acc(self.param.margin().into());
         let form = match self.param.legacy_version() {
@@ -72,7 +71,7 @@ impl<T: Element> Layer<T> for ContrastiveLossLayer<T> {
         if bottom[0].channels()? != bottom[1].channels()? {
             return wrong_shape(format!("features of shapes {a} and {b} differ in length"));
         }
-        // Axes after the second must have extent 1.
+        // All axes after the second one must have extent 1.
         let items = per_item_axis(a)?;
         if items.extent != bottom[0].channels()? || items.count() != b.count() {
             return wrong_shape(format!("features of shapes {a} and {b} are not vectors"));
@@ -108,8 +107,8 @@ impl<T: Element> Layer<T> for ContrastiveLossLayer<T> {
             (bottom[2].data()?, top[0].diff()?, self.distance.diff_mut()?);
         let (x, t) = (distance.view(), similar.view());
         device.elementwise_loss_backward(&op, x, t, weight.view(), slope.view_mut())?;
-        // The derivative of d² is twice the difference for the first bottom and the negative of
-        // that for the second; `slope` is scaled by 2, then by −1.
+        // The derivative of d² is 2·difference for the first bottom and −2·difference for the
+        // second bottom. `slope` is therefore scaled by 2 and then by −1.
         let axis = Axis::new(1, items.outer, items.extent)?;
         for (i, factor) in [(0, 2.0), (1, -1.0)] {
             device.scal(T::acc(factor), slope.view_mut())?;

@@ -1,12 +1,12 @@
-//! Kernel, stride, padding and dilation fields of `convolution_param`.
+//! The fields of `convolution_param` for kernel, stride, padding and dilation.
 
 use super::prelude::*;
 use crate::{op::SpatialAxis, proto::ConvolutionParameter};
 
-/// Returns the window along each spatial axis; `inputs` are the extents of these axes.
+/// Returns the window along each spatial axis. `inputs` are the extents of the spatial axes.
 ///
-/// By Caffe's rules, each field is a pair such as `kernel_h` and `kernel_w` for two axes, or one
-/// value for all axes, or one value per axis.
+/// As in Caffe, each size is a pair of fields such as `kernel_h` and `kernel_w` for two axes, or a
+/// list with one value for all axes or one value per axis.
 pub(super) fn spatial_axes(
     param: &ConvolutionParameter,
     inputs: &[usize],
@@ -32,8 +32,8 @@ pub(super) fn spatial_axes(
         .collect())
 }
 
-/// Returns one value per axis from a pair of height and width or from a list; `default` if both
-/// are missing.
+/// Returns one value per axis from a pair of height and width or from a list. Returns `default` for
+/// each axis if both are missing.
 fn pair_or_list(
     (name, pair, list): (&str, [Option<u32>; 2], &[u32]),
     (axes, default): (usize, Option<usize>),

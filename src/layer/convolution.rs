@@ -1,4 +1,4 @@
-//! Convolution over any number of spatial axes.
+//! The Convolution layer, for any number of spatial axes.
 
 use super::{
     base_convolution::{BaseConvolution, Direction},
@@ -6,21 +6,21 @@ use super::{
 };
 use crate::op::Unary;
 
-/// Convolution with a bank of filters. The axes before `axis` are the batch, `axis` holds the
-/// channels, and the axes after it are spatial. Each bottom has one top; all share the filters.
+/// Convolution with learned filters. The axes before `axis` are the batch, `axis` holds the
+/// channels, and the axes after `axis` are spatial. The layer applies the same filters to each
+/// bottom and has one top per bottom.
 pub struct ConvolutionLayer<T: Element>(BaseConvolution<T>);
 
 impl<T: Element> ConvolutionLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0, and the
     /// errors of the fillers.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         BaseConvolution::new(Direction::Forward, param).map(Self)
     }
 
-    /// Convolves each bottom and applies `function`, if any, to the outputs.
     fn convolve(
         &self,
         device: &AnyDevice,

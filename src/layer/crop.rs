@@ -1,19 +1,17 @@
-//! The Crop layer.
+//! The Crop layer, which cuts a region out of a blob.
 
 use super::prelude::*;
 use crate::{op::Copy2d, shape::Shape};
 
-/// Crops its first bottom, from `axis` on, to the extents of the second. `offset` holds the first
-/// index to keep, one for all cropped axes or one per axis. Only the shape of the second bottom
-/// matters; its gradient is zero.
+/// Crops the axes of its first bottom from `axis` on to the extents of the second bottom. `offset`
+/// is the first index to keep: one value for all cropped axes, or one value per axis. The layer
+/// ignores the values of the second bottom, whose gradient is zero.
 pub struct CropLayer {
     axis: isize,
     offsets: Vec<usize>,
-    /// Derived from the bottoms' shapes by `reshape`.
     region: CropRegion,
 }
 
-/// How one axis is cropped.
 struct AxisCrop {
     /// Extent in the bottom.
     whole: usize,
@@ -23,8 +21,8 @@ struct AxisCrop {
     offset: usize,
 }
 
-/// The region of the bottom that becomes the top, as 2-D blocks to copy: one block per index of
-/// the axes in `outer`.
+/// The region of the bottom that becomes the top. The region consists of 2-D blocks, one per index
+/// of the axes in `outer`.
 #[derive(Default)]
 struct CropRegion {
     outer: Vec<AxisCrop>,
@@ -33,7 +31,7 @@ struct CropRegion {
 }
 
 impl CropRegion {
-    /// Merges every uncropped axis with the axis before it, which leaves few blocks of long rows.
+    /// Merges every uncropped axis with the preceding axis, which yields few blocks of long rows.
     fn new(axes: impl IntoIterator<Item = AxisCrop>) -> Self {
         let mut outer: Vec<AxisCrop> = Vec::new();
         for axis in axes {
@@ -51,7 +49,7 @@ impl CropRegion {
         Self { outer, rows, columns }
     }
 
-    /// Calls `copy` with the offset of each block in the bottom and in the top, and its extents.
+    /// Calls `copy` for each block with the offsets in bottom and top and the block's extents.
     fn blocks(&self, mut copy: impl FnMut(usize, usize, Copy2d) -> Result<()>) -> Result<()> {
         let one = AxisCrop { whole: 1, part: 1, offset: 0 };
         let columns = self.columns.as_ref().unwrap_or(&one);
@@ -67,7 +65,7 @@ impl CropRegion {
             return Ok(());
         }
         for block in 0..blocks {
-            // Decode the block number into indices of the outer axes, innermost first.
+            // Convert the block number to indices of the outer axes, innermost axis first.
             let (mut rest, mut offset, mut stride) = (block, 0, rows.whole * columns.whole);
             for crop in self.outer.iter().rev() {
                 offset += (rest % crop.part + crop.offset) * stride;
@@ -82,14 +80,14 @@ impl CropRegion {
 }
 
 impl CropLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.crop_param.clone().unwrap_or_default();
         let offsets = param.offset.iter().map(|&offset| offset as usize).collect();
         Ok(Self { axis: param.axis() as isize, offsets, region: CropRegion::default() })
     }
 
-    /// Returns how each axis of `shape` is cropped to that of `like`.
+    /// Returns the cropping of each axis of `shape` to the extent of that axis in `like`.
     fn axis_crops(&self, shape: &Shape, like: &Shape) -> Result<Vec<AxisCrop>> {
         let axis = shape.canonical_axis(self.axis)?;
         let (axes, offsets) = (shape.len() - axis, self.offsets.len());

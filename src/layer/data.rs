@@ -1,4 +1,4 @@
-//! Layers that read batches of records from databases, image lists and image windows.
+//! The layers Data, ImageData and WindowData, which read batches of records.
 
 use super::prelude::*;
 use crate::{
@@ -10,35 +10,34 @@ use crate::{
 };
 use std::time::Duration;
 
-/// Batches of a source's records, which background threads read and transform ahead of time. The
-/// tops are the data and, if there is a second top, the labels.
+/// Batches of the records of a source, which background threads read and transform ahead of time.
+/// The first top holds the data; the optional second top holds the labels.
 ///
-/// `source` is the path of a database or starts with a scheme that the
-/// [`SourceRegistry`](crate::data::SourceRegistry) knows. The files at the path determine the kind
-/// of database; the `backend` field is ignored.
+/// The field `source` is the path of a database or starts with a scheme of the
+/// [`SourceRegistry`](crate::data::SourceRegistry). The files at the path determine the kind of
+/// database; the layer ignores the field `backend`.
 pub struct DataLayer<T: Element> {
     kind: &'static str,
     prefetcher: Prefetcher<T>,
 }
 
-/// The fields of layer parameters that control batches.
+/// The fields of layer parameters that control how records are batched.
 struct BatchParams {
     batch_size: u32,
-    /// Number of batches prepared ahead of time.
     prefetch: u32,
     rand_skip: u32,
 }
 
-/// Number of batches prepared ahead of time by layers that have no `prefetch` field.
+/// The number of batches prepared ahead of time by layers without a field `prefetch`.
 const PREFETCH: u32 = 4;
-/// Largest number of records that one thread passes to another at once.
+/// The largest number of records that the reader thread passes to the prefetching thread at once.
 const MAX_RECORDS_PER_RUN: usize = 64;
 
 impl<T: Element> DataLayer<T> {
-    /// Creates a layer of type `Data`; opens the source and starts the reader thread.
+    /// Creates a layer of type `Data`, opens its source and starts its reader thread.
     ///
     /// # Errors
-    /// Errors of the source, of the first record and of `transform_param`.
+    /// Returns the errors of the source, of the first record and of `transform_param`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let data = param.data_param.clone().unwrap_or_default();
         let transform = param.transform_param.clone().unwrap_or_default();
@@ -57,11 +56,11 @@ impl<T: Element> DataLayer<T> {
 
     /// Creates a layer of type `ImageData`, which reads the [`ImageList`] of `image_data_param`.
     ///
-    /// All images must have the same size after `new_height`, `new_width` and `crop_size`.
+    /// All images must have the same size after resizing and cropping.
     ///
     /// # Errors
-    /// Errors of the list, of the first image and of `transform_param`; [`Error::InvalidData`] if
-    /// only one of `new_height` and `new_width` is given.
+    /// Returns the errors of the list, of the first image and of `transform_param`. Returns
+    /// [`Error::InvalidData`] if only one of `new_height` and `new_width` is given.
     #[doc(alias = "ImageDataLayer")]
     pub fn of_images(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let images = param.image_data_param.clone().unwrap_or_default();
@@ -87,7 +86,7 @@ impl<T: Element> DataLayer<T> {
     /// `window_data_param`.
     ///
     /// # Errors
-    /// Errors of [`WindowCrops::open`] and of the first window.
+    /// Returns the errors of [`WindowCrops::open`] and of the first window.
     #[doc(alias = "WindowDataLayer")]
     pub fn of_windows(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let windows = param.window_data_param.clone().unwrap_or_default();
@@ -95,7 +94,7 @@ impl<T: Element> DataLayer<T> {
         let source = WindowCrops::open(&windows, &transform, cx.key.named_child("windows"))?;
         let batch_size = windows.batch_size();
         let batches = BatchParams { batch_size, prefetch: PREFETCH, rand_skip: 0 };
-        // The source applies `transform_param` itself when it crops a window.
+        // The source of windows applies `transform_param` when it crops a window.
         let no_transform = TransformationParameter::default();
         Self::from_source("WindowData", Box::new(source), &no_transform, batches, cx)
     }

@@ -1,4 +1,4 @@
-//! Transposed convolution over any number of spatial axes.
+//! The Deconvolution layer: transposed convolution over any number of spatial axes.
 
 use super::{
     base_convolution::{BaseConvolution, Direction},
@@ -6,17 +6,17 @@ use super::{
 };
 
 /// Transposed convolution: every element of a bottom adds a multiple of the filters to a window of
-/// the top. Extents grow by the factor `stride`; in a convolution, they shrink.
+/// the top. The spatial extents of the top are about `stride` times the bottom's extents.
 ///
-/// It takes the parameters of [`ConvolutionLayer`](crate::layer::ConvolutionLayer). The filters have
-/// the shape `channels × num_output/group × kernel…`.
+/// The layer has the fields of [`ConvolutionLayer`](crate::layer::ConvolutionLayer). The filters
+/// have the shape `channels × num_output/group × kernel…`.
 pub struct DeconvolutionLayer<T: Element>(BaseConvolution<T>);
 
 impl<T: Element> DeconvolutionLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0, and the
     /// errors of the fillers.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         BaseConvolution::new(Direction::Backward, param).map(Self)

@@ -1,4 +1,4 @@
-//! The Dropout layer.
+//! The Dropout layer, which zeroes random elements during training.
 
 use super::prelude::*;
 use crate::{
@@ -7,24 +7,25 @@ use crate::{
     proto::Phase,
 };
 
-/// Dropout. In training, each element becomes 0 with probability `dropout_ratio`, and is otherwise
-/// divided by `1 − dropout_ratio`. In the TEST phase, the top equals the bottom.
+/// Dropout. During training, the layer replaces each element by 0 with probability `dropout_ratio`
+/// and divides all other elements by `1 − dropout_ratio`. In the TEST phase, the top equals the
+/// bottom.
 ///
-/// The layer stores no mask. The random numbers depend only on the layer's key, the number of
-/// forward passes and the element's index, so the backward pass draws the same mask again.
+/// The layer stores no mask. The backward pass draws the random numbers of the forward pass again,
+/// because they depend only on the layer's key, the number of forward passes and the element's
+/// index.
 pub struct DropoutLayer {
-    /// Probability that an element is kept; `None` in the TEST phase.
+    /// The probability that the layer does not zero an element; `None` in the TEST phase.
     keep: Option<f64>,
     key: RngKey,
-    /// Number of forward passes so far.
     passes: u64,
 }
 
 impl DropoutLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless `0 ≤ dropout_ratio < 1`.
+    /// Returns [`Error::InvalidData`] unless `0 ≤ dropout_ratio < 1`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let ratio = param.dropout_param.unwrap_or_default().dropout_ratio();
         if !(0.0..1.0).contains(&ratio) {
@@ -36,7 +37,7 @@ impl DropoutLayer {
         Ok(Self { keep, key: cx.key, passes: 0 })
     }
 
-    /// Computes `y` from `x`, or `dx` from `dy`.
+    /// Computes `y` from `x` in the forward pass, or `dx` from `dy` in the backward pass.
     fn apply<T: Element>(
         &self,
         device: &AnyDevice,

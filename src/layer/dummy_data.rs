@@ -1,28 +1,27 @@
-//! The DummyData layer.
+//! The DummyData layer, whose tops hold generated data.
 
 use super::{prelude::*, proto_shape};
 use crate::{filler::Filler, op::RngKey, proto::DummyDataParameter, shape::Shape};
 
-/// Tops whose data fillers generate. The definition gives one shape and one filler for all tops, or
-/// one per top.
+/// Tops that fillers generate. The definition gives one shape for all tops or one shape per top,
+/// and one filler for all tops or one filler per top.
 ///
-/// Constants are written once, so that values which the caller sets later persist. Random tops are
-/// redrawn in every forward pass.
+/// The layer writes constant tops once, so that values which a caller writes later persist. The
+/// layer fills random tops in every forward pass.
 pub struct DummyDataLayer {
     shapes: Vec<Shape>,
     fillers: Vec<Filler>,
     key: RngKey,
     shaped: bool,
-    /// Number of forward passes so far.
     passes: u64,
 }
 
 impl DummyDataLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless there is one shape or one per top, and no filler, one, or one
-    /// per top; also if both `shape` and the older fields are given. Errors of the fillers.
+    /// Returns [`Error::InvalidData`] for a wrong number of shapes or fillers, or if both `shape`
+    /// and the older fields are given. Returns the errors of the fillers.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let (dummy, tops) = (param.dummy_data_param.clone().unwrap_or_default(), param.top.len());
         let fillers = dummy.data_filler.iter().map(Filler::from_proto).collect::<Result<Vec<_>>>();
@@ -36,7 +35,6 @@ impl DummyDataLayer {
     }
 }
 
-/// Returns the shape of each top.
 fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
     let older = [
         ("num", &param.num),
@@ -49,7 +47,7 @@ fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
         return one_per_top("shape", &shapes, tops);
     }
     if !param.shape.is_empty() {
-        let why = "shape excludes the older num, channels, height and width";
+        let why = "give either shape or num, channels, height and width";
         return invalid(format!("dummy_data_param: {why}"));
     }
     let extents = older.iter().map(|(name, values)| one_per_top(name, values, tops));
@@ -60,7 +58,7 @@ fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
     (0..tops).map(shape).collect()
 }
 
-/// Returns one value per top; a single value applies to all tops.
+/// Returns one value per top. If `values` has a single value, it applies to all tops.
 fn one_per_top<V: Clone>(name: &str, values: &[V], tops: usize) -> Result<Vec<V>> {
     match values {
         [one] => Ok(vec![one.clone(); tops]),

@@ -10,23 +10,24 @@ use crate::{
 
 /// `y = Σ coeff·x`, `y = Π x` or `y = max x` over the bottoms, element by element.
 ///
-/// Where several bottoms share the maximum, one of them receives the gradient: the second bottom if
-/// it is among them, else the one with the lowest index.
+/// If several bottoms hold the maximum, only one of them receives the gradient: the second bottom
+/// if it holds the maximum, otherwise the bottom with the lowest index.
 pub struct EltwiseLayer<T: Element> {
     operation: EltwiseOp,
-    /// Coefficient of each bottom in a sum; empty if all are 1.
+    /// The coefficient of each bottom in a sum; empty if all coefficients are 1.
     coeffs: Vec<f64>,
-    /// Whether the gradient of a product multiplies the other bottoms instead of dividing `y`.
+    /// Caffe's `stable_prod_grad`: the gradient of a product is computed without divisions.
     stable: bool,
-    /// 1 where one bottom exceeds another, else 0.
+    /// Scratch: 1 where one bottom exceeds another bottom, otherwise 0.
     greater: Blob<T>,
 }
 
 impl<T: Element> EltwiseLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if a product has `coeff`, or if `coeff` is not one value per bottom.
+    /// Returns [`Error::InvalidData`] if a product has `coeff`, or unless `coeff` has a value per
+    /// bottom.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let bottoms = param.bottom.len();
         let param = param.eltwise_param.clone().unwrap_or_default();
@@ -51,7 +52,7 @@ impl<T: Element> EltwiseLayer<T> {
         self.coeffs.get(bottom).copied().unwrap_or(1.0)
     }
 
-    /// `y ← Σ coeff·x`. Adds the first two bottoms in one pass if their coefficients are 1.
+    /// `y ← Σ coeff·x`. One kernel adds the first two bottoms if their coefficients are 1.
     fn sum(&self, device: &AnyDevice, bottom: &[Blob<T>], top: &Blob<T>) -> Result<()> {
         let (first, mut y) = top.data_mut_from(&bottom[0])?;
         let added = match (self.coeff(0), self.coeff(1)) {
@@ -99,7 +100,8 @@ impl<T: Element> EltwiseLayer<T> {
         }
     }
 
-    /// `dx ← dy ·` the product of the other bottoms; that product is `y / x` unless `stable`.
+    /// `dx ← dy · p`, where p is the product of the other bottoms. The function computes p as
+    /// `y / x` unless `stable` is set.
     fn product_backward(
         &self,
         device: &AnyDevice,
@@ -121,7 +123,7 @@ impl<T: Element> EltwiseLayer<T> {
         Ok(())
     }
 
-    /// `dx ← dy` where bottom `i` receives the gradient of the maximum, else 0.
+    /// `dx ← dy` where bottom `i` receives the gradient of the maximum, otherwise `dx ← 0`.
     fn maximum_backward(
         &self,
         device: &AnyDevice,
@@ -133,7 +135,7 @@ impl<T: Element> EltwiseLayer<T> {
         let mut greater = self.greater.data_mut()?;
         let mut first = true;
         for (j, other) in bottom.iter().enumerate().filter(|(j, _)| *j != i) {
-            let op = if priority(i) < priority(j) { Binary::GreaterEqual } else { Binary::Greater };
+            let op = if rank(i) < rank(j) { Binary::GreaterEqual } else { Binary::Greater };
             let other = other.data()?;
             if std::mem::take(&mut first) {
                 device.binary(op, x.view().into(), other.view(), dx.view_mut())?;
@@ -146,8 +148,9 @@ impl<T: Element> EltwiseLayer<T> {
     }
 }
 
-/// Returns the priority of a bottom for the gradient of a shared maximum; the lowest wins.
-fn priority(bottom: usize) -> usize {
+/// Returns the rank of a bottom. Of several bottoms that hold the maximum, the bottom of the lowest
+/// rank receives the gradient.
+fn rank(bottom: usize) -> usize {
     match bottom {
         0 => 1,
         1 => 0,
@@ -200,7 +203,7 @@ impl<T: Element> Layer<T> for EltwiseLayer<T> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T>],
     ) -> Result<()> {
-        // Last bottom first: in place, the first bottom's gradient overwrites the top's gradient.
+        // Process bottom 0 last: in place, its gradient overwrites the gradient of the top.
         for i in (0..bottom.len()).rev().filter(|&i| propagate.bottom[i]) {
             match self.operation {
                 EltwiseOp::Sum => self.sum_backward(device, i, &top[0], &bottom[i])?,

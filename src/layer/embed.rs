@@ -4,7 +4,7 @@ use super::{prelude::*, weight_bias::Weights};
 use crate::op::{Axis, RowIndexing};
 
 /// `y[i] = W[index[i]] + b`, where W is `input_dim` × `num_output`. The top has one more axis than
-/// the indices. An index outside W is an error.
+/// the indices. The forward pass fails if an index is not less than `input_dim`.
 pub struct EmbedLayer<T: Element> {
     rows: usize,
     indices: Blob<u32>,
@@ -12,10 +12,11 @@ pub struct EmbedLayer<T: Element> {
 }
 
 impl<T: Element> EmbedLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if `num_output` or `input_dim` is 0; errors of the fillers.
+    /// Returns [`Error::InvalidData`] if `num_output` or `input_dim` is 0, and errors of the
+    /// fillers.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.embed_param.clone().unwrap_or_default();
         if param.input_dim() == 0 {
@@ -33,7 +34,6 @@ impl<T: Element> EmbedLayer<T> {
         RowIndexing { table: self.rows, width: self.weights.outputs(), count: self.indices.count() }
     }
 
-    /// Returns the axis of the outputs in the top.
     fn axis(&self) -> Result<Axis> {
         Axis::new(self.indices.count(), self.weights.outputs(), 1)
     }

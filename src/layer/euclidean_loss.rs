@@ -3,17 +3,16 @@
 use super::{loss_common, prelude::*};
 use crate::op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization};
 
-/// `loss = Σ (a − b)² / 2N` over N items. Both bottoms, a and b, have a gradient.
+/// `loss = Σ (a − b)² / 2N` over N items. Both bottoms a and b have a gradient.
 pub struct EuclideanLossLayer;
 
 impl EuclideanLossLayer {
-    /// Creates the layer, which has no parameters.
+    /// Creates the layer.
     pub fn new(_: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self)
     }
 }
 
-/// Describes the loss for bottoms of this shape.
 fn op<T: Element>(bottom: &Blob<T>) -> Result<ElementwiseLoss<T::Acc>> {
     let items = per_item_axis(bottom.shape())?;
     Ok(ElementwiseLoss {
@@ -42,7 +41,9 @@ impl<T: Element> Layer<T> for EuclideanLossLayer {
         let (a, b) = (bottom[0].shape(), bottom[1].shape());
         loss_common::check_batch(a, b)?;
         if a.count() != b.count() {
-            return wrong_shape(format!("bottoms of shapes {a} and {b} differ in count"));
+            return wrong_shape(format!(
+                "bottoms of shapes {a} and {b} have different numbers of elements"
+            ));
         }
         top[0].reshape(&[])
     }

@@ -1,25 +1,24 @@
-//! The Filter layer: keeps the items of a batch that a selector picks.
+//! The Filter layer: keeps the items of a batch for which a selector is not zero.
 
 use super::prelude::*;
 use crate::op::RowIndexing;
 
-/// Keeps the items of its bottoms for which the last bottom, the selector, is not zero. Every
-/// bottom except the selector has a top.
+/// Keeps the items of its bottoms for which the last bottom, the selector, is not zero. The layer
+/// has one top per bottom except the selector.
 ///
 /// The number of kept items depends on the values of the selector, which the layer reads on the
-/// host. The first `reshape`, before the selector has values, keeps all items.
+/// host. The first `reshape` keeps all items, because the selector has no values yet.
 pub struct FilterLayer {
     tops: usize,
     has_reshaped: bool,
-    /// Indices of the kept items.
     kept: Blob<u32>,
 }
 
 impl FilterLayer {
-    /// Creates the layer, which has no parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless there is one top per bottom, not counting the selector.
+    /// Returns [`Error::InvalidData`] unless the layer has one top per bottom except the selector.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let (bottoms, tops) = (param.bottom.len(), param.top.len());
         if tops + 1 != bottoms {
@@ -31,7 +30,7 @@ impl FilterLayer {
         Ok(Self { tops, has_reshaped: false, kept: Blob::new(cx.device, &[0])? })
     }
 
-    /// Reads which items the selector keeps.
+    /// Stores the indices of the items for which the selector is not zero.
     fn select<T: Element>(&mut self, selector: &Blob<T>) -> Result<()> {
         let keep_all = !std::mem::replace(&mut self.has_reshaped, true);
         let selector = selector.data()?;
@@ -43,7 +42,6 @@ impl FilterLayer {
         Ok(())
     }
 
-    /// Describes the selection of the kept items of a bottom.
     fn op<T: Element>(&self, bottom: &Blob<T>) -> Result<RowIndexing> {
         let (_, table, width) = bottom.shape().split_at_axis(0)?;
         Ok(RowIndexing { table, width, count: self.kept.count() })

@@ -1,9 +1,9 @@
-//! The Flatten layer.
+//! The Flatten layer, which merges axes.
 
 use super::{prelude::*, shared_top::SharedTop};
 
-/// Merges the axes from `axis` to `end_axis`, both included, into one, without copying. If
-/// `end_axis` is `axis − 1`, it inserts an axis of extent 1.
+/// Merges the axes from `axis` to `end_axis`, both included, into one axis without copying. If
+/// `end_axis` is `axis − 1`, the layer inserts an axis of extent 1.
 pub struct FlattenLayer {
     axis: isize,
     end: isize,
@@ -11,7 +11,7 @@ pub struct FlattenLayer {
 }
 
 impl FlattenLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let flatten = param.flatten_param.unwrap_or_default();
         let (axis, end) = (flatten.axis() as isize, flatten.end_axis() as isize);

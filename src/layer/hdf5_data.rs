@@ -3,10 +3,11 @@
 use super::prelude::*;
 use crate::data::Hdf5Rows;
 
-/// Rows of the HDF5 files that `source` lists, one file per line. Each top is `batch_size` rows of
-/// the dataset with its name. A batch may span files. The first file follows the last.
+/// Batches of rows from HDF5 files. The text file `source` lists the HDF5 files, one per line. Each
+/// top holds `batch_size` rows of the dataset that has the top's name. A batch may span several
+/// files. After the last file, the layer continues with the first file.
 ///
-/// With `shuffle`, every pass over the data shuffles the files and the rows within each file.
+/// With `shuffle`, every epoch shuffles the files and the rows within each file.
 #[doc(alias = "HDF5DataLayer")]
 pub struct Hdf5DataLayer {
     rows: Hdf5Rows,
@@ -15,11 +16,11 @@ pub struct Hdf5DataLayer {
 }
 
 impl Hdf5DataLayer {
-    /// Creates the layer from its parameters, and opens the first file.
+    /// Creates the layer and opens the first HDF5 file.
     ///
     /// # Errors
-    /// Errors of [`Hdf5Rows::open`]; [`Error::InvalidData`] for a `batch_size` of 0, and for
-    /// `transform_param`, which applies to records only.
+    /// Returns the errors of [`Hdf5Rows::open`]. Returns [`Error::InvalidData`] for a `batch_size`
+    /// of 0, and for `transform_param`, which applies to records only.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let data = param.hdf5_data_param.clone().unwrap_or_default();
         if param.transform_param.is_some() {

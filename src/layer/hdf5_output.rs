@@ -1,4 +1,4 @@
-//! The HDF5Output layer: writes blobs to an HDF5 file.
+//! The HDF5Output layer, which writes blobs to an HDF5 file.
 
 use super::prelude::*;
 use crate::proto::{BlobProto, BlobShape, check_hdf5_names, write_hdf5_blobs};
@@ -7,28 +7,27 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The name of the dataset for each bottom.
+/// The names of the datasets for the two bottoms.
 const NAMES: [&str; 2] = ["data", "label"];
 
-/// Writes its bottoms as the datasets `data` and `label` of `file_name`, with four axes, as Caffe
-/// does. Each forward pass appends its items.
+/// Writes its two bottoms to the datasets `data` and `label` of the HDF5 file `file_name`. As in
+/// Caffe, each dataset has four axes. Each forward pass appends the items of the bottoms.
 ///
-/// The layer holds all items in memory. It writes the file in the first forward pass, in
-/// [`write`](Self::write), and when it is dropped. During the drop, an error is only logged.
+/// The layer holds all items in memory. The layer writes the file in the first forward pass, in
+/// [`write`](Self::write) and in `drop`, which only logs errors.
 #[doc(alias = "HDF5OutputLayer")]
 pub struct Hdf5OutputLayer {
     path: PathBuf,
     datasets: [BlobProto; 2],
     passes: u64,
-    /// Whether some items are not yet in the file.
     unwritten: bool,
 }
 
 impl Hdf5OutputLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if `file_name` is missing, or without the feature `hdf5`.
+    /// Returns [`Error::InvalidData`] without a `file_name` or without the feature `hdf5`.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let path = param.hdf5_output_param.clone().unwrap_or_default().file_name().to_owned();
         if path.is_empty() {
@@ -39,15 +38,16 @@ impl Hdf5OutputLayer {
         Ok(Self { path: path.into(), datasets, passes: 0, unwritten: false })
     }
 
-    /// Returns the path of the file.
+    /// Returns the path of the HDF5 file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes all items so far. On an error, the file is unchanged.
+    /// Writes the items of all forward passes to the file. A failed write leaves the file
+    /// unchanged.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`] if the file cannot be written.
     #[doc(alias = "SaveBlobs")]
     pub fn write(&mut self) -> Result<()> {
         if self.unwritten {
@@ -58,7 +58,6 @@ impl Hdf5OutputLayer {
     }
 }
 
-/// Appends the items of a blob to a dataset.
 fn append<T: Element>(dataset: &mut BlobProto, blob: &Blob<T>) -> Result<()> {
     let item = [blob.channels()?, blob.height()?, blob.width()?].map(|extent| extent as i64);
     let shape = dataset.shape.get_or_insert_with(|| BlobShape { dim: [&[0], &item[..]].concat() });
@@ -95,7 +94,7 @@ impl<T: Element> Layer<T> for Hdf5OutputLayer {
         }
         self.unwritten = true;
         self.passes += 1;
-        // The first pass writes the file, so that an unwritable path shows up early.
+        // Write the file in the first pass, so that an unwritable path is reported early.
         if self.passes == 1 { self.write() } else { Ok(()) }
     }
 

@@ -1,18 +1,17 @@
-//! The Im2col layer: turns each image into the matrix of its windows.
+//! The Im2col layer, which converts each image to the matrix of its windows.
 
 use super::{conv_geometry::spatial_axes, prelude::*};
 use crate::{op::Window, proto::ConvolutionParameter};
 
-/// Turns each image into the matrix of its windows. The channels become `channels · ∏kernel`, and
-/// the spatial extents become the numbers of windows. The parameters are those of a convolution.
+/// Converts each image to the matrix of its windows. The top has `channels · ∏kernel` channels, and
+/// its spatial extents are the numbers of windows. The layer has the fields of a convolution.
 pub struct Im2colLayer {
     param: ConvolutionParameter,
-    /// Derived from the bottom's shape by `reshape`.
     op: Option<Window>,
 }
 
 impl Im2colLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { param: param.convolution_param.clone().unwrap_or_default(), op: None })
     }

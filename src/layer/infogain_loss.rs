@@ -1,4 +1,4 @@
-//! The InfogainLoss layer: multinomial logistic loss weighted by an infogain matrix.
+//! The InfogainLoss layer: a multinomial logistic loss that an infogain matrix weights.
 
 use super::{loss_common, prelude::*};
 use crate::{
@@ -7,24 +7,23 @@ use crate::{
 };
 
 /// `loss = −Σ Σ H[label, k] · ln softmax(x)[k] / n`. The bottoms are scores x, labels and the
-/// matrix H; without a third bottom, the file `source` holds H. A second top holds the softmax.
+/// matrix H. Without a third bottom, the layer reads H from the file `source`. The optional second
+/// top holds the softmax of the scores.
 pub struct InfogainLossLayer<T: Element> {
     axis: isize,
     ignore: Option<i64>,
     normalization: LossNormalization,
-    /// The matrix H, if it was read from a file.
     matrix: Option<Blob<T>>,
-    /// Derived from the bottoms' shapes by `reshape`.
     op: Option<ClassLoss>,
     probabilities: Blob<T>,
 }
 
 impl<T: Element> InfogainLossLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if there is no matrix, for the older `normalize`, which this loss
-    /// never had, or for two tops without `loss_weight`; errors of the file.
+    /// Returns [`Error::InvalidData`] if the matrix is missing, if `loss_param` sets `normalize`,
+    /// or for two tops without `loss_weight`. Returns the errors of reading the file.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let infogain = param.infogain_loss_param.clone().unwrap_or_default();
         let loss = param.loss_param.unwrap_or_default();
@@ -55,7 +54,7 @@ impl<T: Element> InfogainLossLayer<T> {
         })
     }
 
-    /// Returns H, which `source` or the third bottom holds.
+    /// Returns the matrix H from the file `source` or from the third bottom.
     fn matrix<'a>(&'a self, bottom: &'a [Blob<T>]) -> Result<&'a Blob<T>> {
         let missing = || Error::InvalidData("the third bottom, the matrix, is missing".into());
         self.matrix.as_ref().or(bottom.get(2)).ok_or_else(missing)

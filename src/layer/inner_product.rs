@@ -1,25 +1,23 @@
-//! The InnerProduct layer, fully connected: `y = W·x + b`.
+//! The InnerProduct layer, a fully connected layer: `y = W·x + b`.
 
 use super::{prelude::*, weight_bias::Weights};
 use crate::op::{Axis, Gemm, Transpose};
 
-/// Fully connected layer. The axes from `axis` on form one input vector of K elements. The weights
-/// are N×K, or K×N with `transpose`, where N is `num_output`.
+/// A fully connected layer. The axes from `axis` on form one input vector of K elements. The
+/// weights are N×K, or K×N with `transpose`, where N is `num_output`.
 pub struct InnerProductLayer<T: Element> {
     axis: isize,
     transpose: bool,
-    /// Number of input vectors.
     rows: usize,
-    /// Elements of one input vector.
     inputs: usize,
     weights: Weights<T>,
 }
 
 impl<T: Element> InnerProductLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if `num_output` is 0; errors of the fillers.
+    /// Returns [`Error::InvalidData`] if `num_output` is 0, and the errors of the fillers.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.inner_product_param.clone().unwrap_or_default();
         let fillers = [&param.weight_filler, &param.bias_filler];
@@ -37,7 +35,7 @@ impl<T: Element> InnerProductLayer<T> {
         })
     }
 
-    /// Returns whether GEMM transposes the weights: forward, then backward.
+    /// Returns whether GEMM transposes the weights in the forward pass and in the backward pass.
     fn transposes(&self) -> (Transpose, Transpose) {
         match self.transpose {
             false => (Transpose::Yes, Transpose::No),

@@ -1,20 +1,20 @@
-//! The Input layer: tops that the caller fills.
+//! The Input layer, whose tops the caller fills.
 
 use super::{prelude::*, proto_shape};
 use crate::shape::Shape;
 
-/// Inputs of a net, whose data the caller writes. The definition gives one shape for all tops, one
-/// per top, or none. The caller may reshape the tops later.
+/// The inputs of a net, whose values the caller writes. The definition gives no shape, one shape
+/// for all tops, or one shape per top. The caller may reshape the tops later.
 pub struct InputLayer {
     shapes: Vec<Shape>,
     shaped: bool,
 }
 
 impl InputLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless there are no shapes, one, or one per top.
+    /// Returns [`Error::InvalidData`] unless the definition gives no shape, one, or one per top.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let given = param.input_param.as_ref().map_or(&[][..], |input| &input.shape);
         let tops = param.top.len();
@@ -42,7 +42,7 @@ impl<T: Element> Layer<T> for InputLayer {
     }
 
     fn reshape(&mut self, _: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
-        // Only once, so that shapes which the caller sets later persist.
+        // Set the shapes only once, so that shapes which the caller sets later persist.
         if !self.shaped {
             for (i, top) in top.iter_mut().enumerate() {
                 let shape = self.shapes.get(i).or(self.shapes.first());

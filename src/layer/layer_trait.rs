@@ -1,4 +1,4 @@
-//! The [`Layer`] trait, and the values that a net passes to its layers.
+//! The [`Layer`] trait, and the types that a net passes to its layers.
 
 use crate::{
     blob::Blob,
@@ -11,59 +11,59 @@ use crate::{
 };
 use std::{any::Any, ops::RangeInclusive, time::Duration};
 
-/// The net's settings for the constructor and [`Layer::setup`] of a layer.
+/// Settings of a net, passed to the constructor and to [`Layer::setup`] of its layers.
 #[derive(Clone, Copy)]
 pub struct LayerContext<'a> {
-    /// The device of the net.
+    /// The device on which the net runs.
     pub device: &'a AnyDevice,
     /// The phase of the net: training or testing.
     pub phase: Phase,
-    /// The key of the layer's own random number streams.
+    /// The key of the layer's random number streams; every layer has a different key.
     pub key: RngKey,
-    /// Opens the record sources of data layers.
+    /// The registry that opens the record sources of data layers.
     pub sources: &'a SourceRegistry,
 }
 
 /// The gradients that a backward pass has to compute.
 #[derive(Clone, Copy, Debug)]
 pub struct PropagateDown<'a> {
-    /// One flag per bottom.
+    /// Whether to compute the gradient of each bottom.
     pub bottom: &'a [bool],
-    /// One flag per parameter.
+    /// Whether to compute the gradient of each parameter.
     pub params: &'a [bool],
 }
 
 /// The numbers of bottoms and tops that a layer takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arity {
-    /// Allowed numbers of bottoms.
+    /// The allowed numbers of bottoms.
     pub bottom: RangeInclusive<usize>,
-    /// Allowed numbers of tops.
+    /// The allowed numbers of tops.
     pub top: RangeInclusive<usize>,
     /// Whether the number of tops must equal the number of bottoms.
     pub tops_equal_bottoms: bool,
 }
 
 impl Arity {
-    /// Exactly `bottom` bottoms and `top` tops.
+    /// Creates the arity of a layer that takes exactly `bottom` bottoms and `top` tops.
     pub fn exactly(bottom: usize, top: usize) -> Self {
         Self::between(bottom..=bottom, top..=top)
     }
 
-    /// Numbers of bottoms and tops within these ranges.
+    /// Creates the arity of a layer whose numbers of bottoms and tops are in these ranges.
     pub fn between(bottom: RangeInclusive<usize>, top: RangeInclusive<usize>) -> Self {
         Self { bottom, top, tops_equal_bottoms: false }
     }
 
-    /// At least one bottom, and one top per bottom.
+    /// Creates the arity of a layer with one or more bottoms and one top per bottom.
     pub fn one_top_per_bottom() -> Self {
         Self { bottom: 1..=usize::MAX, top: 1..=usize::MAX, tops_equal_bottoms: true }
     }
 
-    /// Fails unless the layer takes this many bottoms and tops.
+    /// Checks that a layer of this arity accepts these numbers of bottoms and tops.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] with the expected and the given number.
+    /// Returns [`Error::InvalidData`] with the expected and the given number.
     pub fn check(&self, bottoms: usize, tops: usize) -> Result<()> {
         for (kind, range, found) in [("bottom", &self.bottom, bottoms), ("top", &self.top, tops)] {
             if !range.contains(&found) {
@@ -85,16 +85,15 @@ impl Arity {
     }
 }
 
-/// One step of a net. Object-safe: nets hold `Box<dyn Layer<T>>`.
+/// One step of a net. The trait is object-safe: nets hold `Box<dyn Layer<T>>`.
 ///
-/// A [`LayerRegistry`](crate::LayerRegistry) makes a layer from its `LayerParameter`. The net then
-/// calls [`setup`](Self::setup) once, and [`reshape`](Self::reshape) before every
-/// [`forward`](Self::forward). Only `reshape` changes the shapes of the tops; the other methods
-/// write the contents of blobs.
+/// A [`LayerRegistry`](crate::LayerRegistry) makes a layer from its `LayerParameter`. A net calls
+/// [`setup`](Self::setup) once, and [`reshape`](Self::reshape) before every
+/// [`forward`](Self::forward). Only `reshape` changes the shapes of the tops; all other methods
+/// only write values.
 ///
-/// A layer that a registry makes checks the blob counts of every call. The call returns an error,
-/// and the implementation does not run, if the counts do not match [`arity`](Self::arity) or differ
-/// from those of earlier calls.
+/// A registry wraps each layer in a check of the blob counts. A method returns an error without
+/// running the layer's code if the counts violate [`arity`](Self::arity) or differ between calls.
 pub trait Layer<T: Element>: Any + Send {
     /// Returns the `type` by which prototxt names this layer.
     #[doc(alias = "type")]
@@ -107,14 +106,14 @@ pub trait Layer<T: Element>: Any + Send {
         Arity::exactly(1, 1)
     }
 
-    /// Creates and fills the parameters; the shapes of the bottoms are known by now.
+    /// Creates and fills the layer's parameters, whose shapes may depend on the bottoms.
     #[doc(alias = "LayerSetUp")]
     fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         let _ = (cx, bottom);
         Ok(())
     }
 
-    /// Derives the shapes of the tops from those of the bottoms.
+    /// Derives the shapes of the tops from the shapes of the bottoms.
     #[doc(alias = "Reshape")]
     fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()>;
 
@@ -122,9 +121,9 @@ pub trait Layer<T: Element>: Any + Send {
     #[doc(alias = "Forward_cpu")]
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()>;
 
-    /// Returns the function that this layer applies to every element, if an in-place
-    /// [`forward`](Self::forward) does nothing else. The net may then skip that call and pass the
-    /// function to [`forward_fused`](Self::forward_fused) of the preceding layer.
+    /// Returns the function that this layer applies to every element, or `None` if an in-place
+    /// [`forward`](Self::forward) does more than that. A net may skip `forward` of such a layer and
+    /// pass the function to [`forward_fused`](Self::forward_fused) of the preceding layer.
     fn fusible_activation(&self) -> Option<Unary<f64>> {
         None
     }
@@ -143,12 +142,13 @@ pub trait Layer<T: Element>: Any + Send {
         Ok(false)
     }
 
-    /// Computes the gradients that `propagate` requests: overwrites the diffs of bottoms, adds to
-    /// the diffs of parameters. A layer that a registry makes runs this only if `propagate` requests
-    /// at least one gradient.
+    /// Computes the gradients that `propagate` requests: overwrites the diffs of bottoms and adds
+    /// to the diffs of parameters. A layer made by a registry skips this method if `propagate`
+    /// requests no gradient.
     ///
     /// # Errors
-    /// By default, for layers without gradients, [`Error::InvalidData`] if a gradient is requested.
+    /// The default implementation, for layers without gradients, returns [`Error::InvalidData`] if
+    /// `propagate` requests a gradient.
     #[doc(alias = "Backward_cpu")]
     fn backward(
         &mut self,
@@ -176,34 +176,33 @@ pub trait Layer<T: Element>: Any + Send {
         true
     }
 
-    /// Returns whether this is a loss. The first top of a loss has the weight 1 in the objective
-    /// unless the definition sets another. The net adds an unnamed top for each one that the
-    /// definition omits.
+    /// Returns whether this layer is a loss. The first top of a loss has the weight 1 in the
+    /// objective unless the definition sets `loss_weight`. The net adds an unnamed top for each
+    /// required top that the definition of a loss omits.
     #[doc(alias = "AutoTopBlobs")]
     #[doc(alias = "SetLossWeights")]
     fn is_loss(&self) -> bool {
         false
     }
 
-    /// Returns whether a solver may change the parameters. If not, their `lr_mult` is 0: a
-    /// definition may omit `lr_mult` and must not set another value.
+    /// Returns whether a solver may change the parameters. The `lr_mult` of parameters that are not
+    /// trainable is 0: a definition may omit it and must not set another value.
     fn params_are_trainable(&self) -> bool {
         true
     }
 
-    /// Returns how long forward passes have waited for data so far; `None` if the layer reads no
-    /// data.
+    /// Returns the total time that forward passes waited; `None` for a layer that reads no data.
     fn data_wait_time(&self) -> Option<Duration> {
         None
     }
 
-    /// Returns the parameters.
+    /// Returns the layer's parameters.
     #[doc(alias = "blobs")]
     fn params(&self) -> &[Blob<T>] {
         &[]
     }
 
-    /// Returns the parameters, for a net that shares or replaces them.
+    /// Returns mutable access to the parameters, for a net that shares or replaces them.
     fn params_mut(&mut self) -> &mut [Blob<T>] {
         &mut []
     }

@@ -1,4 +1,4 @@
-//! The matrix product with transposed weights, and its gradients.
+//! The matrix product of inputs with transposed weights, and its gradients.
 
 use super::prelude::*;
 use crate::{

@@ -1,4 +1,4 @@
-//! Normalization, ignored labels and shape checks of the loss layers.
+//! Normalization, ignored labels and shape checks of loss layers.
 
 use super::prelude::*;
 use crate::{
@@ -7,8 +7,8 @@ use crate::{
     shape::Shape,
 };
 
-/// Returns the normalization of a loss: from the field `normalization`, else from the older
-/// `normalize`, else `default`.
+/// Returns the normalization of a loss from the field `normalization` or from the older field
+/// `normalize`. Returns `default` if both fields are missing.
 pub(super) fn normalization(
     param: &LossParameter,
     default: LossNormalization,
@@ -26,12 +26,11 @@ pub(super) fn normalization(
     }
 }
 
-/// Returns the label whose positions the loss ignores.
 pub(super) fn ignore(param: &LossParameter) -> Option<i64> {
     param.ignore_label.map(i64::from)
 }
 
-/// Fails unless both bottoms hold the same number of items.
+/// Checks that bottoms of shapes `a` and `b` hold the same number of items.
 pub(super) fn check_batch(a: &Shape, b: &Shape) -> Result<()> {
     if a.is_empty() || a.first() != b.first() {
         return wrong_shape(format!("bottoms of shapes {a} and {b} differ in their first axis"));
@@ -39,7 +38,7 @@ pub(super) fn check_batch(a: &Shape, b: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless there is one label per position of the scores along `axis`.
+/// Checks that the number of labels is the number of scores divided by the extent of `axis`.
 pub(super) fn check_labels(scores: &Shape, labels: &Shape, axis: &Axis) -> Result<()> {
     let expected = axis.reduced_count();
     if labels.count() != expected {

@@ -8,21 +8,20 @@ use crate::{
 
 /// Local response normalization over neighbouring channels or positions; see [`Lrn`].
 ///
-/// `WITHIN_CHANNEL` uses 1 instead of `k`, as in Caffe.
+/// As in Caffe, the region `WITHIN_CHANNEL` uses 1 instead of `k`.
 #[doc(alias = "LRNLayer")]
 pub struct LrnLayer<T: Element> {
     param: LrnParameter,
-    /// Derived from the bottom's shape by `reshape`.
     op: Option<Lrn>,
-    /// Base of the power by which [`Lrn`] divides.
+    /// The base of the power by which [`Lrn`] divides.
     scale: Blob<T>,
 }
 
 impl<T: Element> LrnLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for an even `local_size`.
+    /// Returns [`Error::InvalidData`] for an even `local_size`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.lrn_param.unwrap_or_default();
         if param.local_size().is_multiple_of(2) {

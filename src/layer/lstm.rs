@@ -6,28 +6,28 @@ use crate::op::Lstm;
 /// Long short-term memory over sequences, with backpropagation through time. [`Lstm`] defines a
 /// step.
 ///
-/// Bottoms: `x` of steps × streams × …; `cont` of steps × streams, 0 at the first step of a sequence
-/// and otherwise 1; optionally a static input of streams × …, which is added at every step; with
-/// `expose_hidden`, the initial states `h` and `c` of 1 × streams × `num_output`. Tops: `h` of every
-/// step; with `expose_hidden`, the final states.
+/// The bottoms are `x` of steps × streams × …, `cont` of steps × streams, and an optional static
+/// input of streams × …. With `expose_hidden`, the initial states `h` and `c` of 1 × streams ×
+/// `num_output` follow. `cont` is 0 at the first step of a sequence and 1 at all other steps. The
+/// first top holds `h` of every step. With `expose_hidden`, the final states `h` and `c` follow.
 ///
 /// Without `expose_hidden`, the states are initially zero and persist from one forward pass to the
-/// next. Parameters: `W_xc`, `b_c`, `W_xc_static` if there is a static input, and `W_hc`. Their rows
-/// are the input gates, forget gates, output gates and candidates.
+/// next. The parameters are `W_xc`, `b_c`, `W_xc_static` for a static input, and `W_hc`. The rows
+/// of each parameter belong to the input gates, forget gates, output gates and candidates.
 #[doc(alias = "RecurrentLayer")]
 pub struct LstmLayer<T: Element> {
     core: Recurrent<T>,
-    /// Cell states before the first step and after each step.
+    /// The cell states before the first step and after each step.
     cells: Vec<Blob<T>>,
-    /// Its diff holds the gradient of the cell state of one step.
+    /// A blob whose diff holds the gradient of the cell state of one step.
     cell_gradient: Blob<T>,
 }
 
 impl<T: Element> LstmLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0, and the
     /// errors of the fillers.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let core = Recurrent::new(param, cx, (4, 2))?;
@@ -65,7 +65,8 @@ impl<T: Element> Layer<T> for LstmLayer<T> {
         if states_reset {
             self.cells.clear();
         }
-        // The next pass starts from the last blob, so keep it last if the number of steps changes.
+        // The next pass starts from the last blob, so keep that blob if the number of steps
+        // changes.
         let last = self.cells.pop();
         self.cells.truncate(steps);
         let bytes = (steps + 1).saturating_mul(size_of::<Blob<T>>());

@@ -3,22 +3,21 @@
 use super::prelude::*;
 use crate::op::Lstm;
 
-/// Computes cell and hidden states after one step; see [`Lstm`].
+/// Computes the cell states and the hidden states after one step; see [`Lstm`].
 ///
-/// Bottoms: the preceding cell states, of 1 × streams × outputs; the gates, of 1 × streams ×
-/// 4·outputs; `cont`, of 1 × streams. Tops: `c` and `h`. A `cont` between 0 and 1 scales the forget
-/// gate. The gradient then equals Caffe's, which differentiates `cont·σ` as if it were a sigmoid.
+/// The bottoms are the preceding cell states of 1 × streams × outputs, the gates of 1 × streams ×
+/// 4·outputs, and `cont` of 1 × streams. The tops are the new states `c` and `h`. A `cont` between
+/// 0 and 1 scales the forget gate. As in Caffe, the gradient treats `cont·σ` as a sigmoid.
 pub struct LstmUnitLayer<T: Element> {
-    /// Derived from the bottoms' shapes by `reshape`.
     op: Option<Lstm>,
-    /// The activated gates; the diff is scratch space for a gradient that was not requested.
+    /// The activated gates; the diff is scratch for a gradient that was not requested.
     gates: Blob<T>,
     /// The diff is scratch space for a gradient of the cell states that was not requested.
     cells: Blob<T>,
 }
 
 impl<T: Element> LstmUnitLayer<T> {
-    /// Creates the layer, which has no parameters.
+    /// Creates the layer.
     pub fn new(_: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let blob = || Blob::new(cx.device, &[0]);
         Ok(Self { op: None, gates: blob()?, cells: blob()? })

@@ -1,26 +1,26 @@
-//! The MemoryData layer: batches from arrays of the caller.
+//! The MemoryData layer, which reads batches from arrays of the caller.
 
 use super::prelude::*;
 use crate::shape::Shape;
 
-/// Batches from an array of items and an array of labels, in order, starting over at the end. The
-/// tops are the data, `batch_size × channels × height × width`, and the labels.
+/// Batches from an array of items and an array of labels. The layer reads the arrays in order and
+/// starts over at the end. The tops are the data, `batch_size × channels × height × width`, and the
+/// labels.
 ///
-/// [`reset`](Self::reset) sets the arrays. If the layer is in a net,
-/// [`Net::layer_as`](crate::Net::layer_as) gives access to it.
+/// [`reset`](Self::reset) sets the arrays. [`Net::layer_as`](crate::Net::layer_as) returns the
+/// layer of a net.
 pub struct MemoryDataLayer<T: Element> {
     shape: Shape,
     data: Vec<T>,
     labels: Vec<T>,
-    /// First item of the next batch.
     next: usize,
 }
 
 impl<T: Element> MemoryDataLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless all four extents are positive.
+    /// Returns [`Error::InvalidData`] unless all four extents are positive.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.memory_data_param.unwrap_or_default();
         let extents = [param.batch_size(), param.channels(), param.height(), param.width()];
@@ -32,12 +32,12 @@ impl<T: Element> MemoryDataLayer<T> {
         Ok(Self { shape, data: Vec::new(), labels: Vec::new(), next: 0 })
     }
 
-    /// Replaces the items and their labels; the next batch starts with the first item. The layer
+    /// Replaces the items and their labels. The next batch starts with the first item. The layer
     /// ignores `transform_param`, which applies to records only.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `data` holds one item per label; [`Error::InvalidData`] unless the
-    /// items form one or more whole batches. On error, the layer is unchanged.
+    /// Returns [`Error::Length`] unless `data` holds one item per label, and [`Error::InvalidData`]
+    /// unless the items form one or more whole batches. After an error, the layer is unchanged.
     #[doc(alias = "Reset")]
     pub fn reset(&mut self, data: Vec<T>, labels: Vec<T>) -> Result<()> {
         let (items, batch) = (labels.len(), self.shape[0]);
@@ -52,7 +52,6 @@ impl<T: Element> MemoryDataLayer<T> {
         Ok(())
     }
 
-    /// Returns the number of elements of an item.
     fn item_len(&self) -> usize {
         self.shape[1..].iter().product()
     }

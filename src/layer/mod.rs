@@ -1,9 +1,9 @@
-//! Layers, the steps of a net.
+//! Neural network layers, the steps of a net.
 //!
 //! Layers call the kernels of an [`AnyDevice`](crate::AnyDevice) and are generic over the element
-//! type. Two of them read values on the host: [`FilterLayer`], whose top shapes depend on values,
-//! and [`Hdf5OutputLayer`], which writes a file. [`LayerRegistry`] maps prototxt's `type` to
-//! layers; other crates register their own.
+//! type. Two layers read values on the host: [`FilterLayer`], whose top shapes depend on values,
+//! and [`Hdf5OutputLayer`], which writes a file. [`LayerRegistry`] maps the `type` of a layer's
+//! definition to the constructor of the layer. Other crates can register further types.
 
 mod layer_trait;
 mod checked_layer;
@@ -129,7 +129,7 @@ pub use tile::TileLayer;
 use crate::element::{Element, compiled_for};
 
 impl<T: Element> LayerRegistry<T> {
-    /// Creates a registry of the layers of Caffe that this crate implements.
+    /// Creates a registry of the Caffe layers that this crate implements.
     pub fn standard() -> Self {
         compiled_for!(T, fn() -> LayerRegistry<T> = LayerRegistry::caffe_layers)()
     }

@@ -7,13 +7,12 @@ use crate::{
 };
 
 /// Mean-variance normalization: `y = (x − mean) / (√variance + eps)`, or `y = x − mean` without
-/// `normalize_variance`. Mean and variance are computed over each channel of each image, or with
-/// `across_channels` over each image.
+/// `normalize_variance`. The layer computes mean and variance over each channel of each image, or
+/// over each image with `across_channels`.
 ///
-/// As in Caffe, the top has four axes; those that the bottom lacks have extent 1.
+/// As in Caffe, the top has four axes. Axes that the bottom lacks have extent 1.
 pub struct MvnLayer<T: Element> {
     param: MvnParameter,
-    /// Derived from the bottom's shape by `reshape`.
     op: Option<Standardize>,
     mean: Blob<T>,
     variance: Blob<T>,
@@ -21,7 +20,7 @@ pub struct MvnLayer<T: Element> {
 }
 
 impl<T: Element> MvnLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self {
             param: param.mvn_param.unwrap_or_default(),

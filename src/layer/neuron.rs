@@ -1,10 +1,10 @@
-//! The trait of layers that apply one function to every element.
+//! The [`Neuron`] trait of layers that apply one function to every element.
 
 use super::{prelude::*, saved_input::SavedInput};
 use crate::op::{Binary, Unary};
 
-/// A function of one element and its derivative. [`NeuronLayer`] turns it into a layer that runs
-/// one kernel in each direction.
+/// A function of one element and its derivative. [`NeuronLayer`] is the layer that applies the
+/// function with one kernel per pass.
 ///
 /// ```
 /// use cortado::{
@@ -44,10 +44,10 @@ pub trait Neuron: Send + 'static {
     /// Whether the top may share its bottom's storage.
     const IN_PLACE: bool = true;
 
-    /// Creates the function from the parameters of the layer.
+    /// Creates the function from the fields of the layer's definition.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for invalid parameters.
+    /// Returns [`Error::InvalidData`] for invalid parameters.
     fn new(param: &LayerParameter) -> Result<Self>
     where
         Self: Sized;
@@ -55,14 +55,14 @@ pub trait Neuron: Send + 'static {
     /// `y = f(x)`
     fn function(&self) -> Unary<f64>;
 
-    /// Returns how `dx` is computed from `dy` and either `x` or `y`.
+    /// Returns the formula of `dx` in terms of `dy` and either `x` or `y`.
     fn gradient(&self) -> NeuronGradient;
 }
 
 /// The gradient of a function of one element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NeuronGradient {
-    /// `dx = op(dy, x)`. A layer that runs in place saves `x`.
+    /// `dx = op(dy, x)`. A layer with this gradient saves `x` if it runs in place.
     OfInput(Binary<f64>),
     /// `dx = op(dy, y)`
     OfOutput(Binary<f64>),
@@ -77,10 +77,10 @@ pub struct NeuronLayer<N: Neuron, T: Element> {
 }
 
 impl<N: Neuron, T: Element> NeuronLayer<N, T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// Errors of [`Neuron::new`].
+    /// Returns the errors of [`Neuron::new`].
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { neuron: N::new(param)?, saved_input: SavedInput::new(cx.device)? })
     }
@@ -116,7 +116,7 @@ impl<N: Neuron, T: Element> Layer<T> for NeuronLayer<N, T> {
         device.unary(self.neuron.function().cast(), x.src(), y.view_mut())
     }
 
-    /// `None` if the backward pass reads the input, which a fused in-place layer does not save.
+    /// Returns `None` if the backward pass reads the input, which a fused layer does not save.
     fn fusible_activation(&self) -> Option<Unary<f64>> {
         (!self.saves_input()).then(|| self.neuron.function())
     }

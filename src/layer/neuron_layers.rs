@@ -47,7 +47,7 @@ impl Neuron for Bnll {
     }
 }
 
-/// Clipping: `y = min(max(x, low), high)`. The gradient passes where `low ≤ x ≤ high`.
+/// Clipping: `y = min(max(x, low), high)`. The derivative is 1 where `low ≤ x ≤ high`, otherwise 0.
 #[doc(alias = "ClipLayer")]
 pub struct Clip {
     low: f64,
@@ -77,7 +77,7 @@ impl Neuron for Clip {
     }
 }
 
-/// Exponential linear unit: `y = x` where `x > 0`, else `alpha · (eˣ − 1)`.
+/// Exponential linear unit: `y = x` where `x > 0`, otherwise `y = alpha · (eˣ − 1)`.
 #[doc(alias = "ELULayer")]
 pub struct Elu {
     alpha: f64,
@@ -96,7 +96,7 @@ impl Neuron for Elu {
 
     fn gradient(&self) -> NeuronGradient {
         let op = Binary::EluGrad { alpha: self.alpha };
-        // With a negative alpha, the sign of the output does not determine that of the input.
+        // With a negative alpha, the sign of the output does not determine the sign of the input.
         if self.alpha < 0.0 { NeuronGradient::OfInput(op) } else { NeuronGradient::OfOutput(op) }
     }
 }
@@ -129,7 +129,7 @@ impl Neuron for Exp {
     }
 }
 
-/// Returns the natural logarithm of the `base` field of the message `param`; −1 stands for e.
+/// Returns the natural logarithm of the field `base` of `param`; a `base` of −1 stands for e.
 fn ln_base(param: &str, base: f32) -> Result<f64> {
     match f64::from(base) {
         -1.0 => Ok(1.0),
@@ -196,7 +196,7 @@ impl Neuron for Power {
     fn gradient(&self) -> NeuronGradient {
         let Self { scale, shift, power } = *self;
         let op = Binary::PowAffineGrad { scale, shift, power };
-        // A linear function has a constant derivative, so the input need not be saved.
+        // The derivative of a linear function is constant, so the layer need not save the input.
         let linear = power == 1.0 || power * scale == 0.0;
         if linear { NeuronGradient::OfOutput(op) } else { NeuronGradient::OfInput(op) }
     }
@@ -221,7 +221,7 @@ impl Neuron for Relu {
 
     fn gradient(&self) -> NeuronGradient {
         let op = Binary::ReluGrad { slope: self.slope };
-        // With a negative slope, the sign of the output does not determine that of the input.
+        // With a negative slope, the sign of the output does not determine the sign of the input.
         if self.slope < 0.0 { NeuronGradient::OfInput(op) } else { NeuronGradient::OfOutput(op) }
     }
 }
@@ -288,7 +288,7 @@ impl Neuron for Tanh {
     }
 }
 
-/// Step function: `y = 1` where `x > threshold`, else 0. It has no gradient.
+/// Step function without a gradient: `y = 1` where `x > threshold`, otherwise `y = 0`.
 #[doc(alias = "ThresholdLayer")]
 pub struct Threshold {
     threshold: f64,

@@ -1,19 +1,19 @@
-//! The Parameter layer: a learned parameter as a top.
+//! The Parameter layer, whose top is a learned parameter.
 
 use super::{prelude::*, proto_shape};
 use crate::shape::Shape;
 
-/// Exposes its only parameter, which is initially zero, as the top, without copying it.
+/// Exposes its only parameter as its top without copying. The parameter is initially zero.
 pub struct ParameterLayer<T: Element> {
     shape: Shape,
     params: Vec<Blob<T>>,
 }
 
 impl<T: Element> ParameterLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`](crate::Error::InvalidData) for a negative extent.
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) for a negative extent.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let shape = param.parameter_param.as_ref().and_then(|param| param.shape.as_ref());
         let shape = proto_shape::shape(&shape.cloned().unwrap_or_default())?;
@@ -44,8 +44,8 @@ impl<T: Element> Layer<T> for ParameterLayer<T> {
         Ok(())
     }
 
-    /// Adds the top's diff to the parameter's. Caffe shares one diff instead, which keeps only the
-    /// last of several accumulated passes.
+    /// Adds the diff of the top to the diff of the parameter. In Caffe, both blobs share one diff,
+    /// which holds only the gradient of the last of several accumulated passes.
     fn backward(
         &mut self,
         device: &AnyDevice,

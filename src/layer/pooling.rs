@@ -10,31 +10,31 @@ use crate::{
     shape::Shape,
 };
 
-/// The maximum, the average or a random element of each window. The number of windows is rounded
-/// up, or down with `round_mode: FLOOR`.
+/// The maximum, the average or a random element of each window. The layer rounds the number of
+/// windows up, or down with `round_mode: FLOOR`.
 ///
-/// With `MAX`, a second top holds the position of each maximum, `row · width + column` within its
-/// plane, or −1 for a window without elements.
+/// With `MAX`, the optional second top holds the position of each maximum, `row · width + column`
+/// within its plane. The position is −1 for a window without elements.
 ///
-/// `STOCHASTIC` draws an element of each window with a probability proportional to its value; a
-/// negative element is never drawn. In the TEST phase, it computes the mean with these weights.
+/// `STOCHASTIC` draws one element of each window with a probability proportional to `max(x, 0)`. In
+/// the TEST phase, the layer computes the mean of the window with these weights.
 pub struct PoolingLayer<T: Element> {
     param: PoolingParameter,
     phase: Phase,
-    /// Set for stochastic pooling only.
+    /// The state of stochastic pooling; `None` for other methods.
     stochastic: Option<Stochastic<T>>,
-    /// Derived from the bottom's shape by `reshape`.
     op: Option<Pool2d>,
-    /// Position of each maximum or drawn element.
+    /// The position of each maximum or drawn element.
     mask: Blob<i32>,
 }
 
 impl<T: Element> PoolingLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if the kernel is missing; if kernel, stride or padding is given
-    /// twice, for one axis only, or with `global_pooling`; or for padding with `STOCHASTIC`.
+    /// Returns [`Error::InvalidData`] if the kernel is missing, or for `STOCHASTIC` with padding.
+    /// Returns the same error if kernel, stride or padding is given twice, for one axis only, or
+    /// with `global_pooling`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.pooling_param.unwrap_or_default();
         let reject = |why: &str| invalid(format!("pooling_param: {why}"));

@@ -1,4 +1,4 @@
-//! The PReLU layer: `y = max(x, 0) + a · min(x, 0)` with learned slopes a.
+//! The PReLU layer, a rectified linear unit with learned slopes.
 
 use super::{
     prelude::*,
@@ -12,26 +12,25 @@ use crate::{
     proto::PReLuParameter,
 };
 
-/// Parametric ReLU: `y = x` where `x > 0`, else `a · x`. The slope `a` is learned, one per channel
-/// (the second axis) or a single one with `channel_shared`.
+/// Parametric ReLU: `y = x` where `x > 0`, otherwise `y = a · x`. The layer learns one slope `a`
+/// per channel, or a single slope with `channel_shared`. The second axis holds the channels.
 ///
 /// Source: He, Zhang, Ren, Sun 2015.
 #[doc(alias = "PReLULayer")]
 pub struct PreluLayer<T: Element> {
     param: PReLuParameter,
-    /// Derived from the bottom's shape by `reshape`.
     axis: Option<Axis>,
     saved_input: SavedInput<T>,
-    /// Scratch: the terms of the slopes' gradient, then the derivative at each element.
+    /// Scratch space for the terms of the slopes' gradient and for the slope of each element.
     terms: Blob<T>,
     params: Vec<Blob<T>>,
 }
 
 impl<T: Element> PreluLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// Errors of the device.
+    /// Returns the errors of the device.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self {
             param: param.prelu_param.clone().unwrap_or_default(),
@@ -62,7 +61,8 @@ impl<T: Element> Layer<T> for PreluLayer<T> {
 
     fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
-        // As in Caffe, at most four axes (`channels` checks) and at least two (`Axis::of`).
+        // As in Caffe, the bottom has at most four axes (checked by `channels`) and at least two
+        // axes (checked by `Axis::of`).
         bottom[0].channels()?;
         let channels = Axis::of(shape, 1)?;
         let axis = match self.param.channel_shared() {

@@ -1,4 +1,4 @@
-//! Shape and axis fields of layer parameters.
+//! Conversion of the shape and axis fields of layer parameters.
 
 use super::prelude::*;
 use crate::{proto::BlobShape, shape::Shape};
@@ -6,18 +6,18 @@ use crate::{proto::BlobShape, shape::Shape};
 /// Converts a `BlobShape` message to a shape.
 ///
 /// # Errors
-/// [`Error::InvalidData`] for a negative extent; [`Error::ShapeOverflow`].
+/// Returns [`Error::InvalidData`] for a negative extent, and [`Error::ShapeOverflow`].
 pub(super) fn shape(proto: &BlobShape) -> Result<Shape> {
     let negative = |_| Error::InvalidData(format!("negative extent in shape {:?}", proto.dim));
     let extents = proto.dim.iter().map(|&dim| usize::try_from(dim).map_err(negative));
     Shape::new(&extents.collect::<Result<Vec<_>>>()?)
 }
 
-/// Returns the axis from the field `axis`, which may be negative, or from the older field `name`; 1
-/// if both are missing.
+/// Returns the value of the field `axis`, which may be negative, or of the older field `name`.
+/// Returns 1 if both fields are missing.
 ///
 /// # Errors
-/// [`Error::InvalidData`] if both are given.
+/// Returns [`Error::InvalidData`] if both fields are given.
 pub(super) fn axis(axis: Option<i32>, (name, older): (&str, Option<u32>)) -> Result<isize> {
     match (axis, older) {
         (Some(_), Some(_)) => invalid(format!("axis and the older {name} exclude each other")),

@@ -1,15 +1,15 @@
-//! The Python layer, which this crate does not run.
+//! The Python layer, which this crate does not support.
 
 use super::prelude::*;
 
-/// A layer that cannot be created; the error says how to implement a custom layer.
+/// A layer that cannot be created. The error message explains how to implement a custom layer.
 pub enum PythonLayer {}
 
 impl PythonLayer {
-    /// Always fails.
+    /// Fails for every definition.
     ///
     /// # Errors
-    /// [`Error::InvalidData`].
+    /// Always returns [`Error::InvalidData`].
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let python = param.python_param.clone().unwrap_or_default();
         let (module, layer) = (python.module(), python.layer());

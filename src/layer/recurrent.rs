@@ -1,4 +1,4 @@
-//! The part that LSTM and RNN share: parameters, input products and the recurrent product.
+//! The common part of the layers LSTM and RNN: parameters, matrix products and hidden states.
 
 use super::{
     linear::Linear,
@@ -13,55 +13,53 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Sizes of the bottoms.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SequenceSizes {
-    /// Time steps.
     pub(super) steps: usize,
-    /// Independent sequences in the batch.
+    /// The number of independent sequences in the batch.
     pub(super) streams: usize,
-    /// Elements of an input per step and stream.
+    /// The number of elements of the input for one step and one stream.
     inputs: usize,
-    /// Elements of a static input per stream; 0 without one.
+    /// The number of elements of the static input for one stream; 0 without a static input.
     statics: usize,
 }
 
-/// Parameters and state of a recurrent layer.
+/// The parameters and the state of a recurrent layer.
 ///
 /// The bottoms are inputs `x` of steps × streams × …, `cont` of steps × streams, an optional static
-/// input of streams × …, and the initial states if they are exposed.
+/// input of streams × …, and with `expose_hidden` the initial states.
 ///
 /// The *gates* of a step are `W_x·x + b (+ W_s·static) + W_h·(cont · h)`. One GEMM computes `W_x·x`
 /// for the whole sequence.
 pub(super) struct Recurrent<T: Element> {
-    /// Elements of the hidden state of a stream.
+    /// The number of elements of the hidden state of one stream.
     outputs: usize,
-    /// Elements of the gates of a stream.
+    /// The number of elements of the gates of one stream.
     gates_len: usize,
-    /// Number of exposed states.
+    /// The number of states that are bottoms and tops; 0 without `expose_hidden`.
     exposed: usize,
     fillers: [Filler; 2],
     has_statics: bool,
     pub(super) sizes: SequenceSizes,
-    /// `W_x`, `b`, `W_s` if there is a static input, `W_h`, then parameters of the LSTM or RNN.
+    /// `W_x`, `b`, `W_s` for a static input, `W_h`, and further parameters of the RNN.
     pub(super) params: Vec<Blob<T>>,
-    /// Gates of all steps; diff: their gradient.
+    /// The gates of all steps; the diff holds their gradient.
     pub(super) gates: Blob<T>,
     /// `cont · h` for the `h` before each step.
     masked_hidden: Blob<T>,
-    /// `W_s·static`; diff: its gradient.
+    /// `W_s·static`; the diff holds the gradient of this product.
     static_gates: Blob<T>,
-    /// Hidden state after the last step.
     last_hidden: Blob<T>,
-    /// Data: gradient of a step's hidden state. Diff: the part that the next step contributes.
+    /// The data hold the gradient of a step's hidden state; the diff holds the contribution of the
+    /// next step to this gradient.
     hidden_gradient: Blob<T>,
 }
 
 impl<T: Element> Recurrent<T> {
-    /// Creates a layer with `gates` gates per output and `states` states.
+    /// Creates the part of a layer that has `gates` gates per output and `states` states.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if `num_output` is 0; errors of the fillers.
+    /// Returns [`Error::InvalidData`] if `num_output` is 0, and the errors of the fillers.
     pub(super) fn new(
         param: &LayerParameter,
         cx: &LayerContext<'_>,
@@ -101,29 +99,28 @@ impl<T: Element> Recurrent<T> {
         self.outputs
     }
 
-    /// Returns the range of a step's hidden states among those of all steps.
+    /// Returns the range of a step's hidden states in the blob of the hidden states of all steps.
     pub(super) fn state_range(&self, step: usize) -> Range<usize> {
         let len = self.sizes.streams * self.outputs;
         step * len..(step + 1) * len
     }
 
-    /// Returns the range of a step's gates.
+    /// Returns the range of a step's gates in the blob of the gates of all steps.
     pub(super) fn gates_range(&self, step: usize) -> Range<usize> {
         let len = self.sizes.streams * self.gates_len;
         step * len..(step + 1) * len
     }
 
-    /// Returns the range of a step's `cont`.
+    /// Returns the range of a step's `cont` values in the second bottom.
     pub(super) fn cont_range(&self, step: usize) -> Range<usize> {
         step * self.sizes.streams..(step + 1) * self.sizes.streams
     }
 
-    /// Returns the initial states among the bottoms; none unless they are exposed.
+    /// Returns the bottoms that are initial states; none without `expose_hidden`.
     pub(super) fn initial_states<'a>(&self, bottom: &'a [Blob<T>]) -> &'a [Blob<T>] {
         &bottom[bottom.len() - self.exposed..]
     }
 
-    /// Creates the parameters.
     pub(super) fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         self.has_statics = bottom.len() > 2 + self.exposed;
         let SequenceSizes { inputs, statics, .. } = self.sizes_of(bottom)?;
@@ -148,12 +145,10 @@ impl<T: Element> Recurrent<T> {
         Ok(())
     }
 
-    /// Returns the axis of the streams in a hidden state.
     fn stream_axis(&self) -> Result<Axis> {
         Axis::new(1, self.sizes.streams, self.outputs)
     }
 
-    /// Returns the index of `W_h` among the parameters.
     fn hidden_weights(&self) -> usize {
         if self.has_statics { 3 } else { 2 }
     }
@@ -161,7 +156,7 @@ impl<T: Element> Recurrent<T> {
     /// Returns the sizes of the bottoms.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the sizes of the bottoms are inconsistent.
+    /// Returns [`Error::Shape`] if the shapes of the bottoms are inconsistent.
     fn sizes_of(&self, bottom: &[Blob<T>]) -> Result<SequenceSizes> {
         let (x, cont) = (bottom[0].shape(), bottom[1].shape());
         let wrong = |operand: &str, expected: &str, found| {
@@ -192,8 +187,8 @@ impl<T: Element> Recurrent<T> {
         Ok(SequenceSizes { steps, streams, inputs, statics })
     }
 
-    /// Derives the shapes of tops and intermediate blobs. Returns whether the number of streams
-    /// changed, which sets the states to zero.
+    /// Derives the shapes of the tops and of the intermediate blobs. Returns whether the number of
+    /// streams changed, which resets the states to zero.
     pub(super) fn reshape(
         &mut self,
         device: &AnyDevice,
@@ -254,9 +249,9 @@ impl<T: Element> Recurrent<T> {
         Ok(())
     }
 
-    /// Adds `W_h·(cont · h)` to the `gates` of a step. `h` is the hidden state before the step,
-    /// from `hidden`, which holds the states of all steps. Before the first step, it is the exposed
-    /// initial state or the one after the last step of the preceding pass.
+    /// Adds `W_h·(cont · h)` to the `gates` of a step, where `h` is the hidden state before the
+    /// step. `hidden` holds the hidden states of all steps. For the first step, `h` is the initial
+    /// state or the last hidden state of the preceding pass.
     pub(super) fn add_hidden(
         &self,
         device: &AnyDevice,
@@ -285,8 +280,8 @@ impl<T: Element> Recurrent<T> {
         device.gemm(&op.accumulate(), masked.view().slice(range)?, w.view(), gates)
     }
 
-    /// Saves the hidden state after the last step for the next pass, and copies it to its top if it
-    /// is exposed.
+    /// Saves the hidden state after the last step for the next pass. With `expose_hidden`, copies
+    /// the hidden state to the second top.
     pub(super) fn save_hidden(
         &self,
         device: &AnyDevice,
@@ -300,8 +295,8 @@ impl<T: Element> Recurrent<T> {
         }
     }
 
-    /// Starts backpropagation through time with the gradient of the final hidden state, which is
-    /// zero unless that state is exposed.
+    /// Starts backpropagation through time with the gradient of the final hidden state. The
+    /// gradient is zero without `expose_hidden`.
     pub(super) fn begin_backward(
         &self,
         device: &AnyDevice,
@@ -316,8 +311,8 @@ impl<T: Element> Recurrent<T> {
         }
     }
 
-    /// Computes the gradient of a step's hidden state: the sum of `dy`, from the top, and the part
-    /// that the next step contributes.
+    /// Computes the gradient of a step's hidden state as the sum of `dy`, the gradient of the top,
+    /// and the contribution of the next step.
     pub(super) fn hidden_gradient(
         &self,
         device: &AnyDevice,
@@ -329,7 +324,7 @@ impl<T: Element> Recurrent<T> {
         self.hidden_gradient.data()
     }
 
-    /// Computes the contribution to the preceding step's gradient: `cont · W_hᵀ·dgates`.
+    /// Computes `cont · W_hᵀ·dgates`, a step's contribution to the preceding step's gradient.
     pub(super) fn propagate_hidden(
         &self,
         device: &AnyDevice,
@@ -344,8 +339,8 @@ impl<T: Element> Recurrent<T> {
         device.broadcast(Binary::Mul, &axis, Src::InPlace, cont, dh.view_mut())
     }
 
-    /// Computes the gradients of parameters and bottoms. The gradients of all gates and of the
-    /// initial hidden state must already be computed.
+    /// Computes the gradients of parameters and bottoms from the gradients of all gates and of the
+    /// initial hidden state.
     pub(super) fn finish_backward(
         &self,
         device: &AnyDevice,

@@ -1,4 +1,4 @@
-//! The Reduction layer.
+//! The Reduction layer, which reduces the last axes of a blob.
 
 use super::prelude::*;
 use crate::{
@@ -14,12 +14,12 @@ pub struct ReductionLayer<T: Element> {
     operation: ReductionOp,
     axis: isize,
     coeff: f64,
-    /// The gradient of each result, scaled by the constant factor of the derivative.
+    /// The gradient of each result, multiplied by the constant factor of the derivative.
     scaled: Blob<T>,
 }
 
 impl<T: Element> ReductionLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.reduction_param.unwrap_or_default();
         Ok(Self {
@@ -30,7 +30,7 @@ impl<T: Element> ReductionLayer<T> {
         })
     }
 
-    /// Returns the number of results and the number of elements of each.
+    /// Returns the number of results, and the number of elements that each result reduces.
     fn counts(&self, shape: &Shape) -> Result<(usize, usize)> {
         let axis = shape.canonical_axis(self.axis)?;
         Ok((shape.count_range(0, axis)?, shape.count_range(axis, shape.len())?))

@@ -1,4 +1,4 @@
-//! The registry that makes layers from the `type` of their prototxt.
+//! The registry of layer types, which makes layers from their `LayerParameter`.
 
 use super::{
     checked_layer::CheckedLayer,
@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 type Constructor<T> =
     Box<dyn Fn(&LayerParameter, &LayerContext<'_>) -> Result<Box<dyn Layer<T>>> + Send + Sync>;
 
-/// Layer constructors by `type`. A net is built with a registry; there is no global one.
+/// The constructors of layers by `type`. There is no global registry:
+/// [`NetBuilder::registry`](crate::net::NetBuilder::registry) sets the registry of a net.
 pub struct LayerRegistry<T: Element> {
     constructors: BTreeMap<String, Constructor<T>>,
 }
@@ -29,7 +30,7 @@ impl<T: Element> LayerRegistry<T> {
 
     /// Adds or replaces a layer type.
     ///
-    /// The layers return an error if they are called with a wrong number of blobs.
+    /// Methods of the layers return an error if a caller passes a wrong number of blobs.
     #[must_use]
     #[doc(alias = "REGISTER_LAYER_CLASS")]
     pub fn with<L, F>(mut self, kind: &str, make: F) -> Self
@@ -51,7 +52,8 @@ impl<T: Element> LayerRegistry<T> {
     /// Makes the layer that `param` defines.
     ///
     /// # Errors
-    /// [`Error::UnknownLayer`], which lists the registered types; errors of the constructor.
+    /// Returns [`Error::UnknownLayer`] with the registered types if the layer's type is unknown,
+    /// and the errors of the constructor.
     #[doc(alias = "CreateLayer")]
     pub fn make(&self, param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Box<dyn Layer<T>>> {
         let kind = param.r#type();

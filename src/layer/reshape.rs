@@ -1,20 +1,22 @@
-//! The Reshape layer.
+//! The Reshape layer, which changes a shape without copying.
 
 use super::{prelude::*, shared_top::SharedTop};
 use crate::{proto::ReshapeParameter, shape::Shape};
 
-/// Replaces `num_axes` axes (all if −1) from `axis` on with those of `shape`, without copying. An
-/// extent of 0 stands for the bottom's extent; −1 is inferred from the count.
+/// Replaces `num_axes` axes from `axis` on by the axes of `shape`. A `num_axes` of −1 stands for
+/// all axes from `axis` on. In `shape`, an extent of 0 stands for the bottom's extent, and an
+/// extent of −1 is inferred from the number of elements.
 pub struct ReshapeLayer {
     param: ReshapeParameter,
     shared_top: SharedTop,
 }
 
 impl ReshapeLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if an extent or `num_axes` is below −1, or several extents are −1.
+    /// Returns [`Error::InvalidData`] if an extent or `num_axes` is below −1, or two extents are
+    /// −1.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let reshape = param.reshape_param.clone().unwrap_or_default();
         let dim = extents(&reshape);
@@ -30,10 +32,10 @@ impl ReshapeLayer {
         Ok(Self { param: reshape, shared_top: SharedTop::new(param) })
     }
 
-    /// Returns the first axis to replace, and the one after the last.
+    /// Returns the first axis to replace, and the axis after the last one to replace.
     fn replaced_axes(&self, axes: usize) -> Result<(usize, usize)> {
         let (axis, count) = (self.param.axis() as isize, self.param.num_axes());
-        // −1 stands for the position after the last axis.
+        // An `axis` of −1 stands for the position after the last axis.
         let start = if axis < 0 { axis + axes as isize + 1 } else { axis };
         let start = usize::try_from(start).ok().filter(|&start| start <= axes);
         let start = start.ok_or(Error::Axis { axis, axes })?;
@@ -46,7 +48,6 @@ impl ReshapeLayer {
         Ok((start, end))
     }
 
-    /// Returns the extents of the top.
     fn output(&self, shape: &Shape) -> Result<Vec<usize>> {
         let (start, end) = self.replaced_axes(shape.len())?;
         let mut output = shape[..start].to_vec();
@@ -77,7 +78,6 @@ impl ReshapeLayer {
     }
 }
 
-/// Returns the `dim` values of `shape`.
 fn extents(param: &ReshapeParameter) -> &[i64] {
     param.shape.as_ref().map_or(&[], |shape| &shape.dim)
 }

@@ -9,28 +9,28 @@ use crate::{
 /// `h = tanh(W_xh·x + b_h (+ W_xh_static·static) + W_hh·(cont · h_prev))` and
 /// `y = tanh(W_ho·h + b_o)` over sequences, with backpropagation through time.
 ///
-/// Bottoms: `x` of steps × streams × …; `cont` of steps × streams, 0 at the first step of a sequence
-/// and otherwise 1; optionally a static input of streams × …, which is added at every step; with
-/// `expose_hidden`, the initial state `h` of 1 × streams × `num_output`. Tops: `y` of every step;
-/// with `expose_hidden`, the final state.
+/// The bottoms are `x` of steps × streams × …, `cont` of steps × streams, and an optional static
+/// input of streams × …. With `expose_hidden`, the initial state `h` of 1 × streams × `num_output`
+/// follows. `cont` is 0 at the first step of a sequence and 1 at all other steps. The first top
+/// holds `y` of every step. With `expose_hidden`, the second top holds the final state `h`.
 ///
 /// Without `expose_hidden`, the state is initially zero and persists from one forward pass to the
-/// next. Parameters: `W_xh`, `b_h`, `W_xh_static` if there is a static input, `W_hh`, `W_ho` and
+/// next. The parameters are `W_xh`, `b_h`, `W_xh_static` for a static input, `W_hh`, `W_ho` and
 /// `b_o`.
 #[doc(alias = "RecurrentLayer")]
 pub struct RnnLayer<T: Element> {
     core: Recurrent<T>,
-    /// Hidden states of all steps.
     hidden: Blob<T>,
-    /// Outputs of all steps, which backward needs; a later layer may overwrite the top in place.
+    /// The outputs of all steps. The backward pass reads them here, because a later layer may
+    /// overwrite the top in place.
     outputs: Blob<T>,
 }
 
 impl<T: Element> RnnLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0, and the
     /// errors of the fillers.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let core = Recurrent::new(param, cx, (1, 1))?;
@@ -38,13 +38,12 @@ impl<T: Element> RnnLayer<T> {
         Ok(Self { core, hidden: blob()?, outputs: blob()? })
     }
 
-    /// Describes the matrix product that maps the hidden states of all steps to outputs.
     fn output_product(&self) -> Linear {
         let (sizes, outputs) = (self.core.sizes, self.core.outputs());
         Linear { rows: sizes.steps * sizes.streams, inputs: outputs, outputs }
     }
 
-    /// Returns the indices of `W_ho` and `b_o`, the last parameters.
+    /// Returns the indices of the last two parameters, `W_ho` and `b_o`.
     fn output_params(&self) -> (usize, usize) {
         let count = self.core.params.len();
         (count.saturating_sub(2), count.saturating_sub(1))

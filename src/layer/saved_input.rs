@@ -20,10 +20,10 @@ impl<T: Element> SavedInput<T> {
         }
     }
 
-    /// Saves `x` if `y` shares its data, and returns the blob that holds `x` from now on. In that
-    /// case, the caller must overwrite `y`.
+    /// Saves `x` if `y` shares its data, and returns the blob that holds `x` until the backward
+    /// pass. The caller must overwrite a `y` that shares the data of `x`.
     ///
-    /// Swaps the storage of two blobs instead of copying, unless the sizes differ.
+    /// The method swaps the storage of the two blobs instead of copying, unless their sizes differ.
     pub(super) fn save<'a>(&'a self, x: &'a Blob<T>, y: &Blob<T>) -> Result<&'a Blob<T>> {
         if x.shares_data_with(y) {
             match x.swap_data(&self.saved) {
@@ -36,7 +36,7 @@ impl<T: Element> SavedInput<T> {
         Ok(self.input(x, y))
     }
 
-    /// Returns the blob that holds the `x` of the forward pass.
+    /// Returns the blob that holds the input `x` of the forward pass.
     pub(super) fn input<'a>(&'a self, x: &'a Blob<T>, y: &Blob<T>) -> &'a Blob<T> {
         if x.shares_data_with(y) { &self.saved } else { x }
     }

@@ -12,21 +12,20 @@ use crate::{
     proto::ScaleParameter,
 };
 
-/// `y = x · s + b`, where `s` covers some axes of `x` and is broadcast over the others. `s` is
-/// learned or the second bottom; the optional `b` is learned.
+/// `y = x · s + b`, where `s` covers some axes of `x` and is broadcast along the other axes. `s` is
+/// a learned parameter or the second bottom. `b` is an optional learned parameter.
 ///
-/// The forward pass is one kernel, the backward pass one kernel per gradient.
+/// The forward pass runs one kernel; the backward pass runs one kernel per gradient.
 pub struct ScaleLayer<T: Element> {
     param: ScaleParameter,
     operand: AxisOperand,
-    /// Derived from the bottoms' shapes by `reshape`.
     axis: Option<Axis>,
     saved_input: SavedInput<T>,
     params: Vec<Blob<T>>,
 }
 
 impl<T: Element> ScaleLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.scale_param.clone().unwrap_or_default();
         let operand = AxisOperand { axis: param.axis(), num_axes: param.num_axes() };
@@ -38,7 +37,7 @@ impl<T: Element> ScaleLayer<T> {
         bottom.get(1).unwrap_or_else(|| &self.params[0])
     }
 
-    /// Returns the bias, the last parameter, if there is one.
+    /// Returns the bias, which is the last parameter; `None` without `bias_term`.
     fn bias(&self) -> Option<&Blob<T>> {
         self.params.last().filter(|_| self.param.bias_term())
     }
@@ -114,7 +113,7 @@ impl<T: Element> Layer<T> for ScaleLayer<T> {
             let (dy, mut db) = (top[0].diff()?, bias.diff_mut()?);
             device.sum_to_axis(&axis, T::acc(1.0), dy.view(), db.view_mut())?;
         }
-        // Overwrite the gradient of a bottom, but add to the gradient of a parameter.
+        // The kernel overwrites the gradient of a bottom, but adds to the gradient of a parameter.
         let (propagates, beta) = match bottom.get(1) {
             Some(_) => (propagate.bottom[1], 0.0),
             None => (propagate.params[0], 1.0),

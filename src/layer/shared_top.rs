@@ -1,11 +1,11 @@
-//! A top that shares its bottom's storage, possibly in another shape.
+//! A top that shares the storage of its bottom, possibly with another shape.
 
 use super::prelude::*;
 
-/// Makes a top share the data and, usually, the diff of its bottom, so that nothing is copied.
+/// Makes a top share the data and the diff of its bottom, so that nothing is copied.
 ///
-/// The diffs stay separate if the definition sets `propagate_down: false`: later layers may write
-/// the top's diff, which must not reach the bottom.
+/// With `propagate_down: false`, the top has a separate diff: later layers may write the top's
+/// diff, which must not change the bottom's diff.
 pub(super) struct SharedTop {
     shares_diff: bool,
 }
@@ -15,13 +15,13 @@ impl SharedTop {
         Self { shares_diff: !param.propagate_down.contains(&false) }
     }
 
-    /// Makes `top` share the storage of `bottom`, which has the same count.
+    /// Makes `top` share the storage of `bottom`, which has the same number of elements.
     pub(super) fn share<T: Element>(&self, bottom: &Blob<T>, top: &mut Blob<T>) -> Result<()> {
         top.share_data(bottom)?;
         if self.shares_diff { top.share_diff(bottom) } else { Ok(()) }
     }
 
-    /// Copies the gradient to the bottom unless both share one diff.
+    /// Copies the gradient of the top to the bottom unless the two blobs share one diff.
     pub(super) fn backward<T: Element>(
         device: &AnyDevice,
         top: &Blob<T>,

@@ -3,18 +3,17 @@
 use super::{loss_common, prelude::*};
 use crate::op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization};
 
-/// `loss = Σ (ln(1 + eˣ) − t·x) / n`. The bottoms are scores x and targets t, which are
-/// probabilities.
+/// `loss = Σ (ln(1 + eˣ) − t·x) / n`. The bottoms are scores x and target probabilities t.
 ///
-/// The default divisor n is the batch size. As in Caffe, a target is truncated to an integer before
-/// it is compared with `ignore_label`.
+/// The default divisor n is the batch size. As in Caffe, the layer truncates each target to an
+/// integer and compares the integer with `ignore_label`.
 pub struct SigmoidCrossEntropyLossLayer {
     ignore: Option<i64>,
     normalization: LossNormalization,
 }
 
 impl SigmoidCrossEntropyLossLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let loss = param.loss_param.unwrap_or_default();
         let normalization = loss_common::normalization(&loss, LossNormalization::BatchSize);
@@ -54,7 +53,7 @@ impl<T: Element> Layer<T> for SigmoidCrossEntropyLossLayer {
         let (scores, targets) = (bottom[0].shape(), bottom[1].shape());
         loss_common::check_batch(scores, targets)?;
         if scores.count() != targets.count() {
-            return wrong_shape(format!("targets {targets} and scores {scores} differ in count"));
+            return wrong_shape(format!("targets {targets} and scores {scores} differ in size"));
         }
         top[0].reshape(&[])
     }

@@ -1,12 +1,12 @@
-//! The Silence layer.
+//! The Silence layer, which ignores its bottoms.
 
 use super::prelude::*;
 
-/// Consumes its bottoms, so that they are not outputs of the net. Their gradients are zero.
+/// Consumes its bottoms, so that they are not outputs of the net. The bottoms' gradients are zero.
 pub struct SilenceLayer;
 
 impl SilenceLayer {
-    /// Creates the layer, which has no parameters.
+    /// Creates the layer.
     pub fn new(_: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self)
     }

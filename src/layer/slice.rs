@@ -1,23 +1,23 @@
-//! The Slice layer.
+//! The Slice layer, which splits a blob along an axis.
 
 use super::{concat_layout::ConcatLayout, prelude::*, proto_shape, shared_top::SharedTop};
 
-/// Splits its bottom along `axis`: before each `slice_point`, or into equal parts if there is none.
-/// A single top shares its storage with the bottom.
+/// Splits its bottom along `axis` before each `slice_point`, or into equal parts without
+/// `slice_point`. If there is only one top, it shares the bottom's storage.
 pub struct SliceLayer {
     axis: isize,
     points: Vec<usize>,
     shared_top: SharedTop,
-    /// Derived from the bottom's shape by `reshape`.
     layout: ConcatLayout,
 }
 
 impl SliceLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if both `axis` and `slice_dim` are given, or unless the number of
-    /// `slice_point` entries is 0 or one less than the number of tops.
+    /// Returns [`Error::InvalidData`] if both `axis` and `slice_dim` are given. Returns
+    /// [`Error::InvalidData`] unless the number of `slice_point` entries is 0 or one less than the
+    /// number of tops.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let slice = param.slice_param.clone().unwrap_or_default();
         let axis = proto_shape::axis(slice.axis, ("slice_dim", slice.slice_dim))?;
@@ -37,7 +37,7 @@ impl SliceLayer {
         })
     }
 
-    /// Returns the extent of each top along the axis, whose extent in the bottom is `extent`.
+    /// Returns the extent of each top along `axis` for a bottom whose extent is `extent`.
     fn extents(&self, extent: usize, tops: usize) -> Result<Vec<usize>> {
         if self.points.is_empty() {
             if !extent.is_multiple_of(tops) {

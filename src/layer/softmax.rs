@@ -1,15 +1,15 @@
-//! The Softmax layer.
+//! The Softmax layer, which converts scores to probabilities.
 
 use super::prelude::*;
 use crate::op::Axis;
 
-/// Converts scores to probabilities: `y = eˣ / Σ eˣ` along `axis`.
+/// `y = eˣ / Σ eˣ` along `axis`.
 pub struct SoftmaxLayer {
     axis: isize,
 }
 
 impl SoftmaxLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { axis: param.softmax_param.unwrap_or_default().axis() as isize })
     }

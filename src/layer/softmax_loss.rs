@@ -1,4 +1,4 @@
-//! The SoftmaxWithLoss layer: multinomial logistic loss of the softmax of scores.
+//! The SoftmaxWithLoss layer: the multinomial logistic loss of the softmax of scores.
 
 use super::{loss_common, prelude::*};
 use crate::op::{Axis, LossNormalization, SoftmaxLoss};
@@ -8,13 +8,12 @@ pub struct SoftmaxLossLayer<T: Element> {
     axis: isize,
     ignore: Option<i64>,
     normalization: LossNormalization,
-    /// Derived from the bottoms' shapes by `reshape`.
     op: Option<SoftmaxLoss>,
     probabilities: Blob<T>,
 }
 
 impl<T: Element> SoftmaxLossLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let loss = param.loss_param.unwrap_or_default();
         Ok(Self {

@@ -1,4 +1,4 @@
-//! The Split layer: one blob for several consumers.
+//! The Split layer, which passes one blob to several consumers.
 
 use super::prelude::*;
 use crate::{memory::Src, op::Binary};
@@ -7,7 +7,7 @@ use crate::{memory::Src, op::Binary};
 pub struct SplitLayer;
 
 impl SplitLayer {
-    /// Creates the layer, which has no parameters.
+    /// Creates the layer.
     pub fn new(_: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self)
     }

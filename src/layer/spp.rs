@@ -9,7 +9,8 @@ use crate::{
 };
 
 /// Spatial pyramid pooling. Level `l` of `pyramid_height` pools each channel into about 2ˡ × 2ˡ
-/// bins. The second axis of the top concatenates all levels; a single level keeps its four axes.
+/// bins. The second axis of the top concatenates all levels. The top of a single level has four
+/// axes.
 ///
 /// Source: He, Zhang, Ren, Sun 2014.
 #[doc(alias = "SPPLayer")]
@@ -17,17 +18,15 @@ pub struct SppLayer<T: Element> {
     height: u32,
     method: PoolMethod,
     levels: Vec<Level<T>>,
-    /// Positions of the levels in the top.
     layout: ConcatLayout,
-    /// Diff: the contribution of one level to the gradient.
+    /// A blob whose diff holds the contribution of one level to the gradient.
     level_gradient: Blob<T>,
 }
 
-/// One level of the pyramid.
 struct Level<T: Element> {
     op: Pool2d,
     pooled: Blob<T>,
-    /// Index of each maximum.
+    /// The position of each maximum in its plane.
     mask: Blob<i32>,
 }
 
@@ -60,10 +59,10 @@ impl<T: Element> Level<T> {
 }
 
 impl<T: Element> SppLayer<T> {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if `pyramid_height` is 0, and for stochastic pooling.
+    /// Returns [`Error::InvalidData`] if `pyramid_height` is 0, and for stochastic pooling.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.spp_param.unwrap_or_default();
         if param.pyramid_height() == 0 {
@@ -81,9 +80,10 @@ impl<T: Element> SppLayer<T> {
         })
     }
 
-    /// Describes pooling into 2ˡ bins along both axes; windows of equal size may yield fewer.
+    /// Returns the descriptor of pooling into at most 2ˡ bins of equal size along both axes.
     fn op(&self, level: u32, planes: usize, input: [usize; 2]) -> Result<Pool2d> {
-        let too_deep = || Error::InvalidData(format!("spp_param: 2^{level} bins are too many"));
+        let too_deep =
+            || Error::InvalidData(format!("spp_param: 2^{level} bins per axis are too many"));
         let bins = 1usize.checked_shl(level).ok_or_else(too_deep)?;
         let kernel = input.map(|extent| extent.div_ceil(bins));
         let pad = [0, 1].map(|axis| (kernel[axis] * bins - input[axis]).div_ceil(2));

@@ -1,4 +1,4 @@
-//! Stochastic pooling: random draws in training, weighted means in tests.
+//! Stochastic pooling: random elements during training, weighted means in the TEST phase.
 
 use super::prelude::*;
 use crate::{
@@ -7,17 +7,17 @@ use crate::{
     shape::Shape,
 };
 
-/// Draws an element of each window with a probability proportional to its value. In the TEST phase,
-/// computes the mean with these weights: `Σ x² / Σ x` over positive elements, or 0 without any.
+/// Draws an element of each window with a probability proportional to `max(x, 0)`. In the TEST
+/// phase, computes the mean with these weights, `Σ x² / Σ x` over the positive elements. The mean
+/// is 0 for a window without positive elements.
 pub(super) struct Stochastic<T: Element> {
     key: RngKey,
-    /// Number of draws so far; each draw uses a separate random number stream.
+    /// The number of draws so far; each draw uses a separate random number stream.
     draws: u64,
-    /// One random number per window.
     uniform: Blob<f32>,
     /// `max(x, 0)`; the diff is scratch space.
     positive: Blob<T>,
-    /// Mean of `max(x, 0)` over each window, or 1 if that is 0; the diff is scratch space.
+    /// The mean of `max(x, 0)` over each window, or 1 if the mean is 0; the diff is scratch space.
     means: Blob<T>,
 }
 
@@ -33,7 +33,6 @@ impl<T: Element> Stochastic<T> {
         self.means.reshape(output)
     }
 
-    /// Draws an element of each window.
     pub(super) fn draw(
         &mut self,
         device: &AnyDevice,
@@ -48,7 +47,7 @@ impl<T: Element> Stochastic<T> {
         device.stochastic_pool(op, x, uniform.view(), y, mask)
     }
 
-    /// Computes the weighted mean as the mean of the squares divided by the mean.
+    /// Computes the weighted mean of each window: the mean of the squares divided by the mean.
     pub(super) fn mean(
         &self,
         device: &AnyDevice,
@@ -60,7 +59,7 @@ impl<T: Element> Stochastic<T> {
         let mut means = self.means.data_mut()?;
         device.unary(Unary::Relu { slope: T::acc(0.0) }, x.into(), positive.view_mut())?;
         device.average_pool(op, positive.view(), means.view_mut())?;
-        // Add 1 to means that are 0, so that the division yields 0.
+        // Add 1 to means that are 0, so that the division `0 / 0` becomes `0 / 1`.
         let mut is_zero = self.means.diff_mut()?;
         device.unary(Unary::Sign, means.view().into(), is_zero.view_mut())?;
         device.unary(Unary::Neg, Src::InPlace, is_zero.view_mut())?;
@@ -71,7 +70,8 @@ impl<T: Element> Stochastic<T> {
         device.binary(Binary::Div, Src::InPlace, means.view(), y)
     }
 
-    /// `dx ← Σ dy · (2x − y) / Σ x` where x is positive; [`mean`](Self::mean) computed `y`.
+    /// `dx ← Σ dy · (2x − y) / Σ x` where x is positive, otherwise `dx ← 0`. `y` is the result of
+    /// [`mean`](Self::mean).
     pub(super) fn mean_backward(
         &self,
         device: &AnyDevice,

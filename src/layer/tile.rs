@@ -1,4 +1,4 @@
-//! The Tile layer.
+//! The Tile layer, which repeats a blob along an axis.
 
 use super::prelude::*;
 use crate::{op::Tile, shape::Shape};
@@ -10,10 +10,10 @@ pub struct TileLayer {
 }
 
 impl TileLayer {
-    /// Creates the layer from its parameters.
+    /// Creates the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless `tiles` is positive.
+    /// Returns [`Error::InvalidData`] unless `tiles` is positive.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.tile_param.unwrap_or_default();
         let tiles = usize::try_from(param.tiles()).ok().filter(|&tiles| tiles > 0);

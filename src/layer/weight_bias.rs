@@ -1,4 +1,4 @@
-//! Weight and bias parameters of convolutions, InnerProduct and Embed, and their fillers.
+//! Weights and biases of convolutions, InnerProduct and Embed, and their fillers.
 
 use super::prelude::*;
 use crate::{
@@ -8,21 +8,22 @@ use crate::{
     proto::FillerParameter,
 };
 
-/// A layer's weights and optional bias, with their fillers.
 pub(super) struct Weights<T: Element> {
     outputs: usize,
     weights: Filler,
-    /// `None` if the layer has no bias.
+    /// The filler of the bias; `None` if the layer has no bias.
     bias: Option<Filler>,
     /// The weights and the bias; empty before [`create`](Self::create).
     blobs: Vec<Blob<T>>,
 }
 
 impl<T: Element> Weights<T> {
-    /// Reads the fillers of weights and bias. `message` is the name of the layer parameter in errors.
+    /// Reads the fillers of weights and bias. Error messages start with `message`, the name of the
+    /// protobuf field that holds the fillers.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if `outputs`, the field `num_output`, is 0; errors of the fillers.
+    /// Returns [`Error::InvalidData`] if `outputs`, the value of the field `num_output`, is 0, and
+    /// errors of the fillers.
     pub(super) fn new(
         message: &str,
         outputs: u32,
@@ -41,7 +42,7 @@ impl<T: Element> Weights<T> {
         self.outputs
     }
 
-    /// Creates weights of `shape` and a bias with one value per output, filled from the layer's
+    /// Creates weights of `shape` and a bias with one value per output. The fillers use the layer's
     /// random number streams.
     pub(super) fn create(&mut self, cx: &LayerContext<'_>, shape: &[usize]) -> Result<()> {
         self.blobs = vec![filled(cx, shape, &self.weights, 0)?];
@@ -54,7 +55,7 @@ impl<T: Element> Weights<T> {
     /// Returns the weights.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] before [`create`](Self::create).
+    /// Returns [`Error::InvalidData`] before a call of [`create`](Self::create).
     pub(super) fn weights(&self) -> Result<&Blob<T>> {
         self.blobs.first().ok_or_else(|| Error::InvalidData("called before setup".into()))
     }
@@ -63,7 +64,7 @@ impl<T: Element> Weights<T> {
         self.blobs.get(1)
     }
 
-    /// `y ← y + bias` if there is a bias; `axis` is the axis of the outputs in `y`.
+    /// `y ← y + bias` if the layer has a bias. `axis` is the axis of the outputs in `y`.
     pub(super) fn add_bias(
         &self,
         device: &AnyDevice,
@@ -74,7 +75,7 @@ impl<T: Element> Weights<T> {
         device.broadcast(Binary::Add, axis, Src::InPlace, bias.data()?.view(), y)
     }
 
-    /// Adds the sum of `dy` over all but `axis` to the gradient of the bias, if one is requested.
+    /// Adds the sum of `dy` over all axes except `axis` to the bias gradient, if requested.
     pub(super) fn add_bias_gradient(
         &self,
         device: &AnyDevice,
@@ -99,13 +100,12 @@ impl<T: Element> Weights<T> {
     }
 }
 
-/// Returns the filler that a message defines; `default` if there is no message.
+/// Returns the filler that the message `param` defines, or `default` if the message is missing.
 pub(super) fn filler(param: &Option<FillerParameter>, default: Filler) -> Result<Filler> {
     param.as_ref().map_or(Ok(default), Filler::from_proto)
 }
 
-/// Creates the layer's parameter number `index`, filled from a separate random number
-/// stream.
+/// Creates the layer's parameter number `index` and fills it from a separate random number stream.
 pub(super) fn filled<T: Element>(
     cx: &LayerContext<'_>,
     shape: &[usize],

@@ -1,15 +1,15 @@
-//! Decides which gradients a net computes.
+//! Selection of the gradients that a net computes.
 
 use super::graph::Net;
 use crate::element::Element;
 use std::collections::HashSet;
 
 impl<T: Element> Net<T> {
-    /// Skips the backward pass of layers that do not contribute to the objective, and of layers
-    /// whose top gradients no later layer computes. Walks the layers from the last to the first.
+    /// Disables the backward pass of layers that do not contribute to the objective, and of layers
+    /// whose top gradients no later layer computes. Visits the layers from the last to the first.
     pub(super) fn prune_backward(&mut self) {
         let Self { nodes, blobs, .. } = self;
-        // Keyed by blob name, as in Caffe: all blobs of an in-place chain share one name.
+        // Use blob names as keys, as Caffe does: all blobs of an in-place chain share one name.
         let mut under_loss: HashSet<&str> = HashSet::new();
         let mut skipped: HashSet<&str> = HashSet::new();
         for node in nodes.iter_mut().rev() {

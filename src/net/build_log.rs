@@ -1,10 +1,10 @@
-//! Debug log of the construction of a net, in Caffe's wording.
+//! Debug log of the construction of a net, in the wording of Caffe's log.
 
 use super::graph::{Net, NetLayer};
 use crate::element::Element;
 use log::debug;
 
-/// Logs the bottoms, tops and top shapes of the newest layer.
+/// Logs the bottoms, the tops and the top shapes of the layer that was added last.
 pub(super) fn log_layer<T: Element>(net: &Net<T>) {
     let Some(NetLayer { param, bottoms, tops, loss_weights, .. }) = net.nodes.last() else {
         return;
@@ -25,7 +25,6 @@ pub(super) fn log_layer<T: Element>(net: &Net<T>) {
     }
 }
 
-/// Logs which layers have a backward pass, and the outputs of the net.
 pub(super) fn log_net<T: Element>(net: &Net<T>) {
     for NetLayer { param, backward, .. } in net.nodes.iter().rev() {
         let needs = if *backward { "needs" } else { "does not need" };

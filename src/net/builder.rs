@@ -1,4 +1,4 @@
-//! Builds a net from its definition.
+//! Construction of a net from its definition.
 
 use super::{
     build_log::{log_layer, log_net},
@@ -23,8 +23,8 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Options for building a net.
 ///
-/// Options that are not set come from the definition's `state`; by default the phase is TEST and
-/// the level 0.
+/// The field `state` of the definition supplies the options that the caller does not set. The
+/// default phase is TEST and the default level is 0.
 pub struct NetBuilder<T: Element> {
     device: AnyDevice,
     phase: Option<Phase>,
@@ -37,7 +37,7 @@ pub struct NetBuilder<T: Element> {
 }
 
 impl<T: Element> Net<T> {
-    /// Starts building a net on `device`.
+    /// Returns a builder of nets on `device` with default options.
     pub fn builder(device: &impl Device) -> NetBuilder<T> {
         NetBuilder {
             device: AnyDevice::new(device),
@@ -53,57 +53,58 @@ impl<T: Element> Net<T> {
 }
 
 impl<T: Element> NetBuilder<T> {
-    /// Sets the phase.
+    /// Sets the phase: training or testing.
     #[must_use]
     pub fn phase(self, phase: Phase) -> Self {
         Self { phase: Some(phase), ..self }
     }
 
-    /// Sets the level.
+    /// Sets the level that `include` and `exclude` rules compare with their bounds.
     #[must_use]
     pub fn level(self, level: i32) -> Self {
         Self { level: Some(level), ..self }
     }
 
-    /// Adds these stages to the stages of the definition.
+    /// Adds `stages` to the stages of the definition.
     #[must_use]
     pub fn stages(self, stages: impl IntoIterator<Item = String>) -> Self {
         Self { stages: stages.into_iter().collect(), ..self }
     }
 
-    /// Sets the seed of all random numbers in the net; 0 by default.
+    /// Sets the seed of all random numbers in the net. The default seed is 0.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// Builds a net for inference only, in which intermediate results share memory: an activation
-    /// reuses the memory of one that no later layer needs. Off by default.
+    /// Sets whether to build a net for inference only, in which intermediate results share memory.
+    /// A blob then reuses the memory of a blob that no later layer reads. The default is `false`.
     ///
-    /// The outputs are the same. Inputs and outputs keep their own memory. The contents of other
-    /// blobs after a forward pass are unspecified, and a backward pass is an error.
+    /// Memory reuse does not change the outputs. Inputs and outputs of the net do not share memory.
+    /// The contents of other blobs after a forward pass are unspecified, and a backward pass fails.
     #[must_use]
     pub fn reuse_memory(self, reuse: bool) -> Self {
         Self { reuse_memory: reuse, ..self }
     }
 
-    /// Creates layers with this registry instead of the standard one.
+    /// Creates layers with this registry instead of the standard registry.
     #[must_use]
     pub fn registry(self, registry: LayerRegistry<T>) -> Self {
         Self { registry, ..self }
     }
 
-    /// Opens data sources with this registry instead of the standard one.
+    /// Opens data sources with this registry instead of the standard registry.
     #[must_use]
     pub fn sources(self, sources: SourceRegistry) -> Self {
         Self { sources, ..self }
     }
 
-    /// Builds the net: filters the definition, inserts splits, creates and connects the layers,
-    /// shapes all blobs, shares parameters and decides which gradients are computed.
+    /// Builds the net: filters the definition, inserts Split layers, creates and connects the
+    /// layers, shapes all blobs, shares parameters and selects the gradients to compute.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for an invalid definition; errors of a layer, with the layer's name.
+    /// Returns [`Error::InvalidData`] for an invalid definition, and errors of a layer with its
+    /// name.
     pub fn build(&self, definition: &NetParameter) -> Result<Net<T>> {
         compiled_for!(T, fn(&NetBuilder<T>, &NetParameter) -> Result<Net<T>> = NetBuilder::construct)(
             self, definition,
@@ -128,7 +129,7 @@ impl<T: Element> NetBuilder<T> {
     }
 }
 
-/// Fails for a definition in an old format. Reading it from a file would have upgraded it.
+/// Fails for a definition in an old format, which the functions that read files would upgrade.
 fn check_format(definition: &NetParameter) -> Result<()> {
     let field = if !definition.layers.is_empty() {
         "`layers`"
@@ -139,20 +140,18 @@ fn check_format(definition: &NetParameter) -> Result<()> {
     };
     let remedy = "upgrade it with `proto::upgrade::net` or `cortado upgrade-net`";
     let name = definition.name();
-    Err(Error::InvalidData(format!("net `{name}`: {field} is of an old format; {remedy}")))
+    Err(Error::InvalidData(format!("net `{name}`: {field} has an old format; {remedy}")))
 }
 
-/// A net being built.
 struct Construction<'a, T: Element> {
     builder: &'a NetBuilder<T>,
     net: Net<T>,
-    /// Index of each blob by name.
     ids: HashMap<String, usize>,
     /// Tops that no layer has consumed yet.
     available: BTreeSet<String>,
-    /// For each blob, whether layers before it need its gradient.
+    /// Whether the layers that precede a blob need its gradient, for each blob.
     needs_gradient: Vec<bool>,
-    /// Named parameters: index in the net's parameters.
+    /// The indices of named parameters in the net's parameters.
     named: HashMap<String, usize>,
 }
 
@@ -173,7 +172,6 @@ impl<'a, T: Element> Construction<'a, T> {
         Self { builder, net, ids, available, needs_gradient: Vec::new(), named: HashMap::new() }
     }
 
-    /// Creates a layer and connects it.
     fn add_layer(&mut self, param: &LayerParameter) -> Result<()> {
         if param.r#type().is_empty() {
             return Err(Error::InvalidData("no type given".into()));
@@ -224,7 +222,8 @@ impl<'a, T: Element> Construction<'a, T> {
         Ok(bottoms)
     }
 
-    /// Returns a layer's tops: named ones and, for a loss, unnamed ones that its arity requires.
+    /// Returns a layer's tops: the tops that the definition names and, for a loss, further unnamed
+    /// tops that the arity requires.
     fn tops(&mut self, param: &LayerParameter, layer: &dyn Layer<T>) -> Result<Vec<usize>> {
         let mut tops = Vec::with_capacity(param.top.len());
         for (i, name) in param.top.iter().enumerate() {
@@ -232,7 +231,7 @@ impl<'a, T: Element> Construction<'a, T> {
             let id = match self.ids.get(name) {
                 Some(&id) if in_place && layer.allows_in_place() => id,
                 Some(_) if in_place => {
-                    let why = format!("cannot run in place (top and bottom are `{name}`)");
+                    let why = format!("cannot run in place with bottom and top `{name}`");
                     return Err(Error::InvalidData(why));
                 }
                 Some(_) => {
@@ -270,7 +269,7 @@ impl<'a, T: Element> Construction<'a, T> {
         }
     }
 
-    /// Sets up the newest layer: parameters, shapes, required gradients.
+    /// Sets up the layer that was added last: parameters, shapes and required gradients.
     fn set_up(&mut self, cx: &LayerContext<'_>, saved: &[BlobProto]) -> Result<()> {
         let index = self.net.nodes.len() - 1;
         let node = &self.net.nodes[index];
@@ -281,7 +280,7 @@ impl<'a, T: Element> Construction<'a, T> {
         let params = layer.params_mut();
         if !saved.is_empty() {
             if saved.len() != params.len() {
-                let why = format!("{} `blobs` for {} parameters", saved.len(), params.len());
+                let why = format!("found {} `blobs` for {} parameters", saved.len(), params.len());
                 return Err(Error::InvalidData(why));
             }
             for (param, proto) in params.iter_mut().zip(saved) {
@@ -303,7 +302,7 @@ impl<'a, T: Element> Construction<'a, T> {
         let count = node.layer.params().len();
         let specs = node.param.param.clone();
         if specs.len() > count {
-            let why = format!("{} `param` entries for {count} parameters", specs.len());
+            let why = format!("found {} `param` entries for {count} parameters", specs.len());
             return Err(Error::InvalidData(why));
         }
         let trainable = node.layer.params_are_trainable();
@@ -328,8 +327,7 @@ impl<'a, T: Element> Construction<'a, T> {
         Ok(())
     }
 
-    /// Adds a `param` entry with `lr_mult` 0, for a parameter that is not trainable, to the layer's
-    /// definition.
+    /// Adds a `param` entry with `lr_mult` 0 for a parameter that is not trainable.
     fn add_fixed_spec(&mut self, layer: usize) -> ParamSpec {
         let spec = ParamSpec { lr_mult: Some(0.0), ..ParamSpec::default() };
         self.net.nodes[layer].param.param.push(spec.clone());
@@ -381,7 +379,7 @@ impl<'a, T: Element> Construction<'a, T> {
         let name = spec.name();
         if !fits {
             let (ours, owners) = (ours.shape(), owner.blob.shape());
-            let why = format!("shared parameter `{name}`: shape {ours}; its owner has {owners}");
+            let why = format!("shared parameter `{name}`: expected shape {owners}, found {ours}");
             return Err(Error::Shape(why));
         }
         merge_mult("lr_mult", name, &mut owner.lr_mult, spec.lr_mult)?;
@@ -404,11 +402,12 @@ impl<'a, T: Element> Construction<'a, T> {
     }
 }
 
-/// Sets the owner's factor if only the sharing parameter gives one; fails if the two differ.
+/// Sets the owner's factor if only the definition of the sharing parameter gives one. Fails if both
+/// definitions give different factors.
 fn merge_mult(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f32>) -> Result<()> {
     match (*owners, given) {
         (Some(first), Some(given)) if first != given => {
-            let why = format!("shared parameter `{name}`: {field} {given}; its owner has {first}");
+            let why = format!("shared parameter `{name}`: expected {field} {first}, found {given}");
             Err(Error::InvalidData(why))
         }
         (None, Some(_)) => {
@@ -419,7 +418,8 @@ fn merge_mult(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f
     }
 }
 
-/// Returns the weight of each top in the objective; by default 1 for the first top of a loss.
+/// Returns the weight of each top in the objective. The default weight is 1 for the first top of a
+/// loss and 0 for other tops.
 fn loss_weights<T: Element>(
     param: &LayerParameter,
     layer: &dyn Layer<T>,

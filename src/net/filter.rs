@@ -1,14 +1,14 @@
-//! Filters the layers of a definition by phase, level and stage.
+//! Selection of a definition's layers by phase, level and stage.
 
 use crate::{
     error::{Error, Result},
     proto::{LayerParameter, NetParameter, NetState, NetStateRule},
 };
 
-/// Returns the definition without the layers that `include` and `exclude` rules remove in `state`.
+/// Returns the definition without the layers that `include` and `exclude` rules remove for `state`.
 ///
 /// # Errors
-/// [`Error::InvalidData`] for a layer with both include and exclude rules.
+/// Returns [`Error::InvalidData`] for a layer with both include and exclude rules.
 #[doc(alias = "FilterNet")]
 pub fn filter_net(param: &NetParameter, state: &NetState) -> Result<NetParameter> {
     let mut filtered = NetParameter { layer: Vec::new(), ..param.clone() };
@@ -32,8 +32,8 @@ fn includes(layer: &LayerParameter, state: &NetState) -> Result<bool> {
     }
 }
 
-/// Returns whether a state meets a rule: it has the rule's phase, a level within both bounds, every
-/// `stage` and no `not_stage`.
+/// Returns whether `state` meets `rule`: the state has the rule's phase, a level within the rule's
+/// bounds, every `stage` and no `not_stage`.
 #[doc(alias = "StateMeetsRule")]
 pub fn state_meets_rule(state: &NetState, rule: &NetStateRule) -> bool {
     let has = |stage: &String| state.stage.contains(stage);

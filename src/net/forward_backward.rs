@@ -1,4 +1,4 @@
-//! Forward and backward passes.
+//! Forward and backward passes of a net.
 
 use super::graph::{Net, NetLayer};
 use crate::{
@@ -12,20 +12,21 @@ use crate::{
 use std::ops::Range;
 
 impl<T: Element> Net<T> {
-    /// Runs all layers forward; returns the objective, `Σ weight · top`.
+    /// Runs the forward pass of all layers. Returns the objective, `Σ weight · top`.
     ///
     /// # Errors
-    /// Errors of a layer, with the layer's name.
+    /// Returns the errors of a layer with the layer's name.
     pub fn forward(&mut self) -> Result<f64> {
         self.forward_layers(0..self.nodes.len())
     }
 
-    /// Runs the layers at these indices forward; returns their part of the objective. A layer and
-    /// an in-place activation after it may run as one kernel if the range contains both; the result
-    /// is bit-identical.
+    /// Runs the forward pass of the layers at these indices. Returns their part of the objective. A
+    /// layer and a following in-place activation may run as one kernel if the range contains both
+    /// layers. The fused result is bit-identical.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if the range exceeds the layers; errors of a layer, with its name.
+    /// Returns [`Error::InvalidData`] if the range exceeds the layers, and errors of a layer with
+    /// its name.
     #[doc(alias = "ForwardFromTo")]
     #[doc(alias = "ForwardTo")]
     pub fn forward_layers(&mut self, layers: Range<usize>) -> Result<f64> {
@@ -43,11 +44,12 @@ impl<T: Element> Net<T> {
         Ok(loss)
     }
 
-    /// Runs the first layer of the range, with its activation if both run as one kernel, and
-    /// removes them from the range. Returns their part of the objective, and 0 for an empty range.
+    /// Runs the first layer of the range, fused with the following activation if possible. Removes
+    /// the executed layers from the range. Returns their part of the objective; 0 for an empty
+    /// range.
     ///
     /// # Errors
-    /// As for [`forward_layers`](Self::forward_layers).
+    /// Returns the errors of [`forward_layers`](Self::forward_layers).
     pub fn forward_first(&mut self, layers: &mut Range<usize>) -> Result<f64> {
         self.check_range(layers)?;
         let Some(index) = layers.next() else { return Ok(0.0) };
@@ -62,20 +64,21 @@ impl<T: Element> Net<T> {
         Ok(loss)
     }
 
-    /// Runs the backward pass of every layer that needs one. Parameter gradients are added to the
-    /// contents of the parameters' diffs.
+    /// Runs the backward pass of every layer that needs one. The layers add parameter gradients to
+    /// the contents of the parameters' diffs.
     ///
     /// # Errors
-    /// Errors of a layer, with the layer's name.
+    /// Returns the errors of a layer with the layer's name.
     pub fn backward(&mut self) -> Result<()> {
         self.backward_layers(0..self.nodes.len())
     }
 
-    /// Runs the layers at these indices backward, from the last to the first, like
+    /// Runs the backward pass of the layers at these indices, from the last to the first, like
     /// [`backward`](Self::backward).
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if the range exceeds the layers; errors of a layer, with its name.
+    /// Returns [`Error::InvalidData`] if the range exceeds the layers, and errors of a layer with
+    /// its name.
     #[doc(alias = "BackwardFromTo")]
     #[doc(alias = "BackwardFrom")]
     pub fn backward_layers(&mut self, layers: Range<usize>) -> Result<()> {
@@ -98,11 +101,11 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Reshapes all blobs to follow the current shapes of the inputs. A net that reuses memory also
-    /// reassigns storage.
+    /// Derives the shapes of all blobs from the current shapes of the inputs. A net that reuses
+    /// memory also reassigns the storage of its blobs.
     ///
     /// # Errors
-    /// Errors of a layer, with the layer's name.
+    /// Returns the errors of a layer with the layer's name.
     #[doc(alias = "Reshape")]
     pub fn reshape(&mut self) -> Result<()> {
         compiled_for!(T, fn(&mut Net<T>) -> Result<()> = Net::reshape_layers)(self)
@@ -128,7 +131,7 @@ impl<T: Element> Net<T> {
     /// Sets the gradients of the parameters to zero.
     ///
     /// # Errors
-    /// Errors of the device.
+    /// Returns the errors of the device.
     #[doc(alias = "ClearParamDiffs")]
     pub fn clear_param_diffs(&self) -> Result<()> {
         for param in self.learnable_params() {
@@ -137,8 +140,8 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Reshapes the tops of a layer. The reshaped handles replace the net's, because reshaping may
-    /// have replaced their storage.
+    /// Reshapes the tops of a layer. The reshaped handles replace the net's handles, because
+    /// reshaping may have replaced the storage.
     pub(super) fn reshape_layer(&mut self, index: usize) -> Result<()> {
         let [bottom, mut top] = self.operands(index);
         let Self { nodes, blobs, .. } = self;
@@ -150,8 +153,9 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Returns the activation function of the next layer if it can be fused with the layer at
-    /// `index`: it runs in place on the only top, and neither layer has a loss weight.
+    /// Returns the activation function of the next layer if the net can fuse it with the layer at
+    /// `index`. The next layer must run in place on the only top, and neither may have a loss
+    /// weight.
     fn activation_after(&mut self, index: usize) -> Result<Option<Unary<f64>>> {
         let Some(next) = self.nodes.get(index + 1) else { return Ok(None) };
         let node = &self.nodes[index];
@@ -166,8 +170,8 @@ impl<T: Element> Net<T> {
         Ok(self.nodes[next].layer.fusible_activation())
     }
 
-    /// Runs a reshaped layer, fused with the activation if the layer supports it. Returns its part
-    /// of the objective, and whether the activation was fused.
+    /// Runs the forward pass of a reshaped layer, fused with the activation if the layer supports
+    /// it. Returns the layer's part of the objective, and whether the activation was fused.
     fn forward_layer(
         &mut self,
         index: usize,
@@ -203,7 +207,7 @@ impl<T: Element> Net<T> {
         layer.backward(&self.device, &top, propagate, &bottom)
     }
 
-    /// Fills the diff of each weighted top with its weight, the gradient of the objective.
+    /// Fills the diff of each top with its loss weight, the gradient of the objective.
     fn seed_loss(&self, index: usize) -> Result<()> {
         let node = &self.nodes[index];
         for (&id, &weight) in node.tops.iter().zip(&node.loss_weights) {
@@ -215,7 +219,6 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Returns handles to the bottoms and the tops of a layer.
     fn operands(&self, index: usize) -> [Vec<Blob<T>>; 2] {
         let node = &self.nodes[index];
         [&node.bottoms, &node.tops]

@@ -10,10 +10,10 @@ use crate::{
 };
 use std::time::Duration;
 
-/// A directed acyclic graph of layers, in the order of their execution.
+/// A directed acyclic graph of layers, stored in the order of execution.
 ///
-/// [`Net::builder`] builds it. A net has no global state: nets on different threads are independent
-/// unless they share weights.
+/// [`Net::builder`] returns a builder of nets. There is no global state: nets on different threads
+/// are independent unless they share weights.
 pub struct Net<T: Element> {
     pub(super) device: AnyDevice,
     pub(super) name: String,
@@ -21,40 +21,34 @@ pub struct Net<T: Element> {
     pub(super) nodes: Vec<NetLayer<T>>,
     pub(super) blobs: Vec<NetBlob<T>>,
     pub(super) params: Vec<Param<T>>,
-    /// Indices in `params` of the parameters that own their values.
+    /// The indices in `params` of the parameters that own their values.
     pub(super) learnable: Vec<usize>,
-    /// Indices in `blobs` of the net's outputs.
+    /// The indices in `blobs` of the net's outputs.
     pub(super) outputs: Vec<usize>,
-    /// Live ranges of the blobs that share storage; `None` in a net that does not reuse memory.
+    /// The live ranges of blobs that share storage; `None` unless the net reuses memory.
     pub(super) live_ranges: Option<Vec<LiveRange>>,
 }
 
-/// A layer, its bottoms and its tops.
 pub(super) struct NetLayer<T: Element> {
     pub(super) layer: Box<dyn Layer<T>>,
     pub(super) param: LayerParameter,
-    /// Indices in the net's blobs.
+    /// The indices of the bottoms in the net's blobs.
     pub(super) bottoms: Vec<usize>,
     pub(super) tops: Vec<usize>,
-    /// Which gradients the backward pass computes.
     pub(super) propagate_bottoms: Vec<bool>,
     pub(super) propagate_params: Vec<bool>,
-    /// Whether the layer has a backward pass.
     pub(super) backward: bool,
-    /// Weight of each top in the objective.
     pub(super) loss_weights: Vec<f32>,
 }
 
-/// A blob between layers.
 pub(super) struct NetBlob<T: Element> {
     pub(super) name: String,
     pub(super) blob: Blob<T>,
-    /// Weight in the objective.
     pub(super) loss_weight: f32,
 }
 
 /// Blobs that share storage because a layer aliases them (in place, Split, Reshape, …), and the
-/// layers that access them: from the first that writes them to the last that reads them.
+/// range of layers that access the blobs.
 pub(super) struct LiveRange {
     pub(super) blobs: Vec<usize>,
     pub(super) first: usize,
@@ -63,23 +57,23 @@ pub(super) struct LiveRange {
 
 /// A parameter of a layer.
 pub struct Param<T: Element> {
-    /// The name by which parameters are shared; if none is given, the index in the layer.
+    /// The name by which layers share parameters; by default, the index in the layer.
     pub name: String,
-    /// Index of the layer in the net.
+    /// The index of the layer in the net.
     pub layer: usize,
-    /// Index of the parameter in the layer.
+    /// The index of the parameter in the layer.
     pub index: usize,
-    /// Index, among the net's parameters, of the parameter whose values this one shares.
+    /// The index, among the net's parameters, of the parameter whose values this parameter shares.
     pub owner: Option<usize>,
-    /// Factor of the learning rate; 1 if the definition gives none.
+    /// The factor of the learning rate; `None` stands for 1.
     pub lr_mult: Option<f32>,
-    /// Factor of the weight decay; 1 if the definition gives none.
+    /// The factor of the weight decay; `None` stands for 1.
     pub decay_mult: Option<f32>,
     pub(super) blob: Blob<T>,
 }
 
 impl<T: Element> Param<T> {
-    /// Returns the values and the gradient.
+    /// Returns the blob that holds the parameter's values and gradient.
     pub fn blob(&self) -> &Blob<T> {
         &self.blob
     }
@@ -91,17 +85,17 @@ impl<T: Element> Net<T> {
         &self.name
     }
 
-    /// Returns the device that the net runs on.
+    /// Returns the device on which the net runs.
     pub fn device(&self) -> &AnyDevice {
         &self.device
     }
 
-    /// Returns the phase: training or test.
+    /// Returns the phase of the net: training or testing.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// Returns the names of the layers, in order.
+    /// Returns the names of the layers in the order of execution.
     pub fn layer_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.nodes.iter().map(|node| node.param.name())
     }
@@ -113,27 +107,28 @@ impl<T: Element> Net<T> {
         Some(&*node.layer)
     }
 
-    /// Returns a layer by name as its concrete type, which may have methods of its own. `None` if
-    /// no layer has this name or it is of another type.
+    /// Returns a layer by name as its concrete type `L`, which may have further methods. Returns
+    /// `None` if no layer has this name or the layer has another type.
     pub fn layer_as<L: Layer<T>>(&mut self, name: &str) -> Option<&mut L> {
         let node = self.nodes.iter_mut().find(|node| node.param.name() == name)?;
         node.layer.downcast_mut()
     }
 
-    /// Returns the definitions of the layers after filtering and splitting, in order, without
-    /// parameter values.
+    /// Returns the definitions of the layers in the order of execution, without parameter values.
+    /// The definitions include inserted Split layers, but no layers that rules removed.
     pub fn layer_params(&self) -> impl ExactSizeIterator<Item = &LayerParameter> {
         self.nodes.iter().map(|node| &node.param)
     }
 
-    /// Returns the names of the bottoms and tops of the layer at an index.
+    /// Returns the names of the bottoms and of the tops of the layer at an index.
     pub fn bottoms_and_tops(&self, layer: usize) -> Option<(Vec<&str>, Vec<&str>)> {
         let node = self.nodes.get(layer)?;
         let names = |ids: &[usize]| ids.iter().map(|&id| self.blobs[id].name.as_str()).collect();
         Some((names(&node.bottoms), names(&node.tops)))
     }
 
-    /// Returns whether the layer at an index has a backward pass, and which bottoms get a gradient.
+    /// Returns whether the layer at an index has a backward pass, and for each bottom whether the
+    /// layer computes its gradient.
     #[doc(alias = "layer_need_backward")]
     #[doc(alias = "bottom_need_backward")]
     pub fn needs_backward(&self, layer: usize) -> Option<(bool, &[bool])> {
@@ -151,19 +146,19 @@ impl<T: Element> Net<T> {
         self.blobs.iter().find(|blob| blob.name == name).map(|blob| &blob.blob)
     }
 
-    /// Returns a blob by name, for reshaping. The next forward pass reshapes the layers after it.
+    /// Returns mutable access to a blob by name, for reshaping. The next forward pass reshapes all
+    /// dependent blobs.
     pub fn blob_mut(&mut self, name: &str) -> Option<&mut Blob<T>> {
         self.blobs.iter_mut().find(|blob| blob.name == name).map(|blob| &mut blob.blob)
     }
 
-    /// Returns the weight of a blob in the objective; 0 for a blob that is not part of it.
+    /// Returns the weight of a blob in the objective; 0 for a blob outside the objective.
     #[doc(alias = "blob_loss_weights")]
     pub fn loss_weight(&self, name: &str) -> Option<f32> {
         self.blobs.iter().find(|blob| blob.name == name).map(|blob| blob.loss_weight)
     }
 
-    /// Returns the blobs that no layer consumes: name, blob and weight in the objective, sorted by
-    /// name.
+    /// Returns the blobs that no layer consumes (name, blob, weight in the objective), by name.
     #[doc(alias = "output_blobs")]
     pub fn outputs(&self) -> impl ExactSizeIterator<Item = (&str, &Blob<T>, f32)> {
         self.outputs.iter().map(|&id| {
@@ -172,23 +167,22 @@ impl<T: Element> Net<T> {
         })
     }
 
-    /// Returns the total time that layers have waited for data; `None` if no layer reads data.
+    /// Returns the total time for which layers have waited for data; `None` if no layer reads data.
     pub fn data_wait_time(&self) -> Option<Duration> {
         let times = self.nodes.iter().filter_map(|node| node.layer.data_wait_time());
         times.reduce(Duration::saturating_add)
     }
 
-    /// Returns the parameters of all layers in order, including shared ones.
+    /// Returns the parameters of all layers in the order of execution, including shared parameters.
     pub fn params(&self) -> &[Param<T>] {
         &self.params
     }
 
-    /// Returns the parameters that own their values. A solver updates these.
+    /// Returns the parameters that own their values, which a solver updates.
     pub fn learnable_params(&self) -> impl ExactSizeIterator<Item = &Param<T>> {
         self.learnable.iter().map(|&index| &self.params[index])
     }
 
-    /// Returns the index of a layer by name.
     pub(super) fn layer_index(&self, name: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node.param.name() == name)
     }

@@ -1,37 +1,36 @@
-//! Memory reuse between intermediate results, and the memory use of a net.
+//! Memory reuse between the intermediate results of a net, and the memory use of a net.
 
 use super::graph::{LiveRange, Net};
 use crate::{blob::Blob, element::Element, error::Result};
 
-/// Bytes that a net has allocated on host and device. Shared memory counts once.
+/// The number of bytes that a net has allocated on host and device. Shared memory counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Values of the blobs between layers.
+    /// Bytes for the values of the blobs between layers.
     pub activations: usize,
-    /// Gradients of the blobs between layers.
+    /// Bytes for the gradients of the blobs between layers.
     pub gradients: usize,
-    /// Values of the parameters.
+    /// Bytes for the values of the parameters.
     pub params: usize,
-    /// Gradients of the parameters.
+    /// Bytes for the gradients of the parameters.
     pub param_gradients: usize,
 }
 
-/// Storage that several live ranges use one after the other.
+/// Storage that several live ranges with disjoint layers use one after the other.
 struct StorageSlot {
-    /// Number of elements.
+    /// The capacity in elements.
     count: usize,
     /// The last layer of the live ranges assigned so far.
     last: usize,
-    /// Indices of the live ranges.
     live_ranges: Vec<usize>,
 }
 
 impl<T: Element> Net<T> {
-    /// Returns the bytes allocated so far. Allocation is lazy, so blobs that no pass has accessed
-    /// count as 0. Memory that layers own, other than parameters, is not counted.
+    /// Returns the number of bytes that the net has allocated so far. Allocation is lazy: a blob
+    /// that no pass has accessed counts as 0. Buffers of layers are not counted.
     ///
     /// # Errors
-    /// [`Error::Borrowed`](crate::Error::Borrowed) while a blob is borrowed mutably.
+    /// Returns [`Error::Borrowed`](crate::Error::Borrowed) while a blob is borrowed mutably.
     pub fn memory_use(&self) -> Result<MemoryUse> {
         let blobs: Vec<_> = self.blobs.iter().map(|net_blob| &net_blob.blob).collect();
         let params: Vec<_> = self.params.iter().map(|param| param.blob()).collect();
@@ -40,7 +39,7 @@ impl<T: Element> Net<T> {
         Ok(MemoryUse { activations, gradients, params, param_gradients })
     }
 
-    /// Makes this net inference-only, and lets its intermediate results share storage.
+    /// Makes this net inference-only, so that its intermediate results share storage.
     pub(super) fn reuse_memory(&mut self) -> Result<()> {
         for node in &mut self.nodes {
             node.backward = false;
@@ -51,8 +50,8 @@ impl<T: Element> Net<T> {
         self.share_memory()
     }
 
-    /// Assigns storage to the intermediate results so that those with disjoint live ranges share
-    /// it. Does nothing in a net that does not reuse memory.
+    /// Assigns storage to the intermediate results, so that results with disjoint live ranges share
+    /// storage. Does nothing for a net that does not reuse memory.
     pub(super) fn share_memory(&mut self) -> Result<()> {
         let Self { device, blobs, live_ranges: Some(ranges), .. } = self else { return Ok(()) };
         let count = |range: &LiveRange| range.blobs.iter().map(|&id| blobs[id].blob.count()).max();
@@ -66,12 +65,12 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Returns the live ranges whose storage can be reused, in the order of their first layer. The
-    /// net must not reuse memory yet.
+    /// Returns the live ranges that can share storage, in the order of their first layer. The
+    /// caller must not have enabled memory reuse yet.
     fn reusable_ranges(&self) -> Vec<LiveRange> {
         let mut ranges: Vec<LiveRange> = Vec::new();
-        // Outputs and inputs keep their storage: the user writes inputs, and a layer without
-        // bottoms may fill its tops only once.
+        // Exclude outputs and inputs: the caller writes inputs, and a layer without bottoms may
+        // fill its tops only once.
         let mut excluded = self.outputs.clone();
         for (index, node) in self.nodes.iter().enumerate() {
             for &id in node.bottoms.iter().chain(&node.tops) {
@@ -92,8 +91,7 @@ impl<T: Element> Net<T> {
                 excluded.extend(&node.tops);
             }
         }
-        // If more handles exist than the net's blobs, a layer holds one and may rely on the
-        // contents.
+        // Exclude storage to which a layer holds a handle, because it may rely on the contents.
         let handles =
             |range: &LiveRange| range.blobs.first().map(|&id| self.blobs[id].blob.data_ref_count());
         ranges.retain(|range| {
@@ -104,8 +102,9 @@ impl<T: Element> Net<T> {
     }
 }
 
-/// Assigns live ranges of `counts` elements to slots, in order: to the smallest free slot that is
-/// large enough; else to the largest free slot, which grows; else to a new slot.
+/// Assigns live ranges of `counts` elements to slots, in order. Each live range gets the smallest
+/// free slot that is large enough. If all free slots are too small, the largest free slot grows. If
+/// no slot is free, the function creates a slot.
 fn assign_slots(ranges: &[LiveRange], counts: &[usize]) -> Vec<StorageSlot> {
     let mut slots: Vec<StorageSlot> = Vec::new();
     for (index, (range, &count)) in ranges.iter().zip(counts).enumerate() {
@@ -147,8 +146,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_hold_disjoint_live_ranges_and_fit_the_largest() {
-        // A chain, a branch parallel to it, and a layer after both.
+    fn assigned_slots_hold_disjoint_live_ranges_and_fit_the_largest() {
+        // Live ranges of a chain of layers, of a parallel branch, and of a layer after the branch.
         let ranges = [(0, 1), (1, 4), (2, 3), (3, 4), (5, 6)];
         let ranges = ranges.map(|(first, last)| LiveRange { blobs: Vec::new(), first, last });
         let counts = [8, 6, 5, 9, 2];

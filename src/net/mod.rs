@@ -1,4 +1,4 @@
-//! Nets: layers connected by named blobs.
+//! Neural nets: graphs of layers that named blobs connect.
 
 mod backward_pruning;
 mod build_log;

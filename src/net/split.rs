@@ -1,4 +1,4 @@
-//! Inserts a Split layer after each blob that has several consumers.
+//! Insertion of a Split layer after each blob that has several consumers.
 
 use crate::{
     error::{Error, Result},
@@ -7,33 +7,32 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// A top: index of the layer, and index among the layer's tops.
+/// A top: the index of its layer, and its index among the layer's tops.
 type Top = (usize, usize);
 
-/// The tops that the bottoms of a definition refer to, and the uses of each top.
+/// The top to which each bottom of a definition refers, and the uses of each top.
 #[derive(Default)]
 struct BlobUses {
-    /// For each layer, the source of each bottom.
+    /// The tops to which the bottoms refer, for each layer.
     sources: Vec<Vec<Top>>,
     uses: HashMap<Top, TopUses>,
 }
 
-/// Uses of a top.
 #[derive(Default)]
 struct TopUses {
-    /// Number of consumers, plus one if the top has a weight in the objective.
+    /// The number of consumers, plus one if the top has a weight in the objective.
     count: usize,
     loss_weight: f32,
-    /// Number of splits assigned to consumers so far.
+    /// The number of split tops that consumers use so far.
     assigned: usize,
 }
 
-/// Returns the definition with a Split layer after each top that has several consumers; each
-/// consumer then reads its own split. A top with a loss weight counts as consumed by the objective:
-/// the first split gets the weight.
+/// Returns the definition with a Split layer after each top that has several consumers. Each
+/// consumer reads a separate top of the Split layer. The objective counts as a consumer of a top
+/// with a loss weight; the first top of the Split layer gets the weight.
 ///
 /// # Errors
-/// [`Error::InvalidData`] if a bottom is not the top of an earlier layer.
+/// Returns [`Error::InvalidData`] if a bottom is not the top of an earlier layer.
 #[doc(alias = "InsertSplits")]
 pub fn insert_splits(param: &NetParameter) -> Result<NetParameter> {
     let BlobUses { sources, mut uses } = blob_uses(param)?;
@@ -89,7 +88,7 @@ fn blob_uses(param: &NetParameter) -> Result<BlobUses> {
     Ok(BlobUses { sources, uses })
 }
 
-/// Returns the error for a bottom that no earlier layer produces; suggests a similar known name.
+/// Returns the error for a bottom that no earlier layer produces, with a similar known name.
 pub(super) fn unknown_bottom_error<'a>(
     bottom: &str,
     index: usize,

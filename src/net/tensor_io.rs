@@ -1,9 +1,9 @@
-//! Copies parameters between nets and named tensors in files.
+//! Conversion between the parameters of a net and named tensors in files.
 //!
-//! The names are `<layer>.<index>`, such as `conv1.0`. Caffe identifies a layer's parameters by
-//! index only. Names such as `weight` and `bias` would be wrong for the blobs of some layer types,
-//! such as the running mean of BatchNorm. The index follows the last dot, because layer names may
-//! contain dots and slashes.
+//! Tensor names have the form `<layer>.<index>`, such as `conv1.0`, because Caffe identifies a
+//! layer's parameters by index. Names such as `weight` and `bias` would be wrong for some layer
+//! types, such as BatchNorm with its running mean. The index follows the last dot, because layer
+//! names may contain dots and slashes.
 
 use super::graph::Net;
 use crate::{
@@ -14,11 +14,11 @@ use crate::{
 use std::collections::BTreeMap;
 
 impl<T: Element> Net<T> {
-    /// Copies the parameters of all layers, including shared ones, to tensors of the net's element
-    /// type named `<layer>.<index>`.
+    /// Copies the parameters of all layers, including shared parameters, to tensors named
+    /// `<layer>.<index>`. The tensors have the net's element type.
     ///
     /// # Errors
-    /// Errors of the device.
+    /// Returns the errors of the device.
     pub fn to_tensors(&self) -> Result<Vec<(String, Tensor)>> {
         let mut tensors = Vec::with_capacity(self.params.len());
         for node in &self.nodes {
@@ -29,14 +29,15 @@ impl<T: Element> Net<T> {
         Ok(tensors)
     }
 
-    /// Copies tensors named `<layer>.<index>` to the parameters of the layers, rounded to the net's
-    /// element type. Layers without a tensor are unchanged. Tensors of other layers, or with names
-    /// of another form, are ignored. Returns the names of the copied layers, in the net's order.
+    /// Copies tensors named `<layer>.<index>` to the parameters of the layers and rounds them to
+    /// the net's element type. Layers without a tensor are unchanged. The function ignores tensors
+    /// of unknown layers and tensors with names of another form. Returns the names of the copied
+    /// layers in the order of execution.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if a layer's number of parameters differs or a tensor appears twice;
-    /// [`Error::Shape`] if a parameter's shape differs. Both name the layer and the tensor, and
-    /// leave the net unchanged. Errors of the device.
+    /// Returns [`Error::InvalidData`] if a layer's number of parameters differs or a tensor appears
+    /// twice, and [`Error::Shape`] if a parameter's shape differs. Both errors name the layer and
+    /// the tensor and leave the net unchanged. Returns the errors of the device.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_tensors_from(&mut self, source: &[(String, Tensor)]) -> Result<Vec<String>> {
         let mut layers = BTreeMap::<usize, BTreeMap<usize, &Tensor>>::new();
@@ -63,8 +64,8 @@ impl<T: Element> Net<T> {
         Ok(copied)
     }
 
-    /// Fails unless each parameter of a layer has a tensor of its shape, and no tensor is left
-    /// over.
+    /// Fails unless each parameter of the layer has a tensor of the parameter's shape, and there
+    /// are no further tensors.
     fn check_tensors(&self, layer: usize, tensors: &BTreeMap<usize, &Tensor>) -> Result<()> {
         let node = &self.nodes[layer];
         let (layer, params) = (node.param.name(), node.layer.params());
@@ -77,7 +78,7 @@ impl<T: Element> Net<T> {
             };
             if tensor.shape() != param.shape() {
                 let (theirs, ours) = (tensor.shape(), param.shape());
-                let why = format!("tensor `{full}`: shape {theirs}; the parameter has {ours}");
+                let why = format!("tensor `{full}`: expected shape {ours}, found {theirs}");
                 return Err(Error::Shape(why));
             }
         }
@@ -97,7 +98,7 @@ fn tensor_name(layer: &str, index: usize) -> String {
     format!("{layer}.{index}")
 }
 
-/// Splits a name made by [`tensor_name`] into layer and index; `None` for any other name.
+/// Splits a name that [`tensor_name`] made into layer and index. Returns `None` for any other name.
 fn split_name(full: &str) -> Option<(&str, usize)> {
     let (layer, index) = full.rsplit_once('.')?;
     let number = index.parse().ok()?;

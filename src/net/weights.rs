@@ -1,4 +1,4 @@
-//! Copies parameters between nets and messages by layer name, and shares them between nets.
+//! Copies parameters between nets and messages by layer name; shares parameters between nets.
 
 use super::graph::{Net, Param};
 use crate::{
@@ -9,16 +9,19 @@ use crate::{
 };
 
 impl<T: Element> Net<T> {
-    /// Copies the parameters of layers that have the same name in `source`. Other layers are
-    /// unchanged. A parameter that shares another's values may be missing in `source`: its message
-    /// is empty, or the list of messages ends before it. Returns the names of the copied layers.
+    /// Copies the parameters of the layers in `source` to the layers of the same name. The function
+    /// does not change layers that `source` lacks. A parameter that shares the values of another
+    /// parameter may be missing in `source`: its message is empty, or the list of messages ends
+    /// before it. Returns the names of the copied layers.
     ///
-    /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads files of any format.
+    /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads `source` from a file of
+    /// any of Caffe's formats.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] or [`Error::Shape`] if the number or the shape of a layer's
-    /// parameters differs; in that case, the net is unchanged. [`Error::InvalidData`] for a message
-    /// with contradictory fields, and errors of the device; both may leave earlier layers copied.
+    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if a layer's parameters differ in number
+    /// or shape. After such an error, the net is unchanged. Returns [`Error::InvalidData`] for a
+    /// message with contradictory fields, and the errors of the device; earlier layers may already
+    /// be copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from(&mut self, source: &NetParameter) -> Result<Vec<String>> {
         compiled_for!(T, fn(&mut Net<T>, &NetParameter) -> Result<Vec<String>> = Net::copy_weights)(
@@ -52,12 +55,12 @@ impl<T: Element> Net<T> {
         Ok(copied)
     }
 
-    /// Shares the values (not the gradients) of parameters with the layers of the same name in
-    /// `source`: an update of one net is visible in the other.
+    /// Shares the values of parameters with the layers of the same name in `source`, so that an
+    /// update of one net changes both nets. Gradients are not shared.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] or [`Error::Shape`] if the number or the shape of a layer's
-    /// parameters differs.
+    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if a layer's parameters differ in number
+    /// or shape.
     #[doc(alias = "ShareTrainedLayersWith")]
     pub fn share_trained_with(&mut self, source: &Self) -> Result<()> {
         for from in &source.nodes {
@@ -71,11 +74,11 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Converts the net to a message with the values of its parameters, and their gradients if
-    /// `diffs` is true.
+    /// Converts the net to a protobuf message with the values of the parameters. With `diffs`, the
+    /// message also holds the gradients of the parameters.
     ///
     /// # Errors
-    /// Errors of the device.
+    /// Returns the errors of the device.
     #[doc(alias = "ToProto")]
     pub fn to_proto(&self, diffs: bool) -> Result<NetParameter> {
         compiled_for!(T, fn(&Net<T>, bool) -> Result<NetParameter> = Net::weights_to_proto)(
@@ -94,8 +97,9 @@ impl<T: Element> Net<T> {
         Ok(net)
     }
 
-    /// Removes the values of parameters that share another's from a message of this net. A file
-    /// then stores shared values only once, like Caffe's HDF5 files. Gradients are kept.
+    /// Removes the values of parameters that share the values of another parameter from `message`,
+    /// a message of this net. A file of the message then stores shared values only once, like
+    /// Caffe's HDF5 files. The function keeps gradients.
     pub fn strip_shared_params(&self, message: &mut NetParameter) {
         for param in self.params.iter().filter(|param| param.owner.is_some()) {
             let layer = message.layer.get_mut(param.layer);
@@ -105,24 +109,24 @@ impl<T: Element> Net<T> {
         }
     }
 
-    /// Like [`copy_trained_from`](Self::copy_trained_from), but fails if no layer is copied to
-    /// a net with learnable parameters.
+    /// Copies parameters like [`copy_trained_from`](Self::copy_trained_from), but fails if the net
+    /// has learnable parameters and no layer is copied.
     ///
     /// # Errors
-    /// Those of `copy_trained_from`. [`Error::InvalidData`] if no layer is copied, with the layers of
-    /// the net and of `source`.
+    /// Returns the errors of `copy_trained_from`. Returns [`Error::InvalidData`] with the layers of
+    /// the net and of `source` if no layer is copied.
     pub fn copy_some_from(&mut self, source: &NetParameter) -> Result<()> {
         let copied = self.copy_trained_from(source)?;
         let trained = source.layer.iter().filter(|layer| !layer.blobs.is_empty());
         self.check_copied(&copied, trained.map(|layer| layer.name()))
     }
 
-    /// Fails if no layer was copied to a net with learnable parameters. `copied` is the result of
+    /// Fails if the net has learnable parameters and `copied` is empty. `copied` is the result of
     /// [`copy_trained_from`](Self::copy_trained_from) or of `copy_tensors_from`. `found` lists the
     /// layers or tensors in the file, for the error message.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if `copied` is empty and the net has learnable parameters.
+    /// Returns [`Error::InvalidData`] if `copied` is empty and the net has learnable parameters.
     pub fn check_copied<'a>(
         &self,
         copied: &[String],
@@ -138,7 +142,7 @@ impl<T: Element> Net<T> {
         Err(Error::InvalidData(format!("{why}: the file has {found}; the net has {ours}")))
     }
 
-    /// Fails unless the parameters of a layer can be copied from these messages.
+    /// Checks that these messages have the number and the shapes of a layer's parameters.
     fn check_blobs(&self, layer: usize, blobs: &[BlobProto]) -> Result<()> {
         let params = self.nodes[layer].layer.params();
         let is_shared = |index| {
@@ -153,7 +157,7 @@ impl<T: Element> Net<T> {
                 }
                 _ if is_shared(index) => {}
                 Some(_) if blobs.len() == params.len() => {
-                    let why = format!("parameter {index}: no values in the other net");
+                    let why = format!("parameter {index}: the other net has no values");
                     return Err(Error::InvalidData(why));
                 }
                 _ => check_count(params.len(), blobs.len())?,
@@ -162,7 +166,7 @@ impl<T: Element> Net<T> {
         if blobs.len() > params.len() { check_count(params.len(), blobs.len()) } else { Ok(()) }
     }
 
-    /// Replaces the net's handles to parameters by handles to the layers' current parameters.
+    /// Replaces the net's handles to parameters by handles to the current parameters of the layers.
     fn refresh_params(&mut self) {
         for param in &mut self.params {
             param.blob = self.nodes[param.layer].layer.params()[param.index].share();
@@ -170,7 +174,7 @@ impl<T: Element> Net<T> {
     }
 }
 
-/// Adds a remedy to a shape error: to fine-tune a layer with another shape, rename it.
+/// Adds a remedy to a shape error: the user can rename the layer to train it from scratch.
 fn suggest_renaming(error: Error) -> Error {
     match error.root() {
         Error::Shape(_) => {
@@ -180,7 +184,7 @@ fn suggest_renaming(error: Error) -> Error {
     }
 }
 
-/// Lists the first four names and the number of the rest.
+/// Lists the first four names and the number of further names.
 fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
     let first: Vec<_> = names.by_ref().take(4).map(|name| format!("`{name}`")).collect();
@@ -197,7 +201,7 @@ fn has_data(proto: &BlobProto) -> bool {
 
 fn check_count(ours: usize, theirs: usize) -> Result<()> {
     if ours != theirs {
-        let why = format!("{ours} parameters; the other net's layer has {theirs}");
+        let why = format!("expected {ours} parameters, found {theirs}");
         return Err(Error::InvalidData(why));
     }
     Ok(())

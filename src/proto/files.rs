@@ -1,4 +1,4 @@
-//! Reads and writes nets and solver states in Caffe's current and older file formats.
+//! Files of nets and solver states in Caffe's current and older formats.
 
 use std::path::Path;
 
@@ -14,11 +14,12 @@ use super::{
 use super::{messages::SolverParameter, text::read_text};
 use crate::error::Result;
 
-/// Reads a net's definition from a text file in any format that Caffe has used. Upgrades it, and
-/// logs each change.
+/// Reads a net's definition from a text file in any of Caffe's formats. Upgrades the net and logs
+/// each change of the upgrade.
 ///
 /// # Errors
-/// Errors of [`read_text`](super::read_text) and of [`upgrade::net`], with the file's name.
+/// Returns the errors of [`read_text`](super::read_text) and of [`upgrade::net`] with the file's
+/// name.
 #[cfg(feature = "net")]
 #[doc(alias = "ReadNetParamsFromTextFileOrDie")]
 pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
@@ -26,19 +27,20 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
     log_changes(upgrade::net(read_text(path)?), &path.display().to_string())
 }
 
-/// Reads a trained net from a file in any format that Caffe has used. A binary file is upgraded,
-/// and each change is logged. A file is read as HDF5 (feature `hdf5`) if its name ends in `.h5` or
-/// its content is HDF5.
+/// Reads a trained net from a file in any of Caffe's formats. Upgrades a net from a binary file and
+/// logs each change. Reads a file as HDF5 (feature `hdf5`) if its name ends in `.h5` or its content
+/// is HDF5.
 ///
 /// An HDF5 file has only the name and the blobs of each layer: values in `data/<layer>/<index>`,
-/// gradients in `diff`. The file omits the values of a blob that shares another blob's; such a blob
-/// becomes an empty message. Numbers may have any type.
+/// gradients in `diff/<layer>/<index>`. The file omits the values of a blob that shares the values
+/// of another blob; the function reads an empty message for such a blob. The datasets may have any
+/// numeric type.
 ///
 /// # Errors
-/// Errors of [`read_binary`] and of [`upgrade::net`], with the file's name.
+/// Returns the errors of [`read_binary`] and of [`upgrade::net`] with the file's name. Returns
 /// [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file in which a dataset or group
-/// is damaged, missing or not part of this layout; the message names both. Without the feature
-/// `hdf5`, every HDF5 file is an error.
+/// is damaged, missing or not part of this layout. The message names the file and the dataset or
+/// group. Without the feature `hdf5`, every HDF5 file is an error.
 #[doc(alias = "ReadNetParamsFromBinaryFileOrDie")]
 pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
     let path = path.as_ref();
@@ -48,37 +50,38 @@ pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
     log_changes(upgrade::net(read_binary(path)?), &path.display().to_string())
 }
 
-/// Writes a trained net atomically: as HDF5 (feature `hdf5`) if the name ends in `.h5`, otherwise
-/// in binary form like [`write_binary`].
+/// Writes a trained net atomically: as HDF5 (feature `hdf5`) if the file name ends in `.h5`,
+/// otherwise in binary form like [`write_binary`].
 ///
-/// The HDF5 layout is as in [`read_trained_net`], with a group for each layer, so that Caffe and
-/// HDF5 1.8 or later can read it. `float` and `double` keep their types.
+/// [`read_trained_net`] describes the HDF5 layout. The file has a group for each layer, so that
+/// Caffe and HDF5 1.8 or later can read it. Values of type `float` and `double` keep their types.
 ///
-/// Needs memory for the net and up to twice the file size.
+/// The function needs memory for the net and up to twice the file size.
 ///
 /// # Errors
-/// Errors of [`write_binary`]. [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file if
-/// a layer's name cannot be the name of a group, for example because of a slash. Without the
-/// feature `hdf5`, every HDF5 file is an error.
+/// Returns the errors of [`write_binary`]. Returns
+/// [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file if a layer's name cannot be
+/// the name of a group, for example because of a slash. Without the feature `hdf5`, every HDF5 file
+/// is an error.
 pub fn write_trained_net(path: impl AsRef<Path>, net: &NetParameter) -> Result<()> {
     let path = path.as_ref();
     if hdf5::has_extension(path) { hdf5::write_net(path, net) } else { write_binary(path, net) }
 }
 
-/// Reads a solver's state from a file, whose format is detected as in [`read_trained_net`]. An HDF5
-/// file has `iter`, `learned_net`, `current_step` and `history/<index>`.
+/// Reads a solver's state from a file, and detects the file's format like [`read_trained_net`]. An
+/// HDF5 file has `iter`, `learned_net`, `current_step` and `history/<index>`.
 ///
 /// # Errors
-/// Like [`read_trained_net`].
+/// Returns the errors of [`read_trained_net`].
 pub fn read_solver_state(path: impl AsRef<Path>) -> Result<SolverState> {
     let path = path.as_ref();
     if hdf5::is_hdf5(path) { hdf5::read_state(path) } else { read_binary(path) }
 }
 
-/// Writes a solver's state in the format that [`write_trained_net`] chooses for such a file name.
+/// Writes a solver's state in the format that [`write_trained_net`] chooses for the file name.
 ///
 /// # Errors
-/// Like [`write_trained_net`].
+/// Returns the errors of [`write_trained_net`].
 pub fn write_solver_state(path: impl AsRef<Path>, state: &SolverState) -> Result<()> {
     let path = path.as_ref();
     if hdf5::has_extension(path) {
@@ -88,10 +91,11 @@ pub fn write_solver_state(path: impl AsRef<Path>, state: &SolverState) -> Result
     }
 }
 
-/// Reads a solver's definition from a text file. Upgrades it, and logs each change.
+/// Reads a solver's definition from a text file. Upgrades the definition and logs each change.
 ///
 /// # Errors
-/// Errors of [`read_text`](super::read_text) and of [`upgrade::solver`], with the file's name.
+/// Returns the errors of [`read_text`](super::read_text) and of [`upgrade::solver`] with the file's
+/// name.
 #[cfg(feature = "net")]
 #[doc(alias = "ReadSolverParamsFromTextFileOrDie")]
 pub fn read_solver(path: impl AsRef<Path>) -> Result<SolverParameter> {
@@ -99,8 +103,8 @@ pub fn read_solver(path: impl AsRef<Path>) -> Result<SolverParameter> {
     log_changes(upgrade::solver(read_text(path)?), &path.display().to_string())
 }
 
-/// Logs each change of an upgrade, and returns the message. `source` names the file or the message
-/// in log lines and errors.
+/// Logs each change of an upgrade and returns the upgraded message. `source` names the file or the
+/// message in log lines and errors.
 pub(crate) fn log_changes<M>(upgraded: Result<Upgraded<M>>, source: &str) -> Result<M> {
     let Upgraded { message, changes, .. } = upgraded.map_err(|error| error.context(source))?;
     for change in changes {

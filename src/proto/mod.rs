@@ -1,26 +1,27 @@
-//! Caffe's messages, and how they are read and written: in binary form (caffemodel, solverstate,
-//! binaryproto), as text (prototxt, with the feature `net`) and as HDF5 (with the feature `hdf5`).
+//! Caffe's protobuf messages, in binary form (caffemodel, solverstate, binaryproto), as text
+//! (prototxt, with the feature `net`) and as HDF5 (with the feature `hdf5`).
 //!
 //! [prost](https://docs.rs/prost) generates the types from `proto/caffe.proto`. Some names differ
-//! from Caffe's in capitalisation: `LRNParameter` is [`LrnParameter`], `ReLUParameter` is
-//! [`ReLuParameter`]. A type declared inside a message is in a module named after the message, such
+//! from Caffe's in capitalization: `LRNParameter` is [`LrnParameter`], and `ReLUParameter` is
+//! [`ReLuParameter`]. A type declared inside a message is in a module with the message's name, such
 //! as [`pooling_parameter::PoolMethod`]. A field with a default has a getter, which returns the
 //! default if the field is unset: `filler.std()` is 1 unless `filler.std` is `Some`.
 //!
-//! [`read_trained_net`], `read_net` and `read_solver` [upgrade] files in Caffe's older
-//! formats. The other functions return the message as it is in the file.
+//! [`read_trained_net`], `read_net` and `read_solver` [upgrade] files in Caffe's older formats. All
+//! other functions return the message as it is in the file.
 //!
 //! [`read_trained_net`] and [`read_solver_state`] also read HDF5 files (`.caffemodel.h5`,
 //! `.solverstate.h5`).
 //!
-//! Binary files are read as Google's C++ library reads them, with these differences:
-//! - Unknown fields, which forks of Caffe write, are dropped unless the file is read and written
-//!   through [`UnknownFields`]. In text, an unknown field is an error except for `read_text_lossy`.
-//! - An enum field keeps a number that its enum does not declare; the getter returns the default.
-//! - Strings are UTF-8. In text of another encoding, invalid bytes are read as U+FFFD and written
-//!   back as such; a warning is logged. In prototxt they are an error.
-//! - A file of another kind is an error: a non-empty file without a known field, or one with a
-//!   string that is not UTF-8 and contains control characters.
+//! The reader of binary files differs from protobuf's C++ library:
+//! - The reader drops unknown fields, which forks of Caffe write, unless the caller reads and
+//!   writes the file through [`UnknownFields`]. In text, an unknown field is an error except for
+//!   `read_text_lossy`.
+//! - An enum field keeps a number that the enum does not declare; the getter returns the default.
+//! - Strings are UTF-8. The reader replaces invalid bytes by U+FFFD and logs a warning. In
+//!   prototxt, invalid bytes are an error.
+//! - A file that is not a message is an error: a non-empty file without a known field, or a file
+//!   with a string that is not UTF-8 and contains control characters.
 //! - A file may be longer than 2 GiB.
 //! - A missing `required` field is an error in text, but not in binary files.
 

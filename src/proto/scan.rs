@@ -1,9 +1,9 @@
-//! Scan of the bytes of a message before prost decodes them.
+//! A scan of the bytes of a message before prost decodes the message.
 //!
-//! prost does not say where bytes are malformed, drops unknown fields, and is stricter than
-//! protobuf's C++ library. The scan skips values without decoding them. The scan also collects
-//! unknown fields, reports errors with offset and field path, and lists the replacements after
-//! which prost reads what the C++ library reads.
+//! prost does not report the offset of malformed bytes, drops unknown fields, and is stricter than
+//! protobuf's C++ library. The scan skips values without decoding them. The scan collects unknown
+//! fields, reports errors with offset and field path, and lists replacements of byte ranges. After
+//! these replacements, prost reads the same message as the C++ library.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
@@ -15,33 +15,31 @@ use super::{
     wire::{Key, ReadSeek, WireError, WireReader, WireResult, for_each_field, malformed},
 };
 
-/// One step from a message to a message nested in it.
+/// One step of a path from a message to a nested message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathStep {
     /// The field's number, such as 100 for the layers of a net.
     pub field: u32,
-    /// Index among the field's messages; 0 if the field is not repeated.
+    /// The index among the field's messages; 0 if the field is not repeated.
     pub index: usize,
 }
 
-/// The bytes of unknown fields, by the path of the message that they are in.
+/// The bytes of unknown fields, by the path of the message that contains the fields.
 pub(super) type FieldsByPath = BTreeMap<Vec<PathStep>, Vec<u8>>;
 
 #[derive(Debug, Default)]
 pub(super) struct ScanResult {
-    /// Replacements after which prost reads the bytes as the C++ library does.
+    /// Replacements of byte ranges, so that prost reads the same message as the C++ library.
     pub(super) splices: Splices,
-    /// Unknown fields; empty unless the scan collects them.
     pub(super) unknown: FieldsByPath,
-    /// Warnings about the file, for the log.
     pub(super) warnings: Vec<String>,
 }
 
-/// What the scan does with unknown fields.
+/// The action of the scan for unknown fields.
 pub(super) enum UnknownFieldAction<'a> {
     Ignore,
     Collect,
-    /// Inserts these fields at the end of their messages, and removes them from the map.
+    /// Moves the fields of the map to the end of their messages.
     Insert(&'a mut FieldsByPath),
 }
 
@@ -66,7 +64,6 @@ pub(super) fn scan(
     }
 }
 
-/// The path from the outermost message to the current field.
 #[derive(Default)]
 struct Path {
     steps: Vec<PathStep>,
@@ -105,7 +102,7 @@ impl fmt::Display for Path {
 
 struct Scan<'a> {
     reader: WireReader<'a>,
-    /// Path of the current field. After an error, [`scan`] reports it as the failed field's path.
+    /// The path of the current field. After an error, [`scan`] reports this path.
     path: Path,
     action: UnknownFieldAction<'a>,
     result: ScanResult,
@@ -113,7 +110,7 @@ struct Scan<'a> {
 
 impl Scan<'_> {
     /// Scans a message that ends at the offset `end`. Returns the number of bytes that the
-    /// replacements add to it.
+    /// replacements add to the message.
     ///
     /// The recursion depth is bounded, because none of Caffe's messages contains itself.
     fn message(&mut self, schema: &'static Schema, end: u64) -> WireResult<i64> {
@@ -148,7 +145,7 @@ impl Scan<'_> {
         Ok(growth + self.insert_unknown(schema))
     }
 
-    /// Ends the outermost message as the C++ library does, and removes the remaining bytes.
+    /// Ends the outermost message and removes the remaining bytes, like the C++ library.
     fn end_outermost(&mut self, rest: Range<u64>) -> WireResult<i64> {
         if !self.path.steps.is_empty() {
             return malformed(rest.start, "zero byte or end of a group in place of a field");
@@ -163,8 +160,8 @@ impl Scan<'_> {
         Ok(growth)
     }
 
-    /// Scans an unknown field. A field with a `known_number` has the wrong wire type for it, and is
-    /// removed because prost would reject it.
+    /// Scans an unknown field. A field with a `known_number` has the wrong wire type; the scan
+    /// removes such a field, because prost would reject the message.
     fn unknown_field(&mut self, key: Key, rest: Range<u64>, known_number: bool) -> WireResult<i64> {
         self.path.push(None, PathStep { field: key.number, index: 0 });
         self.reader.skip_value(key, rest.end)?;
@@ -223,8 +220,8 @@ impl Scan<'_> {
         self.reader.skip_to(stop).map(|()| 0)
     }
 
-    /// Scans a string. The C++ library accepts any bytes, but Rust's strings are UTF-8, so invalid
-    /// bytes are replaced. Text in any encoding has no control characters except tabs and line
+    /// Scans a string. The C++ library accepts any bytes, but Rust's strings are UTF-8, so the scan
+    /// replaces invalid bytes. Text in any encoding has no control characters except tabs and line
     /// ends. A file with other control characters is not a message.
     fn text(&mut self, stop: u64) -> WireResult<i64> {
         let start = self.reader.offset();
@@ -233,7 +230,7 @@ impl Scan<'_> {
             return Ok(0);
         }
         if bytes.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace()) {
-            return malformed(start, "string is neither UTF-8 nor text");
+            return malformed(start, "the string is neither UTF-8 nor text");
         }
         let lossy = String::from_utf8_lossy(&bytes).into_owned().into_bytes();
         let warning = format!("byte {start}, in {}: string is not UTF-8", self.path);
@@ -243,7 +240,7 @@ impl Scan<'_> {
         Ok(growth)
     }
 
-    /// Inserts the unknown fields of the current message at its end. Returns their length.
+    /// Inserts unknown fields at the end of the current message. Returns their length.
     fn insert_unknown(&mut self, schema: &Schema) -> i64 {
         let UnknownFieldAction::Insert(unknown) = &mut self.action else { return 0 };
         let Some(fields) = unknown.remove(&self.path.steps) else { return 0 };
@@ -260,11 +257,12 @@ impl Scan<'_> {
     }
 }
 
-/// Removes the fields that a message type declares. Returns the others and the number of removed
-/// ones. Fields that moved to another message type could otherwise become values of its fields.
+/// Removes the fields that a message type declares. Returns the remaining fields and the number of
+/// removed fields. A field that an upgrade moved to another message type could otherwise become the
+/// value of a declared field.
 fn without_known(schema: &Schema, fields: &[u8]) -> (Vec<u8>, usize) {
     let (mut unknown, mut known_count) = (Vec::with_capacity(fields.len()), 0);
-    // This cannot fail, because the scan has collected whole fields only.
+    // The visit cannot fail, because the scan has collected only whole fields.
     let _ = for_each_field(fields, |key, bytes| match schema.field(key.number) {
         Some((_, field)) if field.accepts(key.wire_type) => known_count += 1,
         _ => unknown.extend_from_slice(bytes),

@@ -1,4 +1,4 @@
-//! Reads a file with byte ranges replaced, without holding the input or the result in memory.
+//! Reads a file with replaced byte ranges, without holding the input or the result in memory.
 
 use std::{
     io::{self, SeekFrom},
@@ -13,7 +13,6 @@ use super::wire::ReadSeek;
 
 const CHUNK_LEN: usize = 1 << 16;
 
-/// A byte range of a source, and the bytes that replace it.
 #[derive(Debug)]
 struct Splice {
     range: Range<u64>,
@@ -27,7 +26,7 @@ pub(super) struct Splices {
 }
 
 impl Splices {
-    /// Replaces a range. Replacements at one offset keep the order of the calls.
+    /// Replaces a byte range. Replacements at the same offset keep the order of the calls.
     pub(super) fn replace(&mut self, range: Range<u64>, replacement: Vec<u8>) {
         match self.list.last_mut() {
             Some(last)
@@ -41,7 +40,7 @@ impl Splices {
         }
     }
 
-    /// Returns a reader of the first `len` bytes of a source, which makes the replacements.
+    /// Returns a reader of the first `len` bytes of a source that applies the replacements.
     pub(super) fn reader(
         self,
         source: &mut dyn ReadSeek,
@@ -68,23 +67,22 @@ impl Splices {
     }
 }
 
-/// Reader for prost, which replaces byte ranges of a source and reads it in chunks.
+/// A reader for prost that reads a source in chunks and replaces byte ranges.
 pub struct SplicedReader<'a> {
     source: &'a mut dyn ReadSeek,
     splices: Peekable<vec::IntoIter<Splice>>,
-    /// Current offset in the source, and the offset at which reading ends.
     offset: u64,
     end: u64,
-    /// Bytes read last. Unless `remaining` is 0, some of them are not consumed yet.
+    /// The bytes of the last read. Unless `remaining` is 0, prost has not consumed all of them.
     chunk: Vec<u8>,
     consumed: usize,
-    /// Number of bytes not consumed yet, including those of the chunk.
+    /// The number of bytes that prost has not consumed yet, including bytes of the chunk.
     remaining: usize,
     error: Option<io::Error>,
 }
 
 impl SplicedReader<'_> {
-    /// Returns the error at which reading failed. From there on, the reader supplied zeros.
+    /// Returns the error of a failed read. After a failed read, the reader supplies zeros.
     pub(super) fn finish(self) -> io::Result<()> {
         self.error.map_or(Ok(()), Err)
     }
@@ -103,7 +101,7 @@ impl SplicedReader<'_> {
                 self.error = self.read_chunk().err();
             }
             if self.error.is_some() {
-                // `Buf` cannot report errors, and `remaining` has promised this many bytes.
+                // `Buf` cannot report errors, so supply zeros for the remaining bytes.
                 self.chunk.clear();
                 self.chunk.resize(self.remaining.min(CHUNK_LEN), 0);
             }
@@ -160,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn replacements_are_made_in_the_order_of_their_offsets() {
+    fn replacements_are_applied_in_the_order_of_their_offsets() {
         let mut splices = Splices::default();
         splices.replace(6..6, b"X".to_vec());
         splices.replace(6..6, b"Y".to_vec());
@@ -173,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_longer_than_a_chunk_are_read_whole() {
+    fn a_source_longer_than_a_chunk_is_read_completely() {
         let bytes: Vec<u8> = (0..3 * CHUNK_LEN + 5).map(|i| (i % 251) as u8).collect();
         assert!(spliced(Splices::default(), &bytes) == bytes);
         let mut splices = Splices::default();
@@ -182,9 +180,9 @@ mod tests {
         assert!(spliced(splices, &bytes) == want);
     }
 
-    /// A source can be shorter than stated, for example if a file is truncated while it is read.
+    /// A source can be shorter than `len`, for example after another process truncated the file.
     #[test]
-    fn a_source_that_ends_early_is_an_error_at_the_end() {
+    fn a_source_that_ends_early_is_an_error_of_finish() {
         let mut source = Cursor::new(b"abc");
         let mut reader = Splices::default().reader(&mut source, 5).unwrap();
         let mut bytes = [1; 5];

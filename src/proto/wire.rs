@@ -1,16 +1,15 @@
-//! Reader of protobuf's wire format: keys, varints and lengths, from bytes or a file. Errors state
-//! the byte offset.
+//! A reader of protobuf's wire format: keys, varints and lengths. Errors state the byte offset.
 
 use std::io::{self, BufReader, Read, Seek};
 
 use prost::encoding::WireType;
 
-/// Bytes in memory, or a file.
+/// A source of bytes: bytes in memory, or a file.
 pub(super) trait ReadSeek: Read + Seek {}
 
 impl<S: Read + Seek> ReadSeek for S {}
 
-/// The reason why bytes could not be read as a message.
+/// The reason why bytes are not a message.
 #[derive(Debug)]
 pub(super) enum WireError {
     Io(io::Error),
@@ -29,10 +28,9 @@ pub(super) fn malformed<T>(offset: u64, reason: impl Into<String>) -> WireResult
     Err(WireError::Malformed { offset, reason: reason.into() })
 }
 
-/// The field number and wire type in front of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
-    /// 0 only in a key that ends a message, see [`Key::ends_message`].
+    /// The field number; 0 only in a key that ends a message (see [`Key::ends_message`]).
     pub(super) number: u32,
     pub(super) wire_type: WireType,
 }
@@ -44,25 +42,24 @@ impl Key {
     }
 }
 
-/// Deepest nesting of groups; the limit of protobuf and of prost.
+/// The maximum nesting depth of groups, as in protobuf and prost.
 const MAX_DEPTH: usize = 100;
 
 /// A buffered reader that knows its offset in the source.
 ///
-/// Each reading method gets the end of the enclosing message. The method checks this end before it
-/// reads or allocates, so that a wrong length cannot cause an allocation larger than the source.
+/// Each reading method checks the end of the enclosing message before it reads or allocates. A
+/// wrong length therefore cannot cause an allocation larger than the source.
 pub(super) struct WireReader<'a> {
     reader: BufReader<&'a mut dyn ReadSeek>,
     offset: u64,
 }
 
 impl<'a> WireReader<'a> {
-    /// Starts at the current position of the source, which counts as offset 0.
+    /// Creates a reader that starts at the current position of the source, as offset 0.
     pub(super) fn new(source: &'a mut dyn ReadSeek) -> Self {
         Self { reader: BufReader::new(source), offset: 0 }
     }
 
-    /// Returns the offset of the next byte.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
@@ -103,7 +100,7 @@ impl<'a> WireReader<'a> {
         malformed(start, "varint longer than 64 bits")
     }
 
-    /// Reads the length of a length-delimited value; returns the offset of the value's end.
+    /// Reads the length of a length-delimited value. Returns the offset of the value's end.
     pub(super) fn delimited_end(&mut self, end: u64) -> WireResult<u64> {
         let start = self.offset;
         let len = self.varint(end)?;
@@ -114,14 +111,14 @@ impl<'a> WireReader<'a> {
         Ok(self.offset + len)
     }
 
-    /// Moves to the offset `stop`, which the caller has checked against the end.
+    /// Moves to the offset `stop`, which must not exceed the message's end.
     pub(super) fn skip_to(&mut self, stop: u64) -> WireResult<()> {
         self.reader.seek_relative(stop.wrapping_sub(self.offset) as i64)?;
         self.offset = stop;
         Ok(())
     }
 
-    /// Reads the bytes up to the offset `stop`, which the caller has checked against the end.
+    /// Reads the bytes up to the offset `stop`, which must not exceed the message's end.
     pub(super) fn read_to(&mut self, stop: u64) -> WireResult<Vec<u8>> {
         let len = usize::try_from(stop - self.offset).map_err(io::Error::other)?;
         let mut bytes = vec![0; len];
@@ -130,7 +127,7 @@ impl<'a> WireReader<'a> {
         Ok(bytes)
     }
 
-    /// Skips a value of any wire type, including a group and all that is nested in it.
+    /// Skips a value of any wire type, such as a group with all nested values.
     pub(super) fn skip_value(&mut self, key: Key, end: u64) -> WireResult<()> {
         let mut open_groups = Vec::new();
         let mut key = key;
@@ -152,7 +149,7 @@ impl<'a> WireReader<'a> {
                     open_groups.pop();
                 }
                 WireType::EndGroup => {
-                    return malformed(self.offset, "end of a group that was not started");
+                    return malformed(self.offset, "group end without a group start");
                 }
             }
             if open_groups.is_empty() {
@@ -160,7 +157,7 @@ impl<'a> WireReader<'a> {
             }
             key = self.key(end)?;
             if key.number == 0 {
-                return malformed(self.offset, "zero byte within a group");
+                return malformed(self.offset, "zero byte inside a group");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Builds a solver from its definition.
+//! Construction of a solver from its definition.
 
 use super::{
     event::Action,
@@ -24,24 +24,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Options for building a solver and its nets.
+/// Options of the construction of a solver and its nets.
 pub struct SolverBuilder<T: Element> {
     nets: NetBuilder<T>,
     methods: MethodRegistry<T>,
 }
 
 impl<T: Element> Solver<T> {
-    /// Starts building a solver on `device`, with custom layers, data sources or methods.
+    /// Returns a builder of solvers on `device`, for custom layers, data sources or methods.
     pub fn builder(device: &impl Device) -> SolverBuilder<T> {
         SolverBuilder { nets: Net::builder(device), methods: MethodRegistry::standard() }
     }
 
-    /// Builds the solver of a definition in a text file. File names in it are relative to the
-    /// current folder. Without a `snapshot_prefix`, snapshots are written next to the file, under
-    /// its name.
+    /// Builds the solver of a definition in a text file. File names in the definition are relative
+    /// to the current folder. Without a `snapshot_prefix`, the solver writes snapshots next to the
+    /// file, under the file's name.
     ///
     /// # Errors
-    /// Errors of [`SolverBuilder::from_file`].
+    /// Returns the errors of [`SolverBuilder::from_file`].
     pub fn from_file(path: impl AsRef<Path>, device: &impl Device) -> Result<Self> {
         Self::builder(device).from_file(path)
     }
@@ -49,26 +49,26 @@ impl<T: Element> Solver<T> {
     /// Builds the solver of a definition.
     ///
     /// # Errors
-    /// Errors of [`SolverBuilder::build`].
+    /// Returns the errors of [`SolverBuilder::build`].
     pub fn new(param: SolverParameter, device: &impl Device) -> Result<Self> {
         Self::builder(device).build(param)
     }
 }
 
 impl<T: Element> SolverBuilder<T> {
-    /// Creates the method with this registry instead of the standard one.
+    /// Creates the method with this registry instead of the standard registry.
     #[must_use]
     pub fn methods(self, methods: MethodRegistry<T>) -> Self {
         Self { methods, ..self }
     }
 
-    /// Creates layers with this registry instead of the standard one.
+    /// Creates layers with this registry instead of the standard registry.
     #[must_use]
     pub fn layers(self, layers: LayerRegistry<T>) -> Self {
         Self { nets: self.nets.registry(layers), ..self }
     }
 
-    /// Opens data sources with this registry instead of the standard one.
+    /// Opens data sources with this registry instead of the standard registry.
     #[must_use]
     pub fn sources(self, sources: SourceRegistry) -> Self {
         Self { nets: self.nets.sources(sources), ..self }
@@ -77,17 +77,18 @@ impl<T: Element> SolverBuilder<T> {
     /// Builds the solver of a definition in a text file, like [`Solver::from_file`].
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Parse`]; errors of [`build`](Self::build), with the file's name.
+    /// Returns [`Error::Io`], [`Error::Parse`], and errors of [`build`](Self::build) with the file
+    /// name.
     pub fn from_file(self, path: impl AsRef<Path>) -> Result<Solver<T>> {
         let path = path.as_ref();
         let built = self.build(read_definition(path)?);
         built.map_err(|error| error.context(path.display().to_string()))
     }
 
-    /// Builds the solver of a definition, and its nets.
+    /// Builds the solver of a definition and the solver's nets.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for an invalid definition; errors of the nets.
+    /// Returns [`Error::InvalidData`] for an invalid definition, and the errors of the nets.
     pub fn build(self, param: SolverParameter) -> Result<Solver<T>> {
         compiled_for!(T, fn(SolverBuilder<T>, SolverParameter) -> Result<Solver<T>> = SolverBuilder::construct)(
             self, param,
@@ -125,11 +126,11 @@ impl<T: Element> SolverBuilder<T> {
     }
 }
 
-/// Reads a solver's definition from a text file in any of Caffe's formats. If `snapshot_prefix` is
-/// missing or a folder, it is completed with the file's name.
+/// Reads a solver's definition from a text file in any of Caffe's formats. Completes a
+/// `snapshot_prefix` that is missing or a folder with the file's name.
 ///
 /// # Errors
-/// Errors of [`proto::read_solver`].
+/// Returns the errors of [`proto::read_solver`].
 pub fn read_definition(path: &Path) -> Result<SolverParameter> {
     let mut param = proto::read_solver(path)?;
     let stem = path.file_stem().unwrap_or_default();

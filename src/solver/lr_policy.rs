@@ -23,7 +23,7 @@ enum PolicyKind {
     Exp { gamma: f64 },
     /// `(1 + gamma·i)^(−power)`
     Inv { gamma: f64, power: f64 },
-    /// `gammaⁿ`, where `n` is the number of `values` reached
+    /// `gammaⁿ`, where `n` is the number of `values` that the iteration has reached
     MultiStep { gamma: f64, values: Vec<usize> },
     /// `(1 − i / end)^power`
     Poly { power: f64, end: f64 },
@@ -32,10 +32,11 @@ enum PolicyKind {
 }
 
 impl LrPolicy {
-    /// Creates the policy of a solver's definition.
+    /// Creates the learning rate policy of a solver's definition.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for an unknown `lr_policy`, or if the policy lacks a parameter.
+    /// Returns [`Error::InvalidData`] for an unknown `lr_policy` or a missing parameter of the
+    /// policy.
     pub fn new(param: &SolverParameter) -> Result<Self> {
         let missing = |field: &str| {
             let policy = param.lr_policy();
@@ -79,8 +80,8 @@ impl LrPolicy {
         Ok(Self { base_lr: param.base_lr().into(), kind })
     }
 
-    /// Returns the steps that a `step` or `multistep` policy has taken by `iteration`; 0 for other
-    /// policies.
+    /// Returns the number of steps that a `step` or `multistep` policy has taken by `iteration`.
+    /// Returns 0 for other policies.
     pub(super) fn steps(&self, iteration: usize) -> i32 {
         let steps = match &self.kind {
             PolicyKind::Step { size, .. } => iteration / size,
@@ -110,13 +111,13 @@ impl LrPolicy {
     }
 }
 
-/// Returns the number of `values` reached by `iteration`. Like Caffe, the policy takes them in the
-/// given order, at most one per iteration.
+/// Returns the number of `values` that `iteration` has reached. As in Caffe, a policy takes the
+/// steps in the given order, and at most one step per iteration.
 fn steps_reached(values: &[usize], iteration: usize) -> usize {
     let mut step_iteration = 0;
     let mut steps = 0;
     for &value in values {
-        // A step due in the same iteration as the one before is taken one iteration later.
+        // A step in the same iteration as the preceding step takes effect one iteration later.
         step_iteration = value.max(if steps == 0 { 0 } else { step_iteration + 1 });
         if step_iteration > iteration {
             break;
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_step_values_take_effect_one_iteration_apart() {
+    fn multistep_policy_with_equal_values_steps_one_iteration_apart() {
         let steps: Vec<_> = (0..8).map(|i| steps_reached(&[3, 3, 6], i)).collect();
         assert_eq!(steps, [0, 0, 0, 1, 2, 2, 3, 3]);
     }
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_parameters_and_unknown_policies_are_errors() {
+    fn lr_policy_that_is_unknown_or_lacks_a_parameter_is_an_error() {
         let cases = [
             ("step", ["`step`", "gamma"]),
             ("inv", ["`inv`", "gamma"]),

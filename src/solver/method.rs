@@ -1,4 +1,4 @@
-//! Solver methods: how parameters are updated from their gradients.
+//! Solver methods, which update parameters from their gradients.
 
 use crate::{
     blob::{Blob, WriteGuard},
@@ -9,11 +9,11 @@ use crate::{
     op::{Regularization, SolverUpdate, Unary, UpdateRule, adam_correction},
 };
 
-/// Updates parameters from their gradients. Object-safe; created by a
-/// [`MethodRegistry`](super::MethodRegistry).
+/// A solver method, which updates parameters from their gradients. A
+/// [`MethodRegistry`](super::MethodRegistry) creates methods. The trait is object-safe.
 ///
-/// A method has no state: the solver owns its history blobs and saves them in snapshots. An
-/// [`UpdateRule`] is a method that runs in a single kernel.
+/// A method has no state: the solver owns the history blobs of all methods and saves them in
+/// snapshots. An [`UpdateRule`] is a method that runs as a single kernel.
 pub trait Method<T: Element>: Send {
     /// Returns the number of history blobs for each parameter.
     fn histories(&self) -> usize;
@@ -21,34 +21,34 @@ pub trait Method<T: Element>: Send {
     /// Updates a parameter from its gradient.
     ///
     /// # Errors
-    /// Errors of the device.
+    /// Returns the errors of the device.
     #[doc(alias = "ComputeUpdateValue")]
     fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T>) -> Result<()>;
 }
 
-/// The part of an update that does not depend on the method.
+/// The values of a solver update that do not depend on the method.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UpdateParams {
-    /// Updates made so far.
+    /// The number of updates made so far.
     pub iteration: usize,
-    /// Learning rate times the parameter's `lr_mult`.
+    /// The learning rate times the parameter's `lr_mult`.
     pub rate: f64,
-    /// Factor that scales the gradient: the clipping factor divided by `iter_size`.
+    /// The factor that scales the gradient: the clipping factor divided by `iter_size`.
     pub scale: f64,
-    /// Weight decay times the parameter's `decay_mult`.
+    /// The weight decay times the parameter's `decay_mult`.
     pub decay: f64,
-    /// The norm that weight decay penalises.
+    /// The norm that the weight decay penalizes.
     pub regularization: Regularization,
 }
 
-/// A learnable parameter, and the solver's state for it.
+/// A learnable parameter and the solver's state for the parameter.
 pub struct LearnableParam<'a, T: Element> {
-    /// Values and gradient.
+    /// The values and the gradient.
     pub blob: &'a Blob<T>,
-    /// Master weights in the accumulator type if the weights have 16 bits. See
+    /// The master weights in the accumulator type; `None` unless the weights have 16 bits. See
     /// [`Update::solver_update`](crate::kernel::Update::solver_update).
     pub masters: Option<&'a Blob<T::Acc>>,
-    /// The history blobs of the method, in the shape of the parameter; initially zero.
+    /// The history blobs of the method, which have the parameter's shape and are initially zero.
     pub history: &'a [Blob<T::Acc>],
 }
 
@@ -56,8 +56,8 @@ impl<T: Element> LearnableParam<'_, T> {
     /// Updates the parameter, its master weights and its history in one pass.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) if the rule needs another number of history blobs;
-    /// [`Error::Borrowed`](crate::Error::Borrowed); errors of the device.
+    /// Returns [`Error::Length`](crate::Error::Length) if the rule needs another number of history
+    /// blobs, [`Error::Borrowed`](crate::Error::Borrowed), and the errors of the device.
     pub fn apply_update(&self, op: &SolverUpdate<T>) -> Result<()> {
         let (dw, mut w) = (self.blob.diff()?, self.blob.data_mut()?);
         let mut masters = self.masters.map(Blob::data_mut).transpose()?;
@@ -68,11 +68,12 @@ impl<T: Element> LearnableParam<'_, T> {
         self.blob.device().solver_update(op, dw.view(), w.view_mut(), masters, &mut history)
     }
 
-    /// Scales the gradient and adds the weight decay, `dw ← scale · dw + decay · r(w)`, for methods
-    /// composed of several kernels. `r(w)` is `w` for L2 and `sign(w)` for L1.
+    /// Scales the gradient and adds the weight decay: `dw ← scale · dw + decay · r(w)`, where
+    /// `r(w)` is `w` for L2 and `sign(w)` for L1. Methods that consist of several kernels call this
+    /// function.
     ///
     /// # Errors
-    /// [`Error::Borrowed`](crate::Error::Borrowed); errors of the device.
+    /// Returns [`Error::Borrowed`](crate::Error::Borrowed), and the errors of the device.
     #[doc(alias = "Normalize")]
     #[doc(alias = "Regularize")]
     pub fn regularize(&self, update: &UpdateParams) -> Result<()> {

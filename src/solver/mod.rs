@@ -1,7 +1,7 @@
 //! Solvers, which train nets.
 //!
 //! A [`Solver`] owns a train net, test nets that share its weights, and the state of its
-//! [`Method`]. It prints nothing: it reports [`Event`]s to observers.
+//! [`Method`]. A solver prints nothing: it reports [`Event`]s to observers.
 //!
 //! ```
 //! use cortado::{CpuDevice, Solver, proto, solver::Event};

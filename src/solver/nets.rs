@@ -1,4 +1,4 @@
-//! Train net and test nets of a solver.
+//! The train net and the test nets of a solver.
 
 use crate::{
     element::Element,
@@ -8,20 +8,18 @@ use crate::{
 };
 use rand::{TryRng, rngs::SysRng};
 
-/// The train net and the test nets.
 pub(super) struct Nets<T: Element> {
     pub(super) train: Net<T>,
     pub(super) tests: Vec<TestNet<T>>,
 }
 
-/// A test net, and the number of batches of a test.
 pub(super) struct TestNet<T: Element> {
     pub(super) net: Net<T>,
     pub(super) batches: usize,
 }
 
 impl<T: Element> Nets<T> {
-    /// Builds all nets with `builder`, and copies the weights that the definition names.
+    /// Builds all nets, and copies the weights from the files that the definition names.
     pub(super) fn new(param: &SolverParameter, builder: NetBuilder<T>) -> Result<Self> {
         let seed = match u64::try_from(param.random_seed()) {
             Ok(seed) => seed,
@@ -58,7 +56,7 @@ impl<T: Element> Nets<T> {
         Ok(nets)
     }
 
-    /// Copies trained layers to all nets. Fails if the train net has none of them.
+    /// Copies trained layers to all nets. Fails if the train net has none of these layers.
     fn copy_weights(&mut self, file: &str) -> Result<()> {
         let weights = proto::read_trained_net(file)?;
         let within = |error: Error| error.context(file);
@@ -70,7 +68,8 @@ impl<T: Element> Nets<T> {
     }
 }
 
-/// Overrides phase and level of `into` with those of `from`, and appends the stages.
+/// Overrides the phase and the level of `into` by those of `from`, and appends the stages of
+/// `from`.
 fn merge(into: &mut NetState, from: &NetState) {
     into.phase = from.phase.or(into.phase);
     into.level = from.level.or(into.level);
@@ -83,7 +82,8 @@ fn train_definition(param: &SolverParameter) -> Result<NetParameter> {
     let given = inline.clone().count() + files.clone().count();
     if given != 1 {
         let fields = "net, net_param, train_net, train_net_param";
-        let why = format!("{given} definitions of the train net; give exactly one of {fields}");
+        let why =
+            format!("found {given} definitions of the train net; give exactly one of {fields}");
         return Err(Error::InvalidData(why));
     }
     match (inline.into_iter().next(), files.into_iter().next()) {
@@ -93,13 +93,13 @@ fn train_definition(param: &SolverParameter) -> Result<NetParameter> {
     }
 }
 
-/// Upgrades a net's definition that is part of the solver's.
+/// Upgrades a net's definition that is part of the solver's definition.
 fn upgraded(definition: NetParameter) -> Result<NetParameter> {
     proto::log_changes(proto::upgrade::net(definition), "net in the solver's definition")
 }
 
-/// Returns the definitions of the test nets: first `test_net_param` and `test_net`, then the common
-/// net once for each remaining entry of `test_iter`.
+/// Returns the definitions of the test nets: `test_net_param`, `test_net`, and the common net once
+/// for each further entry of `test_iter`.
 fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
     let inline = param.test_net_param.iter().cloned();
     let mut definitions = inline.map(upgraded).collect::<Result<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! Solver state of the learnable parameters: history and master weights.
+//! The solver's state of the learnable parameters: history and master weights.
 
 use super::method::LearnableParam;
 use crate::{
@@ -9,10 +9,9 @@ use crate::{
     proto::{BlobProto, LayerParameter, NetParameter},
 };
 
-/// History and master weights of each learnable parameter of a net, in the net's order.
+/// The history and the master weights of each learnable parameter of a net, in the net's order.
 pub(super) struct ParamState<T: Element> {
     params: Vec<HistoryAndMasters<T>>,
-    /// History blobs of each parameter.
     histories: usize,
 }
 
@@ -34,7 +33,6 @@ impl<T: Element> ParamState<T> {
         Ok(Self { params, histories })
     }
 
-    /// Returns each learnable parameter of `net` with its state.
     pub(super) fn learnable_params<'a>(
         &'a self,
         net: &'a Net<T>,
@@ -45,8 +43,8 @@ impl<T: Element> ParamState<T> {
         })
     }
 
-    /// Returns the history in file order: the first blob of every parameter, then the second of
-    /// every parameter.
+    /// Returns the history in the order of a snapshot: the first history blobs of all parameters,
+    /// followed by the second history blobs of all parameters.
     pub(super) fn history(&self) -> Result<Vec<BlobProto>> {
         let mut history = Vec::with_capacity(self.histories * self.params.len());
         for i in 0..self.histories {
@@ -57,10 +55,11 @@ impl<T: Element> ParamState<T> {
         Ok(history)
     }
 
-    /// Reads the history of a file for [`set_history`](Self::set_history).
+    /// Converts the history of a snapshot to blobs for [`set_history`](Self::set_history).
     ///
     /// # Errors
-    /// [`Error::InvalidData`] or [`Error::Shape`] if the history belongs to another method or net.
+    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the history is from another method or
+    /// net.
     pub(super) fn read_history(
         &self,
         net: &Net<T>,
@@ -70,8 +69,8 @@ impl<T: Element> ParamState<T> {
         if history.len() != count * each {
             let found = history.len();
             return Err(Error::InvalidData(format!(
-                "{found} blobs of history; {each} for each of {count} parameters needed: the file is \
-                 of another net or another type of solver"
+                "history: expected {each} blobs for each of {count} parameters, found {found} \
+                 blobs; the file is from another net or another type of solver"
             )));
         }
         let names: Vec<&str> = net.layer_names().collect();
@@ -88,7 +87,7 @@ impl<T: Element> ParamState<T> {
         Ok(read)
     }
 
-    /// Replaces the history with one that [`read_history`](Self::read_history) returned.
+    /// Replaces the history with the result of [`read_history`](Self::read_history).
     pub(super) fn set_history(&mut self, read: Vec<Blob<T::Acc>>) {
         let mut read = read.into_iter();
         for i in 0..self.histories {
@@ -98,7 +97,7 @@ impl<T: Element> ParamState<T> {
         }
     }
 
-    /// Writes master weights into a message of the net where they round to the net's weights.
+    /// Writes each master weight that rounds to the net's weight into a message of the net.
     pub(super) fn put_masters(&self, net: &Net<T>, message: &mut NetParameter) -> Result<()> {
         let ids: Vec<_> = net.learnable_params().map(|param| (param.layer, param.index)).collect();
         for param in net.params() {
@@ -119,7 +118,7 @@ impl<T: Element> ParamState<T> {
         Ok(())
     }
 
-    /// Reads the master weights from a message of the net. The net already has its weights.
+    /// Reads the master weights from a message whose weights the net already has.
     pub(super) fn set_masters(&mut self, net: &Net<T>, message: &NetParameter) -> Result<()> {
         let names: Vec<&str> = net.layer_names().collect();
         for (param, state) in net.learnable_params().zip(&mut self.params) {

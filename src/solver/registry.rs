@@ -1,4 +1,4 @@
-//! Registry of solver methods by `type`, such as `"Adam"`.
+//! The registry of solver methods by `type`, such as `"Adam"`.
 
 use super::method::Method;
 use crate::{
@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 
 type Maker<T> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T>>> + Send + Sync>;
 
-/// Solver methods by name. There is no global registry: a solver is built with one.
+/// Solver methods by name. There is no global registry:
+/// [`SolverBuilder::methods`](super::SolverBuilder::methods) sets the registry of a solver.
 ///
-/// A custom method, descent by the sign of the gradient:
+/// The following custom method descends by the sign of the gradient:
 ///
 /// ```
 /// use cortado::{
@@ -134,7 +135,7 @@ impl<T: Element> MethodRegistry<T> {
     /// Creates the method of a solver's definition.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for an unknown type, with the known ones; errors of the constructor.
+    /// Returns [`Error::InvalidData`] for an unknown type, and the errors of the constructor.
     #[doc(alias = "CreateSolver")]
     pub fn make(&self, param: &SolverParameter) -> Result<Box<dyn Method<T>>> {
         let kind = param.r#type();
@@ -158,7 +159,7 @@ fn acc<T: Element>(value: f32) -> T::Acc {
     T::acc(value.into())
 }
 
-/// Fails if a momentum is given to a method that does not use it.
+/// Fails if the definition of a solver sets a momentum, for methods without momentum.
 fn check_no_momentum(param: &SolverParameter) -> Result<()> {
     match param.momentum() {
         0.0 => Ok(()),

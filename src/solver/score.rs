@@ -1,4 +1,4 @@
-//! Output values of nets, and their means over batches.
+//! Output values of nets, and the means of these values over batches.
 
 use crate::{
     element::Element,
@@ -9,15 +9,14 @@ use crate::{
 /// One element of an output of a net.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// Name of the output.
+    /// The name of the output.
     pub name: String,
-    /// Value of the element, or its mean over a test.
+    /// The value of the element, or its mean over the batches of a test.
     pub value: f64,
-    /// Weight of the output in the objective; 0 if it is not part of it.
+    /// The weight of the output in the objective; 0 for an output outside the objective.
     pub loss_weight: f32,
 }
 
-/// Returns every element of every output of a net.
 pub(super) fn scores<T: Element>(net: &Net<T>) -> Result<Vec<Score>> {
     let mut scores = Vec::new();
     for (name, blob, loss_weight) in net.outputs() {
@@ -28,7 +27,6 @@ pub(super) fn scores<T: Element>(net: &Net<T>) -> Result<Vec<Score>> {
     Ok(scores)
 }
 
-/// Sums of the objective and of the outputs over batches.
 #[derive(Default)]
 pub(super) struct ScoreSums {
     loss: f64,
@@ -37,7 +35,6 @@ pub(super) struct ScoreSums {
 }
 
 impl ScoreSums {
-    /// Adds the objective and the outputs of a batch.
     pub(super) fn add(&mut self, loss: f64, batch: &[Score]) {
         self.loss += loss;
         if self.batches == 0 {
@@ -50,7 +47,6 @@ impl ScoreSums {
         self.batches += 1;
     }
 
-    /// Returns the means of the objective and of the outputs.
     pub(super) fn means(mut self) -> (f64, Vec<Score>) {
         let batches = self.batches as f64;
         self.scores.iter_mut().for_each(|score| score.value /= batches);
@@ -58,18 +54,18 @@ impl ScoreSums {
     }
 }
 
-/// Runs a net forward over `batches` batches, and calls `observe` with the index and the outputs of
-/// each. Returns the means of the objective and of every element of every output.
+/// Runs the forward pass of a net for `batches` batches, and calls `observe` with the index and the
+/// outputs of each batch. Returns the means of the objective and of every element of every output.
 ///
 /// # Errors
-/// [`Error::InvalidData`] for 0 batches; errors of the net.
+/// Returns [`Error::InvalidData`] for 0 batches, and the errors of the net.
 pub fn mean_scores<T: Element>(
     net: &mut Net<T>,
     batches: usize,
     mut observe: impl FnMut(usize, &[Score]),
 ) -> Result<(f64, Vec<Score>)> {
     if batches == 0 {
-        return Err(Error::InvalidData("0 batches; a test needs at least one".into()));
+        return Err(Error::InvalidData("expected at least one batch, found 0".into()));
     }
     let mut sums = ScoreSums::default();
     for index in 0..batches {

@@ -1,10 +1,9 @@
-//! Mean of the last losses.
+//! The mean of the last losses.
 
-/// Moving average over the last `window` losses.
 pub(super) struct SmoothedLoss {
     losses: Vec<f64>,
     window: usize,
-    /// Index of the oldest loss once the window is full.
+    /// The index of the oldest loss if the window is full.
     oldest: usize,
     mean: f64,
 }
@@ -14,7 +13,7 @@ impl SmoothedLoss {
         Self { losses: Vec::new(), window, oldest: 0, mean: 0.0 }
     }
 
-    /// Adds a loss; returns the new mean.
+    /// Adds a loss and returns the new mean.
     pub(super) fn add(&mut self, loss: f64) -> f64 {
         if self.losses.len() < self.window {
             self.losses.push(loss);
@@ -34,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_covers_the_last_losses_only() {
+    fn smoothed_loss_is_the_mean_of_the_last_losses_only() {
         let mut smoothed = SmoothedLoss::new(3);
         let means = [6.0, 0.0, 3.0, 9.0, 0.0].map(|loss| smoothed.add(loss));
         assert_eq!(means, [6.0, 3.0, 3.0, 4.0, 4.0]);

@@ -1,4 +1,4 @@
-//! Snapshots of a training run.
+//! Snapshots of a training run: writing and restoring.
 
 use super::{event::Event, training_run::Solver};
 use crate::{
@@ -11,12 +11,12 @@ use crate::{
 use std::path::{Path, PathBuf};
 
 impl<T: Element> Solver<T> {
-    /// Writes the weights to `<prefix>_iter_<n>.caffemodel` and then the solver's state to
-    /// `<prefix>_iter_<n>.solverstate`, each atomically. Both names end in `.h5` if
-    /// `snapshot_format` is HDF5. Returns both paths.
+    /// Writes the weights to `<prefix>_iter_<n>.caffemodel` and the solver's state to
+    /// `<prefix>_iter_<n>.solverstate`, each atomically. Both file names end in `.h5` if
+    /// `snapshot_format` is HDF5. Returns the two paths.
     ///
     /// # Errors
-    /// [`Error::Io`] with the file's name; errors of the device.
+    /// Returns [`Error::Io`] with the file's name, and the errors of the device.
     #[doc(alias = "Snapshot")]
     pub fn snapshot(&mut self) -> Result<(PathBuf, PathBuf)> {
         compiled_for!(T, fn(&mut Solver<T>) -> Result<(PathBuf, PathBuf)> = Solver::write_snapshot)(
@@ -41,12 +41,14 @@ impl<T: Element> Solver<T> {
         Ok((model, state))
     }
 
-    /// Resumes from a snapshot: reads the solver's state and the file of weights that it names. If
-    /// that file does not exist, reads a file of the same name next to the state.
+    /// Resumes from a snapshot: reads the solver's state from `path` and the weights from the file
+    /// that the state names. If the file of weights does not exist, reads a file of the same name
+    /// next to `path`.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::InvalidData`] if a file cannot be read or is from another type of
-    /// solver; [`Error::Shape`] if it is from another net. The message names both files.
+    /// Returns [`Error::Io`] or [`Error::InvalidData`] if a file cannot be read or is from another
+    /// type of solver. Returns [`Error::Shape`] if a file is from another net. The message names
+    /// both files.
     #[doc(alias = "Restore")]
     pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
@@ -57,7 +59,7 @@ impl<T: Element> Solver<T> {
     fn resume(&mut self, state: &SolverState, path: &Path) -> Result<()> {
         let negative = |_| Error::InvalidData(format!("negative iteration {}", state.iter()));
         let iteration = usize::try_from(state.iter()).map_err(negative)?;
-        // Read and check everything before changing the solver.
+        // Read and check the whole state before changing the solver.
         let history = self.state.read_history(&self.nets.train, &state.history)?;
         if let Some(model) = state.learned_net.as_deref().filter(|model| !model.is_empty()) {
             let model = find_model(path, Path::new(model));
@@ -70,7 +72,7 @@ impl<T: Element> Solver<T> {
         Ok(())
     }
 
-    /// Returns the weights as a message, with master weights where these exist.
+    /// Returns the weights as a message, with master weights instead of 16-bit weights.
     fn weights_message(&self) -> Result<NetParameter> {
         let net = &self.nets.train;
         let mut message = net.to_proto(self.param.snapshot_diff())?;
@@ -84,7 +86,6 @@ impl<T: Element> Solver<T> {
         self.state.set_masters(net, weights)
     }
 
-    /// Returns the solver's state as a message that names the file of weights.
     fn state_message(&self, model: &Path) -> Result<SolverState> {
         let too_many =
             || Error::InvalidData("iteration exceeds the 32-bit integer of a snapshot".into());
@@ -92,20 +93,21 @@ impl<T: Element> Solver<T> {
             iter: Some(i32::try_from(self.iteration).map_err(|_| too_many())?),
             learned_net: Some(model.to_string_lossy().into_owned()),
             history: self.state.history()?,
-            // The number of policy steps that the rate of the last update includes.
+            // The learning rate of the last update includes this number of policy steps.
             current_step: Some(self.lr_policy.steps(self.iteration.saturating_sub(1))),
         })
     }
 }
 
-/// Returns the path of the model that a state names, or of the file with this name in the folder of
-/// the state if only that exists.
+/// Returns the path of the file of weights that a state names. If there is no such file, returns
+/// the path of a file with the same name in the folder of the state.
 fn find_model(state: &Path, model: &Path) -> PathBuf {
     let moved = state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));
     moved.filter(|moved| !model.exists() && moved.exists()).unwrap_or_else(|| model.into())
 }
 
-/// Fails if snapshots cannot be written. Called before training, so that no results are lost.
+/// Fails if the solver cannot write snapshots. Training calls this function first, so that no
+/// results are lost.
 pub(super) fn check_writable<T: Element>(param: &SolverParameter, net: &Net<T>) -> Result<()> {
     if param.snapshot() <= 0 && !param.snapshot_after_train() {
         return Ok(());

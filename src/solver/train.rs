@@ -1,4 +1,4 @@
-//! The training loop, and the tests of the test nets.
+//! The training loop of a solver, and the tests of its test nets.
 
 use super::{
     event::{Action, Event},
@@ -14,10 +14,10 @@ use crate::{
 use std::time::Instant;
 
 impl<T: Element> Solver<T> {
-    /// Trains up to `max_iter`, with the tests and snapshots of the definition.
+    /// Trains until `max_iter` updates are made, with the tests and snapshots of the definition.
     ///
     /// # Errors
-    /// Errors of the nets, of the device and of writing snapshots.
+    /// Returns the errors of the nets, of the device and of writing snapshots.
     #[doc(alias = "Solve")]
     pub fn solve(&mut self) -> Result<()> {
         compiled_for!(T, fn(&mut Solver<T>) -> Result<()> = Solver::run_to_end)(self)
@@ -52,11 +52,11 @@ impl<T: Element> Solver<T> {
         Ok(())
     }
 
-    /// Makes `iterations` updates with the tests and snapshots that are due, or fewer if
+    /// Makes `iterations` updates with the tests and snapshots that are due, or fewer updates if
     /// [`Action::Stop`] ends training. Restarts the average of the losses.
     ///
     /// # Errors
-    /// Errors of [`solve`](Self::solve).
+    /// Returns the errors of [`solve`](Self::solve).
     #[doc(alias = "Step")]
     pub fn step(&mut self, iterations: usize) -> Result<()> {
         compiled_for!(T, fn(&mut Solver<T>, usize) -> Result<()> = Solver::run_steps)(
@@ -102,7 +102,7 @@ impl<T: Element> Solver<T> {
         Ok(())
     }
 
-    /// Returns whether the iteration is a multiple of `interval`; `false` unless that is positive.
+    /// Returns whether the iteration is a multiple of `interval`; `false` for `interval` ≤ 0.
     fn is_due(&self, interval: i32) -> bool {
         usize::try_from(interval)
             .is_ok_and(|interval| interval > 0 && self.iteration.is_multiple_of(interval))
@@ -123,7 +123,6 @@ impl<T: Element> Solver<T> {
         Ok(loss / f64::from(passes))
     }
 
-    /// Returns the current progress of training.
     fn progress(&self) -> LastDisplay {
         let data_wait = self.nets.train.data_wait_time().unwrap_or_default();
         LastDisplay { time: Instant::now(), iteration: self.iteration, data_wait }
@@ -155,10 +154,11 @@ impl<T: Element> Solver<T> {
         Ok(())
     }
 
-    /// Runs all test nets, or fewer if [`Action::Stop`] ends the test.
+    /// Runs all test nets, or fewer test nets if [`Action::Stop`] ends the test.
     ///
     /// # Errors
-    /// Errors of the nets and the device, and of writing a snapshot for [`Action::Snapshot`].
+    /// Returns the errors of the nets and of the device, and errors of writing a snapshot for
+    /// [`Action::Snapshot`].
     #[doc(alias = "TestAll")]
     pub fn test_all(&mut self) -> Result<()> {
         for index in 0..self.nets.tests.len() {
@@ -169,11 +169,13 @@ impl<T: Element> Solver<T> {
         Ok(())
     }
 
-    /// Runs one test net; returns the means of its outputs over its batches. Calls the action
-    /// function before each batch, and returns `None` if that function returns [`Action::Stop`].
+    /// Runs one test net and returns the means of its outputs over the batches. Calls the action
+    /// function before each batch, and returns `None` if the action function returns
+    /// [`Action::Stop`].
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if the net does not exist; errors of [`test_all`](Self::test_all).
+    /// Returns [`Error::InvalidData`] if the net does not exist, and the errors of
+    /// [`test_all`](Self::test_all).
     #[doc(alias = "Test")]
     pub fn test(&mut self, index: usize) -> Result<Option<Vec<Score>>> {
         compiled_for!(T, fn(&mut Solver<T>, usize) -> Result<Option<Vec<Score>>> = Solver::run_test)(

@@ -1,4 +1,4 @@
-//! The solver's state: nets, method, iteration and observers.
+//! The state of a solver: nets, method, iteration and observers.
 
 use super::{
     event::{Action, Event},
@@ -10,10 +10,8 @@ use super::{
 use crate::{element::Element, net::Net, op::Regularization, proto::SolverParameter};
 use std::time::{Duration, Instant};
 
-/// A callback for events of a solver.
 type Observer = Box<dyn FnMut(&Event<'_>) + Send>;
 
-/// The observers of a solver.
 #[derive(Default)]
 pub(super) struct Observers(Vec<Observer>);
 
@@ -25,7 +23,7 @@ impl Observers {
 
 type ActionFunction = Box<dyn FnMut() -> Action + Send>;
 
-/// Trains a net.
+/// A solver, which trains a net.
 pub struct Solver<T: Element> {
     pub(super) param: SolverParameter,
     pub(super) lr_policy: LrPolicy,
@@ -33,21 +31,19 @@ pub struct Solver<T: Element> {
     pub(super) nets: Nets<T>,
     pub(super) method: Box<dyn Method<T>>,
     pub(super) state: ParamState<T>,
-    /// Number of updates made.
     pub(super) iteration: usize,
     pub(super) observers: Observers,
     pub(super) action_function: ActionFunction,
     pub(super) last_display: LastDisplay,
-    /// Whether an action stopped the training or the test.
+    /// Whether an [`Action`] has ended the training or the test.
     pub(super) stopped: bool,
 }
 
-/// Progress at the last [`Event::Displayed`], or at the start of training.
+/// The progress at the last [`Event::Displayed`], or at the start of training.
 #[derive(Clone, Copy)]
 pub(super) struct LastDisplay {
     pub(super) time: Instant,
     pub(super) iteration: usize,
-    /// Total time that the train net had waited for data.
     pub(super) data_wait: Duration,
 }
 
@@ -62,7 +58,7 @@ impl<T: Element> Solver<T> {
         &self.nets.train
     }
 
-    /// Returns the train net for changes, such as copying weights or writing inputs.
+    /// Returns mutable access to the train net, for copying weights or writing inputs.
     pub fn net_mut(&mut self) -> &mut Net<T> {
         &mut self.nets.train
     }
@@ -84,13 +80,12 @@ impl<T: Element> Solver<T> {
         self.lr_policy.rate_at(self.iteration)
     }
 
-    /// Adds an observer, which is called with every later event.
+    /// Adds an observer, which the solver calls with every later event.
     pub fn add_observer(&mut self, observer: impl FnMut(&Event<'_>) + Send + 'static) {
         self.observers.0.push(Box::new(observer));
     }
 
-    /// Sets the function that is called after each iteration, and before each batch of a test, to
-    /// ask whether to continue.
+    /// Sets the function that the solver calls after each iteration and before each test batch.
     #[doc(alias = "SetActionFunction")]
     pub fn set_action_function(&mut self, function: impl FnMut() -> Action + Send + 'static) {
         self.action_function = Box::new(function);

@@ -1,4 +1,4 @@
-//! Update of all parameters in one iteration.
+//! The update of all parameters in one iteration.
 
 use super::{event::Event, method::UpdateParams, training_run::Solver};
 use crate::{
@@ -9,7 +9,6 @@ use crate::{
     proto::SolverParameter,
 };
 
-/// Returns the regularisation of a solver's definition.
 pub(super) fn regularization(param: &SolverParameter) -> Result<Regularization> {
     match param.regularization_type() {
         "L1" => Ok(Regularization::L1),
@@ -22,7 +21,6 @@ pub(super) fn regularization(param: &SolverParameter) -> Result<Regularization> 
 }
 
 impl<T: Element> Solver<T> {
-    /// Updates every learnable parameter from its gradient.
     #[doc(alias = "ApplyUpdate")]
     pub(super) fn update(&mut self, rate: f64) -> Result<()> {
         let scale = self.clip_scale()? / f64::from(self.param.iter_size());
@@ -40,8 +38,8 @@ impl<T: Element> Solver<T> {
         Ok(())
     }
 
-    /// Returns the factor that reduces the norm of the whole gradient to `clip_gradients`; 1 if the
-    /// norm is within the limit.
+    /// Returns the factor that reduces the norm of the whole gradient to `clip_gradients`. Returns
+    /// 1 if the norm does not exceed `clip_gradients`.
     #[doc(alias = "ClipGradients")]
     fn clip_scale(&mut self) -> Result<f64> {
         let limit = f64::from(self.param.clip_gradients());

@@ -111,7 +111,10 @@ fn forward_returns_errors_and_panics_of_a_source_with_the_record_number() {
         (unreadable, "layer `d` (Data): script:a, record 9: unreadable"),
         (panicking, "layer `d` (Data): script:a, record 9: panicked: broken"),
         (disappearing, "records: No such file"),
-        (changes_shape, "layer `d` (Data): script:a, record 9: shape 1 x 2 x 2 after 1 x 1 x 2"),
+        (
+            changes_shape,
+            "layer `d` (Data): script:a, record 9: expected shape 1 x 1 x 2, found 1 x 2 x 2",
+        ),
     ];
     for (read, want) in cases {
         let (sources, alive) = sources(read);
@@ -179,7 +182,7 @@ fn the_error_for_a_truncated_source_names_its_file() {
     let text = layers(&format!("idx:{}", prefix.display()), "");
     let error = net(&text, SourceRegistry::default()).err().unwrap().to_string();
     assert!(error.contains("`d`") && error.contains("t-images-idx3-ubyte: "), "{error}");
-    assert!(error.contains("8 bytes expected after it, 7 found"), "{error}");
+    assert!(error.contains("expected 8 bytes after the header, found 7"), "{error}");
 }
 
 #[test]

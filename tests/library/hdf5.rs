@@ -216,10 +216,10 @@ fn unsuitable_hdf5_files_cause_errors_and_change_no_weights() {
         assert_eq!(net.to_proto(false).unwrap(), before, "{name}");
     };
     refused("shape.caffemodel.h5", &["layer `a`", "parameter 1", "4 2", "8"]);
-    refused("missing.caffemodel.h5", &["layer `a`", "2 parameters", "has 1"]);
-    refused("surplus.caffemodel.h5", &["layer `a`", "2 parameters", "has 3"]);
+    refused("missing.caffemodel.h5", &["layer `a`", "2 parameters", "found 1"]);
+    refused("surplus.caffemodel.h5", &["layer `a`", "2 parameters", "found 3"]);
     refused("named.caffemodel.h5", &["`data/a/bias`", "0, 1"]);
-    refused("text.caffemodel.h5", &["`data/a/1`", "not numbers"]);
+    refused("text.caffemodel.h5", &["`data/a/1`", "expected numbers"]);
     refused("float.solverstate.h5", &["`data`"]);
     let state = |name: &str| proto::read_solver_state(fixture(name));
     assert_error_contains(

@@ -280,7 +280,7 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     let mut adam = solver::<f32>("type: \"Adam\" momentum: 0.9", &folder);
     let before = weights(&adam);
     let error = adam.restore(&state).unwrap_err().to_string();
-    for part in ["solverstate", "2 blobs of history", "2 for each of 2 parameters", "another type"]
+    for part in ["solverstate", "found 2 blobs", "2 blobs for each of 2 parameters", "another type"]
     {
         assert!(error.contains(part), "error does not contain `{part}`: {error}");
     }

@@ -1,4 +1,4 @@
-//! Synthetic images of handwritten digits, drawn on demand.
+//! A source of synthetic images of handwritten digits.
 
 mod pen;
 mod raster;
@@ -9,38 +9,36 @@ use crate::{
     error::{Error, Result},
     op::RngKey,
 };
-use pen::{Dice, Hand};
+use pen::{Handwriting, ImageRng};
 use raster::SIDE;
 use std::str::FromStr;
 
-/// Number of pixels in an image.
 const PIXELS: usize = SIDE * SIDE;
-/// First counter of the random words for the paper grain. [`Hand`] uses the counters from 0 on.
+/// The first counter of the random words for the paper grain. [`Handwriting`] uses lower counters.
 const NOISE_COUNTER: u64 = 1 << 32;
-/// Counter of the random words for the label.
 const LABEL_COUNTER: u64 = u64::MAX;
-/// Maximum size in bytes of all images together; a larger set of images is not cached.
+/// The maximum size in bytes of a set of images that the source caches.
 const MAX_CACHED_BYTES: u64 = 64 << 20;
 
 /// Images of 28 × 28 bytes that look like handwritten digits, in ten equally frequent classes.
 ///
-/// The source is named `digits:train?count=60000&seed=1`, or `digits:test?…`. By
-/// default, `count` is 60,000 for `train` and 10,000 for `test`, and `seed` is 1.
+/// The name of the source is `digits:train?count=60000&seed=1` or `digits:test?…`. The default
+/// `count` is 60,000 for `train` and 10,000 for `test`; the default `seed` is 1.
 ///
 /// Image i depends only on `seed`, the split and i, and is bit-identical on every machine. The two
 /// splits use independent random numbers.
 ///
-/// Each digit starts from one of the common ways to write it. Its points are displaced at random, and
-/// its strokes are bent, scaled, slanted, rotated and moved. Ink width, darkness and paper grain are
-/// random, too. The difficulty is about that of MNIST: a linear classifier recognises 89 % of the
-/// test images, LeNet 99 % after 1000 batches of 64.
+/// Each image starts from one of the common ways to write the digit. The source displaces the
+/// points of the strokes at random, and bends, scales, slants, rotates and moves the strokes. Ink
+/// width, darkness and paper grain are also random. The images are about as difficult as MNIST: a
+/// linear classifier recognizes 89 % of the test images, and LeNet 99 % after 1000 batches of 64.
 pub struct DigitsSource {
     split: Split,
     count: u64,
     seed: u64,
     key: RngKey,
     next: u64,
-    /// The first images, in order. Empty if images are not cached.
+    /// The images drawn so far, in order; empty if the source does not cache images.
     cache: Vec<u8>,
 }
 
@@ -60,7 +58,6 @@ impl Split {
 }
 
 impl DigitsSource {
-    /// Returns the key of image `index`, and its label.
     fn label(&self, index: u64) -> (RngKey, usize) {
         let key = self.key.child(index);
         let [word, ..] = key.words(LABEL_COUNTER);
@@ -68,12 +65,12 @@ impl DigitsSource {
     }
 }
 
-/// Draws the image for `key` and `label`.
+/// Draws the image of a digit `label` with the random numbers of `key`.
 fn draw(key: RngKey, label: usize, image: &mut [u8]) {
-    let mut dice = Dice::new(key);
-    let hand = Hand::new(&mut dice);
+    let mut rng = ImageRng::new(key);
+    let hand = Handwriting::new(&mut rng);
     let mut segments = Vec::with_capacity(64);
-    hand.write(label, &mut dice, &mut segments);
+    hand.write(label, &mut rng, &mut segments);
     let mut noise = [0; PIXELS];
     for (i, bytes) in noise.as_chunks_mut::<16>().0.iter_mut().enumerate() {
         *bytes = bytemuck::cast(key.words(NOISE_COUNTER + i as u64).map(u32::to_le));
@@ -121,9 +118,9 @@ impl FromStr for DigitsSource {
     /// Parses the text after `digits:`.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for a split other than `train` and `test`, an unknown or repeated
-    /// parameter, a `count` outside 1 to 2³², or a `seed` that is not a whole number. The message
-    /// names the parameter.
+    /// Returns [`Error::InvalidData`] for a split other than `train` and `test`, an unknown or
+    /// repeated parameter, a `count` outside 1 to 2³², or a `seed` that is not a whole number. The
+    /// message names the parameter.
     fn from_str(name: &str) -> Result<Self> {
         let invalid = |why: String| Error::InvalidData(format!("source `digits:{name}`: {why}"));
         let (split, parameters) = name.split_once('?').unwrap_or((name, ""));
@@ -154,7 +151,7 @@ impl FromStr for DigitsSource {
         }
         let (count, seed) = (count.unwrap_or(default_count), seed.unwrap_or(1));
         if !(1..=1 << 32).contains(&count) {
-            return Err(invalid(format!("`count`: {count} is not in 1 to 4294967296")));
+            return Err(invalid(format!("`count` must be in 1 to 4294967296, found {count}")));
         }
         let key = RngKey::new(seed).named_child("digits").named_child(split.name());
         Ok(Self { split, count, seed, key, next: 0, cache: Vec::new() })
@@ -187,8 +184,8 @@ mod tests {
     #[test]
     fn an_image_depends_on_seed_split_and_index_only() {
         let want = first("train?count=30", 65);
-        assert_eq!(want[..5], want[30..35], "the images repeat after the last one");
-        // A source with too many images for the cache, read in another order.
+        assert_eq!(want[..5], want[30..35], "the images must repeat after the last image");
+        // This source has too many images for the cache; read the images in another order.
         let mut digits = digits("train?seed=1&count=4294967296");
         digits.skip(7).unwrap();
         assert_eq!(next(&mut digits), want[7]);
@@ -201,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_in_and_out_of_the_cache_changes_no_image() {
+    fn skipping_cached_and_uncached_images_does_not_change_the_images() {
         let want = first("test?count=9", 9);
         let mut digits = digits("test?count=9");
         for step in [3, 1, 5, 8, 2, 7, 1, 1, 4] {
@@ -211,9 +208,9 @@ mod tests {
         }
     }
 
-    /// Compares FNV-1a hashes of labels and images, which are bit-identical on every machine.
+    /// The FNV-1a hashes of labels and images are bit-identical on every machine.
     #[test]
-    fn images_have_their_recorded_hashes() {
+    fn generated_images_match_recorded_hashes() {
         let hash = |name| {
             first(name, 200).iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, (label, image)| {
                 [&[*label as u8], &image[..]].concat().iter().fold(hash, |hash, &byte| {
@@ -239,14 +236,14 @@ mod tests {
         let digits = digits("train");
         let mut histogram = [0_u32; 10];
         (0..60_000).for_each(|index| histogram[digits.label(index).1] += 1);
-        // Each count is binomial, with mean 6000 and a standard deviation of 73.
+        // Each count is binomial, with a mean of 6000 and a standard deviation of 73.
         assert!(histogram.iter().all(|count| count.abs_diff(6000) < 4 * 73), "{histogram:?}");
     }
 
-    /// Bounds the accuracy of a classifier by nearest class mean, so that neither noise nor
-    /// trivially easy classes pass. This accuracy is 73 % here and 82 % for MNIST.
+    /// Limits the accuracy of a nearest-class-mean classifier, so that neither noise nor trivially
+    /// easy classes pass. The accuracy is 73 % for these digits and 82 % for MNIST.
     #[test]
-    fn the_nearest_class_mean_recognises_50_to_90_percent_of_the_digits() {
+    fn a_nearest_class_mean_classifier_recognizes_50_to_90_percent_of_the_digits() {
         let (train, test) = (first("train", 2000), first("test", 500));
         let mut means = [[0.0; PIXELS]; 10];
         for (label, image) in &train {
@@ -269,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_description_contains_given_and_default_parameters() {
+    fn the_source_name_contains_given_and_default_parameters() {
         assert_eq!(digits("train").describe(), "digits:train?count=60000&seed=1");
         assert_eq!(digits("test?").describe(), "digits:test?count=10000&seed=1");
         let both = digits("test?seed=18446744073709551615&count=5");
@@ -286,8 +283,8 @@ mod tests {
             ("train?count=many", "`count`: `many` is not a whole number"),
             ("train?count=-1", "`count`: `-1` is not a whole number"),
             ("train?count", "`count`: `` is not a whole number"),
-            ("train?count=0", "`count`: 0 is not in 1 to 4294967296"),
-            ("train?count=4294967297", "`count`: 4294967297 is not in"),
+            ("train?count=0", "`count` must be in 1 to 4294967296, found 0"),
+            ("train?count=4294967297", "`count` must be in 1 to 4294967296, found 4294967297"),
             ("test?seed=1&seed=1", "`seed`: given twice"),
             ("test?seed=1.5", "`seed`: `1.5` is not a whole number"),
         ] {

@@ -1,7 +1,7 @@
-//! Random handwriting: distorts the strokes of a digit.
+//! Random distortion of the strokes of a digit.
 //!
-//! Uses only sums, products, quotients and square roots, whose rounding IEEE 754 defines. So a digit
-//! is bit-identical on every machine.
+//! The code uses only sums, products, quotients and square roots, whose rounding IEEE 754 defines.
+//! A digit is therefore bit-identical on every machine.
 
 use super::{
     raster::{Ink, Segment},
@@ -10,10 +10,9 @@ use super::{
 use crate::op::{Philox, RngKey};
 use rand::Rng;
 
-/// The random numbers for one image.
-pub(super) struct Dice(Philox);
+pub(super) struct ImageRng(Philox);
 
-impl Dice {
+impl ImageRng {
     pub(super) fn new(key: RngKey) -> Self {
         Self(key.rng())
     }
@@ -29,37 +28,37 @@ impl Dice {
     }
 
     /// Returns an approximately normal number with mean 0 and standard deviation `std`, at most 3.5
-    /// `std` from 0: a sum of four uniform bytes, each with variance (256² - 1)/12.
+    /// `std` from 0. The number is a scaled sum of four uniform bytes, each with variance (256² −
+    /// 1)/12.
     fn normal(&mut self, std: f32) -> f32 {
         let sum: u32 = self.0.next_u32().to_le_bytes().map(u32::from).iter().sum();
         (sum as f32 - 510.0) * (std / 147.8)
     }
 }
 
-/// The distortions and the pen for one image.
-pub(super) struct Hand {
-    /// Affine map from stroke coordinates to pixels: a row-major matrix and the centre.
+pub(super) struct Handwriting {
+    /// The row-major matrix of the affine map from stroke coordinates to pixels.
     matrix: [f32; 4],
     centre: Point,
-    /// Nonlinear distortion: for each coordinate, the coefficients of x², xy, y², x³ and y³.
+    /// The nonlinear distortion: the coefficients of x², xy, y², x³ and y³ for each coordinate.
     bend: [[f32; 5]; 2],
-    /// Standard deviation of the random displacement of each point.
+    /// The standard deviation of the random displacement of each point.
     jitter: f32,
-    /// Half the line width in pixels, and its relative growth along a stroke.
+    /// Half the line width in pixels.
     radius: f32,
     growth: f32,
     pub(super) ink: Ink,
 }
 
-impl Hand {
-    pub(super) fn new(dice: &mut Dice) -> Self {
-        let height = 9.0 + dice.normal(0.9);
-        let width = height * (1.0 + dice.normal(0.14));
-        let slant = 0.12 + dice.normal(0.22);
-        // Rotation by θ without sine and cosine functions: t = tan(θ/2).
-        let t = dice.normal(0.06);
+impl Handwriting {
+    pub(super) fn new(rng: &mut ImageRng) -> Self {
+        let height = 9.0 + rng.normal(0.9);
+        let width = height * (1.0 + rng.normal(0.14));
+        let slant = 0.12 + rng.normal(0.22);
+        // Compute the rotation by θ from t = tan(θ/2), without sine and cosine functions.
+        let t = rng.normal(0.06);
         let (sin, cos) = (2.0 * t / (1.0 + t * t), (1.0 - t * t) / (1.0 + t * t));
-        // Rotation · shear · scale.
+        // The matrix is the product rotation · shear · scale.
         let matrix = [
             cos * width,
             (-cos * slant - sin) * height,
@@ -68,35 +67,35 @@ impl Hand {
         ];
         Self {
             matrix,
-            centre: [13.5 + dice.normal(1.1), 13.5 + dice.normal(1.1)],
-            bend: [(); 2].map(|()| [(); 5].map(|()| dice.normal(0.09))),
-            jitter: dice.uniform(0.02, 0.09),
-            radius: dice.uniform(0.75, 1.75),
-            growth: dice.normal(0.2),
+            centre: [13.5 + rng.normal(1.1), 13.5 + rng.normal(1.1)],
+            bend: [(); 2].map(|()| [(); 5].map(|()| rng.normal(0.09))),
+            jitter: rng.uniform(0.02, 0.09),
+            radius: rng.uniform(0.75, 1.75),
+            growth: rng.normal(0.2),
             ink: Ink {
-                fade: dice.uniform(0.9, 1.5),
-                value: dice.uniform(190.0, 255.0),
-                grain: dice.uniform(0.0, 0.3),
+                fade: rng.uniform(0.9, 1.5),
+                value: rng.uniform(190.0, 255.0),
+                grain: rng.uniform(0.0, 0.3),
             },
         }
     }
 
     /// Appends the segments of a random variant of `digit` to `segments`.
-    pub(super) fn write(&self, digit: usize, dice: &mut Dice, segments: &mut Vec<Segment>) {
+    pub(super) fn write(&self, digit: usize, rng: &mut ImageRng, segments: &mut Vec<Segment>) {
         let variants = DIGITS[digit];
-        // The first variant is twice as likely as each of the others.
-        let variant = dice.integer(variants.len() + 1).saturating_sub(1);
+        // The first variant of a digit is twice as likely as every other variant.
+        let variant = rng.integer(variants.len() + 1).saturating_sub(1);
         for stroke in variants[variant] {
-            self.stroke(stroke, dice, segments);
+            self.stroke(stroke, rng, segments);
         }
     }
 
-    fn stroke(&self, stroke: Stroke, dice: &mut Dice, segments: &mut Vec<Segment>) {
+    fn stroke(&self, stroke: Stroke, rng: &mut ImageRng, segments: &mut Vec<Segment>) {
         let (stroke, _) = stroke.as_chunks::<2>();
         let mut points = [[0.0; 2]; MAX_POINTS];
         for (i, &point) in stroke.iter().take(MAX_POINTS).enumerate() {
             let corner = i > 0 && stroke[i - 1] == point;
-            points[i] = if corner { points[i - 1] } else { self.to_pixels(point, dice) };
+            points[i] = if corner { points[i - 1] } else { self.to_pixels(point, rng) };
         }
         let points = &points[..stroke.len().min(MAX_POINTS)];
         let last = points.len().saturating_sub(1);
@@ -116,20 +115,19 @@ impl Hand {
     }
 
     /// Distorts a point of a stroke and returns its pixel coordinates.
-    fn to_pixels(&self, [x, y]: Point, dice: &mut Dice) -> Point {
+    fn to_pixels(&self, [x, y]: Point, rng: &mut ImageRng) -> Point {
         let bent = self.bend.map(|[xx, xy, yy, xxx, yyy]| {
             x * x * xx + x * y * xy + y * y * yy + x * x * x * xxx + y * y * y * yyy
         });
-        let x = x + bent[0] + dice.normal(self.jitter);
-        let y = y + bent[1] + dice.normal(self.jitter);
+        let x = x + bent[0] + rng.normal(self.jitter);
+        let y = y + bent[1] + rng.normal(self.jitter);
         let [xx, xy, yx, yy] = self.matrix;
         [self.centre[0] + xx * x + xy * y, self.centre[1] + yx * x + yy * y]
     }
 }
 
-/// Maximum number of points in a stroke.
 const MAX_POINTS: usize = 16;
-/// Number of straight segments that approximate the curve between two points.
+/// The number of straight segments that approximate the curve between two points.
 const SEGMENTS: usize = 4;
 
 /// Evaluates the Catmull-Rom spline from `b` to `c`, with neighbours `a` and `d`, at `t` in [0, 1].
@@ -156,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spline_passes_through_its_points_and_is_straight_for_collinear_ones() {
+    fn a_spline_passes_through_its_points_and_is_straight_for_collinear_points() {
         let [a, b, c, d] = [[0.0, 1.0], [1.0, 3.0], [2.0, 5.0], [3.0, 7.0]];
         assert_eq!(spline(a, b, c, d, 0.0), b);
         assert_eq!(spline(a, b, c, d, 1.0), c);

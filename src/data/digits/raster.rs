@@ -1,9 +1,8 @@
-//! Draws lines with a distance field.
+//! Drawing of lines by a distance field.
 
 use super::strokes::Point;
 use crate::host::vectorized;
 
-/// Side length of an image in pixels.
 pub(super) const SIDE: usize = 28;
 
 /// A straight segment in pixel coordinates, whose width changes linearly.
@@ -11,35 +10,32 @@ pub(super) const SIDE: usize = 28;
 pub(super) struct Segment {
     pub(super) from: Point,
     pub(super) to: Point,
-    /// Half the width at each end.
     pub(super) radii: [f32; 2],
 }
 
-/// The appearance of ink and paper.
 #[derive(Clone, Copy)]
 pub(super) struct Ink {
-    /// Width of the edge of a line in pixels, below 2.
+    /// The width of the soft edge of a line in pixels, below 2.
     pub(super) fade: f32,
-    /// Value of a fully covered pixel, at most 255.
+    /// The value of a fully covered pixel, at most 255.
     pub(super) value: f32,
-    /// Largest fraction by which the paper grain lowers `value`.
+    /// The largest fraction by which the paper grain lowers `value`.
     pub(super) grain: f32,
 }
 
-/// Padded length of a row of the distance field.
 const ROW: usize = SIDE.next_multiple_of(LANES);
-/// 2²³. Adding it to a float of at most 255 rounds the float to an integer, which the low bits of
-/// the sum contain. Unlike a saturating cast, this vectorises.
+/// The constant 2²³: adding it to a float of at most 255 rounds the float to an integer in the low
+/// bits of the sum. The compiler vectorizes this addition, unlike a saturating cast.
 const ROUND: f32 = 8_388_608.0;
-/// Number of pixels computed at a time.
 const LANES: usize = 8;
 
-/// Draws `segments` in `ink` on paper with grain `noise`.
+/// Draws `segments` in `ink` on paper whose grain is `noise`.
 pub(super) fn draw(segments: &[Segment], ink: Ink, noise: &[u8], image: &mut [u8]) {
     vectorized(
         #[inline(always)]
         || {
-            // Maximum over all segments: half the width minus the distance to the centre line.
+            // The distance field: the maximum over all segments of half the width minus the
+            // distance.
             let mut depth = [-9.0; ROW * SIDE];
             for &segment in segments {
                 add_segment(segment, &mut depth);
@@ -92,7 +88,7 @@ fn shade(depth: &[f32; ROW * SIDE], ink: Ink, noise: &[u8], image: &mut [u8]) {
 /// Returns the pixels `start..end` of `0..len` within `reach` of the interval from `a` to `b`.
 #[inline(always)]
 fn span(a: f32, b: f32, reach: f32, len: usize) -> (usize, usize) {
-    // A cast from a float saturates: negative values become 0.
+    // A cast from a float saturates, so that negative values become 0.
     let start = (a.min(b) - reach) as usize;
     let end = (a.max(b) + reach + 1.0) as usize;
     (start.min(len), end.min(len))
@@ -103,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pixels_match_their_definition_in_f64() {
+    fn drawn_pixels_match_a_distance_field_in_f64() {
         let ink = Ink { fade: 1.5, value: 250.0, grain: 0.5 };
         let noise: Vec<u8> = (0..SIDE * SIDE).map(|i| (i * 37 % 256) as u8).collect();
         let inside = [([3.2, 4.1], [20.3, 15.0]), ([20.3, 15.0], [20.3, 15.0])];
@@ -123,7 +119,7 @@ mod tests {
         }
     }
 
-    /// Returns half the segment's width at its point nearest to `[x, y]`, minus the distance to it.
+    /// Returns half the segment's width at the point nearest to `[x, y]`, minus their distance.
     fn depth(segment: &Segment, [x, y]: [f64; 2]) -> f64 {
         let [from, to] = [segment.from, segment.to].map(|end| end.map(f64::from));
         let (d, p) = ([to[0] - from[0], to[1] - from[1]], [x - from[0], y - from[1]]);

@@ -1,14 +1,14 @@
-//! Stub for builds without the feature `hdf5`.
+//! A stub of HDF5 files for builds without the feature `hdf5`.
 
 use crate::error::{Error, Result};
 use std::{ops::Range, path::Path};
 
-/// An open file. The type has no values, because this build cannot open one.
+/// An open HDF5 file. The type has no values, because this build cannot open HDF5 files.
 pub(super) enum Datasets {}
 
 impl Datasets {
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let why = "HDF5 is not part of this build; enable the feature `hdf5`";
+        let why = "this build does not support HDF5; enable the feature `hdf5`";
         Err(Error::InvalidData(format!("{}: {why}", path.display())))
     }
 

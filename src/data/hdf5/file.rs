@@ -7,7 +7,6 @@ use crate::{
 use hdf5_pure::{Dataset, File};
 use std::{fmt::Display, fs, ops::Range, path::Path};
 
-/// An open HDF5 file. Values are read on request.
 pub(super) struct Datasets {
     file: File,
     name: String,
@@ -24,31 +23,32 @@ impl Datasets {
         Ok(Self { file, name, length })
     }
 
-    /// Returns the extents of a dataset.
     pub(super) fn shape(&self, name: &str) -> Result<Vec<usize>> {
         let damaged = |error| self.damaged(name, error);
         let found = self.dataset(name)?;
         let (extents, size) = (found.shape().map_err(damaged)?, found.element_size());
         let size = size.map_err(damaged)?;
-        // Count an extent of 0 as 1, so that the check also bounds the number of empty rows.
+        // Count an extent of 0 as 1, so that the check also limits the number of empty rows.
         let bytes =
             extents.iter().try_fold(size, |bytes, &extent| bytes.checked_mul(extent.max(1)));
         let max = self.length.saturating_mul(MAX_DEFLATE_RATIO);
         if bytes.is_none_or(|bytes| bytes > max) {
-            let why = format!("the file is too short for its shape {extents:?}");
+            let why = format!("the file is too short for shape {extents:?}");
             return Err(self.damaged(name, why));
         }
         Ok(extents.into_iter().map(|extent| extent as usize).collect())
     }
 
-    /// Reads the values of the given `rows`.
+    /// Reads the values of the given `rows` of the dataset `name`.
     pub(super) fn read(&self, name: &str, rows: &Range<usize>) -> Result<Vec<f64>> {
         let shape = self.shape(name)?;
         let values = self.dataset(name)?.read_f64_rows(rows.start as u64, rows.len() as u64);
         let values = values.map_err(|error| self.damaged(name, error))?;
         let want = shape.iter().skip(1).product::<usize>() * rows.len();
         if values.len() != want {
-            return Err(self.damaged(name, format!("{} values instead of {want}", values.len())));
+            return Err(
+                self.damaged(name, format!("expected {want} values, found {}", values.len()))
+            );
         }
         Ok(values)
     }

@@ -69,7 +69,7 @@ fn a_shuffled_epoch_has_each_row_once_in_an_order_that_depends_on_the_key_only()
     let epochs = [(); 3].map(|()| read(&mut rows, 50));
     for epoch in &epochs {
         assert_eq!(epoch.iter().collect::<BTreeSet<_>>().len(), 50);
-        // The rows of one file come before those of the other.
+        // An epoch reads all rows of one file before any row of the second file.
         let first = epoch[0] < 20;
         let len = if first { 20 } else { 30 };
         assert!(epoch[..len].iter().all(|row| (*row < 20) == first), "{epoch:?}");
@@ -109,10 +109,10 @@ fn a_number_of_empty_rows_beyond_the_file_size_is_rejected() {
     fs::write(&list, path.display().to_string()).unwrap();
     let opened = Hdf5Rows::open(&list, &["x".into()], 1, Some(RngKey::new(1)));
     let error = opened.err().unwrap().to_string();
-    assert!(error.contains("the file is too short for its shape"), "{error}");
+    assert!(error.contains("the file is too short for shape"), "{error}");
 }
 
-/// Reads a file that h5py wrote: see `tests/hdf5/make.py`.
+/// h5py wrote the file `rows.h5`: see `tests/hdf5/make.py`.
 #[test]
 fn compressed_chunks_of_all_number_types_are_read() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hdf5/rows.h5");

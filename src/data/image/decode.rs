@@ -1,4 +1,4 @@
-//! JPEG and PNG decoding.
+//! Decoding of JPEG and PNG images.
 
 use super::pixels::{Color, Image};
 use crate::error::{Error, Result};
@@ -9,10 +9,9 @@ use zune_jpeg::{
     zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions},
 };
 
-/// Magic numbers of the two formats.
 const JPEG_MAGIC: [u8; 3] = [0xff, 0xd8, 0xff];
 const PNG_MAGIC: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
-/// Largest height and width of a JPEG image in pixels, which is the format's own limit.
+/// The largest height and width of a JPEG image in pixels, which the format defines.
 const MAX_SIDE: usize = 1 << 16;
 
 pub(super) fn decode(bytes: &[u8], color: Color) -> Result<Image> {
@@ -21,7 +20,7 @@ pub(super) fn decode(bytes: &[u8], color: Color) -> Result<Image> {
     } else if bytes.starts_with(&PNG_MAGIC) {
         png(bytes, color)
     } else {
-        Err(Error::InvalidData("neither a JPEG nor a PNG image".into()))
+        Err(Error::InvalidData("the image is neither a JPEG nor a PNG image".into()))
     }
 }
 
@@ -37,12 +36,13 @@ fn jpeg(bytes: &[u8], color: Color) -> Result<Image> {
     let mut header = open(ColorSpace::RGB);
     header.decode_headers().map_err(|error| damaged(&error))?;
     let info = header.info().ok_or_else(|| damaged(&"no header"))?;
-    // Like libjpeg, take grey from the luminance that the file stores.
+    // As in libjpeg, the luminance that the file stores is the grey value.
     let gray = color == Color::Gray || color == Color::AsStored && info.components == 1;
     let mut decoder = open(if gray { ColorSpace::Luma } else { ColorSpace::RGB });
     let (height, width) = (usize::from(info.height), usize::from(info.width));
-    // The decoder aborts if it runs out of memory, so try to allocate first. It needs 3 bytes per
-    // pixel, and 6 more for the coefficients of a file with several scans.
+    // Try to allocate the decoder's memory, because the decoder aborts if it runs out of memory.
+    // The decoder needs 3 bytes per pixel, and 6 more bytes per pixel for the coefficients of a
+    // file with several scans.
     let bytes = 3 * 3 * height * width;
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| Error::out_of_host_memory(bytes))?;
     let pixels = decoder.decode().map_err(|error| damaged(&error))?;
@@ -56,7 +56,7 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
     decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
     let mut reader = decoder.read_info().map_err(|error| damaged(&error))?;
     let size = reader.output_buffer_size().ok_or_else(|| damaged(&"too large"))?;
-    // Zeroed allocation: pages that a damaged image does not fill are never touched.
+    // Allocate zeroed memory: the system maps only the pages that the image fills.
     let pixels = bytemuck::allocation::try_zeroed_vec(size);
     let mut pixels = pixels.map_err(|_| Error::out_of_host_memory(size))?;
     let frame = reader.next_frame(&mut pixels).map_err(|error| damaged(&error))?;
@@ -72,7 +72,8 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
         .ok_or_else(|| damaged(&"pixels are missing"))
 }
 
-/// Converts the pixels of a PNG to `color`, with red still first. Also returns the channel count.
+/// Converts the pixels of a PNG image to `color`, with red as the first channel. Returns the pixels
+/// and the number of channels.
 fn convert(pixels: Vec<u8>, channels: usize, color: Color) -> (Vec<u8>, usize) {
     let each = |to: fn(&[u8]) -> [u8; 3]| pixels.chunks_exact(channels).flat_map(to).collect();
     match (color, channels) {
@@ -81,20 +82,20 @@ fn convert(pixels: Vec<u8>, channels: usize, color: Color) -> (Vec<u8>, usize) {
         (Color::Gray, _) => (pixels.chunks_exact(channels).map(luminance).collect(), 1),
         (Color::Bgr, 1 | 2) => (each(|x| [x[0]; 3]), 3),
         (Color::Bgr, _) => (each(|x| [x[0], x[1], x[2]]), 3),
-        // Grey and alpha: OpenCV returns four channels for every file with alpha.
+        // Expand grey and alpha to four channels, which OpenCV returns for every file with alpha.
         (Color::AsStored, _) => {
             (pixels.chunks_exact(2).flat_map(|x| [x[0], x[0], x[0], x[1]]).collect(), 4)
         }
     }
 }
 
-/// Returns 0.299·R + 0.587·G + 0.114·B, rounded like libpng.
+/// Returns the luminance 0.299·R + 0.587·G + 0.114·B, rounded like libpng.
 fn luminance(pixel: &[u8]) -> u8 {
     let [r, g, b] = [pixel[0], pixel[1], pixel[2]].map(u32::from);
     ((9797 * r + 19234 * g + 3737 * b + (1 << 14)) >> 15) as u8
 }
 
-/// Returns the image with blue first, or `None` if the length of `pixels` does not match.
+/// Returns the image with blue as the first channel; `None` if `pixels` has a wrong length.
 fn image(mut pixels: Vec<u8>, channels: usize, height: usize, width: usize) -> Option<Image> {
     if channels > 1 {
         pixels.chunks_exact_mut(channels).for_each(|pixel| pixel.swap(0, 2));

@@ -1,4 +1,4 @@
-//! Stub for builds without the feature `image`.
+//! A stub of image files for builds without the feature `image`.
 
 use super::pixels::{Color, Image};
 use crate::error::{Error, Result};
@@ -12,5 +12,5 @@ pub(super) fn encode_png(_: &Image) -> Result<Vec<u8>> {
 }
 
 fn disabled() -> Error {
-    Error::InvalidData("images are not part of this build; enable the feature `image`".into())
+    Error::InvalidData("this build does not support images; enable the feature `image`".into())
 }

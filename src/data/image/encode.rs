@@ -1,10 +1,10 @@
-//! PNG encoding.
+//! Encoding of PNG images.
 
 use super::pixels::Image;
 use crate::error::{Error, Result};
 use png::ColorType;
 
-/// Returns a PNG file that decodes to the same pixels as OpenCV's, though its bytes differ.
+/// Returns a PNG file of the image, whose bytes may differ from a file by OpenCV.
 pub(super) fn encode_png(image: &Image) -> Result<Vec<u8>> {
     let [channels, height, width] = image.shape();
     let mut pixels = image.pixels.clone();

@@ -1,4 +1,4 @@
-//! A decoded image and its colour channels.
+//! A decoded image and its color channels.
 
 use crate::{
     data::record::Record,
@@ -9,7 +9,7 @@ use crate::{
 /// The channels to which an encoded image is decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Color {
-    /// The channels of the file: blue, green and red, or grey. A PNG with alpha has four channels.
+    /// The channels of the file: blue, green and red, or grey; four channels for PNG with alpha.
     #[default]
     AsStored,
     /// Blue, green and red.
@@ -24,7 +24,7 @@ impl Color {
     /// Returns the channels that `transform_param` selects.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if both `force_color` and `force_gray` are set.
+    /// Returns [`Error::InvalidInput`] if both `force_color` and `force_gray` are set.
     pub fn forced(param: &TransformationParameter) -> Result<Self> {
         match (param.force_color(), param.force_gray()) {
             (false, false) => Ok(Self::AsStored),
@@ -38,14 +38,13 @@ impl Color {
     }
 }
 
-/// A decoded image with 8 bits per channel: grey, or blue, green and red, like OpenCV's.
+/// A decoded image with 8 bits per channel: grey, or blue, green and red as in OpenCV.
 #[derive(Clone, Debug, PartialEq)]
 #[doc(alias = "Mat")]
 pub struct Image {
     pub(super) channels: usize,
     pub(super) height: usize,
     pub(super) width: usize,
-    /// Interleaved channels, row by row.
     pub(super) pixels: Vec<u8>,
 }
 
@@ -58,7 +57,8 @@ impl Image {
     /// Copies the rectangle of `[height, width]` pixels whose top left pixel is `[row, column]`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a rectangle that exceeds the image; [`Error::OutOfMemory`].
+    /// Returns [`Error::InvalidInput`] for a rectangle that exceeds the image, and
+    /// [`Error::OutOfMemory`].
     #[doc(alias = "roi")]
     pub fn part(&self, from: [usize; 2], size: [usize; 2]) -> Result<Self> {
         let ([row, column], [height, width]) = (from, size);
@@ -83,7 +83,7 @@ impl Image {
     /// Copies the image to `record`, channel by channel. The label of the record does not change.
     ///
     /// # Errors
-    /// Errors from [`Record::bytes_mut`].
+    /// Returns the errors of [`Record::bytes_mut`].
     #[doc(alias = "CVMatToDatum")]
     pub fn store(&self, record: &mut Record) -> Result<()> {
         let planes = record.bytes_mut(self.shape())?;

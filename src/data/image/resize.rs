@@ -6,15 +6,15 @@ use crate::{
     shape::Shape,
 };
 
-/// Number of fractional bits of a weight.
 const WEIGHT_BITS: u32 = 11;
 
 /// The two source pixels that determine an output pixel along one axis, and their weights.
 type Taps = (usize, usize, [i32; 2]);
 
-/// Computes `y[i] = Σⱼ wⱼ·x[j]` over the two pixels nearest to `(i + ½)·scale − ½`, along both axes.
+/// Computes `y[i] = Σⱼ wⱼ·x[j]` along both axes, over the two pixels nearest to
+/// `(i + ½)·scale − ½`.
 ///
-/// Rounds like OpenCV's implementation for 8-bit images.
+/// The function rounds like OpenCV's implementation for 8-bit images.
 pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     if [height, width, x.height, x.width].contains(&0) {
         let why = format!("cannot resize {} x {} pixels to {height} x {width}", x.height, x.width);
@@ -23,7 +23,7 @@ pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     let channels = x.channels;
     let count = Shape::new(&[height, width, channels])?.count();
     let mut pixels = Vec::new();
-    // Memory for the taps of both axes and for two interpolated rows.
+    // The memory for the taps of both axes and for two interpolated rows, in bytes.
     let row = width.saturating_mul(size_of::<Taps>() + 2 * channels * size_of::<i32>());
     let scratch = height.saturating_mul(size_of::<Taps>()).saturating_add(row);
     let bytes = count.saturating_add(scratch);
@@ -31,7 +31,7 @@ pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     pixels.try_reserve_exact(count).map_err(out)?;
     Vec::<u8>::new().try_reserve_exact(scratch).map_err(out)?;
     let (rows, columns) = (taps(x.height, height), taps(x.width, width));
-    // The two source rows of the previous output row, interpolated along x, with their indices.
+    // The indices and the interpolated values of the two source rows of the previous output row.
     let mut cached = [(usize::MAX, Vec::new()), (usize::MAX, Vec::new())];
     for (above, below, weights) in rows {
         for (slot, row) in [above, below].into_iter().enumerate() {
@@ -56,7 +56,7 @@ pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     Ok(Image { channels, height, width, pixels })
 }
 
-/// Interpolates a row along x. The results have `WEIGHT_BITS` fractional bits.
+/// Interpolates a row of pixels along x. The results have `WEIGHT_BITS` fractional bits.
 fn interpolate_row(from: &[u8], channels: usize, columns: &[Taps], to: &mut Vec<i32>) {
     to.clear();
     for &(before, after, weights) in columns {
@@ -67,7 +67,7 @@ fn interpolate_row(from: &[u8], channels: usize, columns: &[Taps], to: &mut Vec<
     }
 }
 
-/// Returns the taps that resample a line of `from` pixels to `to` pixels.
+/// Returns the taps that resample `from` pixels along one axis to `to` pixels.
 fn taps(from: usize, to: usize) -> Vec<Taps> {
     let scale = from as f64 / to as f64;
     let taps_of = |i: usize| {
@@ -97,7 +97,7 @@ mod tests {
         Image { channels, height, width, pixels }
     }
 
-    /// Interpolates in `f64`, directly by the definition.
+    /// Interpolates one value in `f64` by the definition of bilinear interpolation.
     fn interpolated(x: &Image, [y, i]: [f64; 2], channel: usize) -> f64 {
         let clamp = |v: f64, len: usize| v.clamp(0.0, len as f64 - 1.0);
         let (y, i) = (clamp(y, x.height), clamp(i, x.width));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pixel_is_interpolated_from_its_neighbours() {
+    fn resized_pixels_match_bilinear_interpolation_in_f64() {
         for (from, to) in [([5, 7], [5, 7]), ([5, 7], [11, 3]), ([8, 6], [4, 3]), ([1, 1], [3, 2])]
         {
             for channels in [1, 3] {

@@ -1,13 +1,13 @@
-//! Caffe's LMDB databases, read and written without the C library.
+//! A reader and a writer of Caffe's LMDB databases, without the C library.
 //!
-//! A database is a directory with the file `data.mdb`, a B+ tree of pages. Two *meta* pages come
-//! first; the newer one contains the number of the root page. *Branch* pages contain keys and
-//! children, *leaf* pages contain keys and values. A value too long for a leaf has its own *overflow*
-//! pages. The format is that of LMDB 0.9 on 64-bit little-endian machines, as in its `mdb.c`.
+//! A database is a directory with the file `data.mdb`, a B+ tree of pages. The first two pages are
+//! *meta* pages; the newer meta page contains the number of the root page. *Branch* pages contain
+//! keys and children, *leaf* pages contain keys and values. A value that is too long for a leaf is
+//! on separate *overflow* pages. The format is LMDB 0.9 (`mdb.c`) on 64-bit little-endian machines.
 //!
-//! The reader takes no lock, creates no file and maps no memory. So it works on read-only file systems
-//! and returns an error for a damaged file. In exchange, no process may write to the database
-//! meanwhile.
+//! The reader takes no lock, creates no file and maps no memory. The reader therefore works on
+//! read-only file systems and returns an error for a damaged file. No process may write to a
+//! database that a reader has opened.
 
 mod page;
 mod reader;

@@ -1,18 +1,19 @@
-//! Layout of a page.
+//! The layout of a page of an LMDB database.
 
-/// Size of a page header in bytes: page number (8), unused (2), flags (2), end of the pointers (2),
-/// end of the free space (2). An overflow page stores its page count (4) instead of the two ends.
+/// The size of a page header in bytes: page number (8), unused (2), flags (2), end of the pointers
+/// (2), end of the free space (2). An overflow page stores the number of pages (4) instead of the
+/// two ends.
 pub(super) const HEADER: usize = 16;
-/// Size of a node header in bytes: value length or child page (4), flags (2), key length (2).
+/// The size of a node header in bytes: value length or child page (4), flags (2), key length (2).
 pub(super) const NODE: usize = 8;
 
-/// Page flags.
+/// The flag of a branch page.
 pub(super) const BRANCH: u16 = 0x01;
 pub(super) const LEAF: u16 = 0x02;
 pub(super) const OVERFLOW: u16 = 0x04;
 pub(super) const META: u16 = 0x08;
 
-/// Flags of a leaf node: its value is on overflow pages, is a database, or is one of several.
+/// Flags of a leaf node: the value is on overflow pages, is a database, or is one of several.
 pub(super) const BIG: u16 = 0x01;
 pub(super) const DATABASE: u16 = 0x02;
 pub(super) const DUPLICATE: u16 = 0x04;
@@ -20,21 +21,19 @@ pub(super) const DUPLICATE: u16 = 0x04;
 /// The root page number of an empty tree.
 pub(super) const NO_PAGE: u64 = u64::MAX;
 
-/// Magic number and version of a meta page.
 pub(super) const MAGIC: u32 = 0xBEEF_C0DE;
 pub(super) const VERSION: u32 = 1;
 
-/// Offsets of fields in a meta page.
+/// Byte offsets of fields in a meta page.
 pub(super) const META_VERSION: usize = HEADER + 4;
 pub(super) const META_MAP_SIZE: usize = HEADER + 16;
-/// The tree of free pages, whose first field is the page size. The tree of records follows.
+/// The offset of the tree of free pages, which starts with the page size.
 pub(super) const META_FREE: usize = HEADER + 24;
 pub(super) const META_MAIN: usize = META_FREE + TREE;
 pub(super) const META_LAST_PAGE: usize = META_MAIN + TREE;
 pub(super) const META_TRANSACTION: usize = META_LAST_PAGE + 8;
 pub(super) const META_END: usize = META_TRANSACTION + 8;
 
-/// Size of a tree descriptor in bytes, and offsets of its fields.
 const TREE: usize = 48;
 pub(super) const TREE_FLAGS: usize = 4;
 pub(super) const TREE_DEPTH: usize = 6;
@@ -44,16 +43,14 @@ pub(super) const TREE_OVERFLOWS: usize = 24;
 pub(super) const TREE_ENTRIES: usize = 32;
 pub(super) const TREE_ROOT: usize = 40;
 
-/// A page or its first bytes. Reads outside these bytes return `None`.
+/// A whole page or the first bytes of a page. Reads outside these bytes return `None`.
 #[derive(Clone, Copy)]
 pub(super) struct Page<'a>(pub(super) &'a [u8]);
 
-/// A node of a branch or leaf page.
 pub(super) struct Node<'a> {
     low: u32,
     pub(super) flags: u16,
     pub(super) key: &'a [u8],
-    /// The bytes of the page after the key.
     rest: &'a [u8],
 }
 
@@ -84,7 +81,7 @@ impl<'a> Page<'a> {
         end.saturating_sub(HEADER) / 2
     }
 
-    /// Returns a node, or `None` if it exceeds the page.
+    /// Returns a node, or `None` if the node exceeds the page.
     pub(super) fn node(self, index: usize) -> Option<Node<'a>> {
         let start = usize::from(self.u16(HEADER + 2 * index)?);
         let key = start + NODE;
@@ -104,17 +101,16 @@ impl<'a> Node<'a> {
         u64::from(self.low) | u64::from(self.flags) << 32
     }
 
-    /// Returns the length of the value of a leaf node.
     pub(super) fn len(&self) -> usize {
         self.low as usize
     }
 
-    /// Returns the value of a leaf node, unless it is on overflow pages.
+    /// Returns the value of a leaf node; `None` if the value is not within the page.
     pub(super) fn value(&self) -> Option<&'a [u8]> {
         self.rest.get(..self.len())
     }
 
-    /// Returns the number of the first overflow page of the value.
+    /// Returns the number of the first overflow page of the node's value.
     pub(super) fn overflow(&self) -> Option<u64> {
         Page(self.rest).u64(0)
     }

@@ -13,27 +13,25 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Maximum number of pages from a root to a leaf, which is LMDB's own limit.
+/// The maximum number of pages from the root to a leaf, as in LMDB.
 const MAX_DEPTH: u16 = 32;
-/// Valid page sizes in bytes.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 256..=1 << 16;
-/// Flag of a tree whose keys can have several values.
+/// The flag of a tree whose keys can have several values.
 const DUPLICATE_KEYS: u16 = 0x04;
 
 /// A cursor over the records of a database, in the order of their keys.
 ///
-/// The cursor starts before the first record. [`advance`](Self::advance) moves it to the next
-/// record, and [`entry`](Self::entry) reads the current one. The cursor keeps one page for each
+/// The cursor starts before the first record. [`advance`](Self::advance) moves the cursor to the
+/// next record, and [`entry`](Self::entry) reads the current record. The cursor holds one page per
 /// level of the tree and the longest value in memory.
 pub struct LmdbReader {
     file: Pages,
     root: u64,
-    /// Number of records, and how many of them the cursor has reached.
     entries: u64,
     position: u64,
     /// The path from the root to the current record: a page and a node index for each level.
     levels: Vec<Level>,
-    /// Header of the first overflow page, then the value.
+    /// The header of the first overflow page, followed by the value.
     value: Vec<u8>,
 }
 
@@ -43,21 +41,20 @@ struct Level {
     index: usize,
 }
 
-/// The pages of the file.
 struct Pages {
     path: PathBuf,
     file: File,
     page_size: usize,
-    /// Number of pages in use.
     count: u64,
 }
 
 impl LmdbReader {
-    /// Opens the database at `path`, which is a directory with a `data.mdb` or the file itself.
+    /// Opens the database at `path`: a directory with a file `data.mdb`, or the file.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::InvalidData`] for a file that is not an LMDB database of a 64-bit
-    /// little-endian machine, is shorter than its header states, or has several values for a key.
+    /// Returns [`Error::Io`] if the file cannot be read. Returns [`Error::InvalidData`] for a file
+    /// that is not an LMDB database of a 64-bit little-endian machine, is shorter than its header
+    /// states, or has several values for a key.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let path = if path.is_dir() { path.join("data.mdb") } else { path.to_owned() };
@@ -72,7 +69,9 @@ impl LmdbReader {
         check_meta(&start).ok_or_else(not_lmdb)?.map_err(invalid)?;
         let page_size = Page(&start).u32(META_FREE).ok_or_else(not_lmdb)?;
         if !PAGE_SIZES.contains(&page_size) || !page_size.is_power_of_two() {
-            return Err(invalid(format!("damaged: page size of {page_size} bytes")));
+            return Err(invalid(format!(
+                "damaged: the header states a page size of {page_size} bytes"
+            )));
         }
         let mut second = vec![0; META_END];
         file.seek(SeekFrom::Start(page_size.into())).map_err(io)?;
@@ -88,18 +87,22 @@ impl LmdbReader {
         let last = field(META_LAST_PAGE);
         let needed = last.checked_add(1).and_then(|pages| pages.checked_mul(page_size.into()));
         if needed.is_none_or(|needed| needed > length) {
-            let why = format!("{length} bytes, too short for page {last} of {page_size} bytes");
+            let why = format!(
+                "the file has {length} bytes, too short for page {last} of {page_size} bytes"
+            );
             return Err(invalid(format!("damaged: {why}")));
         }
         if small(TREE_FLAGS) & DUPLICATE_KEYS != 0 {
             return Err(invalid(
-                "keys have several values each, which Caffe does not write".into(),
+                "the keys have several values each, which Caffe does not write".into(),
             ));
         }
         let (entries, root) = (field(META_MAIN + TREE_ENTRIES), field(META_MAIN + TREE_ROOT));
         let depth = if root == NO_PAGE { 0 } else { small(TREE_DEPTH) };
         if depth > MAX_DEPTH || (depth == 0) != (entries == 0) {
-            let why = format!("damaged: tree of {depth} levels and {entries} records");
+            let why = format!(
+                "damaged: the header states a tree of {depth} levels and {entries} records"
+            );
             return Err(invalid(why));
         }
         let levels = (0..depth).map(|_| Level::default()).collect();
@@ -113,23 +116,25 @@ impl LmdbReader {
         self.entries
     }
 
-    /// Moves to the next record. Returns `false` after the last one, without moving.
+    /// Moves to the next record. At the last record, returns `false` without moving.
     ///
     /// # Errors
-    /// [`Error::Io`], and [`Error::InvalidData`] for a damaged tree.
+    /// Returns [`Error::Io`], and [`Error::InvalidData`] for a damaged tree.
     pub fn advance(&mut self) -> Result<bool> {
         let next = self.levels.iter().rposition(|level| level.index + 1 < level.page().count());
         if self.position == self.entries {
             return match next {
                 Some(_) if self.position > 0 => {
-                    Err(self.file.damaged("more records than the header states"))
+                    Err(self.file.damaged("the tree has more records than the header states"))
                 }
                 _ => Ok(false),
             };
         }
         let (mut number, top) = match next {
             _ if self.position == 0 => (self.root, 0),
-            None => return Err(self.file.damaged("fewer records than the header states")),
+            None => {
+                return Err(self.file.damaged("the tree has fewer records than the header states"));
+            }
             Some(level) => {
                 self.levels[level].index += 1;
                 if level + 1 == self.levels.len() {
@@ -163,10 +168,12 @@ impl LmdbReader {
         Ok(node.child())
     }
 
-    /// Returns the key and value of the current record. Both are empty before the first record.
+    /// Returns the key and the value of the current record. The key and the value are empty before
+    /// the first call of `advance`.
     ///
     /// # Errors
-    /// Errors from [`advance`](Self::advance); [`Error::InvalidData`] for a nested database.
+    /// Returns errors of [`advance`](Self::advance), and [`Error::InvalidData`] for a nested
+    /// database.
     pub fn entry(&mut self) -> Result<(&[u8], &[u8])> {
         let Some(Level { page, index }) = self.levels.last().filter(|_| self.position > 0) else {
             return Ok((&[], &[]));
@@ -185,25 +192,25 @@ impl LmdbReader {
         let length = HEADER + node.len();
         let pages = length.div_ceil(self.file.page_size) as u64;
         if first.checked_add(pages).is_none_or(|end| end > self.file.count) {
-            return Err(self.file.damaged("a value exceeds the file"));
+            return Err(self.file.damaged("a value extends beyond the end of the file"));
         }
         self.value.resize(length, 0);
         self.file.read(first, OVERFLOW, &mut self.value)?;
         if Page(&self.value).u32(12).is_none_or(|count| u64::from(count) < pages) {
-            return Err(self
-                .file
-                .damaged(format_args!("a value exceeds the overflow pages from page {first} on")));
+            return Err(self.file.damaged(format_args!(
+                "a value does not fit in the overflow pages from page {first} on"
+            )));
         }
         Ok((node.key, &self.value[HEADER..]))
     }
 
-    /// Moves back before the first record.
+    /// Moves the cursor back to the start, before the first record.
     pub fn rewind(&mut self) {
         self.position = 0;
     }
 }
 
-const OUTSIDE: &str = "a node exceeds its page";
+const OUTSIDE: &str = "a node extends beyond the end of its page";
 
 impl Level {
     fn page(&self) -> Page<'_> {
@@ -212,7 +219,7 @@ impl Level {
 }
 
 impl Pages {
-    /// Fills `buffer` from the start of page `number`, which has to have the flag `kind`.
+    /// Fills `buffer` from the start of page `number`, which must have the flag `kind`.
     fn read(&mut self, number: u64, kind: u16, buffer: &mut [u8]) -> Result<()> {
         // The first two pages are meta pages.
         if !(2..self.count).contains(&number) {
@@ -224,7 +231,7 @@ impl Pages {
         let page = Page(buffer);
         if page.number() != Some(number) || page.flags().is_none_or(|flags| flags & kind == 0) {
             return Err(self.damaged(format_args!(
-                "page {number} has another number or type than in its tree"
+                "page {number} has another number or type than the tree states"
             )));
         }
         Ok(())
@@ -235,7 +242,8 @@ impl Pages {
     }
 }
 
-/// Returns `None` unless the page is a meta page, and an error if its format is not supported.
+/// Checks the format of a meta page. Returns `None` if `page` is not a meta page, and an error if
+/// the format is not supported.
 fn check_meta(page: &[u8]) -> Option<Result<(), String>> {
     let page = Page(page);
     // A database with 4-byte page numbers has a page header of 12 bytes.
@@ -250,7 +258,7 @@ fn check_meta(page: &[u8]) -> Option<Result<(), String>> {
         return None;
     }
     let version = page.u32(META_VERSION)?;
-    let why = format!("an LMDB database of format {version}; only {VERSION} is supported");
+    let why = format!("an LMDB database of format {version}; only format {VERSION} is supported");
     Some(if version == VERSION { Ok(()) } else { Err(why) })
 }
 

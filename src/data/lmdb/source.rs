@@ -1,4 +1,4 @@
-//! Caffe's records in LMDB databases.
+//! A source of Caffe's records in an LMDB database.
 
 use super::reader::LmdbReader;
 use crate::{
@@ -7,8 +7,8 @@ use crate::{
 };
 use std::path::Path;
 
-/// A database whose values are Caffe's `Datum` messages, in the order of their keys. Encoded images
-/// are decoded when they are read.
+/// A database whose values are Caffe's `Datum` messages. The source reads them in the order of the
+/// keys and decodes encoded images.
 #[doc(alias = "DataReader")]
 pub struct LmdbSource {
     reader: LmdbReader,
@@ -17,10 +17,10 @@ pub struct LmdbSource {
 }
 
 impl LmdbSource {
-    /// Opens the database at `path`, which is a directory with a `data.mdb` or the file itself.
+    /// Opens the database at `path`: a directory with a file `data.mdb`, or the file.
     ///
     /// # Errors
-    /// Errors from [`LmdbReader::open`]; [`Error::InvalidData`] if the database is empty.
+    /// Returns errors of [`LmdbReader::open`], and [`Error::InvalidData`] for an empty database.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let reader = LmdbReader::open(path)?;
@@ -31,7 +31,7 @@ impl LmdbSource {
         Ok(Self { reader, name, color: Color::default() })
     }
 
-    /// Moves to the next record, or from the last record to the first.
+    /// Moves to the next record, or from the last record to the first record.
     fn advance(&mut self) -> Result<()> {
         if !self.reader.advance()? {
             self.reader.rewind();

@@ -16,23 +16,23 @@ use std::{
 };
 
 const PAGE_SIZE: usize = 4096;
-/// Maximum length of a key, which is LMDB's own limit.
+/// The maximum length of a key in bytes, as in LMDB.
 const MAX_KEY_LEN: usize = 511;
-/// Maximum size of a leaf node: two nodes have to fit on a page.
+/// The maximum size of a leaf node in bytes: two nodes must fit on a page.
 const MAX_NODE_SIZE: usize = (PAGE_SIZE - HEADER) / 2 - 2;
-/// Flag of the tree of free pages.
+/// The flag of the tree of free pages.
 const INTEGER_KEYS: u16 = 0x08;
 
-/// A new database, as a single LMDB transaction would leave it.
+/// A new LMDB database, which has the state after a single transaction.
 ///
-/// Each page is written once, in order. So writing needs one page of memory for each level of the
-/// tree, whatever the size of the database. The database is written to a temporary directory, which
-/// [`finish`](Self::finish) renames. LMDB itself creates the `lock.mdb` when it opens the database.
+/// The writer writes each page once, in order, and holds one page per level of the tree in memory.
+/// The writer uses a temporary directory, which [`finish`](Self::finish) renames. LMDB's C library
+/// creates the file `lock.mdb` when it opens the database.
 pub struct LmdbWriter {
     dir: StagedDir,
     file: BufWriter<File>,
     pages: u64,
-    /// The unfinished pages: a leaf, then a branch for each level above.
+    /// The unfinished pages: a leaf, followed by a branch for each higher level.
     levels: Vec<PageBuilder>,
     last_key: Vec<u8>,
     entries: u64,
@@ -41,25 +41,25 @@ pub struct LmdbWriter {
     overflows: u64,
 }
 
-/// An unfinished page. Its nodes grow from the end, the pointers to them from the start.
+/// An unfinished page. Nodes fill the page from the end, and pointers to the nodes from the start.
 struct PageBuilder {
     page: Box<[u8; PAGE_SIZE]>,
     kind: u16,
     /// The first key, which a branch page does not store.
     first_key: Vec<u8>,
     nodes: usize,
-    /// Start of the last node, where the free space ends.
+    /// The offset of the last node, where the free space ends.
     free_end: usize,
     /// The value of `free_end` before the last node was added.
     previous_free_end: usize,
 }
 
 impl LmdbWriter {
-    /// Starts a database that will be the directory `path`.
+    /// Starts to write a database that [`finish`](Self::finish) moves to the directory `path`.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if `path` exists, unless it is a directory and `replace` is set;
-    /// [`Error::Io`].
+    /// Returns [`Error::InvalidData`] if `path` exists, unless `path` is a directory and `replace`
+    /// is set. Returns [`Error::Io`] if the directory cannot be created.
     pub fn create(path: impl AsRef<Path>, replace: bool) -> Result<Self> {
         let dir = StagedDir::create(path.as_ref(), replace)?;
         let io = |error| Error::io(path.as_ref(), error);
@@ -73,18 +73,19 @@ impl LmdbWriter {
         Ok(Self { dir, file, pages, levels, last_key, entries, leaves, branches, overflows })
     }
 
-    /// Appends a record.
+    /// Appends a record to the database.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for a key that is empty, longer than 511 bytes or not greater than
-    /// the previous one, and for a value of 4 GiB or more; [`Error::Io`].
+    /// Returns [`Error::InvalidData`] for a key that is empty, longer than 511 bytes or not greater
+    /// than the previous key, and for a value of 4 GiB or more. Returns [`Error::Io`] if the write
+    /// fails.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let invalid = |why: &str| {
             let (path, key) = (self.dir.target().display(), String::from_utf8_lossy(key));
             Err(Error::InvalidData(format!("{path}: key `{key}`: {why}")))
         };
         if key.is_empty() || key.len() > MAX_KEY_LEN {
-            return invalid(&format!("{} bytes long, not 1 to {MAX_KEY_LEN}", key.len()));
+            return invalid(&format!("expected 1 to {MAX_KEY_LEN} bytes, found {}", key.len()));
         }
         if self.entries > 0 && key <= &self.last_key[..] {
             return invalid("not greater than the previous key");
@@ -105,14 +106,14 @@ impl LmdbWriter {
         Ok(())
     }
 
-    /// Completes the database and renames it to its path.
+    /// Completes the database and moves it to its path.
     ///
     /// # Errors
-    /// [`Error::Io`]. No database is created then.
+    /// Returns [`Error::Io`] if a write fails; there is then no new database at the path.
     #[doc(alias = "Commit")]
     pub fn finish(mut self) -> Result<()> {
         let (mut root, mut level) = (NO_PAGE, 0);
-        // Adding the last page of a level can add a page to the level above, or a new level.
+        // Writing the last page of a level can add a page to the next higher level, or a new level.
         while level < self.levels.len() {
             if level > 0 {
                 let key = std::mem::take(&mut self.levels[level - 1].first_key);
@@ -131,7 +132,7 @@ impl LmdbWriter {
         Error::io(self.dir.target(), error)
     }
 
-    /// Writes a value to overflow pages. Returns the number of the first one.
+    /// Writes a value to overflow pages. Returns the number of the first overflow page.
     fn overflow(&mut self, value: &[u8]) -> io::Result<u64> {
         let first = self.pages;
         let count = (HEADER + value.len()).div_ceil(PAGE_SIZE);
@@ -148,7 +149,7 @@ impl LmdbWriter {
         Ok(first)
     }
 
-    /// Adds a node to the page of a level. Starts a new page if it is full.
+    /// Adds a node to the page of a level. Starts a new page if the current page is full.
     fn insert(
         &mut self,
         level: usize,
@@ -162,7 +163,7 @@ impl LmdbWriter {
             self.levels.push(PageBuilder::new(kind));
         }
         if !self.levels[level].fits(key.len() + rest.len()) {
-            // A branch needs at least two children, so move one to the next page.
+            // A branch page needs at least two children, so move one child to the next page.
             let moved = (level > 0).then(|| self.levels[level].take_last());
             let number = self.flush(level)?;
             let first_key = std::mem::take(&mut self.levels[level].first_key);
@@ -181,7 +182,7 @@ impl LmdbWriter {
         self.insert(level, key, child as u32, (child >> 32) as u16, &[])
     }
 
-    /// Writes the page of a level. Returns its number.
+    /// Writes the page of a level. Returns the page number.
     fn flush(&mut self, level: usize) -> Result<u64> {
         let number = self.pages;
         let builder = &mut self.levels[level];
@@ -194,7 +195,7 @@ impl LmdbWriter {
         Ok(number)
     }
 
-    /// Writes the meta page of an empty database, then this database's as the next transaction.
+    /// Writes the meta page of an empty database, and a newer meta page of this database.
     fn write_meta_pages(&mut self, root: u64) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(0))?;
         for (number, root) in [(0, NO_PAGE), (1, root)] {
@@ -234,13 +235,13 @@ impl PageBuilder {
         Self { page, kind, first_key, nodes: 0, free_end, previous_free_end }
     }
 
-    /// Returns whether a node fits that has this number of bytes after its header.
+    /// Returns whether a node with this number of bytes after its header fits on the page.
     fn fits(&self, bytes: usize) -> bool {
         let pointers = HEADER + 2 * (self.nodes + 1);
         pointers + (NODE + bytes).next_multiple_of(2) <= self.free_end
     }
 
-    /// Adds a node, which has to fit.
+    /// Adds a node, which must fit on the page.
     fn push(&mut self, key: &[u8], low: u32, flags: u16, rest: &[u8]) {
         let mut stored = key;
         if self.nodes == 0 {
@@ -262,7 +263,7 @@ impl PageBuilder {
         self.nodes += 1;
     }
 
-    /// Removes the last node of a full branch. Returns its key and child.
+    /// Removes the last node of a full branch page. Returns the key and the child of the node.
     fn take_last(&mut self) -> (Vec<u8>, u64) {
         let page = Page(&self.page[..]);
         let last = page.node(self.nodes - 1).map(|node| (node.key.to_vec(), node.child()));
@@ -271,7 +272,6 @@ impl PageBuilder {
         last.unwrap_or_default()
     }
 
-    /// Writes the page header.
     fn write_header(&mut self, number: u64) {
         set(&mut *self.page, 0, number.to_le_bytes());
         set(&mut *self.page, 10, self.kind.to_le_bytes());
@@ -280,7 +280,6 @@ impl PageBuilder {
     }
 }
 
-/// Overwrites the bytes at `offset`.
 fn set<const N: usize>(page: &mut [u8], offset: usize, bytes: [u8; N]) {
     page[offset..offset + N].copy_from_slice(&bytes);
 }

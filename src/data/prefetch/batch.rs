@@ -1,17 +1,17 @@
-//! A batch of transformed records.
+//! The [`Batch`] type of transformed records.
 
 use crate::{blob::Blob, device::AnyDevice, element::Element, error::Result};
 
 /// A batch of transformed records, as blobs on the net's device.
 ///
-/// A recycled batch can be overwritten at once. The net gets a batch only after its upload is done,
-/// and the next upload to the batch waits for the work that the net has queued on it
-/// ([`SyncedMemory::prefetch`](crate::SyncedMemory::prefetch)).
+/// The prefetching thread can overwrite a recycled batch at once. The net gets a batch only after
+/// the upload of the batch is done. The next upload to a batch waits for the work that the net has
+/// queued on that batch ([`SyncedMemory::prefetch`](crate::SyncedMemory::prefetch)).
 #[derive(Debug)]
 pub struct Batch<T: Element> {
-    /// Batch × channels × height × width.
+    /// The values, of the shape batch × channels × height × width.
     pub data: Blob<T>,
-    /// One label for each record.
+    /// One label per record.
     pub label: Blob<T>,
 }
 

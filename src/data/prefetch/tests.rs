@@ -87,7 +87,7 @@ fn digits(threads: usize, depth: usize, run: usize) -> Vec<(Vec<f32>, Vec<f32>)>
     batches.collect()
 }
 
-/// Also compares the batches with the transformer's result for each record.
+/// The test also compares the batches with the transformer's result for each record.
 #[test]
 fn batches_are_bit_identical_for_any_number_of_threads() {
     let want = digits(1, 1, 1);
@@ -97,7 +97,7 @@ fn batches_are_bit_identical_for_any_number_of_threads() {
     assert_ne!(
         want[0].0[..576],
         want[0].0[50 * 576..51 * 576],
-        "a record must get another crop when it repeats"
+        "a repeated record must get another crop"
     );
 
     let (transformer, mut record) = (transformer(&random_crop(24)), Record::default());
@@ -156,10 +156,10 @@ fn an_error_follows_the_batches_before_it_and_names_source_and_record() {
     let faults: [(Fault, _); 3] = [
         (|_| Err(Error::InvalidData("unreadable".into())), "numbers, record 5: unreadable"),
         (|_| panic!("broken {}", 7), "numbers, record 5: panicked: broken 7"),
-        (reshape, "numbers, record 5: shape 1 x 2 x 2 after 1 x 1 x 2"),
+        (reshape, "numbers, record 5: expected shape 1 x 1 x 2, found 1 x 2 x 2"),
     ];
     for (fault, want) in faults {
-        // Record 12 of a source of 7 records is record 5 again.
+        // Record 12 of the reader is record 12 mod 7 = 5 of the source.
         let source = Numbers::failing(7, 12, fault);
         let alive = source.watch();
         let mut data = prefetcher(&CpuDevice::new(), source, 3, 2).unwrap();
@@ -174,12 +174,16 @@ fn an_error_follows_the_batches_before_it_and_names_source_and_record() {
             assert_eq!(next_error, "numbers: no more records after an error");
         }
         drop(data);
-        assert_eq!(alive.strong_count(), 0, "drop must join the threads");
+        assert_eq!(
+            alive.strong_count(),
+            0,
+            "drop must join the reader thread and the prefetching thread"
+        );
     }
 }
 
 #[test]
-fn of_several_failing_records_the_first_is_named_in_the_error() {
+fn an_error_of_a_batch_names_the_first_of_several_failing_records() {
     for _ in 0..20 {
         let reader = DataReader::new(Box::new(Numbers::failing(900, 77, reshape)), 0, 300).unwrap();
         let transformer = transformer(&TransformationParameter::default());
@@ -187,12 +191,12 @@ fn of_several_failing_records_the_first_is_named_in_the_error() {
         filler.set_workers(1, Workers::new(8).unwrap());
         let batch = Batch::<f32>::new(&cpu(), filler.shape()).unwrap();
         let error = filler.fill(&batch).unwrap_err().to_string();
-        assert!(error.starts_with("numbers, record 77: shape 1 x 2 x 2 after"), "{error}");
+        assert!(error.starts_with("numbers, record 77: expected shape"), "{error}");
     }
 }
 
 #[test]
-fn invalid_options_and_a_failing_first_record_are_errors_of_new() {
+fn new_with_invalid_options_or_a_failing_first_record_is_an_error() {
     let cpu = cpu();
     let source = Numbers::failing(7, 0, |_| Err(Error::InvalidData("unreadable".into())));
     let error = prefetcher(&cpu, source, 3, 2).unwrap_err().to_string();
@@ -211,7 +215,7 @@ fn invalid_options_and_a_failing_first_record_are_errors_of_new() {
 }
 
 #[test]
-fn dropping_ends_the_threads_in_every_state() {
+fn dropping_a_prefetcher_ends_its_threads_in_every_state() {
     let panicking: Fault = |_| panic!("broken");
     let start = Instant::now();
     for (at, fault) in [(u64::MAX, slow as Fault), (5, slow), (5, panicking), (5, reshape)] {
@@ -225,7 +229,11 @@ fn dropping_ends_the_threads_in_every_state() {
                 let shared = Arc::downgrade(&data.shared);
                 drop(data);
                 let references = (shared.strong_count(), alive.strong_count());
-                assert_eq!(references, (0, 0), "drop must join the threads");
+                assert_eq!(
+                    references,
+                    (0, 0),
+                    "drop must join the reader thread and the prefetching thread"
+                );
                 drop(batches);
             }
         }
@@ -234,7 +242,7 @@ fn dropping_ends_the_threads_in_every_state() {
 }
 
 #[test]
-fn wait_time_is_measured() {
+fn wait_time_includes_waits_for_a_slow_source() {
     let mut data = prefetcher(&CpuDevice::new(), Numbers::failing(7, 2, slow), 2, 2).unwrap();
     assert_eq!(data.wait_time(), Duration::ZERO);
     let start = Instant::now();
@@ -246,8 +254,9 @@ fn wait_time_is_measured() {
     assert!(waited > Duration::from_millis(200) && waited <= start.elapsed(), "{waited:?}");
 }
 
-/// The simulated device delays queued work as long as possible. So the test fails if a batch is
-/// overwritten before a kernel has read it, or returned before its upload is done.
+/// The simulated device delays queued work as long as possible. The test therefore fails if the
+/// thread overwrites a batch before a kernel has read the batch, or returns a batch before its
+/// upload is done.
 #[test]
 fn a_batch_is_overwritten_only_after_the_device_has_read_it() {
     let device = SimulatedDevice::with_threads(1).unwrap();
@@ -272,10 +281,10 @@ fn a_batch_is_overwritten_only_after_the_device_has_read_it() {
 }
 
 #[test]
-fn a_failed_upload_is_an_error_of_next() {
+fn next_returns_the_error_of_a_failed_upload() {
     for fault in [simulated::Fault::Copy, simulated::Fault::InFlight] {
         let device = SimulatedDevice::with_threads(1).unwrap();
-        device.inject_fault(fault, 5); // each batch needs two copies
+        device.inject_fault(fault, 5); // each batch needs two uploads
         let mut data = prefetcher(&device, Numbers::new(10), 3, 4).unwrap();
         for j in 0..2 {
             let batch = data.next().unwrap();
@@ -288,17 +297,17 @@ fn a_failed_upload_is_an_error_of_next() {
 }
 
 #[test]
-fn errors_of_unconsumed_batches_are_logged() {
+fn errors_of_unconsumed_batches_are_logged_on_drop() {
     record_warnings();
     let [device, other] = [(); 2].map(|()| SimulatedDevice::with_threads(1).unwrap());
-    device.inject_fault(simulated::Fault::Copy, 5); // each batch needs two copies
+    device.inject_fault(simulated::Fault::Copy, 5); // each batch needs two uploads
     let torn: Fault = |_| Err(Error::InvalidData("a torn page of a batch".into()));
     let mut both = [
         prefetcher(&device, Numbers::new(10), 3, 4).unwrap(),
         prefetcher(&other, Numbers::failing(10, 5, torn), 3, 4).unwrap(),
     ];
     let ended = || both.iter().all(|data| data.shared.batches.is_closed());
-    wait_until(ended, "the threads must end by themselves");
+    wait_until(ended, "the threads must end after an error");
     both.iter_mut().for_each(|data| drop(data.next().unwrap()));
     let texts = ["numbers, uploading a batch: ", "a torn page of a batch"];
     assert_eq!(texts.map(|text| warnings(text).len()), [0, 0], "errors are logged on drop only");
@@ -310,7 +319,7 @@ fn errors_of_unconsumed_batches_are_logged() {
     assert_eq!(torn, [want]);
 }
 
-/// A device with its own memory. Its forked queues have a separate count of uploads.
+/// A device with separate memory. Each forked queue has a separate count of uploads.
 #[derive(Clone, Debug, Default)]
 struct Discrete {
     uploads: Arc<AtomicU64>,
@@ -351,7 +360,7 @@ fn batches_are_uploaded_before_the_net_uses_them() {
             assert_eq!(blob.data_head().unwrap(), Head::Synced);
         }
         labels(&batch);
-        // Like a data layer: the net computes on the storage of the batch.
+        // Swap the storage as a data layer does: the net computes on the storage of the batch.
         top.swap_data(&batch.data).unwrap();
         data.recycle(batch);
         assert_eq!(top.data().unwrap().view().device().unwrap().bytes, 24);

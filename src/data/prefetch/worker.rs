@@ -1,4 +1,4 @@
-//! The prefetching thread's work: filling batches.
+//! The work of the prefetching thread, which fills batches.
 
 use super::batch::Batch;
 use crate::{
@@ -12,18 +12,16 @@ use crate::{
     sync::Mutex,
 };
 
-/// Minimum number of elements for which another thread is worth its cost.
+/// The minimum number of elements per thread for which a further thread pays.
 const GRAIN: usize = 1 << 16;
 
-/// Fills batches with the records of a reader.
 pub(super) struct BatchFiller {
     reader: DataReader,
     transformer: DataTransformer,
-    /// A fork of the device's queue, for uploads that overlap with the net's work.
+    /// A fork of the device's queue, so that uploads overlap with the net's work.
     queue: AnyDevice,
     shape: [usize; 4],
     workers: Workers,
-    /// Number of records that a thread transforms at a time.
     grain: usize,
 }
 
@@ -56,13 +54,13 @@ impl BatchFiller {
         self.shape
     }
 
-    /// Sets the number of threads, and the number of records that each transforms at a time.
+    /// Sets the number of threads, and the number of records that each thread transforms at a time.
     #[cfg(test)]
     pub(super) fn set_workers(&mut self, grain: usize, workers: Workers) {
         (self.grain, self.workers) = (grain, workers);
     }
 
-    /// Overwrites `batch` with the next records. Returns `false` if the reader was stopped.
+    /// Overwrites `batch` with the next records. Returns `false` if the reader has been stopped.
     pub(super) fn fill<T: Element>(&mut self, batch: &Batch<T>) -> Result<bool> {
         {
             let (mut data, mut label) = (batch.data.data_mut()?, batch.label.data_mut()?);
@@ -89,13 +87,13 @@ impl BatchFiller {
             .map_err(|error| error.context(format!("{}, uploading a batch", self.reader.source())))
     }
 
-    /// Transforms the next records, one for each label, on several threads.
+    /// Transforms the next `labels.len()` records on several threads.
     fn transform<T: Element>(&mut self, images: &mut [T], labels: &mut [T]) -> Result<()> {
         let (number, stride) = (self.reader.next_record(), self.reader.stride());
         let size = self.shape[1..].iter().product::<usize>();
         let records = self.reader.records()?;
         let (transformer, shape, grain) = (&self.transformer, self.shape, self.grain);
-        // The error of the lowest-numbered record that failed, whichever thread finishes first.
+        // The index and the error of the first failing record of the batch.
         let first_error: Mutex<Option<(usize, Error)>> = Mutex::new(None);
         self.workers.for_each_chunk_pair(
             (labels, grain),
@@ -138,7 +136,7 @@ fn transform<T: Element>(
     if got != shape[1..] {
         let [c, h, w] = got;
         let [_, channels, height, width] = shape;
-        let why = format!("shape {c} x {h} x {w} after {channels} x {height} x {width}");
+        let why = format!("expected shape {channels} x {height} x {width}, found {c} x {h} x {w}");
         return Err(Error::Shape(why));
     }
     transformer.transform(number, record, image)

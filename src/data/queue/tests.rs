@@ -56,7 +56,7 @@ fn closing_wakes_all_waiting_threads() {
     assert_eq!((full.pop(), full.pop()), (Some(1), None));
 }
 
-/// A push wakes one thread. If that thread only peeks, it must wake another one.
+/// A push wakes one waiting thread. A woken thread that only peeks must wake another thread.
 #[test]
 fn a_peeking_thread_wakes_a_popping_thread() {
     for _ in 0..200 {
@@ -91,7 +91,7 @@ fn a_push_to_a_full_queue_waits_for_a_pop() {
 }
 
 #[test]
-fn a_push_with_a_timeout_fails_after_it() {
+fn a_push_to_a_full_queue_fails_after_its_timeout() {
     let queue = BlockingQueue::bounded(1);
     assert_eq!(queue.push_timeout(1, SHORT), Ok(()));
     assert_eq!(queue.push_timeout(2, SHORT), Err((2, QueueError::TimedOut)));
@@ -105,7 +105,7 @@ fn a_push_with_a_timeout_fails_after_it() {
     assert_eq!(queue.push_timeout(3, Duration::MAX), Err((3, QueueError::Closed)));
 }
 
-/// Each item is popped once, and each consumer gets the items of a producer in order.
+/// Consumers pop each item once, and each consumer gets the items of a producer in order.
 #[test]
 fn items_pass_once_and_in_order_between_eight_producers_and_eight_consumers() {
     const THREADS: usize = 8;

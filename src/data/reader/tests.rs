@@ -18,13 +18,13 @@ fn next(reader: &mut DataReader) -> Result<u64> {
 }
 
 #[test]
-fn records_come_in_order_and_repeat() {
+fn a_reader_returns_the_records_in_order_and_repeats_them() {
     for run in [1, 3, 64] {
         let mut data = reader(Numbers::new(5), run);
         for i in 0..50 {
             assert_eq!((data.next_record(), next(&mut data).unwrap()), (i, i % 5), "runs of {run}");
         }
-        // Consume all available records at once.
+        // Consume all available records in one call.
         let mut i = 50;
         while i < 100 {
             let records = data.records().unwrap();
@@ -45,7 +45,7 @@ fn skipped_records_count_in_errors_but_not_in_record_numbers() {
     for i in 0..9 {
         assert_eq!((data.next_record(), next(&mut data).unwrap()), (i, (i + 3) % 7));
     }
-    // Record 3 + 9 = 12 of a source of 7 records is record 5 again.
+    // With 3 skipped records, record 9 of the reader is record 12 mod 7 = 5 of the source.
     assert_eq!(next(&mut data).unwrap_err().to_string(), "numbers, record 5: unreadable");
 
     let source = Numbers::failing(7, 2, |_| Err(Error::InvalidData("unreadable".into())));
@@ -124,7 +124,7 @@ fn every_reader_gets_the_records_before_an_error_and_then_the_error() {
                 }
                 data.consume(1);
             }
-            wait_until(|| alive.strong_count() == 0, "the thread must end by itself");
+            wait_until(|| alive.strong_count() == 0, "the reader thread must end after an error");
         }
     }
 }
@@ -144,7 +144,7 @@ fn an_error_is_logged_unless_the_reader_received_it() {
         if received {
             assert!(next(&mut data).unwrap_err().to_string().contains(text));
         }
-        wait_until(|| alive.strong_count() == 0, "the thread must end by itself");
+        wait_until(|| alive.strong_count() == 0, "the reader thread must end after an error");
         drop(data);
         assert_eq!(warnings(text).len(), usize::from(!received));
     }
@@ -165,7 +165,7 @@ fn record_buffers_are_recycled() {
 }
 
 #[test]
-fn dropping_ends_the_thread_in_every_state() {
+fn dropping_all_readers_ends_the_thread_in_every_state() {
     let start = Instant::now();
     let panicking: Fault = |_| panic!("broken");
     for (at, fault) in [(u64::MAX, slow as Fault), (0, slow), (5, slow), (5, panicking)] {
@@ -179,7 +179,7 @@ fn dropping_ends_the_thread_in_every_state() {
                 }
                 thread::sleep(Duration::from_millis(pause));
                 drop(readers);
-                assert_eq!(alive.strong_count(), 0, "drop must join the thread");
+                assert_eq!(alive.strong_count(), 0, "drop must join the reader thread");
             }
         }
     }
@@ -187,7 +187,7 @@ fn dropping_ends_the_thread_in_every_state() {
 }
 
 #[test]
-fn dropping_waits_for_one_record_and_not_for_a_run() {
+fn dropping_a_reader_waits_for_one_record_and_not_for_a_run() {
     let data = reader(Numbers::failing(7, 0, slow), 1000);
     let start = Instant::now();
     drop(data);

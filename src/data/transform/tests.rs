@@ -11,7 +11,6 @@ fn new(param: TransformationParameter, phase: Phase) -> DataTransformer {
     DataTransformer::new(&param, phase, KEY).unwrap()
 }
 
-/// Returns a record of bytes.
 fn bytes() -> Record {
     let mut record = Record::default();
     let values = record.bytes_mut(SHAPE).unwrap();
@@ -19,7 +18,6 @@ fn bytes() -> Record {
     record
 }
 
-/// Returns a record of floats.
 fn floats() -> Record {
     let mut record = Record::default();
     let values = record.floats_mut(SHAPE).unwrap();
@@ -41,7 +39,7 @@ fn transformed<T: Element>(transformer: &DataTransformer, number: u64, record: &
     y
 }
 
-/// Computes `scale · (x − mean)` of the crop at (`top`, `left`), element by element.
+/// Computes `scale · (x − mean)` for the crop at (`top`, `left`), element by element.
 fn reference(
     record: &Record,
     mean: impl Fn(usize, usize) -> f32,
@@ -133,10 +131,10 @@ fn a_mean_file_is_subtracted_at_the_position_of_the_crop() {
     }
 }
 
-/// Every crop and direction occurs about equally often. The result for a record number does not
-/// depend on earlier calls.
+/// Every crop position and direction occurs about equally often. The result for a record number
+/// does not depend on earlier calls.
 #[test]
-fn training_crops_are_random_and_depend_on_the_key_and_number_only() {
+fn training_crops_are_random_and_depend_on_the_key_and_record_number_only() {
     let (_dir, path) = mean_file(&mean_proto());
     let param = TransformationParameter {
         crop_size: Some(3),
@@ -156,7 +154,7 @@ fn training_crops_are_random_and_depend_on_the_key_and_number_only() {
         let y: Vec<f32> = transformed(&train, number, &record);
         histogram[crops.iter().position(|crop| *crop == y).unwrap()] += 1;
     }
-    // Binomial, with mean 100 and a standard deviation of 9.6.
+    // Each count is binomial, with a mean of 100 and a standard deviation of 9.6.
     assert!(histogram.iter().all(|count| (60..140).contains(count)), "{histogram:?}");
 
     let same_key = new(param.clone(), Phase::Train);
@@ -231,7 +229,7 @@ fn a_mean_file_of_another_shape_is_named_in_the_error() {
     assert!(taller.contains("is 3 x 4 x 5, but the record is 3 x 5 x 4"), "{taller}");
     let two = BlobProto { num: Some(2), channels: Some(1), height: Some(6), ..mean_proto() };
     let two = text(BlobProto { width: Some(5), ..two });
-    assert!(two.contains("not that of one image"), "{two}");
+    assert!(two.contains("expected the shape of one image"), "{two}");
     let short = text(BlobProto { data: vec![0.0; 59], ..mean_proto() });
     assert!(short.contains("59 values"), "{short}");
 }

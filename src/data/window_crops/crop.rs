@@ -1,20 +1,18 @@
-//! The source rectangle of a window and its position in the crop.
+//! The source rectangle of a window, and the position of that rectangle in the crop.
 
 use super::window_file::WindowBox;
 
-/// The size and padding of all crops.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CropGeometry {
-    /// Height and width of a crop in pixels.
     pub(super) crop: usize,
-    /// Width of the context on each side of the window, in crop pixels.
+    /// The width of the context on each side of the window, in pixels of the crop.
     pub(super) pad: usize,
-    /// Whether windows are widened to squares first.
+    /// Whether to widen windows to squares before adding the context.
     pub(super) square: bool,
 }
 
-/// A span along one axis: `count` pixels of the image, from `from` on, become `len` pixels of the
-/// crop, after `pad` zeros.
+/// A span along one axis: `count` pixels of the image from `from` on become `len` pixels of the
+/// crop, which follow `pad` zeros.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CropSpan {
     pub(super) from: usize,
@@ -24,9 +22,9 @@ pub(super) struct CropSpan {
 }
 
 impl CropGeometry {
-    /// Returns the row and column spans of a window, or `None` if it is outside the image.
+    /// Returns the row and column spans of a window, or `None` if the window is outside the image.
     ///
-    /// Rounds like Caffe, in single precision.
+    /// As in Caffe, the function computes in single precision.
     pub(super) fn spans(
         &self,
         window: &WindowBox,
@@ -49,15 +47,14 @@ impl CropGeometry {
         ])
     }
 
-    /// Returns the span of a window without context.
     fn exact(&self, [first, last]: [i32; 2], extent: usize) -> Option<CropSpan> {
         let (from, last) = (usize::try_from(first).ok()?, usize::try_from(last).ok()?);
         let count = (last + 1).checked_sub(from).filter(|&count| count > 0 && last < extent)?;
         Some(CropSpan { from, count, len: self.crop, pad: 0 })
     }
 
-    /// Returns the span of a window with its context: `half` and the padding on each side of
-    /// `centre`, clipped to the image.
+    /// Returns the span of a window with context, clipped to the image. The window extends from
+    /// `centre` by `half` on each side.
     fn with_context(
         &self,
         centre: f32,
@@ -69,7 +66,7 @@ impl CropGeometry {
         let reach = half * (crop / (self.crop - 2 * self.pad) as f32);
         let (first, last) = ((centre - reach).round() as i64, (centre + reach).round() as i64);
         let ratio = crop / last.saturating_sub(first).saturating_add(1) as f32;
-        // Pixels before the start and after the end of the image.
+        // Count the pixels of the span before the start and after the end of the image.
         let before = first.saturating_neg().max(0);
         let after = last.saturating_sub(i64::try_from(extent).ok()?).saturating_add(1).max(0);
         let (first, last) = (first.saturating_add(before), last.saturating_sub(after));

@@ -1,4 +1,4 @@
-//! Crops of image windows for R-CNN training, the source of Caffe's WindowData layer.
+//! Crops of image windows for R-CNN training, as Caffe's WindowData layer reads them.
 
 mod crop;
 mod window_file;
@@ -18,43 +18,39 @@ use crop::{CropGeometry, CropSpan};
 use std::{fs, path::Path};
 use window_file::{Thresholds, WindowBox, WindowFile};
 
-/// Random windows from Caffe's `window_file`, cropped and resized to one size.
+/// Random image windows that Caffe's `window_file` lists, cropped and resized to one size.
 ///
 /// A batch starts with background windows and ends with `fg_fraction · batch_size` foreground
-/// windows. A crop includes `context_pad` pixels around the window on each side, counted after
-/// resizing. Pixels outside the image are 0. `crop_mode: "square"` first widens the window to a
-/// square; `"warp"` changes its aspect ratio instead.
+/// windows. A crop includes `context_pad` pixels of context on each side of the window, counted
+/// after resizing. Pixels outside the image are 0. `crop_mode: "square"` widens the window to a
+/// square before resizing; `"warp"` changes the window's aspect ratio.
 ///
-/// The window of a record, and whether it is mirrored, depend only on the key and the record's
-/// number.
+/// The window of a record and the mirroring depend only on the key and the record's number.
 #[doc(alias = "WindowDataLayer")]
 pub struct WindowCrops {
     name: String,
     root: String,
     windows: WindowFile,
-    /// The content of the image files if `cache_images` is set, else empty.
+    /// The contents of the image files; empty unless `cache_images` is set.
     files: Vec<Vec<u8>>,
     geometry: CropGeometry,
     mirror: bool,
     scale: f32,
     mean: Mean,
     batch: u64,
-    /// Number of foreground windows in a batch.
     foreground: u64,
     key: RngKey,
-    /// Number of the next record.
     next: u64,
-    /// The last crop, channel by channel.
     planes: Record,
 }
 
 impl WindowCrops {
-    /// Opens the windows of `window_data_param`. `crop_size`, `mirror`, `scale` and the mean come from
-    /// `transform_param`, into which the upgrade of an older file moves them.
+    /// Opens the windows of `window_data_param`. `crop_size`, `mirror`, `scale` and the mean come
+    /// from `transform_param`, to which the upgrade of an older definition moves these fields.
     ///
     /// # Errors
-    /// - [`Error::Io`], and errors from reading the mean file;
-    /// - [`Error::InvalidData`] for an invalid line of the window file, which it names, and for a file
+    /// - [`Error::Io`], and the errors of reading the mean file;
+    /// - [`Error::InvalidData`] for an invalid line of the window file, and for a window file
     ///   without the foreground or background windows that a batch needs;
     /// - [`Error::InvalidInput`] for a `crop_size` of 0 or at most twice `context_pad`, an unknown
     ///   `crop_mode`, an `fg_fraction` outside 0 to 1, and a mean of another shape.
@@ -69,7 +65,7 @@ impl WindowCrops {
             return Err(invalid("`crop_size` is missing in transform_param".into()));
         }
         if pad >= crop.div_ceil(2) {
-            let why = format!("`context_pad` {pad} is not below half the `crop_size` {crop}");
+            let why = format!("`context_pad` {pad} must be less than half of `crop_size` {crop}");
             return Err(invalid(why));
         }
         let square = match param.crop_mode() {
@@ -81,16 +77,16 @@ impl WindowCrops {
         };
         let (batch, fraction) = (param.batch_size().max(1), param.fg_fraction());
         if !(0.0..=1.0).contains(&fraction) {
-            return Err(invalid(format!("`fg_fraction` {fraction} is not in 0 to 1")));
+            return Err(invalid(format!("`fg_fraction` must be in 0 to 1, found {fraction}")));
         }
-        // `as f32` may round `batch` up.
+        // Limit the product to `batch`, because `as f32` may round `batch` up.
         let foreground = ((batch as f32 * fraction) as u64).min(batch.into());
         let (path, batch) = (Path::new(param.source()), u64::from(batch));
         let thresholds =
             Thresholds { foreground: param.fg_threshold(), background: param.bg_threshold() };
         let windows = window_file::read(path, &thresholds)?;
         let missing = |class: &str, relation: &str, threshold: f32| {
-            let why = format!("no {class} window; none has an overlap {relation} {threshold}");
+            let why = format!("no {class} window: no window has an overlap {relation} {threshold}");
             Err(Error::InvalidData(format!("{}: {why}", path.display())))
         };
         if foreground > 0 && windows.foreground.is_empty() {
@@ -127,12 +123,12 @@ impl WindowCrops {
         })
     }
 
-    /// Returns the window of the next record, and whether it is mirrored.
+    /// Returns the window of the next record, and whether to mirror the window.
     fn draw(&self) -> (WindowBox, bool) {
         let [word, coin, ..] = self.key.words(self.next);
         let background = self.next % self.batch < self.batch - self.foreground;
         let windows = if background { &self.windows.background } else { &self.windows.foreground };
-        // Uniform, except for a bias of at most 2⁻³².
+        // The draw is uniform, except for a bias of at most 2⁻³².
         let index = (u64::from(word) * windows.len() as u64) >> 32;
         (windows[index as usize], self.mirror && coin >> 31 == 1)
     }
@@ -145,7 +141,7 @@ impl WindowCrops {
         }
     }
 
-    /// Crops a window into `planes`. Returns its row and column spans.
+    /// Crops a window into `planes`. Returns the row and column spans of the window.
     fn crop_window(&mut self, window: &WindowBox, mirrored: bool) -> Result<[CropSpan; 2]> {
         let image = self.image(window.image)?;
         let [_, height, width] = image.shape();

@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::BTreeMap;
 
-/// The directory of the test data.
+/// The directory of the window files and of OpenCV's results.
 const DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/windows/");
 
 fn param() -> WindowDataParameter {
@@ -28,9 +28,9 @@ fn floats(record: &Record) -> &[f32] {
     }
 }
 
-/// OpenCV's interpolated pixels differ by at most 1.
+/// The test allows a difference of 1 from OpenCV's interpolated pixels.
 #[test]
-fn crops_match_opencv() {
+fn window_crops_match_opencv() {
     let text = fs::read_to_string(DIR.to_owned() + "expected.tsv").unwrap();
     let mut want: BTreeMap<_, Vec<[String; 2]>> = BTreeMap::new();
     for line in text.lines().skip(1) {
@@ -56,7 +56,7 @@ fn crops_match_opencv() {
         let mut windows = open(&param, &transform).unwrap();
         let mut record = Record::default();
         for [label, values] in rows {
-            // Search for a record that draws this window and direction.
+            // Search for a record that draws this window with this mirroring.
             let number = (0..).find(|&number| {
                 windows.next = number;
                 let (window, flipped) = windows.draw();
@@ -79,7 +79,7 @@ fn crops_match_opencv() {
 }
 
 #[test]
-fn batches_have_their_fraction_of_foreground_windows_after_any_skip() {
+fn batches_have_the_fraction_of_foreground_windows_after_any_skip() {
     let mut windows = open(&param(), &transform()).unwrap();
     let mut record = Record::default();
     let mut read = |windows: &mut WindowCrops| {
@@ -87,13 +87,13 @@ fn batches_have_their_fraction_of_foreground_windows_after_any_skip() {
         (record.label(), floats(&record).to_vec())
     };
     let first: Vec<_> = (0..200).map(|_| read(&mut windows)).collect();
-    // The last quarter of each batch is foreground.
+    // The last quarter of each batch consists of foreground windows.
     for batch in first.chunks(4) {
         let labels: Vec<_> = batch.iter().map(|(label, _)| (1..=4).contains(label)).collect();
         assert_eq!(labels, [false, false, false, true]);
     }
     let count = |label| first.iter().filter(|(other, _)| *other == label).count();
-    // 50 foreground windows, 12.5 of each label on average. Background windows have the label 0.
+    // On average, each of the four labels has 12.5 windows; background windows have the label 0.
     assert!((1..=4).all(|label| (5..=22).contains(&count(label))));
     assert_eq!(count(0), 150);
     let mut cached =
@@ -104,7 +104,7 @@ fn batches_have_their_fraction_of_foreground_windows_after_any_skip() {
 }
 
 #[test]
-fn the_foreground_of_a_batch_size_that_f32_rounds_up_is_clamped_to_the_batch() {
+fn foreground_windows_never_exceed_a_batch_size_that_f32_rounds_up() {
     let batch_size = Some((1 << 24) + 3);
     let all = WindowDataParameter { batch_size, fg_fraction: Some(1.0), ..param() };
     let windows = open(&all, &transform()).unwrap();
@@ -127,7 +127,7 @@ fn a_larger_mean_image_is_centred_on_the_crop() {
 }
 
 #[test]
-fn errors_name_the_parameter_the_line_or_the_window() {
+fn errors_name_the_invalid_parameter_line_or_window() {
     type Change = dyn Fn(&mut WindowDataParameter, &mut TransformationParameter);
     let cases: [(&Change, &str); 8] = [
         (&|_, t| t.crop_size = None, "`crop_size`"),
@@ -160,8 +160,11 @@ fn errors_name_the_parameter_the_line_or_the_window() {
         (format!("{image}1 1 0 0 5"), "list:5: the file ends before a window's y2"),
         (format!("{image}1 1 0 0 5 x"), "list:5: expected a window's y2, not `x`"),
         (format!("{image}0 1 0 0 5 5"), "list:5: a foreground window"),
-        (image.replace('3', "2"), "list:3: images need 1 or 3 channels, not 2"),
-        (format!("{image}1 1 0 0 5 5 # 1 b.png 1"), "list:5: 1 channels after images of 3"),
+        (image.replace('3', "2"), "list:3: expected 1 or 3 channels, found 2"),
+        (
+            format!("{image}1 1 0 0 5 5 # 1 b.png 1"),
+            "list:5: expected 3 channels like the preceding images, found 1",
+        ),
     ] {
         let error = open_text(&text).err().unwrap().to_string();
         assert!(error.contains(want), "{error}");

@@ -1,39 +1,36 @@
-//! Parser of Caffe's `window_file`, which lists images and their windows.
+//! A parser of Caffe's `window_file`, which lists images and their windows.
 
 use crate::error::{Error, Result};
 use std::{fs, path::Path, str::FromStr};
 
-/// Images, their windows with an object, and their windows without one.
+/// The images, the foreground windows and the background windows of a window file.
 #[derive(Debug, Default)]
 pub(super) struct WindowFile {
-    /// Paths as written in the file.
     pub(super) images: Vec<String>,
-    /// Channels of every image: 1 or 3.
+    /// The number of channels of every image: 1 or 3.
     pub(super) channels: usize,
     pub(super) foreground: Vec<WindowBox>,
     pub(super) background: Vec<WindowBox>,
 }
 
-/// A rectangle of an image. Its bounds are inclusive.
+/// A rectangle of an image with inclusive bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct WindowBox {
     pub(super) image: usize,
-    /// Class of the object, or 0 for background.
     pub(super) label: i32,
-    /// First and last column.
     pub(super) x: [i32; 2],
-    /// First and last row.
     pub(super) y: [i32; 2],
 }
 
-/// Overlap thresholds: foreground from `foreground` on, background below `background`.
+/// The overlap thresholds: a window is foreground from `foreground` on, and background below
+/// `background`.
 pub(super) struct Thresholds {
     pub(super) foreground: f32,
     pub(super) background: f32,
 }
 
-/// Reads a file with one block for each image: `# INDEX PATH CHANNELS HEIGHT WIDTH COUNT`, then COUNT
-/// times `LABEL OVERLAP X1 Y1 X2 Y2`. Spaces or line ends separate the words.
+/// Reads a window file. Each image has the words `# INDEX PATH CHANNELS HEIGHT WIDTH COUNT`,
+/// followed by COUNT windows `LABEL OVERLAP X1 Y1 X2 Y2`. Spaces or line ends separate the words.
 pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<WindowFile> {
     let text = fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
     let lines = (1..).zip(text.lines());
@@ -50,14 +47,17 @@ pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<WindowFile> {
         file.images.push(words.word("an image's path")?.to_owned());
         let channels = words.number("a number of channels")?;
         if !matches!(channels, 1 | 3) {
-            return Err(words.invalid(format!("images need 1 or 3 channels, not {channels}")));
+            return Err(words.invalid(format!("expected 1 or 3 channels, found {channels}")));
         }
         if image > 0 && channels != file.channels {
-            let why = format!("{channels} channels after images of {}", file.channels);
+            let why = format!(
+                "expected {} channels like the preceding images, found {channels}",
+                file.channels
+            );
             return Err(words.invalid(why));
         }
         file.channels = channels;
-        // Ignored, because the decoded image has its own height and width.
+        // Ignore the height and the width, because the decoded image has a height and a width.
         words.number::<u64>("a height")?;
         words.number::<u64>("a width")?;
         for _ in 0..words.number::<u64>("a number of windows")? {
@@ -69,7 +69,7 @@ pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<WindowFile> {
             let window = WindowBox { image, label, x: [x1, x2], y: [y1, y2] };
             if overlap >= thresholds.foreground {
                 if label <= 0 {
-                    let why = format!("a foreground window needs a label above 0, not {label}");
+                    let why = format!("a foreground window needs a label above 0, found {label}");
                     return Err(words.invalid(why));
                 }
                 file.foreground.push(window);
@@ -84,7 +84,7 @@ pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<WindowFile> {
     Ok(file)
 }
 
-/// The words of a file, with the number of the current line.
+/// The words of a window file, and the number of the current line.
 struct Words<'a, I> {
     path: &'a Path,
     line: usize,

@@ -1,4 +1,4 @@
-//! Replacement of this folder's functions in builds without the feature `hdf5`: all calls fail.
+//! A stub of HDF5 files for builds without the feature `hdf5`, whose functions fail.
 
 use crate::{
     error::{Error, Result},
@@ -35,7 +35,7 @@ pub(crate) fn check_hdf5_names<'a>(_layers: impl Iterator<Item = &'a str>) -> Re
     Err(Error::InvalidData(UNAVAILABLE.into()))
 }
 
-const UNAVAILABLE: &str = "HDF5 is not part of this build; enable the feature `hdf5`";
+const UNAVAILABLE: &str = "this build does not support HDF5; enable the feature `hdf5`";
 
 fn unavailable(path: &Path) -> Error {
     Error::InvalidData(format!("{}: {UNAVAILABLE}", path.display()))

@@ -1,7 +1,7 @@
 //! Trained nets and solver states in HDF5 files, in Caffe's layout.
 //!
 //! Only `reader` and `writer` depend on the HDF5 library (feature `hdf5`). Without the feature,
-//! `disabled` replaces all modules except `detect`: every file is an error that names the feature.
+//! `disabled` replaces all modules except `detect`: every HDF5 file is an error.
 
 mod detect;
 #[cfg(not(feature = "hdf5"))]

@@ -1,5 +1,6 @@
-//! Trained nets in HDF5 files: `data/<layer>/<index>` has the values of each parameter, and
-//! `diff/<layer>/<index>` its gradient. A parameter that shares another's values has only `diff`.
+//! Trained nets in HDF5 files. `data/<layer>/<index>` holds the values of a parameter, and
+//! `diff/<layer>/<index>` holds the gradient. A parameter that shares the values of another
+//! parameter has only `diff`.
 
 use super::{
     node::{Group, Node},
@@ -15,7 +16,7 @@ use std::{collections::BTreeSet, path::Path};
 const DATA: &str = "data";
 const DIFF: &str = "diff";
 
-/// Reads the names and blobs of the layers. A blob that the file omits becomes an empty message.
+/// Reads the names and blobs of the layers. A blob that the file omits is an empty message.
 #[doc(alias = "CopyTrainedLayersFromHDF5")]
 pub(in crate::proto) fn read_net(path: &Path) -> Result<NetParameter> {
     let file = Reader::open(path)?;
@@ -41,20 +42,21 @@ pub(in crate::proto) fn read_net(path: &Path) -> Result<NetParameter> {
     Ok(NetParameter { layer: layer.collect::<Result<_>>()?, ..Default::default() })
 }
 
-/// Reads the arrays of a layer with the indices of their parameters.
+/// Reads the arrays of a layer and the indices of their parameters.
 fn arrays(file: &Reader, group: &str, layer: &str) -> Result<Vec<(u8, BlobProto)>> {
     let group = format!("{group}/{layer}");
     let names = file.datasets(&group)?.into_iter().map(|name| {
         let path = format!("{group}/{name}");
         let index = name.parse::<u8>().ok().filter(|index| index.to_string() == name);
-        let why = "not a parameter index; the parameters of a layer are named 0, 1, …";
+        let why =
+            "the name is not a parameter index; the parameters of a layer have the names 0, 1, …";
         let index = index.ok_or_else(|| file.damaged(&path, why))?;
         Ok((index, file.blob(&path)?))
     });
     names.collect()
 }
 
-/// Returns the blob at an index, after appending empty blobs up to it.
+/// Returns the blob at an index, after appending empty blobs up to this index.
 fn blob_at(blobs: &mut Vec<BlobProto>, index: u8) -> &mut BlobProto {
     let index = usize::from(index);
     if blobs.len() <= index {
@@ -63,7 +65,7 @@ fn blob_at(blobs: &mut Vec<BlobProto>, index: u8) -> &mut BlobProto {
     &mut blobs[index]
 }
 
-/// Writes the names and blobs of the layers. For a blob without data, writes only the gradient.
+/// Writes the names and the blobs of the layers. Writes only the gradient of a blob without data.
 #[doc(alias = "ToHDF5")]
 pub(in crate::proto) fn write_net(path: &Path, net: &NetParameter) -> Result<()> {
     let root = root_group(net).map_err(|error| error.context(path.display().to_string()))?;
@@ -72,7 +74,7 @@ pub(in crate::proto) fn write_net(path: &Path, net: &NetParameter) -> Result<()>
 
 fn root_group(net: &NetParameter) -> Result<Group<'_>> {
     if !net.layers.is_empty() {
-        let why = "net in an old format; upgrade it first with `proto::upgrade::net`";
+        let why = "the net has an old format; upgrade it first with `proto::upgrade::net`";
         return Err(Error::InvalidData(why.into()));
     }
     check_hdf5_names(net.layer.iter().map(LayerParameter::name))?;
@@ -85,7 +87,7 @@ fn root_group(net: &NetParameter) -> Result<Group<'_>> {
     Ok(root)
 }
 
-/// Writes blobs as datasets with these names.
+/// Writes each blob as a dataset with the given name.
 #[cfg(feature = "net")]
 pub(crate) fn write_hdf5_blobs<'a>(
     path: &Path,
@@ -98,7 +100,7 @@ pub(crate) fn write_hdf5_blobs<'a>(
     write(path, root)
 }
 
-/// Returns a group for each layer, with the arrays that `array` creates from its blobs.
+/// Returns a group for each layer, with the arrays that `array` creates from the layer's blobs.
 fn layer_groups<'a>(
     net: &'a NetParameter,
     array: impl Fn(&'a BlobProto) -> Result<Option<Node<'a>>>,
@@ -116,18 +118,18 @@ fn layer_groups<'a>(
     Ok(Node::Group(layers))
 }
 
-/// Fails if a net with layers of these names cannot be written as HDF5.
+/// Fails if an HDF5 file cannot store a net with layers of these names.
 pub(crate) fn check_hdf5_names<'a>(layers: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut seen = BTreeSet::new();
     for name in layers {
         let problem = match name {
-            "" | "." => "it is not a valid group name",
+            "" | "." => "HDF5 does not allow it as a group name",
             _ if name.contains('/') => "a slash separates groups",
             _ if name.contains('\0') => "a zero byte ends a name",
-            _ if !seen.insert(name) => "two layers have it",
+            _ if !seen.insert(name) => "two layers have the name",
             _ => continue,
         };
-        let why = format!("layer `{name}`: name cannot be written as HDF5: {problem}");
+        let why = format!("layer `{name}`: HDF5 cannot store the name: {problem}");
         return Err(Error::InvalidData(why));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Groups and datasets to be written.
+//! The groups and datasets of an HDF5 file to write.
 
 use crate::{
     error::{Error, Result},
@@ -6,12 +6,11 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// The nodes of a group by name.
 pub(super) type Group<'a> = BTreeMap<String, Node<'a>>;
 
 pub(super) enum Node<'a> {
     Group(Group<'a>),
-    /// An array of `doubles`, or of `floats` if there are no doubles.
+    /// An array of `doubles`, or of `floats` if `doubles` is empty.
     Array {
         shape: Vec<u64>,
         floats: &'a [f32],
@@ -22,12 +21,12 @@ pub(super) enum Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Returns the data of a blob; `None` if it has none.
+    /// Returns the data of a blob; `None` if the blob has no data.
     pub(super) fn data(blob: &'a BlobProto) -> Result<Option<Self>> {
         Self::array(blob, &blob.data, &blob.double_data)
     }
 
-    /// Returns the gradient of a blob; `None` if it has none.
+    /// Returns the gradient of a blob; `None` if the blob has no gradient.
     pub(super) fn diff(blob: &'a BlobProto) -> Result<Option<Self>> {
         Self::array(blob, &blob.diff, &blob.double_diff)
     }
@@ -39,7 +38,8 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Returns the extents of a blob: its four legacy fields if any of them is set, else its `shape`.
+/// Returns the extents of a blob: the four legacy fields if any of them is set, otherwise the field
+/// `shape`.
 fn shape(blob: &BlobProto) -> Result<Vec<u64>> {
     let legacy = [blob.num, blob.channels, blob.height, blob.width];
     let dim = match &blob.shape {

@@ -1,4 +1,4 @@
-//! Reader of HDF5 files, for the feature `hdf5`.
+//! A reader of HDF5 files, for the feature `hdf5`.
 
 use super::detect::SIGNATURE;
 use crate::{
@@ -8,19 +8,19 @@ use crate::{
 use hdf5_pure::{DType, Dataset, File, Group};
 use std::{cell::Cell, fmt::Display, fs, path::Path};
 
-/// Highest compression ratio of deflate.
+/// The highest compression ratio of deflate.
 const MAX_DEFLATE_RATIO: u64 = 1032;
 
-/// An open file. Paths of groups and datasets are relative to its root, whose path is empty.
+/// An open HDF5 file. Paths are relative to the root group, whose path is empty.
 pub(super) struct Reader {
     file: File,
     name: String,
-    /// Number of bytes allowed for further datasets, so that a damaged file cannot exhaust memory.
+    /// The bytes that further datasets may have, so that a damaged file cannot exhaust memory.
     byte_budget: Cell<u64>,
 }
 
 impl Reader {
-    /// Opens a file, which it reads into memory.
+    /// Opens an HDF5 file and reads the whole file into memory.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
         let name = path.display().to_string();
@@ -33,19 +33,17 @@ impl Reader {
         Ok(Self { file, name, byte_budget })
     }
 
-    /// Returns the names of the groups in a group.
     pub(super) fn groups(&self, group: &str) -> Result<Vec<String>> {
         let names = self.group(group)?.groups();
         names.map_err(|error| self.damaged(group, error))
     }
 
-    /// Returns the names of the datasets in a group.
     pub(super) fn datasets(&self, group: &str) -> Result<Vec<String>> {
         let names = self.group(group)?.datasets();
         names.map_err(|error| self.damaged(group, error))
     }
 
-    /// Reads a dataset of numbers as a message with shape and data. The data is `float`, or
+    /// Reads a dataset of numbers as a message with shape and data. The data are `float`, or
     /// `double` for types that `float` would round.
     pub(super) fn blob(&self, dataset: &str) -> Result<BlobProto> {
         let damaged = |error| self.damaged(dataset, error);
@@ -63,17 +61,20 @@ impl Reader {
                 blob.double_data = found.read_f64().map_err(damaged)?;
             }
             other => {
-                return Err(self.damaged(dataset, format!("elements of type {other}, not numbers")));
+                return Err(self.damaged(
+                    dataset,
+                    format!("expected numbers, found elements of type {other}"),
+                ));
             }
         }
         let len = blob.data.len() + blob.double_data.len();
         if len as u64 != count {
-            return Err(self.damaged(dataset, format!("{len} values, but its shape has {count}")));
+            return Err(self
+                .damaged(dataset, format!("expected {count} values for the shape, found {len}")));
         }
         Ok(blob)
     }
 
-    /// Reads a dataset of one integer.
     pub(super) fn integer(&self, dataset: &str) -> Result<i32> {
         let found = self.dataset(dataset)?;
         if self.count(dataset, &found)? != 1 {
@@ -86,7 +87,6 @@ impl Reader {
         })
     }
 
-    /// Reads a dataset of one string.
     pub(super) fn text(&self, dataset: &str) -> Result<String> {
         let found = self.dataset(dataset)?;
         self.count(dataset, &found)?;
@@ -94,11 +94,11 @@ impl Reader {
         let [text] = &values[..] else {
             return Err(self.damaged(dataset, "not a single string"));
         };
-        // Like C, stop at the first zero byte.
+        // As in C, a zero byte ends the string.
         Ok(text.split('\0').next().unwrap_or_default().to_owned())
     }
 
-    /// Returns an error that names the file and a group or dataset.
+    /// Returns an error that names the file and the group or dataset `path`.
     pub(super) fn damaged(&self, path: &str, why: impl Display) -> Error {
         let path = if path.is_empty() { "/" } else { path };
         Error::InvalidData(format!("{}: `{path}`: {why}", self.name))
@@ -115,7 +115,7 @@ impl Reader {
         self.file.dataset(dataset).map_err(|error| self.damaged(dataset, error))
     }
 
-    /// Returns the number of elements of a dataset. Fails if the datasets read so far, counted once
+    /// Returns the number of elements of a dataset. Fails if all datasets read so far, counted once
     /// per read, have more bytes than the file can hold.
     fn count(&self, dataset: &str, found: &Dataset) -> Result<u64> {
         let damaged = |error| self.damaged(dataset, error);
@@ -131,7 +131,7 @@ impl Reader {
                 Ok(count)
             }
             _ => {
-                let why = format!("file too short for a dataset of shape {extents:?}");
+                let why = format!("the file is too short for a dataset of shape {extents:?}");
                 Err(self.damaged(dataset, why))
             }
         }

@@ -1,4 +1,5 @@
-//! Solver states in HDF5 files: `iter`, `learned_net`, `current_step` and `history/<index>`.
+//! Solver states in HDF5 files, with the datasets `iter`, `learned_net`, `current_step` and
+//! `history/<index>`.
 
 use super::{
     node::{Group, Node},

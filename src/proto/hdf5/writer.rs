@@ -1,4 +1,4 @@
-//! Writer of HDF5 files, for the feature `hdf5`.
+//! A writer of HDF5 files, for the feature `hdf5`.
 
 use super::node::{Group, Node};
 use crate::{
@@ -11,9 +11,9 @@ use hdf5_pure::{
 };
 use std::path::Path;
 
-/// Writes a file atomically, in a format that HDF5 1.8 and later read.
+/// Writes an HDF5 file atomically, in a format that HDF5 1.8 and later can read.
 ///
-/// Needs memory for two copies of the arrays.
+/// The function needs memory for two copies of the arrays.
 pub(super) fn write(path: &Path, root: Group<'_>) -> Result<()> {
     let mut builder = FileBuilder::new();
     builder.with_libver_bounds(LibVer::Earliest, LibVer::V18);
@@ -44,8 +44,7 @@ fn group(mut builder: GroupBuilder, content: Group<'_>) -> FinishedGroup {
     builder.finish()
 }
 
-/// Builds a dataset with the type and shape that HDF5's high-level functions
-/// (`H5LTmake_dataset_*`), which Caffe calls, would choose.
+/// Builds a dataset with the type and shape that Caffe's calls of `H5LTmake_dataset_*` choose.
 fn dataset(builder: &mut DatasetBuilder, leaf: Node<'_>) {
     match leaf {
         Node::Array { shape, floats, doubles: [] } => {

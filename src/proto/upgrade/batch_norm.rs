@@ -1,9 +1,8 @@
-//! Sets the learning rates and weight decays of BatchNorm statistics to 0.
+//! The upgrade of BatchNorm layers: learning rates and weight decays of statistics become 0.
 
 use super::change::Change;
 use crate::{error::Result, proto::messages::NetParameter};
 
-/// `lr_mult` and `decay_mult` of a statistic.
 const FIXED: (Option<f32>, Option<f32>) = (Some(0.0), Some(0.0));
 
 #[doc(alias = "UpgradeNetBatchNorm")]

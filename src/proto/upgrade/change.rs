@@ -1,28 +1,29 @@
-//! Changes that an upgrade reports.
+//! The changes that an upgrade reports.
 
 use std::fmt;
 
-/// One change made by an upgrade, displayed as a phrase such as `upgraded layers of the V1 format`.
+/// A change that an upgrade made. `Display` writes a phrase such as
+/// `upgraded layers of the V1 format`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// Layers of the V0 format were upgraded to the V1 format.
+    /// The upgrade converted layers of the V0 format to the V1 format.
     V0,
-    /// Transformation fields of data layers were moved to `transform_param`.
+    /// The upgrade moved transformation fields of data layers to `transform_param`.
     Transformation,
-    /// Layers of the V1 format were upgraded to the current format.
+    /// The upgrade converted layers of the V1 format to the current format.
     V1,
-    /// Input fields were replaced by an Input layer, or removed.
+    /// The upgrade replaced input fields by an Input layer or removed them.
     Inputs,
-    /// Learning rates and weight decays of BatchNorm statistics were set to 0.
+    /// The upgrade set the learning rates and weight decays of BatchNorm statistics to 0.
     BatchNorm,
-    /// `solver_type` was replaced by `type`.
+    /// The upgrade replaced `solver_type` by `type`.
     SolverType,
-    /// A field was dropped, because layers of this type do not use it.
+    /// The upgrade dropped a field that layers of the layer's type do not use.
     Dropped {
-        /// Name of the layer.
+        /// The name of the layer.
         layer: String,
-        /// Name of the field in the old format.
+        /// The name of the field in the old format.
         field: &'static str,
     },
 }
@@ -39,7 +40,7 @@ impl fmt::Display for Change {
             Self::Dropped { layer, field } => {
                 return write!(
                     f,
-                    "layer `{layer}`: dropped `{field}`, which its type does not use"
+                    "layer `{layer}`: dropped `{field}`, which the layer's type does not use"
                 );
             }
         })

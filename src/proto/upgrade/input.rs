@@ -1,4 +1,4 @@
-//! Replaces the input fields of a net by an Input layer.
+//! The upgrade of a net's input fields to an Input layer.
 
 use super::change::Change;
 use crate::{
@@ -27,8 +27,8 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     Ok(vec![Change::Inputs])
 }
 
-/// Removes the shapes from the net and returns one for each input, or none if the net has no
-/// shapes. `input_shape` takes precedence over `input_dim`. Surplus shapes are dropped.
+/// Removes the input shapes from the net. Returns one shape per input, or no shapes if the net has
+/// none. `input_shape` takes precedence over `input_dim`. The function drops surplus shapes.
 fn take_shapes(net: &mut NetParameter) -> Result<Vec<BlobShape>> {
     let (mut shapes, dims) = (mem::take(&mut net.input_shape), mem::take(&mut net.input_dim));
     let field = if shapes.is_empty() { "input_dim" } else { "input_shape" };
@@ -39,7 +39,9 @@ fn take_shapes(net: &mut NetParameter) -> Result<Vec<BlobShape>> {
     let given = !shapes.is_empty() || !dims.is_empty();
     if given && shapes.len() < net.input.len() {
         let input = &net.input[shapes.len()];
-        return Err(Error::InvalidData(format!("input `{input}`: no shape in {field}")));
+        return Err(Error::InvalidData(format!(
+            "input `{input}`: expected a shape in {field}, found none"
+        )));
     }
     shapes.truncate(net.input.len());
     Ok(shapes)

@@ -1,33 +1,35 @@
-//! Upgrades of nets and solvers from Caffe's older formats to the current one.
+//! Upgrades of nets and solvers from Caffe's older formats to the current format.
 //!
-//! [`net`] takes these steps as needed, in Caffe's order:
+//! [`net`] performs the following steps as needed, in Caffe's order:
 //!
 //! 1. *Layers of the V0 format* (`layers { layer { type: "conv" … } }`) become layers of the V1
-//!    format. Padding layers are removed: the convolution or pooling after each gets its padding.
-//!    Transformation fields move to `transform_param`, every other field to the message of the
-//!    layer's type.
+//!   format. The upgrade removes padding layers: the following convolution or pooling layer gets
+//!   the padding. Transformation fields move to `transform_param`, all other fields to the message
+//!   of the layer's type.
 //! 2. *Transformation fields* (`scale`, `mean_file`, `crop_size`, `mirror`) of V1's DATA,
 //!    IMAGE_DATA and WINDOW_DATA layers move to their `transform_param`.
 //! 3. *Layers of the V1 format* (`layers { type: CONVOLUTION … }`) become layers of the current
 //!    format. The type becomes a string. The lists `param` (names), `blob_share_mode`, `blobs_lr`
 //!    and `weight_decay` become one `param` entry for each learnable blob.
 //! 4. *Input fields* (`input` with `input_shape`, or with four `input_dim` each) become an Input
-//!    layer at the front. Inputs without any shape, as in trained nets, are removed.
-//! 5. *BatchNorm layers with three `param`*: their learning rates and weight decays become 0,
-//!    because these parameters are statistics, which a solver must not update.
+//!   layer at the front. The upgrade removes inputs without shapes, which trained nets have.
+//! 5. *BatchNorm layers with three `param`*: the learning rates and weight decays become 0, because
+//!   the parameters are statistics, which a solver must not update.
 //!
 //! [`solver`] has one step: the enum `solver_type` becomes the string `type`.
 //!
-//! A field of a V0 layer that its type does not use is dropped and reported. The `blobs` of layers
-//! are moved, never copied. Upgrading a message that is up to date does not change it.
+//! The upgrade drops and reports a field of a V0 layer that the layer's type does not use. The
+//! upgrade moves the `blobs` of layers without copying. A message in the current format stays
+//! unchanged.
 //!
-//! Differences from Caffe:
-//! - `state`, `debug_info` and `input_shape` of a net with V0 layers are kept; Caffe drops them.
-//! - In such a net, a layer of another format is an error, as are V1 fields next to a V0 layer.
-//!   Caffe drops those too.
+//! The upgrades differ from Caffe's:
+//! - A net with V0 layers keeps `state`, `debug_info` and `input_shape`; Caffe drops these fields.
+//! - In a net with V0 layers, a layer of another format and a V1 field of a V0 layer are errors;
+//!   Caffe drops such layers and fields.
 //! - A padding layer without exactly one bottom and one top is an error even if its top is unused.
-//! - Too few `input_shape` or `input_dim` are an error; Caffe reads past the end of the list.
-//! - No empty `data_param` or `transform_param` is added when there is no field to move.
+//! - A list of `input_shape` or `input_dim` that is too short is an error; Caffe reads past the end
+//!   of the list.
+//! - The upgrade adds no empty `data_param` or `transform_param` if there is no field to move.
 
 mod batch_norm;
 mod change;
@@ -52,19 +54,19 @@ use relocation::Relocation;
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Upgraded<M> {
-    /// The message.
+    /// The message in the current format.
     pub message: M,
-    /// The changes in the order they were made; empty if the message was up to date.
+    /// The changes in the order of the steps; empty if the message was in the current format.
     pub changes: Vec<Change>,
-    /// New paths of nested messages; `None` if no message has moved.
+    /// The new paths of nested messages; `None` if no message has moved.
     relocation: Option<Relocation>,
 }
 
 impl<M> Upgraded<M> {
     /// Updates the paths of unknown fields that were read with the message.
     ///
-    /// An unknown field of a layer keeps its number in every format. Fields whose message was
-    /// removed are dropped with a warning when they are [written](UnknownFields::write).
+    /// An unknown field of a layer keeps its number in every format. [`UnknownFields::write`] drops
+    /// fields whose message was removed, and logs a warning.
     pub fn relocate(&self, unknown: &mut UnknownFields) {
         if let Some(relocation) = &self.relocation {
             unknown.remap_paths(|path| {
@@ -75,18 +77,18 @@ impl<M> Upgraded<M> {
     }
 }
 
-/// An upgrade step: changes the net in place and returns the changes.
+/// A step of an upgrade, which changes the net in place and returns the changes.
 type Step = fn(&mut NetParameter) -> Result<Vec<Change>>;
 
 const STEPS: [Step; 5] =
     [v0::upgrade, transform::upgrade, v1::upgrade, input::upgrade, batch_norm::upgrade];
 
-/// Upgrades a net: a definition or a trained net.
+/// Upgrades a net, which may be a definition or a trained net.
 ///
 /// # Errors
-/// [`Error::InvalidData`], with the layer's name, for a net or layer that mixes formats, an unknown
-/// V0 layer type, an unknown bottom of a V0 layer, padding before a layer that is neither a
-/// convolution nor a pooling, or an input without a shape.
+/// Returns [`Error::InvalidData`] with the layer's name for a net or layer that mixes formats, for
+/// an unknown type or an unknown bottom of a V0 layer, for padding before a layer that is neither a
+/// convolution nor a pooling, and for an input without a shape.
 #[doc(alias = "UpgradeNetAsNeeded")]
 pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
     if !net.layer.is_empty() && !net.layers.is_empty() {
@@ -103,10 +105,11 @@ pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
     Ok(Upgraded { message: net, changes, relocation })
 }
 
-/// Upgrades a solver's definition. Nets inside it are not upgraded.
+/// Upgrades a solver's definition, but not the nets that the definition contains.
 ///
 /// # Errors
-/// [`Error::InvalidData`] if both `solver_type` and `type` are set, or `solver_type` is unknown.
+/// Returns [`Error::InvalidData`] if both `solver_type` and `type` are set, or `solver_type` is
+/// unknown.
 #[doc(alias = "UpgradeSolverAsNeeded")]
 pub fn solver(mut solver: SolverParameter) -> Result<Upgraded<SolverParameter>> {
     let changes = solver::upgrade(&mut solver)?;

@@ -1,4 +1,4 @@
-//! Merges the padding layers of the V0 format into the layers after them.
+//! Merges the padding layers of the V0 format into the following layers.
 
 use crate::{
     error::{Error, Result},
@@ -12,7 +12,7 @@ struct Padding {
 }
 
 impl Padding {
-    /// Returns the padding of a layer; `None` if it is not a padding layer.
+    /// Returns the padding of a layer; `None` if the layer is not a padding layer.
     fn from_layer(layer: &V1LayerParameter) -> Result<Option<Self>> {
         let Some(old) = layer.layer.as_ref().filter(|_| is_padding(layer)) else {
             return Ok(None);
@@ -28,10 +28,9 @@ pub(super) fn is_padding(layer: &V1LayerParameter) -> bool {
     layer.layer.as_ref().is_some_and(|old| old.r#type() == "padding")
 }
 
-/// Removes the padding layers of a net.
 #[doc(alias = "UpgradeV0PaddingLayers")]
 pub(super) fn merge(net: &mut NetParameter) -> Result<()> {
-    // The blobs so far, each with the padding layer that produced it, if any.
+    // The blobs of the layers visited so far, each with the padding layer that produced the blob.
     let mut blobs: HashMap<_, _> = net.input.iter().map(|input| (input.clone(), None)).collect();
     for mut layer in mem::take(&mut net.layers) {
         merge_into_layer(&mut layer, &blobs)?;

@@ -1,19 +1,18 @@
-//! Maps the paths of messages before an upgrade to those after it, for unknown fields.
+//! A map from the paths of messages before an upgrade to the paths after the upgrade.
 
 use crate::proto::{messages::NetParameter, scan::PathStep, schema::Schema};
 
-/// New positions of the layers of a net.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Relocation {
     /// The new index of each old layer; `None` for a removed padding layer.
     layers: Vec<Option<usize>>,
-    /// Whether an Input layer was inserted at the front.
+    /// Whether the upgrade inserted an Input layer at the front.
     has_input_layer: bool,
 }
 
 impl Relocation {
-    /// Derives the positions from `kept`, which says for each old layer whether the upgraded `net`
-    /// still has it.
+    /// Derives the new positions from `kept`, which states for each old layer whether the upgraded
+    /// `net` still contains the layer.
     pub(super) fn new(kept: &[bool], net: &NetParameter) -> Self {
         let kept_count = kept.iter().filter(|&&kept| kept).count();
         let has_input_layer = net.layer.len() > kept_count;
@@ -22,8 +21,8 @@ impl Relocation {
         Self { layers, has_input_layer }
     }
 
-    /// Replaces the old path of a message by the new one. The path of a removed message is left
-    /// unchanged, and no message has this path any more.
+    /// Replaces the old path of a message by the new path. Does not change the path of a removed
+    /// message, which matches no message of the upgraded net.
     pub(super) fn remap(&self, path: &mut Vec<PathStep>) {
         let Some(&first) = path.first() else { return };
         match field_name("NetParameter", first.field) {
@@ -47,11 +46,11 @@ impl Relocation {
     }
 }
 
-/// Replaces the field number of the second step by the number of the equally named field in the
-/// current layer format, if any.
+/// Replaces the field number of the second step by the number of the field with the same name in
+/// the current layer format, if that field exists.
 fn update_layer_field(path: &mut Vec<PathStep>) {
     let mut layer = "V1LayerParameter";
-    // The fields of a V0 layer are in a message nested in the V1 layer.
+    // The fields of a V0 layer are in a message that the V1 layer contains.
     if path.get(1).and_then(|step| field_name(layer, step.field)) == Some("layer") {
         path.remove(1);
         layer = "V0LayerParameter";

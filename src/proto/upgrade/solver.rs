@@ -1,4 +1,4 @@
-//! Replaces `solver_type` of a solver by `type`.
+//! The upgrade of a solver's `solver_type` to `type`.
 
 use super::change::Change;
 use crate::{

@@ -1,4 +1,4 @@
-//! Moves the transformation fields of V1 data layers to `transform_param`.
+//! The upgrade of V1 data layers, which moves transformation fields to `transform_param`.
 
 use super::change::Change;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     proto::messages::{NetParameter, v1_layer_parameter::LayerType},
 };
 
-/// Moves these fields of a parameter message to `transform_param`; returns whether any was set.
+/// Moves these fields of a message to `transform_param`. Returns whether any of them was set.
 macro_rules! move_fields {
     ($layer:ident.$param:ident: $($field:ident)*) => {{
         let mut moved = false;

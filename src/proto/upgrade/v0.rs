@@ -1,4 +1,4 @@
-//! Upgrades layers of the V0 format to V1.
+//! The upgrade of layers from the V0 format to the V1 format.
 
 use super::{change::Change, padding};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 };
 use std::mem;
 
-/// The layer types: names in V0 and values in V1.
+/// The layer types: the name in the V0 format and the value in the V1 format.
 const TYPES: [(&str, LayerType); 24] = [
     ("accuracy", LayerType::Accuracy),
     ("bnll", LayerType::Bnll),
@@ -58,12 +58,12 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
 /// Returns a layer in the V1 format, and the names of the dropped fields.
 fn to_v1(mut outer: V1LayerParameter) -> Result<(V1LayerParameter, Vec<&'static str>)> {
     let Some(old) = outer.layer.take() else {
-        let why = "not in the V0 format, unlike other layers of the net";
+        let why = "the layer is not in the V0 format, unlike other layers of the net";
         return Err(layer_error(outer.name(), why));
     };
     let (bottom, top) = (mem::take(&mut outer.bottom), mem::take(&mut outer.top));
     if outer != V1LayerParameter::default() {
-        return Err(layer_error(old.name(), "mixes fields of the V0 and the V1 format"));
+        return Err(layer_error(old.name(), "the layer mixes fields of the V0 and the V1 format"));
     }
     let (layer, dropped) = parameters(old)?;
     Ok((V1LayerParameter { bottom, top, ..layer }, dropped))
@@ -79,7 +79,7 @@ fn layer_error(layer: &str, problem: impl Into<String>) -> Error {
     Error::InvalidData(problem.into()).context(format!("layer `{layer}`"))
 }
 
-/// A field that can receive a value: an optional field is set, a repeated field gets an element.
+/// A field that can receive a value. `put` sets an optional field and appends to a repeated field.
 trait Put<T> {
     fn put(&mut self, value: T);
 }
@@ -96,17 +96,17 @@ impl<T> Put<T> for Vec<T> {
     }
 }
 
-/// V0 image sizes are signed, but V1 sizes are not. Like Caffe, this wraps negative sizes.
+/// Image sizes are signed in V0 and unsigned in V1. As in Caffe, negative sizes wrap.
 impl Put<i32> for Option<u32> {
     fn put(&mut self, value: i32) {
         *self = Some(value.cast_unsigned());
     }
 }
 
-/// Moves each V0 field to the V1 field of the layer's type: `field: "type" => message.field, …;`. A
-/// field that is set in a layer of another type is reported as dropped.
+/// Moves each V0 field to the V1 field of the layer's type: `field: "type" => message.field, …;`.
+/// Reports a field as dropped if the layer has another type.
 ///
-/// The destructuring pattern has no `..`, so the compiler reports a field that is missing here.
+/// The pattern has no `..`, so the compiler reports a field that the macro call omits.
 macro_rules! moves {
     ($old:ident: $($field:ident: $($type:literal => $to:ident $(.$part:ident)?),+;)*) => {{
         let V0LayerParameter {
@@ -162,7 +162,7 @@ fn parameters(old: V0LayerParameter) -> Result<(V1LayerParameter, Vec<&'static s
         kernelsize: "conv" => convolution_param.kernel_size, "pool" => pooling_param.kernel_size;
         group: "conv" => convolution_param.group;
         stride: "conv" => convolution_param.stride, "pool" => pooling_param.stride;
-        pool: "pool" => pooling_param.pool; // both enums have the same numbers
+        pool: "pool" => pooling_param.pool; // the enums of both formats have the same numbers
         dropout_ratio: "dropout" => dropout_param.dropout_ratio;
         local_size: "lrn" => lrn_param.local_size;
         alpha: "lrn" => lrn_param.alpha;

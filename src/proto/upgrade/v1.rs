@@ -1,4 +1,4 @@
-//! Upgrades layers of the V1 format to the current one.
+//! The upgrade of layers from the V1 format to the current format.
 
 use super::change::Change;
 use crate::{
@@ -26,17 +26,17 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Moves the fields of a layer. The listed ones have the same name and type in both formats.
+/// Moves the fields of a layer. The listed fields have the same name and type in both formats.
 ///
-/// The destructuring pattern has no `..`, so the compiler reports a field that is missing here.
+/// The pattern has no `..`, so the compiler reports a field that the macro call omits.
 macro_rules! moves {
     ($old:ident: $($same:ident)*) => {{
         let V1LayerParameter {
             layer: _, r#type, param, blob_share_mode, blobs_lr, weight_decay, $($same),*
         } = $old;
         LayerParameter {
-            // The type number of a fork of Caffe has no name here. Trained layers do not need a
-            // type, because they are matched by layer name.
+            // The type numbers of Caffe's forks have no names. Trained layers do not need a type,
+            // because nets match trained layers by name.
             r#type: r#type.and_then(type_name).map(str::to_owned),
             param: specs(param, blob_share_mode, blobs_lr, weight_decay),
             $($same,)*
@@ -58,7 +58,7 @@ fn to_current(old: V1LayerParameter) -> LayerParameter {
     }
 }
 
-/// Returns one entry for each learnable blob from four lists, which may differ in length.
+/// Combines four lists, which may differ in length, to one `param` entry per learnable blob.
 fn specs(
     names: Vec<String>,
     share_modes: Vec<i32>,
@@ -68,14 +68,14 @@ fn specs(
     let lengths = [names.len(), share_modes.len(), lr_mults.len(), decay_mults.len()];
     let mut specs = vec![ParamSpec::default(); lengths.into_iter().max().unwrap_or(0)];
     specs.iter_mut().zip(names).for_each(|(spec, name)| spec.name = Some(name));
-    // The share modes have the same numbers in both formats.
+    // The enums of share modes have the same numbers in both formats.
     specs.iter_mut().zip(share_modes).for_each(|(spec, mode)| spec.share_mode = Some(mode));
     specs.iter_mut().zip(lr_mults).for_each(|(spec, mult)| spec.lr_mult = Some(mult));
     specs.iter_mut().zip(decay_mults).for_each(|(spec, mult)| spec.decay_mult = Some(mult));
     specs
 }
 
-/// Returns the current name of a V1 layer type.
+/// Returns the name of a V1 layer type in the current format.
 #[doc(alias = "UpgradeV1LayerType")]
 fn type_name(number: i32) -> Option<&'static str> {
     Some(match LayerType::try_from(number).ok()? {

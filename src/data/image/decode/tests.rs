@@ -1,7 +1,7 @@
 use super::*;
 use std::{fs, path::Path};
 
-/// OpenCV's result for a file, written by `tests/images/make.py`.
+/// OpenCV's result for a file; `tests/images/make.py` writes these results.
 struct Case {
     file: String,
     /// The operation: decoding to `stored`, `bgr` or `gray`, or resizing.
@@ -27,7 +27,6 @@ fn cases() -> Vec<Case> {
     text.lines().skip(1).map(case).collect()
 }
 
-/// Returns the largest difference between two corresponding values.
 fn max_difference(a: &Image, b: &Image) -> u8 {
     assert_eq!(a.shape(), b.shape());
     a.pixels.iter().zip(&b.pixels).map(|(a, b)| a.abs_diff(*b)).max().unwrap()
@@ -37,7 +36,7 @@ fn max_difference(a: &Image, b: &Image) -> u8 {
 fn decoded_files_match_opencv() {
     for Case { file, operation, image } in cases() {
         let read = |color| Image::read(folder().join(&file), color).unwrap();
-        // JPEG decoders round differently, and so do conversions from colour to grey.
+        // JPEG decoders and conversions from color to grey may round differently.
         let (got, tolerance) = match operation.as_str() {
             "stored" => (read(Color::AsStored), u8::from(file.ends_with("jpg"))),
             "bgr" => (read(Color::Bgr), u8::from(file.ends_with("jpg"))),
@@ -45,7 +44,7 @@ fn decoded_files_match_opencv() {
             _ => continue,
         };
         let worst = max_difference(&got, &image);
-        assert!(worst <= tolerance, "{file}, {operation}: {worst}");
+        assert!(worst <= tolerance, "{file}, {operation}: difference {worst}");
     }
 }
 
@@ -57,7 +56,7 @@ fn resized_images_match_opencv() {
             let [_, height, width] = image.shape();
             let whole = Image::read(folder().join(&file), Color::AsStored).unwrap();
             let worst = max_difference(&whole.resize(height, width).unwrap(), &image);
-            assert!(worst <= 1, "{file}, {operation}: {worst}");
+            assert!(worst <= 1, "{file}, {operation}: difference {worst}");
             count += 1;
         }
     }
@@ -75,7 +74,7 @@ fn channels_are_stored_as_planes() {
 }
 
 #[test]
-fn decoding_an_encoded_image_restores_it() {
+fn decoding_an_encoded_image_returns_the_original_pixels() {
     for (file, color) in
         [("color.png", Color::Bgr), ("gray.png", Color::AsStored), ("alpha.png", Color::AsStored)]
     {
@@ -98,5 +97,5 @@ fn damaged_files_are_rejected_without_a_panic() {
         }
     }
     let text = Image::decode(b"GIF89a", Color::Bgr).unwrap_err().to_string();
-    assert_eq!(text, "neither a JPEG nor a PNG image");
+    assert_eq!(text, "the image is neither a JPEG nor a PNG image");
 }

@@ -1,10 +1,10 @@
 use super::*;
 use std::{fs, io::Write, path::PathBuf};
 
-/// Lengths of the values in the database `tree`.
+/// The lengths of the values in the database `tree`.
 const LENGTHS: [usize; 16] = [0, 3, 40, 7, 1, 1547, 2, 5, 1548, 0, 3, 4080, 1, 4081, 2, 8300];
 
-/// Returns the path of a database that LMDB itself wrote: see `tests/lmdb/make.py`.
+/// Returns the path of a database that the C library wrote: see `tests/lmdb/make.py`.
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lmdb").join(format!("{name}.mdb"))
 }
@@ -24,7 +24,7 @@ fn drain(path: &Path) -> Result<usize> {
 }
 
 #[test]
-fn a_database_of_lmdb_is_read_in_order_and_again_after_a_rewind() {
+fn a_database_of_the_c_library_is_read_in_order_and_again_after_a_rewind() {
     let mut reader = LmdbReader::open(fixture("tree")).unwrap();
     assert_eq!((reader.entries(), reader.levels.len()), (32, 3));
     assert_eq!(reader.entry().unwrap(), (&[][..], &[][..]));
@@ -73,7 +73,7 @@ fn databases_that_caffe_does_not_write_are_rejected() {
         (16, &[0; 4][..], "not an LMDB database"),
         (16, &magic, "of a 32-bit or big-endian machine"),
         (12, &MAGIC.to_le_bytes(), "of a 32-bit or big-endian machine"),
-        (20, &[2], "of format 2; only 1 is supported"),
+        (20, &[2], "of format 2; only format 1 is supported"),
         (40, &[1, 16], "page size of 4097 bytes"),
         (92, &[4], "keys have several values each"),
         (94, &[33], "tree of 33 levels"),
@@ -97,8 +97,8 @@ fn truncated_databases_are_rejected() {
     }
 }
 
-/// Changes every header byte and some pointer bytes. The reader must return an error or other
-/// records, and must terminate.
+/// Changes every header byte and some pointer bytes of a database. The reader must terminate with
+/// an error or with other records.
 #[test]
 fn damaged_databases_never_cause_a_panic_or_an_endless_loop() {
     let whole = fs::read(fixture("tree")).unwrap();

@@ -23,7 +23,7 @@ fn read(path: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     records
 }
 
-/// 7 to 8 keys of 500 bytes fit on a page, so the counts include those at which a level is added.
+/// A page holds at most 8 keys of 500 bytes, so that few records already need several levels.
 #[test]
 fn a_database_of_any_number_of_levels_reads_back() {
     let dir = tempfile::tempdir().unwrap();
@@ -52,8 +52,8 @@ fn keys_of_invalid_length_or_order_are_rejected() {
     for (key, want) in [
         (&b"b"[..], "key `b`: not greater than the previous key"),
         (b"a", "key `a`: not greater than the previous key"),
-        (b"", "key ``: 0 bytes long, not 1 to 511"),
-        (&[b'c'; 512], ": 512 bytes long, not 1 to 511"),
+        (b"", "key ``: expected 1 to 511 bytes, found 0"),
+        (&[b'c'; 512], ": expected 1 to 511 bytes, found 512"),
     ] {
         let error = writer.put(key, b"2").unwrap_err().to_string();
         assert!(error.contains(want), "{error}");
@@ -65,7 +65,7 @@ fn keys_of_invalid_length_or_order_are_rejected() {
     assert!(error.contains("already exists"), "{error}");
 }
 
-/// The meta pages are written last, so the reader rejects an unfinished database.
+/// The writer writes the meta pages last, so the reader rejects an unfinished database.
 #[test]
 fn an_unfinished_database_is_rejected_and_removed_on_drop() {
     let dir = tempfile::tempdir().unwrap();

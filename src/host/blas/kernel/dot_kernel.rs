@@ -291,8 +291,9 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
             }
             for (i, lanes) in lanes.iter_mut().enumerate() {
                 let x = V::load(a.add(i * p.lda));
-                for (lane, y) in lanes.iter_mut().zip(&y) {
-                    *lane = x.mul_add(*y, *lane);
+                // Not `zip`: without link-time optimization, its constructor is a call.
+                for (j, lane) in lanes.iter_mut().enumerate() {
+                    *lane = x.mul_add(y[j], *lane);
                 }
             }
             a = a.wrapping_add(V::WIDTH);

@@ -134,8 +134,9 @@ unsafe fn accumulate<
         for (i, sums) in sums.iter_mut().enumerate() {
             for (t, row) in rows.iter().enumerate() {
                 let x = V::splat(*a.add(i * stride_m + t * stride_k));
-                for (sum, y) in sums.iter_mut().zip(row) {
-                    *sum = x.mul_add(*y, *sum);
+                // Not `zip`: without link-time optimization, its constructor is a call.
+                for (j, sum) in sums.iter_mut().enumerate() {
+                    *sum = x.mul_add(row[j], *sum);
                 }
             }
         }
