@@ -1,7 +1,7 @@
 //! The error type of the crate.
 
 use crate::suggest::did_you_mean;
-use std::{error::Error as StdError, path::PathBuf};
+use std::{error::Error as StdError, fmt, path::PathBuf};
 
 /// A result whose error type is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -13,7 +13,9 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 ///
 /// A message names the kernel and its operand, as in the kernel's signature, or else the device,
 /// the file or the layer. [`Error::context`] prefixes the place where the error arose.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` prints the same message as `Display`, so that a `main` that returns [`Result`] prints it.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An operand of a kernel has the wrong number of elements.
@@ -177,6 +179,12 @@ impl Error {
             Self::Context { source, .. } => source.root(),
             other => other,
         }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

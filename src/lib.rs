@@ -1,7 +1,72 @@
-//! A compute kernel library with interchangeable device backends, derived from Caffe.
+//! Compute kernels that are generic over the device, and Caffe's layers, nets and solvers on top.
 //!
-//! `tests/library/layering.rs` checks that a module imports only modules that `lib.rs` lists before
-//! it.
+//! ```
+//! use cortado::prelude::*;
+//!
+//! /// Computes `A·Aᵀ` of a 2×3 matrix on any device.
+//! fn gram<D: Device>(device: &D) -> Result<Vec<f32>> {
+//!     let a = Blob::from_slice(device, &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+//!     matmul(&a, a.t())?.to_vec()
+//! }
+//!
+//! assert_eq!(gram(&CpuDevice::new())?, [14.0, 32.0, 32.0, 77.0]);
+//! # Ok::<(), cortado::Error>(())
+//! ```
+//!
+//! # Three ideas
+//!
+//! ```text
+//!   Blob<T, D>        values and their gradient, under one shape
+//!     │  data, diff
+//!   SyncedMemory<D>   the same bytes on the host and on the device, copied only when needed
+//!     │
+//!   D: Device         kernels: `gemm`, `convolve`, … ; each has a default that runs on the host
+//! ```
+//!
+//! 1. **Memory is coherent.** Each side, host or device, is valid or stale. Reading a stale side
+//!    copies the value; writing a side makes the other one stale. A [`ledger`] records each copy
+//!    with the kernel and the line of the program that caused it.
+//! 2. **Every kernel runs on every device.** A device overrides the kernels that it computes
+//!    itself. The others fall back to the host, and the memory above copies what they need.
+//! 3. **Results do not depend on the number of threads.** A kernel on the CPU gives the same bits
+//!    on one thread and on many.
+//!
+//! # Where to start
+//!
+//! | to | start at |
+//! |---|---|
+//! | compute with arrays on any device | [`prelude`] and [`Blob`] |
+//! | train or run a Caffe model | [`Solver`], [`Net`] (feature `net`, on by default) |
+//! | write a layer | [`Layer`] and [`LayerRegistry`] |
+//! | write a device | [`guide`], [`Memory`] and [`kernel`] |
+//! | see what is copied, and why | [`ledger`] |
+//! | call a kernel on slices, without blobs | [`kernel::slices`] |
+//!
+//! | type | use it for |
+//! |---|---|
+//! | [`Blob`] | an array with a shape and, on request, a gradient |
+//! | [`CpuDevice`] | the CPU; `with_threads` sets the number of threads |
+//! | [`AnyDevice`] | a device that is chosen at run time, for example by [`device::open`] |
+//! | [`SimulatedDevice`] | tests: a device with separate memory that finds missing copies |
+//! | [`SyncedMemory`], [`View`], [`ViewMut`] | kernels and devices of your own |
+//! | [`struct@f16`], [`struct@bf16`] | 16-bit elements; kernels compute with them in `f32` |
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | none | the core: devices, memory, blobs, kernels, fillers |
+//! | `net` (default) | Caffe's text format, data, layers, nets and solvers |
+//! | `tensor-io` | NumPy and safetensors files |
+//! | `hdf5` | weights, solver states and data as HDF5 |
+//! | `image` | data from JPEG and PNG files |
+//! | `cuda` | NVIDIA GPUs; builds and starts without CUDA |
+//! | `conformance` | the conformance kit for devices |
+//!
+//! The command `cortado` is in the package `cortado-cli`.
+#![cfg_attr(not(feature = "net"), allow(rustdoc::broken_intra_doc_links))]
+
+// `tests/library/layering.rs` checks that a module imports only modules that are listed before it.
 
 mod suggest; // spelling suggestions
 pub mod error; // error type
@@ -33,9 +98,10 @@ pub mod conformance; // conformance kit for devices
 pub mod bench_kit; // benchmark kit for devices
 
 pub mod guide; // guide to writing a backend
+pub mod prelude; // the names that most programs need
 
 pub use crate::{
-    blob::Blob,
+    blob::{Blob, matmul},
     device::{AnyDevice, CpuDevice, Device, SimulatedDevice},
     element::{DType, Element, Storable, bf16, f16},
     error::{Error, Result},

@@ -128,9 +128,15 @@ mod tests {
     #[test]
     fn an_inconsistent_datum_is_rejected() {
         for (datum, want) in [
-            (datum(), "0 values, 4 needed"),
-            (Datum { data: Some(vec![0; 5]), ..datum() }, "5 values, 4 needed"),
-            (Datum { float_data: vec![0.0; 3], ..datum() }, "3 values, 4 needed"),
+            (datum(), "expected 4 values for shape [1, 2, 2], found 0"),
+            (
+                Datum { data: Some(vec![0; 5]), ..datum() },
+                "expected 4 values for shape [1, 2, 2], found 5",
+            ),
+            (
+                Datum { float_data: vec![0.0; 3], ..datum() },
+                "expected 4 values for shape [1, 2, 2], found 3",
+            ),
             (Datum { channels: Some(-1), ..datum() }, "extent in [-1, 2, 2]"),
             (Datum { encoded: Some(true), data: Some(vec![0; 4]), ..datum() }, "encoded"),
         ] {

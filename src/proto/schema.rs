@@ -66,6 +66,7 @@ pub(super) enum FieldType {
 }
 
 /// An enum type.
+#[cfg(feature = "net")]
 #[derive(Debug)]
 pub(super) struct EnumSchema {
     /// The name without its package and its message, such as `PoolMethod`.
@@ -109,6 +110,7 @@ impl Schema {
     }
 
     /// Returns the name without the package.
+    #[cfg(feature = "net")]
     pub(super) fn short_name(&self) -> &'static str {
         self.name.rsplit_once('.').map_or(self.name, |(_, name)| name)
     }
@@ -165,6 +167,7 @@ mod tests {
             for field in message.fields {
                 match field.kind {
                     FieldType::Message(index) => assert!(index < MESSAGES.len()),
+                    #[cfg(feature = "net")]
                     FieldType::Enum(index) => assert!(!ENUMS[index].values.is_empty()),
                     _ => {}
                 }

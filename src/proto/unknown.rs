@@ -98,7 +98,7 @@ impl UnknownFields {
     /// exists, and those that the message at their path declares.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if the encoded message cannot be scanned.
+    /// [`Error::InvalidData`](crate::Error::InvalidData) if the encoded message cannot be scanned.
     pub fn encode<M: CaffeMessage>(&self, message: &M) -> Result<Vec<u8>> {
         self.insert_into(message)
     }

@@ -1,18 +1,11 @@
-//! Program that runs one GEMM on the CPU, without optional features of cortado.
+//! One matrix product on the CPU, with cortado's core only.
 
-use cortado::{Blob, CpuDevice, Device, Result, op::Gemm};
+use cortado::prelude::*;
 
-/// Computes the square of a 2 × 2 matrix.
+/// Computes the square of a 2×2 matrix.
 fn square<D: Device>(device: &D) -> Result<Vec<f32>> {
-    let a = Blob::from_vec(device, &[2, 2], vec![1.0f32, 2.0, 3.0, 4.0])?;
-    let c = Blob::new(device, &[2, 2])?;
-    device.gemm(
-        &Gemm::new(2, 2, 2),
-        a.data()?.view(),
-        a.data()?.view(),
-        c.data_mut()?.view_mut(),
-    )?;
-    Ok(c.data()?.host()?.to_vec())
+    let a = Blob::from_slice(device, &[2, 2], &[1.0, 2.0, 3.0, 4.0])?;
+    matmul(&a, &a)?.to_vec()
 }
 
 fn main() -> Result<()> {

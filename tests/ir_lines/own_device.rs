@@ -1,6 +1,6 @@
 //! Program that trains a net on a device that the program defines by four methods.
 
-use cortado::{Error, Memory, Result, Solver, proto};
+use cortado::{Error, Memory, Result, Solver};
 
 /// Device whose memory the host can access only by copies.
 #[derive(Clone, Debug)]
@@ -29,37 +29,6 @@ impl Memory for Remote {
 
 cortado::families!(Remote);
 
-const SOLVER: &str = r#"
-    base_lr: 0.05
-    lr_policy: "fixed"
-    max_iter: 10
-    snapshot_after_train: false
-    net_param {
-      layer {
-        name: "digits"
-        type: "Data"
-        top: "image"
-        top: "label"
-        data_param { source: "digits:train?count=64&seed=1" batch_size: 16 }
-      }
-      layer {
-        name: "scores"
-        type: "InnerProduct"
-        bottom: "image"
-        top: "scores"
-        inner_product_param { num_output: 10 weight_filler { type: "xavier" } }
-      }
-      layer {
-        name: "loss"
-        type: "SoftmaxWithLoss"
-        bottom: "scores"
-        bottom: "label"
-        top: "loss"
-      }
-    }
-"#;
-
 fn main() -> Result<()> {
-    let param = proto::parse_text(SOLVER, "the solver above")?;
-    Solver::<f32>::new(param, &Remote)?.solve()
+    Solver::<f32>::from_file("examples/digits/solver.prototxt", &Remote)?.solve()
 }

@@ -16,6 +16,7 @@ mod support;
 
 // Tests of memory, blobs and devices.
 mod blob;
+mod blob_operations;
 mod coherence;
 mod custom_backend;
 #[cfg(feature = "conformance")]

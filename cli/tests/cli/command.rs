@@ -160,7 +160,11 @@ impl Ran {
         let err = self.err.join("\n");
         assert!(!err.contains("panicked"), "{self:#?}");
         for part in parts {
-            assert!(err.contains(part), "`{}`: error lacks `{part}`: {err}", self.args);
+            assert!(
+                err.contains(part),
+                "`{}`: the error does not contain `{part}`: {err}",
+                self.args
+            );
         }
     }
 }

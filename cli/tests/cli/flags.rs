@@ -89,7 +89,7 @@ fn gemm_flags_with_the_cpu_are_an_error() {
     folder
         .run(&format!("{time} --allow-tf32 --device abacus"))
         .failed_with(&["device `abacus`", "cpu"]);
-    folder.run(&format!("{time} --allow-tf32 --gpu 0")).failed_with(&["no GPU devices"]);
+    folder.run(&format!("{time} --allow-tf32 --gpu 0")).failed_with(&["no GPU found"]);
 }
 
 #[test]

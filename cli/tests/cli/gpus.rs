@@ -22,7 +22,7 @@ fn gpus_are_listed_and_used_by_name_and_number() {
     }
     assert!(run("device-query").succeeded().out.contains("cuda:0"));
     assert!(!run("device-query --device cuda:1").succeeded().out.contains("cuda:0"));
-    run("device-query --gpu 9").failed_with(&["no cuda:9", "cpu, cuda:0, cuda:1"]);
+    run("device-query --gpu 9").failed_with(&["device cuda:9 not found", "cpu, cuda:0, cuda:1"]);
     run("time --model net.prototxt --device cuda:9").failed_with(&["`cuda:9`", "4 found"]);
     let log = run("train --solver solver.prototxt --gpu 1").succeeded().log;
     assert!(log.iter().any(|line| line.starts_with("Use cuda:1, ")), "{log:#?}");

@@ -84,6 +84,8 @@ fn schema(messages: &FileDescriptorSet) -> String {
         code += "        ],\n    },\n";
     }
     code += "];\n";
+    code +=
+        "// Only the text format reads the names of an enum's values.\n#[cfg(feature = \"net\")]\n";
     code += &format!("pub(super) static ENUMS: [EnumSchema; {}] = [\n", enums.len());
     for kind in &enums {
         let values = kind.values().map(|value| format!("({:?}, {})", value.name(), value.number()));

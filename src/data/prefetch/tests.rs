@@ -201,9 +201,11 @@ fn new_with_invalid_options_or_a_failing_first_record_is_an_error() {
     let source = Numbers::failing(7, 0, |_| Err(Error::InvalidData("unreadable".into())));
     let error = prefetcher(&cpu, source, 3, 2).unwrap_err().to_string();
     assert_eq!(error, "numbers, record 0: unreadable");
-    for (batch, depth, want) in
-        [(0, 2, "`batch_size` is 0"), (3, 0, "`prefetch` is 0"), (3, 1025, "`prefetch` is 1025")]
-    {
+    for (batch, depth, want) in [
+        (0, 2, "`batch_size` is 0"),
+        (3, 0, "`prefetch` must be in 1 to 1024, found 0"),
+        (3, 1025, "`prefetch` must be in 1 to 1024, found 1025"),
+    ] {
         let error = prefetcher(&cpu, Numbers::new(7), batch, depth).unwrap_err().to_string();
         assert!(error.contains(want), "{error}");
     }

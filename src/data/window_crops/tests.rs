@@ -133,7 +133,7 @@ fn errors_name_the_invalid_parameter_line_or_window() {
         (&|_, t| t.crop_size = None, "`crop_size`"),
         (&|p, _| p.context_pad = Some(4), "`context_pad` 4"),
         (&|p, _| p.crop_mode = Some("wrap".into()), "`crop_mode` wrap"),
-        (&|p, _| p.fg_fraction = Some(1.5), "`fg_fraction` 1.5"),
+        (&|p, _| p.fg_fraction = Some(1.5), "`fg_fraction` must be in 0 to 1, found 1.5"),
         (&|p, _| p.fg_threshold = Some(1.5), "no foreground window"),
         (&|p, _| p.bg_threshold = Some(0.0), "no background window"),
         (&|p, _| (p.batch_size, p.bg_threshold) = (Some(0), Some(0.0)), "no background window"),

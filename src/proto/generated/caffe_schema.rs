@@ -739,6 +739,8 @@ pub(super) static MESSAGES: [Schema; 63] = [
         ],
     },
 ];
+// Only the text format reads the names of an enum's values.
+#[cfg(feature = "net")]
 pub(super) static ENUMS: [EnumSchema; 26] = [
     EnumSchema { name: "DimCheckMode", values: &[("STRICT", 0), ("PERMISSIVE", 1)] },
     EnumSchema { name: "VarianceNorm", values: &[("FAN_IN", 0), ("FAN_OUT", 1), ("AVERAGE", 2)] },

@@ -1,0 +1,162 @@
+//! Products of matrices whose sizes follow from the shapes of blobs.
+
+use super::Blob;
+use crate::{
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    op::{Gemm, Transpose},
+};
+use num_traits::{One, Zero};
+
+/// A blob with two axes as an operand of [`matmul`], possibly transposed.
+///
+/// A reference to a blob converts into a matrix. [`Blob::t`] returns the transposed matrix. No
+/// conversion copies elements.
+#[derive(Debug)]
+pub struct Matrix<'a, T: Element, D: Device> {
+    blob: &'a Blob<T, D>,
+    transpose: Transpose,
+}
+
+impl<T: Element, D: Device> Clone for Matrix<'_, T, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Element, D: Device> Copy for Matrix<'_, T, D> {}
+
+impl<'a, T: Element, D: Device> From<&'a Blob<T, D>> for Matrix<'a, T, D> {
+    fn from(blob: &'a Blob<T, D>) -> Self {
+        Self { blob, transpose: Transpose::No }
+    }
+}
+
+impl<T: Element, D: Device> Blob<T, D> {
+    /// Returns the transpose of this matrix as an operand of [`matmul`]. Copies nothing.
+    ///
+    /// The blob must have two axes. [`matmul`] reports any other number of axes.
+    pub fn t(&self) -> Matrix<'_, T, D> {
+        Matrix { blob: self, transpose: Transpose::Yes }
+    }
+}
+
+impl<T: Element, D: Device> Matrix<'_, T, D> {
+    /// Returns rows and columns, after transposition.
+    fn extents(&self) -> Option<[usize; 2]> {
+        let [rows, columns] = **self.blob.shape() else { return None };
+        Some(match self.transpose {
+            Transpose::No => [rows, columns],
+            Transpose::Yes => [columns, rows],
+        })
+    }
+
+    /// Describes an operand for errors, such as `Bᵀ of shape 4 x 3`.
+    fn describe(&self, name: &str) -> String {
+        let mark = if self.transpose == Transpose::Yes { "ᵀ" } else { "" };
+        match self.extents() {
+            Some([rows, columns]) => format!("{name}{mark} of shape {rows} x {columns}"),
+            None => format!("{name} of shape {}", self.blob.shape()),
+        }
+    }
+}
+
+/// Returns the matrix product `A·B` as a new blob on the device of `a`.
+///
+/// `a` has m × k elements, `b` k × n, and the product m × n. [`Blob::t`] transposes an operand.
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// let a = Blob::from_slice(&CpuDevice::new(), &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let c = matmul(&a, a.t())?;
+/// assert_eq!(c.to_vec()?, [14.0, 32.0, 32.0, 77.0]);
+///
+/// let error = matmul(&a, &a).unwrap_err().to_string();
+/// assert_eq!(
+///     error,
+///     "matmul: A of shape 2 x 3, B of shape 2 x 3; the columns of A must equal the rows of B"
+/// );
+/// # Ok::<(), cortado::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Shape`] unless both operands have two axes and the columns of `a` equal the rows of
+/// `b`; [`Error::Borrowed`]; errors of the device.
+#[track_caller]
+pub fn matmul<'a, T: Element, D: Device>(
+    a: impl Into<Matrix<'a, T, D>>,
+    b: impl Into<Matrix<'a, T, D>>,
+) -> Result<Blob<T, D>> {
+    let (a, b) = (a.into(), b.into());
+    let [m, n, _] = sizes("matmul", a, b)?;
+    let c = Blob::new(a.blob.device(), &[m, n])?;
+    multiply("matmul", a, b, T::Acc::zero(), &c)?;
+    Ok(c)
+}
+
+/// Computes `C ← A·B`, like [`matmul`], in an existing blob.
+///
+/// # Errors
+/// Errors of [`matmul`]; [`Error::Shape`] unless `c` has m × n elements; [`Error::Borrowed`] if `c`
+/// shares its data with an operand.
+#[track_caller]
+pub fn matmul_into<'a, T: Element, D: Device>(
+    a: impl Into<Matrix<'a, T, D>>,
+    b: impl Into<Matrix<'a, T, D>>,
+    c: &Blob<T, D>,
+) -> Result<()> {
+    multiply("matmul_into", a.into(), b.into(), T::Acc::zero(), c)
+}
+
+/// Computes `C ← C + A·B`, for example to accumulate a gradient.
+///
+/// # Errors
+/// Errors of [`matmul_into`].
+#[track_caller]
+pub fn matmul_add<'a, T: Element, D: Device>(
+    a: impl Into<Matrix<'a, T, D>>,
+    b: impl Into<Matrix<'a, T, D>>,
+    c: &Blob<T, D>,
+) -> Result<()> {
+    multiply("matmul_add", a.into(), b.into(), T::Acc::one(), c)
+}
+
+/// Returns m, n and k of the product `A·B`.
+fn sizes<T: Element, D: Device>(
+    op: &str,
+    a: Matrix<'_, T, D>,
+    b: Matrix<'_, T, D>,
+) -> Result<[usize; 3]> {
+    let fail = |why: &str| {
+        let (a, b) = (a.describe("A"), b.describe("B"));
+        Error::Shape(format!("{op}: {a}, {b}; {why}"))
+    };
+    let (Some([m, k]), Some([rows, n])) = (a.extents(), b.extents()) else {
+        return Err(fail("both must have two axes; `reshaped` returns a blob of another shape"));
+    };
+    match k == rows {
+        true => Ok([m, n, k]),
+        false => Err(fail("the columns of A must equal the rows of B")),
+    }
+}
+
+#[track_caller]
+fn multiply<T: Element, D: Device>(
+    op: &str,
+    a: Matrix<'_, T, D>,
+    b: Matrix<'_, T, D>,
+    beta: T::Acc,
+    c: &Blob<T, D>,
+) -> Result<()> {
+    let [m, n, k] = sizes(op, a, b)?;
+    if **c.shape() != [m, n] {
+        let (a, b, found) = (a.describe("A"), b.describe("B"), c.shape());
+        let why = format!("{op}: {a}, {b}; expected C of shape {m} x {n}, found {found}");
+        return Err(Error::Shape(why));
+    }
+    let gemm = Gemm::with_transpose(a.transpose, b.transpose, m, n, k).beta(beta);
+    let (a, b) = (a.blob.data()?, b.blob.data()?);
+    c.device().gemm(&gemm, a.view(), b.view(), c.data_mut()?.view_mut())
+}

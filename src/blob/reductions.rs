@@ -1,0 +1,176 @@
+//! Reductions of blobs along an axis, and softmax.
+
+use super::{Blob, elementwise::check_output};
+use crate::{
+    device::Device,
+    element::Element,
+    error::Result,
+    op::{Axis, Reduce},
+};
+
+impl<T: Element, D: Device> Blob<T, D> {
+    /// Returns the reduction along `axis` as a new blob without that axis. A negative axis counts
+    /// from the end.
+    ///
+    /// ```
+    /// use cortado::{op::Reduce, prelude::*};
+    ///
+    /// let x = Blob::from_slice(&CpuDevice::new(), &[2, 2], &[1.0, -2.0, 3.0, 4.0])?;
+    /// assert_eq!(x.reduce(Reduce::AbsSum, -1)?.to_vec()?, [3.0, 7.0]);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Context`](crate::Error::Context) around [`Error::Axis`](crate::Error::Axis) if the
+    /// blob has no such axis; [`Error::InvalidInput`](crate::Error::InvalidInput) for the maximum
+    /// or minimum along an axis of extent 0; [`Error::Borrowed`](crate::Error::Borrowed); errors of
+    /// the device.
+    #[track_caller]
+    pub fn reduce(&self, op: Reduce, axis: isize) -> Result<Self> {
+        let y = Self::new(self.device(), &self.shape_without(op.name(), axis)?)?;
+        self.reduce_into(op, axis, &y)?;
+        Ok(y)
+    }
+
+    /// Writes the reduction along `axis` to `y`, like [`reduce`](Self::reduce).
+    ///
+    /// # Errors
+    /// Errors of [`reduce`](Self::reduce); [`Error::Shape`](crate::Error::Shape) unless `y` has
+    /// this blob's shape without the axis.
+    #[track_caller]
+    pub fn reduce_into(&self, op: Reduce, axis: isize, y: &Self) -> Result<()> {
+        check_output(op.name(), [("x", self)], &self.shape_without(op.name(), axis)?, y)?;
+        let axis = self.axis(op.name(), axis)?;
+        self.device().reduce(op, &axis, self.data()?.view(), y.data_mut()?.view_mut())
+    }
+
+    /// Returns the sums along `axis`.
+    ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let x = Blob::from_slice(&CpuDevice::new(), &[2, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    /// assert_eq!(x.sum(0)?.to_vec()?, [5.0, 7.0, 9.0]);
+    /// assert_eq!(x.sum(1)?.to_vec()?, [6.0, 15.0]);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors of [`reduce`](Self::reduce).
+    #[track_caller]
+    pub fn sum(&self, axis: isize) -> Result<Self> {
+        self.reduce(Reduce::Sum, axis)
+    }
+
+    /// Returns the means along `axis`.
+    ///
+    /// # Errors
+    /// Errors of [`reduce`](Self::reduce).
+    #[track_caller]
+    pub fn mean(&self, axis: isize) -> Result<Self> {
+        self.reduce(Reduce::Mean, axis)
+    }
+
+    /// Returns the greatest elements along `axis`.
+    ///
+    /// # Errors
+    /// Errors of [`reduce`](Self::reduce).
+    #[track_caller]
+    pub fn max(&self, axis: isize) -> Result<Self> {
+        self.reduce(Reduce::Max, axis)
+    }
+
+    /// Returns the least elements along `axis`.
+    ///
+    /// # Errors
+    /// Errors of [`reduce`](Self::reduce).
+    #[track_caller]
+    pub fn min(&self, axis: isize) -> Result<Self> {
+        self.reduce(Reduce::Min, axis)
+    }
+
+    /// Returns the sum of all elements.
+    ///
+    /// # Errors
+    /// [`Error::Borrowed`](crate::Error::Borrowed) while an alias is locked for writing; errors of
+    /// the device.
+    #[track_caller]
+    pub fn sum_all(&self) -> Result<T> {
+        self.reshaped(&[self.count()])?.sum(0)?.item()
+    }
+
+    /// Returns the mean of all elements, for example the loss of a batch. NaN if there are none.
+    ///
+    /// # Errors
+    /// Errors of [`sum_all`](Self::sum_all).
+    #[track_caller]
+    pub fn mean_all(&self) -> Result<T> {
+        self.reshaped(&[self.count()])?.mean(0)?.item()
+    }
+
+    /// Returns the index of the greatest element along `axis`, for example the predicted class of
+    /// each image.
+    ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let scores = Blob::from_slice(&CpuDevice::new(), &[2, 3], &[0.1, 0.7, 0.2, 0.9, 0.0, 0.1])?;
+    /// assert_eq!(scores.arg_max(1)?.to_vec()?, [1, 0]);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors of [`reduce`](Self::reduce).
+    #[track_caller]
+    pub fn arg_max(&self, axis: isize) -> Result<Blob<u32, D>> {
+        let y = Blob::new(self.device(), &self.shape_without("arg_max", axis)?)?;
+        let axis = self.axis("arg_max", axis)?;
+        self.device().arg_max(&axis, self.data()?.view(), y.data_mut()?.view_mut())?;
+        Ok(y)
+    }
+
+    /// Returns the softmax `eˣⁱ / Σ eˣʲ` along `axis` as a new blob.
+    ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let x = Blob::from_slice(&CpuDevice::new(), &[1, 2], &[0.0f32, 0.0])?;
+    /// assert_eq!(x.softmax(1)?.to_vec()?, [0.5, 0.5]);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Errors of [`reduce`](Self::reduce).
+    #[track_caller]
+    pub fn softmax(&self, axis: isize) -> Result<Self> {
+        let y = Self::new(self.device(), self.shape())?;
+        self.softmax_into(axis, &y)?;
+        Ok(y)
+    }
+
+    /// Writes the softmax along `axis` to `y`, which may be this blob or share its data.
+    ///
+    /// # Errors
+    /// Errors of [`softmax`](Self::softmax); [`Error::Shape`](crate::Error::Shape) unless both
+    /// shapes are equal.
+    #[track_caller]
+    pub fn softmax_into(&self, axis: isize, y: &Self) -> Result<()> {
+        check_output("softmax", [("x", self)], self.shape(), y)?;
+        let axis = self.axis("softmax", axis)?;
+        let (x, mut out) = y.data_mut_from(self)?;
+        self.device().softmax(&axis, x.src(), out.view_mut())
+    }
+
+    fn axis(&self, op: &str, axis: isize) -> Result<Axis> {
+        let context =
+            |error: crate::Error| error.context(format!("{op}: x of shape {}", self.shape()));
+        Axis::of(self.shape(), axis).map_err(context)
+    }
+
+    fn shape_without(&self, op: &str, axis: isize) -> Result<Vec<usize>> {
+        self.axis(op, axis)?;
+        let mut shape = self.shape().to_vec();
+        shape.remove(self.shape().canonical_axis(axis)?);
+        Ok(shape)
+    }
+}
