@@ -156,7 +156,7 @@ fn multiply<T: Element, D: Device>(
         let why = format!("{op}: {a}, {b}; expected C of shape {m} x {n}, found {found}");
         return Err(Error::Shape(why));
     }
-    let gemm = Gemm::with_transpose(a.transpose, b.transpose, m, n, k).beta(beta);
+    let gemm = Gemm::new(m, n, k).transpose(a.transpose, b.transpose).beta(beta);
     let (a, b) = (a.blob.data()?, b.blob.data()?);
     c.device().gemm(&gemm, a.view(), b.view(), c.data_mut()?.view_mut())
 }

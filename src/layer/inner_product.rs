@@ -78,7 +78,7 @@ impl<T: Element> Layer<T> for InnerProductLayer<T> {
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (rows, outputs) = (self.rows, self.weights.outputs());
         let op =
-            Gemm::with_transpose(Transpose::No, self.transposes().0, rows, outputs, self.inputs);
+            Gemm::new(rows, outputs, self.inputs).transpose(Transpose::No, self.transposes().0);
         let (x, w) = (bottom[0].data()?, self.weights.weights()?.data()?);
         let mut y = top[0].data_mut()?;
         device.gemm(&op, x.view(), w.view(), y.view_mut())?;
@@ -96,7 +96,7 @@ impl<T: Element> Layer<T> for InnerProductLayer<T> {
         let (rows, inputs, outputs) = (self.rows, self.inputs, self.weights.outputs());
         if propagate.params[0] {
             let (x, mut dw) = (bottom[0].data()?, self.weights.weights()?.diff_mut()?);
-            let gemm = |m, n| Gemm::with_transpose(Transpose::Yes, Transpose::No, m, n, rows);
+            let gemm = |m, n| Gemm::new(m, n, rows).transpose(Transpose::Yes, Transpose::No);
             if self.transpose {
                 let op = gemm(inputs, outputs).accumulate();
                 device.gemm(&op, x.view(), dy.view(), dw.view_mut())?;
@@ -108,8 +108,7 @@ impl<T: Element> Layer<T> for InnerProductLayer<T> {
         let axis = Axis::new(rows, outputs, 1)?;
         self.weights.add_bias_gradient(device, &axis, dy.view(), propagate)?;
         if propagate.bottom[0] {
-            let op =
-                Gemm::with_transpose(Transpose::No, self.transposes().1, rows, inputs, outputs);
+            let op = Gemm::new(rows, inputs, outputs).transpose(Transpose::No, self.transposes().1);
             let (w, mut dx) = (self.weights.weights()?.data()?, bottom[0].diff_mut()?);
             device.gemm(&op, dy.view(), w.view(), dx.view_mut())?;
         }

@@ -24,7 +24,7 @@ impl Linear {
         y: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
         let Self { rows, inputs, outputs } = self;
-        let op = Gemm::with_transpose(Transpose::No, Transpose::Yes, rows, outputs, inputs);
+        let op = Gemm::new(rows, outputs, inputs).transpose(Transpose::No, Transpose::Yes);
         device.gemm(&op, x, weights.data()?.view(), y)
     }
 
@@ -50,7 +50,7 @@ impl Linear {
     ) -> Result<()> {
         let Self { rows, inputs, outputs } = self;
         let op =
-            Gemm::with_transpose(Transpose::Yes, Transpose::No, outputs, inputs, rows).accumulate();
+            Gemm::new(outputs, inputs, rows).transpose(Transpose::Yes, Transpose::No).accumulate();
         device.gemm(&op, dy, x, weights.diff_mut()?.view_mut())
     }
 }

@@ -275,7 +275,7 @@ impl<T: Element> Recurrent<T> {
         device.broadcast(Binary::Mul, &self.stream_axis()?, h.into(), cont, step_masked)?;
         let (streams, w) = (self.sizes.streams, self.params[self.hidden_weights()].data()?);
         let (width, outputs) = (self.gates_len, self.outputs);
-        let op = Gemm::with_transpose(Transpose::No, Transpose::Yes, streams, width, outputs);
+        let op = Gemm::new(streams, width, outputs).transpose(Transpose::No, Transpose::Yes);
         let gates = gates.slice(self.gates_range(step))?;
         device.gemm(&op.accumulate(), masked.view().slice(range)?, w.view(), gates)
     }

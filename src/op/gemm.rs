@@ -46,21 +46,25 @@ pub struct Gemm<T: Element> {
 impl<T: Element> Gemm<T> {
     /// Describes `C(m×n) ← A(m×k)·B(k×n)`, without gaps between rows.
     pub fn new(m: usize, n: usize, k: usize) -> Self {
-        Self::with_transpose(Transpose::No, Transpose::No, m, n, k)
+        let (trans_a, trans_b) = (Transpose::No, Transpose::No);
+        let (alpha, beta) = (T::Acc::one(), T::Acc::zero());
+        Self { m, n, k, trans_a, trans_b, alpha, beta, lda: k, ldb: n, ldc: n }
     }
 
-    /// Describes `C(m×n) ← op(A)·op(B)`, without gaps between rows.
-    pub fn with_transpose(
-        trans_a: Transpose,
-        trans_b: Transpose,
-        m: usize,
-        n: usize,
-        k: usize,
-    ) -> Self {
-        let columns = |trans, rows, columns| if trans == Transpose::No { columns } else { rows };
-        let (lda, ldb) = (columns(trans_a, m, k), columns(trans_b, k, n));
-        let (alpha, beta) = (T::Acc::one(), T::Acc::zero());
-        Self { m, n, k, trans_a, trans_b, alpha, beta, lda, ldb, ldc: n }
+    /// Describes `C(m×n) ← op(A)·op(B)`. The stored operands have no gaps between rows: `A` is
+    /// stored as k×m if it is transposed, and `B` as n×k.
+    ///
+    /// ```
+    /// use cortado::op::{Gemm, Transpose::{No, Yes}};
+    ///
+    /// let op = Gemm::<f32>::new(2, 3, 4).transpose(No, Yes);
+    /// assert_eq!((op.lda, op.ldb, op.ldc), (4, 4, 3));
+    /// ```
+    #[must_use]
+    pub fn transpose(self, a: Transpose, b: Transpose) -> Self {
+        let lda = if a == Transpose::No { self.k } else { self.m };
+        let ldb = if b == Transpose::No { self.n } else { self.k };
+        Self { trans_a: a, trans_b: b, lda, ldb, ..self }
     }
 
     /// Scales the product by `alpha`.

@@ -111,10 +111,10 @@ fn gemms<T: Element>() -> Vec<Kernel<T>> {
     let mut kernels = Vec::new();
     for (m, n, k) in extents {
         for (a, b) in [(No, Yes), (Yes, No)] {
-            kernels.push(Kernel::Gemm(Gemm::with_transpose(a, b, m, n, k)));
+            kernels.push(Kernel::Gemm(Gemm::new(m, n, k).transpose(a, b)));
         }
         for (a, b) in [(No, No), (Yes, Yes)] {
-            let op = Gemm::<T>::with_transpose(a, b, m, n, k);
+            let op = Gemm::<T>::new(m, n, k).transpose(a, b);
             let op = op.leading_dims(op.lda + 3, op.ldb + 1, n + 5);
             kernels.push(Kernel::Gemm(op.alpha(T::acc(2.0)).beta(T::acc(-1.0))));
         }

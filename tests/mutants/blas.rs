@@ -167,7 +167,7 @@ impl Blas for Mutant {
 /// Returns the descriptor of the wrong GEMM that a bug computes instead of `op`.
 fn wrong_gemm<T: Element>(bug: Bug, op: Gemm<T>) -> Gemm<T> {
     let inverted = |trans| if trans == Transpose::No { Transpose::Yes } else { Transpose::No };
-    let packed = Gemm::<T>::with_transpose(op.trans_a, op.trans_b, op.m, op.n, op.k);
+    let packed = Gemm::<T>::new(op.m, op.n, op.k).transpose(op.trans_a, op.trans_b);
     match bug {
         Bug::GemmBetaIgnored => op.beta(T::Acc::zero()),
         Bug::GemmDropsAlpha => op.alpha(T::acc(1.0)),

@@ -222,7 +222,7 @@ fn gemm<T: Real>(list: &mut Vec<Case>) {
     let transposed =
         transposed.into_iter().flat_map(|(a, b)| TRANSPOSED.map(|shape| (a, b, shape)));
     for (trans_a, trans_b, shape) in plain.chain(transposed) {
-        let op = Gemm::<T>::with_transpose(trans_a, trans_b, shape[0], shape[1], shape[2]);
+        let op = Gemm::<T>::new(shape[0], shape[1], shape[2]).transpose(trans_a, trans_b);
         let runs = move |peers: &Peers, workers: &Workers| {
             let operands = operands(&op);
             let mut runs = vec![cortado_gemm(workers, op, operands.clone())];

@@ -75,7 +75,7 @@ impl MatrixProduct {
     fn gemm<T: Element>(&self) -> Gemm<T> {
         let [m, n, k] = self.extents;
         let [trans_a, trans_b] = self.trans.map(transpose);
-        let op = Gemm::with_transpose(trans_a, trans_b, m, n, k);
+        let op = Gemm::new(m, n, k).transpose(trans_a, trans_b);
         let [a, b, c] = self.gaps;
         let op = op.leading_dims(op.lda + a, op.ldb + b, op.ldc + c);
         op.alpha(T::acc(self.alpha)).beta(T::acc(self.beta))

@@ -249,7 +249,7 @@ impl<'a> Groups<'a> {
         let batch_len = (COLUMNS_BYTES / bytes).clamp(1, op.batch());
         let columns = device.scratch::<T::Acc>(batch_len * window.columns_len())?;
         let gemm =
-            Gemm::<T>::with_transpose(Transpose::Yes, Transpose::No, k, positions, self.outputs);
+            Gemm::<T>::new(k, positions, self.outputs).transpose(Transpose::Yes, Transpose::No);
         let stride_b = op.outputs() * positions;
         let dx = dx.device_write_only()?;
         for first in (0..op.batch()).step_by(batch_len) {

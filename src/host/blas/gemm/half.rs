@@ -178,7 +178,7 @@ fn sum_unpacked<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32
                 let k = steps.len();
                 widen_matrix(op.trans_a, block.a, op.lda, [&block.rows, &steps], a);
                 widen_matrix(op.trans_b, block.b, op.ldb, [&steps, &block.columns], b);
-                let part = Gemm::<f32>::with_transpose(op.trans_a, op.trans_b, m, n, k);
+                let part = Gemm::<f32>::new(m, n, k).transpose(op.trans_a, op.trans_b);
                 let part = part.beta(if start == 0 { 0.0 } else { 1.0 });
                 // SAFETY: the widened matrices and `sums` have the extents of `part`, and `sums` is
                 // borrowed exclusively.

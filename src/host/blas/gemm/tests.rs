@@ -126,7 +126,7 @@ pub(crate) fn gemm_of_integers_is_exact<T: Element>() {
     let workers = threads();
     for (case, ((m, n, k), (trans_a, trans_b))) in cases().enumerate() {
         let (alpha, beta) = ALPHA_BETA[(case + m) % 4];
-        let op = Gemm::with_transpose(trans_a, trans_b, m, n, k);
+        let op = Gemm::new(m, n, k).transpose(trans_a, trans_b);
         check::<T>(&workers, &op);
         let op = op.alpha(T::acc(alpha)).beta(T::acc(beta));
         check(&workers, &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2));
@@ -143,7 +143,7 @@ pub(crate) fn gemm_is_bit_identical_on_any_number_of_threads<T: Element>() {
         // Two threads would get 32 rows and 1 row if the partition did not avoid single rows.
         (33, 10, 7000, Yes, No, 1.0),
     ] {
-        let op = Gemm::<T>::with_transpose(trans_a, trans_b, m, n, k);
+        let op = Gemm::<T>::new(m, n, k).transpose(trans_a, trans_b);
         let op = op.alpha(T::acc(0.7)).beta(T::acc(beta));
         let (a, b) = (fractions::<T>(1, m * k), fractions::<T>(2, k * n));
         let c0 = fractions::<T>(3, m * n);
@@ -198,7 +198,7 @@ proptest! {
     ) {
         let trans = |yes| if yes { Yes } else { No };
         let (alpha, beta) = ALPHA_BETA[pair];
-        let op = Gemm::<f32>::with_transpose(trans(ta), trans(tb), m, n, k);
+        let op = Gemm::<f32>::new(m, n, k).transpose(trans(ta), trans(tb));
         let op = op.alpha(alpha as f32).beta(beta as f32);
         check(&[Workers::sequential()], &op.leading_dims(op.lda + pad_a, op.ldb + pad_b, n + pad_c));
     }
@@ -237,7 +237,7 @@ fn every_gemm_kernel_of_each_simd_level_matches_its_definition() {
 
 pub(crate) fn gemm_of_16_bit_integers_is_exact<H: Element>() {
     for ((m, n, k), (trans_a, trans_b)) in cases() {
-        let op = Gemm::<H>::with_transpose(trans_a, trans_b, m, n, k);
+        let op = Gemm::<H>::new(m, n, k).transpose(trans_a, trans_b);
         let op = op.alpha(H::acc(0.5)).beta(H::acc(2.0));
         check(&[Workers::sequential()], &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2));
     }
@@ -257,7 +257,7 @@ fn every_16_bit_value_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(
     // Two plain operands take the unpacked path; two transposed operands take the packed path.
     for (trans_a, trans_b, alphas) in [(No, No, [1.0, 1e-5]), (Yes, Yes, [1.0 / 3.0, 3.0])] {
         for alpha in alphas {
-            let op = Gemm::<H>::with_transpose(trans_a, trans_b, a.len(), 3, 1).alpha(alpha);
+            let op = Gemm::<H>::new(a.len(), 3, 1).transpose(trans_a, trans_b).alpha(alpha);
             let mut c = vec![H::default(); 3 * a.len()];
             gemm(&Workers::sequential(), &op, &a, &one, &mut c).unwrap();
             for (a, row) in a.iter().zip(c.chunks(3)) {
@@ -294,7 +294,7 @@ fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) 
 fn check_every_kernel<S: SimdScalar>() {
     let cases = cases().filter(|((m, n, k), _)| m * n * k > 0);
     for ((m, n, k), (trans_a, trans_b)) in cases {
-        let op = Gemm::<S>::with_transpose(trans_a, trans_b, m, n, k);
+        let op = Gemm::<S>::new(m, n, k).transpose(trans_a, trans_b);
         let op = op.alpha(S::from_f64(0.7)).beta(S::from_f64(1.3));
         let (a, b) = (fractions::<S>(1, m * k), fractions::<S>(2, k * n));
         let c0 = fractions::<S>(3, m * n);
@@ -355,7 +355,7 @@ fn indirect_gemm_is_exact<S: SimdScalar>() {
         let matrix: Vec<S> = (0..rows.len() * to).map(|i| element(i / to, i % to)).collect();
         for trans in [No, Yes] {
             let (k, n) = if trans == No { (rows.len(), to) } else { (to, rows.len()) };
-            let op = Gemm::<S>::with_transpose(No, trans, m, n, k).beta(S::from_f64(2.0));
+            let op = Gemm::<S>::new(m, n, k).transpose(No, trans).beta(S::from_f64(2.0));
             let (a, c0) = (integers::<S>(2, m * k), integers::<S>(3, m * n));
             let bias = integers::<S>(4, m);
             let mut expected = wide(&c0);

@@ -30,7 +30,7 @@ const SHAPES: [(usize, usize); 13] = [
 /// Returns `op` as a GEMM whose `B` and `C` have one column.
 fn as_gemm<T: Element>(op: &Gemv<T>) -> Gemm<T> {
     let (k, m) = op.lengths();
-    let gemm = Gemm::with_transpose(op.trans, No, m, 1, k).alpha(op.alpha).beta(op.beta);
+    let gemm = Gemm::new(m, 1, k).transpose(op.trans, No).alpha(op.alpha).beta(op.beta);
     gemm.leading_dims(op.lda, 1, 1)
 }
 

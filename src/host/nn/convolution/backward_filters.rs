@@ -142,7 +142,7 @@ fn multiply<A: Element<Acc = A> + Float>(
     sums: &mut [A],
 ) -> Result<()> {
     let (m, n, k) = (columns.outputs, rows.len(), images.columns);
-    let op = Gemm::<A>::with_transpose(Transpose::No, Transpose::Yes, m, n, k).beta(beta);
+    let op = Gemm::<A>::new(m, n, k).transpose(Transpose::No, Transpose::Yes).beta(beta);
     columns.with_gathered_outputs(images, dy, |dy, ld| {
         columns.with_columns(workers, images, Transpose::Yes, rows, x, |columns| {
             let op = op.leading_dims(ld, op.ldb, n);

@@ -154,7 +154,8 @@ fn one_image<A: Element<Acc = A> + Float>(
         for first in (0..channels).step_by(block) {
             let count = block.min(channels - first);
             let (row, m) = (first * taps, count * taps);
-            let gemm_op = Gemm::<A>::with_transpose(Transpose::Yes, Transpose::No, m, n, k)
+            let gemm_op = Gemm::<A>::new(m, n, k)
+                .transpose(Transpose::Yes, Transpose::No)
                 .leading_dims(rows, n, n);
             with_scratch(m * n, |columns: &mut [A]| {
                 gemm(workers, &gemm_op, &filters[row.min(filters.len())..], dy, columns)?;

@@ -66,7 +66,7 @@ fn amx_multiplies_every_bf16_and_flushes_subnormals() {
     }
     let normal = |x: f64| if x.abs() < f64::from(f32::MIN_POSITIVE) { 0.0 } else { x };
     let a: Vec<_> = (0..=u16::MAX).map(bf16::from_bits).collect();
-    let op = Gemm::with_transpose(Yes, No, a.len(), 3, 1);
+    let op = Gemm::new(a.len(), 3, 1).transpose(Yes, No);
     let mut c = vec![bf16::default(); 3 * a.len()];
     let one = [bf16::from_f64(1.0); 3];
     with_any_size(|| gemm(&Workers::sequential(), &op, &a, &one, &mut c).unwrap());
@@ -87,7 +87,7 @@ fn amx_multiplies_every_f16() {
     // The bits of 1, 1 + 2⁻¹⁰, the negated smallest subnormal, the largest subnormal, the largest
     // value, 0, both infinities and NaN.
     let b = [0x3c00, 0x3c01, 0x8001, 0x03ff, 0x7bff, 0, 0x7c00, 0xfc00, 0x7e00].map(f16::from_bits);
-    let op = Gemm::with_transpose(Yes, No, a.len(), b.len(), 1).alpha(2.0);
+    let op = Gemm::new(a.len(), b.len(), 1).transpose(Yes, No).alpha(2.0);
     let mut c = vec![f16::default(); b.len() * a.len()];
     with_any_size(|| gemm(&Workers::sequential(), &op, &a, &b, &mut c).unwrap());
     for (a, row) in a.iter().zip(c.chunks(b.len())) {
@@ -160,7 +160,7 @@ fn amx_sums_of_nonfinite_f16_match_f64() {
     let (m, n, k) = (75, 130, 450);
     let workers = threads();
     for (trans_a, trans_b) in [(No, No), (Yes, No), (No, Yes), (Yes, Yes)] {
-        let op = Gemm::<f16>::with_transpose(trans_a, trans_b, m, n, k).alpha(0.5).beta(2.0);
+        let op = Gemm::<f16>::new(m, n, k).transpose(trans_a, trans_b).alpha(0.5).beta(2.0);
         let (mut a, mut b) = (fractions::<f16>(1, m * k), integers::<f16>(2, k * n));
         let c0 = fractions::<f16>(3, m * n);
         let run = |workers, a: &[f16], b: &[f16]| {
@@ -216,7 +216,7 @@ fn amx_uses_both_bf16_terms_of_every_f16() {
         x.iter().flat_map(|x| [first * x, second * x]).map(f16::from_f64).collect()
     };
     let (a, b) = (pairs(&p, 3.0, -1.0), pairs(&q, 1.0, 3.0));
-    let op = Gemm::<f16>::with_transpose(No, Yes, m, n, k).beta(1.0);
+    let op = Gemm::<f16>::new(m, n, k).transpose(No, Yes).beta(1.0);
     let mut c = integers::<f16>(3, m * n);
     let c0 = c.clone();
     with_any_size(|| gemm(&Workers::sequential(), &op, &a, &b, &mut c).unwrap());
