@@ -32,7 +32,7 @@ impl Memory for Discrete {
     }
 }
 
-/// Sizes of memories in bytes: 4 KiB fit in L1, 1 MiB in L2, and 64 MiB in main memory only.
+/// Sizes of buffers in bytes: 4 KiB fits in L1, 1 MiB in L2, and 64 MiB only in main memory.
 const SIZES: [usize; 3] = [1 << 12, 1 << 20, 1 << 26];
 
 /// Returns a `SyncedMemory` of which only the host side is valid.

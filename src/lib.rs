@@ -60,6 +60,7 @@
 //! | `tensor-io` | NumPy and safetensors files |
 //! | `hdf5` | weights, solver states and data as HDF5 |
 //! | `image` | data from JPEG and PNG files |
+//! | `ndarray` | conversion of blobs from and to arrays of the crate `ndarray` |
 //! | `cuda` | NVIDIA GPUs; builds and starts without CUDA |
 //! | `conformance` | the conformance kit for devices |
 //!

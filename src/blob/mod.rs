@@ -7,6 +7,8 @@ mod matmul;
 mod elementwise;
 mod reductions;
 mod images; // convolution and pooling
+#[cfg(feature = "ndarray")]
+mod ndarray;
 mod proto;
 #[cfg(feature = "tensor-io")]
 mod tensor;

@@ -68,7 +68,7 @@ struct Shared<T: Element> {
 
 /// The maximum number of batches prepared ahead. More batches would only use memory.
 const MAX_DEPTH: usize = 1024;
-/// The duration from which the prefetcher logs a wait for data.
+/// The shortest wait for data that the prefetcher logs.
 const SLOW_WAIT: Duration = Duration::from_secs(1);
 
 impl<T: Element> Prefetcher<T> {

@@ -169,7 +169,7 @@ impl DataReader {
         self.stride
     }
 
-    /// Adds the source, and the index of record `number` in the source, to an error.
+    /// Adds context to an error: the source, and the position of record `number` in it.
     #[must_use]
     pub fn locate_error(&self, number: u64, error: Error) -> Error {
         self.name.locate_error(number, error)

@@ -58,11 +58,11 @@ impl<T: Element> Layer<T> for LstmLayer<T> {
 
     fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let device = bottom[0].device();
-        let states_reset = self.core.reshape(device, bottom, top)?;
+        let reset_states = self.core.reshape(device, bottom, top)?;
         let (steps, streams) = (self.core.sizes.steps, self.core.sizes.streams);
         let shape = [1, streams, self.core.outputs()];
         self.cell_gradient.reshape(&shape)?;
-        if states_reset {
+        if reset_states {
             self.cells.clear();
         }
         // The next pass starts from the last blob, so keep that blob if the number of steps

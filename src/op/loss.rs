@@ -170,12 +170,12 @@ pub enum ElementwiseLossKind<A> {
     /// `x / 2` if `⌊|t|⌋ ≠ 0`, which marks a similar pair, else `max(0, margin − √x)² / 2`. `x` is
     /// the squared distance of the pair.
     Contrastive {
-        /// Distance from which the loss of a dissimilar pair is 0.
+        /// Smallest distance at which the loss of a dissimilar pair is 0.
         margin: A,
     },
     /// Like [`Contrastive`](Self::Contrastive), but `max(0, margin − x) / 2` for dissimilar pairs.
     ContrastiveLegacy {
-        /// Squared distance from which the loss of a dissimilar pair is 0.
+        /// Smallest squared distance at which the loss of a dissimilar pair is 0.
         margin: A,
     },
 }

@@ -98,7 +98,7 @@ type ModelResult<T = ()> = Result<T, ()>;
 #[derive(Clone, Debug, Default)]
 struct Model {
     memories: [Sides; MEMORIES],
-    /// All device allocations since the start, because queued work may outlive its memory.
+    /// Every device allocation of this run, kept alive because queued work may still use it.
     buffers: Vec<Values>,
     queue: VecDeque<Job>,
     /// Whether queued work has failed and no call has returned its error yet.
@@ -447,7 +447,7 @@ impl SystemUnderTest {
             prop_assert_eq!(
                 memory.head(),
                 model.head(index),
-                "valid sides of memory {} after {:?}",
+                "valid sides (host, device) of memory {} after {:?}",
                 index,
                 step
             );

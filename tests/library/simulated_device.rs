@@ -248,7 +248,7 @@ fn a_kernel_call_with_invalid_operands_returns_an_error_at_once() {
 }
 
 #[test]
-fn kernels_are_native_and_transfers_are_attributed_to_them() {
+fn kernels_run_on_the_device_and_the_ledger_names_them() {
     let device = SimulatedDevice::new();
     let x = memory(&device, &[1.0, -2.0]);
     let ledger = Ledger::new();

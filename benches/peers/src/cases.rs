@@ -27,7 +27,7 @@ impl Run {
 }
 
 /// Function that creates the runs of a case, with their operands, just before the runs are timed.
-pub(crate) type MakeRuns = Box<dyn Fn(&Peers, &Workers) -> Vec<Run>>;
+pub(crate) type RunFactory = Box<dyn Fn(&Peers, &Workers) -> Vec<Run>>;
 
 /// Benchmark case: a kernel call of one size.
 pub struct Case {
@@ -38,7 +38,7 @@ pub struct Case {
     /// Amount of work of one call.
     pub work: Work,
     /// Function that creates one run for each library that has the kernel, starting with cortado.
-    pub runs: MakeRuns,
+    pub runs: RunFactory,
 }
 
 impl Case {

@@ -1,7 +1,7 @@
 //! Benchmark cases of BLAS level 1, reductions of rows, and conversions between element types.
 
 use crate::{
-    cases::{Case, LENGTHS, MakeRuns, Run, Work, copy, vector},
+    cases::{Case, LENGTHS, Run, RunFactory, Work, copy, vector},
     operand::Operand,
 };
 use cortado::{
@@ -74,7 +74,7 @@ macro_rules! add_library_runs {
 }
 
 fn level1(list: &mut Vec<Case>, n: usize) {
-    let mut add = |name: &str, vectors: usize, runs: MakeRuns| {
+    let mut add = |name: &str, vectors: usize, runs: RunFactory| {
         let work = Work::Bytes((vectors * n * size_of::<f32>()) as u64);
         list.push(Case::new("level1", format!("{name}/{n}"), work, runs));
     };

@@ -1,4 +1,4 @@
-//! Checks of the kernel family [`Conv`](crate::kernel::Conv).
+//! Conformance checks of the kernel family [`Conv`](crate::kernel::Conv).
 
 use super::{harness::given, prelude::*};
 use crate::{

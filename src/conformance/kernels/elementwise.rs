@@ -1,4 +1,4 @@
-//! Checks of the kernel family [`Elementwise`](crate::kernel::Elementwise).
+//! Conformance checks of the kernel family [`Elementwise`](crate::kernel::Elementwise).
 
 use super::{cases::AxisCase, prelude::*};
 use crate::{

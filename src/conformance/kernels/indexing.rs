@@ -1,4 +1,4 @@
-//! Checks of the kernel family [`Indexing`](crate::kernel::Indexing).
+//! Conformance checks of the kernel family [`Indexing`](crate::kernel::Indexing).
 
 use super::prelude::*;
 use crate::{

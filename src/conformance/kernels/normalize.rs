@@ -1,4 +1,4 @@
-//! Checks of the kernel family [`Normalize`](crate::kernel::Normalize).
+//! Conformance checks of the kernel family [`Normalize`](crate::kernel::Normalize).
 
 use super::prelude::*;
 use crate::{

@@ -1,4 +1,4 @@
-//! Checks of the kernel family [`Pooling`](crate::kernel::Pooling).
+//! Conformance checks of the kernel family [`Pooling`](crate::kernel::Pooling).
 
 use super::prelude::*;
 use crate::{

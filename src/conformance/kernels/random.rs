@@ -1,4 +1,4 @@
-//! Checks of the kernel family [`Random`](crate::kernel::Random), whose numbers must be
+//! Conformance checks of the kernel family [`Random`](crate::kernel::Random), whose numbers must be
 //! bit-identical on every device.
 
 use super::prelude::*;

@@ -1,4 +1,4 @@
-//! Checks of the kernel family [`Reductions`](crate::kernel::Reductions).
+//! Conformance checks of the kernel family [`Reductions`](crate::kernel::Reductions).
 
 use super::{cases::AxisCase, prelude::*};
 use crate::{

@@ -1,4 +1,4 @@
-//! Checks of the kernel family [`Update`](crate::kernel::Update), the solvers' update rules.
+//! Conformance checks of the kernel family [`Update`](crate::kernel::Update).
 
 use super::prelude::*;
 use crate::{

@@ -334,8 +334,8 @@ const INITIAL_GRADIENT: f64 = 0.25;
 /// Returns random numbers that every element type represents exactly, at least 1/16 away from 0.
 fn away_from_zero(stream: &mut ValueStream, count: usize) -> Vec<f64> {
     let drawn = stream.take::<f64>(count).into_iter();
-    let away = |x: f64| x.signum() * (1.0 / 16.0 + x.abs() * 15.0 / 16.0);
-    drawn.map(|x| bf16::from_f64(away(x)).to_f64()).collect()
+    let away_from_zero = |x: f64| x.signum() * (1.0 / 16.0 + x.abs() * 15.0 / 16.0);
+    drawn.map(|x| bf16::from_f64(away_from_zero(x)).to_f64()).collect()
 }
 
 fn set_all<T: Element>(blobs: &[Blob<T>], values: &[Vec<f64>]) -> Result<()> {

@@ -18,7 +18,7 @@ const MAX_PENDING_WORK: usize = 4096;
 /// Largest number of bytes that pending uploads hold before the queue runs without a wait.
 const MAX_STAGED_BYTES: usize = 64 << 20;
 
-/// A queue of work in order.
+/// A queue that runs its work in submission order.
 #[derive(Default)]
 pub(super) struct Queue(Mutex<QueueState>);
 

@@ -34,7 +34,7 @@ const ROWS: usize = 4;
 /// Largest row length, in elements, at which L1 holds several rows.
 const SHORT_ROW_LEN: usize = 512;
 
-/// Elements of `A` in one task; chosen so that a second thread pays.
+/// Number of elements of `A` in one task, chosen so that a second thread pays off.
 const GRAIN: usize = 1 << 17;
 
 /// Computes `y ← α·op(A)·x + β·y`. `y` is not read if β = 0; `A` and `x` are not read if α = 0.

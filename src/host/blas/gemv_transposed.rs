@@ -25,7 +25,7 @@ const ROWS: usize = 8;
 /// Number of elements of each row that are added at a time.
 const WIDTH: usize = 16;
 
-/// Number of elements of `A` in one task, chosen so that a second thread pays.
+/// Number of elements of `A` in one task, chosen so that a second thread pays off.
 const GRAIN: usize = 1 << 17;
 
 /// Computes `y ← α·Aᵀ·x + β·y`, where rows of `a` are `lda` elements apart. `y` is not read if β =

@@ -19,7 +19,7 @@ use crate::{
 use num_traits::Zero;
 use std::borrow::Cow;
 
-/// Number of elements in one task. A second thread pays only from twice this number on.
+/// Number of elements in one task. A second thread pays off only at twice this number.
 const GRAIN: usize = 1 << 17;
 
 /// `y[o, e, i] ← f(a[o, e, i], b[e])`.

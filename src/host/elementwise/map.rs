@@ -32,7 +32,7 @@ use num_traits::Float;
 /// thread costs more than it saves.
 const GRAIN: usize = 1 << 16;
 
-/// Number of elements in one task of a function that arithmetic limits.
+/// Number of elements per task for a compute-bound function.
 const COMPUTE_BOUND_GRAIN: usize = 1 << 15;
 
 /// Number of elements in a block, whose elementary functions are computed in interleaved vectors.

@@ -109,7 +109,7 @@ pub(crate) fn accuracy_by_class<T: Element>(
     Ok(())
 }
 
-/// Number of labels, and number of labels whose score is among the greatest.
+/// Number of labels, and number of labels whose score is among the top `k`.
 #[derive(Clone, Default)]
 struct HitCount {
     hits: usize,

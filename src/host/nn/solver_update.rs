@@ -20,7 +20,7 @@ use num_traits::{Float, One};
 #[cfg(test)]
 mod tests;
 
-/// Number of elements in one task. A second thread pays only from twice this number on.
+/// Number of elements in one task. A second thread pays off only at twice this number.
 const GRAIN: usize = 1 << 16;
 
 /// Updates weights and history; see [`SolverUpdate`].

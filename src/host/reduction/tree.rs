@@ -22,11 +22,11 @@ use bytemuck::cast_slice;
 use num_traits::Float;
 use std::ops::Range;
 
-/// Number of elements that one task of a reduction reads. A second thread pays only from twice this
-/// number on.
+/// Number of elements that one task of a reduction reads. A second thread pays off only at
+/// twice this number.
 pub(crate) const GRAIN: usize = 1 << 16;
 
-/// Inner extent from which contiguous runs are reduced one by one. Shorter runs are reduced
+/// Smallest inner extent at which contiguous runs are reduced one by one. Shorter runs are reduced
 /// together, as columns.
 pub(crate) const LONG_RUN: usize = 16;
 

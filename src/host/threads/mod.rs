@@ -124,7 +124,7 @@ impl Workers {
         size: usize,
         body: impl Fn(usize, &mut [T]) + Send + Sync,
     ) {
-        // A single chunk avoids a function call, which would slow down short kernels.
+        // A single chunk runs here, because a function call would slow down short kernels.
         if (1..=size).contains(&y.len()) { body(0, y) } else { self.run_chunks(y, size, body) }
     }
 

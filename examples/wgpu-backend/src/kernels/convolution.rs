@@ -22,7 +22,7 @@ use cortado::{
 };
 use std::fmt::Write;
 
-/// Number of terms of the filters' gradient from which a separate GEMM pays.
+/// Smallest number of terms of the filters' gradient at which a separate GEMM pays off.
 const CHUNK: usize = 2048;
 
 /// Largest number of GEMMs into which the filters' gradient is split.

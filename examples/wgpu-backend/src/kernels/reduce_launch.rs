@@ -10,7 +10,7 @@ use cortado::{Result, memory::DeviceSlice};
 /// Largest number of items that a single thread reduces.
 const MAX_THREAD_ITEMS: usize = 64;
 
-/// Number of items for which a workgroup pays.
+/// Smallest number of items at which a workgroup pays off.
 const CHUNK: usize = 4096;
 
 /// Largest number of workgroups that share an output.

@@ -24,7 +24,7 @@ fn drain(path: &Path) -> Result<usize> {
 }
 
 #[test]
-fn a_database_of_the_c_library_is_read_in_order_and_again_after_a_rewind() {
+fn a_database_written_by_liblmdb_is_read_in_order_and_rewound() {
     let mut reader = LmdbReader::open(fixture("tree")).unwrap();
     assert_eq!((reader.entries(), reader.levels.len()), (32, 3));
     assert_eq!(reader.entry().unwrap(), (&[][..], &[][..]));

@@ -96,8 +96,8 @@ impl<'a> Groups<'a> {
         // without images, channels or outputs.
         let counts = [columns, output_len, op.filter_len(), op.groups(), taps, positions, plane];
         let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
-        let countable = counts.into_iter().all(|count| count <= i32::MAX as usize / 4);
-        countable.then_some(Self { op, axes, channels, outputs })
+        let fits_i32 = counts.into_iter().all(|count| count <= i32::MAX as usize / 4);
+        fits_i32.then_some(Self { op, axes, channels, outputs })
     }
 
     fn is_depthwise(&self) -> bool {

@@ -174,7 +174,7 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     masks: [V::Mask; NR_VECTORS],
 ) {
     // SAFETY: either all `MR` rows are in the tile, or `write_back_rows` writes only rows in the
-    // tile. Masks exclude columns outside; whole vectors require all columns.
+    // tile. Masks exclude columns outside the tile; whole vectors require all columns.
     unsafe {
         let c = p.c.wrapping_add(tile.row * p.ldc + tile.column);
         let (alpha, beta) = (V::splat(p.alpha), V::splat(p.beta));

@@ -47,10 +47,10 @@ const fn kc(terms: usize) -> usize {
 /// 256 bytes.
 const B_PACK_COLUMNS: usize = 4 * BLOCK_ROWS;
 
-/// Number of floating-point operations from which AMX was measured to be faster than widening.
+/// Smallest number of floating-point operations at which AMX was faster than widening to `f32`.
 const MIN_FLOPS: u64 = 1 << 15;
 
-/// Number of elements of `C` from which AMX was measured to be faster for `bf16`.
+/// Smallest number of elements of `C` at which AMX was faster for `bf16`.
 const MIN_OUTPUTS: usize = 256;
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ fn gather_and_scatter_are_bit_identical_on_any_number_of_threads<T: Element>() {
     let wide_rows = RowIndexing { table: 40, width: 700, count: 200 };
     let copies = [[200, 700, 701, 800], [2, GRAIN, GRAIN, GRAIN]];
     let tiles = [[900, 17, 6], [4000, 1, 30], [2, GRAIN + 9, 2]];
-    let orders: [(&[usize], &[usize]); 4] = [
+    let axis_orders: [(&[usize], &[usize]); 4] = [
         (&[400, 300], &[1, 0]),
         (&[2, 40, 9, 50], &[0, 2, 3, 1]),
         (&[3, 18, 20, 20], &[3, 1, 2, 0]),
@@ -33,7 +33,7 @@ fn gather_and_scatter_are_bit_identical_on_any_number_of_threads<T: Element>() {
             scatter_add(w, &op, &y, &indices, &mut table).unwrap();
             results.extend([y, table]);
         }
-        for (extents, order) in orders {
+        for (extents, order) in axis_orders {
             let op = Permute::new(Shape::new(extents).unwrap(), order).unwrap();
             let x = integers(5, extents.iter().product());
             let mut y = nan(x.len());

@@ -29,7 +29,7 @@ const MIN_K: usize = 384;
 /// Largest number of images in one GEMM.
 const MAX_IMAGES: usize = 32;
 
-/// Number of frame elements from which a trial allocation checks that memory suffices.
+/// Smallest number of frame elements for which a trial allocation checks the free memory.
 const PREALLOC_CHECK_LEN: usize = 1 << 24;
 
 /// Address tables of the im2col matrix of one group of channels, for several images at a time.
@@ -42,7 +42,7 @@ pub(crate) struct ImplicitColumns {
     pub(crate) outputs: usize,
     /// Largest number of images in one GEMM.
     pub(crate) max_images: usize,
-    /// Taps that copy an image to its frame, or `None` if images are used in place.
+    /// Taps of the copy from an image to its padded frame, or `None` if images are read in place.
     frame_taps: Option<WindowTaps>,
     /// Number of elements in one polyphase plane of a frame.
     plane_len: usize,

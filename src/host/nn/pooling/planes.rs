@@ -6,7 +6,7 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Number of elements in one task. A second thread pays only from twice this number on.
+/// Number of elements in one task. A second thread pays off only at twice this number.
 pub(crate) const GRAIN: usize = 1 << 16;
 
 /// Returns the number of elements of an input plane and of an output plane.

@@ -150,7 +150,7 @@ fn amx_keeps_nan_and_infinity_in_their_row() {
 }
 
 /// NaN and infinities in both operands are multiplied by zeros, by one another, and by `f16`
-/// without a low term. On any number of threads, AMX must give the sums of `f64` arithmetic. Sums
+/// without a low term. With any number of threads, the results of AMX must equal sums in `f64`. Sums
 /// without NaN or infinity must not change.
 #[test]
 fn amx_sums_of_nonfinite_f16_match_f64() {
