@@ -37,6 +37,7 @@
 //! |---|---|
 //! | compute with arrays on any device | [`prelude`] and [`Blob`] |
 //! | train or run a Caffe model | [`Solver`], [`Net`] (feature `net`, on by default) |
+//! | classify images with a trained net | `classifier::Classifier` (feature `image`) |
 //! | write a layer | [`Layer`] and [`LayerRegistry`] |
 //! | write a device | [`guide`], [`Memory`] and [`kernel`] |
 //! | see what is copied, and why | [`ledger`] |
@@ -59,7 +60,7 @@
 //! | `net` (default) | Caffe's text format, data, layers, nets and solvers |
 //! | `tensor-io` | NumPy and safetensors files |
 //! | `hdf5` | weights, solver states and data as HDF5 |
-//! | `image` | data from JPEG and PNG files |
+//! | `image` | data from JPEG and PNG files, and classification of images |
 //! | `ndarray` | conversion of blobs from and to arrays of the crate `ndarray` |
 //! | `cuda` | NVIDIA GPUs; builds and starts without CUDA |
 //! | `conformance` | the conformance kit for devices |
@@ -94,6 +95,8 @@ pub mod layer; // layers
 pub mod net; // nets
 #[cfg(feature = "net")]
 pub mod solver; // solvers
+#[cfg(feature = "image")]
+pub mod classifier; // classification of images by a trained net
 #[cfg(feature = "conformance")]
 pub mod conformance; // conformance kit for devices
 pub mod bench_kit; // benchmark kit for devices

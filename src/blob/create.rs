@@ -6,7 +6,7 @@ use crate::{
     element::{Element, Storable},
     error::{Error, Result, check_len},
 };
-use std::ops::Range;
+use std::{mem, ops::Range};
 
 impl<T: Storable, D: Device> Blob<T, D> {
     /// Creates a blob that holds a copy of `values`, in row-major order.
@@ -156,17 +156,16 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// the device.
     #[track_caller]
     pub fn rows(&self, range: Range<usize>) -> Result<Self> {
-        let rows = self.shape().first().copied().unwrap_or(0);
-        if range.start > range.end || range.end > rows {
-            let Range { start, end } = range;
+        let Range { start, end } = range;
+        let mut shape = self.shape().to_vec();
+        let Some(rows) = shape.first_mut().filter(|rows| start <= end && end <= **rows) else {
             let why = format!("rows: range {start}..{end} of shape {}", self.shape());
             return Err(Error::Shape(why));
-        }
-        let mut shape = self.shape().to_vec();
-        shape[0] = range.len();
+        };
+        let rows = mem::replace(rows, end - start);
         let (y, row) = (Self::new(self.device(), &shape)?, self.count() / rows.max(1));
         let x = self.data()?;
-        let x = x.view().slice(range.start * row..range.end * row)?;
+        let x = x.view().slice(start * row..end * row)?;
         self.device().copy(x, y.data_mut()?.view_mut())?;
         Ok(y)
     }

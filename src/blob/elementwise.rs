@@ -72,7 +72,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// be this blob or share its data.
     ///
     /// # Errors
-    /// Errors of [`combine`](Self::combine); [`Error::Shape`] unless `y` has the shape of `a`.
+    /// Errors of [`combine`](Self::combine); [`Error::Shape`] unless `y` has the shape of `a`;
+    /// [`Error::Borrowed`] if `y` shares its data with `b`.
     #[track_caller]
     pub fn combine_into(&self, f: Binary<f64>, b: &Self, y: &Self) -> Result<()> {
         let op = f.name();

@@ -339,6 +339,7 @@ fn shape_mistakes_are_errors_that_name_operation_and_shapes() {
     assert_error(Blob::from_slice(&device, &[2, 2], &[1.0f32]), &["from_slice", "4", "1"]);
     assert_error(a.reshaped(&[7]), &["reshaped", "shape 2 3 (6)", "[7]"]);
     assert_error(a.rows(1..3), &["rows", "1..3", "2 3"]);
+    assert_error(of(&[]).rows(0..0), &["rows", "0..0"]);
     assert_error(a.item(), &["item", "2 3"]);
 }
 

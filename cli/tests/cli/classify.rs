@@ -102,5 +102,5 @@ fn classify_prints_class_names_and_one_line_errors() {
     folder.write_replaced("net.prototxt", crate::command::NET, "InnerProduct", "Flatten");
     folder
         .run(&trained)
-        .failed_with(&["net.prototxt: classify needs a net with one input, found 0"]);
+        .failed_with(&["net.prototxt: a classifier needs a net with one input, found 0"]);
 }
