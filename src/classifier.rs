@@ -186,7 +186,8 @@ impl Classifier {
         let text = fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
         let labels: Vec<_> = text.lines().map(str::to_owned).collect();
         if labels.len() != self.classes {
-            let why = format!("{} labels, but the net has {} classes", labels.len(), self.classes);
+            let (expected, found) = (self.classes, labels.len());
+            let why = format!("expected {expected} labels, one for each class, found {found}");
             return Err(Error::InvalidData(why).context(path.display().to_string()));
         }
         self.labels = labels;

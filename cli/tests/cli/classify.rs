@@ -92,7 +92,7 @@ fn classify_prints_class_names_and_one_line_errors() {
     assert_eq!(out.lines().count(), 2 * 6);
 
     folder.write("names.txt", "only one");
-    folder.run(&two).failed_with(&["names.txt: 1 labels, but the net has 9 classes"]);
+    folder.run(&two).failed_with(&["names.txt: expected 9 labels, one for each class, found 1"]);
     folder.run(&format!("{CLASSIFY} gone.jpg")).failed_with(&["gone.jpg: No such file"]);
     folder.run(&format!("{CLASSIFY} deploy.prototxt")).failed_with(&["deploy.prototxt: "]);
     folder.run(CLASSIFY).refused_with(&["IMAGE"]);
