@@ -41,13 +41,10 @@ impl<T: Element> Layer<T> for Softsign<T> {
         top[0].reshape_like(&bottom[0])
     }
 
-    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
-        let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
-        let mut denominator = self.denominator.data_mut()?;
-        device.unary(Unary::Abs, x.view().into(), denominator.view_mut())?;
-        let knee = Unary::AddScalar(T::acc(self.knee));
-        device.unary(knee, Src::InPlace, denominator.view_mut())?;
-        device.binary(Binary::Div, x.view().into(), denominator.view(), y.view_mut())
+    fn forward(&mut self, _: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
+        bottom[0].apply_into(Unary::Abs, &self.denominator)?;
+        self.denominator.apply_into(Unary::AddScalar(self.knee), &self.denominator)?;
+        bottom[0].combine_into(Binary::Div, &self.denominator, &top[0])
     }
 
     /// Computes `dx = dy · knee / (knee + |x|)²`.

@@ -120,7 +120,8 @@ pub use crate::{
     solver::Solver,
 };
 
-/// Runs the program in the README as a doctest.
-#[cfg(doctest)]
+/// Runs the programs in the README and in the chapter on use as doctests.
+#[cfg(all(doctest, feature = "image", feature = "tensor-io"))]
 #[doc = include_str!("../README.md")]
-struct Readme;
+#[doc = include_str!("../docs/use.md")]
+struct Chapters;
