@@ -6,8 +6,8 @@
 use cortado::{
     Blob, CpuDevice,
     proto::{
-        self, BlobProto, BlobProtoVector, Datum, Message, Name, NetParameter, SolverParameter,
-        SolverState, UnknownFields,
+        self, BlobProto, BlobProtoVector, CaffeMessage, Datum, Message, NetParameter,
+        SolverParameter, SolverState, UnknownFields,
     },
 };
 use libfuzzer_sys::fuzz_target;
@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn check_round_trip<M: Message + Name + Default>(bytes: &[u8]) -> Option<M> {
+fn check_round_trip<M: CaffeMessage>(bytes: &[u8]) -> Option<M> {
     let (message, unknown) = UnknownFields::parse::<M>(bytes, "bytes").ok()?;
     let encoded = message.encode_to_vec();
     assert_eq!(proto::parse_binary::<M>(bytes, "bytes").unwrap().encode_to_vec(), encoded);

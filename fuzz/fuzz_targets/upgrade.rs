@@ -3,7 +3,7 @@
 #![no_main]
 
 use cortado::proto::{
-    self, Message, Name, NetParameter, SolverParameter,
+    self, CaffeMessage, Message, NetParameter, SolverParameter,
     upgrade::{self, Upgraded},
 };
 use libfuzzer_sys::fuzz_target;
@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 /// Parses the bytes as a text file and as a binary file.
-fn read<M: Message + Name + Default>(bytes: &[u8]) -> impl Iterator<Item = M> {
+fn read<M: CaffeMessage>(bytes: &[u8]) -> impl Iterator<Item = M> {
     [proto::parse_text(bytes, "text"), proto::parse_binary(bytes, "bytes")].into_iter().flatten()
 }
 
