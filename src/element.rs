@@ -9,6 +9,13 @@ use std::{
 };
 
 /// An [`Element`] type as a run-time value.
+///
+/// ```
+/// use cortado::{DType, Element, bf16};
+///
+/// assert_eq!(bf16::DTYPE, DType::Bf16);
+/// assert_eq!((DType::Bf16.name(), DType::Bf16.size()), ("bf16", 2));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DType {
@@ -48,6 +55,14 @@ mod sealed {
 }
 
 /// Plain old data that memory can store, such as labels or pooling masks.
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// let points = Blob::from_slice(&CpuDevice::new(), &[2], &[[1i16, 2], [3, 4]])?;
+/// assert_eq!(points.to_vec()?, [[1, 2], [3, 4]]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub trait Storable: bytemuck::Pod + Send + Sync {}
 impl<T: bytemuck::Pod + Send + Sync> Storable for T {}
 
@@ -55,6 +70,18 @@ impl<T: bytemuck::Pod + Send + Sync> Storable for T {}
 ///
 /// Kernels compute in [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and round once when
 /// they store a result.
+///
+/// ```
+/// use cortado::{Element, f16};
+///
+/// fn mean<T: Element>(x: &[T]) -> T {
+///     let sum = x.iter().fold(T::acc(0.0), |sum, x| sum + x.to_acc());
+///     T::from_acc(sum / T::acc(x.len() as f64))
+/// }
+///
+/// let large = f16::from_f64(60000.0);
+/// assert_eq!(mean(&[large, large]), large); // the sum does not fit in `f16`, but in `f32`
+/// ```
 pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + Default {
     /// The accumulator: the type in which kernels compute and take scalars.
     type Acc: Element<Acc = Self::Acc> + Float;

@@ -4,9 +4,32 @@ use crate::suggest::did_you_mean;
 use std::{error::Error as StdError, fmt, path::PathBuf};
 
 /// A result whose error type is [`Error`] by default.
+///
+/// ```
+/// use cortado::{CpuDevice, Device, Blob, Result};
+///
+/// fn largest<D: Device>(x: &Blob<f32, D>) -> Result<f32> {
+///     x.reshaped(&[x.count()])?.max(0)?.item()
+/// }
+///
+/// let x = Blob::from_slice(&CpuDevice::new(), &[2, 2], &[1.0, 4.0, 3.0, 2.0])?;
+/// assert_eq!(largest(&x)?, 4.0);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of any type, for example from a device driver.
+///
+/// ```
+/// use cortado::{Error, error::BoxError};
+///
+/// fn call_driver() -> Result<(), BoxError> {
+///     Err("no power".into())
+/// }
+///
+/// let error = call_driver().map_err(|error| Error::device("npu:0", error)).unwrap_err();
+/// assert_eq!(error.to_string(), "device `npu:0`: no power");
+/// ```
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// The errors of this crate, with one variant for each kind that a caller may handle differently.
@@ -15,6 +38,16 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// the file or the layer. [`Error::context`] prefixes the place where the error arose.
 ///
 /// `Debug` prints the same message as `Display`, so that a `main` that returns [`Result`] prints it.
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// let error = Blob::from_slice(&CpuDevice::new(), &[2, 2], &[1.0f32]).unwrap_err();
+/// assert_eq!(error.to_string(), "from_slice: operand `values` holds 1 elements, 4 needed");
+/// let error = error.context("layer conv1");
+/// assert!(error.to_string().starts_with("layer conv1: from_slice"));
+/// assert!(matches!(error.root(), Error::Length { want: 4, got: 1, .. }));
+/// ```
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -189,6 +222,14 @@ impl fmt::Debug for Error {
 }
 
 /// Fails with [`Error::Length`] unless `got == want`.
+///
+/// ```
+/// use cortado::error::check_len;
+///
+/// assert!(check_len("axpy", "y", 3, 3).is_ok());
+/// let error = check_len("axpy", "y", 3, 4).unwrap_err();
+/// assert_eq!(error.to_string(), "axpy: operand `y` holds 4 elements, 3 needed");
+/// ```
 pub fn check_len(op: &'static str, operand: &'static str, want: usize, got: usize) -> Result<()> {
     if want == got { Ok(()) } else { Err(Error::Length { op, operand, want, got }) }
 }

@@ -19,6 +19,16 @@ use crate::{
 /// A weight's first extent is the number of outputs, and its second extent the number of inputs.
 /// For a weight of `count` elements, *fan-in* is `count / extent[0]` and *fan-out* is `count /
 /// extent[1]`. A missing extent counts as 1.
+///
+/// ```
+/// use cortado::{op::RngKey, prelude::*, proto::filler_parameter::VarianceNorm};
+///
+/// let weights = Blob::<f32, _>::zeros(&CpuDevice::new(), &[10, 300])?;
+/// Filler::Xavier { norm: VarianceNorm::FanIn }.fill(&weights, RngKey::new(1))?;
+/// let bound = (3.0f32 / 300.0).sqrt();
+/// assert!(weights.to_vec()?.iter().all(|weight| weight.abs() <= bound));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Filler {
@@ -71,6 +81,14 @@ impl Default for Filler {
 
 impl Filler {
     /// Returns the filler that `param` describes.
+    ///
+    /// ```
+    /// use cortado::{Filler, proto::FillerParameter};
+    ///
+    /// let param = FillerParameter { value: Some(0.5), ..FillerParameter::default() };
+    /// assert_eq!(Filler::from_proto(&param)?, Filler::Constant { value: 0.5 });
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for an unknown type, `sparse` with a type other than gaussian, a

@@ -10,6 +10,17 @@ pub const MAX_AXES: usize = 32;
 ///
 /// Dereferences to `[usize]`. A shape without axes has one element; an extent of 0 makes the count
 /// 0.
+///
+/// ```
+/// use cortado::Shape;
+///
+/// let images = Shape::new(&[64, 3, 28, 28])?;
+/// assert_eq!((images.len(), images.count()), (4, 150_528));
+/// assert_eq!(images.canonical_axis(-1)?, 3);
+/// assert_eq!(images.offset(&[1, 0, 0, 2])?, 3 * 28 * 28 + 2);
+/// assert_eq!(images.to_string(), "64 3 28 28 (150528)");
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     extents: Vec<usize>,

@@ -15,6 +15,17 @@ use std::{
 /// it to `path`. Readers therefore see the old or the new content, even after a crash.
 /// `write_atomically` follows links, and writes directly to pipes and terminals.
 ///
+/// ```
+/// use cortado::atomic_fs::write_atomically;
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("weights");
+/// write_atomically(&path, b"old")?;
+/// write_atomically(&path, b"new")?;
+/// assert_eq!(std::fs::read(&path).unwrap(), b"new");
+/// # Ok::<(), cortado::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Io`] with the path, if the file cannot be written or replaced.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {

@@ -13,6 +13,18 @@ use std::{fs, ops::Range};
 
 /// The host's processor. The device's memory is host memory, so nothing is ever transferred. Every
 /// kernel is a host kernel, which runs on the threads of this device.
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// let sum = |device: CpuDevice| -> Result<f32> {
+///     Blob::from_fn(&device, &[100_000], |i| 1.0 / (i + 1) as f32)?.sum_all()
+/// };
+/// let (one, two) = (CpuDevice::with_threads(1)?, CpuDevice::with_threads(2)?);
+/// assert_eq!(two.host_workers().count(), 2);
+/// assert_eq!(sum(one)?.to_bits(), sum(two)?.to_bits());
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct CpuDevice {
     workers: Workers,

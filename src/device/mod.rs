@@ -30,6 +30,20 @@ use crate::{
 ///
 /// Every type that implements [`Memory`] and all kernel families implements `Device`. The macro
 /// [`families!`](crate::families) implements families without overrides.
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// fn squared_distance<D: Device>(device: &D) -> Result<f32> {
+///     let a = Blob::from_slice(device, &[2], &[1.0, 2.0])?;
+///     let b = Blob::from_slice(device, &[2], &[4.0, 6.0])?;
+///     a.sub(&b)?.apply(Unary::Sqr)?.sum_all()
+/// }
+///
+/// assert_eq!(squared_distance(&CpuDevice::new())?, 25.0);
+/// assert_eq!(squared_distance(&SimulatedDevice::new())?, 25.0);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub trait Device:
     Memory
     + Blas
@@ -143,6 +157,10 @@ fn gpu_ordinal(name: &str) -> Option<u32> {
 }
 
 /// Returns the device names that [`open`] accepts on this machine.
+///
+/// ```
+/// assert_eq!(cortado::device::device_names()[0], "cpu");
+/// ```
 pub fn device_names() -> Vec<String> {
     let gpus = (0..cuda_device_count().unwrap_or(0)).map(|gpu| format!("cuda:{gpu}"));
     [String::from("cpu")].into_iter().chain(gpus).collect()

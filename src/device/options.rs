@@ -1,6 +1,14 @@
 //! Options for opening a device.
 
 /// GEMM implementation on an NVIDIA GPU.
+///
+/// ```
+/// use cortado::device::{self, DeviceOptions, GemmBackend};
+///
+/// let options = DeviceOptions { gemm_backend: GemmBackend::Cublas, ..DeviceOptions::default() };
+/// let error = device::open("cpu", options).unwrap_err();
+/// assert_eq!(error.to_string(), "device `cpu`: cuBLAS is available on NVIDIA GPUs only");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GemmBackend {
     /// The built-in kernels of this crate.
@@ -13,6 +21,14 @@ pub enum GemmBackend {
 }
 
 /// Options of [`open`](super::open).
+///
+/// ```
+/// use cortado::{Memory, device::{self, DeviceOptions}};
+///
+/// let device = device::open("cpu", DeviceOptions::with_threads(2))?;
+/// assert_eq!((device.name(), device.host_workers().count()), ("cpu".into(), 2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceOptions {
     /// Number of host threads; 0 means one per hardware thread.

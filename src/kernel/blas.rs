@@ -11,6 +11,18 @@ macro_rules! kernels {
         $then! {
             /// Basic linear algebra, with BLAS names, row-major matrices, and scalars and sums in
             /// `T::Acc`.
+            ///
+            /// ```
+            /// use cortado::{kernel::Blas, prelude::*};
+            ///
+            /// let device = CpuDevice::new();
+            /// let x = Blob::from_slice(&device, &[3], &[1.0f32, 2.0, 3.0])?;
+            /// let y = Blob::from_slice(&device, &[3], &[1.0, 1.0, 1.0])?;
+            /// device.axpy(10.0, x.data()?.view(), y.data_mut()?.view_mut())?;
+            /// assert_eq!(y.to_vec()?, [11.0, 21.0, 31.0]);
+            /// assert_eq!(device.dot(x.data()?.view(), y.data()?.view())?, 146.0);
+            /// # Ok::<(), cortado::Error>(())
+            /// ```
             trait Blas {}
 
             /// `y ← x`

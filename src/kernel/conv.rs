@@ -12,6 +12,20 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Sliding windows over images of any number of spatial axes.
+            ///
+            /// ```
+            /// use cortado::{kernel::Conv, op::{Convolution, SpatialAxis, Window}, prelude::*};
+            ///
+            /// let device = CpuDevice::new();
+            /// let x = Blob::from_slice(&device, &[4], &[1.0f32, 2.0, 4.0, 8.0])?;
+            /// let difference = Blob::from_slice(&device, &[2], &[-1.0, 1.0])?;
+            /// let y = Blob::zeros(&device, &[3])?;
+            /// let op = Convolution::new(1, 1, 1, Window::new(1, &[SpatialAxis::new(4, 2)])?)?;
+            /// let (x, filters, mut out) = (x.data()?, difference.data()?, y.data_mut()?);
+            /// device.convolve(&op, x.view(), filters.view(), None, out.view_mut())?;
+            /// assert_eq!(out.host_mut()?, [1.0, 2.0, 4.0]);
+            /// # Ok::<(), cortado::Error>(())
+            /// ```
             trait Conv {
                 // `declare_family!` does not declare this kernel, because its default runs two
                 // kernels of the device.

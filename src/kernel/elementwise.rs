@@ -9,6 +9,18 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Functions that are applied to each element independently.
+            ///
+            /// ```
+            /// use cortado::{Src, kernel::Elementwise, prelude::*};
+            ///
+            /// let device = CpuDevice::new();
+            /// let x = Blob::from_slice(&device, &[3], &[1.0f32, 2.0, 3.0])?;
+            /// let y = Blob::full(&device, &[3], 10.0)?;
+            /// let (x, mut y) = (x.data()?, y.data_mut()?);
+            /// device.binary(Binary::Sub, Src::InPlace, x.view(), y.view_mut())?;
+            /// assert_eq!(y.host_mut()?, [9.0, 8.0, 7.0]);
+            /// # Ok::<(), cortado::Error>(())
+            /// ```
             trait Elementwise {}
 
             /// `y ← value`

@@ -10,6 +10,20 @@ macro_rules! kernels {
         $then! {
             /// Copies of elements (blocks, rows by index, permutations, repetitions), and their
             /// gradients.
+            ///
+            /// ```
+            /// use cortado::{kernel::Indexing, op::RowIndexing, prelude::*};
+            ///
+            /// let device = CpuDevice::new();
+            /// let rows = Blob::from_slice(&device, &[3, 1], &[1.0f32, 20.0, 300.0])?;
+            /// let indices = Blob::from_slice(&device, &[3], &[2u32, 0, 2])?;
+            /// let table = Blob::zeros(&device, &[4, 1])?;
+            /// let op = RowIndexing { table: 4, width: 1, count: 3 };
+            /// let (rows, indices, mut sums) = (rows.data()?, indices.data()?, table.data_mut()?);
+            /// device.scatter_add(&op, rows.view(), indices.view(), sums.view_mut())?;
+            /// assert_eq!(sums.host_mut()?, [20.0, 0.0, 301.0, 0.0]);
+            /// # Ok::<(), cortado::Error>(())
+            /// ```
             trait Indexing {}
 
             /// `y[r·ldy + c] ← x[r·ldx + c]` over a block; the rest of `y` keeps its values.

@@ -9,6 +9,19 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Losses, and accuracies of class scores, whose results stay on the device.
+            ///
+            /// ```
+            /// use cortado::{kernel::Losses, op::Accuracy, op::Axis, prelude::*};
+            ///
+            /// let device = CpuDevice::new();
+            /// let scores = Blob::from_slice(&device, &[2, 2], &[0.2f32, 0.8, 0.6, 0.4])?;
+            /// let (labels, y) = (Blob::ones(&device, &[2])?, Blob::zeros(&device, &[2])?);
+            /// let op = Accuracy { axis: Axis::of(scores.shape(), 1)?, top_k: 1, ignore: None };
+            /// let (scores, labels, mut share) = (scores.data()?, labels.data()?, y.data_mut()?);
+            /// device.accuracy_by_class(&op, scores.view(), labels.view(), share.view_mut())?;
+            /// assert_eq!(share.host_mut()?, [0.0, 0.5]); // class 0 has no labels
+            /// # Ok::<(), cortado::Error>(())
+            /// ```
             trait Losses {}
 
             /// `loss[0] ← the loss` of probabilities `p`; see [`SoftmaxLoss`].

@@ -60,6 +60,10 @@ pub mod traits {
 }
 
 /// Returns the names of all kernels, as ledgers record them.
+///
+/// ```
+/// assert!(cortado::kernel::names().any(|name| name == "gemm"));
+/// ```
 pub fn names() -> impl Iterator<Item = &'static str> {
     let families = [
         blas::NAMES,

@@ -10,6 +10,18 @@ macro_rules! kernels {
         $then! {
             /// Normalization of elements: softmax, local response normalization and
             /// standardization.
+            ///
+            /// ```
+            /// use cortado::{kernel::Normalize, op::Axis, prelude::*};
+            ///
+            /// let device = CpuDevice::new();
+            /// let scores = Blob::from_slice(&device, &[2, 2], &[999.0f32, 999.0, -999.0, 0.0])?;
+            /// let p = Blob::zeros(&device, &[2, 2])?;
+            /// let classes = Axis::of(scores.shape(), 1)?;
+            /// device.softmax(&classes, scores.data()?.view().into(), p.data_mut()?.view_mut())?;
+            /// assert_eq!(p.to_vec()?, [0.5, 0.5, 0.0, 1.0]);
+            /// # Ok::<(), cortado::Error>(())
+            /// ```
             trait Normalize {}
 
             /// `y ← eˣ / Σ eˣ` along an axis.

@@ -6,6 +6,18 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Pooling of planes.
+            ///
+            /// ```
+            /// use cortado::{kernel::Pooling, op::{Pool2d, PoolRounding}, prelude::*};
+            ///
+            /// let device = CpuDevice::new();
+            /// let x = Blob::from_slice(&device, &[1, 4], &[1.0f32, 3.0, 5.0, 9.0])?;
+            /// let y = Blob::zeros(&device, &[1, 2])?;
+            /// let op = Pool2d::new(1, [1, 4], [1, 2], [1, 2], [0, 0], PoolRounding::Floor)?;
+            /// device.average_pool(&op, x.data()?.view(), y.data_mut()?.view_mut())?;
+            /// assert_eq!(y.to_vec()?, [2.0, 7.0]);
+            /// # Ok::<(), cortado::Error>(())
+            /// ```
             trait Pooling {}
 
             /// `y ← the maximum of each window`; `mask ← the index of the maximum in its plane`.

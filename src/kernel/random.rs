@@ -18,6 +18,19 @@ macro_rules! kernels {
             /// - All arithmetic is in `f64`, with IEEE additions, multiplications, divisions and
             ///   square roots, in the order written here and without fused operations. The result
             ///   is rounded once to the element type.
+            ///
+            /// ```
+            /// use cortado::{op::RngKey, prelude::*};
+            ///
+            /// fn noise<D: Device>(device: &D) -> Result<Vec<f32>> {
+            ///     let y = Blob::zeros(device, &[100])?;
+            ///     device.gaussian(RngKey::new(42), 0.0, 1.0, y.data_mut()?.view_mut())?;
+            ///     y.to_vec()
+            /// }
+            ///
+            /// assert_eq!(noise(&CpuDevice::new())?, noise(&SimulatedDevice::new())?);
+            /// # Ok::<(), cortado::Error>(())
+            /// ```
             trait Random {}
 
             /// `yᵢ ~ U[lo, hi)`: `lo + (hi − lo)·u` for even `i`, and `lo + (hi − lo)·v` for odd

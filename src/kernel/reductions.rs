@@ -10,6 +10,18 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Reductions of many elements to few, whose results stay on the device.
+            ///
+            /// ```
+            /// use cortado::{kernel::Reductions, op::Axis, prelude::*};
+            ///
+            /// let device = CpuDevice::new();
+            /// let dy = Blob::from_slice(&device, &[2, 3], &[1.0f32, 2.0, 3.0, 10.0, 20.0, 30.0])?;
+            /// let bias = Blob::<f32, _>::zeros(&device, &[3])?;
+            /// let outputs = Axis::of(dy.shape(), 1)?;
+            /// device.sum_to_axis(&outputs, 0.0, dy.data()?.view(), bias.diff_mut()?.view_mut())?;
+            /// assert_eq!(bias.diff()?.host()?, [11.0, 22.0, 33.0]);
+            /// # Ok::<(), cortado::Error>(())
+            /// ```
             trait Reductions {}
 
             /// `y[o,i] ← op over e of x[o,e,i]`, which removes the axis.

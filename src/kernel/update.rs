@@ -11,6 +11,21 @@ use crate::{
 // `declare_family!` does not declare this kernel, because no other kernel has an optional output or
 // a list of outputs.
 /// Solver updates, each of which is one pass over the parameters.
+///
+/// ```
+/// use cortado::{kernel::Update, op::{Regularization, SolverUpdate, UpdateRule}, prelude::*};
+///
+/// let device = CpuDevice::new();
+/// let w = Blob::from_slice(&device, &[2], &[1.0f32, 2.0])?;
+/// w.diff_mut()?.host_mut()?.copy_from_slice(&[4.0, -4.0]);
+/// let h = Blob::zeros(&device, &[2])?;
+/// let (regularization, rule) = (Regularization::L2, UpdateRule::Sgd { momentum: 0.9 });
+/// let op = SolverUpdate { rate: 0.25, scale: 1.0, decay: 0.0, regularization, rule };
+/// let (dw, mut weights, mut history) = (w.diff()?, w.data_mut()?, h.data_mut()?);
+/// device.solver_update(&op, dw.view(), weights.view_mut(), None, &mut [history.view_mut()])?;
+/// assert_eq!(weights.host_mut()?, [0.0, 3.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub trait Update: Memory {
     /// Updates the weights by one step of a solver; see [`SolverUpdate`]. `history` holds one
     /// operand for each value that the rule keeps per weight.

@@ -14,6 +14,20 @@ use std::{fmt, sync::Arc};
 
 /// The valid sides of a [`SyncedMemory`](super::SyncedMemory): the sides that hold the current
 /// value.
+///
+/// ```
+/// use cortado::{Head, SimulatedDevice, SyncedMemory};
+///
+/// let mut memory = SyncedMemory::new(&SimulatedDevice::new(), 4);
+/// assert_eq!(memory.head(), Head::Uninitialized);
+/// memory.host_mut()?.fill(1);
+/// assert_eq!(memory.head(), Head::HeadAtHost);
+/// memory.device()?;
+/// assert_eq!(memory.head(), Head::Synced);
+/// memory.device_mut()?;
+/// assert_eq!(memory.head(), Head::HeadAtDevice);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "SyncedHead")]
 pub enum Head {

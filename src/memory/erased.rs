@@ -8,6 +8,15 @@ use crate::error::{Error, Result};
 use std::{any::Any, fmt};
 
 /// A buffer of a device whose type is known only at run time.
+///
+/// ```
+/// use cortado::{AnyDevice, Memory, SimulatedDevice, device::simulated::Buffer};
+///
+/// let buffer = AnyDevice::new(&SimulatedDevice::new()).alloc(8)?;
+/// assert_eq!(buffer.downcast_ref::<Buffer>().map(Buffer::bytes), Some(8));
+/// assert!(buffer.downcast_ref::<Vec<u8>>().is_none());
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct AnyBuffer(Box<dyn Any + Send + Sync>);
 
 impl AnyBuffer {

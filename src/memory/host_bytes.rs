@@ -11,6 +11,19 @@ use std::{
 };
 
 /// An owner of host memory, such as a vector, a pinned allocation or a mapped file.
+///
+/// ```
+/// use cortado::memory::{HostBytes, HostStorage};
+///
+/// struct Page(Box<[u8; 4096]>);
+///
+/// impl HostStorage for Page {
+///     fn bytes(&self) -> &[u8] { &self.0[..] }
+///     fn bytes_mut(&mut self) -> &mut [u8] { &mut self.0[..] }
+/// }
+///
+/// assert_eq!(HostBytes::adopt(Page(Box::new([7; 4096])))[4095], 7);
+/// ```
 pub trait HostStorage: Send + Sync {
     /// Returns the bytes.
     fn bytes(&self) -> &[u8];
@@ -28,6 +41,16 @@ impl<T: Storable> HostStorage for Vec<T> {
 }
 
 /// Owned host bytes: either allocated by this type, zeroed and aligned to 64 bytes, or adopted.
+///
+/// ```
+/// use cortado::{CpuDevice, SyncedMemory, memory::HostBytes};
+///
+/// assert_eq!(HostBytes::zeroed(2)?[..], [0, 0]);
+/// let mut memory = SyncedMemory::new(&CpuDevice::new(), 3);
+/// memory.adopt(HostBytes::adopt(vec![1u8, 2, 3]))?;
+/// assert_eq!(memory.host()?, [1, 2, 3]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct HostBytes(Repr);
 
 enum Repr {

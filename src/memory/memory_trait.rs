@@ -12,6 +12,22 @@ use std::fmt::Debug;
 /// A `Memory` value is a cheap handle: clones refer to the same device and the same in-order queue
 /// of work. The device must keep a buffer's memory allocated until queued work that uses it is
 /// done, even if the buffer is dropped earlier.
+///
+/// Copies of bytes to and from the memory of any device:
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// fn roundtrip<D: Memory>(device: &D) -> Result<[u8; 4]> {
+///     let (mut buffer, mut bytes) = (device.alloc(4)?, [9; 4]);
+///     device.upload(&[1, 2], &mut buffer, 1)?;
+///     device.download(&buffer, 0, &mut bytes)?;
+///     Ok(bytes)
+/// }
+///
+/// assert_eq!(roundtrip(&SimulatedDevice::new())?, [0, 1, 2, 0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// An owned allocation of bytes on the device, which `drop` frees.
     type Buffer: Send + Sync + 'static;
@@ -111,6 +127,16 @@ impl CompiledHere {
 }
 
 /// An allocation whose contents are stale.
+///
+/// ```
+/// use cortado::{Memory, SimulatedDevice, device::simulated::POISON};
+/// use cortado::memory::{HostBytes, StaleAllocation};
+///
+/// let mut bytes = HostBytes::zeroed(2)?;
+/// SimulatedDevice::new().on_stale(StaleAllocation::Host(&mut bytes));
+/// assert_eq!(bytes[..], POISON);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub enum StaleAllocation<'a, B> {
     /// On the host.
     Host(&'a mut HostBytes),
@@ -121,6 +147,18 @@ pub enum StaleAllocation<'a, B> {
 /// Host access to device buffers in unified memory.
 ///
 /// `map` and `map_mut` wait for queued work that uses the buffer.
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// let device = CpuDevice::new();
+/// let mut buffer = device.alloc(2)?;
+/// let mapping = device.host_mapping().expect("the CPU has unified memory");
+/// mapping.map_mut(&mut buffer)?.copy_from_slice(&[1, 2]);
+/// assert_eq!(mapping.map(&buffer)?, [1, 2]);
+/// assert!(SimulatedDevice::new().host_mapping().is_none());
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub trait Mapping<B> {
     /// Returns the bytes of the buffer.
     fn map<'a>(&self, buffer: &'a B) -> Result<&'a [u8]>;

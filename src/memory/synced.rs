@@ -19,6 +19,19 @@ use std::{fmt, sync::Arc};
 /// copy, queued on the device. If queued work fails later, the next call that waits for the queue
 /// returns the error. The bytes that the failed work should have written are lost, although the
 /// memory counts them as valid. The caller must write these bytes again.
+///
+/// ```
+/// use cortado::{SimulatedDevice, SyncedMemory, assert_transfers};
+///
+/// let mut memory = SyncedMemory::new(&SimulatedDevice::new(), 3);
+/// memory.host_mut()?.copy_from_slice(&[1, 2, 3]);
+/// assert_transfers!(uploads: 1, downloads: 0, {
+///     memory.device()?;
+///     memory.device()?; // copies nothing, because the device is valid
+/// });
+/// assert_eq!(memory.host()?, [1, 2, 3]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct SyncedMemory<D: Memory> {
     device: D,
     pub(super) value: CoherentBytes,

@@ -15,6 +15,17 @@ use crate::{
 use std::{any::TypeId, fmt, marker::PhantomData, mem::size_of, ops::Range};
 
 /// A shared view of elements.
+///
+/// ```
+/// use cortado::{CpuDevice, SyncedMemory, View};
+///
+/// let mut memory = SyncedMemory::new(&CpuDevice::new(), 4);
+/// memory.host_mut()?.copy_from_slice(&[1, 2, 3, 4]);
+/// let bytes = View::<u8, _>::new(&memory, 4)?;
+/// assert_eq!(bytes.slice(1..3)?.host()?, [2, 3]);
+/// assert!(bytes.slice(3..5).is_err());
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct View<'a, T, D: Memory> {
     mem: &'a CoherentBytes,
     span: Span,
@@ -22,6 +33,16 @@ pub struct View<'a, T, D: Memory> {
 }
 
 /// An exclusive view of elements.
+///
+/// ```
+/// use cortado::{kernel::Elementwise, prelude::*};
+///
+/// let device = CpuDevice::new();
+/// let x = Blob::<f32, _>::zeros(&device, &[4])?;
+/// device.fill(1.0, x.data_mut()?.view_mut().slice(2..4)?)?;
+/// assert_eq!(x.to_vec()?, [0.0, 0.0, 1.0, 1.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct ViewMut<'a, T, D: Memory> {
     mem: &'a mut CoherentBytes,
     span: Span,
@@ -29,6 +50,18 @@ pub struct ViewMut<'a, T, D: Memory> {
 }
 
 /// An input operand that may be the output operand itself.
+///
+/// ```
+/// use cortado::{Src, kernel::Elementwise, prelude::*};
+///
+/// let device = CpuDevice::new();
+/// let x = Blob::from_slice(&device, &[2], &[3.0f32, 4.0])?;
+/// let y = Blob::zeros(&device, &[2])?;
+/// device.unary(Unary::Sqr, x.data()?.view().into(), y.data_mut()?.view_mut())?;
+/// device.unary(Unary::Neg, Src::InPlace, y.data_mut()?.view_mut())?;
+/// assert_eq!(y.to_vec()?, [-9.0, -16.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub enum Src<'a, T, D: Memory> {
     /// The output operand; the kernel runs in place.
     InPlace,
@@ -37,6 +70,16 @@ pub enum Src<'a, T, D: Memory> {
 }
 
 /// A device buffer and the byte range that a view covers.
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// let x = Blob::from_slice(&SimulatedDevice::new(), &[4], &[1.0f32, 2.0, 3.0, 4.0])?;
+/// let data = x.data()?;
+/// let slice = data.view().slice(1..3)?.device()?;
+/// assert_eq!((slice.offset, slice.bytes, slice.buffer.bytes()), (4, 8, 16));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct DeviceSlice<'a, D: Memory> {
     /// The whole buffer.
     pub buffer: &'a D::Buffer,
@@ -47,6 +90,18 @@ pub struct DeviceSlice<'a, D: Memory> {
 }
 
 /// Like [`DeviceSlice`], but writable.
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// let x = Blob::<f32, _>::zeros(&CpuDevice::new(), &[3])?;
+/// let mut data = x.data_mut()?;
+/// let mut last = data.view_mut().slice(2..3)?;
+/// let slice = last.device_mut()?;
+/// slice.buffer[slice.offset..][..slice.bytes].copy_from_slice(&7f32.to_ne_bytes());
+/// assert_eq!(data.host_mut()?, [0.0, 0.0, 7.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct DeviceSliceMut<'a, D: Memory> {
     /// The whole buffer.
     pub buffer: &'a mut D::Buffer,

@@ -6,6 +6,16 @@ use crate::{
 };
 
 /// A row-major operand viewed as `outer × extent × inner`, where a kernel works along `extent`.
+///
+/// ```
+/// use cortado::{Shape, op::Axis};
+///
+/// let images = Shape::new(&[2, 3, 4, 5])?; // batch × channels × height × width
+/// let channels = Axis::of(&images, 1)?;
+/// assert_eq!(channels, Axis { outer: 2, extent: 3, inner: 20 });
+/// assert_eq!((channels.count(), channels.reduced_count()), (120, 40));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
     /// Product of the extents before the axis.

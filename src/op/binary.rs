@@ -16,6 +16,15 @@ scalar_functions! {
     ///
     /// The `…Grad` functions apply the chain rule: `a` is the gradient of the result. `b` is the
     /// input or output of the original function, as each variant states.
+    ///
+    /// ```
+    /// use cortado::op::Binary;
+    ///
+    /// assert_eq!(Binary::Max.eval(2.0, 5.0), 5.0);
+    /// // The gradient passes ReLU where the input is positive.
+    /// let gradient = Binary::ReluGrad { slope: 0.5 };
+    /// assert_eq!([gradient.eval(4.0, 3.0), gradient.eval(4.0, -3.0)], [4.0, 2.0]);
+    /// ```
     Binary {
         /// `a + b`
         Add => "add",

@@ -11,6 +11,18 @@ use crate::{
 /// Row-major operands: images `x` of batch × channels × input…, filters `w` of outputs ×
 /// channels/groups × kernel…, a bias with an element for each output plane, and outputs `y` of
 /// batch × outputs × output…. Output planes of group g depend only on the input planes of group g.
+///
+/// For 8 RGB images of 32 × 32 pixels and 16 filters of 5 × 5 taps:
+///
+/// ```
+/// use cortado::op::{Convolution, SpatialAxis, Window};
+///
+/// let window = Window::new(3, &[SpatialAxis::new(32, 5), SpatialAxis::new(32, 5)])?;
+/// let op = Convolution::new(8, 16, 1, window)?;
+/// assert_eq!(op.filter_len(), 16 * 3 * 5 * 5);
+/// assert_eq!(op.output_len(), 8 * 16 * 28 * 28);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Convolution {
     batch: usize,

@@ -7,6 +7,17 @@ use crate::{
 use num_traits::{One, Zero};
 
 /// Whether an operand is transposed.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::{Gemm, Transpose}};
+///
+/// let (a, identity) = ([1.0f32, 2.0, 3.0, 4.0], [1.0, 0.0, 0.0, 1.0]);
+/// let op = Gemm::new(2, 2, 2).transpose(Transpose::Yes, Transpose::No);
+/// let mut c = [0.0; 4];
+/// slices::gemm(Workers::global(), &op, &a, &identity, &mut c)?;
+/// assert_eq!(c, [1.0, 3.0, 2.0, 4.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transpose {
     /// The operand is used as stored.
@@ -19,6 +30,19 @@ pub enum Transpose {
 ///
 /// As in BLAS, the GEMM does not read `C` if β = 0, so a NaN in `C` does not spread. The GEMM does
 /// not read `A` and `B` if α = 0 or k = 0.
+///
+/// ```
+/// use cortado::{kernel::Blas, op::Gemm, prelude::*};
+///
+/// let device = CpuDevice::new();
+/// let a = Blob::from_slice(&device, &[1, 2], &[1.0f32, 2.0])?;
+/// let b = Blob::from_slice(&device, &[2, 1], &[3.0, 4.0])?;
+/// let c = Blob::from_slice(&device, &[1, 1], &[500.0])?;
+/// let op = Gemm::<f32>::new(1, 1, 2).alpha(10.0).accumulate();
+/// device.gemm(&op, a.data()?.view(), b.data()?.view(), c.data_mut()?.view_mut())?;
+/// assert_eq!(c.item()?, 500.0 + 10.0 * 11.0);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gemm<T: Element> {
     /// Number of rows of `op(A)` and `C`.
@@ -155,6 +179,16 @@ impl<T: Element> Gemm<T> {
 /// `count` GEMMs of one shape, whose operands are a constant stride apart.
 ///
 /// With a stride of zero, all GEMMs use the same `A` or `B`. The `C`s must not overlap.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::{Gemm, GemmBatch}};
+///
+/// let (rows, column, mut c) = ([1.0f32, 2.0, 3.0, 4.0], [1.0, 10.0], [0.0; 2]);
+/// let batch = GemmBatch { count: 2, stride_a: 2, stride_b: 0, stride_c: 1 };
+/// slices::gemm_batched(Workers::global(), &Gemm::new(1, 1, 2), &batch, &rows, &column, &mut c)?;
+/// assert_eq!(c, [21.0, 43.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GemmBatch {
     /// Number of GEMMs.
@@ -192,6 +226,18 @@ impl GemmBatch {
 }
 
 /// `y ← α·op(A)·x + β·y`: row-major, `A` is m×n as stored. If β = 0, the GEMV does not read `y`.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::{Gemv, Transpose}};
+///
+/// let a = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+/// let op = Gemv::<f32>::new(Transpose::Yes, 2, 3);
+/// assert_eq!(op.lengths(), (2, 3));
+/// let mut y = [0.0; 3];
+/// slices::gemv(Workers::global(), &op, &a, &[1.0, 10.0], &mut y)?;
+/// assert_eq!(y, [41.0, 52.0, 63.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gemv<T: Element> {
     /// Number of rows of `A` as stored.

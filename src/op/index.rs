@@ -6,6 +6,18 @@ use crate::{
 };
 
 /// Copy of a `rows × columns` block between row-major matrices, to concatenate, slice or crop.
+///
+/// Copies to the last two columns of a 2 × 3 matrix:
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::Copy2d};
+///
+/// let block = Copy2d { rows: 2, columns: 2, ldx: 2, ldy: 3 };
+/// let mut y = [0.0f32; 6];
+/// slices::copy_2d(Workers::global(), &block, &[1.0, 2.0, 3.0, 4.0], &mut y[1..])?;
+/// assert_eq!(y, [0.0, 1.0, 2.0, 0.0, 3.0, 4.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy2d {
     /// Number of rows of the block.
@@ -42,6 +54,17 @@ impl Copy2d {
 }
 
 /// Gather from, or scatter-add to, the rows of a `table × width` matrix, by `count` indices.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::RowIndexing};
+///
+/// let embeddings = [0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5]; // two numbers for each of three words
+/// let op = RowIndexing { table: 3, width: 2, count: 2 };
+/// let mut sentence = [0.0; 4];
+/// slices::gather(Workers::global(), &op, &embeddings, &[2, 0], &mut sentence)?;
+/// assert_eq!(sentence, [2.0, 2.5, 0.0, 0.5]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowIndexing {
     /// Number of rows of the table.
@@ -71,6 +94,17 @@ impl RowIndexing {
 }
 
 /// Reordering of axes: axis `i` of the result is axis `order[i]` of the source.
+///
+/// ```
+/// use cortado::{Shape, host::Workers, kernel::slices, op::Permute};
+///
+/// let planes = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]; // red, green and blue of two pixels
+/// let op = Permute::new(Shape::new(&[3, 2])?, &[1, 0])?;
+/// let mut pixels = [0.0; 6];
+/// slices::permute(Workers::global(), &op, &planes, &mut pixels)?;
+/// assert_eq!((op.output(), pixels), (vec![2, 3], [1.0, 3.0, 5.0, 2.0, 4.0, 6.0]));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permute {
     shape: Shape,
@@ -118,6 +152,16 @@ impl Permute {
 }
 
 /// Repetition along one axis: each of `outer` runs of `inner` elements is repeated `tiles` times.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::Tile};
+///
+/// let op = Tile { outer: 2, inner: 2, tiles: 2 };
+/// let mut y = [0.0f32; 8];
+/// slices::tile(Workers::global(), &op, &[1.0, 2.0, 3.0, 4.0], &mut y)?;
+/// assert_eq!(y, [1.0, 2.0, 1.0, 2.0, 3.0, 4.0, 3.0, 4.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tile {
     /// Product of the extents before the axis.

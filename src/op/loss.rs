@@ -5,6 +5,15 @@ use crate::error::{Error, Result, check_len};
 use num_traits::Float;
 
 /// Divisor of a summed loss.
+///
+/// ```
+/// use cortado::op::LossNormalization;
+///
+/// // Four images of 10 labels each; 25 of the labels are not ignored.
+/// assert_eq!(LossNormalization::Full.divisor(4, 10, 25), 40.0);
+/// assert_eq!(LossNormalization::Valid.divisor(4, 10, 25), 25.0);
+/// assert_eq!(LossNormalization::BatchSize.divisor(4, 10, 25), 4.0);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossNormalization {
     /// Number of all labels, including ignored ones: `outer · inner`.
@@ -35,6 +44,17 @@ impl LossNormalization {
 /// `tiny` is the smallest positive normal `f32`, so the loss of a zero probability is 87.3 instead
 /// of infinity. There is one label for each position of `axis.outer × axis.inner`: a class index,
 /// stored as an element.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::{Axis, LossNormalization, SoftmaxLoss}};
+///
+/// let normalization = LossNormalization::Valid;
+/// let op = SoftmaxLoss { axis: Axis::new(2, 2, 1)?, ignore: Some(-1), normalization };
+/// let (p, labels, mut loss) = ([0.25f32, 0.75, 0.5, 0.5], [1.0, -1.0], [0.0]);
+/// slices::softmax_loss(Workers::global(), &op, &p, &labels, &mut loss)?;
+/// assert!((loss[0] + 0.75f32.ln()).abs() < 1e-6);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SoftmaxLoss {
     /// Axis of the classes.
@@ -65,6 +85,19 @@ impl SoftmaxLoss {
 ///
 /// As in Caffe, a tie with another score counts against the label. Unlike in Caffe, a label
 /// whose score is NaN is never correct. The result is 0 if all labels are ignored.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::{Accuracy, Axis}};
+///
+/// let (scores, labels) = ([0.1f32, 0.7, 0.2, 0.5, 0.3, 0.2], [1.0, 1.0]);
+/// for (top_k, expected) in [(1, 0.5), (2, 1.0)] {
+///     let op = Accuracy { axis: Axis::new(2, 3, 1)?, top_k, ignore: None };
+///     let mut share = [0.0];
+///     slices::accuracy(Workers::global(), &op, &scores, &labels, &mut share)?;
+///     assert_eq!(share, [expected]);
+/// }
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accuracy {
     /// Axis of the classes.
@@ -92,6 +125,20 @@ impl Accuracy {
 /// A logarithmic `f` can use a matrix `m` of `extent × extent`. The label's row of `m` weights the
 /// classes: `−Σ m[label, k] · ln max(x[k], floor)`. Without a matrix, only the label's class
 /// counts.
+///
+/// The matrix gives class 0 three times the weight of class 1:
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices};
+/// use cortado::op::{Axis, ClassLoss, ClassLossKind, LossNormalization};
+///
+/// let (kind, normalization) = (ClassLossKind::Log, LossNormalization::Full);
+/// let op = ClassLoss { axis: Axis::new(1, 2, 1)?, kind, ignore: None, normalization };
+/// let (weights, mut loss) = ([3.0, 0.0, 0.0, 1.0], [0.0]);
+/// slices::class_loss(Workers::global(), &op, &[0.5f32, 0.5], &[0.0], Some(&weights), &mut loss)?;
+/// assert!((loss[0] - 3.0 * 2f32.ln()).abs() < 1e-6);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassLoss {
     /// Axis of the classes.
@@ -105,6 +152,20 @@ pub struct ClassLoss {
 }
 
 /// A loss over the scores of all classes, one of which is correct.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices};
+/// use cortado::op::{Axis, ClassLoss, ClassLossKind, LossNormalization};
+///
+/// let (axis, normalization) = (Axis::new(1, 2, 1)?, LossNormalization::None);
+/// for (kind, expected) in [(ClassLossKind::Hinge, 1.5), (ClassLossKind::SquaredHinge, 1.25)] {
+///     let op = ClassLoss { axis, kind, ignore: None, normalization };
+///     let mut loss = [0.0];
+///     slices::class_loss(Workers::global(), &op, &[0.5f32, 0.0], &[0.0], None, &mut loss)?;
+///     assert_eq!(loss, [expected]);
+/// }
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClassLossKind {
     /// `−ln max(x[label], floor)` for probabilities `x`.
@@ -146,6 +207,18 @@ impl ClassLoss {
 ///
 /// Elements whose target is `ignore` do not count. As in Caffe, targets are truncated before the
 /// comparison with `ignore`, so a target of 0.7 is ignored if `ignore` is 0.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices};
+/// use cortado::op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization};
+///
+/// let (kind, normalization) = (ElementwiseLossKind::Squared, LossNormalization::BatchSize);
+/// let op = ElementwiseLoss { kind, batch: 2, item_len: 2, ignore: Some(-1), normalization };
+/// let (x, targets, mut loss) = ([1.0f32, 2.0, 3.0, 4.0], [1.0, 0.0, 0.0, -1.0], [0.0]);
+/// slices::elementwise_loss(Workers::global(), &op, &x, &targets, &mut loss)?;
+/// assert_eq!(loss, [(0.0 + 4.0 + 9.0) / 2.0 / 2.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElementwiseLoss<A> {
     /// Kind of `f`.
@@ -161,6 +234,16 @@ pub struct ElementwiseLoss<A> {
 }
 
 /// A loss of one element and its target.
+///
+/// ```
+/// use cortado::op::ElementwiseLossKind;
+///
+/// let loss = ElementwiseLossKind::Contrastive { margin: 2.0 };
+/// let (squared_distance, similar, dissimilar) = (9.0, 1.0, 0.0);
+/// assert_eq!(loss.eval(squared_distance, similar), 4.5);
+/// assert_eq!(loss.eval(squared_distance, dissimilar), 0.0);
+/// assert_eq!(loss.derivative(squared_distance, similar), 0.5);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ElementwiseLossKind<A> {
     /// `(x − t)² / 2`

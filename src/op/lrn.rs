@@ -6,6 +6,19 @@ use crate::{
 };
 
 /// Region over which squares are summed.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::{Lrn, LrnRegion::*}};
+///
+/// let (plane, size, alpha, beta, k) = ([1, 2], 3, 9.0, 0.75, 1.0);
+/// for (region, first) in [(AcrossChannels, 1.0 + 3.0 * 10.0), (WithinChannel, 1.0 + 5.0)] {
+///     let op = Lrn { region, batch: 1, channels: 2, plane, size, alpha, beta, k };
+///     let (mut s, mut y) = ([0.0; 4], [0.0; 4]);
+///     slices::lrn(Workers::global(), &op, &[1.0f32, 2.0, 3.0, 4.0], &mut s, &mut y)?;
+///     assert_eq!(s[0], first);
+/// }
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LrnRegion {
@@ -20,6 +33,19 @@ pub enum LrnRegion {
 /// Operands are batch × channels × height × width. Across channels, `n = size`. Within a channel,
 /// `n = size²` and, as in Caffe, `k` is always 1. Elements beyond the borders count as zero.
 /// Source: Krizhevsky, Sutskever, Hinton 2012, section 3.3.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::{Lrn, LrnRegion}};
+///
+/// let (region, plane) = (LrnRegion::AcrossChannels, [1, 1]);
+/// let (alpha, beta, k) = (3.0, 0.5, 1.0);
+/// let op = Lrn { region, batch: 1, channels: 3, plane, size: 3, alpha, beta, k };
+/// let (mut s, mut y) = ([0.0; 3], [0.0; 3]);
+/// slices::lrn(Workers::global(), &op, &[2.0f32, 2.0, 4.0], &mut s, &mut y)?;
+/// assert_eq!(s, [9.0, 25.0, 21.0]);
+/// assert!((y[1] - 2.0 / 5.0).abs() < 1e-6);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lrn {
     /// Region of the sum.

@@ -17,6 +17,17 @@ use crate::{
 /// ```
 ///
 /// Sources: Hochreiter, Schmidhuber 1997; for the forget gate, Gers, Schmidhuber, Cummins 2000.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::Lstm};
+///
+/// let (c_prev, cont) = ([8.0f32, 8.0], [1.0, 0.0]); // the second sequence begins
+/// let (mut gates, mut c, mut h) = ([0.0; 8], [0.0; 2], [0.0; 2]);
+/// let op = Lstm::new(2, 1)?;
+/// slices::lstm(Workers::global(), &op, &c_prev, &cont, &mut gates, &mut c, &mut h)?;
+/// assert_eq!(c, [4.0, 0.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lstm {
     streams: usize,

@@ -6,6 +6,16 @@ use crate::{
 };
 
 /// Rounding of the number of windows.
+///
+/// ```
+/// use cortado::op::{Pool2d, PoolRounding};
+///
+/// for (rounding, output) in [(PoolRounding::Ceil, [4, 4]), (PoolRounding::Floor, [3, 3])] {
+///     let op = Pool2d::new(1, [8, 8], [3, 3], [2, 2], [0, 0], rounding)?;
+///     assert_eq!(op.output(), output);
+/// }
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PoolRounding {
     /// Rounds up, as Caffe does by default; the last window may extend beyond the input.
@@ -16,6 +26,17 @@ pub enum PoolRounding {
 
 /// Pooling of `planes` planes of extents `input` into planes of extents `output`. Each pair of
 /// extents is (height, width).
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::{Pool2d, PoolRounding}};
+///
+/// let op = Pool2d::new(1, [2, 4], [2, 2], [2, 2], [0, 0], PoolRounding::Ceil)?;
+/// let x = [1.0f32, 5.0, 2.0, 0.0, 3.0, 4.0, 8.0, 7.0];
+/// let (mut y, mut mask) = ([0.0; 2], [0; 2]);
+/// slices::max_pool(Workers::global(), &op, &x, &mut y, &mut mask)?;
+/// assert_eq!((y, mask), ([5.0, 8.0], [1, 6]));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool2d {
     /// Number of planes: batch · channels.

@@ -7,6 +7,15 @@
 use rand_core::{Infallible, TryRng};
 
 /// Key of one stream of random numbers.
+///
+/// ```
+/// use cortado::op::RngKey;
+///
+/// let run = RngKey::new(7);
+/// let [first, second] = ["conv1", "conv2"].map(|layer| run.named_child(layer));
+/// assert_eq!(first.words(0), RngKey::new(7).named_child("conv1").words(0));
+/// assert_ne!(first.words(0), second.words(0));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RngKey {
     /// The seed of the whole run.
@@ -62,6 +71,15 @@ impl RngKey {
 const CHILD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A sequential generator of the stream of an [`RngKey`].
+///
+/// ```
+/// use cortado::op::RngKey;
+/// use rand_core::Rng;
+///
+/// let key = RngKey::new(3);
+/// let mut rng = key.rng();
+/// assert_eq!([(); 4].map(|()| rng.next_u32()), key.words(0));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Philox {
     key: RngKey,

@@ -4,6 +4,15 @@ use super::Axis;
 use crate::error::{Error, Result, check_len};
 
 /// Reduction of `n` elements to one.
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// let x = Blob::from_slice(&CpuDevice::new(), &[2, 3], &[1.0f32, -2.0, 3.0, 4.0, 5.0, -6.0])?;
+/// assert_eq!(x.reduce(Reduce::AbsSum, 1)?.to_vec()?, [6.0, 15.0]);
+/// assert_eq!(x.reduce(Reduce::Min, 0)?.to_vec()?, [1.0, -2.0, -6.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reduce {
@@ -50,6 +59,16 @@ impl Reduce {
 
 /// The `k` greatest elements along an axis, in descending order. Of equal elements, the one with
 /// the larger index comes first. NaN is less than any number.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::{Axis, TopK}};
+///
+/// let op = TopK { axis: Axis::new(1, 4, 1)?, k: 2 };
+/// let (mut values, mut places) = ([0.0; 2], [0.0; 2]);
+/// slices::top_k(Workers::global(), &op, &[0.1f32, 0.5, 0.0, 0.4], &mut values, &mut places)?;
+/// assert_eq!((values, places), ([0.5, 0.4], [1.0, 3.0]));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopK {
     /// The axis.

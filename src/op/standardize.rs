@@ -5,6 +5,17 @@ use crate::error::{Result, check_len};
 use num_traits::Float;
 
 /// Where ε is added to prevent a division by zero.
+///
+/// ```
+/// use cortado::op::{Axis, EpsilonPlacement::*, Standardize};
+///
+/// let axis = Axis::new(8, 3, 1)?;
+/// for (epsilon_placement, rate) in [(AddedToVariance, 0.25), (AddedToDeviation, 0.1)] {
+///     let op = Standardize { axis, epsilon: 7.0, epsilon_placement };
+///     assert_eq!(op.rate(9.0, op.epsilon), rate);
+/// }
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EpsilonPlacement {
@@ -19,6 +30,20 @@ pub enum EpsilonPlacement {
 /// If `mean` and `variance` are those of `x`, the gradient is
 /// `dx = (dy − Σ dy / m − y · Σ dy·y / m) · rate`, with sums over the `m` elements at `e`. Source:
 /// Ioffe, Szegedy 2015, section 3.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::{Axis, EpsilonPlacement, Standardize}};
+///
+/// let (axis, x) = (Axis::new(2, 2, 1)?, [1.0f32, 10.0, 3.0, 30.0]);
+/// let (mut mean, mut variance, mut y) = ([0.0; 2], [0.0; 2], [0.0; 4]);
+/// slices::moments(Workers::global(), &axis, &x, &mut mean, &mut variance)?;
+/// assert_eq!((mean, variance), ([2.0, 20.0], [1.0, 100.0]));
+/// let epsilon_placement = EpsilonPlacement::AddedToVariance;
+/// let op = Standardize { axis, epsilon: 0.0, epsilon_placement };
+/// slices::standardize(Workers::global(), &op, &x, &mean, &variance, &mut y)?;
+/// assert_eq!(y, [-1.0, -1.0, 1.0, 1.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standardize {
     /// Axis of the index `e`.

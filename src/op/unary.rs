@@ -55,6 +55,16 @@ pub(super) use scalar_functions;
 
 scalar_functions! {
     /// A function of one element, computed in the accumulator type `A`.
+    ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let leaky = Unary::Relu { slope: 0.5 };
+    /// assert_eq!(leaky.eval(-2.0), -1.0);
+    /// let x = Blob::from_slice(&CpuDevice::new(), &[3], &[-2.0f32, 0.0, 2.0])?;
+    /// assert_eq!(x.apply(leaky)?.to_vec()?, [-1.0, 0.0, 2.0]);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
     Unary {
         /// `|x|`
         Abs => "abs",

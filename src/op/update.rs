@@ -6,6 +6,19 @@ use crate::{
 };
 
 /// Regularization term `r(w)` of weight decay.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::{Regularization::*, SolverUpdate, UpdateRule}};
+///
+/// for (regularization, expected) in [(L1, 4.0 - 0.5), (L2, 4.0 - 0.5 * 4.0)] {
+///     let rule = UpdateRule::Sgd { momentum: 0.0 };
+///     let op = SolverUpdate { rate: 1.0, scale: 1.0, decay: 0.5, regularization, rule };
+///     let (mut weight, mut h) = ([4.0f32], [0.0]);
+///     slices::solver_update(Workers::global(), &op, &[0.0], &mut weight, None, &mut [&mut h])?;
+///     assert_eq!(weight, [expected]);
+/// }
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Regularization {
     /// Sign of the weight; 0 for a weight of 0.
@@ -19,6 +32,20 @@ pub enum Regularization {
 /// ```text
 /// g ← scale · dw + decay · r(w)      r of the regularization
 /// w ← w − step(g, h…)                step of the rule, which also updates its history h…
+/// ```
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices};
+/// use cortado::op::{Regularization, SolverUpdate, UpdateRule};
+///
+/// let (regularization, rule) = (Regularization::L2, UpdateRule::Sgd { momentum: 0.5 });
+/// let op = SolverUpdate { rate: 0.5, scale: 1.0, decay: 0.0, regularization, rule };
+/// let (dw, mut weight, mut h) = ([2.0f32], [10.0], [0.0]);
+/// for expected in [9.0, 7.5] {
+///     slices::solver_update(Workers::global(), &op, &dw, &mut weight, None, &mut [&mut h])?;
+///     assert_eq!(weight, [expected]);
+/// }
+/// # Ok::<(), cortado::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[doc(alias = "ApplyUpdate")]
@@ -39,6 +66,20 @@ pub struct SolverUpdate<T: Element> {
 
 /// Rule that computes a step from a gradient `g`, as Caffe does. The history is the only state that
 /// a rule keeps between steps: `h`, and `k` for rules with two values per weight.
+///
+/// The first step of AdaGrad is as large as the rate, for any gradient:
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices};
+/// use cortado::op::{Regularization, SolverUpdate, UpdateRule};
+///
+/// let (regularization, rule) = (Regularization::L2, UpdateRule::AdaGrad { delta: 0.0 });
+/// let op = SolverUpdate { rate: 0.5, scale: 1.0, decay: 0.0, regularization, rule };
+/// let (dw, mut weights, mut h) = ([1.0f32, -64.0], [0.0; 2], [0.0; 2]);
+/// slices::solver_update(Workers::global(), &op, &dw, &mut weights, None, &mut [&mut h])?;
+/// assert_eq!(weights, [-0.5, 0.5]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[doc(alias = "ComputeUpdateValue")]
 pub enum UpdateRule<T: Element> {
@@ -109,6 +150,14 @@ impl<T: Element> UpdateRule<T> {
 /// Returns the factor of Adam's rate that corrects the bias of its means, which start at zero.
 ///
 /// After `steps` steps, the factor is `√(1 − beta2ᵗ) / (1 − beta1ᵗ)` with `t = steps + 1`.
+///
+/// ```
+/// use cortado::op::adam_correction;
+///
+/// assert_eq!(adam_correction(0.5, 0.75, 0), 1.0);
+/// assert!(adam_correction(0.9, 0.999, 0) < 0.32);
+/// assert!((adam_correction(0.9, 0.999, 100_000) - 1.0).abs() < 1e-9);
+/// ```
 pub fn adam_correction(beta1: f64, beta2: f64, steps: usize) -> f64 {
     let t = steps as f64 + 1.0;
     (1.0 - beta2.powf(t)).sqrt() / (1.0 - beta1.powf(t))

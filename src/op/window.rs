@@ -6,6 +6,15 @@ use crate::{
 };
 
 /// One spatial axis of a window. All lengths are in elements.
+///
+/// ```
+/// use cortado::op::SpatialAxis;
+///
+/// let axis = SpatialAxis { stride: 2, pad: 3, ..SpatialAxis::new(224, 7) };
+/// assert_eq!(axis.output()?, 112);
+/// assert_eq!(SpatialAxis { input: 112, ..axis }.transposed()?.input, 223);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpatialAxis {
     /// Extent of the input.
@@ -76,6 +85,17 @@ impl SpatialAxis {
 ///
 /// The im2col matrix of an image, its *columns*, has `channels · ∏kernel` rows (channel outermost,
 /// then the taps in row-major order) and `∏output` columns.
+///
+/// ```
+/// use cortado::{host::Workers, kernel::slices, op::{SpatialAxis, Window}};
+///
+/// let window = Window::new(1, &[SpatialAxis::new(4, 2)])?;
+/// assert_eq!((window.column_rows(), window.positions()), (2, 3));
+/// let mut columns = [0.0; 6];
+/// slices::im2col(Workers::global(), &window, &[1.0f32, 2.0, 3.0, 4.0], &mut columns)?;
+/// assert_eq!(columns, [1.0, 2.0, 3.0, 2.0, 3.0, 4.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     channels: usize,

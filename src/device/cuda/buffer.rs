@@ -8,6 +8,17 @@ use std::{fmt, sync::Arc};
 
 /// A range of device memory. Dropping the buffer frees the memory after all queued work that uses
 /// it.
+///
+/// ```no_run
+/// use cortado::{Memory, device::CudaDevice};
+///
+/// let gpu = CudaDevice::new(0)?;
+/// let (mut buffer, mut bytes) = (gpu.alloc(4)?, [9; 4]);
+/// gpu.upload(&[1, 2], &mut buffer, 2)?;
+/// gpu.download(&buffer, 0, &mut bytes)?;
+/// assert_eq!((buffer.len(), bytes), (4, [0, 0, 1, 2]));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct CudaBuffer {
     address: CUdeviceptr,
     bytes: usize,

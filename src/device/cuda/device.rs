@@ -21,6 +21,15 @@ use std::{
 
 /// An NVIDIA GPU, with one in-order queue of work. Clones share the queue; a
 /// [`fork`](crate::Memory::fork_queue) has a separate queue.
+///
+/// ```no_run
+/// use cortado::{device::CudaDevice, prelude::*};
+///
+/// let gpu = CudaDevice::new(0)?;
+/// let x = Blob::from_slice(&gpu, &[2], &[1.0f32, 2.0])?;
+/// assert_eq!(x.scale(2.0)?.to_vec()?, [2.0, 4.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct CudaDevice {
     pub(super) stream: Arc<Stream>,
@@ -76,6 +85,14 @@ impl fmt::Debug for CudaDevice {
 }
 
 /// A builder that opens a [`CudaDevice`] with options.
+///
+/// ```no_run
+/// use cortado::{Error, Memory, device::CudaDevice};
+///
+/// let gpu = CudaDevice::builder().memory_limit(1 << 30).tf32(true).open(0)?;
+/// assert!(matches!(gpu.alloc(2 << 30), Err(Error::OutOfMemory { .. })));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct CudaBuilder {
     memory_limit: Option<usize>,

@@ -6,6 +6,18 @@ use cust::{error::CudaError, sys::CUresult};
 use std::{fmt, panic::Location};
 
 /// An error that the driver returned.
+///
+/// ```no_run
+/// use cortado::{Error, Memory, device::{CudaDevice, cuda::CudaFailure}};
+///
+/// let gpu = CudaDevice::new(0)?;
+/// if let Err(Error::Device { source, .. }) = gpu.synchronize()
+///     && let Some(failure) = source.downcast_ref::<CudaFailure>()
+/// {
+///     eprintln!("{} returned error {}", failure.call, failure.code);
+/// }
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct CudaFailure {
     /// Driver function that returned the error.
@@ -20,6 +32,15 @@ pub struct CudaFailure {
 }
 
 /// A kernel launch whose queue has not been synchronized since.
+///
+/// ```
+/// use cortado::device::cuda::CudaFailure;
+///
+/// /// Returns the kernels that may have caused a failure.
+/// fn suspects(failure: &CudaFailure) -> Vec<&'static str> {
+///     failure.launches.iter().map(|launch| launch.kernel).collect()
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct PendingLaunch {
     /// Symbol of the kernel.

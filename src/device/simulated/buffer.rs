@@ -12,6 +12,18 @@ use parking_lot::{
 use std::{fmt, ops::Range, sync::Arc};
 
 /// Allocation on a [`SimulatedDevice`](super::SimulatedDevice).
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// let device = SimulatedDevice::new();
+/// let mut buffer = device.alloc(2)?;
+/// device.upload(&[1, 2], &mut buffer, 0)?;
+/// assert_eq!(buffer.snapshot(), [0, 0]); // the upload is queued
+/// device.synchronize()?;
+/// assert_eq!(buffer.snapshot(), [1, 2]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct Buffer(Arc<Allocation>);
 
 /// Bytes that live as long as a buffer, or queued work, refers to them.

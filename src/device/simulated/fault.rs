@@ -3,6 +3,16 @@
 use parking_lot::Mutex;
 
 /// Kinds of events that can be made to fail.
+///
+/// ```
+/// use cortado::{device::simulated::Fault, prelude::*};
+///
+/// let device = SimulatedDevice::new();
+/// device.inject_fault(Fault::Alloc, 2);
+/// assert!(device.alloc(8).is_ok());
+/// assert!(matches!(device.alloc(8), Err(Error::OutOfMemory { bytes: 8, .. })));
+/// assert!(device.alloc(8).is_ok());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// An allocation: [`Error::OutOfMemory`](crate::Error::OutOfMemory), and nothing is allocated.

@@ -33,6 +33,17 @@ use std::{fmt, sync::Arc};
 
 /// A device in host memory that is as strict as the contract of [`Memory`] allows. See the
 /// [module](self).
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// let device = SimulatedDevice::new();
+/// let y = Blob::from_slice(&device, &[2], &[1.0f32, 2.0])?.scale(3.0)?;
+/// assert_eq!((device.counters().kernels, device.counters().executed), (1, 0)); // queued
+/// assert_eq!(y.to_vec()?, [3.0, 6.0]);
+/// assert_eq!(device.counters().executed, 2); // the upload and the kernel
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct SimulatedDevice {
     state: Arc<DeviceState>,

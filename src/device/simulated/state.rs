@@ -15,6 +15,18 @@ use std::mem;
 const MAX_CACHED_BYTES: usize = 64 << 20;
 
 /// Events on a [`SimulatedDevice`](super::SimulatedDevice) and its forks so far.
+///
+/// ```
+/// use cortado::{SimulatedDevice, SyncedMemory, device::simulated::Counters};
+///
+/// let device = SimulatedDevice::new();
+/// let mut memory = SyncedMemory::new(&device, 4);
+/// memory.host_mut()?.fill(1);
+/// memory.device()?;
+/// let expected = Counters { allocations: 1, bytes: 4, uploads: 1, ..Counters::default() };
+/// assert_eq!(device.counters(), expected);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Allocations.

@@ -124,6 +124,11 @@ fn avx2<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
 }
 
 /// Returns the name of the SIMD instruction set that kernels on this host use.
+///
+/// ```
+/// let name = cortado::host::simd_instruction_set();
+/// assert!(["AVX-512", "AVX2", "SSE2", "NEON", "none"].contains(&name));
+/// ```
 pub fn simd_instruction_set() -> &'static str {
     match SimdLevel::current() {
         #[cfg(target_arch = "x86_64")]

@@ -31,6 +31,17 @@ use std::{
 ///
 /// Kernels split sums by their size alone, never by the number of threads, and combine partial
 /// results in a fixed order. Results are therefore bit-identical for any number of threads.
+///
+/// ```
+/// use cortado::host::Workers;
+///
+/// let workers = Workers::new(2)?;
+/// assert_eq!(workers.map(4, |i| i * i), [0, 1, 4, 9]);
+/// let mut y = [0; 5];
+/// workers.for_each_chunk(&mut y, 2, |i, chunk| chunk.fill(i));
+/// assert_eq!(y, [0, 0, 1, 1, 2]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Workers {
     /// Pool threads in addition to the calling thread, if any.

@@ -15,6 +15,23 @@ use std::{
 
 /// Open ledgers, policies and running kernel of a thread. A thread that works on behalf of another
 /// thread enters that thread's context.
+///
+/// ```
+/// use cortado::{SimulatedDevice, SyncedMemory};
+/// use cortado::ledger::{EventKind, Ledger, LedgerContext};
+///
+/// let (ledger, mut memory) = (Ledger::new(), SyncedMemory::new(&SimulatedDevice::new(), 8));
+/// memory.host_mut()?.fill(1);
+/// let _open = ledger.open();
+/// let context = LedgerContext::current();
+/// let thread = std::thread::spawn(move || {
+///     let _entered = context.enter();
+///     memory.device().map(drop)
+/// });
+/// thread.join().unwrap()?;
+/// assert_eq!(ledger.total(EventKind::Upload).bytes, 8);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct LedgerContext {
     ledgers: Vec<Ledger>,
@@ -88,6 +105,21 @@ impl LedgerContext {
 }
 
 /// Restores a thread's previous [`LedgerContext`] when it is dropped.
+///
+/// ```
+/// use cortado::{SimulatedDevice, SyncedMemory};
+/// use cortado::ledger::{LedgerContext, Policy, set_transfer_policy};
+///
+/// let mut memory = SyncedMemory::new(&SimulatedDevice::new(), 4);
+/// memory.host_mut()?.fill(1);
+/// let _denied = set_transfer_policy(Policy::Deny);
+/// assert!(memory.device().is_err());
+/// {
+///     let _without_policies = LedgerContext::default().enter();
+///     assert!(memory.device().is_ok());
+/// }
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[must_use = "dropping the guard restores the previous context"]
 pub struct ContextGuard {
     previous: LedgerContext,
@@ -114,6 +146,21 @@ impl Ledger {
 }
 
 /// Keeps a [`Ledger`] open on the thread that opened it.
+///
+/// ```
+/// use cortado::{SimulatedDevice, SyncedMemory, ledger::{EventKind, Ledger}};
+///
+/// let (ledger, mut memory) = (Ledger::new(), SyncedMemory::new(&SimulatedDevice::new(), 4));
+/// memory.host_mut()?.fill(1);
+/// let open = ledger.open();
+/// memory.device()?;
+/// drop(open);
+/// memory.device_mut()?;
+/// memory.host()?; // a download after the ledger is closed
+/// assert_eq!(ledger.total(EventKind::Upload).count, 1);
+/// assert_eq!(ledger.total(EventKind::Download).count, 0);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[must_use = "dropping the guard closes the ledger"]
 #[derive(Debug)]
 pub struct LedgerGuard {
@@ -133,6 +180,19 @@ impl Drop for LedgerGuard {
 }
 
 /// Keeps a [`Policy`] in force on the thread that set it.
+///
+/// ```
+/// use cortado::{SimulatedDevice, SyncedMemory};
+/// use cortado::ledger::{Policy, set_transfer_policy};
+///
+/// let mut memory = SyncedMemory::new(&SimulatedDevice::new(), 4);
+/// memory.host_mut()?.fill(1);
+/// let denied = set_transfer_policy(Policy::Deny);
+/// assert!(memory.device().is_err());
+/// drop(denied);
+/// assert!(memory.device().is_ok());
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[must_use = "dropping the guard restores the previous policy"]
 #[derive(Debug)]
 pub struct PolicyGuard {
@@ -213,6 +273,20 @@ pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
 }
 
 /// A guard that attributes the transfers of its thread to a running kernel.
+///
+/// ```
+/// use cortado::{SimulatedDevice, SyncedMemory, ledger::{Ledger, enter_kernel}};
+///
+/// let (ledger, mut memory) = (Ledger::new(), SyncedMemory::new(&SimulatedDevice::new(), 4));
+/// memory.host_mut()?.fill(1);
+/// let _open = ledger.open();
+/// {
+///     let _kernel = enter_kernel("blur", "f32");
+///     memory.device()?;
+/// }
+/// assert_eq!(ledger.entries()[0].kernel, Some("blur"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[must_use = "dropping the guard ends the kernel's ledger scope"]
 pub struct KernelScope {
     /// The enclosing kernel; `None` if no [`Watch`] existed at entry.

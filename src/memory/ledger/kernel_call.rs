@@ -6,6 +6,14 @@ use std::{cell::Cell, fmt, marker::PhantomData, panic::Location};
 pub(super) const DIRECT_ACCESS: &str = "";
 
 /// A kernel call: name, element type and call site.
+///
+/// ```
+/// use cortado::ledger::KernelCall;
+///
+/// let call = KernelCall::new("gemm", "f32");
+/// assert_eq!((call.site.file(), call.site.line()), (file!(), line!() - 1));
+/// assert!(call.to_string().starts_with("gemm of f32 at "));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KernelCall {
     /// Name of the method in its kernel family, such as `gemm`.

@@ -3,6 +3,17 @@
 use crate::error::{Error, Result};
 
 /// The reaction to a transfer or fallback.
+///
+/// ```
+/// use cortado::{SimulatedDevice, SyncedMemory, ledger::{self, Policy}};
+///
+/// let mut memory = SyncedMemory::new(&SimulatedDevice::new(), 4);
+/// memory.host_mut()?.fill(1);
+/// let _policy = ledger::set_transfer_policy(Policy::Deny);
+/// let error = memory.device().map(drop).unwrap_err().to_string();
+/// assert!(error.starts_with("denied: upload of 4 bytes on `simulated` at "));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// The transfer or fallback proceeds; open ledgers record it.

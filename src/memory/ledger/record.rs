@@ -5,6 +5,19 @@ use parking_lot::Mutex;
 use std::{collections::BTreeMap, fmt, panic::Location, sync::Arc};
 
 /// The kind of an event that a ledger records.
+///
+/// ```
+/// use cortado::{kernel::Blas, ledger::{EventKind, Ledger}, prelude::*};
+///
+/// let device = SimulatedDevice::new();
+/// let x = Blob::from_slice(&device, &[2], &[3.0f32, -4.0])?;
+/// let ledger = Ledger::new();
+/// let _open = ledger.open();
+/// assert_eq!(device.asum(x.data()?.view())?, 7.0);
+/// let [up, down] = [EventKind::Upload, EventKind::Download].map(|kind| ledger.total(kind).bytes);
+/// assert_eq!((up, down), (8, 4)); // the elements, and their sum
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventKind {
     /// A copy from host to device.
@@ -30,6 +43,18 @@ impl fmt::Display for EventKind {
 }
 
 /// A number of events and the bytes that they copied.
+///
+/// ```
+/// use cortado::{ledger::{EventKind, Ledger, Total}, prelude::*};
+///
+/// let device = SimulatedDevice::new();
+/// let [a, b] = [[1.0f32, 2.0], [3.0, 4.0]].map(|x| Blob::from_slice(&device, &[2], &x));
+/// let (a, b, ledger) = (a?, b?, Ledger::new());
+/// let _open = ledger.open();
+/// a.add(&b)?;
+/// assert_eq!(ledger.total(EventKind::Upload), Total { count: 2, bytes: 16 });
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total {
     /// Number of events.
@@ -46,6 +71,18 @@ impl Total {
 }
 
 /// The events of one kind that one kernel call or memory access caused.
+///
+/// ```
+/// use cortado::{ledger::Ledger, prelude::*};
+///
+/// let x = Blob::from_slice(&SimulatedDevice::new(), &[2], &[1.0f32, 2.0])?;
+/// let ledger = Ledger::new();
+/// let _open = ledger.open();
+/// x.scale_data(2.0)?;
+/// let entry = &ledger.entries()[0];
+/// assert_eq!((entry.kernel, entry.element, entry.bytes), (Some("scal"), "f32", 8));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Kind of the events.
