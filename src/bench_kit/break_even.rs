@@ -6,6 +6,22 @@ use std::{fmt, time::Duration};
 
 /// Comparison of the kernels of two devices. A kernel's break-even size is the smallest measured
 /// size from which `device` is always faster than `host`.
+///
+/// ```
+/// use cortado::bench_kit::{BreakEven, Peaks, Survey, Timing, Work};
+/// use std::time::Duration;
+///
+/// let survey = |name: &str, times: [u64; 2]| { // usually from `Survey::measure`
+///     let timings = [(64, times[0]), (128, times[1])].map(|(size, micros)| {
+///         let (work, time) = (Work { bytes: 1, flops: 1 }, Duration::from_micros(micros));
+///         Timing { kernel: "gemm", size, work, time, time_with_transfers: 2 * time }
+///     });
+///     let (device, timings) = (name.into(), timings.to_vec());
+///     Survey { device, element: "f32", timings, peaks: Peaks::default() }
+/// };
+/// let table = BreakEven::between(&survey("gpu", [9, 9]), &survey("cpu", [4, 16]));
+/// assert_eq!((table.resident("gemm"), table.with_transfers("gemm")), (Some(128), None));
+/// ```
 #[derive(Clone, Debug)]
 pub struct BreakEven {
     device: String,

@@ -14,6 +14,16 @@ use crate::{
 };
 
 /// Work of one run of a case, in bytes and floating-point operations, independent of the device.
+///
+/// ```
+/// use cortado::{CpuDevice, bench_kit::{SizeRange, cases}};
+///
+/// let cases = cases::<f32>(&CpuDevice::new(), SizeRange::Smoke)?;
+/// let copy = cases.iter().find(|case| case.kernel() == "copy").unwrap();
+/// assert_eq!(copy.work().bytes, 2 * 4 * copy.size() as u64); // reads and writes each element
+/// assert_eq!(copy.work().flops, 0);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     /// Number of bytes that a run reads and writes, where each operand counts once.
@@ -23,6 +33,15 @@ pub struct Work {
 }
 
 /// Range of problem sizes for which a kernel gets benchmark cases.
+///
+/// ```
+/// use cortado::{CpuDevice, bench_kit::{SizeRange, cases}};
+///
+/// let cases = cases::<f32>(&CpuDevice::new(), SizeRange::Smoke)?;
+/// let sizes = cases.iter().filter(|case| case.kernel() == "gemm").map(|case| case.size());
+/// assert_eq!(sizes.collect::<Vec<_>>(), [16]); // `Full` has sizes from 16 to 1024
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeRange {
     /// One small size per kernel, for a smoke test.
@@ -37,6 +56,18 @@ pub enum SizeRange {
 type Run<T> = Box<dyn Fn(&AnyDevice, &[Blob<T>]) -> Result<()>>;
 
 /// Benchmark case: a kernel at one size, with operands.
+///
+/// ```
+/// use cortado::{CpuDevice, bench_kit::{SizeRange, cases}};
+/// use std::time::Instant;
+///
+/// for case in cases::<f64>(&CpuDevice::new(), SizeRange::Smoke)?.iter().take(3) {
+///     let start = Instant::now();
+///     case.run()?;
+///     println!("{}: {:?}", case.name(), start.elapsed());
+/// }
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct Case<T: Element> {
     device: AnyDevice,
     kernel: &'static str,

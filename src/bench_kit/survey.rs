@@ -13,6 +13,15 @@ use std::{
 };
 
 /// Median times of one benchmark case.
+///
+/// ```
+/// use cortado::bench_kit::{Timing, Work};
+/// use std::time::Duration;
+///
+/// let (work, time) = (Work { bytes: 4_000, flops: 1_000 }, Duration::from_micros(2));
+/// let timing = Timing { kernel: "axpy", size: 500, work, time, time_with_transfers: time };
+/// assert_eq!((timing.bandwidth() / 1e9).round(), 2.0); // GB/s
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     /// Name of the kernel.
@@ -40,6 +49,16 @@ impl Timing {
 }
 
 /// Peak rates that a device reached in a survey.
+///
+/// ```
+/// use cortado::bench_kit::{Peaks, Work};
+///
+/// let peaks = Peaks { bandwidth: 100e9, flops_per_second: 1e12 };
+/// let work = Work { bytes: 1 << 20, flops: 1 << 22 };
+/// let seconds_in_memory = work.bytes as f64 / peaks.bandwidth;
+/// let seconds_of_arithmetic = work.flops as f64 / peaks.flops_per_second;
+/// assert!(seconds_in_memory > seconds_of_arithmetic); // bandwidth limits this kernel
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Peaks {
     /// Bytes that `copy` reads and writes per second.
@@ -53,6 +72,15 @@ pub struct Peaks {
 /// The printed table gives the bandwidth of a case as a percentage of the bandwidth of a copy of
 /// similar size. The table also gives the FLOP/s of a case as a percentage of the fastest GEMM. A
 /// case near 100 % in one of these columns runs as fast as the device allows.
+///
+/// ```no_run
+/// use cortado::{CpuDevice, bench_kit::{SizeRange, Survey}};
+///
+/// let survey = Survey::measure::<f32>(&CpuDevice::new(), SizeRange::Full)?;
+/// let slowest = survey.timings.iter().max_by_key(|timing| timing.time).unwrap();
+/// println!("{} of size {} takes {:?}", slowest.kernel, slowest.size, slowest.time);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Survey {
     /// Name of the device and its number of host threads.

@@ -10,6 +10,14 @@ use crate::{
 impl<T: Element, D: Device> Blob<T, D> {
     /// Returns the element of the data at `indices`; missing trailing indices count as 0.
     ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let x = Blob::from_fn(&CpuDevice::new(), &[2, 3, 4], |i| i as f32)?;
+    /// assert_eq!(x.data_at(&[1, 2, 3])?, 23.0);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Shape`] if `indices` are out of range; [`Error::Borrowed`]; errors of the device.
     pub fn data_at(&self, indices: &[usize]) -> Result<T> {
@@ -26,6 +34,17 @@ impl<T: Element, D: Device> Blob<T, D> {
 
     /// Copies the data of `source`, and its diff if `diff` is true. If `reshape` is true, this blob
     /// takes the shape of `source`; otherwise the shapes must agree.
+    ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let source = Blob::from_slice(&CpuDevice::new(), &[2], &[1.0, 2.0])?;
+    /// let mut copy = Blob::new(&CpuDevice::new(), &[7])?;
+    /// copy.copy_from(&source, false, true)?; // data, and the shape
+    /// assert_eq!(copy.to_vec()?, [1.0, 2.0]);
+    /// assert!(!copy.shares_data_with(&source));
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Shape`] if the shapes differ and `reshape` is false; [`Error::Borrowed`]; errors of

@@ -70,6 +70,15 @@ impl<T: Storable, D: Device> Blob<T, D> {
 
     /// Returns the only element of a blob with one element, such as a loss.
     ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let errors = Blob::from_slice(&CpuDevice::new(), &[4], &[1.0, 0.0, 2.0, 5.0])?;
+    /// assert_eq!(errors.mean(0)?.item()?, 2.0);
+    /// assert!(errors.item().is_err());
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Shape`] unless the blob has one element; [`Error::Borrowed`]; errors of the device.
     #[track_caller]
@@ -111,6 +120,14 @@ impl<T: Storable, D: Device> Blob<T, D> {
 
 impl<T: Element, D: Device> Blob<T, D> {
     /// Creates a blob whose elements all are `value`.
+    ///
+    /// ```
+    /// use cortado::{bf16, prelude::*};
+    ///
+    /// let x = Blob::<bf16, _>::full(&CpuDevice::new(), &[2, 3], 0.5)?;
+    /// assert_eq!(x.to_vec()?, [bf16::from_f32(0.5); 6]);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::ShapeOverflow`]; errors of the device.

@@ -139,6 +139,14 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns the mean of each window of images (N × C × H × W) as a new blob. As in Caffe, the
     /// divisor counts elements in the padding, but none beyond it.
     ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let image = Blob::from_slice(&CpuDevice::new(), &[1, 1, 2, 2], &[1.0, 2.0, 3.0, 6.0])?;
+    /// assert_eq!(image.average_pool2d(PoolWindow::new([2, 2]))?.to_vec()?, [3.0]);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Errors of [`max_pool2d`](Self::max_pool2d).
     #[track_caller]

@@ -13,6 +13,19 @@ use num_traits::{One, Zero};
 ///
 /// A reference to a blob converts into a matrix. [`Blob::t`] returns the transposed matrix. No
 /// conversion copies elements.
+///
+/// ```
+/// use cortado::{blob::Matrix, prelude::*};
+///
+/// /// Multiplies a matrix, possibly transposed, by a column of two ones.
+/// fn row_sums<'a>(a: impl Into<Matrix<'a, f32, CpuDevice>>) -> Result<Vec<f32>> {
+///     let a: Matrix<'_, _, _> = a.into();
+///     matmul(a, &Blob::ones(&CpuDevice::new(), &[2, 1])?)?.to_vec()
+/// }
+/// let a = Blob::from_slice(&CpuDevice::new(), &[2, 2], &[1.0, 2.0, 3.0, 4.0])?;
+/// assert_eq!((row_sums(&a)?, row_sums(a.t())?), (vec![3.0, 7.0], vec![4.0, 6.0]));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Matrix<'a, T: Element, D: Device> {
     blob: &'a Blob<T, D>,
@@ -98,6 +111,16 @@ pub fn matmul<'a, T: Element, D: Device>(
 
 /// Computes `C ← A·B`, like [`matmul`], in an existing blob.
 ///
+/// ```
+/// use cortado::prelude::*;
+///
+/// let device = CpuDevice::new();
+/// let (a, c) = (Blob::ones(&device, &[2, 3])?, Blob::<f32, _>::new(&device, &[2, 2])?);
+/// matmul_into(&a, a.t(), &c)?; // allocates nothing, so a loop can reuse `c`
+/// assert_eq!(c.to_vec()?, [3.0; 4]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+///
 /// # Errors
 /// Errors of [`matmul`]; [`Error::Shape`] unless `c` has m × n elements; [`Error::Borrowed`] if `c`
 /// shares its data with an operand.
@@ -111,6 +134,18 @@ pub fn matmul_into<'a, T: Element, D: Device>(
 }
 
 /// Computes `C ← C + A·B`, for example to accumulate a gradient.
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// // Adds the outer product x·yᵀ to a gradient.
+/// let device = CpuDevice::new();
+/// let (x, y) = (Blob::full(&device, &[2, 1], 3.0)?, Blob::full(&device, &[2, 1], 4.0)?);
+/// let gradient = Blob::<f32, _>::ones(&device, &[2, 2])?;
+/// matmul_add(&x, y.t(), &gradient)?;
+/// assert_eq!(gradient.to_vec()?, [13.0; 4]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 ///
 /// # Errors
 /// Errors of [`matmul_into`].

@@ -40,6 +40,16 @@ use storage::Storage;
 /// access to the storage goes through guards like those of an `RwLock`, which detect conflicts at
 /// run time. A conflicting access returns [`Error::Borrowed`] at once instead of waiting. Each
 /// alias has a separate shape, which only `&mut` access changes.
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// let w = Blob::from_slice(&CpuDevice::new(), &[2], &[1.0_f32, 2.0])?;
+/// w.diff_mut()?.host_mut()?.copy_from_slice(&[0.25, 0.5]);
+/// w.update()?; // data ← data − diff
+/// assert_eq!(w.data()?.host()?, [0.75, 1.5]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct Blob<T: Storable, D: Device = AnyDevice> {
     device: D,
     shape: Shape,
@@ -144,6 +154,17 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// otherwise replaces it with a storage of zeros.
     ///
     /// If the blob outgrows a storage that it shares with aliases, the aliases keep that storage.
+    ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let mut x = Blob::from_slice(&CpuDevice::new(), &[4], &[1.0, 2.0, 3.0, 4.0])?;
+    /// x.reshape(&[1, 2])?; // keeps the storage
+    /// assert_eq!(x.to_vec()?, [1.0, 2.0]);
+    /// x.reshape(&[2, 2])?;
+    /// assert_eq!(x.to_vec()?, [1.0, 2.0, 3.0, 4.0]);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::ShapeOverflow`]; [`Error::Borrowed`] if the contents are in use. On error, the blob
@@ -273,6 +294,16 @@ impl<T: Storable, D: Device> Blob<T, D> {
     }
 
     /// Returns an alias: a blob of the same shape that shares data and diff with this one.
+    ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let x = Blob::<f32, _>::new(&CpuDevice::new(), &[3])?;
+    /// let alias = x.share();
+    /// alias.fill(7.0)?;
+    /// assert_eq!(x.to_vec()?, [7.0; 3]);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
     #[must_use]
     pub fn share(&self) -> Self {
         Self {
@@ -318,6 +349,17 @@ impl<T: Storable, D: Device> Blob<T, D> {
 
     /// Swaps the data with that of `other` without copying. Aliases of either blob see the swap. A
     /// data layer swaps data to take a prefetched batch and to return its old storage.
+    ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let device = CpuDevice::new();
+    /// let [front, back] = [1.0_f32, 2.0].map(|x| Blob::from_slice(&device, &[2], &[x; 2]));
+    /// let (front, back) = (front?, back?);
+    /// front.swap_data(&back)?;
+    /// assert_eq!((front.to_vec()?, back.to_vec()?), (vec![2.0; 2], vec![1.0; 2]));
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Length`] unless both blobs have the same count and storage size;

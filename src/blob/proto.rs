@@ -14,6 +14,19 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// values if the element type is `f64`, else `float` values. As in Caffe, a blob without axes
     /// yields a message without a shape.
     ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let w = Blob::from_slice(&CpuDevice::new(), &[1, 2], &[1.0_f32, 2.0])?;
+    /// let message = w.to_proto(false)?; // without the diff
+    /// assert_eq!(message.data, [1.0, 2.0]);
+    ///
+    /// let mut read = Blob::<f64, _>::new(&CpuDevice::new(), &[0])?;
+    /// read.from_proto(&message, true)?;
+    /// assert_eq!((read.shape().to_vec(), read.to_vec()?), (vec![1, 2], vec![1.0, 2.0]));
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Borrowed`]; errors of the device.
     #[doc(alias = "ToProto")]

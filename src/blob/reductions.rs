@@ -64,6 +64,15 @@ impl<T: Element, D: Device> Blob<T, D> {
 
     /// Returns the means along `axis`.
     ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let x = Blob::from_slice(&CpuDevice::new(), &[2, 2], &[1.0, 2.0, 3.0, 6.0])?;
+    /// assert_eq!(x.mean(0)?.to_vec()?, [2.0, 4.0]);
+    /// assert_eq!(x.mean(-1)?.to_vec()?, [1.5, 4.5]);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Errors of [`reduce`](Self::reduce).
     #[track_caller]

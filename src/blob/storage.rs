@@ -94,6 +94,16 @@ impl<D: Device> Storage<D> {
 }
 
 /// Shared access to a blob's data or diff.
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// let x = Blob::from_slice(&CpuDevice::new(), &[2], &[1.0, 2.0])?;
+/// let (first, second) = (x.data()?, x.data()?); // shared
+/// assert_eq!(first.host()?, second.host()?);
+/// assert!(matches!(x.data_mut(), Err(Error::Borrowed { .. })));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct ReadGuard<'a, T: Storable, D: Device> {
     memory: RwLockReadGuard<'a, SyncedMemory<D>>,
     len: usize,
@@ -101,6 +111,18 @@ pub struct ReadGuard<'a, T: Storable, D: Device> {
 }
 
 /// Exclusive access to a blob's data or diff.
+///
+/// ```
+/// use cortado::prelude::*;
+///
+/// let x = Blob::<f32, _>::new(&CpuDevice::new(), &[2])?;
+/// let mut values = x.data_mut()?;
+/// values.host_mut()?[1] = 5.0;
+/// assert!(x.to_vec().is_err()); // `values` has exclusive access
+/// drop(values);
+/// assert_eq!(x.to_vec()?, [0.0, 5.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct WriteGuard<'a, T: Storable, D: Device> {
     memory: RwLockWriteGuard<'a, SyncedMemory<D>>,
     len: usize,
@@ -108,6 +130,18 @@ pub struct WriteGuard<'a, T: Storable, D: Device> {
 }
 
 /// The input of a kernel that may run in place.
+///
+/// ```
+/// use cortado::{blob::SrcGuard, kernel::traits::*, prelude::*};
+///
+/// let x = Blob::<f32, _>::full(&CpuDevice::new(), &[2], 3.0)?;
+/// let alias = x.share();
+/// let (input, mut output) = alias.data_mut_from(&x)?;
+/// assert!(matches!(input, SrcGuard::InPlace));
+/// alias.device().unary(Unary::Sqr, input.src(), output.view_mut())?;
+/// assert_eq!(output.host_mut()?, [9.0, 9.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub enum SrcGuard<'a, T: Storable, D: Device> {
     /// The input shares the output's storage.
     InPlace,

@@ -11,6 +11,15 @@ use crate::{
 impl<T: Element, D: Device> Blob<T, D> {
     /// Copies the data to a tensor of this blob's element type and shape.
     ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let x = Blob::from_slice(&CpuDevice::new(), &[2], &[1.0_f32, 2.0])?;
+    /// let tensor = x.to_tensor()?; // for `tensor_io::write_npy`
+    /// assert_eq!(tensor.values().collect::<Vec<_>>(), [1.0, 2.0]);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Borrowed`]; errors of the device.
     pub fn to_tensor(&self) -> Result<Tensor> {

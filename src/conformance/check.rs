@@ -14,6 +14,15 @@ use std::{
 pub(super) const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::Bf16];
 
 /// Result of one conformance check on one element type.
+///
+/// ```
+/// use cortado::{DType, conformance::{CheckResult, Outcome}};
+///
+/// let (element, outcome) = (Some(DType::F16), Outcome::Fallback);
+/// let result = CheckResult { check: "dot", kernel: Some("dot"), element, outcome };
+/// let on_host = result.kernel.filter(|_| result.outcome == Outcome::Fallback);
+/// assert_eq!(on_host, Some("dot")); // a kernel that the device could add
+/// ```
 #[derive(Clone, Debug)]
 pub struct CheckResult {
     /// Name of the check.
@@ -27,6 +36,19 @@ pub struct CheckResult {
 }
 
 /// Outcome of a check: whether it passed, and where its kernel ran.
+///
+/// ```
+/// use cortado::conformance::Outcome;
+///
+/// fn symbol(outcome: &Outcome) -> char {
+///     match outcome {
+///         Outcome::Native => '✓',
+///         Outcome::Fallback => '–',
+///         Outcome::Failed(_) => '✗',
+///     }
+/// }
+/// assert_eq!([Outcome::Native, Outcome::Fallback].map(|outcome| symbol(&outcome)), ['✓', '–']);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The check passed, and its kernel never fell back to the host.

@@ -6,6 +6,18 @@ use std::fmt;
 
 /// Coverage table of a device: outcomes by kernel and element type. `Display` writes the table as
 /// Markdown.
+///
+/// ```
+/// use cortado::{DType, conformance::{CheckResult, Outcome, Report}};
+///
+/// let cell = |dtype, outcome| {
+///     CheckResult { check: "dot", kernel: Some("dot"), element: Some(dtype), outcome }
+/// };
+/// let results = vec![cell(DType::F32, Outcome::Native), cell(DType::F16, Outcome::Fallback)];
+/// let report = Report { device: "mine".into(), results }; // usually from `Kit::run`
+/// assert_eq!(report.coverage().native_cells(), (1, 2));
+/// assert!(report.coverage().to_string().contains("| dot | native | untested | fallback |"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Coverage<'a> {
     device: &'a str,

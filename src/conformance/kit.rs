@@ -32,6 +32,15 @@ fn all_checks() -> Vec<Check> {
 
 /// Conformance kit with a seed and a number of random cases. Kits with equal seeds and numbers run
 /// equal cases on every device.
+///
+/// ```
+/// use cortado::{CpuDevice, conformance::Kit};
+///
+/// let kit = Kit::new().seed(3).cases(2);
+/// kit.check(&CpuDevice::new(), "axpy").unwrap();
+/// let failure = kit.check(&CpuDevice::new(), "axpi").unwrap_err();
+/// assert_eq!(failure.message, "no check is called `axpi`");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kit {
     seed: u64,

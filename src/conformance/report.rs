@@ -7,6 +7,14 @@ use super::{
 };
 
 /// Results of all conformance checks on a device.
+///
+/// ```no_run
+/// use cortado::{CpuDevice, conformance::Kit};
+///
+/// let report = Kit::new().run(&CpuDevice::new());
+/// assert!(report.passed(), "{:?}", report.failures().next());
+/// println!("{}", report.coverage());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Name of the device, as [`Memory::name`](crate::Memory::name) returns it.

@@ -13,6 +13,18 @@ use crate::{
 impl Record {
     /// Fills this record from an encoded `Datum` message, and decodes an encoded image to `color`.
     ///
+    /// ```
+    /// use cortado::{data::{Color, Record}, proto::{Datum, Message}};
+    ///
+    /// let (channels, height, width, label) = (Some(1), Some(1), Some(2), Some(7));
+    /// let data = Some(vec![10, 20]);
+    /// let datum = Datum { channels, height, width, data, label, ..Default::default() };
+    /// let mut record = Record::default();
+    /// record.read_datum(&datum.encode_to_vec(), Color::AsStored)?;
+    /// assert_eq!((record.count(), record.label()), (2, 7));
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Returns [`Error::InvalidData`] for bytes that are not a `Datum`, and the errors of
     /// `Record::try_from` and [`Image::decode`].

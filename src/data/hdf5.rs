@@ -27,6 +27,16 @@ use std::{
 /// A row consists of the elements of each dataset at one index of the first axis. With shuffling,
 /// the reader loads whole files, and the order depends only on the key. Without shuffling, the
 /// reader loads a few rows at a time.
+///
+/// ```no_run
+/// use cortado::data::Hdf5Rows;
+///
+/// let names = ["data".to_owned(), "label".to_owned()];
+/// let mut rows = Hdf5Rows::open("train-files.txt", &names, 64, None)?;
+/// println!("shapes of a row: {:?}", rows.shapes());
+/// assert_eq!(rows.read()?.count(), names.len());
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "HDF5DataLayer")]
 pub struct Hdf5Rows {
     files: Vec<PathBuf>,

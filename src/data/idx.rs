@@ -15,6 +15,17 @@ use std::{
 
 /// Images and labels from a pair of IDX files, which may be compressed by gzip. The source holds
 /// all images and labels in memory.
+///
+/// ```no_run
+/// use cortado::data::{IdxSource, Record, Source};
+///
+/// // Reads `data/t10k-images-idx3-ubyte.gz` and `data/t10k-labels-idx1-ubyte.gz`.
+/// let mut mnist = IdxSource::open("data/t10k")?;
+/// let mut record = Record::default();
+/// mnist.read(&mut record)?;
+/// assert_eq!((record.shape(), record.label()), ([1, 28, 28], 7));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct IdxSource {
     name: String,
     shape: [usize; 3],

@@ -16,6 +16,17 @@ use std::{fs, path::Path};
 ///
 /// As in Caffe, a path may contain spaces. With shuffling, each epoch has a different order, which
 /// depends only on the key and the epoch number.
+///
+/// ```no_run
+/// use cortado::{data::{DataReader, ImageList}, op::RngKey};
+///
+/// // `list.txt` contains lines such as `cats/7.jpg 0`, relative to `images/`.
+/// let list = ImageList::open("list.txt", "images/")?.resized(256, 256).shuffled(RngKey::new(1));
+/// println!("{} images", list.files().len());
+/// let mut reader = DataReader::new(Box::new(list), 0, 16)?;
+/// assert_eq!(reader.records()?[0].shape(), [3, 256, 256]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "ImageDataLayer")]
 pub struct ImageList {
     name: String,

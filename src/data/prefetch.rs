@@ -27,6 +27,15 @@ use std::{
 use worker::BatchFiller;
 
 /// The batch size, the number of batches and the number of threads of a [`Prefetcher`].
+///
+/// ```
+/// use cortado::data::PrefetchOptions;
+///
+/// // Two batches of 64: the net works on one while one thread fills the other.
+/// let options = PrefetchOptions { size: 64, depth: 2, threads: 1 };
+/// let all_threads = PrefetchOptions { threads: 0, ..options };
+/// assert_eq!(all_threads.size, 64);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefetchOptions {
     /// The number of records in a batch.
@@ -46,6 +55,21 @@ pub struct PrefetchOptions {
 ///
 /// The thread ends at its first error, or when the prefetcher is dropped; the drop joins the
 /// thread. The drop logs an error that [`next`](Self::next) never returned.
+///
+/// ```
+/// use cortado::data::{DataReader, DataTransformer, PrefetchOptions, Prefetcher, SourceRegistry};
+/// use cortado::{op::RngKey, prelude::*, proto::Phase};
+///
+/// let reader = DataReader::new(SourceRegistry::default().open("digits:test?count=100")?, 0, 16)?;
+/// let transformer = DataTransformer::new(&Default::default(), Phase::Test, RngKey::new(1))?;
+/// let options = PrefetchOptions { size: 25, depth: 2, threads: 1 };
+/// let device = AnyDevice::new(&CpuDevice::new());
+/// let mut prefetcher = Prefetcher::<f32>::new(&device, reader, transformer, options)?;
+/// let batch = prefetcher.next()?;
+/// assert_eq!((batch.data.shape()[0], batch.label.count()), (25, 25));
+/// prefetcher.recycle(batch);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "BasePrefetchingDataLayer")]
 pub struct Prefetcher<T: Element> {
     device: AnyDevice,

@@ -8,6 +8,16 @@ use std::{
 };
 
 /// The reason why a push or a pop with a timeout failed.
+///
+/// ```
+/// use cortado::data::{BlockingQueue, QueueError};
+/// use std::time::Duration;
+///
+/// let queue = BlockingQueue::<u32>::new();
+/// assert_eq!(queue.pop_timeout(Duration::from_millis(1)), Err(QueueError::TimedOut));
+/// queue.close();
+/// assert_eq!(queue.pop_timeout(Duration::from_millis(1)), Err(QueueError::Closed));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueError {
     /// The queue stayed full, or empty, until the timeout.
@@ -21,6 +31,19 @@ pub enum QueueError {
 /// After [`close`](Self::close), pushes fail, and pops return the remaining items and then `None`.
 /// Closing wakes every waiting thread. Threads can share the queue by reference or in an
 /// [`Arc`](std::sync::Arc).
+///
+/// ```
+/// use cortado::data::BlockingQueue;
+///
+/// let queue = BlockingQueue::bounded(1);
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| {
+///         (0..3).for_each(|item| queue.push(item).unwrap()); // waits while the queue is full
+///         queue.close();
+///     });
+///     assert_eq!(std::iter::from_fn(|| queue.pop()).collect::<Vec<_>>(), [0, 1, 2]);
+/// });
+/// ```
 pub struct BlockingQueue<T> {
     state: Mutex<State<T>>,
     /// The condition variable that a push or a close signals.

@@ -7,6 +7,16 @@ use super::queue::BlockingQueue;
 /// The producer pops an item from `free`, fills the item and pushes it to `full`. The consumer pops
 /// an item from `full` and returns it to `free`. The queues do not wait for pending transfers from
 /// or to an item: see [`Batch`](super::Batch).
+///
+/// ```
+/// use cortado::data::QueuePair;
+///
+/// let buffers = QueuePair::new([vec![0; 4], vec![0; 4]]);
+/// let mut buffer = buffers.free.pop().unwrap();
+/// buffer.fill(1);
+/// buffers.full.push(buffer).unwrap();
+/// assert_eq!((buffers.free.len(), buffers.full.pop()), (1, Some(vec![1; 4])));
+/// ```
 #[derive(Debug, Default)]
 pub struct QueuePair<T> {
     /// Items that may be overwritten.

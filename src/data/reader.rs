@@ -18,6 +18,18 @@ use std::{fmt, sync::Arc};
 /// consuming therefore blocks the other readers; a dropped reader does not. The thread recycles the
 /// buffers of records. The thread ends at its first error, or when the last reader is dropped; that
 /// drop joins the thread. A reader that is dropped logs an error that it never received.
+///
+/// ```
+/// use cortado::data::{DataReader, SourceRegistry};
+///
+/// let source = SourceRegistry::default().open("digits:test?count=100")?;
+/// let mut readers = DataReader::shared(source, 0, 8, 2)?;
+/// assert_eq!((readers[0].next_record(), readers[1].next_record()), (0, 1));
+/// let count = readers[1].records()?.len();
+/// readers[1].consume(count);
+/// assert_eq!(readers[1].next_record(), 1 + 2 * count as u64);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "Body")]
 pub struct DataReader {
     name: Arc<SourceName>,

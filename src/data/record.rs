@@ -8,6 +8,17 @@ use crate::{
 /// An image or array of `channels × height × width` values with a label.
 ///
 /// A record that is filled again reuses its buffers.
+///
+/// ```
+/// use cortado::{data::Record, proto::Datum};
+///
+/// let mut record = Record::default();
+/// record.bytes_mut([1, 2, 2])?.copy_from_slice(&[10, 20, 30, 40]);
+/// record.set_label(3);
+/// let datum = Datum::try_from(&record)?;
+/// assert_eq!((datum.height(), datum.label(), datum.data()), (2, 3, &[10, 20, 30, 40][..]));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[doc(alias = "Datum")]
 pub struct Record {
@@ -19,6 +30,19 @@ pub struct Record {
 }
 
 /// The values of a [`Record`] in the order channel, row, column.
+///
+/// ```
+/// use cortado::data::{Record, RecordValues};
+///
+/// let mut record = Record::default();
+/// record.floats_mut([1, 1, 2])?.copy_from_slice(&[0.5, 1.5]);
+/// let sum: f32 = match record.values() {
+///     RecordValues::Bytes(bytes) => bytes.iter().copied().map(f32::from).sum(),
+///     RecordValues::Floats(floats) => floats.iter().sum(),
+/// };
+/// assert_eq!(sum, 2.0);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RecordValues<'a> {
     /// The values of an 8-bit image.

@@ -6,6 +6,26 @@ use crate::error::Result;
 /// An endless sequence of records, which repeats after the last record.
 ///
 /// Several consumers can share the records of a source: see [`DataReader`](super::DataReader).
+///
+/// ```
+/// use cortado::{Result, data::{Record, Source}};
+///
+/// /// Counts from 0 to 9.
+/// struct Counter(u8);
+/// impl Source for Counter {
+///     fn describe(&self) -> String { "counter".into() }
+///     fn records(&self) -> Option<u64> { Some(10) }
+///     fn read(&mut self, record: &mut Record) -> Result<()> {
+///         record.bytes_mut([1, 1, 1])?[0] = self.0;
+///         self.0 = (self.0 + 1) % 10;
+///         Ok(())
+///     }
+/// }
+/// let mut counter = Counter(0);
+/// counter.skip(13)?;
+/// assert_eq!(counter.0, 3);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub trait Source: Send {
     /// Returns the name of the source for errors and logs, such as `idx:data/mnist/train`.
     fn describe(&self) -> String;

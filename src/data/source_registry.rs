@@ -19,6 +19,19 @@ type Open = dyn Fn(&str) -> Result<Box<dyn Source>> + Send + Sync;
 ///
 /// A path without a scheme, as in Caffe's nets, is the path of a database. The files of the
 /// database determine whether the scheme is `lmdb` or `leveldb`.
+///
+/// ```
+/// use cortado::data::{DigitsSource, SourceRegistry};
+///
+/// let mut sources = SourceRegistry::default();
+/// sources.register("few", |seed| {
+///     let digits: DigitsSource = format!("train?count=10&seed={seed}").parse()?;
+///     Ok(Box::new(digits))
+/// });
+/// assert_eq!(sources.open("few:3")?.records(), Some(10));
+/// assert!(sources.open("many:3").is_err());
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct SourceRegistry {
     schemes: BTreeMap<String, Arc<Open>>,

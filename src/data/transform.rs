@@ -21,6 +21,19 @@ use crate::{
 ///
 /// Random choices depend only on the key and the record's number, so that results are bit-identical
 /// for any number of threads.
+///
+/// ```
+/// use cortado::{data::{DataTransformer, Record}, op::RngKey, proto::{Phase, parse_text}};
+///
+/// let param = parse_text("mean_value: 10 scale: 0.5 crop_size: 1", "transform_param")?;
+/// let transformer = DataTransformer::new(&param, Phase::Test, RngKey::new(1))?;
+/// let mut record = Record::default();
+/// record.bytes_mut([1, 3, 3])?.copy_from_slice(&[0, 0, 0, 0, 16, 0, 0, 0, 0]);
+/// let mut centre = [0.0_f32];
+/// transformer.transform(0, &record, &mut centre)?;
+/// assert_eq!(centre, [3.0]); // 0.5 · (16 − 10)
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct DataTransformer {
     scale: f32,

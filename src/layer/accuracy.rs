@@ -6,6 +6,22 @@ use crate::op::{Accuracy, Axis};
 /// The fraction of items whose label has one of the `top_k` greatest scores. The bottoms are scores
 /// and labels. The optional second top holds this fraction per class, or 0 for a class without
 /// labels.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "scores" input_param { shape { dim: 2 dim: 3 } } }
+///     layer { type: "Input" top: "labels" input_param { shape { dim: 2 } } }
+///     layer { type: "Accuracy" bottom: "scores" bottom: "labels" top: "accuracy" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// let scores = net.blob("scores").unwrap();
+/// scores.data_mut()?.host_mut()?.copy_from_slice(&[0.1, 0.7, 0.2, 0.5, 0.2, 0.3]);
+/// net.blob("labels").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 2.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("accuracy").unwrap().item()?, 0.5);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct AccuracyLayer {
     axis: isize,
     top_k: usize,

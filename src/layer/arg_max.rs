@@ -12,6 +12,19 @@ use crate::{
 ///
 /// Without `axis`, the layer compares all elements of an item and has a top of `N × 1 × top_k`.
 /// With `out_max_val`, that top is `N × 2 × top_k` and holds the indices before the values.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 4 } } }
+///     layer { type: "ArgMax" bottom: "x" top: "best" argmax_param { top_k: 2 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[3.0, 9.0, 1.0, 5.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("best").unwrap().to_vec()?, [1.0, 3.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct ArgMaxLayer<T: Element> {
     axis: Option<isize>,
     top_k: usize,

@@ -20,6 +20,20 @@ use crate::{
 /// twice. The layer saves the input only if it runs in place.
 ///
 /// Source: Ioffe, Szegedy 2015.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 2 dim: 1 } } }
+///     layer { type: "BatchNorm" bottom: "x" top: "y"
+///       batch_norm_param { use_global_stats: false eps: 3 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 3.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [-0.5, 0.5]); // mean 2, variance 1
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct BatchNormLayer<T: Element> {
     param: BatchNormParameter,
     use_stored: bool,

@@ -5,6 +5,21 @@ use crate::{op::RowIndexing, shape::Shape};
 
 /// `y[i] = x[index[i]]`. The first bottom holds the items x, the second one a list of indices. The
 /// forward pass fails if an index is outside the batch.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 3 dim: 1 } } }
+///     layer { type: "Input" top: "index" input_param { shape { dim: 4 } } }
+///     layer { type: "BatchReindex" bottom: "x" bottom: "index" top: "y" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[10.0, 20.0, 30.0]);
+/// net.blob("index").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[2.0, 0.0, 2.0, 1.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [30.0, 10.0, 30.0, 20.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct BatchReindexLayer {
     indices: Blob<u32>,
 }

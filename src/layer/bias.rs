@@ -14,6 +14,21 @@ use crate::{
 
 /// `y = x + b`, where `b` covers some axes of `x` and is broadcast along the other axes. `b` is a
 /// learned parameter or the second bottom.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+///     layer { type: "Input" top: "b" input_param { shape { dim: 3 } } }
+///     layer { type: "Bias" bottom: "x" bottom: "b" top: "y" bias_param { axis: 1 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+/// net.blob("b").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[10.0, 20.0, 30.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [11.0, 22.0, 33.0, 14.0, 25.0, 36.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct BiasLayer<T: Element> {
     param: BiasParameter,
     operand: AxisOperand,

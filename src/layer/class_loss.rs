@@ -7,6 +7,21 @@ use crate::{
 };
 
 /// A loss of N items with one label each. The bottoms are scores (or probabilities) and labels.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "scores" input_param { shape { dim: 1 dim: 3 } } }
+///     layer { type: "Input" top: "label" input_param { shape { dim: 1 } } }
+///     layer { type: "HingeLoss" bottom: "scores" bottom: "label" top: "loss" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("scores").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[2.0, -3.0, 0.5]);
+/// net.blob("label").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[0.0]);
+/// let loss = net.forward()?;
+/// assert_eq!(loss, 1.5); // only the third score is above −1
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct ClassLossLayer {
     kind: &'static str,
     form: ClassLossKind,

@@ -4,6 +4,21 @@ use super::{concat_layout::ConcatLayout, prelude::*, proto_shape, shared_top::Sh
 
 /// Concatenates its bottoms along `axis`; the bottoms must agree in all other extents. If there is
 /// only one bottom, the top shares its storage.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "a" input_param { shape { dim: 2 dim: 1 } } }
+///     layer { type: "Input" top: "b" input_param { shape { dim: 2 dim: 2 } } }
+///     layer { type: "Concat" bottom: "a" bottom: "b" top: "y" concat_param { axis: 1 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("a").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 2.0]);
+/// net.blob("b").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[10.0, 11.0, 20.0, 21.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [1.0, 10.0, 11.0, 2.0, 20.0, 21.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct ConcatLayer {
     axis: isize,
     shared_top: SharedTop,

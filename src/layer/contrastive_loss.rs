@@ -12,6 +12,22 @@ use crate::{
 ///
 /// With `legacy_version`, a dissimilar pair contributes `max(0, margin − d²)` to the sum. Source:
 /// Hadsell, Chopra, LeCun 2006.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "a" input_param { shape { dim: 2 dim: 1 } } }
+///     layer { type: "Input" top: "b" input_param { shape { dim: 2 dim: 1 } } }
+///     layer { type: "Input" top: "similar" input_param { shape { dim: 2 } } }
+///     layer { type: "ContrastiveLoss" bottom: "a" bottom: "b" bottom: "similar" top: "loss" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("a").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[3.0, 0.5]);
+/// net.blob("similar").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 0.0]);
+/// let loss = net.forward()?;
+/// assert_eq!(loss, (9.0 + 0.25) / 4.0);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct ContrastiveLossLayer<T: Element> {
     param: ContrastiveLossParameter,
     difference: Blob<T>,

@@ -9,6 +9,20 @@ use crate::op::Unary;
 /// Convolution with learned filters. The axes before `axis` are the batch, `axis` holds the
 /// channels, and the axes after `axis` are spatial. The layer applies the same filters to each
 /// bottom and has one top per bottom.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 1 dim: 3 dim: 3 } } }
+///     layer { type: "Convolution" bottom: "x" top: "y" convolution_param {
+///       num_output: 1 kernel_size: 3 pad: 1 weight_filler { value: 1 } } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0; 9]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [4.0, 6.0, 4.0, 6.0, 9.0, 6.0, 4.0, 6.0, 4.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct ConvolutionLayer<T: Element>(BaseConvolution<T>);
 
 impl<T: Element> ConvolutionLayer<T> {

@@ -6,6 +6,21 @@ use crate::{op::Copy2d, shape::Shape};
 /// Crops the axes of its first bottom from `axis` on to the extents of the second bottom. `offset`
 /// is the first index to keep: one value for all cropped axes, or one value per axis. The layer
 /// ignores the values of the second bottom, whose gradient is zero.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 1 dim: 2 dim: 3 } } }
+///     layer { type: "Input" top: "like" input_param { shape { dim: 1 dim: 1 dim: 2 dim: 2 } } }
+///     layer { type: "Crop" bottom: "x" bottom: "like" top: "y"
+///       crop_param { axis: 3 offset: 1 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [1.0, 2.0, 4.0, 5.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct CropLayer {
     axis: isize,
     offsets: Vec<usize>,

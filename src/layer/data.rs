@@ -16,6 +16,19 @@ use std::time::Duration;
 /// The field `source` is the path of a database or starts with a scheme of the
 /// [`SourceRegistry`](crate::data::SourceRegistry). The files at the path determine the kind of
 /// database; the layer ignores the field `backend`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Data" top: "image" top: "label" transform_param { scale: 0.00390625 }
+///       data_param { source: "digits:test?count=100" batch_size: 10 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.forward()?;
+/// assert_eq!(net.blob("image").unwrap().shape().to_vec(), [10, 1, 28, 28]);
+/// assert!(net.blob("image").unwrap().to_vec()?.iter().all(|x| (0.0..1.0).contains(x)));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct DataLayer<T: Element> {
     kind: &'static str,
     prefetcher: Prefetcher<T>,

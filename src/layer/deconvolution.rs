@@ -10,6 +10,20 @@ use super::{
 ///
 /// The layer has the fields of [`ConvolutionLayer`](crate::layer::ConvolutionLayer). The filters
 /// have the shape `channels × num_output/group × kernel…`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 1 dim: 1 dim: 2 } } }
+///     layer { type: "Deconvolution" bottom: "x" top: "y" convolution_param {
+///       num_output: 1 kernel_size: 2 stride: 2 weight_filler { value: 1 } } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[3.0, 5.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [3.0, 3.0, 5.0, 5.0, 3.0, 3.0, 5.0, 5.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct DeconvolutionLayer<T: Element>(BaseConvolution<T>);
 
 impl<T: Element> DeconvolutionLayer<T> {

@@ -14,6 +14,21 @@ use crate::{
 /// The layer stores no mask. The backward pass draws the random numbers of the forward pass again,
 /// because they depend only on the layer's key, the number of forward passes and the element's
 /// index.
+///
+/// ```
+/// use cortado::{prelude::*, proto::{Phase, parse_text}};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 100 } } }
+///     layer { type: "Dropout" bottom: "x" top: "y" dropout_param { dropout_ratio: 0.5 } }"#;
+/// let net = parse_text(text, "net")?;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).phase(Phase::Train).build(&net)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0; 100]);
+/// net.forward()?;
+/// let y = net.blob("y").unwrap().to_vec()?;
+/// assert!(y.contains(&0.0) && y.contains(&2.0));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct DropoutLayer {
     /// The probability that the layer does not zero an element; `None` in the TEST phase.
     keep: Option<f64>,

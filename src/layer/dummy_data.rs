@@ -8,6 +8,19 @@ use crate::{filler::Filler, op::RngKey, proto::DummyDataParameter, shape::Shape}
 ///
 /// The layer writes constant tops once, so that values which a caller writes later persist. The
 /// layer fills random tops in every forward pass.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "DummyData" top: "a" top: "b" dummy_data_param { shape { dim: 3 }
+///       data_filler { value: 7 } data_filler { type: "uniform" min: 1 max: 2 } } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.forward()?;
+/// assert_eq!(net.blob("a").unwrap().to_vec()?, [7.0; 3]);
+/// assert!(net.blob("b").unwrap().to_vec()?.iter().all(|x| (1.0..2.0).contains(x)));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct DummyDataLayer {
     shapes: Vec<Shape>,
     fillers: Vec<Filler>,

@@ -12,6 +12,22 @@ use crate::{
 ///
 /// If several bottoms hold the maximum, only one of them receives the gradient: the second bottom
 /// if it holds the maximum, otherwise the bottom with the lowest index.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "a" input_param { shape { dim: 2 } } }
+///     layer { type: "Input" top: "b" input_param { shape { dim: 2 } } }
+///     layer { type: "Eltwise" bottom: "a" bottom: "b" top: "difference"
+///       eltwise_param { operation: SUM coeff: 1 coeff: -1 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("a").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[5.0, 6.0]);
+/// net.blob("b").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 8.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("difference").unwrap().to_vec()?, [4.0, -2.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct EltwiseLayer<T: Element> {
     operation: EltwiseOp,
     /// The coefficient of each bottom in a sum; empty if all coefficients are 1.

@@ -5,6 +5,22 @@ use crate::op::{Axis, RowIndexing};
 
 /// `y[i] = W[index[i]] + b`, where W is `input_dim` × `num_output`. The top has one more axis than
 /// the indices. The forward pass fails if an index is not less than `input_dim`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "words" input_param { shape { dim: 2 } } }
+///     layer { type: "Embed" bottom: "words" top: "vectors"
+///       embed_param { input_dim: 3 num_output: 2 bias_term: false } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("words").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[2.0, 0.0]);
+/// let weights = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+/// net.params()[0].blob().data_mut()?.host_mut()?.copy_from_slice(&weights);
+/// net.forward()?;
+/// assert_eq!(net.blob("vectors").unwrap().to_vec()?, [4.0, 5.0, 0.0, 1.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct EmbedLayer<T: Element> {
     rows: usize,
     indices: Blob<u32>,

@@ -4,6 +4,21 @@ use super::{loss_common, prelude::*};
 use crate::op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization};
 
 /// `loss = Σ (a − b)² / 2N` over N items. Both bottoms a and b have a gradient.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "a" input_param { shape { dim: 2 dim: 1 } } }
+///     layer { type: "Input" top: "b" input_param { shape { dim: 2 dim: 1 } } }
+///     layer { type: "EuclideanLoss" bottom: "a" bottom: "b" top: "loss" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("a").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 2.0]);
+/// net.blob("b").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[4.0, 6.0]);
+/// let loss = net.forward()?;
+/// assert_eq!(loss, (9.0 + 16.0) / 4.0);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct EuclideanLossLayer;
 
 impl EuclideanLossLayer {

@@ -8,6 +8,21 @@ use crate::op::RowIndexing;
 ///
 /// The number of kept items depends on the values of the selector, which the layer reads on the
 /// host. The first `reshape` keeps all items, because the selector has no values yet.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 3 dim: 1 } } }
+///     layer { type: "Input" top: "keep" input_param { shape { dim: 3 } } }
+///     layer { type: "Filter" bottom: "x" bottom: "keep" top: "y" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[10.0, 20.0, 30.0]);
+/// net.blob("keep").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 0.0, 1.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [10.0, 30.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct FilterLayer {
     tops: usize,
     has_reshaped: bool,

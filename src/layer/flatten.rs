@@ -4,6 +4,18 @@ use super::{prelude::*, shared_top::SharedTop};
 
 /// Merges the axes from `axis` to `end_axis`, both included, into one axis without copying. If
 /// `end_axis` is `axis − 1`, the layer inserts an axis of extent 1.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 } } }
+///     layer { type: "Flatten" bottom: "x" top: "y" flatten_param { axis: 1 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().shape().to_vec(), [2, 12]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct FlattenLayer {
     axis: isize,
     end: isize,

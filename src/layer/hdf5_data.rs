@@ -8,6 +8,17 @@ use crate::data::Hdf5Rows;
 /// files. After the last file, the layer continues with the first file.
 ///
 /// With `shuffle`, every epoch shuffles the files and the rows within each file.
+///
+/// ```no_run
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"layer { type: "HDF5Data" top: "x" top: "t"
+///     hdf5_data_param { source: "train-files.txt" batch_size: 32 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.forward()?;
+/// assert_eq!(net.blob("x").unwrap().shape()[0], 32);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "HDF5DataLayer")]
 pub struct Hdf5DataLayer {
     rows: Hdf5Rows,

@@ -15,6 +15,19 @@ const NAMES: [&str; 2] = ["data", "label"];
 ///
 /// The layer holds all items in memory. The layer writes the file in the first forward pass, in
 /// [`write`](Self::write) and in `drop`, which only logs errors.
+///
+/// ```no_run
+/// use cortado::{layer::Hdf5OutputLayer, prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" top: "t" input_param { shape { dim: 2 } } }
+///     layer { name: "out" type: "HDF5Output" bottom: "x" bottom: "t"
+///       hdf5_output_param { file_name: "features.h5" } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// (0..5).try_for_each(|_| net.forward().map(drop))?; // 10 items
+/// net.layer_as::<Hdf5OutputLayer>("out").unwrap().write()?;
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "HDF5OutputLayer")]
 pub struct Hdf5OutputLayer {
     path: PathBuf,

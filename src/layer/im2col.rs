@@ -5,6 +5,19 @@ use crate::{op::Window, proto::ConvolutionParameter};
 
 /// Converts each image to the matrix of its windows. The top has `channels · ∏kernel` channels, and
 /// its spatial extents are the numbers of windows. The layer has the fields of a convolution.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 1 dim: 2 dim: 3 } } }
+///     layer { type: "Im2col" bottom: "x" top: "y" convolution_param { kernel_size: 2 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [0.0, 1.0, 1.0, 2.0, 3.0, 4.0, 4.0, 5.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct Im2colLayer {
     param: ConvolutionParameter,
     op: Option<Window>,

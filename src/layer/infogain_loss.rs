@@ -9,6 +9,21 @@ use crate::{
 /// `loss = −Σ Σ H[label, k] · ln softmax(x)[k] / n`. The bottoms are scores x, labels and the
 /// matrix H. Without a third bottom, the layer reads H from the file `source`. The optional second
 /// top holds the softmax of the scores.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "scores" input_param { shape { dim: 1 dim: 2 } } }
+///     layer { type: "Input" top: "label" input_param { shape { dim: 1 } } }
+///     layer { type: "Input" top: "H" input_param { shape { dim: 1 dim: 1 dim: 2 dim: 2 } } }
+///     layer { type: "InfogainLoss" bottom: "scores" bottom: "label" bottom: "H" top: "loss" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("H").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[4.0, 0.0, 0.0, 1.0]);
+/// let loss = net.forward()?;
+/// assert!((loss - 4.0 * 2_f64.ln()).abs() < 1e-6);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct InfogainLossLayer<T: Element> {
     axis: isize,
     ignore: Option<i64>,

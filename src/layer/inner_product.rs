@@ -5,6 +5,20 @@ use crate::op::{Axis, Gemm, Transpose};
 
 /// A fully connected layer. The axes from `axis` on form one input vector of K elements. The
 /// weights are N×K, or K×N with `transpose`, where N is `num_output`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 } } }
+///     layer { type: "InnerProduct" bottom: "x" top: "y" inner_product_param {
+///       num_output: 2 weight_filler { value: 2 } bias_filler { value: 1 } } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 2.0, 3.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [13.0, 13.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct InnerProductLayer<T: Element> {
     axis: isize,
     transpose: bool,

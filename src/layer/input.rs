@@ -5,6 +5,19 @@ use crate::shape::Shape;
 
 /// The inputs of a net, whose values the caller writes. The definition gives no shape, one shape
 /// for all tops, or one shape per top. The caller may reshape the tops later.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
+///     layer { type: "TanH" bottom: "x" top: "y" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob_mut("x").unwrap().reshape(&[5, 2])?;
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().shape().to_vec(), [5, 2]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct InputLayer {
     shapes: Vec<Shape>,
     shaped: bool,

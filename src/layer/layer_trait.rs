@@ -12,6 +12,18 @@ use crate::{
 use std::{any::Any, ops::RangeInclusive, time::Duration};
 
 /// Settings of a net, passed to the constructor and to [`Layer::setup`] of its layers.
+///
+/// ```
+/// use cortado::{LayerRegistry, data::SourceRegistry, layer::LayerContext, op::RngKey};
+/// use cortado::{prelude::*, proto::{LayerParameter, Phase, parse_text}};
+///
+/// let (device, sources) = (AnyDevice::new(&CpuDevice::new()), SourceRegistry::default());
+/// let (phase, key) = (Phase::Test, RngKey::new(1));
+/// let cx = LayerContext { device: &device, phase, key, sources: &sources };
+/// let param: LayerParameter = parse_text(r#"type: "Sigmoid""#, "layer")?;
+/// assert_eq!(LayerRegistry::<f32>::standard().make(&param, &cx)?.kind(), "Sigmoid");
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct LayerContext<'a> {
     /// The device on which the net runs.
@@ -25,6 +37,19 @@ pub struct LayerContext<'a> {
 }
 
 /// The gradients that a backward pass has to compute.
+///
+/// ```
+/// use cortado::{layer::{EuclideanLossLayer, Layer, PropagateDown}, prelude::*};
+///
+/// let device = AnyDevice::new(&CpuDevice::new());
+/// let ab = [Blob::from_slice(&device, &[1], &[3.0])?, Blob::from_slice(&device, &[1], &[1.0])?];
+/// let loss = [Blob::<f32>::new(&device, &[])?];
+/// loss[0].diff_mut()?.host_mut()?.fill(1.0);
+/// let only_a = PropagateDown { bottom: &[true, false], params: &[] };
+/// EuclideanLossLayer.backward(&device, &loss, only_a, &ab)?;
+/// assert_eq!((ab[0].diff_at(&[0])?, ab[1].diff_at(&[0])?), (2.0, 0.0));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct PropagateDown<'a> {
     /// Whether to compute the gradient of each bottom.
@@ -34,6 +59,15 @@ pub struct PropagateDown<'a> {
 }
 
 /// The numbers of bottoms and tops that a layer takes.
+///
+/// ```
+/// use cortado::layer::Arity;
+///
+/// let loss = Arity::between(2..=3, 1..=1);
+/// assert!(loss.check(3, 1).is_ok());
+/// let error = loss.check(1, 1).unwrap_err().to_string();
+/// assert!(error.contains("expected 2 to 3 bottom blobs, found 1"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arity {
     /// The allowed numbers of bottoms.
@@ -94,6 +128,23 @@ impl Arity {
 ///
 /// A registry wraps each layer in a check of the blob counts. A method returns an error without
 /// running the layer's code if the counts violate [`arity`](Self::arity) or differ between calls.
+///
+/// ```
+/// use cortado::{layer::Layer, prelude::*};
+///
+/// struct Double;
+/// impl Layer<f32> for Double {
+///     fn kind(&self) -> &'static str { "Double" }
+///     fn reshape(&mut self, x: &[Blob<f32>], y: &mut [Blob<f32>]) -> Result<()> {
+///         y[0].reshape_like(&x[0])
+///     }
+///     fn forward(&mut self, _: &AnyDevice, x: &[Blob<f32>], y: &[Blob<f32>]) -> Result<()> {
+///         x[0].apply_into(Unary::Scale(2.0), &y[0])
+///     }
+/// }
+/// let registry = cortado::LayerRegistry::standard().with("Double", |_, _| Ok(Double));
+/// assert!(registry.kinds().any(|kind| kind == "Double"));
+/// ```
 pub trait Layer<T: Element>: Any + Send {
     /// Returns the `type` by which prototxt names this layer.
     #[doc(alias = "type")]

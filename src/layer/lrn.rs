@@ -9,6 +9,20 @@ use crate::{
 /// Local response normalization over neighbouring channels or positions; see [`Lrn`].
 ///
 /// As in Caffe, the region `WITHIN_CHANNEL` uses 1 instead of `k`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 1 dim: 1 } } }
+///     layer { type: "LRN" bottom: "x" top: "y" lrn_param { local_size: 3 alpha: 3 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0; 3]);
+/// net.forward()?;
+/// let y = net.blob("y").unwrap().to_vec()?;
+/// assert!(y[1] < y[0]); // channel 1 has two neighbours, channel 0 one
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "LRNLayer")]
 pub struct LrnLayer<T: Element> {
     param: LrnParameter,

@@ -14,6 +14,20 @@ use crate::op::Lstm;
 /// Without `expose_hidden`, the states are initially zero and persist from one forward pass to the
 /// next. The parameters are `W_xc`, `b_c`, `W_xc_static` for a static input, and `W_hc`. The rows
 /// of each parameter belong to the input gates, forget gates, output gates and candidates.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "DummyData" top: "x" top: "cont" dummy_data_param {
+///       shape { dim: 5 dim: 2 dim: 3 } shape { dim: 5 dim: 2 } data_filler { value: 1 } } }
+///     layer { type: "LSTM" bottom: "x" bottom: "cont" top: "h"
+///       recurrent_param { num_output: 4 weight_filler { type: "xavier" } } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.forward()?;
+/// assert_eq!(net.blob("h").unwrap().shape().to_vec(), [5, 2, 4]); // steps, streams, outputs
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "RecurrentLayer")]
 pub struct LstmLayer<T: Element> {
     core: Recurrent<T>,

@@ -8,6 +8,22 @@ use crate::op::Lstm;
 /// The bottoms are the preceding cell states of 1 × streams × outputs, the gates of 1 × streams ×
 /// 4·outputs, and `cont` of 1 × streams. The tops are the new states `c` and `h`. A `cont` between
 /// 0 and 1 scales the forget gate. As in Caffe, the gradient treats `cont·σ` as a sigmoid.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "c0" input_param { shape { dim: 1 dim: 1 dim: 1 } } }
+///     layer { type: "Input" top: "gates" input_param { shape { dim: 1 dim: 1 dim: 4 } } }
+///     layer { type: "Input" top: "cont" input_param { shape { dim: 1 dim: 1 } } }
+///     layer { type: "LSTMUnit" bottom: "c0" bottom: "gates" bottom: "cont" top: "c" top: "h" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("c0").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[2.0]);
+/// net.blob("cont").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("c").unwrap().to_vec()?, [1.0]); // half of 2, because σ(0) = ½
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct LstmUnitLayer<T: Element> {
     op: Option<Lstm>,
     /// The activated gates; the diff is scratch for a gradient that was not requested.

@@ -9,6 +9,19 @@ use crate::shape::Shape;
 ///
 /// [`reset`](Self::reset) sets the arrays. [`Net::layer_as`](crate::Net::layer_as) returns the
 /// layer of a net.
+///
+/// ```
+/// use cortado::{layer::MemoryDataLayer, prelude::*, proto::parse_text};
+///
+/// let text = r#"layer { name: "data" type: "MemoryData" top: "x" top: "label"
+///     memory_data_param { batch_size: 1 channels: 2 height: 1 width: 1 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// let data = net.layer_as::<MemoryDataLayer<f32>>("data").unwrap();
+/// data.reset(vec![1.0, 2.0, 3.0, 4.0], vec![7.0, 8.0])?; // two items
+/// net.forward_layers(0..1)?;
+/// assert_eq!(net.blob("x").unwrap().to_vec()?, [1.0, 2.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct MemoryDataLayer<T: Element> {
     shape: Shape,
     data: Vec<T>,

@@ -11,6 +11,19 @@ use crate::{
 /// over each image with `across_channels`.
 ///
 /// As in Caffe, the top has four axes. Axes that the bottom lacks have extent 1.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 1 dim: 1 dim: 2 } } }
+///     layer { type: "MVN" bottom: "x" top: "y" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 3.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [-1.0, 1.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct MvnLayer<T: Element> {
     param: MvnParameter,
     op: Option<Standardize>,

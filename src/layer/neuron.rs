@@ -60,6 +60,13 @@ pub trait Neuron: Send + 'static {
 }
 
 /// The gradient of a function of one element.
+///
+/// ```
+/// use cortado::{layer::{AbsVal, Neuron, NeuronGradient, Sigmoid}, op::Binary};
+///
+/// assert_eq!(AbsVal.gradient(), NeuronGradient::OfInput(Binary::AbsGrad));
+/// assert_eq!(Sigmoid.gradient(), NeuronGradient::OfOutput(Binary::SigmoidGrad));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NeuronGradient {
     /// `dx = op(dy, x)`. A layer with this gradient saves `x` if it runs in place.
@@ -71,6 +78,13 @@ pub enum NeuronGradient {
 }
 
 /// The layer of a [`Neuron`].
+///
+/// ```
+/// use cortado::{LayerRegistry, layer::{AbsVal, NeuronLayer}};
+///
+/// let registry = LayerRegistry::empty().with("Magnitude", NeuronLayer::<AbsVal, f32>::new);
+/// assert_eq!(registry.kinds().collect::<Vec<_>>(), ["Magnitude"]);
+/// ```
 pub struct NeuronLayer<N: Neuron, T: Element> {
     neuron: N,
     saved_input: SavedInput<T>,

@@ -7,6 +7,19 @@ use super::{
 use crate::op::{Binary, Unary};
 
 /// Absolute value: `y = |x|`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 3 } } }
+///     layer { type: "AbsVal" bottom: "x" top: "y" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[-2.0, 0.0, 3.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [2.0, 0.0, 3.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "AbsValLayer")]
 pub struct AbsVal;
 
@@ -28,6 +41,20 @@ impl Neuron for AbsVal {
 }
 
 /// Binomial normal log likelihood, also called softplus: `y = ln(1 + eˣ)`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 3 } } }
+///     layer { type: "BNLL" bottom: "x" top: "y" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[0.0, -100.0, 100.0]);
+/// net.forward()?;
+/// let y = net.blob("y").unwrap().to_vec()?;
+/// assert!(y.iter().zip([2_f32.ln(), 0.0, 100.0]).all(|(y, want)| (y - want).abs() < 1e-5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "BNLLLayer")]
 pub struct Bnll;
 
@@ -48,6 +75,19 @@ impl Neuron for Bnll {
 }
 
 /// Clipping: `y = min(max(x, low), high)`. The derivative is 1 where `low ≤ x ≤ high`, otherwise 0.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 3 } } }
+///     layer { type: "Clip" bottom: "x" top: "y" clip_param { min: -1 max: 1 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[-5.0, 0.5, 5.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [-1.0, 0.5, 1.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "ClipLayer")]
 pub struct Clip {
     low: f64,
@@ -78,6 +118,19 @@ impl Neuron for Clip {
 }
 
 /// Exponential linear unit: `y = x` where `x > 0`, otherwise `y = alpha · (eˣ − 1)`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 3 } } }
+///     layer { type: "ELU" bottom: "x" top: "y" elu_param { alpha: 2 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[-100.0, 0.0, 3.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [-2.0, 0.0, 3.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "ELULayer")]
 pub struct Elu {
     alpha: f64,
@@ -102,6 +155,20 @@ impl Neuron for Elu {
 }
 
 /// Exponential function: `y = base^(scale·x + shift)`; the default base is e.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 3 } } }
+///     layer { type: "Exp" bottom: "x" top: "y" exp_param { base: 2 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[-1.0, 0.0, 3.0]);
+/// net.forward()?;
+/// let y = net.blob("y").unwrap().to_vec()?;
+/// assert!(y.iter().zip([0.5, 1.0, 8.0]).all(|(y, want)| (y - want).abs() < 1e-5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "ExpLayer")]
 pub struct Exp {
     /// `ln base · scale`
@@ -139,6 +206,20 @@ fn ln_base(param: &str, base: f32) -> Result<f64> {
 }
 
 /// Logarithm: `y = log(scale·x + shift)`; the default base is e.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 2 } } }
+///     layer { type: "Log" bottom: "x" top: "y" log_param { base: 10 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 1000.0]);
+/// net.forward()?;
+/// let y = net.blob("y").unwrap().to_vec()?;
+/// assert!(y.iter().zip([0.0, 3.0]).all(|(y, want)| (y - want).abs() < 1e-5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "LogLayer")]
 pub struct Log {
     scale: f64,
@@ -172,6 +253,19 @@ impl Neuron for Log {
 }
 
 /// Power: `y = (scale·x + shift)^power`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 2 } } }
+///     layer { type: "Power" bottom: "x" top: "y" power_param { power: 2 scale: 3 shift: 1 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 2.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [16.0, 49.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "PowerLayer")]
 pub struct Power {
     scale: f64,
@@ -203,6 +297,19 @@ impl Neuron for Power {
 }
 
 /// Rectified linear unit: `y = max(x, 0) + negative_slope · min(x, 0)`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 3 } } }
+///     layer { type: "ReLU" bottom: "x" top: "y" relu_param { negative_slope: 0.5 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[-4.0, 0.0, 3.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [-2.0, 0.0, 3.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "ReLULayer")]
 pub struct Relu {
     slope: f64,
@@ -227,6 +334,20 @@ impl Neuron for Relu {
 }
 
 /// Logistic function: `y = 1 / (1 + e⁻ˣ)`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 2 } } }
+///     layer { type: "Sigmoid" bottom: "x" top: "y" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[0.0, 3_f32.ln()]);
+/// net.forward()?;
+/// let y = net.blob("y").unwrap().to_vec()?;
+/// assert!(y.iter().zip([0.5, 0.75]).all(|(y, want)| (y - want).abs() < 1e-5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "SigmoidLayer")]
 pub struct Sigmoid;
 
@@ -247,6 +368,20 @@ impl Neuron for Sigmoid {
 }
 
 /// Swish, also called SiLU: `y = x / (1 + e^(−beta·x))`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 3 } } }
+///     layer { type: "Swish" bottom: "x" top: "y" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[-100.0, 0.0, 100.0]);
+/// net.forward()?;
+/// let y = net.blob("y").unwrap().to_vec()?;
+/// assert!(y.iter().zip([0.0, 0.0, 100.0]).all(|(y, want)| (y - want).abs() < 1e-5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "SwishLayer")]
 pub struct Swish {
     beta: f64,
@@ -269,6 +404,19 @@ impl Neuron for Swish {
 }
 
 /// Hyperbolic tangent: `y = tanh x`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 3 } } }
+///     layer { type: "TanH" bottom: "x" top: "y" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[-100.0, 0.0, 100.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [-1.0, 0.0, 1.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "TanHLayer")]
 pub struct Tanh;
 
@@ -289,6 +437,19 @@ impl Neuron for Tanh {
 }
 
 /// Step function without a gradient: `y = 1` where `x > threshold`, otherwise `y = 0`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 3 } } }
+///     layer { type: "Threshold" bottom: "x" top: "y" threshold_param { threshold: 2 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 2.0, 3.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [0.0, 0.0, 1.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "ThresholdLayer")]
 pub struct Threshold {
     threshold: f64,

@@ -4,6 +4,18 @@ use super::{prelude::*, proto_shape};
 use crate::shape::Shape;
 
 /// Exposes its only parameter as its top without copying. The parameter is initially zero.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Parameter" top: "p" parameter_param { shape { dim: 2 dim: 3 } } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.params()[0].blob().fill(4.0)?;
+/// net.forward()?;
+/// assert_eq!(net.blob("p").unwrap().to_vec()?, [4.0; 6]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct ParameterLayer<T: Element> {
     shape: Shape,
     params: Vec<Blob<T>>,

@@ -18,6 +18,21 @@ use crate::{
 ///
 /// `STOCHASTIC` draws one element of each window with a probability proportional to `max(x, 0)`. In
 /// the TEST phase, the layer computes the mean of the window with these weights.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 1 dim: 2 dim: 4 } } }
+///     layer { type: "Pooling" bottom: "x" top: "y"
+///       pooling_param { pool: MAX kernel_size: 2 stride: 2 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// let x = net.blob("x").unwrap();
+/// x.data_mut()?.host_mut()?.copy_from_slice(&[1.0, 5.0, 2.0, 0.0, 3.0, 4.0, 8.0, 6.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [5.0, 8.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct PoolingLayer<T: Element> {
     param: PoolingParameter,
     phase: Phase,

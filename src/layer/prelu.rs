@@ -16,6 +16,19 @@ use crate::{
 /// per channel, or a single slope with `channel_shared`. The second axis holds the channels.
 ///
 /// Source: He, Zhang, Ren, Sun 2015.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
+///     layer { type: "PReLU" bottom: "x" top: "y" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[-4.0, 4.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [-1.0, 4.0]); // slopes start at ¼
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "PReLULayer")]
 pub struct PreluLayer<T: Element> {
     param: PReLuParameter,

@@ -3,6 +3,16 @@
 use super::prelude::*;
 
 /// A layer that cannot be created. The error message explains how to implement a custom layer.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"layer { type: "Python" top: "y" python_param { module: "m" layer: "L" } }"#;
+/// let built = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?);
+/// let error = built.err().unwrap().to_string();
+/// assert!(error.contains("Python layer `m.L` is not supported; implement `Layer`"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub enum PythonLayer {}
 
 impl PythonLayer {

@@ -10,6 +10,20 @@ use crate::{
 
 /// `y = coeff · f(x)` over all axes from `axis` on, where f is the sum, the sum of magnitudes, the
 /// sum of squares or the mean.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 2 dim: 2 } } }
+///     layer { type: "Reduction" bottom: "x" top: "y"
+///       reduction_param { operation: SUMSQ axis: 1 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 2.0, 3.0, 4.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [5.0, 25.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct ReductionLayer<T: Element> {
     operation: ReductionOp,
     axis: isize,

@@ -12,6 +12,19 @@ type Constructor<T> =
 
 /// The constructors of layers by `type`. There is no global registry:
 /// [`NetBuilder::registry`](crate::net::NetBuilder::registry) sets the registry of a net.
+///
+/// ```
+/// use cortado::{LayerRegistry, layer::InnerProductLayer, prelude::*, proto::parse_text};
+///
+/// let registry = LayerRegistry::<f32>::standard().with("Dense", InnerProductLayer::new);
+/// let text = r#"layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
+///     layer { type: "Dense" bottom: "x" top: "y" inner_product_param { num_output: 5 } }"#;
+/// let net = parse_text(text, "net")?;
+/// assert!(Net::<f32>::builder(&CpuDevice::new()).build(&net).is_err());
+/// let net = Net::builder(&CpuDevice::new()).registry(registry).build(&net)?;
+/// assert_eq!(net.blob("y").unwrap().shape().to_vec(), [1, 5]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct LayerRegistry<T: Element> {
     constructors: BTreeMap<String, Constructor<T>>,
 }

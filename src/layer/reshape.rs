@@ -6,6 +6,19 @@ use crate::{proto::ReshapeParameter, shape::Shape};
 /// Replaces `num_axes` axes from `axis` on by the axes of `shape`. A `num_axes` of −1 stands for
 /// all axes from `axis` on. In `shape`, an extent of 0 stands for the bottom's extent, and an
 /// extent of −1 is inferred from the number of elements.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 } } }
+///     layer { type: "Reshape" bottom: "x" top: "y"
+///       reshape_param { shape { dim: 0 dim: 2 dim: -1 } } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().shape().to_vec(), [2, 2, 6]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct ReshapeLayer {
     param: ReshapeParameter,
     shared_top: SharedTop,

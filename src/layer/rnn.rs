@@ -17,6 +17,21 @@ use crate::{
 /// Without `expose_hidden`, the state is initially zero and persists from one forward pass to the
 /// next. The parameters are `W_xh`, `b_h`, `W_xh_static` for a static input, `W_hh`, `W_ho` and
 /// `b_o`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "DummyData" top: "x" top: "cont" dummy_data_param {
+///       shape { dim: 5 dim: 2 dim: 3 } shape { dim: 5 dim: 2 } data_filler { value: 1 } } }
+///     layer { type: "RNN" bottom: "x" bottom: "cont" top: "y"
+///       recurrent_param { num_output: 4 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().shape().to_vec(), [5, 2, 4]);
+/// assert_eq!(net.params().len(), 5); // W_xh, b_h, W_hh, W_ho and b_o
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "RecurrentLayer")]
 pub struct RnnLayer<T: Element> {
     core: Recurrent<T>,

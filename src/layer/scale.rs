@@ -16,6 +16,21 @@ use crate::{
 /// a learned parameter or the second bottom. `b` is an optional learned parameter.
 ///
 /// The forward pass runs one kernel; the backward pass runs one kernel per gradient.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 2 dim: 2 } } }
+///     layer { type: "Input" top: "s" input_param { shape { dim: 2 } } }
+///     layer { type: "Scale" bottom: "x" bottom: "s" top: "y" scale_param { axis: 0 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 2.0, 3.0, 4.0]);
+/// net.blob("s").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[10.0, 100.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [10.0, 20.0, 300.0, 400.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct ScaleLayer<T: Element> {
     param: ScaleParameter,
     operand: AxisOperand,

@@ -7,6 +7,20 @@ use crate::op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization};
 ///
 /// The default divisor n is the batch size. As in Caffe, the layer truncates each target to an
 /// integer and compares the integer with `ignore_label`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
+///     layer { type: "Input" top: "t" input_param { shape { dim: 1 dim: 2 } } }
+///     layer { type: "SigmoidCrossEntropyLoss" bottom: "x" bottom: "t" top: "loss" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("t").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 0.0]);
+/// let loss = net.forward()?;
+/// assert!((loss - 2.0 * 2_f64.ln()).abs() < 1e-6);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct SigmoidCrossEntropyLossLayer {
     ignore: Option<i64>,
     normalization: LossNormalization,

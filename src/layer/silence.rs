@@ -3,6 +3,19 @@
 use super::prelude::*;
 
 /// Consumes its bottoms, so that they are not outputs of the net. The bottoms' gradients are zero.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "DummyData" top: "a" top: "b" dummy_data_param { shape { dim: 1 } } }
+///     layer { type: "Silence" bottom: "b" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.forward()?;
+/// let outputs: Vec<&str> = net.outputs().map(|(name, ..)| name).collect();
+/// assert_eq!(outputs, ["a"]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct SilenceLayer;
 
 impl SilenceLayer {

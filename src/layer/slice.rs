@@ -4,6 +4,21 @@ use super::{concat_layout::ConcatLayout, prelude::*, proto_shape, shared_top::Sh
 
 /// Splits its bottom along `axis` before each `slice_point`, or into equal parts without
 /// `slice_point`. If there is only one top, it shares the bottom's storage.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+///     layer { type: "Slice" bottom: "x" top: "a" top: "b"
+///       slice_param { axis: 1 slice_point: 1 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("a").unwrap().to_vec()?, [1.0, 4.0]);
+/// assert_eq!(net.blob("b").unwrap().to_vec()?, [2.0, 3.0, 5.0, 6.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct SliceLayer {
     axis: isize,
     points: Vec<usize>,

@@ -4,6 +4,19 @@ use super::prelude::*;
 use crate::op::Axis;
 
 /// `y = eˣ / Σ eˣ` along `axis`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 2 dim: 2 } } }
+///     layer { type: "Softmax" bottom: "x" top: "y" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[7.0, 7.0, 1000.0, 0.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [0.5, 0.5, 1.0, 0.0]); // e¹⁰⁰⁰ does not overflow
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct SoftmaxLayer {
     axis: isize,
 }

@@ -4,6 +4,21 @@ use super::{loss_common, prelude::*};
 use crate::op::{Axis, LossNormalization, SoftmaxLoss};
 
 /// `loss = −Σ ln softmax(x)[label] / n`. The bottoms are scores and labels.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "scores" input_param { shape { dim: 1 dim: 4 } } }
+///     layer { type: "Input" top: "label" input_param { shape { dim: 1 } } }
+///     layer { type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("scores").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0; 4]);
+/// net.blob("label").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[2.0]);
+/// let loss = net.forward()?;
+/// assert!((loss - 4_f64.ln()).abs() < 1e-6);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct SoftmaxLossLayer<T: Element> {
     axis: isize,
     ignore: Option<i64>,

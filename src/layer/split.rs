@@ -4,6 +4,19 @@ use super::prelude::*;
 use crate::{memory::Src, op::Binary};
 
 /// Makes every top share the data of the bottom. The gradient is the sum of the tops' gradients.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 3 } } }
+///     layer { type: "Split" bottom: "x" top: "a" top: "b" }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.forward()?;
+/// let (a, b) = (net.blob("a").unwrap(), net.blob("b").unwrap());
+/// assert!(a.shares_data_with(b) && !a.shares_diff_with(b));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct SplitLayer;
 
 impl SplitLayer {

@@ -13,6 +13,18 @@ use crate::{
 /// axes.
 ///
 /// Source: He, Zhang, Ren, Sun 2014.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 9 dim: 7 } } }
+///     layer { type: "SPP" bottom: "x" top: "y" spp_param { pyramid_height: 2 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().shape().to_vec(), [1, 15]); // 3 channels of 1 + 4 bins
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "SPPLayer")]
 pub struct SppLayer<T: Element> {
     height: u32,

@@ -4,6 +4,19 @@ use super::prelude::*;
 use crate::{op::Tile, shape::Shape};
 
 /// Repeats its bottom `tiles` times along `axis`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
+///     layer { type: "Tile" bottom: "x" top: "y" tile_param { axis: 0 tiles: 3 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 2.0]);
+/// net.forward()?;
+/// assert_eq!(net.blob("y").unwrap().to_vec()?, [1.0, 2.0, 1.0, 2.0, 1.0, 2.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct TileLayer {
     axis: isize,
     tiles: usize,

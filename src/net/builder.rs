@@ -25,6 +25,19 @@ use std::collections::{BTreeSet, HashMap};
 ///
 /// The field `state` of the definition supplies the options that the caller does not set. The
 /// default phase is TEST and the default level is 0.
+///
+/// ```
+/// use cortado::{prelude::*, proto::{Phase, parse_text}};
+///
+/// let text = r#"
+///     layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 } } }
+///     layer { name: "drop" type: "Dropout" bottom: "x" top: "y" include { phase: TRAIN } }"#;
+/// let definition = parse_text(text, "net")?;
+/// let builder = Net::<f32>::builder(&CpuDevice::new()).seed(7);
+/// assert_eq!(builder.build(&definition)?.layer_names().collect::<Vec<_>>(), ["x"]);
+/// assert_eq!(builder.phase(Phase::Train).build(&definition)?.layer_names().len(), 2);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct NetBuilder<T: Element> {
     device: AnyDevice,
     phase: Option<Phase>,

@@ -7,6 +7,17 @@ use crate::{
 
 /// Returns the definition without the layers that `include` and `exclude` rules remove for `state`.
 ///
+/// ```
+/// use cortado::{net::filter_net, proto::{NetState, Phase, parse_text}};
+///
+/// let text = r#"layer { name: "data" include { phase: TRAIN } } layer { name: "ip" }"#;
+/// let test = NetState { phase: Some(Phase::Test as i32), ..Default::default() };
+/// let filtered = filter_net(&parse_text(text, "net")?, &test)?;
+/// assert_eq!(filtered.layer.len(), 1);
+/// assert_eq!(filtered.layer[0].name(), "ip");
+/// # Ok::<(), cortado::Error>(())
+/// ```
+///
 /// # Errors
 /// Returns [`Error::InvalidData`] for a layer with both include and exclude rules.
 #[doc(alias = "FilterNet")]
@@ -34,6 +45,15 @@ fn includes(layer: &LayerParameter, state: &NetState) -> Result<bool> {
 
 /// Returns whether `state` meets `rule`: the state has the rule's phase, a level within the rule's
 /// bounds, every `stage` and no `not_stage`.
+///
+/// ```
+/// use cortado::{net::state_meets_rule, proto::parse_text};
+///
+/// let deploy = parse_text(r#"phase: TEST stage: "deploy""#, "state")?;
+/// assert!(state_meets_rule(&deploy, &parse_text(r#"stage: "deploy""#, "rule")?));
+/// assert!(!state_meets_rule(&deploy, &parse_text("phase: TEST min_level: 1", "rule")?));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "StateMeetsRule")]
 pub fn state_meets_rule(state: &NetState, rule: &NetStateRule) -> bool {
     let has = |stage: &String| state.stage.contains(stage);

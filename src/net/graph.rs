@@ -14,6 +14,21 @@ use std::time::Duration;
 ///
 /// [`Net::builder`] returns a builder of nets. There is no global state: nets on different threads
 /// are independent unless they share weights.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
+///     layer { name: "sum" type: "Reduction" bottom: "x" top: "y" loss_weight: 3 }
+///     force_backward: true"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0, 2.0]);
+/// assert_eq!(net.forward()?, 9.0); // the objective
+/// net.backward()?;
+/// assert_eq!(net.blob("x").unwrap().diff()?.host()?, [3.0, 3.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct Net<T: Element> {
     pub(super) device: AnyDevice,
     pub(super) name: String,
@@ -56,6 +71,20 @@ pub(super) struct LiveRange {
 }
 
 /// A parameter of a layer.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
+///     layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y" inner_product_param {
+///       num_output: 3 } param { name: "w" lr_mult: 2 } }"#;
+/// let net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// let [w, b] = net.params() else { panic!("weights and a bias") };
+/// assert_eq!((&*w.name, w.lr_mult, b.lr_mult), ("w", Some(2.0), None));
+/// assert_eq!(w.blob().shape().to_vec(), [3, 2]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct Param<T: Element> {
     /// The name by which layers share parameters; by default, the index in the layer.
     pub name: String,

@@ -4,6 +4,20 @@ use super::graph::{LiveRange, Net};
 use crate::{blob::Blob, element::Element, error::Result};
 
 /// The number of bytes that a net has allocated on host and device. Shared memory counts once.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
+///     layer { type: "InnerProduct" bottom: "x" top: "y" inner_product_param { num_output: 3 } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// net.forward()?;
+/// let used = net.memory_use()?;
+/// assert_eq!(used.activations, (2 + 3) * 4);
+/// assert_eq!(used.param_gradients, 0); // without a backward pass
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
     /// Bytes for the values of the blobs between layers.

@@ -31,6 +31,17 @@ struct TopUses {
 /// consumer reads a separate top of the Split layer. The objective counts as a consumer of a top
 /// with a loss weight; the first top of the Split layer gets the weight.
 ///
+/// ```
+/// use cortado::{net::insert_splits, proto::parse_text};
+///
+/// let text = r#"layer { name: "x" type: "Input" top: "x" }
+///     layer { name: "a" bottom: "x" top: "a" } layer { name: "b" bottom: "x" top: "b" }"#;
+/// let split = insert_splits(&parse_text(text, "net")?)?;
+/// let names: Vec<&str> = split.layer.iter().map(|layer| layer.name()).collect();
+/// assert_eq!(names, ["x", "x_x_0_split", "a", "b"]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+///
 /// # Errors
 /// Returns [`Error::InvalidData`] if a bottom is not the top of an earlier layer.
 #[doc(alias = "InsertSplits")]

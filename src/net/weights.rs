@@ -17,6 +17,21 @@ impl<T: Element> Net<T> {
     /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads `source` from a file of
     /// any of Caffe's formats.
     ///
+    /// ```
+    /// use cortado::{prelude::*, proto::parse_text};
+    ///
+    /// let text = r#"layer { type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 } } }
+    ///     layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
+    ///       inner_product_param { num_output: 1 bias_term: false } }"#;
+    /// let definition = parse_text(text, "net")?;
+    /// let trained = Net::<f32>::builder(&CpuDevice::new()).build(&definition)?;
+    /// trained.params()[0].blob().fill(0.5)?;
+    /// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&definition)?;
+    /// assert_eq!(net.copy_trained_from(&trained.to_proto(false)?)?, ["ip"]);
+    /// assert_eq!(net.params()[0].blob().to_vec()?, [0.5, 0.5]);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Returns [`Error::InvalidData`] or [`Error::Shape`] if a layer's parameters differ in number
     /// or shape. After such an error, the net is unchanged. Returns [`Error::InvalidData`] for a

@@ -26,6 +26,16 @@ const MAX_MESSAGE_LEN: usize = i32::MAX as usize;
 /// message, with a warning in the log. Unknown fields are dropped;
 /// [`UnknownFields`](super::UnknownFields) keeps them.
 ///
+/// ```
+/// use cortado::proto::{BlobShape, Message, parse_binary};
+///
+/// let bytes = BlobShape { dim: vec![2, 3] }.encode_to_vec();
+/// assert_eq!(parse_binary::<BlobShape>(&bytes, "shape")?.dim, [2, 3]);
+/// let error = parse_binary::<BlobShape>(&bytes[..2], "shape").unwrap_err().to_string();
+/// assert!(error.contains("shape"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::InvalidData`], with the offset and the path of the field, if the bytes are truncated,
 /// malformed, or contain no known field. Bytes truncated between two fields of the outermost

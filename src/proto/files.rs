@@ -36,6 +36,15 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// of another blob; the function reads an empty message for such a blob. The datasets may have any
 /// numeric type.
 ///
+/// ```no_run
+/// use cortado::{prelude::*, proto::{read_net, read_trained_net}};
+///
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&read_net("deploy.prototxt")?)?;
+/// let copied = net.copy_trained_from(&read_trained_net("lenet.caffemodel")?)?;
+/// println!("weights of the layers {copied:?}");
+/// # Ok::<(), cortado::Error>(())
+/// ```
+///
 /// # Errors
 /// Returns the errors of [`read_binary`] and of [`upgrade::net`] with the file's name. Returns
 /// [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file in which a dataset or group

@@ -16,6 +16,17 @@ use super::{
 };
 
 /// One step of a path from a message to a nested message.
+///
+/// ```
+/// use cortado::proto::{NetParameter, PathStep, UnknownFields};
+///
+/// // The layer (field 100) has an unknown field 1000 with the value 1.
+/// let bytes = [0xa2, 0x06, 0x03, 0xc0, 0x3e, 0x01];
+/// let (_, unknown) = UnknownFields::parse::<NetParameter>(&bytes, "net.caffemodel")?;
+/// let first_layer = [PathStep { field: 100, index: 0 }];
+/// assert_eq!(unknown.paths().collect::<Vec<_>>(), [&first_layer]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathStep {
     /// The field's number, such as 100 for the layers of a net.

@@ -7,6 +7,16 @@ use prost::{DecodeError, Message, Name, encoding::WireType};
 ///
 /// Only the types in [`proto`](super) implement this trait, so the library compiles the code that
 /// reads and writes them. Decode other messages with [`Message::decode`].
+///
+/// ```
+/// use cortado::proto::{BlobShape, CaffeMessage, parse_text, to_text};
+///
+/// fn formatted<M: CaffeMessage>(text: &str) -> cortado::Result<String> {
+///     to_text(&parse_text::<M>(text, "input")?)
+/// }
+/// assert_eq!(formatted::<BlobShape>("dim: [1, 3]")?, "dim: 1\ndim: 3\n");
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub trait CaffeMessage: Message + Name + Default + Codec {}
 
 impl<M: Message + Name + Default + Codec> CaffeMessage for M {}

@@ -25,6 +25,27 @@ use std::{
 };
 
 /// Options of the construction of a solver and its nets.
+///
+/// `text` is the definition in the example of [`Solver`](super::Solver) with `type: "Plain"`.
+///
+/// ```
+/// use cortado::{op::UpdateRule, prelude::*, proto::parse_text, solver::MethodRegistry};
+///
+/// # let text = r#"base_lr: 0.5 lr_policy: "fixed" snapshot_after_train: false type: "Plain"
+/// #     net_param {
+/// #       layer { type: "DummyData" top: "x" top: "t"
+/// #         dummy_data_param { shape { dim: 1 dim: 1 } data_filler { value: 1 } } }
+/// #       layer { type: "InnerProduct" bottom: "x" top: "y"
+/// #         inner_product_param { num_output: 1 bias_term: false } }
+/// #       layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" } }"#;
+/// let plain = UpdateRule::Sgd { momentum: 0.0 };
+/// let methods = MethodRegistry::standard().with("Plain", move |_| Ok(plain));
+/// let builder = Solver::<f32>::builder(&CpuDevice::new()).methods(methods);
+/// let mut solver = builder.build(parse_text(text, "solver")?)?;
+/// solver.step(1)?;
+/// assert_eq!(solver.net().params()[0].blob().item()?, 0.5);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct SolverBuilder<T: Element> {
     nets: NetBuilder<T>,
     methods: MethodRegistry<T>,

@@ -4,6 +4,31 @@ use super::score::Score;
 use std::{path::Path, time::Duration};
 
 /// An event of a solver.
+///
+/// `text` is the definition in the example of [`Solver`](super::Solver).
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text, solver::Event};
+/// use std::sync::mpsc;
+///
+/// # let text = r#"base_lr: 0.5 lr_policy: "fixed" snapshot_after_train: false
+/// #     net_param {
+/// #       layer { type: "DummyData" top: "x" top: "t"
+/// #         dummy_data_param { shape { dim: 1 dim: 1 } data_filler { value: 1 } } }
+/// #       layer { type: "InnerProduct" bottom: "x" top: "y"
+/// #         inner_product_param { num_output: 1 bias_term: false } }
+/// #       layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" } }"#;
+/// let mut solver = Solver::<f32>::new(parse_text(text, "solver")?, &CpuDevice::new())?;
+/// let (sender, losses) = mpsc::channel();
+/// solver.add_observer(move |event| {
+///     if let Event::Iterated { loss, .. } = event {
+///         sender.send(*loss).unwrap();
+///     }
+/// });
+/// solver.step(3)?;
+/// assert_eq!(losses.try_iter().collect::<Vec<_>>(), [0.5, 0.125, 0.03125]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -128,6 +153,30 @@ pub enum Event<'a> {
 }
 
 /// The kind of a traced blob.
+///
+/// `text` is the definition in the example of [`Solver`](super::Solver) with `debug_info`.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text, solver::{Event, TracedBlob}};
+///
+/// # let text = r#"base_lr: 0.5 lr_policy: "fixed" snapshot_after_train: false
+/// #     debug_info: true display: 1
+/// #     net_param {
+/// #       layer { type: "DummyData" top: "x" top: "t"
+/// #         dummy_data_param { shape { dim: 1 dim: 1 } data_filler { value: 1 } } }
+/// #       layer { type: "InnerProduct" bottom: "x" top: "y"
+/// #         inner_product_param { num_output: 1 bias_term: false } }
+/// #       layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" } }"#;
+/// let mut solver = Solver::<f32>::new(parse_text(text, "solver")?, &CpuDevice::new())?;
+/// let (sender, means) = std::sync::mpsc::channel();
+/// solver.add_observer(move |event| match event {
+///     Event::Traced { what: TracedBlob::ParamDiff, mean, .. } => sender.send(*mean).unwrap(),
+///     _ => {}
+/// });
+/// solver.step(1)?;
+/// assert_eq!(means.recv(), Ok(1.0));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TracedBlob {
     /// The values of a top, after the forward pass.
@@ -141,6 +190,29 @@ pub enum TracedBlob {
 }
 
 /// The solver's next action. A callback returns it after each iteration and before each test batch.
+///
+/// `text` is the definition in the example of [`Solver`](super::Solver).
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text, solver::Action};
+///
+/// # let text = r#"base_lr: 0.5 lr_policy: "fixed" snapshot_after_train: false max_iter: 1000
+/// #     net_param {
+/// #       layer { type: "DummyData" top: "x" top: "t"
+/// #         dummy_data_param { shape { dim: 1 dim: 1 } data_filler { value: 1 } } }
+/// #       layer { type: "InnerProduct" bottom: "x" top: "y"
+/// #         inner_product_param { num_output: 1 bias_term: false } }
+/// #       layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" } }"#;
+/// let mut solver = Solver::<f32>::new(parse_text(text, "solver")?, &CpuDevice::new())?;
+/// let mut left = 3;
+/// solver.set_action_function(move || {
+///     left -= 1;
+///     if left == 0 { Action::Stop } else { Action::Continue }
+/// });
+/// solver.solve()?;
+/// assert_eq!(solver.iteration(), 3);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "SolverAction")]
 pub enum Action {

@@ -6,6 +6,15 @@ use crate::{
 };
 
 /// The learning rate as a function of the iteration.
+///
+/// ```
+/// use cortado::{proto::parse_text, solver::LrPolicy};
+///
+/// let definition = r#"base_lr: 0.5 lr_policy: "step" gamma: 0.5 stepsize: 10"#;
+/// let policy = LrPolicy::new(&parse_text(definition, "solver")?)?;
+/// assert_eq!([0, 9, 10, 25].map(|iteration| policy.rate_at(iteration)), [0.5, 0.5, 0.25, 0.125]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct LrPolicy {
     base_lr: f64,

@@ -14,6 +14,15 @@ use crate::{
 ///
 /// A method has no state: the solver owns the history blobs of all methods and saves them in
 /// snapshots. An [`UpdateRule`] is a method that runs as a single kernel.
+///
+/// ```
+/// use cortado::{proto::parse_text, solver::MethodRegistry};
+///
+/// let adam = parse_text(r#"type: "Adam" base_lr: 0.001 momentum: 0.9"#, "solver")?;
+/// let method = MethodRegistry::<f32>::standard().make(&adam)?;
+/// assert_eq!(method.histories(), 2); // the means of gradients and of their squares
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub trait Method<T: Element>: Send {
     /// Returns the number of history blobs for each parameter.
     fn histories(&self) -> usize;
@@ -27,6 +36,21 @@ pub trait Method<T: Element>: Send {
 }
 
 /// The values of a solver update that do not depend on the method.
+///
+/// ```
+/// use cortado::{op::{Regularization, UpdateRule}, prelude::*};
+/// use cortado::solver::{LearnableParam, Method, UpdateParams};
+///
+/// let device = AnyDevice::new(&CpuDevice::new());
+/// let (w, history) = (Blob::<f32>::ones(&device, &[1])?, [Blob::new(&device, &[1])?]);
+/// w.diff_mut()?.host_mut()?.fill(2.0);
+/// let (scale, decay, regularization) = (1.0, 0.0, Regularization::L2);
+/// let update = UpdateParams { iteration: 0, rate: 0.25, scale, decay, regularization };
+/// let param = LearnableParam { blob: &w, masters: None, history: &history };
+/// UpdateRule::Sgd { momentum: 0.0 }.update(&update, &param)?;
+/// assert_eq!(w.item()?, 0.5); // 1 − 0.25 · 2
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UpdateParams {
     /// The number of updates made so far.
@@ -42,6 +66,18 @@ pub struct UpdateParams {
 }
 
 /// A learnable parameter and the solver's state for the parameter.
+///
+/// ```
+/// use cortado::{op::Regularization, prelude::*, solver::{LearnableParam, UpdateParams}};
+///
+/// let w = Blob::<f32>::full(&AnyDevice::new(&CpuDevice::new()), &[1], 3.0)?;
+/// w.diff_mut()?.host_mut()?.fill(1.0);
+/// let regularization = Regularization::L2;
+/// let update = UpdateParams { iteration: 0, rate: 0.1, scale: 2.0, decay: 0.5, regularization };
+/// LearnableParam { blob: &w, masters: None, history: &[] }.regularize(&update)?;
+/// assert_eq!(w.diff()?.host()?, [2.0 * 1.0 + 0.5 * 3.0]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct LearnableParam<'a, T: Element> {
     /// The values and the gradient.
     pub blob: &'a Blob<T>,

@@ -7,6 +7,18 @@ use crate::{
 };
 
 /// One element of an output of a net.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text, solver::{Score, mean_scores}};
+///
+/// let text = r#"layer { type: "DummyData" top: "y"
+///     dummy_data_param { shape { dim: 1 } data_filler { value: 3 } } }"#;
+/// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
+/// let (loss, scores) = mean_scores(&mut net, 10, |_, _| {})?;
+/// assert_eq!(loss, 0.0); // `y` is no loss
+/// assert_eq!(scores, [Score { name: "y".into(), value: 3.0, loss_weight: 0.0 }]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
     /// The name of the output.

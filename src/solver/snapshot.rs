@@ -45,6 +45,16 @@ impl<T: Element> Solver<T> {
     /// that the state names. If the file of weights does not exist, reads a file of the same name
     /// next to `path`.
     ///
+    /// ```no_run
+    /// use cortado::prelude::*;
+    ///
+    /// let mut solver = Solver::<f32>::from_file("solver.prototxt", &CpuDevice::new())?;
+    /// solver.restore("snapshots/lenet_iter_5000.solverstate")?;
+    /// assert_eq!(solver.iteration(), 5000);
+    /// solver.solve()?; // the remaining iterations
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Returns [`Error::Io`] or [`Error::InvalidData`] if a file cannot be read or is from another
     /// type of solver. Returns [`Error::Shape`] if a file is from another net. The message names

@@ -24,6 +24,22 @@ impl Observers {
 type ActionFunction = Box<dyn FnMut() -> Action + Send>;
 
 /// A solver, which trains a net.
+///
+/// ```
+/// use cortado::{prelude::*, proto::parse_text};
+///
+/// let text = r#"base_lr: 0.5 lr_policy: "fixed" snapshot_after_train: false
+///     net_param {
+///       layer { type: "DummyData" top: "x" top: "t"
+///         dummy_data_param { shape { dim: 1 dim: 1 } data_filler { value: 1 } } }
+///       layer { type: "InnerProduct" bottom: "x" top: "y"
+///         inner_product_param { num_output: 1 bias_term: false } }
+///       layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" } }"#;
+/// let mut solver = Solver::<f32>::new(parse_text(text, "solver")?, &CpuDevice::new())?;
+/// solver.step(2)?; // the loss is (w − 1)² / 2
+/// assert_eq!(solver.net().params()[0].blob().to_vec()?, [0.75]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct Solver<T: Element> {
     pub(super) param: SolverParameter,
     pub(super) lr_policy: LrPolicy,

@@ -25,6 +25,17 @@ const MAX_HEADER_LEN: usize = 1 << 16;
 /// Reads a `.npy` file of `float16`, `float32` or `float64`, big- or little-endian, in C or Fortran
 /// order. Fortran order is converted to C order.
 ///
+/// ```
+/// use cortado::tensor_io::{Tensor, read_npy, write_npy};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("x.npy");
+/// let tensor = Tensor::from_values(&[2], &[1.0_f32, 2.0])?;
+/// write_npy(&path, &tensor)?; // `numpy.load` reads this file
+/// assert_eq!(read_npy(&path)?, tensor);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Io`]; [`Error::ShapeOverflow`], also for more than 32 axes; [`Error::InvalidData`],
 /// with the file's name, for an unsupported element type, a damaged header, or fewer or more bytes

@@ -10,6 +10,16 @@ use std::collections::HashSet;
 /// Element type, shape and values of an array in host memory.
 ///
 /// The bytes are in C order (the last axis innermost), and each element is little-endian.
+///
+/// ```
+/// use cortado::{DType, f16, tensor_io::Tensor};
+///
+/// let tensor = Tensor::from_values(&[2, 2], &[1.0_f32, 2.0, 3.0, 4.0])?;
+/// let half = tensor.to_dtype(DType::F16)?;
+/// assert_eq!((tensor.bytes().len(), half.bytes().len()), (16, 8));
+/// assert_eq!(half.to_vec::<f16>()?[3], f16::from_f32(4.0));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
     dtype: DType,

@@ -32,6 +32,17 @@ const MAX_CACHED_BYTES: u64 = 64 << 20;
 /// points of the strokes at random, and bends, scales, slants, rotates and moves the strokes. Ink
 /// width, darkness and paper grain are also random. The images are about as difficult as MNIST: a
 /// linear classifier recognizes 89 % of the test images, and LeNet 99 % after 1000 batches of 64.
+///
+/// ```
+/// use cortado::data::{DigitsSource, Record, Source};
+///
+/// let mut digits: DigitsSource = "test?count=100&seed=7".parse()?;
+/// let mut record = Record::default();
+/// digits.read(&mut record)?;
+/// assert_eq!((record.shape(), digits.records()), ([1, 28, 28], Some(100)));
+/// assert!((0..10).contains(&record.label()));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct DigitsSource {
     split: Split,
     count: u64,

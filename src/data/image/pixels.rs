@@ -7,6 +7,15 @@ use crate::{
 };
 
 /// The channels to which an encoded image is decoded.
+///
+/// ```
+/// use cortado::{data::Color, proto::TransformationParameter};
+///
+/// let gray = TransformationParameter { force_gray: Some(true), ..Default::default() };
+/// assert_eq!(Color::forced(&gray)?, Color::Gray);
+/// assert_eq!(Color::default(), Color::AsStored);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Color {
     /// The channels of the file: blue, green and red, or grey; four channels for PNG with alpha.
@@ -39,6 +48,17 @@ impl Color {
 }
 
 /// A decoded image with 8 bits per channel: grey, or blue, green and red as in OpenCV.
+///
+/// ```no_run
+/// use cortado::data::{Color, Image, Record};
+///
+/// let image = Image::read("cat.jpg", Color::Bgr)?.resize(256, 256)?.part([16, 16], [224, 224])?;
+/// assert_eq!(image.shape(), [3, 224, 224]);
+/// let mut record = Record::default();
+/// image.store(&mut record)?;
+/// std::fs::write("cat.png", image.encode_png()?).unwrap();
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[doc(alias = "Mat")]
 pub struct Image {

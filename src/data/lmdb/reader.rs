@@ -24,6 +24,19 @@ const DUPLICATE_KEYS: u16 = 0x04;
 /// The cursor starts before the first record. [`advance`](Self::advance) moves the cursor to the
 /// next record, and [`entry`](Self::entry) reads the current record. The cursor holds one page per
 /// level of the tree and the longest value in memory.
+///
+/// ```no_run
+/// use cortado::data::LmdbReader;
+///
+/// let mut reader = LmdbReader::open("mnist_train_lmdb")?;
+/// let mut bytes = 0;
+/// while reader.advance()? {
+///     let (_key, value) = reader.entry()?;
+///     bytes += value.len();
+/// }
+/// println!("{} records, {bytes} bytes", reader.entries());
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct LmdbReader {
     file: Pages,
     root: u64,

@@ -9,6 +9,22 @@ use std::path::Path;
 
 /// A database whose values are Caffe's `Datum` messages. The source reads them in the order of the
 /// keys and decodes encoded images.
+///
+/// ```
+/// use cortado::{data::{LmdbSource, LmdbWriter, Record, Source}, proto::{Datum, Message}};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("images");
+/// let mut image = Record::default();
+/// image.bytes_mut([1, 2, 2])?.copy_from_slice(&[1, 2, 3, 4]);
+/// let mut writer = LmdbWriter::create(&path, false)?;
+/// writer.put(b"00000000", &Datum::try_from(&image)?.encode_to_vec())?;
+/// writer.finish()?;
+/// let mut record = Record::default();
+/// LmdbSource::open(&path)?.read(&mut record)?;
+/// assert_eq!(record.values(), image.values());
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "DataReader")]
 pub struct LmdbSource {
     reader: LmdbReader,

@@ -28,6 +28,20 @@ const INTEGER_KEYS: u16 = 0x08;
 /// The writer writes each page once, in order, and holds one page per level of the tree in memory.
 /// The writer uses a temporary directory, which [`finish`](Self::finish) renames. LMDB's C library
 /// creates the file `lock.mdb` when it opens the database.
+///
+/// ```
+/// use cortado::data::{LmdbReader, LmdbWriter};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("pairs");
+/// let mut writer = LmdbWriter::create(&path, false)?;
+/// writer.put(b"a", b"first")?;
+/// assert!(writer.put(b"a", b"again").is_err()); // keys must increase
+/// writer.put(b"b", b"second")?;
+/// writer.finish()?;
+/// assert_eq!(LmdbReader::open(&path)?.entries(), 2);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 pub struct LmdbWriter {
     dir: StagedDir,
     file: BufWriter<File>,

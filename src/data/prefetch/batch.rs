@@ -7,6 +7,19 @@ use crate::{blob::Blob, device::AnyDevice, element::Element, error::Result};
 /// The prefetching thread can overwrite a recycled batch at once. The net gets a batch only after
 /// the upload of the batch is done. The next upload to a batch waits for the work that the net has
 /// queued on that batch ([`SyncedMemory::prefetch`](crate::SyncedMemory::prefetch)).
+///
+/// ```
+/// use cortado::{data::Batch, prelude::*};
+///
+/// /// Returns the mean value of each channel.
+/// fn channel_means(batch: &Batch<f32>) -> Result<Blob<f32>> {
+///     batch.data.mean(3)?.mean(2)?.mean(0)
+/// }
+/// let device = AnyDevice::new(&CpuDevice::new());
+/// let (data, label) = (Blob::ones(&device, &[8, 3, 4, 4])?, Blob::zeros(&device, &[8])?);
+/// assert_eq!(channel_means(&Batch { data, label })?.to_vec()?, [1.0; 3]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Batch<T: Element> {
     /// The values, of the shape batch × channels × height × width.

@@ -26,6 +26,18 @@ use window_file::{Thresholds, WindowBox, WindowFile};
 /// square before resizing; `"warp"` changes the window's aspect ratio.
 ///
 /// The window of a record and the mirroring depend only on the key and the record's number.
+///
+/// ```no_run
+/// use cortado::{data::{Record, Source, WindowCrops}, op::RngKey, proto::parse_text};
+///
+/// let windows = r#"source: "windows.txt" batch_size: 128 fg_fraction: 0.25 context_pad: 16"#;
+/// let (windows, crops) = (parse_text(windows, "param")?, parse_text("crop_size: 227", "param")?);
+/// let mut source = WindowCrops::open(&windows, &crops, RngKey::new(1))?;
+/// let mut record = Record::default();
+/// source.read(&mut record)?; // the first 96 records of a batch are background windows
+/// assert_eq!(record.label(), 0);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[doc(alias = "WindowDataLayer")]
 pub struct WindowCrops {
     name: String,

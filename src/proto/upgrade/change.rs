@@ -4,6 +4,15 @@ use std::fmt;
 
 /// A change that an upgrade made. `Display` writes a phrase such as
 /// `upgraded layers of the V1 format`.
+///
+/// ```
+/// use cortado::proto::{parse_text, upgrade::{self, Change}};
+///
+/// let upgraded = upgrade::solver(parse_text("solver_type: ADAM", "solver")?)?;
+/// assert_eq!(upgraded.changes, [Change::SolverType]);
+/// assert_eq!(upgraded.changes[0].to_string(), "replaced solver_type by type");
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {

@@ -51,6 +51,16 @@ use crate::error::{Error, Result};
 use relocation::Relocation;
 
 /// A message in the current format, and the changes that the upgrade made.
+///
+/// ```
+/// use cortado::proto::{parse_text, upgrade};
+///
+/// let v1 = r#"layers { name: "r" type: RELU bottom: "x" top: "y" }"#;
+/// let upgraded = upgrade::net(parse_text(v1, "net")?)?;
+/// assert_eq!(upgraded.message.layer[0].r#type(), "ReLU");
+/// assert!(upgrade::net(upgraded.message)?.changes.is_empty());
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Upgraded<M> {
