@@ -26,8 +26,29 @@ impl<T: Storable, D: Device> Blob<T, D> {
     pub fn from_slice(device: &D, shape: &[usize], values: &[T]) -> Result<Self> {
         let blob = Self::new(device, shape)?;
         check_len("from_slice", "values", blob.count(), values.len())?;
-        blob.data_mut()?.host_write_only()?.copy_from_slice(values);
+        blob.copy_from_slice(values)?;
         Ok(blob)
+    }
+
+    /// Overwrites the elements with `values`, in row-major order, for example the input of a net.
+    ///
+    /// ```
+    /// use cortado::prelude::*;
+    ///
+    /// let x = Blob::zeros(&CpuDevice::new(), &[3])?;
+    /// x.copy_from_slice(&[1.0f32, 2.0, 3.0])?;
+    /// assert_eq!(x.to_vec()?, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless `values` has one value for each element; [`Error::Borrowed`] while
+    /// an alias is in use; errors of the device.
+    #[track_caller]
+    pub fn copy_from_slice(&self, values: &[T]) -> Result<()> {
+        check_len("copy_from_slice", "values", self.count(), values.len())?;
+        self.data_mut()?.host_write_only()?.copy_from_slice(values);
+        Ok(())
     }
 
     /// Creates a blob whose element `i`, in row-major order, is `value(i)`.

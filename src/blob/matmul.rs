@@ -98,9 +98,9 @@ impl<T: Element, D: Device> Matrix<'_, T, D> {
 /// [`Error::Shape`] unless both operands have two axes and the columns of `a` equal the rows of
 /// `b`; [`Error::Borrowed`]; errors of the device.
 #[track_caller]
-pub fn matmul<'a, T: Element, D: Device>(
+pub fn matmul<'a, 'b, T: Element, D: Device>(
     a: impl Into<Matrix<'a, T, D>>,
-    b: impl Into<Matrix<'a, T, D>>,
+    b: impl Into<Matrix<'b, T, D>>,
 ) -> Result<Blob<T, D>> {
     let (a, b) = (a.into(), b.into());
     let [m, n, _] = sizes("matmul", a, b)?;
@@ -125,9 +125,9 @@ pub fn matmul<'a, T: Element, D: Device>(
 /// Errors of [`matmul`]; [`Error::Shape`] unless `c` has m × n elements; [`Error::Borrowed`] if `c`
 /// shares its data with an operand.
 #[track_caller]
-pub fn matmul_into<'a, T: Element, D: Device>(
+pub fn matmul_into<'a, 'b, T: Element, D: Device>(
     a: impl Into<Matrix<'a, T, D>>,
-    b: impl Into<Matrix<'a, T, D>>,
+    b: impl Into<Matrix<'b, T, D>>,
     c: &Blob<T, D>,
 ) -> Result<()> {
     multiply("matmul_into", a.into(), b.into(), T::Acc::zero(), c)
@@ -150,9 +150,9 @@ pub fn matmul_into<'a, T: Element, D: Device>(
 /// # Errors
 /// Errors of [`matmul_into`].
 #[track_caller]
-pub fn matmul_add<'a, T: Element, D: Device>(
+pub fn matmul_add<'a, 'b, T: Element, D: Device>(
     a: impl Into<Matrix<'a, T, D>>,
-    b: impl Into<Matrix<'a, T, D>>,
+    b: impl Into<Matrix<'b, T, D>>,
     c: &Blob<T, D>,
 ) -> Result<()> {
     multiply("matmul_add", a.into(), b.into(), T::Acc::one(), c)
