@@ -2,6 +2,7 @@
 
 mod storage;
 mod create; // blobs from values, and values from blobs
+mod debug;
 mod arithmetic; // Caffe's methods: copies, sums, scaling, update
 mod matmul;
 mod elementwise;
@@ -19,17 +20,12 @@ pub use storage::{ReadGuard, SrcGuard, WriteGuard};
 
 use crate::{
     device::{AnyDevice, Device},
-    element::{Storable, bf16, f16},
+    element::Storable,
     error::{Error, Result, check_len},
     memory::{Head, HostStorage},
     shape::Shape,
 };
-use std::{
-    any::{TypeId, type_name},
-    fmt,
-    marker::PhantomData,
-    mem::size_of,
-};
+use std::{marker::PhantomData, mem::size_of};
 use storage::Storage;
 
 /// Caffe's `Blob`: values and their gradient, of the same shape, on one device.
@@ -368,51 +364,4 @@ impl<T: Storable, D: Device> Blob<T, D> {
         check_len("swap_data", "other", self.count(), other.count())?;
         self.data.swap(&other.data)
     }
-}
-
-/// Prints the shape, the device and the first elements. `Debug` copies nothing, so it prints
-/// elements only while the host side is valid.
-impl<T: Storable, D: Device> fmt::Debug for Blob<T, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Blob({} on {}: ", self.shape, self.device.name())?;
-        let Ok(data) = self.data() else { return f.write_str("locked for writing)") };
-        match data.head() {
-            Head::Uninitialized => f.write_str("zeros)"),
-            Head::HeadAtDevice => f.write_str("values on the device)"),
-            Head::HeadAtHost | Head::Synced => {
-                let values = data.host().map_err(|_| fmt::Error)?;
-                f.write_str(&format_values(values))?;
-                f.write_str(")")
-            }
-        }
-    }
-}
-
-/// Formats the first elements of a blob.
-fn format_values<T: Storable>(values: &[T]) -> String {
-    const SHOWN: usize = 8;
-    let bytes = bytemuck::cast_slice::<T, u8>(&values[..values.len().min(SHOWN)]);
-    let kind = TypeId::of::<T>();
-    let shown: Vec<String> = if kind == TypeId::of::<f32>() {
-        format_as::<f32>(bytes)
-    } else if kind == TypeId::of::<f64>() {
-        format_as::<f64>(bytes)
-    } else if kind == TypeId::of::<f16>() {
-        format_as::<f16>(bytes)
-    } else if kind == TypeId::of::<bf16>() {
-        format_as::<bf16>(bytes)
-    } else if kind == TypeId::of::<u32>() {
-        format_as::<u32>(bytes)
-    } else if kind == TypeId::of::<i32>() {
-        format_as::<i32>(bytes)
-    } else {
-        return format!("{} elements of {}", values.len(), type_name::<T>());
-    };
-    let rest = if values.len() > SHOWN { ", …" } else { "" };
-    format!("[{}{rest}]", shown.join(", "))
-}
-
-fn format_as<T: Storable + fmt::Display>(bytes: &[u8]) -> Vec<String> {
-    let size = size_of::<T>();
-    bytes.chunks_exact(size).map(|x| bytemuck::pod_read_unaligned::<T>(x).to_string()).collect()
 }
