@@ -36,9 +36,9 @@
 //! | to | start at |
 //! |---|---|
 //! | compute with arrays on any device | [`prelude`] and [`Blob`] |
-//! | train or run a Caffe model | [`Solver`], [`Net`] (feature `net`, on by default) |
+//! | train or run a Caffe model | `Solver`, `Net` (feature `net`, on by default) |
 //! | classify images with a trained net | `classifier::Classifier` (feature `image`) |
-//! | write a layer | [`Layer`] and [`LayerRegistry`] |
+//! | write a layer | `Layer` and `LayerRegistry` (feature `net`) |
 //! | write a device | [`guide`], [`Memory`] and [`kernel`] |
 //! | see what is copied, and why | [`ledger`] |
 //! | call a kernel on slices, without blobs | [`kernel::slices`] |
@@ -66,7 +66,6 @@
 //! | `conformance` | the conformance kit for devices |
 //!
 //! The command `cortado` is in the package `cortado-cli`.
-#![cfg_attr(not(feature = "net"), allow(rustdoc::broken_intra_doc_links))]
 
 // `tests/library/layering.rs` checks that a module imports only modules that are listed before it.
 

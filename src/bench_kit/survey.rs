@@ -136,8 +136,8 @@ fn time_case<T: Element>(case: &Case<T>) -> Result<Timing> {
 /// Time that all samples of one case take together.
 const SAMPLING_TIME: Duration = Duration::from_millis(10);
 
-/// Returns the median time of one run after a warm-up run. Each sample consists of so many runs
-/// that it takes much longer than a tick of the clock.
+/// Returns the median time of one run after a warm-up run. One sample times several runs
+/// together, because a single run can be shorter than the resolution of the clock.
 fn median(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
     run()?;
     let once = timed(1, &mut run)?;

@@ -103,9 +103,9 @@ pub fn matmul<'a, 'b, T: Element, D: Device>(
     b: impl Into<Matrix<'b, T, D>>,
 ) -> Result<Blob<T, D>> {
     let (a, b) = (a.into(), b.into());
-    let [m, n, _] = sizes("matmul", a, b)?;
+    let sizes @ [m, n, _] = sizes("matmul", a, b)?;
     let c = Blob::new(a.blob.device(), &[m, n])?;
-    multiply("matmul", a, b, T::Acc::zero(), &c)?;
+    multiply(sizes, a, b, T::Acc::zero(), &c)?;
     Ok(c)
 }
 
@@ -130,7 +130,8 @@ pub fn matmul_into<'a, 'b, T: Element, D: Device>(
     b: impl Into<Matrix<'b, T, D>>,
     c: &Blob<T, D>,
 ) -> Result<()> {
-    multiply("matmul_into", a.into(), b.into(), T::Acc::zero(), c)
+    let (a, b) = (a.into(), b.into());
+    multiply(sizes_into("matmul_into", a, b, c)?, a, b, T::Acc::zero(), c)
 }
 
 /// Computes `C ← C + A·B`, for example to accumulate a gradient.
@@ -155,7 +156,8 @@ pub fn matmul_add<'a, 'b, T: Element, D: Device>(
     b: impl Into<Matrix<'b, T, D>>,
     c: &Blob<T, D>,
 ) -> Result<()> {
-    multiply("matmul_add", a.into(), b.into(), T::Acc::one(), c)
+    let (a, b) = (a.into(), b.into());
+    multiply(sizes_into("matmul_add", a, b, c)?, a, b, T::Acc::one(), c)
 }
 
 /// Returns m, n and k of the product `A·B`.
@@ -177,20 +179,29 @@ fn sizes<T: Element, D: Device>(
     }
 }
 
+/// Returns the sizes of the product, after a check that `c` has its shape.
+fn sizes_into<T: Element, D: Device>(
+    op: &str,
+    a: Matrix<'_, T, D>,
+    b: Matrix<'_, T, D>,
+    c: &Blob<T, D>,
+) -> Result<[usize; 3]> {
+    let sizes @ [m, n, _] = sizes(op, a, b)?;
+    if **c.shape() == [m, n] {
+        return Ok(sizes);
+    }
+    let (a, b, found) = (a.describe("A"), b.describe("B"), c.shape());
+    Err(Error::Shape(format!("{op}: {a}, {b}; expected C of shape {m} x {n}, found {found}")))
+}
+
 #[track_caller]
 fn multiply<T: Element, D: Device>(
-    op: &str,
+    [m, n, k]: [usize; 3],
     a: Matrix<'_, T, D>,
     b: Matrix<'_, T, D>,
     beta: T::Acc,
     c: &Blob<T, D>,
 ) -> Result<()> {
-    let [m, n, k] = sizes(op, a, b)?;
-    if **c.shape() != [m, n] {
-        let (a, b, found) = (a.describe("A"), b.describe("B"), c.shape());
-        let why = format!("{op}: {a}, {b}; expected C of shape {m} x {n}, found {found}");
-        return Err(Error::Shape(why));
-    }
     let gemm = Gemm::new(m, n, k).transpose(a.transpose, b.transpose).beta(beta);
     let (a, b) = (a.blob.data()?, b.blob.data()?);
     c.device().gemm(&gemm, a.view(), b.view(), c.data_mut()?.view_mut())

@@ -6,15 +6,15 @@ mod debug;
 mod arithmetic; // Caffe's methods: copies, sums, scaling, update
 mod matmul;
 mod elementwise;
+mod conv_pool; // convolution and pooling
 mod reductions;
-mod images; // convolution and pooling
 #[cfg(feature = "ndarray")]
 mod ndarray;
 mod proto;
 #[cfg(feature = "tensor-io")]
 mod tensor;
 
-pub use images::{Conv2d, PoolWindow};
+pub use conv_pool::{Conv2d, PoolWindow};
 pub use matmul::{Matrix, matmul, matmul_add, matmul_into};
 pub use storage::{ReadGuard, SrcGuard, WriteGuard};
 

@@ -27,8 +27,9 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// the device.
     #[track_caller]
     pub fn reduce(&self, op: Reduce, axis: isize) -> Result<Self> {
-        let y = Self::new(self.device(), &self.shape_without(op.name(), axis)?)?;
-        self.reduce_into(op, axis, &y)?;
+        let (axis, shape) = self.along(op.name(), axis)?;
+        let y = Self::new(self.device(), &shape)?;
+        self.device().reduce(op, &axis, self.data()?.view(), y.data_mut()?.view_mut())?;
         Ok(y)
     }
 
@@ -39,8 +40,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// this blob's shape without the axis.
     #[track_caller]
     pub fn reduce_into(&self, op: Reduce, axis: isize, y: &Self) -> Result<()> {
-        check_output(op.name(), [("x", self)], &self.shape_without(op.name(), axis)?, y)?;
-        let axis = self.axis(op.name(), axis)?;
+        let (axis, shape) = self.along(op.name(), axis)?;
+        check_output(op.name(), [("x", self)], &shape, y)?;
         self.device().reduce(op, &axis, self.data()?.view(), y.data_mut()?.view_mut())
     }
 
@@ -132,8 +133,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Errors of [`reduce`](Self::reduce).
     #[track_caller]
     pub fn arg_max(&self, axis: isize) -> Result<Blob<u32, D>> {
-        let y = Blob::new(self.device(), &self.shape_without("arg_max", axis)?)?;
-        let axis = self.axis("arg_max", axis)?;
+        let (axis, shape) = self.along("arg_max", axis)?;
+        let y = Blob::new(self.device(), &shape)?;
         self.device().arg_max(&axis, self.data()?.view(), y.data_mut()?.view_mut())?;
         Ok(y)
     }
@@ -165,21 +166,17 @@ impl<T: Element, D: Device> Blob<T, D> {
     #[track_caller]
     pub fn softmax_into(&self, axis: isize, y: &Self) -> Result<()> {
         check_output("softmax", [("x", self)], self.shape(), y)?;
-        let axis = self.axis("softmax", axis)?;
+        let (axis, _) = self.along("softmax", axis)?;
         let (x, mut out) = y.data_mut_from(self)?;
         self.device().softmax(&axis, x.src(), out.view_mut())
     }
 
-    fn axis(&self, op: &str, axis: isize) -> Result<Axis> {
+    /// Returns the axis that `op` reduces, and this blob's shape without it.
+    fn along(&self, op: &str, axis: isize) -> Result<(Axis, Vec<usize>)> {
         let context =
             |error: crate::Error| error.context(format!("{op}: x of shape {}", self.shape()));
-        Axis::of(self.shape(), axis).map_err(context)
-    }
-
-    fn shape_without(&self, op: &str, axis: isize) -> Result<Vec<usize>> {
-        self.axis(op, axis)?;
-        let mut shape = self.shape().to_vec();
-        shape.remove(self.shape().canonical_axis(axis)?);
-        Ok(shape)
+        let index = self.shape().canonical_axis(axis).map_err(context)?;
+        let kept = [&self.shape()[..index], &self.shape()[index + 1..]].concat();
+        Ok((Axis::of(self.shape(), axis)?, kept))
     }
 }

@@ -109,8 +109,8 @@ impl<T: Element> Solver<T> {
     }
 }
 
-/// Returns the path of the file of weights that a state names. If there is no such file, returns
-/// the path of a file with the same name in the folder of the state.
+/// Returns `model`, the path of the weights file in a solver state. If that file does not exist,
+/// returns the path of a file of the same name in the folder of the solver state.
 fn find_model(state: &Path, model: &Path) -> PathBuf {
     let moved = state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));
     moved.filter(|moved| !model.exists() && moved.exists()).unwrap_or_else(|| model.into())

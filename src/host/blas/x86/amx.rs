@@ -43,8 +43,8 @@ const fn kc(terms: usize) -> usize {
     if terms == 1 { 512 } else { 192 }
 }
 
-/// Number of columns of `B` that are packed at a time. Rows of so many columns are read in runs of
-/// 256 bytes.
+/// Number of columns of `B` that are packed at a time. Each row of `B` is then read in runs of 256
+/// bytes.
 const B_PACK_COLUMNS: usize = 4 * BLOCK_ROWS;
 
 /// Smallest number of floating-point operations at which AMX was faster than widening to `f32`.

@@ -87,9 +87,9 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// of the device.
     #[track_caller]
     pub fn conv2d(&self, filters: &Self, bias: Option<&Self>, options: Conv2d) -> Result<Self> {
-        let (_, shape) = self.convolution(filters, bias, options)?;
+        let (op, shape) = self.convolution(filters, bias, options)?;
         let y = Self::new(self.device(), &shape)?;
-        self.conv2d_into(filters, bias, options, &y)?;
+        self.convolve(&op, filters, bias, &y)?;
         Ok(y)
     }
 
@@ -107,9 +107,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     ) -> Result<()> {
         let (op, shape) = self.convolution(filters, bias, options)?;
         check_output("conv2d", [("x", self), ("filters", filters)], &shape, y)?;
-        let (x, filters, bias) = (self.data()?, filters.data()?, bias.map(Self::data).transpose()?);
-        let bias = bias.as_ref().map(|bias| bias.view());
-        self.device().convolve(&op, x.view(), filters.view(), bias, y.data_mut()?.view_mut())
+        self.convolve(&op, filters, bias, y)
     }
 
     /// Returns the maximum of each window of images (N × C × H × W) as a new blob.
@@ -155,6 +153,19 @@ impl<T: Element, D: Device> Blob<T, D> {
         let y = Self::new(self.device(), &shape)?;
         self.device().average_pool(&op, self.data()?.view(), y.data_mut()?.view_mut())?;
         Ok(y)
+    }
+
+    #[track_caller]
+    fn convolve(
+        &self,
+        op: &Convolution,
+        filters: &Self,
+        bias: Option<&Self>,
+        y: &Self,
+    ) -> Result<()> {
+        let (x, filters, bias) = (self.data()?, filters.data()?, bias.map(Self::data).transpose()?);
+        let bias = bias.as_ref().map(|bias| bias.view());
+        self.device().convolve(op, x.view(), filters.view(), bias, y.data_mut()?.view_mut())
     }
 
     /// Returns the convolution's descriptor and the shape of its result.
