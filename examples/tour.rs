@@ -46,7 +46,7 @@ impl Elementwise for Discrete {
         mut y: cortado::ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let y = y.device_write_only()?;
-        let value = bytemuck::bytes_of(&value).to_vec();
+        let value = T::bytes_of(&[value]).to_vec();
         let bytes = &mut y.buffer[y.offset..y.offset + y.bytes];
         bytes.chunks_mut(value.len()).for_each(|element| element.copy_from_slice(&value));
         Ok(())

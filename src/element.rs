@@ -7,6 +7,7 @@ use std::{
     any::Any,
     fmt::{Debug, Display},
 };
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// An [`Element`] type as a run-time value.
 ///
@@ -54,17 +55,63 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Plain old data that memory can store, such as labels or pooling masks.
+/// Plain old data that memory can store, such as labels or pooling masks. Types with these traits of
+/// the crate `zerocopy` implement it.
 ///
 /// ```
-/// use cortado::prelude::*;
+/// use cortado::{element::Storable, prelude::*};
 ///
 /// let points = Blob::from_slice(&CpuDevice::new(), &[2], &[[1i16, 2], [3, 4]])?;
 /// assert_eq!(points.to_vec()?, [[1, 2], [3, 4]]);
+/// assert_eq!(u16::bytes_of(&[0x0101, 0]), [1, 1, 0, 0]);
 /// # Ok::<(), cortado::Error>(())
 /// ```
-pub trait Storable: bytemuck::Pod + Send + Sync {}
-impl<T: bytemuck::Pod + Send + Sync> Storable for T {}
+pub trait Storable: IntoBytes + Immutable + Copy + Send + Sync + 'static {
+    /// Returns a value whose bytes are zero.
+    fn zeroed() -> Self;
+    /// Returns the bytes of the values.
+    fn bytes_of(values: &[Self]) -> &[u8];
+    /// Returns the bytes of the values, writable.
+    fn bytes_of_mut(values: &mut [Self]) -> &mut [u8];
+    /// Returns the values with these bytes. `None` if the bytes are not aligned for this type, or
+    /// if their number is not a multiple of its size.
+    fn from_bytes(bytes: &[u8]) -> Option<&[Self]>;
+    /// Returns the values with these bytes, writable. `None` in the same cases as
+    /// [`from_bytes`](Self::from_bytes).
+    fn from_bytes_mut(bytes: &mut [u8]) -> Option<&mut [Self]>;
+    /// Returns the value with these bytes, which need not be aligned. `None` unless there are as
+    /// many bytes as a value has.
+    fn read_bytes(bytes: &[u8]) -> Option<Self>;
+}
+
+// `FromBytes` is no supertrait of `Storable`, because its method `zero` and the one of
+// `num_traits::Zero` would be ambiguous in generic code.
+impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storable for T {
+    #[inline(always)]
+    fn zeroed() -> Self {
+        T::new_zeroed()
+    }
+    #[inline(always)]
+    fn bytes_of(values: &[Self]) -> &[u8] {
+        values.as_bytes()
+    }
+    #[inline(always)]
+    fn bytes_of_mut(values: &mut [Self]) -> &mut [u8] {
+        values.as_mut_bytes()
+    }
+    #[inline(always)]
+    fn from_bytes(bytes: &[u8]) -> Option<&[Self]> {
+        <[T]>::ref_from_bytes(bytes).ok()
+    }
+    #[inline(always)]
+    fn from_bytes_mut(bytes: &mut [u8]) -> Option<&mut [Self]> {
+        <[T]>::mut_from_bytes(bytes).ok()
+    }
+    #[inline(always)]
+    fn read_bytes(bytes: &[u8]) -> Option<Self> {
+        T::read_from_bytes(bytes).ok()
+    }
+}
 
 /// A numeric type that kernels support: [`f32`], [`f64`], [`struct@f16`] or [`struct@bf16`].
 ///

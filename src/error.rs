@@ -48,11 +48,9 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// assert!(error.to_string().starts_with("layer conv1: from_slice"));
 /// assert!(matches!(error.root(), Error::Length { want: 4, got: 1, .. }));
 /// ```
-#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An operand of a kernel has the wrong number of elements.
-    #[error("{op}: operand `{operand}` holds {got} elements, {want} needed")]
     Length {
         /// Kernel name.
         op: &'static str,
@@ -64,7 +62,6 @@ pub enum Error {
         got: usize,
     },
     /// A range that extends beyond the sequence from which it selects elements.
-    #[error("range {start}..{end} is outside {what} of {len} elements")]
     Range {
         /// Name of the sequence that the range selects from.
         what: &'static str,
@@ -76,7 +73,6 @@ pub enum Error {
         len: usize,
     },
     /// An axis that the shape does not have.
-    #[error("axis {axis} is out of range for a shape of {axes} axes")]
     Axis {
         /// The requested axis. Negative axes count from the end.
         axis: isize,
@@ -84,10 +80,8 @@ pub enum Error {
         axes: usize,
     },
     /// Shapes that do not match each other, or a shape that the operation does not accept.
-    #[error("{0}")]
     Shape(String),
     /// A shape with too many axes, or whose element or byte count overflows.
-    #[error("shape {shape:?} is too large: {why}")]
     ShapeOverflow {
         /// Extents of the shape.
         shape: Vec<usize>,
@@ -95,7 +89,6 @@ pub enum Error {
         why: &'static str,
     },
     /// A parameter outside its domain.
-    #[error("{op}: {why}")]
     InvalidInput {
         /// Kernel, filler or function.
         op: &'static str,
@@ -103,13 +96,11 @@ pub enum Error {
         why: String,
     },
     /// Storage whose outstanding borrow conflicts with the requested access.
-    #[error("{what} is already borrowed; a kernel that runs in place takes `Src::InPlace`")]
     Borrowed {
         /// The borrowed storage: `data` or `diff`.
         what: &'static str,
     },
     /// A failed allocation. The failed call changes nothing, so the caller may retry.
-    #[error("out of memory on `{device}`: {bytes} bytes")]
     OutOfMemory {
         /// Name of the device, or `host`.
         device: String,
@@ -117,13 +108,11 @@ pub enum Error {
         bytes: usize,
     },
     /// A transfer or fallback that a policy of the calling thread denies. The memory is unchanged.
-    #[error("denied: {what}")]
     Denied {
         /// Description of the transfer or fallback, with the kernel and its call site.
         what: String,
     },
     /// A device failure, with the backend's own error as the source.
-    #[error("device `{device}`: {source}")]
     Device {
         /// [`Memory::name`](crate::Memory::name) of the device.
         device: String,
@@ -131,7 +120,6 @@ pub enum Error {
         source: BoxError,
     },
     /// A device name that this build of the crate does not know.
-    #[error("unknown device `{name}`{}; this build knows: {known}", did_you_mean(name, known.split(", ")))]
     UnknownDevice {
         /// The requested name.
         name: String,
@@ -139,7 +127,6 @@ pub enum Error {
         known: String,
     },
     /// A file that could not be read or written.
-    #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -147,7 +134,6 @@ pub enum Error {
         source: std::io::Error,
     },
     /// Text that does not parse.
-    #[error("{file}:{line}:{column}: {message}")]
     Parse {
         /// Path of the file, or the name that the caller gave to the text.
         file: String,
@@ -159,10 +145,8 @@ pub enum Error {
         message: String,
     },
     /// A message or file with invalid content.
-    #[error("{0}")]
     InvalidData(String),
     /// A layer type that is not registered.
-    #[error("unknown layer type `{kind}`{}; known types: {known}", did_you_mean(kind, known.split(", ")))]
     UnknownLayer {
         /// The requested `type`.
         kind: String,
@@ -170,13 +154,66 @@ pub enum Error {
         known: String,
     },
     /// An error with the place where it arose: a layer, a blob or a file.
-    #[error("{context}: {source}")]
     Context {
         /// The place where the error arose.
         context: String,
         /// The wrapped error.
         source: Box<Error>,
     },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length { op, operand, want, got } => {
+                write!(f, "{op}: operand `{operand}` holds {got} elements, {want} needed")
+            }
+            Self::Range { what, start, end, len } => {
+                write!(f, "range {start}..{end} is outside {what} of {len} elements")
+            }
+            Self::Axis { axis, axes } => {
+                write!(f, "axis {axis} is out of range for a shape of {axes} axes")
+            }
+            Self::Shape(message) | Self::InvalidData(message) => f.write_str(message),
+            Self::ShapeOverflow { shape, why } => {
+                write!(f, "shape {shape:?} is too large: {why}")
+            }
+            Self::InvalidInput { op, why } => write!(f, "{op}: {why}"),
+            Self::Borrowed { what } => write!(
+                f,
+                "{what} is already borrowed; a kernel that runs in place takes `Src::InPlace`"
+            ),
+            Self::OutOfMemory { device, bytes } => {
+                write!(f, "out of memory on `{device}`: {bytes} bytes")
+            }
+            Self::Denied { what } => write!(f, "denied: {what}"),
+            Self::Device { device, source } => write!(f, "device `{device}`: {source}"),
+            Self::UnknownDevice { name, known } => {
+                let suggestion = did_you_mean(name, known.split(", "));
+                write!(f, "unknown device `{name}`{suggestion}; this build knows: {known}")
+            }
+            Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
+            Self::Parse { file, line, column, message } => {
+                write!(f, "{file}:{line}:{column}: {message}")
+            }
+            Self::UnknownLayer { kind, known } => {
+                let suggestion = did_you_mean(kind, known.split(", "));
+                write!(f, "unknown layer type `{kind}`{suggestion}; known types: {known}")
+            }
+            Self::Context { context, source } => write!(f, "{context}: {source}"),
+        }
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Device { source, .. } => Some(&**source),
+            Self::Io { source, .. } => Some(source),
+            Self::Context { source, .. } => Some(source),
+            _ => None,
+        }
+    }
 }
 
 impl Error {

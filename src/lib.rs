@@ -58,6 +58,7 @@
 //! |---|---|
 //! | none | the core: devices, memory, blobs, kernels, fillers |
 //! | `net` (default) | Caffe's text format, data, layers, nets and solvers |
+//! | `gzip` | data from IDX files that are compressed by gzip, as MNIST is distributed |
 //! | `tensor-io` | NumPy and safetensors files |
 //! | `hdf5` | weights, solver states and data as HDF5 |
 //! | `image` | data from JPEG and PNG files, and classification of images |
@@ -74,6 +75,7 @@ pub mod error; // error type
 pub mod atomic_fs; // atomic file writes
 mod sync; // thread synchronization
 pub mod element; // element types
+mod cast; // casts between slices of plain data
 pub mod shape; // blob shapes
 pub mod op; // parameters of kernels
 pub mod host; // host kernels on slices

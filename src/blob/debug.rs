@@ -33,7 +33,7 @@ impl<T: Storable, D: Device> fmt::Debug for Blob<T, D> {
 /// Formats the first elements of a blob.
 fn format_values<T: Storable>(values: &[T]) -> String {
     const SHOWN: usize = 8;
-    let bytes = bytemuck::cast_slice::<T, u8>(&values[..values.len().min(SHOWN)]);
+    let bytes = crate::cast::cast_slice::<T, u8>(&values[..values.len().min(SHOWN)]);
     let kind = TypeId::of::<T>();
     let shown: Vec<String> = if kind == TypeId::of::<f32>() {
         format_as::<f32>(bytes)
@@ -56,5 +56,5 @@ fn format_values<T: Storable>(values: &[T]) -> String {
 
 fn format_as<T: Storable + fmt::Display>(bytes: &[u8]) -> Vec<String> {
     let size = size_of::<T>();
-    bytes.chunks_exact(size).map(|x| bytemuck::pod_read_unaligned::<T>(x).to_string()).collect()
+    bytes.chunks_exact(size).filter_map(T::read_bytes).map(|x| x.to_string()).collect()
 }

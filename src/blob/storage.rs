@@ -231,8 +231,7 @@ impl<T: Storable, D: Device> SrcGuard<'_, T, D> {
 }
 
 fn slice_mut<T: Storable>(bytes: &mut [u8]) -> Result<&mut [T]> {
-    let misaligned = |error| {
-        Error::InvalidData(format!("adopted bytes are not aligned for the element type: {error}"))
-    };
-    bytemuck::try_cast_slice_mut(bytes).map_err(misaligned)
+    let misaligned =
+        || Error::InvalidData("adopted bytes are not aligned for the element type".into());
+    crate::cast::try_cast_slice_mut(bytes).ok_or_else(misaligned)
 }

@@ -6,7 +6,7 @@ use super::{
     failure::{Verdict, flaw},
 };
 use crate::element::{Element, Storable};
-use std::fmt::Debug;
+use std::{fmt::Debug, slice::from_ref};
 
 /// Fails unless each element is the element nearest to the expected value. All NaNs compare equal,
 /// and −0 equals +0.
@@ -42,7 +42,7 @@ pub(super) fn expect_within<T: Element>(name: &str, got: &[T], want: &[Expected]
 pub(super) fn expect_bits<T: Storable + Debug>(name: &str, got: &[T], want: &[T]) -> Verdict {
     expect_len(name, got.len(), want.len())?;
     let differs = |(_, (got, want)): &(usize, (&T, &T))| {
-        bytemuck::bytes_of(*got) != bytemuck::bytes_of(*want)
+        T::bytes_of(from_ref(got)) != T::bytes_of(from_ref(want))
     };
     match got.iter().zip(want).enumerate().find(differs) {
         None => Ok(()),

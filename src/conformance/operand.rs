@@ -66,7 +66,7 @@ impl<T: Storable> Operand<T> {
         let guards = |n: usize| (0..n).map(guard::<T>);
         let before: Vec<T> =
             guards(place.lead).chain(values.iter().copied()).chain(guards(place.tail)).collect();
-        let bytes: &[u8] = bytemuck::cast_slice(&before);
+        let bytes: &[u8] = crate::cast::cast_slice(&before);
         let mut memory = SyncedMemory::new(device, bytes.len());
         memory.host_write_only()?.copy_from_slice(bytes);
         match place.side {
@@ -109,13 +109,13 @@ impl<T: Storable> Operand<T> {
     }
 
     fn first_change(&self, now: &[T], mut among: impl Iterator<Item = usize>) -> Option<usize> {
-        among.find(|&i| bytemuck::bytes_of(&now[i]) != bytemuck::bytes_of(&self.before[i]))
+        among.find(|&i| T::bytes_of(&now[i..=i]) != T::bytes_of(&self.before[i..=i]))
     }
 
     /// Returns all elements of the memory, read from the device if the device side is valid.
     fn memory_content(&self) -> Result<Vec<T>> {
         let mut content = vec![T::zeroed(); self.before.len()];
-        let bytes = bytemuck::cast_slice_mut(&mut content);
+        let bytes = crate::cast::cast_slice_mut(&mut content);
         match self.memory.head() {
             Head::HeadAtDevice | Head::Synced => {
                 self.memory.device_handle().download(self.memory.device()?, 0, bytes)?;
@@ -138,11 +138,11 @@ pub(super) const UNSET: u32 = 0x7f7f_7f7f;
 /// Returns guard element `i`, which is NaN or huge, so that a sum with a guard element is visibly
 /// wrong.
 fn guard<T: Storable>(i: usize) -> T {
-    let mut guard = T::zeroed();
-    let bytes = bytemuck::bytes_of_mut(&mut guard);
+    let mut guard = [T::zeroed()];
+    let bytes = T::bytes_of_mut(&mut guard);
     bytes.fill(0x7f);
     if let Some(low) = bytes.first_mut() {
         *low = 0x40 + i as u8 % 0x20;
     }
-    guard
+    guard[0]
 }

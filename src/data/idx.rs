@@ -6,15 +6,16 @@
 
 use super::{record::Record, source::Source};
 use crate::error::{Error, Result};
-use flate2::bufread::MultiGzDecoder;
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, ErrorKind, Read},
     path::{Path, PathBuf},
 };
+#[cfg(feature = "gzip")]
+use {crate::proto::MAX_DEFLATE_RATIO, flate2::bufread::MultiGzDecoder};
 
-/// Images and labels from a pair of IDX files, which may be compressed by gzip. The source holds
-/// all images and labels in memory.
+/// Images and labels from a pair of IDX files, which may be compressed by gzip (feature `gzip`). The
+/// source holds all images and labels in memory.
 ///
 /// ```no_run
 /// use cortado::data::{IdxSource, Record, Source};
@@ -122,18 +123,20 @@ fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
     let mut file = BufReader::new(file);
     // Check the content, because some programs unpack a file without renaming the file.
     let zipped = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP_MAGIC);
-    if zipped {
-        parse(path, MultiGzDecoder::new(file), stored.saturating_mul(MAX_DEFLATE_RATIO))
-    } else {
-        parse(path, file, stored)
+    if !zipped {
+        return parse(path, file, stored);
     }
+    #[cfg(feature = "gzip")]
+    return parse(path, MultiGzDecoder::new(file), stored.saturating_mul(MAX_DEFLATE_RATIO));
+    #[cfg(not(feature = "gzip"))]
+    Err(invalid(
+        path,
+        "compressed by gzip; unpack the file or enable the feature `gzip` of cortado",
+    ))
 }
 
 /// The first bytes of a gzip file. An IDX file starts with zeros.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// The maximum ratio of uncompressed to compressed bytes of deflate (RFC 1951: 258 bytes for two
-/// bits). The ratio limits the size that the header of a compressed file can claim.
-pub(super) const MAX_DEFLATE_RATIO: u64 = 1032;
 
 /// Reads the header and the values from `file`, which contains at most `limit` bytes.
 fn parse<const AXES: usize>(
@@ -243,6 +246,15 @@ mod tests {
     }
 
     #[test]
+    #[cfg(not(feature = "gzip"))]
+    fn a_gzipped_file_without_the_feature_names_the_feature() {
+        let error = error(&zip(&images()), &labels());
+        assert!(error.contains("images-idx3-ubyte: compressed by gzip; unpack"), "{error}");
+        assert!(error.ends_with("enable the feature `gzip` of cortado"), "{error}");
+    }
+
+    #[test]
+    #[cfg(feature = "gzip")]
     fn gzipped_files_are_read_with_and_without_the_gz_extension() {
         let (_dir, prefix) = pair(&images(), &labels());
         let plain = format!("{prefix}-images-idx3-ubyte");

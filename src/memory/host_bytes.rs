@@ -9,6 +9,7 @@ use std::{
     fmt,
     ops::{Deref, DerefMut},
 };
+use zerocopy::FromZeros;
 
 /// An owner of host memory, such as a vector, a pinned allocation or a mapped file.
 ///
@@ -33,10 +34,10 @@ pub trait HostStorage: Send + Sync {
 
 impl<T: Storable> HostStorage for Vec<T> {
     fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(self)
+        crate::cast::cast_slice(self)
     }
     fn bytes_mut(&mut self) -> &mut [u8] {
-        bytemuck::cast_slice_mut(self)
+        crate::cast::cast_slice_mut(self)
     }
 }
 
@@ -73,7 +74,7 @@ impl HostBytes {
         // allocator writes the zeros itself instead of mapping fresh pages.
         let bytes = len
             .checked_add(CACHE_LINE - 1)
-            .and_then(|padded| bytemuck::allocation::try_zeroed_slice_box::<u8>(padded).ok())
+            .and_then(|padded| <[u8]>::new_box_zeroed_with_elems(padded).ok())
             .ok_or_else(|| Error::out_of_host_memory(len))?;
         let start = bytes.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE - 1);
         Ok(Self(Repr::Own { bytes, start, len }))

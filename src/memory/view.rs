@@ -121,7 +121,7 @@ pub(crate) struct HostOutput<'a, T> {
 impl<T: Storable> HostOutput<'_, T> {
     pub(crate) fn elements(&mut self) -> Result<&mut [T]> {
         let bytes = &mut self.memory.bytes()?[self.range.clone()];
-        bytemuck::try_cast_slice_mut(bytes).map_err(misaligned)
+        crate::cast::try_cast_slice_mut(bytes).ok_or_else(misaligned)
     }
 
     /// Makes the written elements the value of the view; the device becomes stale.
@@ -216,7 +216,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     #[track_caller]
     pub fn host(self) -> Result<&'a [T]> {
         let bytes = self.mem.host()?;
-        bytemuck::try_cast_slice(&bytes[self.span.bytes::<T>()]).map_err(misaligned)
+        crate::cast::try_cast_slice(&bytes[self.span.bytes::<T>()]).ok_or_else(misaligned)
     }
 
     /// Returns the elements in device memory.
@@ -289,7 +289,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [T]> {
         let range = self.span.bytes::<T>();
-        bytemuck::try_cast_slice_mut(&mut self.mem.host_mut()?[range]).map_err(misaligned)
+        crate::cast::try_cast_slice_mut(&mut self.mem.host_mut()?[range]).ok_or_else(misaligned)
     }
 
     /// Like [`host_mut`](Self::host_mut), for kernels that overwrite every element: copies nothing
@@ -303,7 +303,8 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
             return self.host_mut();
         }
         let range = self.span.bytes::<T>();
-        bytemuck::try_cast_slice_mut(&mut self.mem.host_write_only()?[range]).map_err(misaligned)
+        crate::cast::try_cast_slice_mut(&mut self.mem.host_write_only()?[range])
+            .ok_or_else(misaligned)
     }
 
     /// Calls `write` to overwrite every element in host memory; the device becomes stale. Copies
@@ -425,8 +426,8 @@ impl<T, D: Memory> fmt::Debug for ViewMut<'_, T, D> {
     }
 }
 
-fn misaligned(error: bytemuck::PodCastError) -> Error {
-    Error::InvalidData(format!("adopted bytes are not aligned for the element type: {error}"))
+fn misaligned() -> Error {
+    Error::InvalidData("adopted bytes are not aligned for the element type".into())
 }
 
 /// Kani proofs, run by `cargo kani --no-default-features`.

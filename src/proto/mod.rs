@@ -25,6 +25,11 @@
 //! - A file may be longer than 2 GiB.
 //! - A missing `required` field is an error in text, but not in binary files.
 
+/// The maximum ratio of uncompressed to compressed bytes of deflate (RFC 1951: 258 bytes for two
+/// bits). The ratio limits the size that the header of a compressed file can claim.
+#[cfg(any(feature = "gzip", feature = "hdf5"))]
+pub(crate) const MAX_DEFLATE_RATIO: u64 = 1032;
+
 mod binary;
 mod files;
 mod hdf5;

@@ -6,7 +6,7 @@ use crate::{
     net::{Net, NetBuilder},
     proto::{self, NetParameter, NetState, Phase, SolverParameter},
 };
-use rand::{TryRng, rngs::SysRng};
+use std::hash::{BuildHasher, RandomState};
 
 pub(super) struct Nets<T: Element> {
     pub(super) train: Net<T>,
@@ -23,9 +23,8 @@ impl<T: Element> Nets<T> {
     pub(super) fn new(param: &SolverParameter, builder: NetBuilder<T>) -> Result<Self> {
         let seed = match u64::try_from(param.random_seed()) {
             Ok(seed) => seed,
-            Err(_) => SysRng
-                .try_next_u64()
-                .map_err(|error| Error::InvalidData(format!("random seed: {error}")))?,
+            // The operating system gives the standard library's hash maps random keys.
+            Err(_) => RandomState::new().hash_one(0),
         };
         let builder = builder.seed(seed);
         let build = |mut definition: NetParameter, phase, state: Option<&NetState>| {

@@ -43,7 +43,7 @@ impl Tensor {
     /// # Errors
     /// Errors from [`Shape::new`]; [`Error::Length`] unless the length of `values` matches.
     pub fn from_values<T: Element>(shape: &[usize], values: &[T]) -> Result<Self> {
-        let mut bytes = bytemuck::cast_slice(values).to_vec();
+        let mut bytes = crate::cast::cast_slice(values).to_vec();
         if cfg!(target_endian = "big") {
             reverse_bytes(&mut bytes, T::DTYPE.size());
         }
@@ -83,7 +83,7 @@ impl Tensor {
         check_len("Tensor::copy_to", "out", self.shape.count(), out.len())?;
         if T::DTYPE == self.dtype {
             // Equal types copy the bytes, because a conversion could change the payload of a NaN.
-            let bytes = bytemuck::cast_slice_mut(out);
+            let bytes = crate::cast::cast_slice_mut(out);
             bytes.copy_from_slice(&self.bytes);
             if cfg!(target_endian = "big") {
                 reverse_bytes(bytes, T::DTYPE.size());
@@ -150,11 +150,11 @@ fn convert<U: Element, T: Element>(bytes: &[u8], out: &mut [T]) {
 
 /// Converts the little-endian bytes of one element.
 fn element<U: Element>(bytes: &[u8]) -> U {
-    let mut value = U::default();
-    let native = bytemuck::bytes_of_mut(&mut value);
+    let mut value = [U::default()];
+    let native = U::bytes_of_mut(&mut value);
     native.copy_from_slice(bytes);
     if cfg!(target_endian = "big") {
         native.reverse();
     }
-    value
+    value[0]
 }

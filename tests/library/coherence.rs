@@ -10,7 +10,7 @@
 //! `CORTADO_SEED` selects the operations, and `CORTADO_CASES` sets the number of sequences.
 
 use cortado::{
-    Error, Head, Memory, Result, SyncedMemory, View, ViewMut,
+    Error, Head, Memory, Result, Storable, SyncedMemory, View, ViewMut,
     device::{SimulatedDevice, simulated::Fault},
     kernel::{Blas, Elementwise},
     memory::HostBytes,
@@ -381,7 +381,7 @@ impl SystemUnderTest {
             ReadDevice(index) => {
                 let mut read = vec![0.0f32; LEN];
                 let buffer = self.memories[index].device()?;
-                device.download(buffer, 0, bytemuck::cast_slice_mut(&mut read))?;
+                device.download(buffer, 0, f32::bytes_of_mut(&mut read))?;
                 return Ok(Some((0..LEN, read)));
             }
             WriteHost(index, part, value) => self.parts(index, part)?.0.host_mut()?.fill(value),

@@ -65,9 +65,8 @@ fn forward_one_by_one<T: Element>(net: &mut Net<T>) -> f64 {
 }
 
 fn bytes<T: Element>(net: &Net<T>) -> Vec<u8> {
-    let blobs = net.blobs().map(|(_, blob)| {
-        bytemuck::cast_slice::<T, u8>(blob.data().unwrap().host().unwrap()).to_vec()
-    });
+    let blobs =
+        net.blobs().map(|(_, blob)| T::bytes_of(blob.data().unwrap().host().unwrap()).to_vec());
     blobs.collect::<Vec<_>>().concat()
 }
 

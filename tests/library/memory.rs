@@ -2,7 +2,7 @@
 //! unchanged.
 
 use cortado::{
-    CpuDevice, Error, Head, Memory, Result, SyncedMemory, View, ViewMut,
+    CpuDevice, Error, Head, Memory, Result, Storable, SyncedMemory, View, ViewMut,
     memory::{HostBytes, Mapping},
 };
 use std::{
@@ -402,10 +402,10 @@ fn views_of_misaligned_adopted_bytes_are_errors() {
     struct Shifted(Vec<u64>);
     impl cortado::memory::HostStorage for Shifted {
         fn bytes(&self) -> &[u8] {
-            &bytemuck::cast_slice(&self.0)[1..9]
+            &u64::bytes_of(&self.0)[1..9]
         }
         fn bytes_mut(&mut self) -> &mut [u8] {
-            &mut bytemuck::cast_slice_mut(&mut self.0)[1..9]
+            &mut u64::bytes_of_mut(&mut self.0)[1..9]
         }
     }
     let mut memory = SyncedMemory::new(&CpuDevice::new(), 8);

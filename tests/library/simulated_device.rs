@@ -1,7 +1,7 @@
 //! Tests of the simulated device: delayed work, queue order, poison and injected faults.
 
 use cortado::{
-    Error, Memory, Result, Src, SyncedMemory, View, ViewMut,
+    Error, Memory, Result, Src, Storable, SyncedMemory, View, ViewMut,
     device::{
         SimulatedDevice,
         simulated::{Buffer, Fault, POISON},
@@ -15,7 +15,7 @@ type Memories = SyncedMemory<SimulatedDevice>;
 
 fn memory(device: &SimulatedDevice, values: &[f32]) -> Memories {
     let mut memory = SyncedMemory::new(device, size_of_val(values));
-    memory.host_mut().unwrap().copy_from_slice(bytemuck::cast_slice(values));
+    memory.host_mut().unwrap().copy_from_slice(f32::bytes_of(values));
     memory
 }
 
@@ -51,10 +51,10 @@ fn poisoned(len: usize) -> Vec<u8> {
 #[test]
 fn poison_is_nan_in_every_element_type() {
     let bytes = poisoned(8);
-    assert!(bytemuck::pod_read_unaligned::<f64>(&bytes).is_nan());
-    assert!(bytemuck::pod_read_unaligned::<f32>(&bytes[..4]).is_nan());
-    assert!(bytemuck::pod_read_unaligned::<cortado::f16>(&bytes[..2]).is_nan());
-    assert!(bytemuck::pod_read_unaligned::<cortado::bf16>(&bytes[..2]).is_nan());
+    assert!(f64::read_bytes(&bytes).unwrap().is_nan());
+    assert!(f32::read_bytes(&bytes[..4]).unwrap().is_nan());
+    assert!(cortado::f16::read_bytes(&bytes[..2]).unwrap().is_nan());
+    assert!(cortado::bf16::read_bytes(&bytes[..2]).unwrap().is_nan());
 }
 
 // Tests of queues.
@@ -149,7 +149,7 @@ fn a_prefetch_on_a_fork_runs_after_the_work_that_uses_the_buffer() {
     device.scal(2.0, view_mut(&mut x)).unwrap();
     assert_eq!(values(&x), [2.0; 8]);
     // The write on the host makes the device side stale and queues work that poisons it.
-    x.host_mut().unwrap().copy_from_slice(bytemuck::cast_slice(&[3.0f32; 8]));
+    x.host_mut().unwrap().copy_from_slice(f32::bytes_of(&[3.0; 8]));
     x.prefetch(&fork).unwrap();
     device.scal(2.0, view_mut(&mut x)).unwrap();
     assert_eq!(values(&x), [6.0; 8]);
@@ -391,7 +391,7 @@ fn a_failure_of_a_fork_reaches_queues_ordered_after_it() {
 fn invalid_indices_and_labels_are_errors_of_the_next_wait() {
     let device = SimulatedDevice::new();
     let table = memory(&device, &[1.0; 6]);
-    let indices = memory(&device, bytemuck::cast_slice(&[1u32, 3]));
+    let indices = memory(&device, &[1, 3].map(f32::from_bits));
     let mut y = memory(&device, &[0.0; 4]);
     let rows = RowIndexing { table: 3, width: 2, count: 2 };
     let picks = View::<u32, _>::new(&indices, 2).unwrap();

@@ -86,7 +86,7 @@ impl Mutant {
     /// Returns a new `SyncedMemory` that holds these elements.
     pub(crate) fn scratch<T: cortado::Storable>(&self, values: &[T]) -> Result<SyncedMemory<Self>> {
         let mut memory = SyncedMemory::new(self, size_of_val(values));
-        memory.host_write_only()?.copy_from_slice(bytemuck::cast_slice(values));
+        memory.host_write_only()?.copy_from_slice(T::bytes_of(values));
         Ok(memory)
     }
 

@@ -273,7 +273,7 @@ fn length<T>((name, values): &NamedValues<T>) -> Length {
 /// Returns an operand in which every byte is `byte`.
 fn filled<T: Storable>((name, len): Length, byte: u8) -> NamedValues<T> {
     let mut values = vec![T::zeroed(); len];
-    bytemuck::cast_slice_mut(&mut values).fill(byte);
+    crate::cast::cast_slice_mut(&mut values).fill(byte);
     (name, values)
 }
 

@@ -62,7 +62,7 @@ fn downloads_after_kernels(device: &AnyDevice) -> Verdict {
     let slice = y.view()?.device()?;
     fork.order_after(device)?;
     let mut got = vec![0.0f32; LEN];
-    fork.download(slice.buffer, slice.offset, bytemuck::cast_slice_mut(&mut got))?;
+    fork.download(slice.buffer, slice.offset, crate::cast::cast_slice_mut(&mut got))?;
     expect_bits("element downloaded on another queue", &got, &vec![(1u32 << CALLS) as f32; LEN])
 }
 
@@ -76,7 +76,7 @@ fn uploads_between_kernels(device: &AnyDevice, fork: Option<&AnyDevice>) -> Verd
         let slice = view.device_write_only()?;
         fork.map_or(Ok(()), |fork| fork.order_after(device))?;
         let queue = fork.unwrap_or(device);
-        queue.upload(bytemuck::cast_slice(&values), slice.buffer, slice.offset)?;
+        queue.upload(crate::cast::cast_slice(&values), slice.buffer, slice.offset)?;
         fork.map_or(Ok(()), |fork| device.order_after(fork))?;
         device.axpy(1.0, x.view()?, y.view_mut()?)?;
     }

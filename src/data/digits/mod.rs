@@ -84,7 +84,7 @@ fn draw(key: RngKey, label: usize, image: &mut [u8]) {
     hand.write(label, &mut rng, &mut segments);
     let mut noise = [0; PIXELS];
     for (i, bytes) in noise.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-        *bytes = bytemuck::cast(key.words(NOISE_COUNTER + i as u64).map(u32::to_le));
+        *bytes = crate::cast::cast(key.words(NOISE_COUNTER + i as u64).map(u32::to_le));
     }
     raster::draw(&segments, hand.ink, &noise, image);
 }

@@ -1,8 +1,8 @@
 //! Datasets of an HDF5 file, read with the crate `hdf5_pure`.
 
 use crate::{
-    data::idx::MAX_DEFLATE_RATIO,
     error::{Error, Result},
+    proto::MAX_DEFLATE_RATIO,
 };
 use hdf5_pure::{Dataset, File};
 use std::{fmt::Display, fs, ops::Range, path::Path};

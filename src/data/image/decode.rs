@@ -4,6 +4,7 @@ use super::pixels::{Color, Image};
 use crate::error::{Error, Result};
 use png::{ColorType, Transformations};
 use std::{fmt::Display, io::Cursor};
+use zerocopy::FromZeros;
 use zune_jpeg::{
     JpegDecoder,
     zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions},
@@ -57,8 +58,8 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
     let mut reader = decoder.read_info().map_err(|error| damaged(&error))?;
     let size = reader.output_buffer_size().ok_or_else(|| damaged(&"too large"))?;
     // Allocate zeroed memory: the system maps only the pages that the image fills.
-    let pixels = bytemuck::allocation::try_zeroed_vec(size);
-    let mut pixels = pixels.map_err(|_| Error::out_of_host_memory(size))?;
+    let pixels = <[u8]>::new_box_zeroed_with_elems(size);
+    let mut pixels = pixels.map_err(|_| Error::out_of_host_memory(size))?.into_vec();
     let frame = reader.next_frame(&mut pixels).map_err(|error| damaged(&error))?;
     pixels.truncate(frame.buffer_size());
     let channels = match frame.color_type {

@@ -14,6 +14,7 @@ use crate::{
 };
 use cust::sys::cuLaunchKernel;
 use std::{ffi::c_void, marker::PhantomData, panic::Location, ptr};
+use zerocopy::{Immutable, IntoBytes};
 
 /// Default number of threads per block.
 pub(super) const THREADS: u32 = 256;
@@ -92,7 +93,7 @@ impl CudaDevice {
     #[track_caller]
     pub(super) fn fetch<T: Storable, const N: usize>(&self, from: &CudaBuffer) -> Result<[T; N]> {
         let mut values = [T::zeroed(); N];
-        let bytes = bytemuck::cast_slice_mut(&mut values);
+        let bytes = crate::cast::cast_slice_mut(&mut values);
         ledger::record_transfer(self, ledger::EventKind::Download, bytes.len(), || {
             self.download(from, 0, bytes)
         })?;
@@ -102,12 +103,12 @@ impl CudaDevice {
 
 impl<'a> Launch<'a> {
     /// Adds an argument: a number or a C-layout struct.
-    pub(super) fn arg<P: Storable>(mut self, value: P) -> Self {
+    pub(super) fn arg<P: IntoBytes + Immutable>(mut self, value: P) -> Self {
         let start = self.words.len();
         self.starts.push(start);
         self.words.resize(start + size_of::<P>().div_ceil(8), 0);
-        bytemuck::cast_slice_mut(&mut self.words[start..])[..size_of::<P>()]
-            .copy_from_slice(bytemuck::bytes_of(&value));
+        crate::cast::cast_slice_mut(&mut self.words[start..])[..size_of::<P>()]
+            .copy_from_slice(value.as_bytes());
         self
     }
 

@@ -88,14 +88,14 @@ impl Region {
     /// Locks the elements for reading. The region belongs to a view of `T`, so it is aligned.
     pub(super) fn read<T: Storable>(&self) -> MappedRwLockReadGuard<'_, [T]> {
         RwLockReadGuard::map(self.allocation.bytes.read(), |bytes| {
-            bytemuck::cast_slice(&bytes[self.range.clone()])
+            crate::cast::cast_slice(&bytes[self.range.clone()])
         })
     }
 
     /// Locks the elements for writing.
     pub(super) fn write<T: Storable>(&self) -> MappedRwLockWriteGuard<'_, [T]> {
         RwLockWriteGuard::map(self.allocation.bytes.write(), |bytes| {
-            bytemuck::cast_slice_mut(&mut bytes[self.range.clone()])
+            crate::cast::cast_slice_mut(&mut bytes[self.range.clone()])
         })
     }
 

@@ -7,6 +7,7 @@
 //! - [`add_long_rows`] multiplies `f32` and `f64` if `A` is transposed and has long rows.
 //! - [`dot_rows`] and [`add_rows`], compiled for each SIMD level, multiply `f16` and `bf16`.
 
+use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
     element::Element,
     error::Result,
@@ -25,7 +26,6 @@ use crate::{
     },
     op::{Gemv, Transpose},
 };
-use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
 
 /// Number of rows of `A` that are multiplied at a time.

@@ -7,6 +7,9 @@
 //! replace it for `f32`.
 
 #[cfg(target_arch = "x86_64")]
+use crate::cast::cast;
+use crate::cast::{cast_slice, cast_slice_mut};
+#[cfg(target_arch = "x86_64")]
 use crate::{
     element::DType,
     host::{blas::x86::level1 as avx512, simd::has_avx512},
@@ -33,9 +36,6 @@ use crate::{
         threads::Workers,
     },
 };
-#[cfg(target_arch = "x86_64")]
-use bytemuck::cast;
-use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
 
 /// Number of elements in one task. For fewer elements, a second thread costs more than it saves.

@@ -4,6 +4,7 @@
 //! too large to stay in cache, that read adds half again to the memory traffic of a copy.
 //! Non-temporal stores do not read the cache line.
 
+use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
 use crate::host::cache::x86;
 use crate::{
@@ -13,7 +14,6 @@ use crate::{
         scratch::with_scratch,
     },
 };
-use bytemuck::{cast_slice, cast_slice_mut};
 
 /// Smallest operand, in bytes, that is assumed to leave all caches before its next use.
 const NONTEMPORAL_MIN_BYTES: usize = 8 << 20;

@@ -19,7 +19,7 @@ thread_local! {
 /// waits inside `body` runs another task in the meantime.
 pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]) -> R) -> R {
     let mut buffer = take((len * size_of::<A>()).div_ceil(size_of::<f64>()));
-    let result = body(&mut bytemuck::cast_slice_mut(&mut buffer)[..len]);
+    let result = body(&mut crate::cast::cast_slice_mut(&mut buffer)[..len]);
     put_back(buffer);
     result
 }

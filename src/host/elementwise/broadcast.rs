@@ -189,7 +189,7 @@ fn repeat<A: Copy>(b: &[A], inner: usize, start: usize, y: &mut [A]) {
 
 fn wide<T: Element>(x: &[T]) -> Cow<'_, [T::Acc]> {
     if is_wide::<T>() {
-        return Cow::Borrowed(bytemuck::cast_slice(x));
+        return Cow::Borrowed(crate::cast::cast_slice(x));
     }
     let mut wide = vec![T::Acc::zero(); x.len()];
     widen(x, &mut wide);

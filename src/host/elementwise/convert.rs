@@ -1,5 +1,6 @@
 //! Conversion between element types, and from integers.
 
+use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
     element::{DType, Element, Storable, bf16, f16, round_to_odd},
     error::{Result, check_len},
@@ -11,7 +12,6 @@ use crate::{
         threads::Workers,
     },
 };
-use bytemuck::{cast_slice, cast_slice_mut};
 
 const GRAIN: usize = 1 << 17;
 

@@ -3,6 +3,7 @@
 //! A `match` selects the function once per slice. Each function has its own loop, which the
 //! compiler vectorizes if the function allows it.
 
+use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
     element::Element,
     error::{Result, check_len},
@@ -25,7 +26,6 @@ use crate::{
     },
     op::{Binary, Unary},
 };
-use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::Float;
 
 /// Number of elements in one task of a function that memory limits. For fewer elements, a second

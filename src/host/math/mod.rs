@@ -15,15 +15,15 @@ mod pow;
 mod x86;
 
 #[cfg(target_arch = "x86_64")]
+use crate::cast::cast_slice;
+use crate::cast::{cast, cast_slice_mut};
+#[cfg(target_arch = "x86_64")]
 use crate::host::{math::x86::sqrt_div, simd::has_avx512};
 use crate::{
     element::{DType, Element},
     host::math::elementary::{f32, f64},
     op::ElementaryFunctions,
 };
-#[cfg(target_arch = "x86_64")]
-use bytemuck::cast_slice;
-use bytemuck::{cast, cast_slice_mut};
 use num_traits::Float;
 
 /// Elementary functions for the host's kernels, bit-identical at every SIMD level.

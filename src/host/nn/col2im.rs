@@ -5,6 +5,7 @@
 //! slower, because each load would wait for the store of the previous tap. With other strides, a
 //! portable loop adds one tap after another.
 
+use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
     element::{DType, Element},
     error::Result,
@@ -21,7 +22,6 @@ use crate::{
     },
     op::Window,
 };
-use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
 
 /// Largest number of taps along the last axis that are added to a block in registers.

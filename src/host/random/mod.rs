@@ -319,7 +319,7 @@ fn next_value<T: Element>(value: T, up: bool) -> T {
         }
         DType::F16 | DType::Bf16 => {
             let mut value = [value];
-            let bits: &mut [u16] = bytemuck::cast_slice_mut(&mut value);
+            let bits: &mut [u16] = crate::cast::cast_slice_mut(&mut value);
             let magnitude = bits[0] & 0x7fff;
             bits[0] = match (magnitude, up) {
                 (0, true) => 0x0001,

@@ -5,6 +5,9 @@
 //! logarithm of its length.
 
 #[cfg(target_arch = "x86_64")]
+use crate::cast::cast;
+use crate::cast::cast_slice;
+#[cfg(target_arch = "x86_64")]
 use crate::{
     element::DType,
     host::{reduction::x86::row_sums, simd::has_avx512},
@@ -16,9 +19,6 @@ use crate::{
         vectorized,
     },
 };
-#[cfg(target_arch = "x86_64")]
-use bytemuck::cast;
-use bytemuck::cast_slice;
 use num_traits::Float;
 use std::ops::Range;
 

@@ -5,6 +5,7 @@
 //!
 //! [`widen`] and [`narrow`] use the crate `half`, loops of this file, or `x86::half` with AVX-512.
 
+use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
 use crate::host::simd::{level::has_avx512, x86::half};
 use crate::{
@@ -12,7 +13,6 @@ use crate::{
     host::simd::level::vectorized,
 };
 use ::half::slice::HalfFloatSliceExt;
-use bytemuck::{cast_slice, cast_slice_mut};
 
 /// Number of elements that are widened at a time.
 pub(crate) const CHUNK: usize = 1024;

@@ -1,7 +1,7 @@
 //! Fused multiply-add, in hardware or emulated.
 
+use crate::cast::cast;
 use crate::element::{DType, Element};
-use bytemuck::cast;
 use num_traits::Float;
 
 /// How a kernel computes `a·b + c`.

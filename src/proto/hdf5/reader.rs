@@ -3,13 +3,13 @@
 use super::detect::SIGNATURE;
 use crate::{
     error::{Error, Result},
-    proto::messages::{BlobProto, BlobShape},
+    proto::{
+        MAX_DEFLATE_RATIO,
+        messages::{BlobProto, BlobShape},
+    },
 };
 use hdf5_pure::{DType, Dataset, File, Group};
 use std::{cell::Cell, fmt::Display, fs, path::Path};
-
-/// The highest compression ratio of deflate.
-const MAX_DEFLATE_RATIO: u64 = 1032;
 
 /// An open HDF5 file. Paths are relative to the root group, whose path is empty.
 pub(super) struct Reader {

@@ -18,14 +18,14 @@ use crate::{
     memory::{View, ViewMut},
     op::{Convolution, Gemm, GemmBatch, Transpose},
 };
-use bytemuck::{Pod, Zeroable};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Approximate size in bytes of the im2col matrices that are stored at the same time.
 const COLUMNS_BYTES: usize = 256 << 20;
 
 /// Elements that a window's taps read along an axis: argument struct `TapAxis` of the CUDA kernels.
 #[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct TapAxis {
     range: u32,
     columns: u32,
@@ -38,7 +38,7 @@ struct TapAxis {
 
 /// Argument struct `Product` of the CUDA kernels.
 #[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct ForwardArgs {
     axes: [TapAxis; AXES],
     batch: u32,
@@ -53,7 +53,7 @@ struct ForwardArgs {
 
 /// Argument struct `Gradient` of the CUDA kernels.
 #[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct GradientArgs {
     axes: [TapAxis; AXES],
     batch: u32,
@@ -66,7 +66,7 @@ struct GradientArgs {
 
 /// Argument struct `Depthwise` of the CUDA kernels.
 #[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct DepthwiseArgs {
     window: [WindowAxis; AXES],
     batch: u64,

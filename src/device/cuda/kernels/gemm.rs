@@ -11,8 +11,8 @@ use crate::{
     memory::{DeviceSlice, DeviceSliceMut},
     op::{self, GemmBatch, Transpose},
 };
-use bytemuck::{Pod, Zeroable};
 use num_traits::Zero;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Threads per block.
 pub(super) const THREADS: u32 = 256;
@@ -22,7 +22,7 @@ const MIN_TERMS: usize = 256;
 
 /// Argument struct `Gemm` of the CUDA kernels.
 #[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct GemmArgs {
     m: u64,
     n: u64,

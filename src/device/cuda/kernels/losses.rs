@@ -16,7 +16,7 @@ use crate::{
         LossNormalization, SoftmaxLoss,
     },
 };
-use bytemuck::{Pod, Zeroable};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Threads per block of kernels that compute sums.
 const THREADS: usize = 256;
@@ -32,7 +32,7 @@ const MAX_PARTS: usize = 256;
 type Part = [f64; 2];
 
 /// Argument struct `Labels` of `kernels/labels.cuh`.
-#[derive(Clone, Copy, Pod, Zeroable)]
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 struct Labels {
     count: u64,
@@ -63,7 +63,7 @@ impl Labels {
 }
 
 /// Argument struct `ElementwiseLoss` of the CUDA kernels.
-#[derive(Clone, Copy, Pod, Zeroable)]
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 struct ElementwiseLossArgs {
     count: u64,

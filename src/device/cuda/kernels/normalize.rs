@@ -208,7 +208,7 @@ impl Normalize for CudaDevice {
         }
         let parts = part_count(axis);
         let sums = self.scratch::<Sums>(axis.extent * parts)?;
-        let lines = self.scratch::<[T::Acc; 4]>(axis.extent)?;
+        let lines = self.scratch::<T::Acc>(axis.extent.saturating_mul(4))?;
         let launch = self.variant::<T>(OP, "slope_sums")?.axis(axis);
         let launch = launch.read(x.device()?).read(mean.device()?);
         let launch = match dy {

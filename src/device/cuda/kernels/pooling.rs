@@ -8,10 +8,10 @@ use crate::{
     memory::{View, ViewMut},
     op::Pool2d,
 };
-use bytemuck::{Pod, Zeroable};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Argument struct `Pool` of the CUDA kernels; pairs are (height, width).
-#[derive(Clone, Copy, Pod, Zeroable)]
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 struct PoolArgs {
     planes: u64,

@@ -1,14 +1,14 @@
 //! Sliding windows as arguments of CUDA kernels.
 
 use crate::op::{SpatialAxis, Window};
-use bytemuck::{Pod, Zeroable};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Number of spatial axes of a window in the kernels.
 pub(super) const AXES: usize = 3;
 
 /// A window along an axis: `Extent` of `kernels/window.cuh`.
 #[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 pub(super) struct WindowAxis {
     pub input: i32,
     pub output: i32,

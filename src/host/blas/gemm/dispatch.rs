@@ -1,5 +1,6 @@
 //! Choice of the GEMM path on one thread: packed, unpacked, or `matrixmultiply`.
 
+use crate::cast::cast;
 use crate::{
     element::{DType, Element},
     host::{
@@ -15,7 +16,6 @@ use crate::{
     },
     op::{Gemm, Transpose},
 };
-use bytemuck::cast;
 
 /// Code path of a GEMM. All threads of one GEMM take the same path.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,6 +3,7 @@
 //! Larger GEMMs use AMX if the processor has it. Without AMX, packing widens the operands to `f32`.
 //! Small GEMMs multiply widened copies of the operands.
 
+use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use crate::host::blas::x86::{
     amx,
@@ -34,7 +35,6 @@ use crate::{
     },
     op::{Gemm, Transpose},
 };
-use bytemuck::{cast_slice, cast_slice_mut};
 use std::ops::Range;
 
 /// MC: number of rows in a block of `C`. A packed element of `B` serves up to MC multiplications.

@@ -28,6 +28,7 @@ pub(crate) mod partition;
 pub(crate) mod dispatch;
 pub(crate) mod half;
 
+use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
     element::{DType, Element, bf16, f16},
     error::{Result, check_len},
@@ -53,7 +54,6 @@ use crate::{
     },
     op::{Gemm, GemmBatch},
 };
-use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::Zero;
 
 /// Computes `C ← α·op(A)·op(B) + β·C`. `C` is not read if β = 0; `A` and `B` are not read if α = 0

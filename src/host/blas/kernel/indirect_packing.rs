@@ -1,6 +1,7 @@
 //! Packing of matrices that are addressed through tables, such as the im2col matrix of an image.
 
 use crate::{
+    element::Storable,
     host::{
         blas::kernel::packing::{
             PACK_PREFETCH_BYTES, PackSource, check_panel_len, pack_transposed,
@@ -12,7 +13,6 @@ use crate::{
     },
     op::Transpose,
 };
-use bytemuck::Pod;
 use num_traits::Zero;
 use std::ops::Range;
 
@@ -63,12 +63,12 @@ impl<'a, S> IndirectMatrix<'a, S> {
     }
 
     /// Returns the matrix with elements of type `T`, which is the same type as `S`.
-    pub(crate) fn cast<T: Pod>(&self) -> IndirectMatrix<'_, T>
+    pub(crate) fn cast<T: Storable>(&self) -> IndirectMatrix<'_, T>
     where
-        S: Pod,
+        S: Storable,
     {
         let Self { rows, spans, transposed, .. } = *self;
-        IndirectMatrix { x: bytemuck::cast_slice(self.x), rows, spans, transposed }
+        IndirectMatrix { x: crate::cast::cast_slice(self.x), rows, spans, transposed }
     }
 }
 

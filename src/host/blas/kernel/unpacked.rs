@@ -8,6 +8,7 @@
 //! No kernel supports two transposed operands. All positions of `C` are computed with the same
 //! operations.
 
+use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
     element::{DType, Element},
     host::{
@@ -23,7 +24,6 @@ use crate::{
     },
     op::{Gemm, Transpose},
 };
-use bytemuck::{cast_slice, cast_slice_mut};
 
 /// Smallest n, in vectors, at which rows of `B` are read with aligned loads.
 const ALIGN_MIN_VECTORS: usize = 16;

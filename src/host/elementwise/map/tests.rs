@@ -39,7 +39,7 @@ fn elementwise_results_do_not_depend_on_the_simd_level<T: Element>() {
             let (mut y, mut z) = (nan::<T>(x.len()), nan::<T>(x.len()));
             unary(&w, op, &x, &mut y).unwrap();
             binary(&w, Binary::Div, &y, &x, &mut z).unwrap();
-            results.borrow_mut().push(bytemuck::cast_slice::<T, u8>(&[y, z].concat()).to_vec());
+            results.borrow_mut().push(crate::cast::cast_slice::<T, u8>(&[y, z].concat()).to_vec());
         });
         assert!(results.into_inner().windows(2).all(|pair| pair[0] == pair[1]), "{}", op.name());
     }
@@ -59,7 +59,7 @@ fn elementwise_results_do_not_depend_on_the_number_of_threads<T: Element>() {
         binary(&workers, Binary::Add, &y, &z, &mut sum).unwrap();
         binary_in_place(&workers, Binary::Mul, &x, &mut sum).unwrap();
         broadcast_in_place(&workers, Binary::Sub, &axis, &b, &mut sum[..axis.count()]).unwrap();
-        bytemuck::cast_slice::<T, u8>(&sum).to_vec()
+        crate::cast::cast_slice::<T, u8>(&sum).to_vec()
     });
     assert_eq!(results[0], results[1]);
     assert_eq!(results[0], results[2]);

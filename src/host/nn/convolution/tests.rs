@@ -196,7 +196,7 @@ fn fused_activation_is_bit_identical_to_a_separate_pass<T: Element>() {
                     unary_in_place(&workers, function, &mut want).unwrap();
                     convolve_with_activation(&workers, &op, &x, &filters, bias, function, &mut got)
                         .unwrap();
-                    let bits = |y: &[T]| bytemuck::cast_slice::<T, u8>(y).to_vec();
+                    let bits = |y: &[T]| crate::cast::cast_slice::<T, u8>(y).to_vec();
                     assert!(bits(&got) == bits(&want), "{op:?} {function:?}");
                 }
             }

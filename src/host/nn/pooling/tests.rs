@@ -43,7 +43,7 @@ fn pooling_is_bit_identical_on_any_number_of_threads<T: Element>() {
             average_pool_backward(&workers, &op, &dy, &mut mean_dx).unwrap();
             stochastic_pool(&workers, &op, &max_dx, &u, &mut drawn, &mut drawn_mask).unwrap();
             let all: [&[T]; 5] = [&max, &max_dx, &mean, &mean_dx, &drawn];
-            (all.map(|v| bytemuck::cast_slice::<T, u8>(v).to_vec()), mask, drawn_mask)
+            (all.map(|v| crate::cast::cast_slice::<T, u8>(v).to_vec()), mask, drawn_mask)
         });
         assert!(results[0] == results[1] && results[0] == results[2]);
     }
