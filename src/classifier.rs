@@ -64,6 +64,19 @@ pub struct Preprocessing {
 }
 
 /// The mean of [`Preprocessing`].
+///
+/// ```
+/// use cortado::{classifier::{Classifier, MeanPixel, Preprocessing}, prelude::*, proto};
+///
+/// let text = r#"
+///     layer { type: "Input" top: "data" input_param { shape { dim: [1, 3, 8, 8] } } }
+///     layer { type: "Pooling" bottom: "data" top: "y" pooling_param { global_pooling: true } }"#;
+/// let net = Net::<f32>::builder(&CpuDevice::new()).build(&proto::parse_text(text, "net")?)?;
+/// let two_values = MeanPixel::Values(vec![104.0, 117.0]);
+/// let preprocessing = Preprocessing { mean: two_values, ..Default::default() };
+/// assert!(Classifier::new(net, &preprocessing).is_err()); // the net's input has three channels
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum MeanPixel {
     /// Nothing is subtracted.
@@ -76,6 +89,18 @@ pub enum MeanPixel {
 }
 
 /// A class, and the net's score for it.
+///
+/// ```
+/// use cortado::classifier::Prediction;
+///
+/// fn describe(prediction: &Prediction) -> String {
+///     let label = prediction.label.clone();
+///     let name = label.unwrap_or_else(|| format!("class {}", prediction.class));
+///     format!("{name}: {:.2}", prediction.score)
+/// }
+/// let digit = Prediction { class: 7, label: None, score: 0.98 };
+/// assert_eq!(describe(&digit), "class 7: 0.98");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
     /// Index of the class, from 0.

@@ -121,8 +121,9 @@ pub use crate::{
     solver::Solver,
 };
 
-/// Runs the programs in the README and in the chapter on use as doctests.
+/// Runs the programs in the README and in the chapters as doctests.
 #[cfg(all(doctest, feature = "image", feature = "tensor-io"))]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/use.md")]
+#[doc = include_str!("../docs/measure.md")]
 struct Chapters;

@@ -152,7 +152,8 @@ impl<T: Element> SolverBuilder<T> {
 ///
 /// # Errors
 /// Returns the errors of [`proto::read_solver`].
-pub fn read_definition(path: &Path) -> Result<SolverParameter> {
+pub fn read_definition(path: impl AsRef<Path>) -> Result<SolverParameter> {
+    let path = path.as_ref();
     let mut param = proto::read_solver(path)?;
     let stem = path.file_stem().unwrap_or_default();
     let prefix = match param.snapshot_prefix.as_deref() {

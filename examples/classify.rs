@@ -1,0 +1,35 @@
+//! Classifies an image with a trained net.
+//!
+//! First train LeNet, which writes the weights:
+//!
+//! ```sh
+//! cargo run --profile quick -- train --solver examples/digits/solver.prototxt
+//! cargo run --profile quick --features image --example classify
+//! ```
+//!
+//! Arguments: the weights and the images, instead of the defaults.
+
+use cortado::{
+    classifier::{Classifier, Preprocessing},
+    prelude::*,
+};
+
+fn main() -> Result<()> {
+    let mut args = std::env::args().skip(1);
+    let weights = args.next().unwrap_or("examples/digits/lenet_iter_1000.caffemodel".into());
+    let mut images: Vec<String> = args.collect();
+    if images.is_empty() {
+        images.push("examples/digits/seven.png".into());
+    }
+    // The net was trained on pixels from 0 to 1, without a mean.
+    let preprocessing = Preprocessing { scale: 1.0 / 256.0, ..Default::default() };
+    let definition = "examples/digits/deploy.prototxt";
+    let mut classifier = Classifier::open(&CpuDevice::new(), definition, weights, &preprocessing)?;
+    for image in images {
+        println!("{image}:");
+        for prediction in classifier.classify(&image, 3)? {
+            println!("  {:.4}  {}", prediction.score, prediction.class);
+        }
+    }
+    Ok(())
+}

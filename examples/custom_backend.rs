@@ -1,0 +1,71 @@
+//! A device of your own: four methods of memory and one kernel, checked by the conformance kit.
+//!
+//! `cargo run --profile quick --features conformance --example custom_backend`
+
+use cortado::{
+    Element, Memory, View, ViewMut,
+    conformance::Kit,
+    kernel::traits::Blas,
+    ledger::{EventKind, Ledger},
+    prelude::*,
+};
+
+/// A device whose memory the host cannot access. Its "hardware" is a vector of bytes.
+#[derive(Clone, Debug)]
+struct Npu;
+
+impl Memory for Npu {
+    type Buffer = Vec<u8>;
+
+    fn name(&self) -> String {
+        "npu".into()
+    }
+    fn alloc(&self, bytes: usize) -> Result<Vec<u8>> {
+        Ok(vec![0; bytes])
+    }
+    fn upload(&self, src: &[u8], dst: &mut Vec<u8>, at: usize) -> Result<()> {
+        dst[at..at + src.len()].copy_from_slice(src);
+        Ok(())
+    }
+    fn download(&self, src: &Vec<u8>, at: usize, dst: &mut [u8]) -> Result<()> {
+        dst.copy_from_slice(&src[at..at + dst.len()]);
+        Ok(())
+    }
+}
+
+// All kernels of these families run on the host.
+cortado::families!(Npu: Elementwise, Reductions, Random, Conv, Pooling, Normalize, Losses, Indexing,
+    Update);
+
+/// One kernel of BLAS runs on the device; the others run on the host.
+impl Blas for Npu {
+    fn copy<T: Element>(&self, x: View<'_, T, Self>, mut y: ViewMut<'_, T, Self>) -> Result<()> {
+        cortado::error::check_len("copy", "y", x.len(), y.len())?;
+        let x = x.device()?;
+        let y = y.device_write_only()?;
+        let source = &x.buffer[x.offset..x.offset + x.bytes];
+        y.buffer[y.offset..y.offset + y.bytes].copy_from_slice(source);
+        Ok(())
+    }
+}
+
+fn main() -> Result<()> {
+    // Any program for devices now runs on this device.
+    let a = Blob::from_slice(&Npu, &[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
+    let ledger = Ledger::new();
+    {
+        let _recording = ledger.open();
+        println!("A·Aᵀ = {:?}", matmul(&a, a.t())?.to_vec()?);
+    }
+    println!("GEMM ran on the host: {} fallback", ledger.total(EventKind::Fallback).count);
+
+    // The kit compares each kernel with `f64` oracles and checks the coherence of the memory.
+    let report = Kit::new().cases(2).run(&Npu);
+    let (native, all) = report.coverage().native_cells();
+    println!("{native} of {all} pairs of kernel and element type are native");
+    match report.failures().next() {
+        None => println!("all checks passed"),
+        Some(failure) => println!("failed: {failure}"),
+    }
+    Ok(())
+}
