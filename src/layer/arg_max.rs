@@ -7,11 +7,12 @@ use crate::{
 };
 
 /// The indices of the `top_k` greatest elements along `axis`, in descending order of the elements.
-/// With `out_max_val`, the top holds the elements instead. Among equal elements, the element with
-/// the larger index comes first, as in Caffe.
+/// With `out_max_val`, the top holds the elements instead of the indices. Among equal elements, the
+/// element with the larger index comes first, as in Caffe.
 ///
 /// Without `axis`, the layer compares all elements of an item and has a top of `N × 1 × top_k`.
-/// With `out_max_val`, that top is `N × 2 × top_k` and holds the indices before the values.
+/// Without `axis` and with `out_max_val`, the top is `N × 2 × top_k` and holds the indices before
+/// the values.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -30,7 +31,8 @@ pub struct ArgMaxLayer<T: Element> {
     top_k: usize,
     values: bool,
     op: Option<TopK>,
-    /// The greatest elements of the bottom; the diff holds their indices.
+    /// A blob whose data hold the greatest elements of the bottom and whose diff holds their
+    /// indices.
     found: Blob<T>,
 }
 

@@ -11,13 +11,14 @@ use crate::{
 /// Whether a layer's bottoms are the images or the outputs of the convolution.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
-    /// The bottoms are images: the layer convolves.
+    /// The bottoms are images, which the layer convolves.
     Forward,
-    /// The bottoms are outputs: the layer applies the transposed convolution.
+    /// The bottoms are outputs of a convolution, to which the layer applies the transposed
+    /// convolution.
     Backward,
 }
 
-/// The filters of a layer and their convolution. In a bottom, the axes before `axis` are the batch,
+/// The filters and the convolution of a layer. In a bottom, the axes before `axis` are the batch,
 /// `axis` holds the channels, and the axes after `axis` are spatial.
 pub(super) struct BaseConvolution<T: Element> {
     direction: Direction,
@@ -60,7 +61,7 @@ impl<T: Element> BaseConvolution<T> {
         self.weights.create(cx, &shape)
     }
 
-    /// Derives the shape of the tops from the bottoms, which must all have one shape.
+    /// Derives the shape of the tops from the bottoms, which must all have the same shape.
     pub(super) fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let first = bottom[0].shape();
         let (op, axis) = self.describe(first)?;
@@ -108,9 +109,9 @@ impl<T: Element> BaseConvolution<T> {
         self.weights.add_bias(device, &self.channels()?, y)
     }
 
-    /// Adds to the gradients of the parameters. `x` holds the images and `y` the outputs of the
-    /// convolution. The operand that belongs to the tops holds gradients; the operand that belongs
-    /// to the bottoms holds data.
+    /// Adds one bottom's contribution to the gradients of the parameters. `x` belongs to the images
+    /// and `y` to the outputs of the convolution: the operand of the tops holds gradients, and the
+    /// operand of the bottoms holds data.
     pub(super) fn add_gradients(
         &self,
         device: &AnyDevice,

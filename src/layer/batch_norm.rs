@@ -13,8 +13,9 @@ use crate::{
 /// the TEST phase, it uses stored statistics. The stored statistics are three parameters that are
 /// not trainable: a sum of means, a sum of unbiased variances, and the weight by which the layer
 /// divides both sums. For each batch, the layer multiplies the three parameters by
-/// `moving_average_fraction` and adds the mean, the variance and 1. With a weight of 0, mean and
-/// variance are 0.
+/// `moving_average_fraction`. The layer then adds the batch's mean to the first parameter, the
+/// batch's variance to the second, and 1 to the third. If the stored weight is 0, the stored mean
+/// and variance count as 0.
 ///
 /// The forward pass reads the input twice. The backward pass reads the input and the gradient
 /// twice. The layer saves the input only if it runs in place.

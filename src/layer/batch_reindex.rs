@@ -3,8 +3,8 @@
 use super::prelude::*;
 use crate::{op::RowIndexing, shape::Shape};
 
-/// `y[i] = x[index[i]]`. The first bottom holds the items x, the second one a list of indices. The
-/// forward pass fails if an index is outside the batch.
+/// `y[i] = x[index[i]]`. The first bottom holds the items x, and the second bottom holds a list of
+/// indices. The forward pass fails if an index is outside the batch.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -52,7 +52,7 @@ impl<T: Element> Layer<T> for BatchReindexLayer {
         let (shape, indices) = (bottom[0].shape(), bottom[1].shape());
         if indices.len() != 1 || shape.is_empty() {
             return wrong_shape(format!(
-                "expected indices of one axis for items {shape}, found {indices}"
+                "indices: expected one axis for items {shape}, found shape {indices}"
             ));
         }
         self.indices.reshape(indices)?;

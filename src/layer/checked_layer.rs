@@ -4,7 +4,7 @@ use super::prelude::*;
 use crate::op::Unary;
 use std::{any::Any, time::Duration};
 
-/// A layer, and the numbers of blobs that its methods accept.
+/// A layer, with the numbers of blobs that the layer's methods accept.
 pub(super) struct CheckedLayer<T: Element> {
     layer: Box<dyn Layer<T>>,
     name: String,
@@ -13,7 +13,7 @@ pub(super) struct CheckedLayer<T: Element> {
     stage: Stage,
 }
 
-/// The last method that prepared a layer.
+/// The last of the constructor, `setup` and `reshape` that has run on a layer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Constructor,

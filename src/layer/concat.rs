@@ -2,8 +2,8 @@
 
 use super::{concat_layout::ConcatLayout, prelude::*, proto_shape, shared_top::SharedTop};
 
-/// Concatenates its bottoms along `axis`; the bottoms must agree in all other extents. If there is
-/// only one bottom, the top shares its storage.
+/// Concatenates its bottoms along `axis`; the bottoms must agree in all other extents. A single
+/// bottom shares its storage with the top.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

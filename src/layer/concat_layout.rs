@@ -16,7 +16,7 @@ pub(super) struct ConcatLayout {
 }
 
 impl ConcatLayout {
-    /// Creates a layout in which parts with these numbers of columns follow each other.
+    /// Creates the layout of consecutive parts with the numbers of columns in `part_columns`.
     pub(super) fn new(rows: usize, part_columns: impl IntoIterator<Item = usize>) -> Self {
         let mut layout = Self { rows, ..Self::default() };
         for columns in part_columns {
@@ -26,7 +26,7 @@ impl ConcatLayout {
         layout
     }
 
-    /// Copies `x` to the columns of its part in `whole`.
+    /// Copies `x` to the columns of the part number `part` in the matrix `whole`.
     pub(super) fn write_part<T: Element>(
         &self,
         device: &AnyDevice,
@@ -43,7 +43,7 @@ impl ConcatLayout {
         device.copy_2d(&op, x, whole.slice(first..end)?)
     }
 
-    /// Copies a part of `whole` to `y`.
+    /// Copies the columns of the part number `part` in the matrix `whole` to `y`.
     pub(super) fn read_part<T: Element>(
         &self,
         device: &AnyDevice,

@@ -31,7 +31,8 @@ use crate::{
 pub struct ContrastiveLossLayer<T: Element> {
     param: ContrastiveLossParameter,
     difference: Blob<T>,
-    /// The squared distance of each pair; the diff holds the loss's derivative by this distance.
+    /// The squared distance of each pair; the diff holds the derivative of the loss by the squared
+    /// distance.
     distance: Blob<T>,
 }
 
@@ -87,7 +88,7 @@ impl<T: Element> Layer<T> for ContrastiveLossLayer<T> {
         if bottom[0].channels()? != bottom[1].channels()? {
             return wrong_shape(format!("features of shapes {a} and {b} differ in length"));
         }
-        // All axes after the second one must have extent 1.
+        // All axes after the second axis must have extent 1.
         let items = per_item_axis(a)?;
         if items.extent != bottom[0].channels()? || items.count() != b.count() {
             return wrong_shape(format!("features of shapes {a} and {b} are not vectors"));
@@ -124,7 +125,8 @@ impl<T: Element> Layer<T> for ContrastiveLossLayer<T> {
         let (x, t) = (distance.view(), similar.view());
         device.elementwise_loss_backward(&op, x, t, weight.view(), slope.view_mut())?;
         // The derivative of d² is 2·difference for the first bottom and −2·difference for the
-        // second bottom. `slope` is therefore scaled by 2 and then by −1.
+        // second bottom. The loop therefore scales `slope` by 2 for the first bottom and by a
+        // further −1 for the second bottom.
         let axis = Axis::new(1, items.outer, items.extent)?;
         for (i, factor) in [(0, 2.0), (1, -1.0)] {
             device.scal(T::acc(factor), slope.view_mut())?;

@@ -33,7 +33,7 @@ pub(super) fn spatial_axes(
 }
 
 /// Returns one value per axis from a pair of height and width or from a list. Returns `default` for
-/// each axis if both are missing.
+/// each axis if the pair and the list are missing.
 fn pair_or_list(
     (name, pair, list): (&str, [Option<u32>; 2], &[u32]),
     (axes, default): (usize, Option<usize>),

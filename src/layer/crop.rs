@@ -28,11 +28,11 @@ pub struct CropLayer {
 }
 
 struct AxisCrop {
-    /// Extent in the bottom.
+    /// Extent of the axis in the bottom.
     whole: usize,
-    /// Extent in the top.
+    /// Extent of the axis in the top.
     part: usize,
-    /// First index in the bottom.
+    /// First index along the axis in the bottom that the layer keeps.
     offset: usize,
 }
 
@@ -64,7 +64,8 @@ impl CropRegion {
         Self { outer, rows, columns }
     }
 
-    /// Calls `copy` for each block with the offsets in bottom and top and the block's extents.
+    /// Calls `copy` for each block with the block's offset in the bottom, offset in the top, and
+    /// extents.
     fn blocks(&self, mut copy: impl FnMut(usize, usize, Copy2d) -> Result<()>) -> Result<()> {
         let one = AxisCrop { whole: 1, part: 1, offset: 0 };
         let columns = self.columns.as_ref().unwrap_or(&one);
@@ -123,7 +124,7 @@ impl CropLayer {
             let offset = self.offsets.get(index).or(self.offsets.first()).copied().unwrap_or(0);
             if offset.checked_add(part).is_none_or(|end| end > whole) {
                 return wrong_shape(format!(
-                    "axis {i} of {shape} does not hold {part} elements from {offset} on"
+                    "axis {i} of shape {shape} does not have {part} indices from {offset} on"
                 ));
             }
             Ok(AxisCrop { whole, part, offset })

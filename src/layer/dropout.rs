@@ -11,9 +11,9 @@ use crate::{
 /// and divides all other elements by `1 − dropout_ratio`. In the TEST phase, the top equals the
 /// bottom.
 ///
-/// The layer stores no mask. The backward pass draws the random numbers of the forward pass again,
-/// because they depend only on the layer's key, the number of forward passes and the element's
-/// index.
+/// The layer stores no mask. The backward pass generates the random numbers of the forward pass
+/// again. The random numbers depend only on the layer's key, the number of forward passes and the
+/// element's index.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::{Phase, parse_text}};

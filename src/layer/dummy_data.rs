@@ -3,8 +3,8 @@
 use super::{prelude::*, proto_shape};
 use crate::{filler::Filler, op::RngKey, proto::DummyDataParameter, shape::Shape};
 
-/// Tops that fillers generate. The definition gives one shape for all tops or one shape per top,
-/// and one filler for all tops or one filler per top.
+/// Tops whose values fillers generate. The definition gives one shape for all tops or one shape per
+/// top, and one filler for all tops or one filler per top.
 ///
 /// The layer writes constant tops once, so that values which a caller writes later persist. The
 /// layer fills random tops in every forward pass.
@@ -71,7 +71,7 @@ fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
     (0..tops).map(shape).collect()
 }
 
-/// Returns one value per top. If `values` has a single value, it applies to all tops.
+/// Returns one value per top. A single element of `values` applies to all tops.
 fn one_per_top<V: Clone>(name: &str, values: &[V], tops: usize) -> Result<Vec<V>> {
     match values {
         [one] => Ok(vec![one.clone(); tops]),

@@ -10,8 +10,8 @@ use crate::{
 
 /// `y = Σ coeff·x`, `y = Π x` or `y = max x` over the bottoms, element by element.
 ///
-/// If several bottoms hold the maximum, only one of them receives the gradient: the second bottom
-/// if it holds the maximum, otherwise the bottom with the lowest index.
+/// If several bottoms hold the maximum, only one bottom receives the gradient: the second bottom if
+/// the second bottom holds the maximum, otherwise the bottom with the lowest index.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -34,7 +34,7 @@ pub struct EltwiseLayer<T: Element> {
     coeffs: Vec<f64>,
     /// Caffe's `stable_prod_grad`: the gradient of a product is computed without divisions.
     stable: bool,
-    /// Scratch: 1 where one bottom exceeds another bottom, otherwise 0.
+    /// Scratch blob that is 1 where one bottom exceeds another bottom, and 0 elsewhere.
     greater: Blob<T>,
 }
 
@@ -219,7 +219,8 @@ impl<T: Element> Layer<T> for EltwiseLayer<T> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T>],
     ) -> Result<()> {
-        // Process bottom 0 last: in place, its gradient overwrites the gradient of the top.
+        // Process bottom 0 last: if the layer runs in place, the gradient of bottom 0 overwrites
+        // the gradient of the top.
         for i in (0..bottom.len()).rev().filter(|&i| propagate.bottom[i]) {
             match self.operation {
                 EltwiseOp::Sum => self.sum_backward(device, i, &top[0], &bottom[i])?,

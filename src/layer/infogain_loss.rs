@@ -7,8 +7,8 @@ use crate::{
 };
 
 /// `loss = −Σ Σ H[label, k] · ln softmax(x)[k] / n`. The bottoms are scores x, labels and the
-/// matrix H. Without a third bottom, the layer reads H from the file `source`. The optional second
-/// top holds the softmax of the scores.
+/// infogain matrix H. Without a third bottom, the layer reads H from the file `source`. The
+/// optional second top holds the softmax of the scores.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -51,7 +51,8 @@ impl<T: Element> InfogainLossLayer<T> {
         let mut matrix = None;
         if param.bottom.len() < 3 {
             if infogain.source().is_empty() {
-                let why = "the matrix is missing; give a third bottom or the file `source`";
+                let why =
+                    "the infogain matrix is missing; give a third bottom or the file `source`";
                 return invalid(format!("infogain_loss_param: {why}"));
             }
             let message: BlobProto = proto::read_binary(infogain.source())?;
@@ -71,7 +72,8 @@ impl<T: Element> InfogainLossLayer<T> {
 
     /// Returns the matrix H from the file `source` or from the third bottom.
     fn matrix<'a>(&'a self, bottom: &'a [Blob<T>]) -> Result<&'a Blob<T>> {
-        let missing = || Error::InvalidData("the third bottom, the matrix, is missing".into());
+        let missing =
+            || Error::InvalidData("the third bottom, the infogain matrix, is missing".into());
         self.matrix.as_ref().or(bottom.get(2)).ok_or_else(missing)
     }
 }

@@ -97,7 +97,7 @@ impl Arity {
     /// Checks that a layer of this arity accepts these numbers of bottoms and tops.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] with the expected and the given number.
+    /// Returns [`Error::InvalidData`] with the expected and the given number of blobs.
     pub fn check(&self, bottoms: usize, tops: usize) -> Result<()> {
         for (kind, range, found) in [("bottom", &self.bottom, bottoms), ("top", &self.top, tops)] {
             if !range.contains(&found) {
@@ -119,7 +119,7 @@ impl Arity {
     }
 }
 
-/// One step of a net. The trait is object-safe: nets hold `Box<dyn Layer<T>>`.
+/// A layer: one step of a net. The trait is object-safe: nets hold `Box<dyn Layer<T>>`.
 ///
 /// A [`LayerRegistry`](crate::LayerRegistry) makes a layer from its `LayerParameter`. A net calls
 /// [`setup`](Self::setup) once, and [`reshape`](Self::reshape) before every
@@ -127,7 +127,8 @@ impl Arity {
 /// only write values.
 ///
 /// A registry wraps each layer in a check of the blob counts. A method returns an error without
-/// running the layer's code if the counts violate [`arity`](Self::arity) or differ between calls.
+/// running the layer's code if the blob counts violate [`arity`](Self::arity) or differ between
+/// calls.
 ///
 /// ```
 /// use cortado::{layer::Layer, prelude::*};
@@ -150,7 +151,8 @@ pub trait Layer<T: Element>: Any + Send {
     #[doc(alias = "type")]
     fn kind(&self) -> &'static str;
 
-    /// Returns the numbers of bottoms and tops that the layer takes; one of each by default.
+    /// Returns the numbers of bottoms and tops that the layer takes; by default, one bottom and one
+    /// top.
     #[doc(alias = "ExactNumBottomBlobs")]
     #[doc(alias = "EqualNumBottomTopBlobs")]
     fn arity(&self) -> Arity {
@@ -173,8 +175,9 @@ pub trait Layer<T: Element>: Any + Send {
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()>;
 
     /// Returns the function that this layer applies to every element, or `None` if an in-place
-    /// [`forward`](Self::forward) does more than that. A net may skip `forward` of such a layer and
-    /// pass the function to [`forward_fused`](Self::forward_fused) of the preceding layer.
+    /// [`forward`](Self::forward) has further effects, such as saving the input. Instead of calling
+    /// `forward`, a net may pass the function to [`forward_fused`](Self::forward_fused) of the
+    /// preceding layer.
     fn fusible_activation(&self) -> Option<Unary<f64>> {
         None
     }
@@ -220,7 +223,7 @@ pub trait Layer<T: Element>: Any + Send {
         false
     }
 
-    /// Returns whether a gradient can reach this bottom.
+    /// Returns whether the net's `force_backward` requests the gradient of this bottom.
     #[doc(alias = "AllowForceBackward")]
     fn allow_force_backward(&self, bottom: usize) -> bool {
         let _ = bottom;
@@ -237,12 +240,13 @@ pub trait Layer<T: Element>: Any + Send {
     }
 
     /// Returns whether a solver may change the parameters. The `lr_mult` of parameters that are not
-    /// trainable is 0: a definition may omit it and must not set another value.
+    /// trainable is 0: a definition may omit `lr_mult`, but must not set another value.
     fn params_are_trainable(&self) -> bool {
         true
     }
 
-    /// Returns the total time that forward passes waited; `None` for a layer that reads no data.
+    /// Returns the total time that forward passes waited for data; `None` for a layer that reads no
+    /// data.
     fn data_wait_time(&self) -> Option<Duration> {
         None
     }

@@ -20,14 +20,14 @@ use crate::{
 /// net.blob("x").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0; 3]);
 /// net.forward()?;
 /// let y = net.blob("y").unwrap().to_vec()?;
-/// assert!(y[1] < y[0]); // channel 1 has two neighbours, channel 0 one
+/// assert!(y[1] < y[0]); // channel 1 has two neighbours, channel 0 has one
 /// # Ok::<(), cortado::Error>(())
 /// ```
 #[doc(alias = "LRNLayer")]
 pub struct LrnLayer<T: Element> {
     param: LrnParameter,
     op: Option<Lrn>,
-    /// The base of the power by which [`Lrn`] divides.
+    /// The base `s` of the power in [`Lrn`], for each element.
     scale: Blob<T>,
 }
 

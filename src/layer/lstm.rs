@@ -3,17 +3,19 @@
 use super::{prelude::*, recurrent::Recurrent};
 use crate::op::Lstm;
 
-/// Long short-term memory over sequences, with backpropagation through time. [`Lstm`] defines a
-/// step.
+/// Long short-term memory over sequences, with backpropagation through time. [`Lstm`] gives the
+/// formulas of one step.
 ///
 /// The bottoms are `x` of steps × streams × …, `cont` of steps × streams, and an optional static
-/// input of streams × …. With `expose_hidden`, the initial states `h` and `c` of 1 × streams ×
-/// `num_output` follow. `cont` is 0 at the first step of a sequence and 1 at all other steps. The
-/// first top holds `h` of every step. With `expose_hidden`, the final states `h` and `c` follow.
+/// input of streams × …. With `expose_hidden`, the last two bottoms are the initial states `h` and
+/// `c` of 1 × streams × `num_output`. `cont` is 0 at the first step of a sequence and 1 at all
+/// other steps. The first top holds `h` of every step. With `expose_hidden`, the second and third
+/// tops hold the final states `h` and `c`.
 ///
-/// Without `expose_hidden`, the states are initially zero and persist from one forward pass to the
-/// next. The parameters are `W_xc`, `b_c`, `W_xc_static` for a static input, and `W_hc`. The rows
-/// of each parameter belong to the input gates, forget gates, output gates and candidates.
+/// Without `expose_hidden`, the states `h` and `c` are initially zero and persist from one forward
+/// pass to the next. The parameters are `W_xc`, `b_c`, `W_xc_static` for a static input, and
+/// `W_hc`. The rows of each parameter belong to the input gates, forget gates, output gates and
+/// candidates.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -79,8 +81,8 @@ impl<T: Element> Layer<T> for LstmLayer<T> {
         if reset_states {
             self.cells.clear();
         }
-        // The next pass starts from the last blob, so keep that blob if the number of steps
-        // changes.
+        // The next pass starts from the cell state in the last blob. Keep the last blob if the
+        // number of steps changes.
         let last = self.cells.pop();
         self.cells.truncate(steps);
         let bytes = (steps + 1).saturating_mul(size_of::<Blob<T>>());

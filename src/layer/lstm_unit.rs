@@ -21,14 +21,14 @@ use crate::op::Lstm;
 /// net.blob("c0").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[2.0]);
 /// net.blob("cont").unwrap().data_mut()?.host_mut()?.copy_from_slice(&[1.0]);
 /// net.forward()?;
-/// assert_eq!(net.blob("c").unwrap().to_vec()?, [1.0]); // half of 2, because σ(0) = ½
+/// assert_eq!(net.blob("c").unwrap().to_vec()?, [1.0]); // 2 · σ(0), where σ(0) = ½
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct LstmUnitLayer<T: Element> {
     op: Option<Lstm>,
     /// The activated gates; the diff is scratch for a gradient that was not requested.
     gates: Blob<T>,
-    /// The diff is scratch space for a gradient of the cell states that was not requested.
+    /// A blob whose diff is scratch space for a gradient of the cell states that was not requested.
     cells: Blob<T>,
 }
 

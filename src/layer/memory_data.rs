@@ -7,8 +7,8 @@ use crate::shape::Shape;
 /// starts over at the end. The tops are the data, `batch_size × channels × height × width`, and the
 /// labels.
 ///
-/// [`reset`](Self::reset) sets the arrays. [`Net::layer_as`](crate::Net::layer_as) returns the
-/// layer of a net.
+/// [`reset`](Self::reset) sets the arrays. [`Net::layer_as`](crate::Net::layer_as) gives access to
+/// the `MemoryDataLayer` of a net.
 ///
 /// ```
 /// use cortado::{layer::MemoryDataLayer, prelude::*, proto::parse_text};
@@ -33,7 +33,8 @@ impl<T: Element> MemoryDataLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] unless all four extents are positive.
+    /// Returns [`Error::InvalidData`] unless `batch_size`, `channels`, `height` and `width` are
+    /// positive.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.memory_data_param.unwrap_or_default();
         let extents = [param.batch_size(), param.channels(), param.height(), param.width()];
@@ -50,7 +51,8 @@ impl<T: Element> MemoryDataLayer<T> {
     ///
     /// # Errors
     /// Returns [`Error::Length`] unless `data` holds one item per label, and [`Error::InvalidData`]
-    /// unless the items form one or more whole batches. After an error, the layer is unchanged.
+    /// unless the items form one or more whole batches. After an error, the layer keeps the old
+    /// arrays.
     #[doc(alias = "Reset")]
     pub fn reset(&mut self, data: Vec<T>, labels: Vec<T>) -> Result<()> {
         let (items, batch) = (labels.len(), self.shape[0]);

@@ -1,9 +1,10 @@
 //! Neural network layers, the steps of a net.
 //!
 //! Layers call the kernels of an [`AnyDevice`](crate::AnyDevice) and are generic over the element
-//! type. Two layers read values on the host: [`FilterLayer`], whose top shapes depend on values,
-//! and [`Hdf5OutputLayer`], which writes a file. [`LayerRegistry`] maps the `type` of a layer's
-//! definition to the constructor of the layer. Other crates can register further types.
+//! type. Two layers read the values of blobs on the host: [`FilterLayer`], whose top shapes depend
+//! on the selector's values, and [`Hdf5OutputLayer`], which writes a file. [`LayerRegistry`] maps
+//! the `type` of a layer's definition to the constructor of the layer. Other crates can register
+//! further types.
 
 mod layer_trait;
 mod checked_layer;

@@ -114,7 +114,7 @@ impl<T: Element> Layer<T> for MvnLayer<T> {
                 dx.view_mut(),
             );
         }
-        // The gradient of `x − mean` is `dy` minus its mean.
+        // The gradient of `x − mean` is `dy` minus the mean of `dy`.
         let (mut mean, mut variance) = (self.mean.data_mut()?, self.variance.data_mut()?);
         device.moments(&op.axis, top[0].diff()?.view(), mean.view_mut(), variance.view_mut())?;
         let (dy, mut dx) = bottom[0].diff_mut_from(&top[0])?;

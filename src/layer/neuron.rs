@@ -77,7 +77,7 @@ pub enum NeuronGradient {
     None,
 }
 
-/// The layer of a [`Neuron`].
+/// A layer that applies a [`Neuron`] to every element.
 ///
 /// ```
 /// use cortado::{LayerRegistry, layer::{AbsVal, NeuronLayer}};

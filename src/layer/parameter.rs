@@ -56,8 +56,8 @@ impl<T: Element> Layer<T> for ParameterLayer<T> {
         Ok(())
     }
 
-    /// Adds the diff of the top to the diff of the parameter. In Caffe, both blobs share one diff,
-    /// which holds only the gradient of the last of several accumulated passes.
+    /// Adds the diff of the top to the diff of the parameter. In Caffe, the top and the parameter
+    /// share one diff, which holds only the gradient of the last of several accumulated passes.
     fn backward(
         &mut self,
         device: &AnyDevice,

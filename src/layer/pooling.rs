@@ -14,10 +14,10 @@ use crate::{
 /// windows up, or down with `round_mode: FLOOR`.
 ///
 /// With `MAX`, the optional second top holds the position of each maximum, `row · width + column`
-/// within its plane. The position is −1 for a window without elements.
+/// within its plane. The second top holds −1 for a window without elements.
 ///
 /// `STOCHASTIC` draws one element of each window with a probability proportional to `max(x, 0)`. In
-/// the TEST phase, the layer computes the mean of the window with these weights.
+/// the TEST phase, stochastic pooling computes the mean of the window with the weights `max(x, 0)`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -48,8 +48,8 @@ impl<T: Element> PoolingLayer<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if the kernel is missing, or for `STOCHASTIC` with padding.
-    /// Returns the same error if kernel, stride or padding is given twice, for one axis only, or
-    /// with `global_pooling`.
+    /// Returns [`Error::InvalidData`] also if kernel, stride or padding is given twice, for one
+    /// axis only, or with `global_pooling`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.pooling_param.unwrap_or_default();
         let reject = |why: &str| invalid(format!("pooling_param: {why}"));

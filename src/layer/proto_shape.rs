@@ -6,7 +6,8 @@ use crate::{proto::BlobShape, shape::Shape};
 /// Converts a `BlobShape` message to a shape.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] for a negative extent, and [`Error::ShapeOverflow`].
+/// Returns [`Error::InvalidData`] for a negative extent, and [`Error::ShapeOverflow`] if the number
+/// of elements overflows.
 pub(super) fn shape(proto: &BlobShape) -> Result<Shape> {
     let negative = |_| Error::InvalidData(format!("negative extent in shape {:?}", proto.dim));
     let extents = proto.dim.iter().map(|&dim| usize::try_from(dim).map_err(negative));
@@ -14,10 +15,10 @@ pub(super) fn shape(proto: &BlobShape) -> Result<Shape> {
 }
 
 /// Returns the value of the field `axis`, which may be negative, or of the older field `name`.
-/// Returns 1 if both fields are missing.
+/// Returns 1 if `axis` and `name` are missing.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] if both fields are given.
+/// Returns [`Error::InvalidData`] if `axis` and `name` are given.
 pub(super) fn axis(axis: Option<i32>, (name, older): (&str, Option<u32>)) -> Result<isize> {
     match (axis, older) {
         (Some(_), Some(_)) => invalid(format!("axis and the older {name} exclude each other")),

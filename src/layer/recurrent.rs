@@ -43,20 +43,21 @@ pub(super) struct Recurrent<T: Element> {
     pub(super) sizes: SequenceSizes,
     /// `W_x`, `b`, `W_s` for a static input, `W_h`, and further parameters of the RNN.
     pub(super) params: Vec<Blob<T>>,
-    /// The gates of all steps; the diff holds their gradient.
+    /// The gates of all steps; the diff holds the gradient of the gates.
     pub(super) gates: Blob<T>,
-    /// `cont · h` for the `h` before each step.
+    /// `cont · h` for each step, where `h` is the hidden state before the step.
     masked_hidden: Blob<T>,
     /// `W_s·static`; the diff holds the gradient of this product.
     static_gates: Blob<T>,
     last_hidden: Blob<T>,
-    /// The data hold the gradient of a step's hidden state; the diff holds the contribution of the
-    /// next step to this gradient.
+    /// A blob whose data hold the gradient of a step's hidden state. The diff holds the next step's
+    /// contribution to the gradient of the hidden state.
     hidden_gradient: Blob<T>,
 }
 
 impl<T: Element> Recurrent<T> {
-    /// Creates the part of a layer that has `gates` gates per output and `states` states.
+    /// Creates the common part of a recurrent layer with `gates` gates per output and `states`
+    /// states.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if `num_output` is 0, and the errors of the fillers.
@@ -202,7 +203,7 @@ impl<T: Element> Recurrent<T> {
         };
         if !fit(0, inputs) || self.has_statics && !fit(2, statics) {
             return wrong_shape(format!(
-                "the weights do not fit {inputs} inputs and {statics} static inputs"
+                "weights do not fit {inputs} inputs and {statics} static inputs"
             ));
         }
         for (i, top) in top.iter_mut().enumerate() {
@@ -295,8 +296,8 @@ impl<T: Element> Recurrent<T> {
         }
     }
 
-    /// Starts backpropagation through time with the gradient of the final hidden state. The
-    /// gradient is zero without `expose_hidden`.
+    /// Starts backpropagation through time with the gradient of the final hidden state, which is
+    /// zero without `expose_hidden`.
     pub(super) fn begin_backward(
         &self,
         device: &AnyDevice,

@@ -44,7 +44,8 @@ impl<T: Element> ReductionLayer<T> {
         })
     }
 
-    /// Returns the number of results, and the number of elements that each result reduces.
+    /// Returns the number of results, and the number of elements that the layer combines to each
+    /// result.
     fn counts(&self, shape: &Shape) -> Result<(usize, usize)> {
         let axis = shape.canonical_axis(self.axis)?;
         Ok((shape.count_range(0, axis)?, shape.count_range(axis, shape.len())?))

@@ -28,7 +28,7 @@ impl ReshapeLayer {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if an extent or `num_axes` is below −1, or two extents are
+    /// Returns [`Error::InvalidData`] if an extent or `num_axes` is below −1, or if two extents are
     /// −1.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let reshape = param.reshape_param.clone().unwrap_or_default();
@@ -45,7 +45,7 @@ impl ReshapeLayer {
         Ok(Self { param: reshape, shared_top: SharedTop::new(param) })
     }
 
-    /// Returns the first axis to replace, and the axis after the last one to replace.
+    /// Returns the first axis to replace, and the axis after the last axis to replace.
     fn replaced_axes(&self, axes: usize) -> Result<(usize, usize)> {
         let (axis, count) = (self.param.axis() as isize, self.param.num_axes());
         // An `axis` of −1 stands for the position after the last axis.
@@ -55,7 +55,7 @@ impl ReshapeLayer {
         let end = usize::try_from(count).map_or(axes, |count| start + count);
         if end > axes {
             return wrong_shape(format!(
-                "{axes} axes do not include {count} axes from axis {axis} on"
+                "a shape of {axes} axes does not have {count} axes from axis {axis} on"
             ));
         }
         Ok((start, end))

@@ -10,12 +10,13 @@ use crate::{
 /// `y = tanh(W_ho·h + b_o)` over sequences, with backpropagation through time.
 ///
 /// The bottoms are `x` of steps × streams × …, `cont` of steps × streams, and an optional static
-/// input of streams × …. With `expose_hidden`, the initial state `h` of 1 × streams × `num_output`
-/// follows. `cont` is 0 at the first step of a sequence and 1 at all other steps. The first top
-/// holds `y` of every step. With `expose_hidden`, the second top holds the final state `h`.
+/// input of streams × …. With `expose_hidden`, the last bottom is the initial state `h` of 1 ×
+/// streams × `num_output`. `cont` is 0 at the first step of a sequence and 1 at all other steps.
+/// The first top holds `y` of every step. With `expose_hidden`, the second top holds the final
+/// state `h`.
 ///
-/// Without `expose_hidden`, the state is initially zero and persists from one forward pass to the
-/// next. The parameters are `W_xh`, `b_h`, `W_xh_static` for a static input, `W_hh`, `W_ho` and
+/// Without `expose_hidden`, the state `h` is initially zero and persists from one forward pass to
+/// the next. The parameters are `W_xh`, `b_h`, `W_xh_static` for a static input, `W_hh`, `W_ho` and
 /// `b_o`.
 ///
 /// ```
@@ -36,8 +37,8 @@ use crate::{
 pub struct RnnLayer<T: Element> {
     core: Recurrent<T>,
     hidden: Blob<T>,
-    /// The outputs of all steps. The backward pass reads them here, because a later layer may
-    /// overwrite the top in place.
+    /// The outputs of all steps. The backward pass reads the outputs from this blob, because a
+    /// later layer may overwrite the top in place.
     outputs: Blob<T>,
 }
 

@@ -1,4 +1,4 @@
-//! The input of an in-place layer, saved for its backward pass.
+//! The input of an in-place layer, saved for the layer's backward pass.
 
 use super::prelude::*;
 
@@ -20,10 +20,11 @@ impl<T: Element> SavedInput<T> {
         }
     }
 
-    /// Saves `x` if `y` shares its data, and returns the blob that holds `x` until the backward
-    /// pass. The caller must overwrite a `y` that shares the data of `x`.
+    /// Saves `x` if `y` shares the data of `x`, and returns the blob that holds `x` until the
+    /// backward pass. The caller must overwrite a `y` that shares the data of `x`.
     ///
-    /// The method swaps the storage of the two blobs instead of copying, unless their sizes differ.
+    /// If `x` and the saved blob have the same size, the method swaps the storage of the two blobs
+    /// instead of copying.
     pub(super) fn save<'a>(&'a self, x: &'a Blob<T>, y: &Blob<T>) -> Result<&'a Blob<T>> {
         if x.shares_data_with(y) {
             match x.swap_data(&self.saved) {

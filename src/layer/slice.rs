@@ -3,7 +3,7 @@
 use super::{concat_layout::ConcatLayout, prelude::*, proto_shape, shared_top::SharedTop};
 
 /// Splits its bottom along `axis` before each `slice_point`, or into equal parts without
-/// `slice_point`. If there is only one top, it shares the bottom's storage.
+/// `slice_point`. A single top shares the bottom's storage.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -57,7 +57,7 @@ impl SliceLayer {
         if self.points.is_empty() {
             if !extent.is_multiple_of(tops) {
                 return wrong_shape(format!(
-                    "an axis of extent {extent} is not a multiple of {tops} tops"
+                    "extent {extent} is not a multiple of the number of tops, {tops}"
                 ));
             }
             return Ok(vec![extent / tops; tops]);

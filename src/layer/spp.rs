@@ -9,8 +9,8 @@ use crate::{
 };
 
 /// Spatial pyramid pooling. Level `l` of `pyramid_height` pools each channel into about 2ˡ × 2ˡ
-/// bins. The second axis of the top concatenates all levels. The top of a single level has four
-/// axes.
+/// bins. The second axis of the top concatenates all levels. With a `pyramid_height` of 1, the top
+/// has four axes.
 ///
 /// Source: He, Zhang, Ren, Sun 2014.
 ///

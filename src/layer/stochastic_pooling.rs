@@ -8,8 +8,8 @@ use crate::{
 };
 
 /// Draws an element of each window with a probability proportional to `max(x, 0)`. In the TEST
-/// phase, computes the mean with these weights, `Σ x² / Σ x` over the positive elements. The mean
-/// is 0 for a window without positive elements.
+/// phase, computes the weighted mean `Σ x² / Σ x` over the positive elements of each window. The
+/// weighted mean is 0 for a window without positive elements.
 pub(super) struct Stochastic<T: Element> {
     key: RngKey,
     /// The number of draws so far; each draw uses a separate random number stream.

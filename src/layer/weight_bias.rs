@@ -55,7 +55,7 @@ impl<T: Element> Weights<T> {
     /// Returns the weights.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] before a call of [`create`](Self::create).
+    /// Returns [`Error::InvalidData`] if [`create`](Self::create) has not been called.
     pub(super) fn weights(&self) -> Result<&Blob<T>> {
         self.blobs.first().ok_or_else(|| Error::InvalidData("called before setup".into()))
     }

@@ -23,8 +23,8 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Options for building a net.
 ///
-/// The field `state` of the definition supplies the options that the caller does not set. The
-/// default phase is TEST and the default level is 0.
+/// The field `state` of the definition supplies the phase, level and stages that the caller does
+/// not set. The default phase is TEST and the default level is 0.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::{Phase, parse_text}};
@@ -72,7 +72,7 @@ impl<T: Element> NetBuilder<T> {
         Self { phase: Some(phase), ..self }
     }
 
-    /// Sets the level that `include` and `exclude` rules compare with their bounds.
+    /// Sets the level, which the `include` and `exclude` rules of layers restrict.
     #[must_use]
     pub fn level(self, level: i32) -> Self {
         Self { level: Some(level), ..self }
@@ -91,22 +91,24 @@ impl<T: Element> NetBuilder<T> {
     }
 
     /// Sets whether to build a net for inference only, in which intermediate results share memory.
-    /// A blob then reuses the memory of a blob that no later layer reads. The default is `false`.
+    /// With memory reuse, a blob may take the memory of an earlier blob that no later layer reads.
+    /// The default is `false`.
     ///
     /// Memory reuse does not change the outputs. Inputs and outputs of the net do not share memory.
-    /// The contents of other blobs after a forward pass are unspecified, and a backward pass fails.
+    /// With memory reuse, the contents of intermediate blobs after a forward pass are unspecified,
+    /// and a backward pass fails.
     #[must_use]
     pub fn reuse_memory(self, reuse: bool) -> Self {
         Self { reuse_memory: reuse, ..self }
     }
 
-    /// Creates layers with this registry instead of the standard registry.
+    /// Sets the registry that creates the layers. The default is the standard registry.
     #[must_use]
     pub fn registry(self, registry: LayerRegistry<T>) -> Self {
         Self { registry, ..self }
     }
 
-    /// Opens data sources with this registry instead of the standard registry.
+    /// Sets the registry that opens data sources. The default is the standard registry.
     #[must_use]
     pub fn sources(self, sources: SourceRegistry) -> Self {
         Self { sources, ..self }
@@ -142,7 +144,7 @@ impl<T: Element> NetBuilder<T> {
     }
 }
 
-/// Fails for a definition in an old format, which the functions that read files would upgrade.
+/// Fails for a definition in an old format. Only the functions that read files upgrade old formats.
 fn check_format(definition: &NetParameter) -> Result<()> {
     let field = if !definition.layers.is_empty() {
         "`layers`"
@@ -162,7 +164,7 @@ struct Construction<'a, T: Element> {
     ids: HashMap<String, usize>,
     /// Tops that no layer has consumed yet.
     available: BTreeSet<String>,
-    /// Whether the layers that precede a blob need its gradient, for each blob.
+    /// For each blob, whether a preceding layer needs the blob's gradient.
     needs_gradient: Vec<bool>,
     /// The indices of named parameters in the net's parameters.
     named: HashMap<String, usize>,
@@ -374,7 +376,7 @@ impl<'a, T: Element> Construction<'a, T> {
         Ok(())
     }
 
-    /// Makes a parameter share the values and gradient of the first parameter with its name.
+    /// Makes a parameter share the values and gradient of the first parameter with the same name.
     fn share_param(
         &mut self,
         layer: usize,
@@ -415,8 +417,8 @@ impl<'a, T: Element> Construction<'a, T> {
     }
 }
 
-/// Sets the owner's factor if only the definition of the sharing parameter gives one. Fails if both
-/// definitions give different factors.
+/// Sets `owners`, a factor of the parameter that owns shared values, to `given` if `owners` is
+/// missing. Fails if the two factors differ.
 fn merge_mult(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f32>) -> Result<()> {
     match (*owners, given) {
         (Some(first), Some(given)) if first != given => {

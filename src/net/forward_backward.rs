@@ -20,9 +20,10 @@ impl<T: Element> Net<T> {
         self.forward_layers(0..self.nodes.len())
     }
 
-    /// Runs the forward pass of the layers at these indices. Returns their part of the objective. A
-    /// layer and a following in-place activation may run as one kernel if the range contains both
-    /// layers. The fused result is bit-identical.
+    /// Runs the forward pass of the layers at these indices. Returns the contribution of these
+    /// layers to the objective. A layer and a following in-place activation may run as one kernel
+    /// if the range contains both layers. The result of a fused kernel is bit-identical to the
+    /// result of two kernels.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if the range exceeds the layers, and errors of a layer with
@@ -45,8 +46,8 @@ impl<T: Element> Net<T> {
     }
 
     /// Runs the first layer of the range, fused with the following activation if possible. Removes
-    /// the executed layers from the range. Returns their part of the objective; 0 for an empty
-    /// range.
+    /// the executed layers from the range. Returns the contribution of the executed layers to the
+    /// objective, which is 0 for an empty range.
     ///
     /// # Errors
     /// Returns the errors of [`forward_layers`](Self::forward_layers).
@@ -140,8 +141,8 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Reshapes the tops of a layer. The reshaped handles replace the net's handles, because
-    /// reshaping may have replaced the storage.
+    /// Reshapes the tops of a layer. Replaces the net's blob handles by the reshaped handles,
+    /// because reshaping may have replaced the storage.
     pub(super) fn reshape_layer(&mut self, index: usize) -> Result<()> {
         let [bottom, mut top] = self.operands(index);
         let Self { nodes, blobs, .. } = self;
@@ -154,7 +155,7 @@ impl<T: Element> Net<T> {
     }
 
     /// Returns the activation function of the next layer if the net can fuse it with the layer at
-    /// `index`. The next layer must run in place on the only top, and neither may have a loss
+    /// `index`. The next layer must run in place on the only top, and neither layer may have a loss
     /// weight.
     fn activation_after(&mut self, index: usize) -> Result<Option<Unary<f64>>> {
         let Some(next) = self.nodes.get(index + 1) else { return Ok(None) };
@@ -171,7 +172,8 @@ impl<T: Element> Net<T> {
     }
 
     /// Runs the forward pass of a reshaped layer, fused with the activation if the layer supports
-    /// it. Returns the layer's part of the objective, and whether the activation was fused.
+    /// fusion. Returns the layer's contribution to the objective, and whether the activation was
+    /// fused.
     fn forward_layer(
         &mut self,
         index: usize,

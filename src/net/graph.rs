@@ -86,7 +86,7 @@ pub(super) struct LiveRange {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct Param<T: Element> {
-    /// The name by which layers share parameters; by default, the index in the layer.
+    /// The name by which layers share parameters; by default, the parameter's index in the layer.
     pub name: String,
     /// The index of the layer in the net.
     pub layer: usize,
@@ -157,7 +157,7 @@ impl<T: Element> Net<T> {
     }
 
     /// Returns whether the layer at an index has a backward pass, and for each bottom whether the
-    /// layer computes its gradient.
+    /// layer computes the bottom's gradient.
     #[doc(alias = "layer_need_backward")]
     #[doc(alias = "bottom_need_backward")]
     pub fn needs_backward(&self, layer: usize) -> Option<(bool, &[bool])> {
@@ -187,7 +187,8 @@ impl<T: Element> Net<T> {
         self.blobs.iter().find(|blob| blob.name == name).map(|blob| blob.loss_weight)
     }
 
-    /// Returns the blobs that no layer consumes (name, blob, weight in the objective), by name.
+    /// Returns the name, the blob and the weight in the objective of each output, sorted by name.
+    /// An output is a blob that no layer consumes.
     #[doc(alias = "output_blobs")]
     pub fn outputs(&self) -> impl ExactSizeIterator<Item = (&str, &Blob<T>, f32)> {
         self.outputs.iter().map(|&id| {

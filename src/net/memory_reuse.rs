@@ -3,7 +3,8 @@
 use super::graph::{LiveRange, Net};
 use crate::{blob::Blob, element::Element, error::Result};
 
-/// The number of bytes that a net has allocated on host and device. Shared memory counts once.
+/// The number of bytes that a net has allocated on host and device. Memory that several blobs share
+/// counts once.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -15,7 +16,7 @@ use crate::{blob::Blob, element::Element, error::Result};
 /// net.forward()?;
 /// let used = net.memory_use()?;
 /// assert_eq!(used.activations, (2 + 3) * 4);
-/// assert_eq!(used.param_gradients, 0); // without a backward pass
+/// assert_eq!(used.param_gradients, 0); // the forward pass allocates no gradients
 /// # Ok::<(), cortado::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub struct MemoryUse {
 struct StorageSlot {
     /// The capacity in elements.
     count: usize,
-    /// The last layer of the live ranges assigned so far.
+    /// The last layer of the live ranges that the slot already holds.
     last: usize,
     live_ranges: Vec<usize>,
 }
@@ -105,7 +106,8 @@ impl<T: Element> Net<T> {
                 excluded.extend(&node.tops);
             }
         }
-        // Exclude storage to which a layer holds a handle, because it may rely on the contents.
+        // Exclude storage to which a layer holds a handle, because the layer may rely on the
+        // contents.
         let handles =
             |range: &LiveRange| range.blobs.first().map(|&id| self.blobs[id].blob.data_ref_count());
         ranges.retain(|range| {

@@ -23,7 +23,7 @@ struct TopUses {
     /// The number of consumers, plus one if the top has a weight in the objective.
     count: usize,
     loss_weight: f32,
-    /// The number of split tops that consumers use so far.
+    /// The number of tops of the Split layer that consumers already use.
     assigned: usize,
 }
 
@@ -99,7 +99,8 @@ fn blob_uses(param: &NetParameter) -> Result<BlobUses> {
     Ok(BlobUses { sources, uses })
 }
 
-/// Returns the error for a bottom that no earlier layer produces, with a similar known name.
+/// Returns the error for a bottom that no earlier layer produces. The error suggests a similar
+/// known name.
 pub(super) fn unknown_bottom_error<'a>(
     bottom: &str,
     index: usize,

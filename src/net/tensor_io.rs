@@ -36,8 +36,8 @@ impl<T: Element> Net<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if a layer's number of parameters differs or a tensor appears
-    /// twice, and [`Error::Shape`] if a parameter's shape differs. Both errors name the layer and
-    /// the tensor and leave the net unchanged. Returns the errors of the device.
+    /// twice, and [`Error::Shape`] if a parameter's shape differs. An error message names the layer
+    /// and the tensor, and the net is unchanged. Returns the errors of the device.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_tensors_from(&mut self, source: &[(String, Tensor)]) -> Result<Vec<String>> {
         let mut layers = BTreeMap::<usize, BTreeMap<usize, &Tensor>>::new();
@@ -64,8 +64,8 @@ impl<T: Element> Net<T> {
         Ok(copied)
     }
 
-    /// Fails unless each parameter of the layer has a tensor of the parameter's shape, and there
-    /// are no further tensors.
+    /// Fails unless each parameter of the layer has a tensor of the parameter's shape, and the
+    /// layer has no further tensors.
     fn check_tensors(&self, layer: usize, tensors: &BTreeMap<usize, &Tensor>) -> Result<()> {
         let node = &self.nodes[layer];
         let (layer, params) = (node.param.name(), node.layer.params());

@@ -1,4 +1,5 @@
-//! Copies parameters between nets and messages by layer name; shares parameters between nets.
+//! Copying of parameters between nets and protobuf messages, and sharing of parameters between
+//! nets.
 
 use super::graph::{Net, Param};
 use crate::{
@@ -10,9 +11,9 @@ use crate::{
 
 impl<T: Element> Net<T> {
     /// Copies the parameters of the layers in `source` to the layers of the same name. The function
-    /// does not change layers that `source` lacks. A parameter that shares the values of another
-    /// parameter may be missing in `source`: its message is empty, or the list of messages ends
-    /// before it. Returns the names of the copied layers.
+    /// does not change layers that `source` lacks. `source` may omit a parameter that shares the
+    /// values of another parameter: the parameter's message is empty, or the list of messages ends
+    /// earlier. Returns the names of the copied layers.
     ///
     /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads `source` from a file of
     /// any of Caffe's formats.
@@ -34,9 +35,9 @@ impl<T: Element> Net<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] or [`Error::Shape`] if a layer's parameters differ in number
-    /// or shape. After such an error, the net is unchanged. Returns [`Error::InvalidData`] for a
-    /// message with contradictory fields, and the errors of the device; earlier layers may already
-    /// be copied.
+    /// or shape. The net is unchanged if numbers or shapes differ. Returns [`Error::InvalidData`]
+    /// for a message with contradictory fields, and the errors of the device, when some layers may
+    /// already be copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from(&mut self, source: &NetParameter) -> Result<Vec<String>> {
         compiled_for!(T, fn(&mut Net<T>, &NetParameter) -> Result<Vec<String>> = Net::copy_weights)(
@@ -114,7 +115,7 @@ impl<T: Element> Net<T> {
 
     /// Removes the values of parameters that share the values of another parameter from `message`,
     /// a message of this net. A file of the message then stores shared values only once, like
-    /// Caffe's HDF5 files. The function keeps gradients.
+    /// Caffe's HDF5 files. `message` keeps the gradients of all parameters.
     pub fn strip_shared_params(&self, message: &mut NetParameter) {
         for param in self.params.iter().filter(|param| param.owner.is_some()) {
             let layer = message.layer.get_mut(param.layer);
@@ -157,7 +158,7 @@ impl<T: Element> Net<T> {
         Err(Error::InvalidData(format!("{why}: the file has {found}; the net has {ours}")))
     }
 
-    /// Checks that these messages have the number and the shapes of a layer's parameters.
+    /// Checks that `blobs` has the number and the shapes of a layer's parameters.
     fn check_blobs(&self, layer: usize, blobs: &[BlobProto]) -> Result<()> {
         let params = self.nodes[layer].layer.params();
         let is_shared = |index| {

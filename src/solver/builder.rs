@@ -24,9 +24,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Options of the construction of a solver and its nets.
+/// Options for building a solver and its nets.
 ///
-/// `text` is the definition in the example of [`Solver`](super::Solver) with `type: "Plain"`.
+/// In the following code, `text` is the solver definition from the example of
+/// [`Solver`](super::Solver), with `type: "Plain"` added.
 ///
 /// ```
 /// use cortado::{op::UpdateRule, prelude::*, proto::parse_text, solver::MethodRegistry};
@@ -59,7 +60,7 @@ impl<T: Element> Solver<T> {
 
     /// Builds the solver of a definition in a text file. File names in the definition are relative
     /// to the current folder. Without a `snapshot_prefix`, the solver writes snapshots next to the
-    /// file, under the file's name.
+    /// definition, with the definition's file name as the prefix.
     ///
     /// # Errors
     /// Returns the errors of [`SolverBuilder::from_file`].
@@ -77,19 +78,19 @@ impl<T: Element> Solver<T> {
 }
 
 impl<T: Element> SolverBuilder<T> {
-    /// Creates the method with this registry instead of the standard registry.
+    /// Sets the registry that creates the solver method. The default is the standard registry.
     #[must_use]
     pub fn methods(self, methods: MethodRegistry<T>) -> Self {
         Self { methods, ..self }
     }
 
-    /// Creates layers with this registry instead of the standard registry.
+    /// Sets the registry that creates layers. The default is the standard registry.
     #[must_use]
     pub fn layers(self, layers: LayerRegistry<T>) -> Self {
         Self { nets: self.nets.registry(layers), ..self }
     }
 
-    /// Opens data sources with this registry instead of the standard registry.
+    /// Sets the registry that opens data sources. The default is the standard registry.
     #[must_use]
     pub fn sources(self, sources: SourceRegistry) -> Self {
         Self { nets: self.nets.sources(sources), ..self }
@@ -106,7 +107,7 @@ impl<T: Element> SolverBuilder<T> {
         built.map_err(|error| error.context(path.display().to_string()))
     }
 
-    /// Builds the solver of a definition and the solver's nets.
+    /// Builds the solver that `param` defines, and the solver's nets.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] for an invalid definition, and the errors of the nets.
@@ -147,8 +148,9 @@ impl<T: Element> SolverBuilder<T> {
     }
 }
 
-/// Reads a solver's definition from a text file in any of Caffe's formats. Completes a
-/// `snapshot_prefix` that is missing or a folder with the file's name.
+/// Reads a solver's definition from a text file in any of Caffe's formats. Derives a missing
+/// `snapshot_prefix` from the file's name, and appends the file's name to a `snapshot_prefix` that
+/// is a folder.
 ///
 /// # Errors
 /// Returns the errors of [`proto::read_solver`].

@@ -7,7 +7,8 @@ use super::{
 use crate::{blob::Blob, element::Element, error::Result, net::Net};
 
 impl<T: Element> Solver<T> {
-    /// Runs a forward and a backward pass and reports each layer. Returns the objective.
+    /// Runs a forward and a backward pass and reports the blobs of each layer. Returns the
+    /// objective.
     pub(super) fn traced_pass(&mut self) -> Result<f64> {
         let (net, observers) = (&mut self.nets.train, &mut self.observers);
         let loss = forward(net, observers)?;
@@ -30,7 +31,8 @@ impl<T: Element> Solver<T> {
         Ok(loss)
     }
 
-    /// Runs a forward pass of a test net and reports each layer. Returns the objective.
+    /// Runs a forward pass of a test net and reports the blobs of each layer. Returns the
+    /// objective.
     pub(super) fn traced_test(&mut self, index: usize) -> Result<f64> {
         forward(&mut self.nets.tests[index].net, &mut self.observers)
     }

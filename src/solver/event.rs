@@ -3,7 +3,7 @@
 use super::score::Score;
 use std::{path::Path, time::Duration};
 
-/// An event of a solver.
+/// An event that a solver reports to its observers.
 ///
 /// `text` is the definition in the example of [`Solver`](super::Solver).
 ///
@@ -53,10 +53,12 @@ pub enum Event<'a> {
         smoothed: f64,
         /// The learning rate of the next update.
         rate: f64,
-        /// The total time for which the train net has waited for data; `None` if it reads no data.
+        /// The total time for which the train net has waited for data; `None` if the net reads no
+        /// data.
         waited: Option<Duration>,
     },
-    /// Like [`Event::Iterated`], but with the net's outputs and only every `display` iterations.
+    /// Like [`Event::Iterated`], but with the net's outputs, and reported only every `display`
+    /// iterations.
     Displayed {
         /// The number of updates made so far.
         iteration: usize,
@@ -70,7 +72,7 @@ pub enum Event<'a> {
         passed: usize,
         /// The number of seconds since the last `Displayed` event.
         seconds: f64,
-        /// The part of `seconds` in which the net waited for data; `None` if it reads no data.
+        /// The part of `seconds` in which the net waited for data; `None` if the net reads no data.
         waited: Option<f64>,
         /// The number of iterations between two `Displayed` events.
         display: usize,
@@ -82,7 +84,7 @@ pub enum Event<'a> {
         layer: &'a str,
         /// The kind of the blob.
         what: TracedBlob,
-        /// The name of the blob. For a parameter, its name or its index in the layer.
+        /// The name of the blob. The name of a parameter may be its index in the layer.
         name: &'a str,
         /// The mean of the absolute values.
         mean: f64,
@@ -101,19 +103,19 @@ pub enum Event<'a> {
         iteration: usize,
         /// The L2 norm of the gradient, which is the sum over `iter_size` batches.
         norm: f64,
-        /// The norm after clipping: `clip_gradients`.
+        /// The L2 norm of the gradient after clipping, which is `clip_gradients`.
         limit: f64,
         /// The factor that scales the gradient: `limit / norm`.
         scale: f64,
     },
-    /// A test starts.
+    /// The solver starts to test a test net.
     Testing {
         /// The number of updates made so far.
         iteration: usize,
         /// The index of the test net.
         net: usize,
     },
-    /// A test has ended.
+    /// The solver has finished the test of a test net.
     Tested {
         /// The number of updates made so far.
         iteration: usize,
@@ -152,7 +154,7 @@ pub enum Event<'a> {
     },
 }
 
-/// The kind of a traced blob.
+/// The kind of a blob in an [`Event::Traced`].
 ///
 /// `text` is the definition in the example of [`Solver`](super::Solver) with `debug_info`.
 ///
@@ -189,7 +191,8 @@ pub enum TracedBlob {
     ParamDiff,
 }
 
-/// The solver's next action. A callback returns it after each iteration and before each test batch.
+/// An action that a callback requests from the solver. The solver calls the callback after each
+/// iteration and before each test batch.
 ///
 /// `text` is the definition in the example of [`Solver`](super::Solver).
 ///

@@ -89,8 +89,8 @@ impl LrPolicy {
         Ok(Self { base_lr: param.base_lr().into(), kind })
     }
 
-    /// Returns the number of steps that a `step` or `multistep` policy has taken by `iteration`.
-    /// Returns 0 for other policies.
+    /// Returns the number of steps that a `step` or `multistep` policy has taken by `iteration`,
+    /// and 0 for every other policy.
     pub(super) fn steps(&self, iteration: usize) -> i32 {
         let steps = match &self.kind {
             PolicyKind::Step { size, .. } => iteration / size,
@@ -120,8 +120,9 @@ impl LrPolicy {
     }
 }
 
-/// Returns the number of `values` that `iteration` has reached. As in Caffe, a policy takes the
-/// steps in the given order, and at most one step per iteration.
+/// Returns the number of `values`, the `stepvalue` fields, that `iteration` has reached. As in
+/// Caffe, a `multistep` policy takes the steps in the given order, and at most one step per
+/// iteration.
 fn steps_reached(values: &[usize], iteration: usize) -> usize {
     let mut step_iteration = 0;
     let mut steps = 0;

@@ -20,7 +20,7 @@ use crate::{
 ///
 /// let adam = parse_text(r#"type: "Adam" base_lr: 0.001 momentum: 0.9"#, "solver")?;
 /// let method = MethodRegistry::<f32>::standard().make(&adam)?;
-/// assert_eq!(method.histories(), 2); // the means of gradients and of their squares
+/// assert_eq!(method.histories(), 2); // the means of gradients and of squared gradients
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub trait Method<T: Element>: Send {
@@ -79,7 +79,7 @@ pub struct UpdateParams {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct LearnableParam<'a, T: Element> {
-    /// The values and the gradient.
+    /// The values and the gradient of the parameter.
     pub blob: &'a Blob<T>,
     /// The master weights in the accumulator type; `None` unless the weights have 16 bits. See
     /// [`Update::solver_update`](crate::kernel::Update::solver_update).

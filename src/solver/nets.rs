@@ -23,7 +23,8 @@ impl<T: Element> Nets<T> {
     pub(super) fn new(param: &SolverParameter, builder: NetBuilder<T>) -> Result<Self> {
         let seed = match u64::try_from(param.random_seed()) {
             Ok(seed) => seed,
-            // The operating system gives the standard library's hash maps random keys.
+            // Without a `random_seed`, take a random seed from the keys of the standard library's
+            // hash maps.
             Err(_) => RandomState::new().hash_one(0),
         };
         let builder = builder.seed(seed);
@@ -55,7 +56,7 @@ impl<T: Element> Nets<T> {
         Ok(nets)
     }
 
-    /// Copies trained layers to all nets. Fails if the train net has none of these layers.
+    /// Copies trained layers to all nets. Fails if the train net has no layer of the file.
     fn copy_weights(&mut self, file: &str) -> Result<()> {
         let weights = proto::read_trained_net(file)?;
         let within = |error: Error| error.context(file);
@@ -97,8 +98,8 @@ fn upgraded(definition: NetParameter) -> Result<NetParameter> {
     proto::log_changes(proto::upgrade::net(definition), "net in the solver's definition")
 }
 
-/// Returns the definitions of the test nets: `test_net_param`, `test_net`, and the common net once
-/// for each further entry of `test_iter`.
+/// Returns the definitions of the test nets: `test_net_param`, `test_net`, and `net_param` or `net`
+/// once for each further entry of `test_iter`.
 fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
     let inline = param.test_net_param.iter().cloned();
     let mut definitions = inline.map(upgraded).collect::<Result<Vec<_>>>()?;

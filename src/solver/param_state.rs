@@ -97,7 +97,8 @@ impl<T: Element> ParamState<T> {
         }
     }
 
-    /// Writes each master weight that rounds to the net's weight into a message of the net.
+    /// Replaces the 16-bit weights in `message`, a message of the net, by master weights. Skips a
+    /// master weight that does not round to the net's weight.
     pub(super) fn put_masters(&self, net: &Net<T>, message: &mut NetParameter) -> Result<()> {
         let ids: Vec<_> = net.learnable_params().map(|param| (param.layer, param.index)).collect();
         for param in net.params() {
@@ -118,7 +119,8 @@ impl<T: Element> ParamState<T> {
         Ok(())
     }
 
-    /// Reads the master weights from a message whose weights the net already has.
+    /// Reads the master weights from `message`. The caller has already copied the weights in
+    /// `message` to the net.
     pub(super) fn set_masters(&mut self, net: &Net<T>, message: &NetParameter) -> Result<()> {
         let names: Vec<&str> = net.layer_names().collect();
         for (param, state) in net.learnable_params().zip(&mut self.params) {

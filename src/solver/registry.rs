@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 type Maker<T> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T>>> + Send + Sync>;
 
-/// Solver methods by name. There is no global registry:
+/// The constructors of solver methods by name. There is no global registry:
 /// [`SolverBuilder::methods`](super::SolverBuilder::methods) sets the registry of a solver.
 ///
 /// The following custom method descends by the sign of the gradient:
@@ -159,7 +159,7 @@ fn acc<T: Element>(value: f32) -> T::Acc {
     T::acc(value.into())
 }
 
-/// Fails if the definition of a solver sets a momentum, for methods without momentum.
+/// Fails if the definition of a solver sets a momentum although the solver method has none.
 fn check_no_momentum(param: &SolverParameter) -> Result<()> {
     match param.momentum() {
         0.0 => Ok(()),

@@ -1,4 +1,4 @@
-//! Output values of nets, and the means of these values over batches.
+//! Output values of nets, and the means of output values over batches.
 
 use crate::{
     element::Element,
@@ -15,7 +15,7 @@ use crate::{
 ///     dummy_data_param { shape { dim: 1 } data_filler { value: 3 } } }"#;
 /// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?)?;
 /// let (loss, scores) = mean_scores(&mut net, 10, |_, _| {})?;
-/// assert_eq!(loss, 0.0); // `y` is no loss
+/// assert_eq!(loss, 0.0); // `y` has no loss weight
 /// assert_eq!(scores, [Score { name: "y".into(), value: 3.0, loss_weight: 0.0 }]);
 /// # Ok::<(), cortado::Error>(())
 /// ```

@@ -57,8 +57,8 @@ impl<T: Element> Solver<T> {
     ///
     /// # Errors
     /// Returns [`Error::Io`] or [`Error::InvalidData`] if a file cannot be read or is from another
-    /// type of solver. Returns [`Error::Shape`] if a file is from another net. The message names
-    /// both files.
+    /// type of solver. Returns [`Error::Shape`] if a file is from another net. The error message
+    /// names the solver state and the file of weights.
     #[doc(alias = "Restore")]
     pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
@@ -103,7 +103,7 @@ impl<T: Element> Solver<T> {
             iter: Some(i32::try_from(self.iteration).map_err(|_| too_many())?),
             learned_net: Some(model.to_string_lossy().into_owned()),
             history: self.state.history()?,
-            // The learning rate of the last update includes this number of policy steps.
+            // The number of steps of the learning rate policy up to the last update.
             current_step: Some(self.lr_policy.steps(self.iteration.saturating_sub(1))),
         })
     }
@@ -116,8 +116,8 @@ fn find_model(state: &Path, model: &Path) -> PathBuf {
     moved.filter(|moved| !model.exists() && moved.exists()).unwrap_or_else(|| model.into())
 }
 
-/// Fails if the solver cannot write snapshots. Training calls this function first, so that no
-/// results are lost.
+/// Fails if the solver cannot write snapshots. Training calls this function before the first
+/// iteration, so that no results are lost.
 pub(super) fn check_writable<T: Element>(param: &SolverParameter, net: &Net<T>) -> Result<()> {
     if param.snapshot() <= 0 && !param.snapshot_after_train() {
         return Ok(());

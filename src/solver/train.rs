@@ -14,7 +14,8 @@ use crate::{
 use std::time::Instant;
 
 impl<T: Element> Solver<T> {
-    /// Trains until `max_iter` updates are made, with the tests and snapshots of the definition.
+    /// Trains until `max_iter` updates are made, with the tests and snapshots that the definition
+    /// schedules.
     ///
     /// # Errors
     /// Returns the errors of the nets, of the device and of writing snapshots.
@@ -53,7 +54,7 @@ impl<T: Element> Solver<T> {
     }
 
     /// Makes `iterations` updates with the tests and snapshots that are due, or fewer updates if
-    /// [`Action::Stop`] ends training. Restarts the average of the losses.
+    /// [`Action::Stop`] ends training. Every call restarts the average of the losses.
     ///
     /// # Errors
     /// Returns the errors of [`solve`](Self::solve).
