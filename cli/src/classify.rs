@@ -29,7 +29,7 @@ pub(super) struct Classify {
     /// Trained weights, matched by layer name: .safetensors, .npz, .h5 or caffemodel
     #[arg(long, value_name = "FILE", value_delimiter = ',', required = true)]
     weights: Vec<PathBuf>,
-    /// Mean image in binary format; the mean of each of its channels is subtracted
+    /// Mean image in binary format; the mean of each channel is subtracted from the input
     #[arg(long, value_name = "FILE.binaryproto", conflicts_with = "mean_value")]
     mean: Option<PathBuf>,
     /// Value to subtract from pixels, which are 0 to 255: one value, or blue, green and red

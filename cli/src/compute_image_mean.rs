@@ -18,7 +18,7 @@ use std::{fmt::Write, path::PathBuf};
     data/ilsvrc12/imagenet_mean.binaryproto"
 )]
 pub(super) struct ComputeImageMean {
-    /// Database, or any other finite source of records
+    /// Database or other finite source of records
     #[arg(value_name = "DB")]
     source: String,
     /// File to which the mean image is written

@@ -34,10 +34,10 @@ pub(super) struct ConvertImageset {
     /// Seed of the shuffle
     #[arg(long, value_name = "N", default_value_t = 0, requires = "shuffle")]
     seed: u64,
-    /// Width to which images are resized; 0 keeps their size
+    /// Width to which images are resized; 0 keeps the size of the images
     #[arg(long, value_name = "PIXELS", default_value_t = 0)]
     resize_width: usize,
-    /// Height to which images are resized; 0 keeps their size
+    /// Height to which images are resized; 0 keeps the size of the images
     #[arg(long, value_name = "PIXELS", default_value_t = 0)]
     resize_height: usize,
     /// Fail if images differ in size
@@ -47,7 +47,7 @@ pub(super) struct ConvertImageset {
     #[arg(long)]
     encoded: bool,
     /// Type of the encoded image files: png, or jpg if images are neither resized nor converted to
-    /// grayscale; default: the type of the input file. This flag implies --encoded
+    /// grayscale; default: the type of the input file. --encode_type implies --encoded
     #[arg(long, value_name = "TYPE")]
     encode_type: Option<String>,
     #[command(flatten)]

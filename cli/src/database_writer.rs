@@ -24,7 +24,7 @@ use std::{
     time::Instant,
 };
 
-/// Flags for the format of a new database and for the replacement of an existing one.
+/// Flags for the format of a new database and for the replacement of an existing database.
 #[derive(Args, Clone, Copy)]
 pub(super) struct DatabaseArgs {
     /// Format of the database
@@ -54,9 +54,9 @@ pub(super) struct DatabaseWriter {
 }
 
 impl DatabaseWriter {
-    /// Creates a database that becomes the folder `path` once it is finished. `total` is the number
-    /// of records, if known. From this call on, Ctrl-C stops the conversion and removes the
-    /// incomplete database.
+    /// Creates a database that becomes the folder `path` when all records are written. `total` is
+    /// the number of records, if known. After this call, Ctrl-C stops the conversion and removes
+    /// the incomplete database.
     pub(super) fn new(path: &Path, args: DatabaseArgs, total: Option<u64>) -> Result<Self> {
         let DatabaseArgs { backend: Backend::Lmdb, force } = args;
         let writer = LmdbWriter::create(path, force)?;

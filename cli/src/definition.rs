@@ -1,4 +1,4 @@
-//! Reads definitions of nets and solvers, and reports a definition of the wrong kind.
+//! Reader of net and solver definitions, which reports a definition of the wrong kind.
 
 use cortado::{
     error::{Error, Result},

@@ -98,7 +98,7 @@ pub(super) fn resolve_gpus(gpus: &[GpuArg], known: &[String]) -> Result<Vec<Stri
         _ if present.is_empty() => {
             let why =
                 device::cuda_device_count().err().map_or(String::new(), |why| format!(" ({why})"));
-            format!("no GPU found, only the device {known}{why}; omit --gpu to use it")
+            format!("no GPU found, only the device {known}{why}; omit --gpu to run on the CPU")
         }
         Some(missing) => format!("device {missing} not found; the devices are {known}"),
         None => return Ok(requested),
@@ -133,7 +133,7 @@ pub(super) fn gpu(text: &str) -> Result<GpuArg, String> {
 }
 
 /// Parses `--threads`. The limit, 1024, exceeds common processor counts, and a process can still
-/// start this number of threads.
+/// start 1024 threads.
 fn threads() -> impl TypedValueParser<Value = u16> {
     clap::value_parser!(u16).range(..=1024)
 }

@@ -19,7 +19,8 @@ use std::path::PathBuf;
 
 /// Store blobs that a trained net computes, as Caffe's extract_features does
 ///
-/// Each blob gets a separate database. The key of a record is its index in ten digits.
+/// The command writes a separate database for each blob. The key of a record is its index in ten
+/// digits.
 #[derive(Args)]
 #[command(after_help = "Example: cortado extract-features lenet_iter_10000.caffemodel \
     examples/mnist/lenet.prototxt ip1,prob ip1_lmdb,prob_lmdb 10")]

@@ -29,7 +29,7 @@ fn trim_zeros(number: &str) -> &str {
 mod tests {
     use super::format_g;
 
-    /// C's `printf("%g")` printed the expected texts.
+    /// C's `printf("%g")` printed the expected texts of this test.
     #[test]
     fn format_g_matches_printf() {
         let cases = [

@@ -15,7 +15,7 @@ pub(super) const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Width of the progress bar in characters.
 const BAR_WIDTH: usize = 20;
-/// Smallest share of the time spent waiting for data at which the wait is shown.
+/// Smallest share of the time spent waiting for data that the progress line shows.
 const MIN_SHOWN_WAIT: f64 = 0.01;
 
 /// Draws the progress of training, and prints a line for each test and snapshot.

@@ -54,7 +54,7 @@ impl Signals {
     /// that the received signals request.
     ///
     /// SIGTERM has the effect `Stop`. A second SIGINT or SIGTERM ends the process at once if the
-    /// solver has not yet handled the first.
+    /// solver has not yet handled the first signal.
     pub(super) fn install(&self) -> Result<impl FnMut() -> Action + Send + 'static> {
         let signals = [
             (SIGINT, self.sigint_effect),
@@ -78,7 +78,7 @@ impl HandledSignal {
     fn new(signal: c_int, effect: Effect) -> io::Result<Self> {
         let received = Arc::new(AtomicBool::new(false));
         // Handlers run in the order of registration. The shutdown handler is registered first, so
-        // that it sees the flag of an earlier signal but not of the same signal.
+        // that the shutdown handler sees the flag of an earlier signal but not of the same signal.
         if effect != Effect::None && [SIGINT, SIGTERM].contains(&signal) {
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&received))?;
         }

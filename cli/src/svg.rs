@@ -1,6 +1,6 @@
 //! Frame of the command's SVG images: size, background and title.
 
-/// Returns an SVG document of this size in pixels, with a title above `body`.
+/// Returns an SVG document of `width` × `height` pixels, with a title above `body`.
 pub(super) fn page(width: f64, height: f64, title: &str, body: &str) -> String {
     let title = escaped(title);
     format!(

@@ -8,8 +8,8 @@ pub(super) fn plain(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Formats rows as columns two spaces apart. The first `left_aligned` columns are left-aligned, the
-/// others right-aligned.
+/// Formats rows as columns two spaces apart. The first `left_aligned` columns are left-aligned, and
+/// all other columns are right-aligned.
 pub(super) fn aligned(rows: &[Vec<String>], left_aligned: usize) -> String {
     let length = |cell: &String| cell.chars().count();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

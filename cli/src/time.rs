@@ -27,8 +27,8 @@ use std::{
 /// because it allocates memory and uploads the parameters. GFLOP/s count the multiplications and
 /// additions of convolutions and inner products. A layer's time ends when the device has finished
 /// the layer's work. An activation that is fused into the layer above it has no separate forward
-/// time: its cell is `above`, and the layer above it includes the time of the activation. The times
-/// of data layers include the wait for data, and the mean wait is also printed.
+/// time: its cell shows `above`, and the layer above it includes the time of the activation. The
+/// times of data layers include the wait for data, and the mean wait is also printed.
 #[derive(Args)]
 #[command(after_help = "Example: cortado time --model examples/digits/lenet.prototxt")]
 pub(super) struct Time {
@@ -38,7 +38,7 @@ pub(super) struct Time {
     /// Number of passes to time
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
-    /// Phase for which the net is built; TEST with --forward-only reuses memory
+    /// Phase for which the net is built; with --forward-only, a net in the TEST phase reuses memory
     #[arg(long, value_enum, ignore_case = true, default_value = "train")]
     phase: PhaseArg,
     #[command(flatten)]

@@ -128,7 +128,7 @@ fn show_progress(solver: &mut Solver<f32>) {
 }
 
 /// Copies trained layers from a file of weights, whose extension determines the format. Fails if
-/// the net has no layer of the file.
+/// the net and the file have no layer name in common.
 pub(super) fn copy_weights(net: &mut Net<f32>, path: &Path) -> Result<()> {
     let copied = match path.extension().and_then(OsStr::to_str) {
         Some("safetensors") => copy_tensors(net, &tensor_io::read_safetensors(path)?),

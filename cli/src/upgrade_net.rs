@@ -18,13 +18,13 @@ pub(super) struct UpgradeNet {
     /// Net definition in text format, or trained net in binary format
     #[arg(value_name = "IN")]
     from: PathBuf,
-    /// File to write, in the same format
+    /// File to write, in the format of IN
     #[arg(value_name = "OUT")]
     to: PathBuf,
     /// Read IN as binary; implied by the extensions .caffemodel and .binaryproto
     #[arg(long)]
     binary: bool,
-    /// Skip unknown fields, with a warning for each
+    /// Skip unknown fields, with a warning for each field
     #[arg(long, conflicts_with = "binary")]
     skip_unknown: bool,
 }

@@ -18,10 +18,10 @@ pub(super) struct UpgradeSolver {
     /// Solver definition in text format
     #[arg(value_name = "IN")]
     from: PathBuf,
-    /// File to write, in the same format
+    /// File to write, in text format
     #[arg(value_name = "OUT")]
     to: PathBuf,
-    /// Skip unknown fields, with a warning for each
+    /// Skip unknown fields, with a warning for each field
     #[arg(long)]
     skip_unknown: bool,
 }

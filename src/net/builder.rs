@@ -72,7 +72,8 @@ impl<T: Element> NetBuilder<T> {
         Self { phase: Some(phase), ..self }
     }
 
-    /// Sets the level, which the `include` and `exclude` rules of layers restrict.
+    /// Sets the level, which `include` and `exclude` rules compare with `min_level` and
+    /// `max_level`.
     #[must_use]
     pub fn level(self, level: i32) -> Self {
         Self { level: Some(level), ..self }

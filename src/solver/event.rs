@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 
 /// An event that a solver reports to its observers.
 ///
-/// `text` is the definition in the example of [`Solver`](super::Solver).
+/// In the following code, `text` is the definition from the example of [`Solver`](super::Solver).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text, solver::Event};
@@ -156,7 +156,8 @@ pub enum Event<'a> {
 
 /// The kind of a blob in an [`Event::Traced`].
 ///
-/// `text` is the definition in the example of [`Solver`](super::Solver) with `debug_info`.
+/// In the following code, `text` is the definition from the example of [`Solver`](super::Solver),
+/// with `debug_info` added.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text, solver::{Event, TracedBlob}};
@@ -194,7 +195,7 @@ pub enum TracedBlob {
 /// An action that a callback requests from the solver. The solver calls the callback after each
 /// iteration and before each test batch.
 ///
-/// `text` is the definition in the example of [`Solver`](super::Solver).
+/// In the following code, `text` is the definition from the example of [`Solver`](super::Solver).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text, solver::Action};

@@ -46,7 +46,7 @@ impl<T: Element> Solver<T> {
         if !self.stopped && self.is_due(self.param.test_interval()) {
             self.test_all()?;
         }
-        // The device may still be running the last update, which can fail.
+        // Wait for the device, because the last update may still be running and may fail.
         self.nets.train.device().synchronize()?;
         let (iteration, early) = (self.iteration, self.stopped);
         self.observers.notify(&Event::Finished { iteration, loss, early });

@@ -110,7 +110,7 @@ fn path(line: &BlobLine, layout: &DrawLayout) -> String {
     path
 }
 
-/// Returns a curve from `x` in the row above to the mark at `to`.
+/// Returns the SVG path command for a curve from `x` in the row above to the mark at `to`.
 fn bend(x: f64, to: f64, y: f64) -> String {
     format!("C{x} {} {to} {} {to} {y}", y - ROW / 3.0, y - 2.0 * ROW / 3.0)
 }

@@ -53,7 +53,8 @@ impl Statistics {
         }
         let mean =
             if sum.is_finite() { sum / count } else { finite().map(|value| value / count).sum() };
-        // Deviations are divided by the largest deviation, whose square could overflow.
+        // Divide the deviations from the mean by the largest deviation, whose square could
+        // overflow.
         let scale = (max - mean).max(mean - min);
         let scaled = |value: f64| if scale > 0.0 { (value - mean) / scale } else { 0.0 };
         let squares: f64 = finite().map(|value| scaled(value).powi(2)).sum();

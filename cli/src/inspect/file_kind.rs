@@ -64,7 +64,8 @@ impl FileKind {
     }
 }
 
-/// Detects the kind of an HDF5 file by its second extension, else by trying to read a solver state.
+/// Detects the kind of an HDF5 file by the extension before `.h5`, else by trying to read a solver
+/// state.
 fn hdf5(path: &Path) -> Result<FileKind> {
     let stem = path.file_stem().map(Path::new).and_then(Path::extension);
     match stem.and_then(OsStr::to_str) {
@@ -80,7 +81,7 @@ fn content(bytes: &[u8], file: &str) -> Result<FileKind> {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(FileKind::Npy),
         [b'P', b'K', 3, 4, ..] => Ok(FileKind::Npz),
         // A safetensors file starts with the header's length in eight bytes, of which the upper two
-        // are 0. The header's opening brace follows.
+        // are 0. The header starts with `{` after these eight bytes.
         [_, _, _, _, _, _, 0, 0, b'{', ..] => Ok(FileKind::Safetensors),
         _ if bytes.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace()) => {
             text(bytes, file)
@@ -89,8 +90,8 @@ fn content(bytes: &[u8], file: &str) -> Result<FileKind> {
     }
 }
 
-/// Detects whether a definition is a net's or a solver's. If neither parser accepts the text,
-/// returns the error of the parser that read further.
+/// Detects whether a text defines a net or a solver. If neither parser accepts the text, returns
+/// the error of the parser that read further.
 fn text(bytes: &[u8], file: &str) -> Result<FileKind> {
     let Err(net) = proto::parse_text::<NetParameter>(bytes, file) else { return Ok(FileKind::Net) };
     match proto::parse_text::<SolverParameter>(bytes, file) {

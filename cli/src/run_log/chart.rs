@@ -17,7 +17,7 @@ const LABELS: f64 = 64.0;
 const GAP: f64 = 56.0;
 /// Width of a character, in pixels.
 const CHARACTER: f64 = 7.3;
-/// Colours of the curves, in order.
+/// Colours of the curves, in the order of the curves.
 const COLOURS: [&str; 6] = ["#1f5fbf", "#b3261e", "#2f6f4f", "#8a5a00", "#6b4fa0", "#52606d"];
 
 /// Draws panels one below the other; panels without curves are omitted. `data` is SVG text that is
@@ -56,7 +56,7 @@ impl ChartAxis {
         let (low, high) = values.fold(bounds, |(low, high), v| (low.min(v), high.max(v)));
         match low < high {
             true => Self { low, high, logarithmic: false },
-            // All values are equal: the axis spans 1.
+            // If all values are equal, the axis spans 1.
             false if low.is_finite() => Self { low, high: low + 1.0, logarithmic: false },
             false => Self { low: 0.0, high: 1.0, logarithmic: false },
         }

@@ -26,10 +26,10 @@ pub(super) struct RunLogArgs {
     /// Each object has `event` (start, display, test, snapshot or end), `iteration` (the number of
     /// updates so far) and `seconds` (since the start). A `display` object also has `loss`, `rate`,
     /// `iterations_per_second`, `waited` (seconds that the net waited for data since the last
-    /// display; null if the net reads no data) and `outputs` (numbers by name; arrays for outputs
-    /// with several elements). A `test` object also has `net` and `outputs`; a `snapshot` object
-    /// has `model` and `state`. Values that are not finite are null. With --snapshot, lines are
-    /// appended to the file.
+    /// `display` object; null if the net reads no data) and `outputs` (numbers by name; arrays for
+    /// outputs with several elements). A `test` object also has `net` and `outputs`; a `snapshot`
+    /// object has `model` and `state`. Values that are not finite are null. With --snapshot, lines
+    /// are appended to the file.
     #[arg(long, value_name = "FILE")]
     log_json: Option<PathBuf>,
     /// Plot losses and scores as an SVG image, redrawn at each test, each snapshot and the end
@@ -43,7 +43,7 @@ pub(super) struct RunLogArgs {
 pub(super) struct RunLogError(Arc<Mutex<Option<Error>>>);
 
 impl RunLogArgs {
-    /// Creates the log and the plot, or continues existing ones if `resume` is true.
+    /// Creates the log and the plot, or continues existing files if `resume` is true.
     pub(super) fn start(&self, solver: &mut Solver<f32>, resume: bool) -> Result<RunLogError> {
         let failure = RunLogError(Arc::default());
         if let Some(path) = &self.log_json {

@@ -13,8 +13,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Collects the points of curves and draws the curves. The image file also stores the points, so
-/// that a resumed run can continue the curves.
+/// Curves of a training run, and the image file that shows the curves. The image file also stores
+/// the points, so that a resumed run can continue the curves.
 pub(super) struct Plot {
     path: PathBuf,
     title: String,
@@ -42,7 +42,7 @@ impl Plot {
         if resume {
             plot.read()?;
         }
-        plot.draw()?; // fails before training starts if the path cannot be written
+        plot.draw()?; // report an unwritable path before training starts
         Ok(plot)
     }
 
@@ -106,7 +106,7 @@ impl Plot {
 
     fn draw(&self) -> Result<()> {
         let data = json!({ "losses": self.losses.to_json(), "scores": self.scores.to_json() });
-        // In JSON, `<` and `&` occur only within strings, where escapes are allowed.
+        // In JSON, `<` and `&` occur only within strings, where JSON allows escapes.
         let data = data.to_string().replace('<', r"\u003c").replace('&', r"\u0026");
         let data = format!("{}{data}{}\n", DATA[0], DATA[1]);
         let panels = [("loss", &self.losses), ("score", &self.scores)];
