@@ -11,9 +11,9 @@ pub(super) fn normalize_args(args: impl IntoIterator<Item = OsString>) -> Vec<Os
     let rest = args.map(|arg| {
         ended |= arg == "--";
         match arg.to_str() {
-            Some(text) if !ended && text.starts_with('-') => flag(text).into(),
+            Some(text) if !ended && text.starts_with('-') => clap_flag(text).into(),
             Some(text) if !ended && !std::mem::replace(&mut seen_verb, true) => {
-                hyphens(text).into()
+                underscores_to_hyphens(text).into()
             }
             _ => arg,
         }
@@ -21,18 +21,18 @@ pub(super) fn normalize_args(args: impl IntoIterator<Item = OsString>) -> Vec<Os
     program.into_iter().chain(rest).collect()
 }
 
-fn flag(text: &str) -> String {
+fn clap_flag(text: &str) -> String {
     let dashes = match text.as_bytes() {
         [b'-', first, _, ..] if first.is_ascii_alphabetic() => "-",
         _ => "",
     };
     match text.split_once('=') {
-        Some((name, value)) => format!("{dashes}{}={value}", hyphens(name)),
-        None => format!("{dashes}{}", hyphens(text)),
+        Some((name, value)) => format!("{dashes}{}={value}", underscores_to_hyphens(name)),
+        None => format!("{dashes}{}", underscores_to_hyphens(text)),
     }
 }
 
-fn hyphens(text: &str) -> String {
+fn underscores_to_hyphens(text: &str) -> String {
     text.replace('_', "-")
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     definition::read_net, device_args::DeviceArgs, net_state_args::NetStateArgs, output::print,
-    table::plain, train::copy_weights,
+    table::escape_control, train::copy_weights,
 };
 use clap::Args;
 use cortado::{
@@ -87,7 +87,7 @@ fn format_predictions(path: &Path, predictions: &[Prediction]) -> String {
     let mut text = format!("---------- Prediction for {} ----------\n", path.display());
     for Prediction { class, label, score } in predictions {
         let name = match label {
-            Some(label) => format!("\"{}\"", plain(label)),
+            Some(label) => format!("\"{}\"", escape_control(label)),
             None => class.to_string(),
         };
         text.push_str(&format!("{score:.4} - {name}\n"));

@@ -3,7 +3,7 @@
 use super::{
     device_args::{GpuArg, gpu, resolve_gpus},
     output::print,
-    table::aligned,
+    table::align_columns,
 };
 use clap::Args;
 use cortado::kernel::traits::*;
@@ -33,17 +33,17 @@ impl DeviceQuery {
             (None, gpus) => resolve_gpus(gpus, &known)?,
         };
         let open = |name: &String| device::open(name, DeviceOptions::default());
-        let descriptions = names.iter().map(|name| Ok(describe(&open(name)?)));
+        let descriptions = names.iter().map(|name| Ok(describe_device(&open(name)?)));
         print(&descriptions.collect::<Result<Vec<_>>>()?.join("\n"))
     }
 }
 
 /// Formats the name and the properties of a device.
-fn describe(device: &AnyDevice) -> String {
+fn describe_device(device: &AnyDevice) -> String {
     let memory = if device.host_mapping().is_some() { "shared with the host" } else { "separate" };
     let threads = device.host_workers().count().to_string();
     let mut rows = device.properties();
     rows.extend([("address space", memory.to_owned()), ("host threads", threads)]);
     let rows = rows.into_iter().map(|(name, value)| vec![format!("  {name}"), value]);
-    format!("{}\n{}", device.name(), aligned(&rows.collect::<Vec<_>>(), 2))
+    format!("{}\n{}", device.name(), align_columns(&rows.collect::<Vec<_>>(), 2))
 }

@@ -1,6 +1,6 @@
 //! Logger that writes to standard error in the format of Caffe's logs.
 
-use super::progress::CLEAR;
+use super::progress::CLEAR_LINE;
 use jiff::Zoned;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use std::{
@@ -37,7 +37,7 @@ impl Log for Logger {
         let line = record.line().unwrap_or(0);
         let time = Zoned::now().strftime("%Y%m%d %H:%M:%S%.6f").to_string();
         let (pid, message) = (process::id(), record.args());
-        let clear = if io::stderr().is_terminal() { CLEAR } else { "" };
+        let clear = if io::stderr().is_terminal() { CLEAR_LINE } else { "" };
         // A failure to write the log cannot be reported anywhere.
         let _ = writeln!(io::stderr(), "{clear}{severity}{time} {pid} {file}:{line}] {message}");
     }

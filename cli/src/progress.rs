@@ -8,7 +8,7 @@ use std::{
 };
 
 /// Terminal escape sequence that moves the cursor to the start of the line and clears the line.
-pub(super) const CLEAR: &str = "\r\x1b[K";
+pub(super) const CLEAR_LINE: &str = "\r\x1b[K";
 
 /// Shortest time between two redraws of the progress line.
 pub(super) const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
@@ -39,17 +39,17 @@ impl Progress {
                 self.draw(iteration, smoothed, rate, waited.unwrap_or_default());
             }
             Event::Tested { iteration, net, outputs, .. } => {
-                let scores: Vec<_> = outputs.iter().map(short_score).collect();
+                let scores: Vec<_> = outputs.iter().map(format_score).collect();
                 print_line(&format!(
                     "iteration {iteration}, test net #{net}: {}",
                     scores.join(", ")
                 ));
-                self.last_draw = None; // so that the speed excludes the time of the test
+                self.last_draw = None; // exclude the time of the test from the speed
             }
             Event::Snapshot { model, .. } => print_line(&format!("wrote {}", model.display())),
             Event::Finished { iteration, early, .. } => {
-                let how = if early { "stopped" } else { "done" };
-                print_line(&format!("{how} after {iteration} iterations"));
+                let outcome = if early { "stopped" } else { "done" };
+                print_line(&format!("{outcome} after {iteration} iterations"));
             }
             Event::Testing { iteration, net } => {
                 redraw_line(&format!("iteration {iteration}, testing net #{net}"));
@@ -93,7 +93,7 @@ fn progress_text(
     let speed = match speed {
         Some(speed) if speed > 0.0 => {
             let left = max_iter.saturating_sub(iteration) as f64 / speed;
-            format!("  {speed:.1} it/s  {} left", clock(left))
+            format!("  {speed:.1} it/s  {} left", format_duration(left))
         }
         _ => String::new(),
     };
@@ -110,21 +110,21 @@ impl Drop for Progress {
 /// Replaces the progress line. A narrow terminal truncates the text instead of wrapping it.
 pub(super) fn redraw_line(text: &str) {
     let mut err = std::io::stderr();
-    let _ = write!(err, "{CLEAR}\x1b[?7l{text}\x1b[?7h");
+    let _ = write!(err, "{CLEAR_LINE}\x1b[?7l{text}\x1b[?7h");
     let _ = err.flush();
 }
 
 /// Prints a line in place of the progress line.
 fn print_line(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{CLEAR}{text}");
+    let _ = writeln!(std::io::stderr(), "{CLEAR_LINE}{text}");
 }
 
-fn short_score(score: &Score) -> String {
+fn format_score(score: &Score) -> String {
     format!("{} {}", score.name, format_g(score.value))
 }
 
 /// Formats seconds as `1:02:03` or `2:03`.
-fn clock(seconds: f64) -> String {
+fn format_duration(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     match hours {
@@ -135,7 +135,7 @@ fn clock(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{clock, progress_text};
+    use super::{format_duration, progress_text};
 
     #[test]
     fn progress_text_shows_bar_speed_and_time_left() {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_rounds_and_splits_seconds() {
-        assert_eq!([0.0, 59.6, 3723.0].map(clock), ["0:00", "1:00", "1:02:03"]);
+    fn format_duration_rounds_to_whole_seconds() {
+        assert_eq!([0.0, 59.6, 3723.0].map(format_duration), ["0:00", "1:00", "1:02:03"]);
     }
 }

@@ -1,8 +1,8 @@
 //! Frame of the command's SVG images: size, background and title.
 
 /// Returns an SVG document of `width` × `height` pixels, with a title above `body`.
-pub(super) fn page(width: f64, height: f64, title: &str, body: &str) -> String {
-    let title = escaped(title);
+pub(super) fn svg_document(width: f64, height: f64, title: &str, body: &str) -> String {
+    let title = escape_xml(title);
     format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" font-family="ui-monospace, monospace" font-size="12">
 <title>{title}</title>
@@ -17,6 +17,6 @@ pub(super) fn page(width: f64, height: f64, title: &str, body: &str) -> String {
 pub(super) const MARGIN: f64 = 24.0;
 
 /// Escapes text for XML.
-pub(super) fn escaped(text: &str) -> String {
+pub(super) fn escape_xml(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -3,14 +3,14 @@
 use std::fmt::Write;
 
 /// Escapes control characters in text from a file, because a terminal would interpret them.
-pub(super) fn plain(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
-    text.chars().map(shown).collect()
+pub(super) fn escape_control(text: &str) -> String {
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
+    text.chars().map(escape).collect()
 }
 
 /// Formats rows as columns two spaces apart. The first `left_aligned` columns are left-aligned, and
 /// all other columns are right-aligned.
-pub(super) fn aligned(rows: &[Vec<String>], left_aligned: usize) -> String {
+pub(super) fn align_columns(rows: &[Vec<String>], left_aligned: usize) -> String {
     let length = |cell: &String| cell.chars().count();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column| rows.iter().filter_map(|row| row.get(column)).map(length).max();

@@ -5,7 +5,7 @@ use super::{
     device_args::DeviceArgs,
     net_state_args::{NetStateArgs, PhaseArg},
     output::print,
-    table::{aligned, plain},
+    table::{align_columns, escape_control},
 };
 use clap::Args;
 use cortado::device::AnyDevice;
@@ -103,11 +103,12 @@ fn measure(net: &mut Net<f32>, iterations: u32, forward_only: bool) -> Result<Me
     let mut passes = [Vec::new(), Vec::new()];
     let earlier_wait = net.data_wait_time().unwrap_or_default();
     for _ in 0..iterations {
-        passes[0].push(timed(&device, || {
+        passes[0].push(seconds_to_finish(&device, || {
             let mut layers = 0..rows.len();
             while !layers.is_empty() {
                 let row = layers.start;
-                let seconds = timed(&device, || net.forward_first(&mut layers).map(drop))?;
+                let seconds =
+                    seconds_to_finish(&device, || net.forward_first(&mut layers).map(drop))?;
                 rows[row].forward.push(seconds);
             }
             Ok(())
@@ -115,10 +116,10 @@ fn measure(net: &mut Net<f32>, iterations: u32, forward_only: bool) -> Result<Me
         if forward_only {
             continue;
         }
-        passes[1].push(timed(&device, || {
+        passes[1].push(seconds_to_finish(&device, || {
             rows.iter_mut().enumerate().rev().try_for_each(|(index, row)| {
                 let layer = || net.backward_layers(index..index + 1);
-                timed(&device, layer).map(|seconds| row.backward.push(seconds))
+                seconds_to_finish(&device, layer).map(|seconds| row.backward.push(seconds))
             })
         })?);
     }
@@ -127,7 +128,7 @@ fn measure(net: &mut Net<f32>, iterations: u32, forward_only: bool) -> Result<Me
 }
 
 /// Runs `work` and returns the seconds until the device has finished it.
-fn timed(device: &AnyDevice, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+fn seconds_to_finish(device: &AnyDevice, work: impl FnOnce() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     work()?;
     device.synchronize()?;
@@ -149,8 +150,8 @@ impl Row {
             usize::from(backward) + usize::from(bottoms.contains(&true))
         });
         Self {
-            name: plain(param.name()),
-            kind: plain(param.r#type()),
+            name: escape_control(param.name()),
+            kind: escape_control(param.r#type()),
             tops: shapes.collect::<Vec<_>>().join(" "),
             forward: Vec::new(),
             backward: Vec::new(),
@@ -159,13 +160,13 @@ impl Row {
         }
     }
 
-    fn cells(&self, whole: f64) -> Vec<String> {
+    fn cells(&self, total_seconds: f64) -> Vec<String> {
         let [forward, backward] = [median(&self.forward), median(&self.backward)];
         let speed = |flops: Option<f64>, seconds: Option<f64>| match (flops, seconds) {
             (Some(flops), Some(seconds)) if flops > 0.0 => format!("{:.1}", flops / seconds / 1e9),
             _ => String::new(),
         };
-        let both = forward.unwrap_or(0.0) + backward.unwrap_or(0.0);
+        let seconds = forward.unwrap_or(0.0) + backward.unwrap_or(0.0);
         vec![
             self.name.clone(),
             self.kind.clone(),
@@ -174,7 +175,7 @@ impl Row {
             speed(self.forward_flops, forward),
             milliseconds(backward),
             speed(self.backward_flops, backward),
-            format!("{:.1}", 100.0 * both / whole),
+            format!("{:.1}", 100.0 * seconds / total_seconds),
         ]
     }
 }
@@ -199,26 +200,26 @@ fn flops(net: &Net<f32>, index: usize, param: &LayerParameter) -> Option<f64> {
 fn report(times: &Measurements, memory: &MemoryUse) -> String {
     let Measurements { rows, passes, data_wait } = times;
     let [forward, backward] = passes.each_ref().map(|seconds| median(seconds));
-    let whole = rows.iter().flat_map(|row| [median(&row.forward), median(&row.backward)]);
-    let whole: f64 = whole.flatten().sum();
+    let medians = rows.iter().flat_map(|row| [median(&row.forward), median(&row.backward)]);
+    let total_seconds: f64 = medians.flatten().sum();
     let head = ["layer", "type", "tops", "forward ms", "GFLOP/s", "backward ms", "GFLOP/s", "%"];
     let mut table = vec![head.map(str::to_owned).to_vec()];
-    table.extend(rows.iter().map(|row| row.cells(whole)));
-    let mut text = aligned(&table, 3);
+    table.extend(rows.iter().map(|row| row.cells(total_seconds)));
+    let mut text = align_columns(&table, 3);
     text.push('\n');
     let mut line = |name: &str, value: String| text.push_str(&format!("{name}: {value}\n"));
     line("Forward pass", format!("{} ms", milliseconds(forward)));
     if backward.is_some() {
         line("Backward pass", format!("{} ms", milliseconds(backward)));
-        let both: Vec<f64> = passes[0].iter().zip(&passes[1]).map(|(f, b)| f + b).collect();
-        line("Forward and backward", format!("{} ms", milliseconds(median(&both))));
+        let sums: Vec<f64> = passes[0].iter().zip(&passes[1]).map(|(f, b)| f + b).collect();
+        line("Forward and backward", format!("{} ms", milliseconds(median(&sums))));
     }
     if let Some(wait) = data_wait.map(|wait| wait.as_secs_f64()) {
         // The wait is a mean and not a median, because one pass may wait for batches that several
         // later passes find ready.
         let (count, all) = (passes[0].len().max(1) as f64, passes.iter().flatten().sum::<f64>());
-        let (each, share) = (milliseconds(Some(wait / count)), 100.0 * wait / all);
-        line("Waiting for data", format!("{each} ms per pass, {share:.1} % of the time"));
+        let (mean_wait, share) = (milliseconds(Some(wait / count)), 100.0 * wait / all);
+        line("Waiting for data", format!("{mean_wait} ms per pass, {share:.1} % of the time"));
     }
     let MemoryUse { activations, gradients, params, param_gradients } = *memory;
     let sizes = [activations, gradients, params, param_gradients].map(mebibytes);

@@ -1,6 +1,6 @@
 //! The common part of the layers Convolution and Deconvolution: filters and geometry.
 
-use super::{conv_geometry::spatial_axes, prelude::*, weight_bias::Weights};
+use super::{conv_geometry::spatial_axes, prelude::*, weight_bias::WeightsAndBias};
 use crate::{
     memory::{View, ViewMut},
     op::{Axis, Convolution, SpatialAxis, Window},
@@ -23,14 +23,14 @@ pub(super) enum Direction {
 pub(super) struct BaseConvolution<T: Element> {
     direction: Direction,
     param: ConvolutionParameter,
-    pub(super) weights: Weights<T>,
+    pub(super) weights: WeightsAndBias<T>,
     op: Option<Convolution>,
 }
 
 impl<T: Element> BaseConvolution<T> {
     pub(super) fn new(direction: Direction, param: &LayerParameter) -> Result<Self> {
         let param = param.convolution_param.clone().unwrap_or_default();
-        let weights = Weights::new(
+        let weights = WeightsAndBias::new(
             "convolution_param",
             param.num_output(),
             [&param.weight_filler, &param.bias_filler],
@@ -40,7 +40,7 @@ impl<T: Element> BaseConvolution<T> {
     }
 
     /// Returns the convolution for a bottom of the given shape, and the axis of the channels.
-    fn describe(&self, shape: &Shape) -> Result<(Convolution, usize)> {
+    fn convolution_and_channels(&self, shape: &Shape) -> Result<(Convolution, usize)> {
         let axis = shape.canonical_axis(self.param.axis() as isize)?;
         let mut axes = spatial_axes(&self.param, &shape[axis + 1..])?;
         let (mut channels, mut outputs) = (shape[axis], self.weights.outputs());
@@ -55,7 +55,7 @@ impl<T: Element> BaseConvolution<T> {
     }
 
     pub(super) fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
-        let (op, _) = self.describe(bottom[0].shape())?;
+        let (op, _) = self.convolution_and_channels(bottom[0].shape())?;
         let mut shape = vec![op.outputs(), op.window().channels() / op.groups()];
         shape.extend(op.window().axes().iter().map(|axis| axis.kernel));
         self.weights.create(cx, &shape)
@@ -64,7 +64,7 @@ impl<T: Element> BaseConvolution<T> {
     /// Derives the shape of the tops from the bottoms, which must all have the same shape.
     pub(super) fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let first = bottom[0].shape();
-        let (op, axis) = self.describe(first)?;
+        let (op, axis) = self.convolution_and_channels(first)?;
         let filters = self.weights.weights()?.shape();
         if op.filter_len() != filters.count() {
             return wrong_shape(format!(

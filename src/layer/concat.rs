@@ -51,8 +51,8 @@ impl<T: Element> Layer<T> for ConcatLayer {
         let axis = first.canonical_axis(self.axis)?;
         let mut shape = first.to_vec();
         for other in bottom[1..].iter().map(Blob::shape) {
-            let agrees = |i: usize| i == axis || first[i] == other[i];
-            if other.len() != first.len() || !(0..first.len()).all(agrees) {
+            let extents_agree = |i: usize| i == axis || first[i] == other[i];
+            if other.len() != first.len() || !(0..first.len()).all(extents_agree) {
                 return wrong_shape(format!(
                     "bottoms of shapes {first} and {other} differ outside axis {axis}"
                 ));

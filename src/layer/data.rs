@@ -42,7 +42,7 @@ struct BatchParams {
 }
 
 /// The number of batches prepared ahead of time by layers without a field `prefetch`.
-const PREFETCH: u32 = 4;
+const DEFAULT_PREFETCH: u32 = 4;
 /// The largest number of records that the reader thread passes to the prefetching thread at once.
 const MAX_RECORDS_PER_RUN: usize = 64;
 
@@ -91,7 +91,7 @@ impl<T: Element> DataLayer<T> {
         source.set_color(if images.is_color() { Color::Bgr } else { Color::Gray });
         let transform = param.transform_param.clone().unwrap_or_default();
         let (batch_size, rand_skip) = (images.batch_size(), images.rand_skip());
-        let batches = BatchParams { batch_size, prefetch: PREFETCH, rand_skip };
+        let batches = BatchParams { batch_size, prefetch: DEFAULT_PREFETCH, rand_skip };
         Self::from_source("ImageData", Box::new(source), &transform, batches, cx)
     }
 
@@ -106,7 +106,7 @@ impl<T: Element> DataLayer<T> {
         let transform = param.transform_param.clone().unwrap_or_default();
         let source = WindowCrops::open(&windows, &transform, cx.key.named_child("windows"))?;
         let batch_size = windows.batch_size();
-        let batches = BatchParams { batch_size, prefetch: PREFETCH, rand_skip: 0 };
+        let batches = BatchParams { batch_size, prefetch: DEFAULT_PREFETCH, rand_skip: 0 };
         // The source of windows applies `transform_param` when it crops a window.
         let no_transform = TransformationParameter::default();
         Self::from_source("WindowData", Box::new(source), &no_transform, batches, cx)

@@ -35,7 +35,7 @@ pub struct EltwiseLayer<T: Element> {
     /// Caffe's `stable_prod_grad`: the gradient of a product is computed without divisions.
     stable: bool,
     /// Scratch blob that is 1 where one bottom exceeds another bottom, and 0 elsewhere.
-    greater: Blob<T>,
+    exceeds_other: Blob<T>,
 }
 
 impl<T: Element> EltwiseLayer<T> {
@@ -60,7 +60,7 @@ impl<T: Element> EltwiseLayer<T> {
             operation,
             coeffs: param.coeff.iter().map(|&coeff| coeff.into()).collect(),
             stable: param.stable_prod_grad(),
-            greater: Blob::new(cx.device, &[0])?,
+            exceeds_other: Blob::new(cx.device, &[0])?,
         })
     }
 
@@ -148,16 +148,20 @@ impl<T: Element> EltwiseLayer<T> {
         bottom: &[Blob<T>],
     ) -> Result<()> {
         let (x, mut dx) = (bottom[i].data()?, bottom[i].diff_mut()?);
-        let mut greater = self.greater.data_mut()?;
+        let mut exceeds_other = self.exceeds_other.data_mut()?;
         let mut first = true;
         for (j, other) in bottom.iter().enumerate().filter(|(j, _)| *j != i) {
-            let op = if rank(i) < rank(j) { Binary::GreaterEqual } else { Binary::Greater };
+            let op = if gradient_rank(i) < gradient_rank(j) {
+                Binary::GreaterEqual
+            } else {
+                Binary::Greater
+            };
             let other = other.data()?;
             if std::mem::take(&mut first) {
                 device.binary(op, x.view().into(), other.view(), dx.view_mut())?;
             } else {
-                device.binary(op, x.view().into(), other.view(), greater.view_mut())?;
-                device.binary(Binary::Mul, Src::InPlace, greater.view(), dx.view_mut())?;
+                device.binary(op, x.view().into(), other.view(), exceeds_other.view_mut())?;
+                device.binary(Binary::Mul, Src::InPlace, exceeds_other.view(), dx.view_mut())?;
             }
         }
         device.binary(Binary::Mul, Src::InPlace, dy.diff()?.view(), dx.view_mut())
@@ -166,7 +170,7 @@ impl<T: Element> EltwiseLayer<T> {
 
 /// Returns the rank of a bottom. Of several bottoms that hold the maximum, the bottom of the lowest
 /// rank receives the gradient.
-fn rank(bottom: usize) -> usize {
+fn gradient_rank(bottom: usize) -> usize {
     match bottom {
         0 => 1,
         1 => 0,
@@ -199,7 +203,7 @@ impl<T: Element> Layer<T> for EltwiseLayer<T> {
             return wrong_shape(format!("bottom {i} has shape {other}, but bottom 0 has {shape}"));
         }
         if self.operation == EltwiseOp::Max && bottom.len() > 2 {
-            self.greater.reshape_like(&bottom[0])?;
+            self.exceeds_other.reshape_like(&bottom[0])?;
         }
         top[0].reshape_like(&bottom[0])
     }

@@ -1,6 +1,6 @@
 //! The Embed layer: a learned vector per index.
 
-use super::{prelude::*, weight_bias::Weights};
+use super::{prelude::*, weight_bias::WeightsAndBias};
 use crate::op::{Axis, RowIndexing};
 
 /// `y[i] = W[index[i]] + b`, where W is `input_dim` × `num_output`. The top has one more axis than
@@ -24,7 +24,7 @@ use crate::op::{Axis, RowIndexing};
 pub struct EmbedLayer<T: Element> {
     rows: usize,
     indices: Blob<u32>,
-    weights: Weights<T>,
+    weights: WeightsAndBias<T>,
 }
 
 impl<T: Element> EmbedLayer<T> {
@@ -42,7 +42,12 @@ impl<T: Element> EmbedLayer<T> {
         Ok(Self {
             rows: param.input_dim() as usize,
             indices: Blob::new(cx.device, &[0])?,
-            weights: Weights::new("embed_param", param.num_output(), fillers, param.bias_term())?,
+            weights: WeightsAndBias::new(
+                "embed_param",
+                param.num_output(),
+                fillers,
+                param.bias_term(),
+            )?,
         })
     }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 /// The names of the datasets for the two bottoms.
-const NAMES: [&str; 2] = ["data", "label"];
+const DATASET_NAMES: [&str; 2] = ["data", "label"];
 
 /// Writes its two bottoms to the datasets `data` and `label` of the HDF5 file `file_name`. As in
 /// Caffe, each dataset has four axes. Each forward pass appends the items of the bottoms.
@@ -64,7 +64,7 @@ impl Hdf5OutputLayer {
     #[doc(alias = "SaveBlobs")]
     pub fn write(&mut self) -> Result<()> {
         if self.unwritten {
-            write_hdf5_blobs(&self.path, NAMES.into_iter().zip(&self.datasets))?;
+            write_hdf5_blobs(&self.path, DATASET_NAMES.into_iter().zip(&self.datasets))?;
             self.unwritten = false;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The InnerProduct layer, a fully connected layer: `y = W·x + b`.
 
-use super::{prelude::*, weight_bias::Weights};
+use super::{prelude::*, weight_bias::WeightsAndBias};
 use crate::op::{Axis, Gemm, Transpose};
 
 /// A fully connected layer. The axes from `axis` on form one input vector of K elements. The
@@ -24,7 +24,7 @@ pub struct InnerProductLayer<T: Element> {
     transpose: bool,
     rows: usize,
     inputs: usize,
-    weights: Weights<T>,
+    weights: WeightsAndBias<T>,
 }
 
 impl<T: Element> InnerProductLayer<T> {
@@ -40,7 +40,7 @@ impl<T: Element> InnerProductLayer<T> {
             transpose: param.transpose(),
             rows: 0,
             inputs: 0,
-            weights: Weights::new(
+            weights: WeightsAndBias::new(
                 "inner_product_param",
                 param.num_output(),
                 fillers,

@@ -1,6 +1,6 @@
 //! The Pooling layer: maximum, average and stochastic pooling over two spatial axes.
 
-use super::{prelude::*, stochastic_pooling::Stochastic};
+use super::{prelude::*, stochastic_pooling::StochasticPooling};
 use crate::{
     op::{Pool2d, PoolRounding},
     proto::{
@@ -37,7 +37,7 @@ pub struct PoolingLayer<T: Element> {
     param: PoolingParameter,
     phase: Phase,
     /// The state of stochastic pooling; `None` for other methods.
-    stochastic: Option<Stochastic<T>>,
+    stochastic: Option<StochasticPooling<T>>,
     op: Option<Pool2d>,
     /// The position of each maximum or drawn element.
     mask: Blob<i32>,
@@ -80,7 +80,7 @@ impl<T: Element> PoolingLayer<T> {
                 return reject(&format!("give either {name} or both {name}_h and {name}_w"));
             }
         }
-        let stochastic = stochastic.then(|| Stochastic::new(cx)).transpose()?;
+        let stochastic = stochastic.then(|| StochasticPooling::new(cx)).transpose()?;
         let mask = Blob::new(cx.device, &[0])?;
         Ok(Self { param, phase: cx.phase, stochastic, op: None, mask })
     }

@@ -46,7 +46,7 @@ impl<T: Element> ReductionLayer<T> {
 
     /// Returns the number of results, and the number of elements that the layer combines to each
     /// result.
-    fn counts(&self, shape: &Shape) -> Result<(usize, usize)> {
+    fn result_and_item_counts(&self, shape: &Shape) -> Result<(usize, usize)> {
         let axis = shape.canonical_axis(self.axis)?;
         Ok((shape.count_range(0, axis)?, shape.count_range(axis, shape.len())?))
     }
@@ -63,7 +63,7 @@ impl<T: Element> Layer<T> for ReductionLayer<T> {
     }
 
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
-        let (results, each) = self.counts(bottom[0].shape())?;
+        let (results, elements_per_result) = self.result_and_item_counts(bottom[0].shape())?;
         let op = match self.operation {
             ReductionOp::Sum => Reduce::Sum,
             ReductionOp::Asum => Reduce::AbsSum,
@@ -71,7 +71,7 @@ impl<T: Element> Layer<T> for ReductionLayer<T> {
             ReductionOp::Mean => Reduce::Mean,
         };
         let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
-        device.reduce(op, &Axis::new(results, each, 1)?, x.view(), y.view_mut())?;
+        device.reduce(op, &Axis::new(results, elements_per_result, 1)?, x.view(), y.view_mut())?;
         if self.coeff == 1.0 {
             return Ok(());
         }
@@ -85,11 +85,11 @@ impl<T: Element> Layer<T> for ReductionLayer<T> {
         _: PropagateDown<'_>,
         bottom: &[Blob<T>],
     ) -> Result<()> {
-        let (results, each) = self.counts(bottom[0].shape())?;
+        let (results, elements_per_result) = self.result_and_item_counts(bottom[0].shape())?;
         let factor = match self.operation {
             ReductionOp::Sum | ReductionOp::Asum => self.coeff,
             ReductionOp::Sumsq => 2.0 * self.coeff,
-            ReductionOp::Mean => self.coeff / each as f64,
+            ReductionOp::Mean => self.coeff / elements_per_result as f64,
         };
         self.scaled.reshape_like(&top[0])?;
         let mut scaled = self.scaled.data_mut()?;
@@ -98,7 +98,7 @@ impl<T: Element> Layer<T> for ReductionLayer<T> {
         let (x, mut dx) = (bottom[0].data()?, bottom[0].diff_mut()?);
         let src = match self.operation {
             ReductionOp::Sum | ReductionOp::Mean => {
-                let op = Tile { outer: results, inner: 1, tiles: each };
+                let op = Tile { outer: results, inner: 1, tiles: elements_per_result };
                 return device.tile(&op, scaled.view(), dx.view_mut());
             }
             ReductionOp::Asum => {
@@ -107,7 +107,7 @@ impl<T: Element> Layer<T> for ReductionLayer<T> {
             }
             ReductionOp::Sumsq => x.view().into(),
         };
-        let axis = Axis::new(1, results, each)?;
+        let axis = Axis::new(1, results, elements_per_result)?;
         device.broadcast(Binary::Mul, &axis, src, scaled.view(), dx.view_mut())
     }
 }

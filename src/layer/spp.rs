@@ -29,20 +29,20 @@ use crate::{
 pub struct SppLayer<T: Element> {
     height: u32,
     method: PoolMethod,
-    levels: Vec<Level<T>>,
+    levels: Vec<PyramidLevel<T>>,
     layout: ConcatLayout,
     /// A blob whose diff holds the contribution of one level to the gradient.
     level_gradient: Blob<T>,
 }
 
-struct Level<T: Element> {
+struct PyramidLevel<T: Element> {
     op: Pool2d,
     pooled: Blob<T>,
     /// The position of each maximum in its plane.
     mask: Blob<i32>,
 }
 
-impl<T: Element> Level<T> {
+impl<T: Element> PyramidLevel<T> {
     fn pool(
         &self,
         device: &AnyDevice,
@@ -127,7 +127,7 @@ impl<T: Element> Layer<T> for SppLayer<T> {
                 }
                 None => {
                     let (pooled, mask) = (Blob::new(device, &shape)?, Blob::new(device, &shape)?);
-                    self.levels.push(Level { op, pooled, mask });
+                    self.levels.push(PyramidLevel { op, pooled, mask });
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::{
 /// Draws an element of each window with a probability proportional to `max(x, 0)`. In the TEST
 /// phase, computes the weighted mean `Σ x² / Σ x` over the positive elements of each window. The
 /// weighted mean is 0 for a window without positive elements.
-pub(super) struct Stochastic<T: Element> {
+pub(super) struct StochasticPooling<T: Element> {
     key: RngKey,
     /// The number of draws so far; each draw uses a separate random number stream.
     draws: u64,
@@ -21,7 +21,7 @@ pub(super) struct Stochastic<T: Element> {
     means: Blob<T>,
 }
 
-impl<T: Element> Stochastic<T> {
+impl<T: Element> StochasticPooling<T> {
     pub(super) fn new(cx: &LayerContext<'_>) -> Result<Self> {
         let (positive, means) = (Blob::new(cx.device, &[0])?, Blob::new(cx.device, &[0])?);
         Ok(Self { key: cx.key, draws: 0, uniform: Blob::new(cx.device, &[0])?, positive, means })

@@ -8,7 +8,7 @@ use crate::{
     proto::FillerParameter,
 };
 
-pub(super) struct Weights<T: Element> {
+pub(super) struct WeightsAndBias<T: Element> {
     outputs: usize,
     weights: Filler,
     /// The filler of the bias; `None` if the layer has no bias.
@@ -17,7 +17,7 @@ pub(super) struct Weights<T: Element> {
     blobs: Vec<Blob<T>>,
 }
 
-impl<T: Element> Weights<T> {
+impl<T: Element> WeightsAndBias<T> {
     /// Reads the fillers of weights and bias. Error messages start with `message`, the name of the
     /// protobuf field that holds the fillers.
     ///

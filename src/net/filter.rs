@@ -32,10 +32,10 @@ pub fn filter_net(param: &NetParameter, state: &NetState) -> Result<NetParameter
 }
 
 fn includes(layer: &LayerParameter, state: &NetState) -> Result<bool> {
-    let met = |rule| state_meets_rule(state, rule);
+    let state_meets = |rule| state_meets_rule(state, rule);
     match (&layer.include[..], &layer.exclude[..]) {
-        ([], exclude) => Ok(!exclude.iter().any(met)),
-        (include, []) => Ok(include.iter().any(met)),
+        ([], exclude) => Ok(!exclude.iter().any(state_meets)),
+        (include, []) => Ok(include.iter().any(state_meets)),
         _ => {
             let why = "give either include or exclude rules, not both";
             Err(Error::InvalidData(why.into()).context(format!("layer `{}`", layer.name())))

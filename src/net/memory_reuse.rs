@@ -49,8 +49,8 @@ impl<T: Element> Net<T> {
     pub fn memory_use(&self) -> Result<MemoryUse> {
         let blobs: Vec<_> = self.blobs.iter().map(|net_blob| &net_blob.blob).collect();
         let params: Vec<_> = self.params.iter().map(|param| param.blob()).collect();
-        let [activations, gradients] = allocated(&blobs)?;
-        let [params, param_gradients] = allocated(&params)?;
+        let [activations, gradients] = allocated_bytes(&blobs)?;
+        let [params, param_gradients] = allocated_bytes(&params)?;
         Ok(MemoryUse { activations, gradients, params, param_gradients })
     }
 
@@ -142,7 +142,7 @@ fn assign_slots(ranges: &[LiveRange], counts: &[usize]) -> Vec<StorageSlot> {
 }
 
 /// Returns the bytes allocated for the data and for the diffs of blobs, which may share storage.
-fn allocated<T: Element>(blobs: &[&Blob<T>]) -> Result<[usize; 2]> {
+fn allocated_bytes<T: Element>(blobs: &[&Blob<T>]) -> Result<[usize; 2]> {
     let mut sum = [0; 2];
     for (index, blob) in blobs.iter().enumerate() {
         let bytes = blob.allocated_bytes()?;

@@ -45,8 +45,8 @@ impl<T: Element> Net<T> {
             let Some((name, index)) = split_name(full) else { continue };
             let Some(layer) = self.layer_index(name) else { continue };
             if layers.entry(layer).or_default().insert(index, tensor).is_some() {
-                let twice = Error::InvalidData(format!("tensor `{full}`: given twice"));
-                return Err(self.in_layer(layer, twice));
+                let duplicate = Error::InvalidData(format!("tensor `{full}`: given twice"));
+                return Err(self.in_layer(layer, duplicate));
             }
         }
         for (&layer, tensors) in &layers {

@@ -32,7 +32,7 @@ impl<T: Element> Nets<T> {
             let mut merged = NetState::default();
             merged.set_phase(phase);
             for state in [definition.state.as_ref(), state].into_iter().flatten() {
-                merge(&mut merged, state);
+                merge_state(&mut merged, state);
             }
             definition.state = Some(merged);
             builder.build(&definition)
@@ -59,10 +59,10 @@ impl<T: Element> Nets<T> {
     /// Copies trained layers to all nets. Fails if the train net has no layer of the file.
     fn copy_weights(&mut self, file: &str) -> Result<()> {
         let weights = proto::read_trained_net(file)?;
-        let within = |error: Error| error.context(file);
-        self.train.copy_some_from(&weights).map_err(within)?;
+        let with_file_name = |error: Error| error.context(file);
+        self.train.copy_some_from(&weights).map_err(with_file_name)?;
         for test in &mut self.tests {
-            test.net.copy_trained_from(&weights).map_err(within)?;
+            test.net.copy_trained_from(&weights).map_err(with_file_name)?;
         }
         Ok(())
     }
@@ -70,7 +70,7 @@ impl<T: Element> Nets<T> {
 
 /// Overrides the phase and the level of `into` by those of `from`, and appends the stages of
 /// `from`.
-fn merge(into: &mut NetState, from: &NetState) {
+fn merge_state(into: &mut NetState, from: &NetState) {
     into.phase = from.phase.or(into.phase);
     into.level = from.level.or(into.level);
     into.stage.extend(from.stage.iter().cloned());
@@ -87,14 +87,14 @@ fn train_definition(param: &SolverParameter) -> Result<NetParameter> {
         return Err(Error::InvalidData(why));
     }
     match (inline.into_iter().next(), files.into_iter().next()) {
-        (Some(definition), _) => upgraded(definition),
+        (Some(definition), _) => upgrade_definition(definition),
         (None, Some(file)) => proto::read_net(file),
         (None, None) => Err(Error::InvalidData("train net: no definition".into())),
     }
 }
 
 /// Upgrades a net's definition that is part of the solver's definition.
-fn upgraded(definition: NetParameter) -> Result<NetParameter> {
+fn upgrade_definition(definition: NetParameter) -> Result<NetParameter> {
     proto::log_changes(proto::upgrade::net(definition), "net in the solver's definition")
 }
 
@@ -102,12 +102,12 @@ fn upgraded(definition: NetParameter) -> Result<NetParameter> {
 /// once for each further entry of `test_iter`.
 fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
     let inline = param.test_net_param.iter().cloned();
-    let mut definitions = inline.map(upgraded).collect::<Result<Vec<_>>>()?;
+    let mut definitions = inline.map(upgrade_definition).collect::<Result<Vec<_>>>()?;
     for file in &param.test_net {
         definitions.push(proto::read_net(file)?);
     }
     let common = match (&param.net_param, &param.net) {
-        (Some(definition), _) => Some(upgraded(definition.clone())?),
+        (Some(definition), _) => Some(upgrade_definition(definition.clone())?),
         (None, Some(file)) => Some(proto::read_net(file)?),
         (None, None) => None,
     };

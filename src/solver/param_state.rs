@@ -99,7 +99,7 @@ impl<T: Element> ParamState<T> {
 
     /// Replaces the 16-bit weights in `message`, a message of the net, by master weights. Skips a
     /// master weight that does not round to the net's weight.
-    pub(super) fn put_masters(&self, net: &Net<T>, message: &mut NetParameter) -> Result<()> {
+    pub(super) fn write_masters(&self, net: &Net<T>, message: &mut NetParameter) -> Result<()> {
         let ids: Vec<_> = net.learnable_params().map(|param| (param.layer, param.index)).collect();
         for param in net.params() {
             let owner = param.owner.and_then(|owner| net.params().get(owner)).unwrap_or(param);
@@ -121,7 +121,7 @@ impl<T: Element> ParamState<T> {
 
     /// Reads the master weights from `message`. The caller has already copied the weights in
     /// `message` to the net.
-    pub(super) fn set_masters(&mut self, net: &Net<T>, message: &NetParameter) -> Result<()> {
+    pub(super) fn read_masters(&mut self, net: &Net<T>, message: &NetParameter) -> Result<()> {
         let names: Vec<&str> = net.layer_names().collect();
         for (param, state) in net.learnable_params().zip(&mut self.params) {
             let is_same = |layer: &&LayerParameter| names.get(param.layer) == Some(&layer.name());

@@ -86,14 +86,14 @@ impl<T: Element> Solver<T> {
     fn weights_message(&self) -> Result<NetParameter> {
         let net = &self.nets.train;
         let mut message = net.to_proto(self.param.snapshot_diff())?;
-        self.state.put_masters(net, &mut message)?;
+        self.state.write_masters(net, &mut message)?;
         Ok(message)
     }
 
     fn set_weights(&mut self, weights: &NetParameter) -> Result<()> {
         let net = &mut self.nets.train;
         net.copy_some_from(weights)?;
-        self.state.set_masters(net, weights)
+        self.state.read_masters(net, weights)
     }
 
     fn state_message(&self, model: &Path) -> Result<SolverState> {
@@ -112,12 +112,13 @@ impl<T: Element> Solver<T> {
 /// Returns `model`, the path of the weights file in a solver state. If that file does not exist,
 /// returns the path of a file of the same name in the folder of the solver state.
 fn find_model(state: &Path, model: &Path) -> PathBuf {
-    let moved = state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));
-    moved.filter(|moved| !model.exists() && moved.exists()).unwrap_or_else(|| model.into())
+    let next_to_state =
+        state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));
+    next_to_state.filter(|path| !model.exists() && path.exists()).unwrap_or_else(|| model.into())
 }
 
-/// Fails if the solver cannot write snapshots. Training calls this function before the first
-/// iteration, so that no results are lost.
+/// Fails if the solver cannot write snapshots. The builder of the solver calls this function, so
+/// that no training results are lost.
 pub(super) fn check_writable<T: Element>(param: &SolverParameter, net: &Net<T>) -> Result<()> {
     if param.snapshot() <= 0 && !param.snapshot_after_train() {
         return Ok(());

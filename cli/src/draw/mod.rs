@@ -7,7 +7,7 @@ mod svg;
 use super::{
     definition::read_net,
     net_state_args::{NetStateArgs, PhaseArg},
-    table::plain,
+    table::escape_control,
 };
 use clap::Args;
 use cortado::{
@@ -63,6 +63,6 @@ impl Draw {
 fn title(net: &NetParameter) -> String {
     match net.name() {
         "" => "net".into(),
-        name => plain(name),
+        name => escape_control(name),
     }
 }

@@ -1,6 +1,6 @@
 //! Rows of a net's drawing, one per layer.
 
-use crate::table::plain;
+use crate::table::escape_control;
 use cortado::{net::Net, proto::LayerParameter};
 
 /// Texts and blob names of one layer in the drawing.
@@ -24,8 +24,8 @@ impl Row {
         let shapes: Vec<_> = layer.top.iter().filter_map(shape).collect();
         let params = net.and_then(|net| net.layer(layer.name()));
         Self {
-            name: plain(layer.name()),
-            kind: plain(layer.r#type()),
+            name: escape_control(layer.name()),
+            kind: escape_control(layer.r#type()),
             settings: settings(layer),
             shapes: shapes.join("  "),
             params: params.map_or(0, |layer| layer.params().iter().map(|blob| blob.count()).sum()),

@@ -4,33 +4,33 @@ use super::{
     layout::{BlobLine, DrawLayout},
     row::Row,
 };
-use crate::svg::{MARGIN, escaped, page};
+use crate::svg::{MARGIN, escape_xml, svg_document};
 use std::fmt::Write;
 
 /// Height of a row, in pixels.
-const ROW: f64 = 26.0;
+const ROW_HEIGHT: f64 = 26.0;
 /// Distance between lanes, in pixels.
-const LANE: f64 = 20.0;
+const LANE_WIDTH: f64 = 20.0;
 /// Width of a character, in pixels.
-const CHARACTER: f64 = 7.3;
+const CHARACTER_WIDTH: f64 = 7.3;
 /// Gap between columns of text, in pixels.
-const GAP: f64 = 22.0;
+const COLUMN_GAP: f64 = 22.0;
 
 /// Returns the drawing of a net as an SVG document.
 pub(super) fn draw(title: &str, rows: &[Row]) -> String {
     let layout = DrawLayout::new(rows);
-    let columns: Vec<Vec<String>> = rows.iter().map(cells).collect();
-    let mut x = MARGIN + layout.lane_count as f64 * LANE;
+    let columns: Vec<Vec<String>> = rows.iter().map(row_texts).collect();
+    let mut x = MARGIN + layout.lane_count as f64 * LANE_WIDTH;
     let mut starts = Vec::new();
     for column in 0..columns.first().map_or(0, Vec::len) {
         starts.push(x);
         let length = columns.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         if length > 0 {
-            x += length as f64 * CHARACTER + GAP;
+            x += length as f64 * CHARACTER_WIDTH + COLUMN_GAP;
         }
     }
     let summary = summary(title, rows);
-    let width = x.max(summary.chars().count() as f64 * CHARACTER + MARGIN) + MARGIN;
+    let width = x.max(summary.chars().count() as f64 * CHARACTER_WIDTH + MARGIN) + MARGIN;
     let height = y(rows.len()) + MARGIN;
     let mut svg = String::new();
     // Writing to a string does not fail.
@@ -43,7 +43,7 @@ pub(super) fn draw(title: &str, rows: &[Row]) -> String {
     }
     for (index, row) in rows.iter().enumerate() {
         let (x, y) = (lane_x(layout.marks[index]), y(index));
-        let colour = colour(row);
+        let colour = mark_colour(row);
         let fill = if row.in_place() { "#fff" } else { colour };
         let _ = writeln!(
             svg,
@@ -56,12 +56,12 @@ pub(super) fn draw(title: &str, rows: &[Row]) -> String {
                     svg,
                     r#"<text x="{start:.1}" y="{:.1}" fill="{grey}">{}</text>"#,
                     y + 4.0,
-                    escaped(text)
+                    escape_xml(text)
                 );
             }
         }
     }
-    page(width, height, &summary, &svg)
+    svg_document(width, height, &summary, &svg)
 }
 
 fn summary(title: &str, rows: &[Row]) -> String {
@@ -69,14 +69,14 @@ fn summary(title: &str, rows: &[Row]) -> String {
     let layers = rows.len();
     match params {
         0 => format!("{title}: {layers} layers"),
-        params => format!("{title}: {layers} layers, {} parameters", grouped(params)),
+        params => format!("{title}: {layers} layers, {} parameters", group_digits(params)),
     }
 }
 
 /// Returns the text of each column of a row.
-fn cells(row: &Row) -> Vec<String> {
+fn row_texts(row: &Row) -> Vec<String> {
     let kind = if row.in_place() { format!("{} (in place)", row.kind) } else { row.kind.clone() };
-    let params = if row.params > 0 { grouped(row.params) } else { String::new() };
+    let params = if row.params > 0 { group_digits(row.params) } else { String::new() };
     vec![row.name.clone(), kind, row.settings.clone(), row.shapes.clone(), params]
 }
 
@@ -93,7 +93,7 @@ fn path(line: &BlobLine, layout: &DrawLayout) -> String {
     let end = if lane_x(layout.marks[last]) == x { last } else { last.saturating_sub(1) };
     if end >= begin {
         if from != x {
-            path.push_str(&bend(from, x, y(begin)));
+            path.push_str(&curve_to_mark(from, x, y(begin)));
         }
         let _ = write!(path, "V{}", y(end));
     }
@@ -101,30 +101,34 @@ fn path(line: &BlobLine, layout: &DrawLayout) -> String {
         let to = lane_x(layout.marks[reader]);
         let branch_x = if reader > begin { x } else { from };
         if to != branch_x {
-            let _ =
-                write!(path, "M{branch_x} {}{}", y(reader) - ROW, bend(branch_x, to, y(reader)));
+            let _ = write!(
+                path,
+                "M{branch_x} {}{}",
+                y(reader) - ROW_HEIGHT,
+                curve_to_mark(branch_x, to, y(reader))
+            );
         } else if branch_x != x {
-            let _ = write!(path, "M{branch_x} {}V{}", y(reader) - ROW, y(reader));
+            let _ = write!(path, "M{branch_x} {}V{}", y(reader) - ROW_HEIGHT, y(reader));
         }
     }
     path
 }
 
 /// Returns the SVG path command for a curve from `x` in the row above to the mark at `to`.
-fn bend(x: f64, to: f64, y: f64) -> String {
-    format!("C{x} {} {to} {} {to} {y}", y - ROW / 3.0, y - 2.0 * ROW / 3.0)
+fn curve_to_mark(x: f64, to: f64, y: f64) -> String {
+    format!("C{x} {} {to} {} {to} {y}", y - ROW_HEIGHT / 3.0, y - 2.0 * ROW_HEIGHT / 3.0)
 }
 
 fn lane_x(lane: usize) -> f64 {
-    MARGIN + lane as f64 * LANE
+    MARGIN + lane as f64 * LANE_WIDTH
 }
 
 fn y(row: usize) -> f64 {
-    2.0 * MARGIN + row as f64 * ROW
+    2.0 * MARGIN + row as f64 * ROW_HEIGHT
 }
 
 /// Returns the color of a layer's mark by the layer's role: data, loss, pooling, weights, or other.
-fn colour(row: &Row) -> &'static str {
+fn mark_colour(row: &Row) -> &'static str {
     match row.kind.as_str() {
         kind if row.bottoms.is_empty() || kind == "Input" => "#2f6f4f",
         kind if kind.ends_with("Loss") || kind == "Accuracy" => "#b3261e",
@@ -135,7 +139,7 @@ fn colour(row: &Row) -> &'static str {
 }
 
 /// Formats a number with digits in groups of three.
-fn grouped(number: usize) -> String {
+fn group_digits(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -47,7 +47,7 @@ impl FileKind {
             Some("safetensors") => Some(Self::Safetensors),
             Some("caffemodel") => Some(Self::TrainedNet),
             Some("solverstate") => Some(Self::SolverState),
-            Some("h5") => return hdf5(path),
+            Some("h5") => return detect_hdf5(path),
             _ => None,
         };
         if let Some(kind) = by_name {
@@ -56,17 +56,17 @@ impl FileKind {
         let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
         let file = path.display().to_string();
         match extension {
-            Some("prototxt") => text(&bytes, &file),
-            Some("binaryproto") => message(&bytes, &file),
-            _ if bytes.starts_with(b"\x89HDF") => hdf5(path),
-            _ => content(&bytes, &file),
+            Some("prototxt") => detect_text(&bytes, &file),
+            Some("binaryproto") => detect_message(&bytes, &file),
+            _ if bytes.starts_with(b"\x89HDF") => detect_hdf5(path),
+            _ => detect_content(&bytes, &file),
         }
     }
 }
 
 /// Detects the kind of an HDF5 file by the extension before `.h5`, else by trying to read a solver
 /// state.
-fn hdf5(path: &Path) -> Result<FileKind> {
+fn detect_hdf5(path: &Path) -> Result<FileKind> {
     let stem = path.file_stem().map(Path::new).and_then(Path::extension);
     match stem.and_then(OsStr::to_str) {
         Some("caffemodel") => Ok(FileKind::TrainedNet),
@@ -76,7 +76,7 @@ fn hdf5(path: &Path) -> Result<FileKind> {
     }
 }
 
-fn content(bytes: &[u8], file: &str) -> Result<FileKind> {
+fn detect_content(bytes: &[u8], file: &str) -> Result<FileKind> {
     match bytes {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(FileKind::Npy),
         [b'P', b'K', 3, 4, ..] => Ok(FileKind::Npz),
@@ -84,15 +84,15 @@ fn content(bytes: &[u8], file: &str) -> Result<FileKind> {
         // are 0. The header starts with `{` after these eight bytes.
         [_, _, _, _, _, _, 0, 0, b'{', ..] => Ok(FileKind::Safetensors),
         _ if bytes.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace()) => {
-            text(bytes, file)
+            detect_text(bytes, file)
         }
-        _ => message(bytes, file),
+        _ => detect_message(bytes, file),
     }
 }
 
 /// Detects whether a text defines a net or a solver. If neither parser accepts the text, returns
 /// the error of the parser that read further.
-fn text(bytes: &[u8], file: &str) -> Result<FileKind> {
+fn detect_text(bytes: &[u8], file: &str) -> Result<FileKind> {
     let Err(net) = proto::parse_text::<NetParameter>(bytes, file) else { return Ok(FileKind::Net) };
     match proto::parse_text::<SolverParameter>(bytes, file) {
         Ok(_) => Ok(FileKind::Solver),
@@ -110,7 +110,7 @@ fn error_position(error: &Error) -> Option<(usize, usize)> {
 }
 
 /// Detects the type of a binary message: the type that leaves the fewest fields unknown.
-fn message(bytes: &[u8], file: &str) -> Result<FileKind> {
+fn detect_message(bytes: &[u8], file: &str) -> Result<FileKind> {
     let kinds = [
         (unknown_fields::<BlobProto>(bytes, file), FileKind::Blob),
         (unknown_fields::<NetParameter>(bytes, file), FileKind::TrainedNet),

@@ -3,7 +3,7 @@
 use super::{
     super::{
         format_g::format_g,
-        table::{aligned, plain},
+        table::{align_columns, escape_control},
     },
     array::Array,
     file_kind::FileKind,
@@ -62,7 +62,7 @@ impl FileReport {
         if let Some(arrays) = &self.arrays {
             let rows: Vec<_> = arrays.iter().map(Array::json).collect();
             object.insert("arrays".into(), json!(rows));
-            let (elements, bytes) = totals(arrays);
+            let (elements, bytes) = total_elements_and_bytes(arrays);
             let total = json!({ "arrays": arrays.len(), "elements": elements, "bytes": bytes });
             object.insert("total".into(), total);
         }
@@ -90,20 +90,20 @@ impl FileReport {
         for (name, value) in &self.fields {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             // Writing to a string does not fail.
-            let _ = writeln!(text, "{name}: {}", plain(&value));
+            let _ = writeln!(text, "{name}: {}", escape_control(&value));
         }
         if let Some(layers) = &self.layers {
             let mut rows = vec![["layer", "type", "bottoms", "tops"].map(str::to_owned).to_vec()];
             rows.extend(layers.iter().map(LayerReport::row));
             text.push('\n');
-            text.push_str(&aligned(&rows, 4));
+            text.push_str(&align_columns(&rows, 4));
         }
         if let Some(arrays) = &self.arrays {
             let head = ["array", "type", "shape", "elements", "bytes", "min", "max", "mean", "std"];
             let mut rows = vec![head.map(str::to_owned).to_vec()];
             rows[0].extend(["NaN", "inf"].map(str::to_owned));
             rows.extend(arrays.iter().map(Array::row));
-            let (elements, bytes) = totals(arrays);
+            let (elements, bytes) = total_elements_and_bytes(arrays);
             let empty = String::new;
             rows.push(vec![
                 "total".into(),
@@ -113,7 +113,7 @@ impl FileReport {
                 bytes.to_string(),
             ]);
             text.push('\n');
-            text.push_str(&aligned(&rows, 3));
+            text.push_str(&align_columns(&rows, 3));
         }
         text
     }
@@ -126,8 +126,13 @@ impl LayerReport {
     }
 
     fn row(&self) -> Vec<String> {
-        let names = |names: &[String]| plain(&names.join(" "));
-        vec![plain(&self.name), plain(&self.kind), names(&self.bottoms), names(&self.tops)]
+        let names = |names: &[String]| escape_control(&names.join(" "));
+        vec![
+            escape_control(&self.name),
+            escape_control(&self.kind),
+            names(&self.bottoms),
+            names(&self.tops),
+        ]
     }
 }
 
@@ -151,7 +156,8 @@ impl Array {
 
     fn row(&self) -> Vec<String> {
         let extents: Vec<_> = self.shape.iter().map(usize::to_string).collect();
-        let mut row = vec![plain(&self.name), self.dtype.name().to_owned(), extents.join("×")];
+        let mut row =
+            vec![escape_control(&self.name), self.dtype.name().to_owned(), extents.join("×")];
         row.extend([self.elements(), self.bytes()].map(|size| size.to_string()));
         row.extend(match &self.statistics {
             Some(s) => [s.min, s.max, s.mean, s.std].map(format_g),
@@ -163,7 +169,7 @@ impl Array {
 }
 
 /// Returns the total elements and bytes of the arrays.
-fn totals(arrays: &[Array]) -> (usize, usize) {
+fn total_elements_and_bytes(arrays: &[Array]) -> (usize, usize) {
     // All arrays are in memory at once, so their total size does not overflow.
     (arrays.iter().map(Array::elements).sum(), arrays.iter().map(Array::bytes).sum())
 }

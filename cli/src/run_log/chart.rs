@@ -3,20 +3,20 @@
 use super::curves::{Curve, Curves};
 use crate::{
     format_g::format_g,
-    svg::{MARGIN, escaped, page},
+    svg::{MARGIN, escape_xml, svg_document},
 };
 use std::fmt::Write;
 
 /// Width of a panel, in pixels.
-const WIDTH: f64 = 680.0;
+const PANEL_WIDTH: f64 = 680.0;
 /// Height of a panel, in pixels.
-const HEIGHT: f64 = 240.0;
+const PANEL_HEIGHT: f64 = 240.0;
 /// Width of the tick labels to the left of a panel, in pixels.
-const LABELS: f64 = 64.0;
+const TICK_LABEL_WIDTH: f64 = 64.0;
 /// Gap between two panels, in pixels.
-const GAP: f64 = 56.0;
+const PANEL_GAP: f64 = 56.0;
 /// Width of a character, in pixels.
-const CHARACTER: f64 = 7.3;
+const CHARACTER_WIDTH: f64 = 7.3;
 /// Colours of the curves, in the order of the curves.
 const COLOURS: [&str; 6] = ["#1f5fbf", "#b3261e", "#2f6f4f", "#8a5a00", "#6b4fa0", "#52606d"];
 
@@ -26,19 +26,19 @@ pub(super) fn draw(title: &str, panels: &[(&str, &Curves)], data: &str) -> Strin
     let drawn: Vec<_> = panels.iter().filter(|(_, curves)| !curves.0.is_empty()).collect();
     let points = drawn.iter().flat_map(|(_, curves)| curves.0.iter().flat_map(|c| &c.points));
     let x = ChartAxis::linear(points.map(|point| point[0]));
-    let (mut body, mut top) = (data.to_owned(), MARGIN + GAP / 2.0);
+    let (mut body, mut top) = (data.to_owned(), MARGIN + PANEL_GAP / 2.0);
     for (name, curves) in &drawn {
-        panel(&mut body, top, name, &curves.0, &x);
-        top += HEIGHT + GAP;
+        draw_panel(&mut body, top, name, &curves.0, &x);
+        top += PANEL_HEIGHT + PANEL_GAP;
     }
     let curves = drawn.iter().flat_map(|(_, curves)| &curves.0);
-    let legend = curves.map(|curve| legend(curve).chars().count()).max().unwrap_or(0);
-    let right = MARGIN + LABELS + WIDTH + MARGIN + legend as f64 * CHARACTER;
-    page(right + MARGIN, top, title, &body)
+    let legend = curves.map(|curve| legend_text(curve).chars().count()).max().unwrap_or(0);
+    let right = MARGIN + TICK_LABEL_WIDTH + PANEL_WIDTH + MARGIN + legend as f64 * CHARACTER_WIDTH;
+    svg_document(right + MARGIN, top, title, &body)
 }
 
 /// Returns a curve's name and last value.
-fn legend(curve: &Curve) -> String {
+fn legend_text(curve: &Curve) -> String {
     let last = curve.points.last().map_or(f64::NAN, |point| point[1]);
     format!("{} {}", curve.name, format_g(last))
 }
@@ -96,12 +96,12 @@ impl ChartAxis {
     }
 }
 
-fn panel(svg: &mut String, top: f64, name: &str, curves: &[Curve], x: &ChartAxis) {
+fn draw_panel(svg: &mut String, top: f64, name: &str, curves: &[Curve], x: &ChartAxis) {
     let y = ChartAxis::for_curves(curves);
-    let left = MARGIN + LABELS;
-    let (right, bottom) = (left + WIDTH, top + HEIGHT);
-    let to_x = |value: f64| left + WIDTH * x.position(value);
-    let to_y = |value: f64| bottom - HEIGHT * y.position(value);
+    let left = MARGIN + TICK_LABEL_WIDTH;
+    let (right, bottom) = (left + PANEL_WIDTH, top + PANEL_HEIGHT);
+    let to_x = |value: f64| left + PANEL_WIDTH * x.position(value);
+    let to_y = |value: f64| bottom - PANEL_HEIGHT * y.position(value);
     // Writing to a string does not fail.
     for (value, at) in y.ticks().into_iter().map(|tick| (format_g(tick), to_y(tick))) {
         let _ = writeln!(
@@ -136,7 +136,7 @@ fn panel(svg: &mut String, top: f64, name: &str, curves: &[Curve], x: &ChartAxis
             path.join(" "),
             right + MARGIN,
             top + 12.0 + 18.0 * index as f64,
-            escaped(&legend(curve))
+            escape_xml(&legend_text(curve))
         );
     }
 }

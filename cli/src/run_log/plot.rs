@@ -28,7 +28,7 @@ pub(super) struct Plot {
 }
 
 /// Tags around the stored points in the image file.
-const DATA: [&str; 2] = ["<metadata>", "</metadata>"];
+const DATA_TAGS: [&str; 2] = ["<metadata>", "</metadata>"];
 
 impl Plot {
     pub(super) fn open(path: &Path, resume: bool, displays: bool) -> Result<Self> {
@@ -52,7 +52,7 @@ impl Plot {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             read => read.map_err(|error| Error::io(&self.path, error))?,
         };
-        let data = text.split(DATA[0]).nth(1).and_then(|rest| rest.split(DATA[1]).next());
+        let data = text.split(DATA_TAGS[0]).nth(1).and_then(|rest| rest.split(DATA_TAGS[1]).next());
         let data: Value = data.and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default();
         let curves = [&data["losses"], &data["scores"]].map(Curves::from_json);
         let [Some(losses), Some(scores)] = curves else {
@@ -108,7 +108,7 @@ impl Plot {
         let data = json!({ "losses": self.losses.to_json(), "scores": self.scores.to_json() });
         // In JSON, `<` and `&` occur only within strings, where JSON allows escapes.
         let data = data.to_string().replace('<', r"\u003c").replace('&', r"\u0026");
-        let data = format!("{}{data}{}\n", DATA[0], DATA[1]);
+        let data = format!("{}{data}{}\n", DATA_TAGS[0], DATA_TAGS[1]);
         let panels = [("loss", &self.losses), ("score", &self.scores)];
         atomic_fs::write_atomically(&self.path, chart::draw(&self.title, &panels, &data).as_bytes())
     }

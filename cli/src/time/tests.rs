@@ -45,12 +45,12 @@ fn data_wait(report: &str) -> Option<[f64; 2]> {
     Some([each, share].map(|number| number.parse().unwrap()))
 }
 
-const DATA: &str = r#"layer { name: "x" type: "Data" top: "x"
+const SLOW_DATA_LAYER: &str = r#"layer { name: "x" type: "Data" top: "x"
     data_param { source: "slow:" batch_size: 3 prefetch: 2 } }"#;
 
 #[test]
 fn a_slow_source_appears_as_wait_for_data() {
-    let report = timed_report(DATA, "x", 5);
+    let report = timed_report(SLOW_DATA_LAYER, "x", 5);
     let [each, share] = data_wait(&report).unwrap();
     // Reading a batch takes 15 ms, except for the two batches that were prefetched.
     assert!(each > 10.0 && share > 90.0, "{report}");
