@@ -11,7 +11,7 @@ use std::{fmt::Write, path::PathBuf};
 
 /// Compute the mean image of a database, for the mean_file of a data layer
 ///
-/// Also prints the mean of each channel. All records must have the same shape.
+/// The command also prints the mean of each channel. All records must have the same shape.
 #[derive(Args)]
 #[command(
     after_help = "Example: cortado compute-image-mean examples/imagenet/ilsvrc12_train_lmdb \

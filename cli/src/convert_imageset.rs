@@ -43,7 +43,8 @@ pub(super) struct ConvertImageset {
     /// Fail if images differ in size
     #[arg(long)]
     check_size: bool,
-    /// Store encoded image files instead of pixels; a net decodes them when it reads the database
+    /// Store encoded image files instead of pixels; a net decodes the files when it reads the
+    /// database
     #[arg(long)]
     encoded: bool,
     /// Type of the encoded image files: png, or jpg if images are neither resized nor converted to

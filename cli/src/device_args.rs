@@ -138,7 +138,7 @@ fn threads() -> impl TypedValueParser<Value = u16> {
     clap::value_parser!(u16).range(..=1024)
 }
 
-/// Returns a note on the GEMM backend and TF32, unless both have their defaults.
+/// Returns a note on the GEMM backend and TF32, unless both settings have the default values.
 fn gemm_note(options: DeviceOptions, device: &AnyDevice) -> String {
     let version = device.properties().into_iter().find(|(name, _)| *name == "cuBLAS");
     let by = version.map_or(String::new(), |(name, version)| format!(" by {name} {version}"));

@@ -43,7 +43,8 @@ enum Effect {
     Snapshot,
 }
 
-/// Signal with a handler: whether the signal was received, and its effect.
+/// Signal with an installed handler: whether the process has received the signal, and the signal's
+/// effect.
 struct HandledSignal {
     received: Arc<AtomicBool>,
     effect: Effect,

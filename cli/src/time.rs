@@ -23,12 +23,12 @@ use std::{
 
 /// Time the layers of a net
 ///
-/// Prints the median time of each layer over the iterations. The first iteration is not counted,
-/// because it allocates memory and uploads the parameters. GFLOP/s count the multiplications and
-/// additions of convolutions and inner products. A layer's time ends when the device has finished
-/// the layer's work. An activation that is fused into the layer above it has no separate forward
-/// time: its cell shows `above`, and the layer above it includes the time of the activation. The
-/// times of data layers include the wait for data, and the mean wait is also printed.
+/// Prints the median time of each layer over the iterations. The command does not count the first
+/// iteration, which allocates memory and uploads the parameters. GFLOP/s count the multiplications
+/// and additions of convolutions and inner products. A layer's time ends when the device has
+/// finished the layer's work. An activation that is fused into the layer above it has no separate
+/// forward time: the table shows `above`, and the time of the layer above includes the activation.
+/// The times of data layers include the wait for data, and the command also prints the mean wait.
 #[derive(Args)]
 #[command(after_help = "Example: cortado time --model examples/digits/lenet.prototxt")]
 pub(super) struct Time {
@@ -215,8 +215,8 @@ fn report(times: &Measurements, memory: &MemoryUse) -> String {
         line("Forward and backward", format!("{} ms", milliseconds(median(&sums))));
     }
     if let Some(wait) = data_wait.map(|wait| wait.as_secs_f64()) {
-        // The wait is a mean and not a median, because one pass may wait for batches that several
-        // later passes find ready.
+        // The wait is a mean and not a median, because one pass may wait for several batches, which
+        // later passes read without a wait.
         let (count, all) = (passes[0].len().max(1) as f64, passes.iter().flatten().sum::<f64>());
         let (mean_wait, share) = (milliseconds(Some(wait / count)), 100.0 * wait / all);
         line("Waiting for data", format!("{mean_wait} ms per pass, {share:.1} % of the time"));

@@ -10,9 +10,9 @@ use crate::{
 /// Batch normalization: `y = (x − mean) / √(variance + eps)` per channel, the second axis.
 ///
 /// The layer uses the mean and the variance of the batch. With `use_global_stats`, the default in
-/// the TEST phase, it uses stored statistics. The stored statistics are three parameters that are
-/// not trainable: a sum of means, a sum of unbiased variances, and the weight by which the layer
-/// divides both sums. For each batch, the layer multiplies the three parameters by
+/// the TEST phase, the layer uses stored statistics. The stored statistics are three parameters
+/// that are not trainable: a sum of means, a sum of unbiased variances, and the weight by which the
+/// layer divides both sums. For each batch, the layer multiplies the three parameters by
 /// `moving_average_fraction`. The layer then adds the batch's mean to the first parameter, the
 /// batch's variance to the second, and 1 to the third. If the stored weight is 0, the stored mean
 /// and variance count as 0.
@@ -159,7 +159,8 @@ impl<T: Element> Layer<T> for BatchNormLayer<T> {
         let (op, variance) = (*reshaped(&self.op)?, self.variance.data()?);
         let (dy, mut dx) = bottom[0].diff_mut_from(&top[0])?;
         if self.use_stored {
-            // The stored statistics do not depend on the input, so `dx = dy / √(variance + eps)`.
+            // The gradient is `dx = dy / √(variance + eps)`, because the stored statistics do not
+            // depend on the input.
             let (scale, shift, power) = (T::acc(1.0), T::acc(op.epsilon), T::acc(-0.5));
             let inverse_root = Unary::PowAffine { scale, shift, power };
             let mut factor = self.inverse_deviation.data_mut()?;

@@ -28,9 +28,9 @@ pub struct ClassLossLayer {
 }
 
 impl ClassLossLayer {
-    /// Creates a layer of type `HingeLoss`: `loss = Σ max(0, 1 ± x)ᵖ / N`. The sign is minus for
-    /// the class of the label and plus for all other classes. The power p is 1 for `norm: L1` and 2
-    /// for `norm: L2`.
+    /// Creates a layer of type `HingeLoss`: `loss = Σ max(0, 1 ± x)ᵖ / N`. The sign of x is minus
+    /// for the class of the label and plus for all other classes. The power p is 1 for `norm: L1`
+    /// and 2 for `norm: L2`.
     #[doc(alias = "HingeLossLayer")]
     pub fn hinge(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let form = match param.hinge_loss_param.unwrap_or_default().norm() {

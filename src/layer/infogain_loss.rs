@@ -1,4 +1,4 @@
-//! The InfogainLoss layer: a multinomial logistic loss that an infogain matrix weights.
+//! The InfogainLoss layer: a multinomial logistic loss with the weights of an infogain matrix.
 
 use super::{loss_common, prelude::*};
 use crate::{
@@ -38,7 +38,7 @@ impl<T: Element> InfogainLossLayer<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if the matrix is missing, if `loss_param` sets `normalize`,
-    /// or for two tops without `loss_weight`. Returns the errors of reading the file.
+    /// or for two tops without `loss_weight`. Returns the errors of reading the file of the matrix.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let infogain = param.infogain_loss_param.clone().unwrap_or_default();
         let loss = param.loss_param.unwrap_or_default();

@@ -94,7 +94,7 @@ impl Arity {
         Self { bottom: 1..=usize::MAX, top: 1..=usize::MAX, tops_equal_bottoms: true }
     }
 
-    /// Checks that a layer of this arity accepts these numbers of bottoms and tops.
+    /// Checks that a layer of this arity accepts `bottoms` bottoms and `tops` tops.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] with the expected and the given number of blobs.

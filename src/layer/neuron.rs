@@ -41,7 +41,7 @@ pub trait Neuron: Send + 'static {
     /// The `type` by which prototxt names the layer.
     const KIND: &'static str;
 
-    /// Whether the top may share its bottom's storage.
+    /// Whether the layer may run in place.
     const IN_PLACE: bool = true;
 
     /// Creates the function from the fields of the layer's definition.
@@ -69,9 +69,9 @@ pub trait Neuron: Send + 'static {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NeuronGradient {
-    /// `dx = op(dy, x)`. A layer with this gradient saves `x` if it runs in place.
+    /// The gradient `dx = op(dy, x)` is a function of the input `x`, which an in-place layer saves.
     OfInput(Binary<f64>),
-    /// `dx = op(dy, y)`
+    /// The gradient `dx = op(dy, y)` is a function of the output `y`.
     OfOutput(Binary<f64>),
     /// The function has no gradient.
     None,

@@ -39,7 +39,7 @@ pub struct PoolingLayer<T: Element> {
     /// The state of stochastic pooling; `None` for other methods.
     stochastic: Option<StochasticPooling<T>>,
     op: Option<Pool2d>,
-    /// The position of each maximum or drawn element.
+    /// The position of the maximum or of the drawn element of each window.
     mask: Blob<i32>,
 }
 

@@ -16,7 +16,7 @@ use super::prelude::*;
 pub enum PythonLayer {}
 
 impl PythonLayer {
-    /// Fails for every definition.
+    /// Fails, because this crate does not support Python layers.
     ///
     /// # Errors
     /// Always returns [`Error::InvalidData`].

@@ -119,8 +119,8 @@ impl<T: Element> NetBuilder<T> {
     /// layers, shapes all blobs, shares parameters and selects the gradients to compute.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for an invalid definition, and errors of a layer with its
-    /// name.
+    /// Returns [`Error::InvalidData`] for an invalid definition, and the errors of a layer with the
+    /// layer's name.
     pub fn build(&self, definition: &NetParameter) -> Result<Net<T>> {
         compiled_for!(T, fn(&NetBuilder<T>, &NetParameter) -> Result<Net<T>> = NetBuilder::construct)(
             self, definition,

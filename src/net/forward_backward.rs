@@ -20,14 +20,14 @@ impl<T: Element> Net<T> {
         self.forward_layers(0..self.nodes.len())
     }
 
-    /// Runs the forward pass of the layers at these indices. Returns the contribution of these
-    /// layers to the objective. A layer and a following in-place activation may run as one kernel
-    /// if the range contains both layers. The result of a fused kernel is bit-identical to the
-    /// result of two kernels.
+    /// Runs the forward pass of the layers whose indices are in `layers`. Returns the contribution
+    /// of these layers to the objective. A layer and a following in-place activation may run as one
+    /// kernel if the range contains both layers. The result of a fused kernel is bit-identical to
+    /// the result of two kernels.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if the range exceeds the layers, and errors of a layer with
-    /// its name.
+    /// Returns [`Error::InvalidData`] if the range exceeds the layers, and the errors of a layer with
+    /// the layer's name.
     #[doc(alias = "ForwardFromTo")]
     #[doc(alias = "ForwardTo")]
     pub fn forward_layers(&mut self, layers: Range<usize>) -> Result<f64> {
@@ -74,12 +74,12 @@ impl<T: Element> Net<T> {
         self.backward_layers(0..self.nodes.len())
     }
 
-    /// Runs the backward pass of the layers at these indices, from the last to the first, like
-    /// [`backward`](Self::backward).
+    /// Runs the backward pass of the layers whose indices are in `layers`, from the last to the
+    /// first, like [`backward`](Self::backward).
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if the range exceeds the layers, and errors of a layer with
-    /// its name.
+    /// Returns [`Error::InvalidData`] if the range exceeds the layers, and the errors of a layer with
+    /// the layer's name.
     #[doc(alias = "BackwardFromTo")]
     #[doc(alias = "BackwardFrom")]
     pub fn backward_layers(&mut self, layers: Range<usize>) -> Result<()> {

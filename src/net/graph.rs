@@ -36,7 +36,7 @@ pub struct Net<T: Element> {
     pub(super) nodes: Vec<NetLayer<T>>,
     pub(super) blobs: Vec<NetBlob<T>>,
     pub(super) params: Vec<Param<T>>,
-    /// The indices in `params` of the parameters that own their values.
+    /// The indices in `params` of the parameters that do not share the values of another parameter.
     pub(super) learnable: Vec<usize>,
     /// The indices in `blobs` of the net's outputs.
     pub(super) outputs: Vec<usize>,
@@ -62,7 +62,7 @@ pub(super) struct NetBlob<T: Element> {
     pub(super) loss_weight: f32,
 }
 
-/// Blobs that share storage because a layer aliases them (in place, Split, Reshape, …), and the
+/// Blobs that share storage, because a layer runs in place or is a Split or Reshape layer, and the
 /// range of layers that access the blobs.
 pub(super) struct LiveRange {
     pub(super) blobs: Vec<usize>,
@@ -208,7 +208,8 @@ impl<T: Element> Net<T> {
         &self.params
     }
 
-    /// Returns the parameters that own their values, which a solver updates.
+    /// Returns the parameters that a solver updates: all parameters that do not share the values of
+    /// another parameter.
     pub fn learnable_params(&self) -> impl ExactSizeIterator<Item = &Param<T>> {
         self.learnable.iter().map(|&index| &self.params[index])
     }

@@ -36,8 +36,9 @@ impl<T: Element> Net<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if a layer's number of parameters differs or a tensor appears
-    /// twice, and [`Error::Shape`] if a parameter's shape differs. An error message names the layer
-    /// and the tensor, and the net is unchanged. Returns the errors of the device.
+    /// twice, and [`Error::Shape`] if a parameter's shape differs. If a tensor does not fit, the
+    /// error message names the layer and the tensor, and the net is unchanged. Returns the errors
+    /// of the device.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_tensors_from(&mut self, source: &[(String, Tensor)]) -> Result<Vec<String>> {
         let mut layers = BTreeMap::<usize, BTreeMap<usize, &Tensor>>::new();

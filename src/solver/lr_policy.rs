@@ -127,7 +127,8 @@ fn steps_reached(values: &[usize], iteration: usize) -> usize {
     let mut step_iteration = 0;
     let mut steps = 0;
     for &value in values {
-        // A step in the same iteration as the preceding step takes effect one iteration later.
+        // A step whose iteration is not after the preceding step takes effect one iteration after
+        // the preceding step.
         step_iteration = value.max(if steps == 0 { 0 } else { step_iteration + 1 });
         if step_iteration > iteration {
             break;

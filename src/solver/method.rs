@@ -92,8 +92,9 @@ impl<T: Element> LearnableParam<'_, T> {
     /// Updates the parameter, its master weights and its history in one pass.
     ///
     /// # Errors
-    /// Returns [`Error::Length`](crate::Error::Length) if the rule needs another number of history
-    /// blobs, [`Error::Borrowed`](crate::Error::Borrowed), and the errors of the device.
+    /// Returns [`Error::Length`](crate::Error::Length) if `history` does not have the number of
+    /// blobs that the rule needs. Returns [`Error::Borrowed`](crate::Error::Borrowed) while a blob
+    /// is borrowed, and the errors of the device.
     pub fn apply_update(&self, op: &SolverUpdate<T>) -> Result<()> {
         let (dw, mut w) = (self.blob.diff()?, self.blob.data_mut()?);
         let mut masters = self.masters.map(Blob::data_mut).transpose()?;
@@ -109,7 +110,8 @@ impl<T: Element> LearnableParam<'_, T> {
     /// function.
     ///
     /// # Errors
-    /// Returns [`Error::Borrowed`](crate::Error::Borrowed), and the errors of the device.
+    /// Returns [`Error::Borrowed`](crate::Error::Borrowed) while the parameter's blob is borrowed,
+    /// and the errors of the device.
     #[doc(alias = "Normalize")]
     #[doc(alias = "Regularize")]
     pub fn regularize(&self, update: &UpdateParams) -> Result<()> {

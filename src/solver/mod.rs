@@ -1,6 +1,6 @@
 //! Solvers, which train nets.
 //!
-//! A [`Solver`] owns a train net, test nets that share its weights, and the state of its
+//! A [`Solver`] owns a train net, test nets that share its weights, and the history blobs of a
 //! [`Method`]. A solver prints nothing: it reports [`Event`]s to observers.
 //!
 //! ```

@@ -109,16 +109,16 @@ impl<T: Element> Solver<T> {
     }
 }
 
-/// Returns `model`, the path of the weights file in a solver state. If that file does not exist,
-/// returns the path of a file of the same name in the folder of the solver state.
+/// Returns `model`, the path of the weights file in a solver state. If the file of weights does not
+/// exist, returns the path of a file of the same name in the folder of the solver state.
 fn find_model(state: &Path, model: &Path) -> PathBuf {
     let next_to_state =
         state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));
     next_to_state.filter(|path| !model.exists() && path.exists()).unwrap_or_else(|| model.into())
 }
 
-/// Fails if the solver cannot write snapshots. The builder of the solver calls this function, so
-/// that no training results are lost.
+/// Fails if the solver cannot write snapshots. The builder of the solver calls this function,
+/// because a failed snapshot would lose the results of training.
 pub(super) fn check_writable<T: Element>(param: &SolverParameter, net: &Net<T>) -> Result<()> {
     if param.snapshot() <= 0 && !param.snapshot_after_train() {
         return Ok(());

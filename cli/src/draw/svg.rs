@@ -87,7 +87,8 @@ fn path(line: &BlobLine, layout: &DrawLayout) -> String {
     let (from, start) = (lane_x(layout.marks[line.from]), y(line.from));
     let mut path = format!("M{from} {start}");
     // A blob's vertical line begins at its layer's mark, or one row below a mark in another lane.
-    // The line ends at its last reader's mark, or one row above a mark in another lane.
+    // The line ends at the mark of the last layer that reads the blob, or one row above a mark in
+    // another lane.
     let last = line.readers.last().copied().unwrap_or(line.from);
     let begin = if from == x { line.from } else { line.from + 1 };
     let end = if lane_x(layout.marks[last]) == x { last } else { last.saturating_sub(1) };

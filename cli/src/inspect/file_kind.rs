@@ -81,7 +81,7 @@ fn detect_content(bytes: &[u8], file: &str) -> Result<FileKind> {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(FileKind::Npy),
         [b'P', b'K', 3, 4, ..] => Ok(FileKind::Npz),
         // A safetensors file starts with the header's length in eight bytes, of which the upper two
-        // are 0. The header starts with `{` after these eight bytes.
+        // are 0. The header of a safetensors file starts with `{`.
         [_, _, _, _, _, _, 0, 0, b'{', ..] => Ok(FileKind::Safetensors),
         _ if bytes.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace()) => {
             detect_text(bytes, file)

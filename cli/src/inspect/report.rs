@@ -170,6 +170,6 @@ impl Array {
 
 /// Returns the total elements and bytes of the arrays.
 fn total_elements_and_bytes(arrays: &[Array]) -> (usize, usize) {
-    // All arrays are in memory at once, so their total size does not overflow.
+    // The total size of the arrays does not overflow, because all arrays are in memory at once.
     (arrays.iter().map(Array::elements).sum(), arrays.iter().map(Array::bytes).sum())
 }

@@ -25,11 +25,11 @@ pub(super) struct RunLogArgs {
     ///
     /// Each object has `event` (start, display, test, snapshot or end), `iteration` (the number of
     /// updates so far) and `seconds` (since the start). A `display` object also has `loss`, `rate`,
-    /// `iterations_per_second`, `waited` (seconds that the net waited for data since the last
-    /// `display` object; null if the net reads no data) and `outputs` (numbers by name; arrays for
-    /// outputs with several elements). A `test` object also has `net` and `outputs`; a `snapshot`
-    /// object has `model` and `state`. Values that are not finite are null. With --snapshot, lines
-    /// are appended to the file.
+    /// `iterations_per_second`, `waited` and `outputs`. `waited` is the number of seconds that the
+    /// net waited for data since the last `display` object, or null if the net reads no data.
+    /// `outputs` holds a number per output name, or an array for an output with several elements. A
+    /// `test` object also has `net` and `outputs`; a `snapshot` object has `model` and `state`.
+    /// Values that are not finite are null. With --snapshot, lines are appended to the file.
     #[arg(long, value_name = "FILE")]
     log_json: Option<PathBuf>,
     /// Plot losses and scores as an SVG image, redrawn at each test, each snapshot and the end

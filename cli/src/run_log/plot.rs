@@ -27,7 +27,7 @@ pub(super) struct Plot {
     displays: bool,
 }
 
-/// Tags around the stored points in the image file.
+/// SVG tags around the stored points of the curves.
 const DATA_TAGS: [&str; 2] = ["<metadata>", "</metadata>"];
 
 impl Plot {
