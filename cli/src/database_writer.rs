@@ -66,8 +66,8 @@ impl DatabaseWriter {
                 Error::InvalidData(format!("cannot install a signal handler: {error}"))
             })?;
         }
-        let shown = io::stderr().is_terminal() && log::log_enabled!(log::Level::Info);
-        let drawn = shown.then(Instant::now);
+        let shows_progress = io::stderr().is_terminal() && log::log_enabled!(log::Level::Info);
+        let drawn = shows_progress.then(Instant::now);
         Ok(Self { writer, path: path.to_owned(), done: 0, total, drawn, stop })
     }
 

@@ -89,13 +89,13 @@ impl DeviceArgs {
 /// Returns the device names of the requested GPUs. Fails if a requested GPU is not among the
 /// `known` devices.
 pub(super) fn resolve_gpus(gpus: &[GpuArg], known: &[String]) -> Result<Vec<String>> {
-    let present: Vec<_> =
+    let known_gpus: Vec<_> =
         known.iter().filter(|name| name.starts_with(GPU_PREFIX)).cloned().collect();
-    let requested: Vec<_> = gpus.iter().flat_map(|gpu| gpu.names(&present)).collect();
-    let missing = requested.iter().find(|name| !present.contains(name));
+    let requested: Vec<_> = gpus.iter().flat_map(|gpu| gpu.names(&known_gpus)).collect();
+    let missing = requested.iter().find(|name| !known_gpus.contains(name));
     let known = known.join(", ");
     let why = match missing {
-        _ if present.is_empty() => {
+        _ if known_gpus.is_empty() => {
             let why =
                 device::cuda_device_count().err().map_or(String::new(), |why| format!(" ({why})"));
             format!("no GPU found, only the device {known}{why}; omit --gpu to run on the CPU")
@@ -116,9 +116,9 @@ fn single_gpu(gpus: &[GpuArg], known: &[String]) -> Result<String> {
 }
 
 impl GpuArg {
-    fn names(self, present: &[String]) -> Vec<String> {
+    fn names(self, known_gpus: &[String]) -> Vec<String> {
         match self {
-            Self::All => present.to_vec(),
+            Self::All => known_gpus.to_vec(),
             Self::Number(number) => vec![format!("{GPU_PREFIX}{number}")],
         }
     }

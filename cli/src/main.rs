@@ -86,7 +86,7 @@ fn main() -> ExitCode {
         (_, true) => LevelFilter::Debug,
         _ => LevelFilter::Info,
     });
-    let done = match command.verb {
+    let outcome = match command.verb {
         Verb::Train(train) => train.run(),
         Verb::Test(test) => test.run(),
         Verb::Classify(classify) => classify.run(),
@@ -101,7 +101,7 @@ fn main() -> ExitCode {
         Verb::Draw(draw) => draw.run(),
         Verb::DeviceQuery(query) => query.run(),
     };
-    match done {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // If standard error cannot be written, the exit status still shows the failure.

@@ -87,13 +87,13 @@ fn progress_text(
     loss: f64,
     rate: f64,
 ) -> String {
-    let done = (BAR_WIDTH * iteration / max_iter.max(1)).min(BAR_WIDTH);
-    let bar = ["█".repeat(done), "░".repeat(BAR_WIDTH - done)].concat();
+    let filled = (BAR_WIDTH * iteration / max_iter.max(1)).min(BAR_WIDTH);
+    let bar = ["█".repeat(filled), "░".repeat(BAR_WIDTH - filled)].concat();
     let (loss, rate) = (format_g(loss), format_g(rate));
     let speed = match speed {
         Some(speed) if speed > 0.0 => {
-            let left = max_iter.saturating_sub(iteration) as f64 / speed;
-            format!("  {speed:.1} it/s  {} left", format_duration(left))
+            let seconds_left = max_iter.saturating_sub(iteration) as f64 / speed;
+            format!("  {speed:.1} it/s  {} left", format_duration(seconds_left))
         }
         _ => String::new(),
     };
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn progress_text_shows_bar_speed_and_time_left() {
-        let bare = progress_text(0, 8, None, 2.3, 0.01);
-        assert_eq!(bare, "░░░░░░░░░░░░░░░░░░░░ 0/8  loss 2.3  rate 0.01");
+        let without_speed = progress_text(0, 8, None, 2.3, 0.01);
+        assert_eq!(without_speed, "░░░░░░░░░░░░░░░░░░░░ 0/8  loss 2.3  rate 0.01");
         let with_speed = progress_text(40, 100, Some(0.5), 0.25, 1e-5);
         let want = "████████░░░░░░░░░░░░ 40/100  loss 0.25  rate 1e-05  0.5 it/s  2:00 left";
         assert_eq!(with_speed, want);

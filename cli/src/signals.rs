@@ -20,7 +20,7 @@ use std::{
     },
 };
 
-/// Flags that choose the effect of each signal.
+/// Flags that choose the effects of SIGINT and SIGHUP.
 #[derive(Args)]
 pub(super) struct Signals {
     /// Effect of Ctrl-C

@@ -202,8 +202,8 @@ fn report(times: &Measurements, memory: &MemoryUse) -> String {
     let [forward, backward] = passes.each_ref().map(|seconds| median(seconds));
     let medians = rows.iter().flat_map(|row| [median(&row.forward), median(&row.backward)]);
     let total_seconds: f64 = medians.flatten().sum();
-    let head = ["layer", "type", "tops", "forward ms", "GFLOP/s", "backward ms", "GFLOP/s", "%"];
-    let mut table = vec![head.map(str::to_owned).to_vec()];
+    let header = ["layer", "type", "tops", "forward ms", "GFLOP/s", "backward ms", "GFLOP/s", "%"];
+    let mut table = vec![header.map(str::to_owned).to_vec()];
     table.extend(rows.iter().map(|row| row.cells(total_seconds)));
     let mut text = align_columns(&table, 3);
     text.push('\n');

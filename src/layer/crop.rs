@@ -82,10 +82,10 @@ impl CropRegion {
         }
         for block in 0..blocks {
             // Convert the block number to indices of the outer axes, innermost axis first.
-            let (mut rest, mut offset, mut stride) = (block, 0, rows.whole * columns.whole);
+            let (mut block_index, mut offset, mut stride) = (block, 0, rows.whole * columns.whole);
             for crop in self.outer.iter().rev() {
-                offset += (rest % crop.part + crop.offset) * stride;
-                rest /= crop.part;
+                offset += (block_index % crop.part + crop.offset) * stride;
+                block_index /= crop.part;
                 stride *= crop.whole;
             }
             let whole = offset + rows.offset * columns.whole + columns.offset;

@@ -42,7 +42,7 @@ impl<T: Element> Layer<T> for FlattenLayer {
         let end = shape.canonical_axis(self.end)? + 1;
         if end < start {
             return wrong_shape(format!(
-                "end_axis {} precedes axis {} of {shape}",
+                "end_axis {} precedes axis {} of shape {shape}",
                 self.end, self.axis
             ));
         }

@@ -23,9 +23,11 @@ impl PythonLayer {
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let python = param.python_param.clone().unwrap_or_default();
         let (module, layer) = (python.module(), python.layer());
-        let how = "implement `Layer`, give it a type with `LayerRegistry::with`, and build the net \
-                   with `NetBuilder::registry`";
-        Err(Error::InvalidData(format!("Python layer `{module}.{layer}` is not supported; {how}")))
+        let remedy = "implement `Layer`, give it a type with `LayerRegistry::with`, and build \
+                      the net with `NetBuilder::registry`";
+        Err(Error::InvalidData(format!(
+            "Python layer `{module}.{layer}` is not supported; {remedy}"
+        )))
     }
 }
 

@@ -78,10 +78,12 @@ impl ReshapeLayer {
             });
         }
         output.extend(&shape[end..]);
-        let (count, others) = (shape.count(), Shape::new(&output)?.count());
+        let (count, output_count) = (shape.count(), Shape::new(&output)?.count());
         match inferred {
-            Some(i) if others > 0 && count.is_multiple_of(others) => output[i] = count / others,
-            None if others == count => {}
+            Some(i) if output_count > 0 && count.is_multiple_of(output_count) => {
+                output[i] = count / output_count;
+            }
+            None if output_count == count => {}
             _ => {
                 let dim = extents(&self.param);
                 return wrong_shape(format!("shape {shape} does not reshape to {dim:?}"));

@@ -38,7 +38,7 @@ pub struct SppLayer<T: Element> {
 struct PyramidLevel<T: Element> {
     op: Pool2d,
     pooled: Blob<T>,
-    /// The position of each maximum in its plane.
+    /// The position of each bin's maximum within the plane.
     mask: Blob<i32>,
 }
 

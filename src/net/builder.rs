@@ -103,13 +103,13 @@ impl<T: Element> NetBuilder<T> {
         Self { reuse_memory: reuse, ..self }
     }
 
-    /// Sets the registry that creates the layers. The default is the standard registry.
+    /// Sets the registry that creates layers, by default the standard registry.
     #[must_use]
     pub fn registry(self, registry: LayerRegistry<T>) -> Self {
         Self { registry, ..self }
     }
 
-    /// Sets the registry that opens data sources. The default is the standard registry.
+    /// Sets the registry that opens data sources, by default the standard registry.
     #[must_use]
     pub fn sources(self, sources: SourceRegistry) -> Self {
         Self { sources, ..self }

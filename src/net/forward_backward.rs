@@ -26,8 +26,8 @@ impl<T: Element> Net<T> {
     /// the result of two kernels.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if the range exceeds the layers, and the errors of a layer with
-    /// the layer's name.
+    /// Returns [`Error::InvalidData`] if the range exceeds the layers, and the errors of a layer
+    /// with the layer's name.
     #[doc(alias = "ForwardFromTo")]
     #[doc(alias = "ForwardTo")]
     pub fn forward_layers(&mut self, layers: Range<usize>) -> Result<f64> {
@@ -78,8 +78,8 @@ impl<T: Element> Net<T> {
     /// first, like [`backward`](Self::backward).
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if the range exceeds the layers, and the errors of a layer with
-    /// the layer's name.
+    /// Returns [`Error::InvalidData`] if the range exceeds the layers, and the errors of a layer
+    /// with the layer's name.
     #[doc(alias = "BackwardFromTo")]
     #[doc(alias = "BackwardFrom")]
     pub fn backward_layers(&mut self, layers: Range<usize>) -> Result<()> {

@@ -13,7 +13,7 @@ type Top = (usize, usize);
 /// The top to which each bottom of a definition refers, and the uses of each top.
 #[derive(Default)]
 struct BlobUses {
-    /// The tops to which the bottoms refer, for each layer.
+    /// For each layer, the tops to which the layer's bottoms refer.
     sources: Vec<Vec<Top>>,
     uses: HashMap<Top, TopUses>,
 }

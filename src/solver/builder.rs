@@ -78,19 +78,19 @@ impl<T: Element> Solver<T> {
 }
 
 impl<T: Element> SolverBuilder<T> {
-    /// Sets the registry that creates the solver method. The default is the standard registry.
+    /// Sets the registry that creates the solver method, by default the standard registry.
     #[must_use]
     pub fn methods(self, methods: MethodRegistry<T>) -> Self {
         Self { methods, ..self }
     }
 
-    /// Sets the registry that creates layers. The default is the standard registry.
+    /// Sets the registry that creates layers, by default the standard registry.
     #[must_use]
     pub fn layers(self, layers: LayerRegistry<T>) -> Self {
         Self { nets: self.nets.registry(layers), ..self }
     }
 
-    /// Sets the registry that opens data sources. The default is the standard registry.
+    /// Sets the registry that opens data sources, by default the standard registry.
     #[must_use]
     pub fn sources(self, sources: SourceRegistry) -> Self {
         Self { nets: self.nets.sources(sources), ..self }

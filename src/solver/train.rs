@@ -54,7 +54,7 @@ impl<T: Element> Solver<T> {
     }
 
     /// Makes `iterations` updates with the tests and snapshots that are due, or fewer updates if
-    /// [`Action::Stop`] ends training. Every call restarts the average of the losses.
+    /// [`Action::Stop`] ends training. Every call of `step` restarts the average of the losses.
     ///
     /// # Errors
     /// Returns the errors of [`solve`](Self::solve).

@@ -99,8 +99,9 @@ impl FileReport {
             text.push_str(&align_columns(&rows, 4));
         }
         if let Some(arrays) = &self.arrays {
-            let head = ["array", "type", "shape", "elements", "bytes", "min", "max", "mean", "std"];
-            let mut rows = vec![head.map(str::to_owned).to_vec()];
+            let header =
+                ["array", "type", "shape", "elements", "bytes", "min", "max", "mean", "std"];
+            let mut rows = vec![header.map(str::to_owned).to_vec()];
             rows[0].extend(["NaN", "inf"].map(str::to_owned));
             rows.extend(arrays.iter().map(Array::row));
             let (elements, bytes) = total_elements_and_bytes(arrays);

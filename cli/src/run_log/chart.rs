@@ -79,18 +79,20 @@ impl ChartAxis {
     fn ticks(&self) -> Vec<f64> {
         if self.logarithmic {
             let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
-            let heads: &[f64] = if decades.clone().count() > 4 { &[1.0] } else { &[1.0, 2.0, 5.0] };
-            let tick = |power: i32| heads.iter().map(move |head| head * 10f64.powi(power));
+            let mantissas: &[f64] =
+                if decades.clone().count() > 4 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+            let tick =
+                |power: i32| mantissas.iter().map(move |mantissa| mantissa * 10f64.powi(power));
             let inside = |tick: &f64| (self.low..=self.high).contains(tick);
             return decades.flat_map(tick).filter(inside).collect();
         }
-        let rough = (self.high - self.low) / 6.0;
-        if rough == 0.0 {
+        let min_step = (self.high - self.low) / 6.0;
+        if min_step == 0.0 {
             return vec![self.low]; // the axis is too short for several ticks
         }
-        let power = 10f64.powi(rough.log10().floor() as i32);
-        let step = [1.0, 2.0, 5.0, 10.0].map(|head| head * power);
-        let step = step.into_iter().find(|step| *step >= rough).unwrap_or(rough);
+        let power = 10f64.powi(min_step.log10().floor() as i32);
+        let step = [1.0, 2.0, 5.0, 10.0].map(|mantissa| mantissa * power);
+        let step = step.into_iter().find(|step| *step >= min_step).unwrap_or(min_step);
         let multiples = (self.low / step).ceil() as i64..=(self.high / step).floor() as i64;
         multiples.map(|multiple| multiple as f64 * step).collect()
     }

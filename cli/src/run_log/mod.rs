@@ -66,12 +66,12 @@ impl RunLogError {
         solver: &mut Solver<f32>,
         mut record: impl FnMut(&Event<'_>) -> Result<()> + Send + 'static,
     ) {
-        let (first_error, mut works) = (Arc::clone(&self.0), true);
+        let (first_error, mut enabled) = (Arc::clone(&self.0), true);
         solver.add_observer(move |event| {
-            if works && let Err(error) = record(event) {
+            if enabled && let Err(error) = record(event) {
                 log::warn!("{error}; training continues without this file");
                 first_error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                works = false;
+                enabled = false;
             }
         });
     }
