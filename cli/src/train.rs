@@ -24,9 +24,9 @@ use std::{
 
 /// Train a net from a solver definition
 ///
-/// Paths in the solver definition are relative to the current folder. Ctrl-C or SIGTERM stops after
-/// the current iteration and writes a snapshot. A second Ctrl-C exits at once. SIGHUP writes a
-/// snapshot and continues.
+/// Paths in the solver definition are relative to the current folder. Ctrl-C or SIGTERM stops
+/// training after the current iteration and writes a snapshot. A second Ctrl-C ends the process at
+/// once. SIGHUP writes a snapshot and continues training.
 #[derive(Args)]
 #[command(after_help = "Example: cortado train --solver examples/digits/solver.prototxt")]
 pub(super) struct Train {

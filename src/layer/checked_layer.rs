@@ -13,7 +13,7 @@ pub(super) struct CheckedLayer<T: Element> {
     stage: Stage,
 }
 
-/// The last of the constructor, `setup` and `reshape` that has run on a layer.
+/// The state of a layer: after the constructor, after `setup` or after `reshape`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Constructor,

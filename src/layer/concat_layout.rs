@@ -26,7 +26,7 @@ impl ConcatLayout {
         layout
     }
 
-    /// Copies `x` to the columns of `whole` that belong to the part with the index `part`.
+    /// Copies `x` to the columns of the part with the index `part` in `whole`.
     pub(super) fn write_part<T: Element>(
         &self,
         device: &AnyDevice,
@@ -43,7 +43,7 @@ impl ConcatLayout {
         device.copy_2d(&op, x, whole.slice(first..end)?)
     }
 
-    /// Copies the columns of `whole` that belong to the part with the index `part` to `y`.
+    /// Copies the columns of the part with the index `part` from `whole` to `y`.
     pub(super) fn read_part<T: Element>(
         &self,
         device: &AnyDevice,

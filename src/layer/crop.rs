@@ -103,7 +103,7 @@ impl CropLayer {
         Ok(Self { axis: param.axis() as isize, offsets, region: CropRegion::default() })
     }
 
-    /// Returns the cropping of each axis of `shape` to the extent of that axis in `like`.
+    /// Computes how the layer crops each axis of `shape` to the extent of that axis in `like`.
     fn axis_crops(&self, shape: &Shape, like: &Shape) -> Result<Vec<AxisCrop>> {
         let axis = shape.canonical_axis(self.axis)?;
         let (axes, offsets) = (shape.len() - axis, self.offsets.len());

@@ -42,8 +42,8 @@ impl<T: Element> EltwiseLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if a product has `coeff`, or unless `coeff` has a value per
-    /// bottom.
+    /// Returns [`Error::InvalidData`] if `coeff` is given for a product, or does not have one value
+    /// per bottom.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let bottoms = param.bottom.len();
         let param = param.eltwise_param.clone().unwrap_or_default();

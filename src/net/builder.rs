@@ -419,7 +419,7 @@ impl<'a, T: Element> Construction<'a, T> {
 }
 
 /// Sets `owners`, a factor of the parameter that owns shared values, to `given` if `owners` is
-/// missing. Fails if the two factors differ.
+/// missing. Fails if `owners` and `given` differ.
 fn merge_mult(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f32>) -> Result<()> {
     match (*owners, given) {
         (Some(first), Some(given)) if first != given => {

@@ -20,10 +20,10 @@ impl<T: Element> Net<T> {
         self.forward_layers(0..self.nodes.len())
     }
 
-    /// Runs the forward pass of the layers whose indices are in `layers`. Returns the contribution
-    /// of these layers to the objective. A layer and a following in-place activation may run as one
-    /// kernel if the range contains both layers. The result of a fused kernel is bit-identical to
-    /// the result of two kernels.
+    /// Runs the forward pass of the layers whose indices are in `layers`, and returns the
+    /// contribution of these layers to the objective. A layer and a following in-place activation
+    /// may run as one kernel if the range contains both layers. The result of a fused kernel is
+    /// bit-identical to the result of two kernels.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if the range exceeds the layers, and the errors of a layer
@@ -155,8 +155,8 @@ impl<T: Element> Net<T> {
     }
 
     /// Returns the activation function of the next layer if the net can fuse it with the layer at
-    /// `index`. The next layer must run in place on the only top, and neither layer may have a loss
-    /// weight.
+    /// `index`. For fusion, the next layer must run in place on the only top of the layer, and
+    /// neither layer may have a loss weight.
     fn activation_after(&mut self, index: usize) -> Result<Option<Unary<f64>>> {
         let Some(next) = self.nodes.get(index + 1) else { return Ok(None) };
         let node = &self.nodes[index];

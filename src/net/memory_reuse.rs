@@ -42,7 +42,8 @@ struct StorageSlot {
 
 impl<T: Element> Net<T> {
     /// Returns the number of bytes that the net has allocated so far. Allocation is lazy: a blob
-    /// that no pass has accessed counts as 0. Buffers of layers are not counted.
+    /// that no pass has accessed counts as 0. The number does not include the buffers inside
+    /// layers.
     ///
     /// # Errors
     /// Returns [`Error::Borrowed`](crate::Error::Borrowed) while a blob is borrowed mutably.

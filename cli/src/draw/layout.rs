@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_overlap_have_different_lanes() {
+    fn blob_lines_that_overlap_have_different_lanes() {
         let rows = [
             row("", "data label"),
             row("data", "a"),

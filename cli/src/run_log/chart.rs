@@ -75,7 +75,7 @@ impl ChartAxis {
         (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low))
     }
 
-    /// Returns round tick values within the axis.
+    /// Returns the values of the tick marks, which are round numbers within the range of the axis.
     fn ticks(&self) -> Vec<f64> {
         if self.logarithmic {
             let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
@@ -148,7 +148,7 @@ mod tests {
     use super::ChartAxis;
 
     #[test]
-    fn ticks_are_round_and_within_the_axis() {
+    fn axis_ticks_are_round_and_within_the_range_of_the_axis() {
         let axis = |low: f64, high: f64| ChartAxis::linear([low, high].into_iter());
         assert_eq!(axis(0.0, 10_000.0).ticks(), [0.0, 2e3, 4e3, 6e3, 8e3, 1e4]);
         assert_eq!(axis(-1.0, 1.0).ticks(), [-1.0, -0.5, 0.0, 0.5, 1.0]);
