@@ -109,9 +109,9 @@ impl<T: Element> BaseConvolution<T> {
         self.weights.add_bias(device, &self.channels()?, y)
     }
 
-    /// Adds one bottom's contribution to the gradients of the parameters. `x` belongs to the images
-    /// and `y` to the outputs of the convolution: the operand of the tops holds gradients, and the
-    /// operand of the bottoms holds data.
+    /// Adds one bottom's contribution to the gradients of the parameters. `x` is the operand of the
+    /// images and `y` the operand of the convolution's outputs. The operand of the tops holds
+    /// gradients, and the operand of the bottoms holds data.
     pub(super) fn add_gradients(
         &self,
         device: &AnyDevice,

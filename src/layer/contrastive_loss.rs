@@ -6,8 +6,8 @@ use crate::{
     proto::ContrastiveLossParameter,
 };
 
-/// `loss = Σ (s·d² + (1 − s)·max(0, margin − d)²) / 2N` over N pairs, where d is the distance
-/// between the feature vectors of a pair, and s is 1 for similar pairs and 0 for dissimilar pairs.
+/// `loss = Σ (s·d² + (1 − s)·max(0, margin − d)²) / 2N` over N pairs of feature vectors. d is the
+/// distance between the two vectors of a pair. s is 1 for similar pairs and 0 for dissimilar pairs.
 /// The bottoms are the first feature vectors, the second feature vectors, and s.
 ///
 /// With `legacy_version`, a dissimilar pair contributes `max(0, margin − d²)` to the sum. Source:

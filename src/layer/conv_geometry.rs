@@ -5,8 +5,8 @@ use crate::{op::SpatialAxis, proto::ConvolutionParameter};
 
 /// Returns the window along each spatial axis. `inputs` are the extents of the spatial axes.
 ///
-/// As in Caffe, each size is a pair of fields such as `kernel_h` and `kernel_w` for two axes, or a
-/// list with one value for all axes or one value per axis.
+/// As in Caffe, each size is a pair of fields, such as `kernel_h` and `kernel_w`, or a list. A pair
+/// requires two axes. A list holds one value for all axes or one value per axis.
 pub(super) fn spatial_axes(
     param: &ConvolutionParameter,
     inputs: &[usize],

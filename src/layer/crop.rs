@@ -36,8 +36,8 @@ struct AxisCrop {
     offset: usize,
 }
 
-/// The region of the bottom that becomes the top. The region consists of 2-D blocks, one per index
-/// of the axes in `outer`.
+/// The region of the bottom that becomes the top. The cropped region consists of 2-D blocks, one
+/// per index of the axes in `outer`.
 #[derive(Default)]
 struct CropRegion {
     outer: Vec<AxisCrop>,

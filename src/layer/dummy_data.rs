@@ -33,9 +33,9 @@ impl DummyDataLayer {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for a wrong number of shapes or fillers, or if the definition
-    /// gives both `shape` and one of the older fields `num`, `channels`, `height` and `width`.
-    /// Returns the errors of the fillers.
+    /// Returns [`Error::InvalidData`] for a wrong number of shapes or fillers. Returns
+    /// [`Error::InvalidData`] if the definition gives both `shape` and one of the older fields
+    /// `num`, `channels`, `height` and `width`. Returns the errors of the fillers.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let (dummy, tops) = (param.dummy_data_param.clone().unwrap_or_default(), param.top.len());
         let fillers = dummy.data_filler.iter().map(Filler::from_proto).collect::<Result<Vec<_>>>();

@@ -113,9 +113,9 @@ impl<T: Element> Net<T> {
         Ok(net)
     }
 
-    /// Removes the values of parameters that share the values of another parameter from `message`,
-    /// a message of this net, so that a file stores shared values only once, like Caffe's HDF5
-    /// files. `message` keeps the gradients of all parameters.
+    /// Removes duplicates of shared parameter values from `message`, a message of this net. A file
+    /// of the message stores shared values only once, like Caffe's HDF5 files. `message` keeps the
+    /// gradients of all parameters.
     pub fn strip_shared_params(&self, message: &mut NetParameter) {
         for param in self.params.iter().filter(|param| param.owner.is_some()) {
             let layer = message.layer.get_mut(param.layer);

@@ -62,7 +62,7 @@ impl DrawLayout {
     }
 }
 
-/// Returns one line per blob. A blob that layers change in place has one line.
+/// Returns one line per blob. A blob that layers change in place has one line in the drawing.
 fn blob_lines(rows: &[Row]) -> Vec<BlobLine> {
     let mut lines: Vec<BlobLine> = Vec::new();
     let mut current: HashMap<&str, usize> = HashMap::new();

@@ -12,7 +12,7 @@ pub(super) struct Curve {
     pub(super) points: Vec<[f64; 2]>,
 }
 
-/// Largest number of points per curve. A panel is only 680 pixels wide.
+/// Largest number of points per curve. A panel of curves is only 680 pixels wide.
 const MAX_POINTS: usize = 2048;
 
 impl Curves {

@@ -29,7 +29,7 @@ pub(super) struct RunLogArgs {
     /// net waited for data since the last `display` object, or null if the net reads no data.
     /// `outputs` holds a number per output name, or an array for an output with several elements. A
     /// `test` object also has `net` and `outputs`; a `snapshot` object has `model` and `state`.
-    /// Values that are not finite are null. With --snapshot, lines are appended to the file.
+    /// Values that are not finite are null. With --snapshot, the command appends lines to the file.
     #[arg(long, value_name = "FILE")]
     log_json: Option<PathBuf>,
     /// Plot losses and scores as an SVG image, redrawn at each test, each snapshot and the end
