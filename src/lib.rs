@@ -67,6 +67,7 @@
 //! | `conformance` | the conformance kit for devices |
 //!
 //! The command `cortado` is in the package `cortado-cli`.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 // `tests/library/layering.rs` checks that a module imports only modules that are listed before it.
 
