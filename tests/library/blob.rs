@@ -84,7 +84,7 @@ fn reshaping_a_blob_keeps_storage_that_is_large_enough() {
     assert_eq!(blob.shape()[..], [7], "an invalid shape must not change the blob");
 }
 
-/// The corresponding calls in Caffe write past the end of the other blob.
+/// In Caffe, a blob that outgrows shared storage writes past the end of the other blob.
 #[test]
 fn growing_a_shared_blob_does_not_change_its_aliases() {
     let (mut a, b) = (blob(&[2], 10..12), blob(&[2], 20..22));
@@ -139,7 +139,7 @@ fn swapped_data_is_visible_through_aliases() {
     shrunk.reshape(&[2]).unwrap();
     assert!(
         a.swap_data(&shrunk).is_err(),
-        "the storage of `shrunk` does not have the size of that of `a`"
+        "blobs with storage of different sizes must not swap their data"
     );
 }
 

@@ -42,7 +42,7 @@ impl Source for Scripted {
 }
 
 /// Returns a registry with the source scheme `script`. The weak reference expires when the reader
-/// thread drops the source at its end.
+/// thread ends and drops the source.
 fn sources(read: Read) -> (SourceRegistry, Weak<TempDir>) {
     let dir = Arc::new(TempDir::new().unwrap());
     let alive = Arc::downgrade(&dir);
@@ -220,16 +220,20 @@ fn solver_events_contain_the_data_wait_time() {
     assert!(total.is_sorted(), "{total:?}");
     // The net waits 20 ms for each batch, except for the two prefetched batches.
     assert!(total[8] > 0.1, "{total:?}");
-    let shown: Vec<_> = waits.iter().filter_map(|(_, shown)| *shown).collect();
-    assert_eq!(shown.len(), 3);
-    for (waited, seconds) in &shown[1..] {
-        assert!(*waited > 0.5 * seconds && waited <= seconds, "{shown:?}");
+    let displayed: Vec<_> = waits.iter().filter_map(|(_, displayed)| *displayed).collect();
+    assert_eq!(displayed.len(), 3);
+    for (waited, seconds) in &displayed[1..] {
+        assert!(*waited > 0.5 * seconds && waited <= seconds, "{displayed:?}");
     }
-    let sum: f64 = shown.iter().map(|(waited, _)| waited).sum();
-    assert!((sum - total[8]).abs() < 1e-6, "{shown:?} {total:?}");
+    let sum: f64 = displayed.iter().map(|(waited, _)| waited).sum();
+    assert!((sum - total[8]).abs() < 1e-6, "{displayed:?} {total:?}");
 
     let dummy = r#"layer { name: "d" type: "DummyData" top: "x" top: "label"
         dummy_data_param { shape { dim: 4 dim: 2 } shape { dim: 4 } } }"#;
-    let without = text(&format!("{dummy} {CLASSIFIER}"));
-    assert!(events(&without, SourceRegistry::empty()).iter().all(|wait| *wait == (None, None)));
+    let without_data_source = text(&format!("{dummy} {CLASSIFIER}"));
+    assert!(
+        events(&without_data_source, SourceRegistry::empty())
+            .iter()
+            .all(|wait| *wait == (None, None))
+    );
 }

@@ -175,7 +175,7 @@ fn fused_layers_in_nets_that_reuse_memory_have_the_same_results() {
     assert_eq!(values(&shared, "y"), values(&whole, "y"));
 }
 
-/// With `debug_info`, a solver runs its layers one by one and fuses none.
+/// With `debug_info`, a solver runs its layers one by one and fuses no layers.
 #[test]
 fn training_with_fused_layers_is_bit_identical() {
     let train = |rest: &str| {

@@ -1,5 +1,5 @@
 //! Golden cases: inputs and results that Caffe computed, and the tolerances for comparisons with
-//! them.
+//! Caffe's results.
 
 use crate::support::table;
 use cortado::proto::{self, BlobProto, BlobProtoVector};

@@ -16,23 +16,23 @@ use std::path::Path;
 const CAFFE_IS_WRONG: [&str; 3] = ["bnll_inplace", "clip_inplace", "power_inplace_linear"];
 
 #[test]
-fn golden_cases_pass_in_f32_on_the_cpu() {
-    run_all::<f32, _>(&CpuDevice::new());
+fn layers_in_f32_on_the_cpu_match_caffe() {
+    compare_all_layers::<f32, _>(&CpuDevice::new());
 }
 
 #[test]
-fn golden_cases_pass_in_f64_on_the_cpu() {
-    run_all::<f64, _>(&CpuDevice::new());
+fn layers_in_f64_on_the_cpu_match_caffe() {
+    compare_all_layers::<f64, _>(&CpuDevice::new());
 }
 
 #[test]
-fn golden_cases_pass_on_a_device_with_separate_memory() {
-    run_all::<f32, _>(&Remote);
+fn layers_on_a_device_with_separate_memory_match_caffe() {
+    compare_all_layers::<f32, _>(&Remote);
 }
 
 #[test]
-fn golden_cases_pass_on_the_simulated_device() {
-    run_all::<f32, _>(&SimulatedDevice::new());
+fn layers_on_the_simulated_device_match_caffe() {
+    compare_all_layers::<f32, _>(&SimulatedDevice::new());
 }
 
 /// The test calls the LRN kernels directly, without a layer.
@@ -85,7 +85,7 @@ fn lrn_kernels_agree_with_caffe() {
     }
 }
 
-fn run_all<T: Element, D: Device>(device: &D) {
+fn compare_all_layers<T: Element, D: Device>(device: &D) {
     let Some(set) = testdata("golden/layers", "the comparison of layers with Caffe") else {
         return;
     };
@@ -114,7 +114,7 @@ fn run_all<T: Element, D: Device>(device: &D) {
     assert_eq!(passed, cases.len(), "some golden cases have layers of unknown types");
 }
 
-/// Golden case, and the net whose results must equal it.
+/// Golden case, and the net whose results must equal Caffe's results.
 struct Case<T: Element> {
     net: Net<T>,
     blobs: Vec<(String, String, BlobProto)>,
@@ -207,7 +207,7 @@ impl<T: Element> Case<T> {
                         true => {
                             assert!(
                                 same.is_err(),
-                                "{case}: equal to Caffe's gradient; remove it from CAFFE_IS_WRONG"
+                                "{case} has Caffe's gradient; remove {case} from CAFFE_IS_WRONG"
                             )
                         }
                         false => same?,

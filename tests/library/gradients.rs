@@ -203,12 +203,12 @@ fn windows(kind: &str, param: &str, shape: &[usize]) -> GradientCheck {
 fn gradients_of_convolution_layers_match_finite_differences() {
     let two = "bottom: 'x' bottom: 'z' top: 'a' top: 'b' type: 'Convolution'
         convolution_param { num_output: 2 kernel_size: 2 }";
-    let uneven = "kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 1 pad_h: 1 pad_w: 0";
+    let uneven_window = "kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 1 pad_h: 1 pad_w: 0";
     run([
         windows("Convolution", "num_output: 3 kernel_size: 3", &[2, 2, 5, 4]),
         windows(
             "Convolution",
-            &format!("num_output: 4 group: 2 bias_term: false {uneven}"),
+            &format!("num_output: 4 group: 2 bias_term: false {uneven_window}"),
             &[1, 4, 7, 5],
         ),
         windows("Convolution", "num_output: 2 kernel_size: 3 dilation: 2 pad: 1", &[2, 3, 11]),
@@ -223,7 +223,7 @@ fn gradients_of_convolution_layers_match_finite_differences() {
         ),
         layer(two).bottom(&[1, 2, 3, 4]).bottom(&[1, 2, 3, 4]),
         windows("Deconvolution", "num_output: 3 kernel_size: 3 stride: 2 pad: 1", &[2, 2, 3, 2]),
-        windows("Deconvolution", &format!("num_output: 4 group: 2 {uneven}"), &[1, 2, 3, 4]),
+        windows("Deconvolution", &format!("num_output: 4 group: 2 {uneven_window}"), &[1, 2, 3, 4]),
         windows("Deconvolution", "num_output: 2 kernel_size: 2 dilation: 3", &[2, 3, 4]),
         windows("Deconvolution", "num_output: 3 group: 3 kernel_size: 4 stride: 2", &[1, 3, 5, 4]),
         windows("Im2col", "kernel_size: 2 stride: 3 pad: 1", &[2, 3, 5, 4]),

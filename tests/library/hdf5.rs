@@ -206,7 +206,7 @@ fn solver_states_in_hdf5_files_are_read_and_written() {
 
 #[test]
 fn unsuitable_hdf5_files_cause_errors_and_change_no_weights() {
-    let refused = |name: &str, parts: &[&str]| {
+    let assert_refused = |name: &str, parts: &[&str]| {
         let mut net = net();
         let before = net.to_proto(false).unwrap();
         let path = fixture(name);
@@ -215,12 +215,12 @@ fn unsuitable_hdf5_files_cause_errors_and_change_no_weights() {
         assert_error_contains(copied, &[&[name], parts].concat());
         assert_eq!(net.to_proto(false).unwrap(), before, "{name}");
     };
-    refused("shape.caffemodel.h5", &["layer `a`", "parameter 1", "4 2", "8"]);
-    refused("missing.caffemodel.h5", &["layer `a`", "2 parameters", "found 1"]);
-    refused("surplus.caffemodel.h5", &["layer `a`", "2 parameters", "found 3"]);
-    refused("named.caffemodel.h5", &["`data/a/bias`", "0, 1"]);
-    refused("text.caffemodel.h5", &["`data/a/1`", "expected numbers"]);
-    refused("float.solverstate.h5", &["`data`"]);
+    assert_refused("shape.caffemodel.h5", &["layer `a`", "parameter 1", "4 2", "8"]);
+    assert_refused("missing.caffemodel.h5", &["layer `a`", "2 parameters", "found 1"]);
+    assert_refused("surplus.caffemodel.h5", &["layer `a`", "2 parameters", "found 3"]);
+    assert_refused("named.caffemodel.h5", &["`data/a/bias`", "0, 1"]);
+    assert_refused("text.caffemodel.h5", &["`data/a/1`", "expected numbers"]);
+    assert_refused("float.solverstate.h5", &["`data`"]);
     let state = |name: &str| proto::read_solver_state(fixture(name));
     assert_error_contains(
         state("no_step.solverstate.h5"),

@@ -99,7 +99,7 @@ fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
 }
 
 #[test]
-fn blob_counts_must_fit_the_arity_and_earlier_calls() {
+fn blob_counts_that_contradict_the_arity_or_earlier_calls_are_errors() {
     let expect_error = |result: Result<()>, expected: &str| {
         assert_eq!(result.unwrap_err().to_string(), expected);
     };

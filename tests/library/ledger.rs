@@ -138,7 +138,7 @@ fn policies_and_ledgers_apply_to_other_threads_only_through_a_context() {
 }
 
 #[test]
-fn transfers_of_a_native_kernel_are_attributed_to_it() {
+fn transfers_of_a_native_kernel_are_attributed_to_the_kernel() {
     let ledger = Ledger::new();
     let a = Blob::from_vec(&Remote, &[2], vec![1.0f32, 2.0]).unwrap();
     {

@@ -13,7 +13,8 @@ use std::{
     },
 };
 
-/// Device with separate memory that counts its calls, which fail while `fails` is set.
+/// Device with separate memory that counts allocations and copies. All calls fail while `fails` is
+/// set.
 #[derive(Clone, Debug, Default)]
 struct Remote {
     allocs: Arc<AtomicUsize>,
@@ -257,7 +258,7 @@ fn check_history(history: &[(Step, bool)]) {
 const STEPS: usize = if cfg!(miri) { 2 } else { 4 };
 
 /// Runs every history of [`STEPS`] steps with every combination of failing steps. After each step,
-/// compares values, valid sides, allocations and copies with the model.
+/// the test compares values, valid sides, allocations and copies with the model.
 #[test]
 fn every_history_of_four_steps_agrees_with_the_model() {
     for history in 0..(2 * KINDS).pow(STEPS as u32) {
@@ -383,7 +384,7 @@ fn views_outside_their_memory_are_errors() {
 
 /// Only an overwrite of all bytes may skip the transfer of the previous value.
 #[test]
-fn overwriting_a_part_of_a_memory_preserves_the_rest() {
+fn overwriting_part_of_a_memory_keeps_the_other_bytes() {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, 4);
     memory.device_mut().unwrap().fill(1);

@@ -130,18 +130,18 @@ fn weights_are_copied_and_shared_by_layer_name() {
 
 #[test]
 fn initial_values_depend_on_seed_and_layer_name_only() {
-    let one = build(&after_x(&inner_product("b", "x", "y", ""))).unwrap();
-    let two =
+    let one_layer = build(&after_x(&inner_product("b", "x", "y", ""))).unwrap();
+    let two_layers =
         build(&after_x(&(inner_product("a", "x", "w", "") + &inner_product("b", "w", "y", ""))))
             .unwrap();
     assert_eq!(
-        weights(&one)[0],
-        weights(&two)[2],
+        weights(&one_layer)[0],
+        weights(&two_layers)[2],
         "initial values must not depend on other layers"
     );
     assert_ne!(
-        weights(&two)[0],
-        weights(&two)[2],
+        weights(&two_layers)[0],
+        weights(&two_layers)[2],
         "initial values must depend on the layer's name"
     );
 }
@@ -243,7 +243,7 @@ fn inference_with_memory_reuse_is_bit_identical() {
         results;
     assert_eq!(got, want);
     // Eight blobs need separate storage: x, a with its splits, b, side, c, s, d and e. With memory
-    // reuse, c uses the storage of a, s that of b, and so on.
+    // reuse, for example, c uses the storage of a, and s uses the storage of b.
     assert_eq!((all_blobs, reused_blobs), (8, 5));
     assert!(reduced.activations < full.activations, "{reduced:?} {full:?}");
     assert_eq!(reduced.params, full.params);

@@ -19,7 +19,7 @@ fn committed_ptx_records_the_hashes_of_the_sources() {
     }
 }
 
-/// The test runs only if `CORTADO_NVCC` names an nvcc of the release that compiled the PTX.
+/// This test runs only if `CORTADO_NVCC` names an nvcc of the release that compiled the PTX.
 #[test]
 fn committed_ptx_equals_the_output_of_nvcc() {
     let Some(nvcc) = env::var_os("CORTADO_NVCC") else {

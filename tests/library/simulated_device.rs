@@ -65,7 +65,7 @@ fn queued_work_runs_only_when_a_caller_waits() {
     let mut host = [1, 2, 3, 4];
     let mut buffer = device.alloc(4).unwrap();
     device.upload(&host, &mut buffer, 0).unwrap();
-    // Changing `host` has no effect, because the upload has already copied it.
+    // Changing `host` has no effect, because the upload has already copied the bytes.
     host.fill(9);
     assert_eq!((buffer.snapshot(), device.pending()), (vec![0; 4], 1));
     device.synchronize().unwrap();
@@ -102,7 +102,7 @@ fn a_wait_runs_the_work_of_a_fork_only_if_ordered_after_it() {
     fork.upload(&[1, 2], &mut shared, 0).unwrap();
     assert_eq!(downloaded(&device, &shared).unwrap(), [0, 0]);
     device.order_after(&fork).unwrap();
-    // The device is not ordered after this upload.
+    // The device's queue is not ordered after the upload on the fork.
     fork.upload(&[3, 4], &mut shared, 0).unwrap();
     assert_eq!(downloaded(&device, &shared).unwrap(), [1, 2]);
     assert_eq!(fork.pending(), 1);
@@ -216,7 +216,7 @@ fn one_memory_can_be_several_inputs_of_a_kernel() {
 }
 
 #[test]
-fn a_kernel_on_a_part_of_a_memory_keeps_the_rest() {
+fn a_kernel_on_part_of_a_memory_keeps_the_other_elements() {
     let device = SimulatedDevice::new();
     let x = memory(&device, &[1.0, 2.0, 3.0, 4.0, 5.0]);
     let mut y = memory(&device, &[-1.0; 5]);

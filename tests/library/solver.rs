@@ -61,7 +61,7 @@ fn weights<T: Element>(solver: &Solver<T>) -> Vec<f64> {
     blobs.collect::<Vec<_>>().concat()
 }
 
-/// Records what `select` returns for each event of a solver.
+/// Records the values that `select` returns for the events of a solver.
 fn record<T: Element, R: Send + 'static>(
     solver: &mut Solver<T>,
     select: impl Fn(&Event<'_>) -> Option<R> + Send + 'static,
@@ -125,8 +125,7 @@ const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 4] = [
     ("iter_size_zero", "the loss would be 0/0"),
 ];
 
-/// Smallest number of Caffe's verdicts, on solvers whose layers cortado supports, that the test
-/// must compare.
+/// Number of Caffe's verdicts that the test must at least compare.
 const MIN_VERDICTS: usize = 36;
 
 /// Solver definitions that Caffe refuses, each with a part of cortado's expected error.
@@ -173,7 +172,7 @@ fn solvers_are_refused_as_by_caffe() {
             continue;
         }
         let part = REFUSED.iter().find(|(refused, _)| refused == name).map(|(_, part)| *part);
-        let stricter = ACCEPTED_ONLY_BY_CAFFE.iter().any(|(refused, _)| refused == name);
+        let only_caffe_accepts = ACCEPTED_ONLY_BY_CAFFE.iter().any(|(refused, _)| refused == name);
         let outcome = try_solver(&set.join(format!("{name}.prototxt")), kind == "solver_step");
         if outcome.as_ref().is_err_and(|e| matches!(e.root(), Error::UnknownLayer { .. })) {
             continue;
@@ -182,9 +181,9 @@ fn solvers_are_refused_as_by_caffe() {
         match (outcome, part) {
             (Err(error), Some(part)) if verdict != "accept" && error.to_string().contains(part) => {
             }
-            (Err(_), _) if verdict == "accept" && stricter => {}
-            (Ok(result), _) if verdict == "accept" && !stricter && message.starts_with(&result) => {
-            }
+            (Err(_), _) if verdict == "accept" && only_caffe_accepts => {}
+            (Ok(result), _)
+                if verdict == "accept" && !only_caffe_accepts && message.starts_with(&result) => {}
             (outcome, _) => wrong.push(format!("{name}, {verdict}: {outcome:?}")),
         }
     }
@@ -233,9 +232,8 @@ impl<T: Element> Method<T> for SignDescent {
     }
 }
 
-/// The custom method is compared with AdaGrad, whose first step with a `delta` of 0 is also the
-/// sign of the gradient. The test covers both regularization types, a clipped gradient and weight
-/// decay.
+/// Compares the custom method with AdaGrad, whose first step with a `delta` of 0 is also the sign
+/// of the gradient. The test covers both regularization types, a clipped gradient and weight decay.
 #[test]
 fn a_custom_solver_method_equals_the_fused_update_kernel() {
     fn check<D: Device>(device: &D) {
@@ -362,8 +360,8 @@ fn a_stop_action_ends_a_test_pass_before_its_next_batch() {
         _ => None,
     });
     solver.solve().unwrap();
-    // The first test calls the action function five times. The last snapshot is written after
-    // training.
+    // The first test calls the action function five times. The solver writes the last snapshot
+    // after training.
     let want = ["testing 0", "snapshot", "interrupted 0 at 0", "snapshot", "finished, early: true"];
     assert_eq!(*events.lock().unwrap(), want);
     assert_eq!((calls.load(Relaxed), solver.iteration()), (5, 0));
@@ -390,8 +388,8 @@ fn displayed_losses_are_averages_including_the_final_loss() {
     assert!((finished.lock().unwrap()[0] - mean(&[losses[4], losses[5], next])).abs() < 1e-9);
 }
 
-/// The event must contain the norm and the scale of the gradient, and the update must have the
-/// clipped length.
+/// The event of an iteration must contain the norm and the scale of the gradient, and the solver
+/// update must have the clipped length.
 #[test]
 fn a_gradient_above_the_limit_is_clipped() {
     let folder = folder("clip");

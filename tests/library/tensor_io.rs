@@ -97,8 +97,8 @@ fn npz_archives_are_read_and_written() {
     write_npz(&path, &packed).unwrap();
     assert_eq!(read_npz(&path).unwrap(), packed);
     let before = fs::read(&path).unwrap();
-    let twice = [packed[0].clone(), packed[0].clone()];
-    assert_error(write_npz(&path, &twice), &["written.npz: ", "two tensors", "`grid`"]);
+    let duplicates = [packed[0].clone(), packed[0].clone()];
+    assert_error(write_npz(&path, &duplicates), &["written.npz: ", "two tensors", "`grid`"]);
     assert!(fs::read(&path).unwrap() == before);
 }
 
@@ -123,8 +123,8 @@ fn safetensors_files_are_read_and_written() {
     let path = unused_path("written.safetensors");
     write_safetensors(&path, &tensors).unwrap();
     assert_eq!(read_sorted(&path), tensors);
-    let twice = write_safetensors(&path, &[want[0].clone(), want[0].clone()]);
-    assert_error(twice, &["written.safetensors: ", "two tensors", "`b`"]);
+    let duplicates = write_safetensors(&path, &[want[0].clone(), want[0].clone()]);
+    assert_error(duplicates, &["written.safetensors: ", "two tensors", "`b`"]);
     let reserved = [("__metadata__".to_owned(), grid::<f32>())];
     assert_error(write_safetensors(&path, &reserved), &["`__metadata__`"]);
     assert_error(write_safetensors("no/such", &tensors), &["no/such: No such file"]);
@@ -236,7 +236,8 @@ fn a_blob_converts_tensors_of_any_element_type() {
         assert_eq!(blob.data().unwrap().host().unwrap(), want);
     }
     assert_eq!(blob.to_tensor().unwrap(), grid::<f32>());
-    // The value must be rounded once. Rounding through `f32` would give the even neighbour, 1.
+    // `from_tensor` must round the value once. Rounding through `f32` would give the even
+    // neighbour, 1.
     let tie = Tensor::from_values(&[1], &[1.0 + 2f64.powi(-11) + 2f64.powi(-40)]).unwrap();
     assert_eq!(tie.to_vec::<f16>().unwrap(), [f16::from_f64(1.0 + 2f64.powi(-10))]);
 }

@@ -76,8 +76,8 @@ fn field_or_group(number: u32, (wire, value): (u32, Vec<u8>)) -> Vec<u8> {
     [field(number, wire, &value), end].concat()
 }
 
-/// Returns a strategy for a field of this number with a value of any wire type. A group contains
-/// further fields.
+/// Returns a strategy for a field of the number `number`, with a value of any wire type. A group
+/// contains further fields.
 fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
     let leaf = prop_oneof![
         any::<u64>().prop_map(|value| (0, varint(value))),
@@ -100,8 +100,8 @@ fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
 }
 
 fn unknown() -> impl Strategy<Value = Vec<(usize, Vec<u8>)>> {
-    // No message of Caffe uses these field numbers, whose keys have two, three and five bytes. No
-    // message of Caffe has a group as field 1.
+    // No message of Caffe uses the field numbers of the strategy `number`, whose keys have two,
+    // three and five bytes. No message of Caffe has a group as field 1.
     let number = prop_oneof![900_u32..1900, 19_000_u32..20_000, Just((1_u32 << 29) - 1)];
     let wrong_type = Just([field(1, 3, &[]), field(1, 4, &[])].concat());
     vec((0_usize..9, prop_oneof![9 => number.prop_flat_map(value), 1 => wrong_type]), 0..4)
@@ -139,7 +139,7 @@ fn net() -> impl Strategy<Value = Tree> {
 
 proptest! {
     #[test]
-    fn unknown_fields_are_kept_after_the_known_ones(tree in net()) {
+    fn unknown_fields_are_written_after_the_known_fields(tree in net()) {
         let bytes = tree.encode(Order::Mixed);
         let known = tree.encode(Order::Omitted);
         let (net, unknown) = UnknownFields::parse::<NetParameter>(&bytes, "net").unwrap();
@@ -249,7 +249,7 @@ fn unknown_fields_stay_with_their_message_in_an_upgrade() {
 }
 
 #[test]
-fn unknown_fields_never_become_values_of_known_ones() {
+fn unknown_fields_never_become_values_of_known_fields() {
     // A shape has no field 5 or 50. In the BlobProto, field 5 would become `data`.
     let bytes = delimited(7, &[field(50, 0, &[1]), field(5, 5, &[0, 0, 128, 63])].concat());
     let (mut blob, mut unknown) = UnknownFields::parse::<BlobProto>(&bytes, "blob").unwrap();

@@ -155,13 +155,16 @@ fn v0_padding_layers_are_merged_into_the_next_layer() {
 
     let inner = "layers { layer { name: 'c' type: 'relu' } bottom: 'p' top: 'c' }";
     assert_refused(&[start, &padding("x", "pad: 2"), inner].concat(), &["`c`", "conv and pool"]);
-    let two = after("conv", "bottom: 'x' bottom: 'p'");
-    assert_refused(&[start, &padding("x", "pad: 2"), &two].concat(), &["`c`", "one bottom"]);
-    let twice = [start, &padding("x", "pad: 2"), &padding("p", "pad: 2")].concat();
-    assert_refused(&twice, &["`p`", "conv and pool"]);
+    let two_bottoms = after("conv", "bottom: 'x' bottom: 'p'");
+    assert_refused(
+        &[start, &padding("x", "pad: 2"), &two_bottoms].concat(),
+        &["`c`", "one bottom"],
+    );
+    let double_padding = [start, &padding("x", "pad: 2"), &padding("p", "pad: 2")].concat();
+    assert_refused(&double_padding, &["`p`", "conv and pool"]);
     assert_refused(&padding("x", "pad: 2"), &["`p`", "`x`"]);
-    let wide = "layers { layer { name: 'p' type: 'padding' } bottom: 'x' top: 'p' top: 'q' }";
-    assert_refused(&[start, wide].concat(), &["`p`", "one top"]);
+    let two_tops = "layers { layer { name: 'p' type: 'padding' } bottom: 'x' top: 'p' top: 'q' }";
+    assert_refused(&[start, two_tops].concat(), &["`p`", "one top"]);
 }
 
 #[test]
@@ -400,7 +403,8 @@ fn golden_definitions_are_upgraded_as_by_caffe() {
         let path = folder.join("upgraded.prototxt");
         if !path.exists() {
             // Caffe does not upgrade BatchNorm statistics whose `lr_mult` is 0, but cortado also
-            // sets their `decay_mult`. tests/library/golden_nets.rs compares these nets.
+            // sets their `decay_mult`. `tests/library/golden_nets.rs` compares the nets with such
+            // layers.
             assert!(changes.is_empty() || changes == [Change::BatchNorm], "{}", row[0]);
             continue;
         }
@@ -442,8 +446,8 @@ fn nets_that_the_upgrade_refuses_are_refused_by_caffe() {
     assert_eq!(refused, want.map(str::to_owned).into());
 }
 
-/// Caffe's authors upgraded these files with Caffe's tools. cortado's upgrade of the old and the
-/// new file must give the same net.
+/// Caffe's authors upgraded some net definitions with Caffe's tools. cortado's upgrades of the old
+/// and of the new file must give the same net.
 #[test]
 fn caffes_files_before_and_after_their_upgrade_give_the_same_net() {
     let Some(folder) =

@@ -9,7 +9,7 @@ use cortado::{
 use num_traits::Float;
 
 /// Returns the value that a bug computes instead of `op(x)`, or `None` if the bug does not affect
-/// it.
+/// `op(x)`.
 fn wrong_unary<A: Float>(bug: Bug, op: Unary<A>, x: A, y: A) -> Option<A> {
     let (zero, one) = (A::zero(), A::one());
     match (bug, op) {
@@ -32,7 +32,7 @@ fn wrong_unary<A: Float>(bug: Bug, op: Unary<A>, x: A, y: A) -> Option<A> {
 }
 
 /// Returns the value that a bug computes instead of `a op b`, or `None` if the bug does not affect
-/// it.
+/// `a op b`.
 fn wrong_binary<A: Float>(bug: Bug, op: Binary<A>, a: A, b: A) -> Option<A> {
     let (zero, one) = (A::zero(), A::one());
     match (bug, op) {

@@ -125,8 +125,8 @@ impl Conv for Mutant {
     }
 }
 
-/// Pooling window: its plane, the index of its result, and the rows and columns of the padded image
-/// that it covers.
+/// Pooling window: the plane, the index of the result, and the covered rows and columns of the
+/// padded image.
 struct PoolWindow {
     plane: usize,
     result: usize,

@@ -10,8 +10,8 @@ use cortado::{
     },
 };
 
-/// Returns `ignore` if it is not a class, else `None`. A label that is neither ignored nor a class
-/// would be an error.
+/// Returns `ignore` if the label `ignore` is not a class, else `None`. A label that is neither
+/// ignored nor a class would be an error.
 fn without_classes(ignore: Option<i64>, axis: &Axis) -> Option<i64> {
     ignore.filter(|&label| label < 0 || label >= axis.extent as i64)
 }
