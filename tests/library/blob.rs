@@ -101,7 +101,7 @@ fn growing_a_shared_blob_does_not_change_its_aliases() {
 }
 
 #[test]
-fn writing_a_smaller_alias_changes_only_its_elements() {
+fn writing_a_smaller_alias_changes_only_the_elements_of_the_alias() {
     let (mut a, b) = (blob(&[4], 0..4), blob(&[2, 2], 4..8));
     a.share_data(&b).unwrap();
     a.reshape(&[3]).unwrap();

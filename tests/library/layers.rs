@@ -133,7 +133,7 @@ fn blob_counts_that_contradict_the_arity_or_earlier_calls_are_errors() {
 }
 
 #[test]
-fn memory_data_wraps_around_and_reset_restarts() {
+fn a_memory_data_layer_wraps_around_and_restarts_after_a_reset() {
     let mut net = net("layer { name: 'in' type: 'MemoryData' top: 'x' top: 'l'
          memory_data_param { batch_size: 2 channels: 1 height: 1 width: 3 } }");
     let error = net.forward().unwrap_err().to_string();
@@ -195,7 +195,7 @@ fn parameter_layer_accumulates_gradients() {
 }
 
 #[test]
-fn reshape_and_flatten_do_not_copy() {
+fn reshape_and_flatten_layers_do_not_copy_data() {
     let mut net = net("force_backward: true
          layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }
          layer { name: 'r' type: 'Reshape' bottom: 'x' top: 'r'
@@ -228,7 +228,7 @@ fn shared_top_without_propagate_down_does_not_change_the_bottom_diff() {
 }
 
 #[test]
-fn crop_reference_has_a_zero_gradient() {
+fn the_reference_bottom_of_crop_gets_a_zero_gradient() {
     let mut net = net("force_backward: true
          layer { name: 'in' type: 'Input' top: 'x' top: 'like'
            input_param { shape { dim: 2 dim: 2 dim: 3 dim: 4 }

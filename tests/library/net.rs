@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 type SimulatedNet = Net<f32>;
 
-/// Device of all nets in these tests. Nets that share weights must use the same device.
+/// Device on which all nets of this file run. Nets that share weights must use the same device.
 static DEVICE: LazyLock<SimulatedDevice> =
     LazyLock::new(|| SimulatedDevice::with_threads(1).unwrap());
 
@@ -326,7 +326,7 @@ fn batch_norm_statistics_get_param_entries_with_learning_rate_zero() {
 }
 
 #[test]
-fn a_gradient_through_a_threshold_is_an_error() {
+fn a_gradient_through_a_threshold_layer_is_an_error() {
     let text = inner_product("a", "x", "y", "")
         + "layer { name: 't' type: 'Threshold' bottom: 'y' top: 'z' loss_weight: 1 }";
     let mut net = build(&after_x(&text)).unwrap();

@@ -95,7 +95,7 @@ fn a_kernel_that_returns_a_value_waits_for_queued_work() {
 }
 
 #[test]
-fn a_wait_runs_the_work_of_a_fork_only_if_ordered_after_it() {
+fn a_wait_runs_the_work_of_a_fork_only_if_ordered_after_the_fork() {
     let device = SimulatedDevice::new();
     let fork = device.fork_queue().unwrap();
     let mut shared = device.alloc(2).unwrap();
@@ -134,7 +134,7 @@ fn clones_of_a_device_share_a_queue() {
 }
 
 #[test]
-fn order_after_another_device_waits_for_its_work() {
+fn order_after_another_device_waits_for_the_work_of_that_device() {
     let [device, other] = [SimulatedDevice::new(), SimulatedDevice::new()];
     let buffer = buffer(&other, &[7]);
     device.order_after(&other).unwrap();
@@ -248,7 +248,7 @@ fn a_kernel_call_with_invalid_operands_returns_an_error_at_once() {
 }
 
 #[test]
-fn kernels_run_on_the_device_and_the_ledger_names_them() {
+fn the_ledger_names_kernels_that_run_on_the_simulated_device() {
     let device = SimulatedDevice::new();
     let x = memory(&device, &[1.0, -2.0]);
     let ledger = Ledger::new();
@@ -282,7 +282,7 @@ fn stale_memory_is_poisoned() {
 }
 
 #[test]
-fn new_memory_is_poisoned_before_it_is_overwritten() {
+fn new_memory_is_poisoned_before_the_first_write() {
     let device = SimulatedDevice::new();
     let mut x = Memories::new(&device, 4);
     assert_eq!(x.host_write_only().unwrap(), poisoned(4));
@@ -305,7 +305,7 @@ fn reused_device_memory_is_zeroed() {
 // Tests of injected faults.
 
 #[test]
-fn only_the_injected_allocation_fails() {
+fn an_allocation_fault_fails_only_the_selected_allocation() {
     let device = SimulatedDevice::new();
     device.inject_fault(Fault::Alloc, 2);
     let _first = device.alloc(8).unwrap();
@@ -372,7 +372,7 @@ fn an_upload_that_fails_in_flight_fails_the_next_wait() {
 }
 
 #[test]
-fn a_failure_of_a_fork_reaches_queues_ordered_after_it() {
+fn a_failure_of_a_fork_reaches_queues_ordered_after_the_fork() {
     let device = SimulatedDevice::new();
     let fork = device.fork_queue().unwrap();
     device.inject_fault(Fault::InFlight, 1);
@@ -454,7 +454,7 @@ mod training {
     }
 
     #[test]
-    fn a_fault_in_flight_ends_training_with_its_error() {
+    fn a_fault_in_flight_ends_training_with_an_error() {
         let device = SimulatedDevice::new();
         // The fault may hit the upload of a prefetched batch that training never uses. The error of
         // an unused batch is only logged, so the test repeats the training.
