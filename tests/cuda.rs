@@ -203,9 +203,9 @@ fn allocation_succeeds_again_after_out_of_memory() {
 #[test]
 fn allocation_beyond_the_memory_limit_is_an_error() {
     let device = or_skip!(gpu_with(0, |builder| builder.memory_limit(1 << 20)));
-    let half = device.alloc(1 << 19).unwrap();
+    let half_of_limit = device.alloc(1 << 19).unwrap();
     assert!(matches!(device.alloc(1 << 20), Err(Error::OutOfMemory { .. })));
-    drop(half);
+    drop(half_of_limit);
     assert_eq!(device.alloc(1 << 20).unwrap().len(), 1 << 20);
 }
 

@@ -121,10 +121,10 @@ fn files_with_a_changed_byte_are_rejected_or_read_in_bounded_memory() {
 
 #[test]
 fn errors_of_damaged_files_name_the_byte_and_the_field() {
-    let bad = field(&[0x2a], &[0; 7]);
-    let layer = field(&[0xa2, 0x06], &field(&[0x3a], &bad));
-    let good = field(&[0xa2, 0x06], &field(&[0x0a], b"a"));
-    let error = read_error::<NetParameter>(&[&good[..], &layer].concat());
+    let damaged_blob = field(&[0x2a], &[0; 7]);
+    let layer = field(&[0xa2, 0x06], &field(&[0x3a], &damaged_blob));
+    let valid_layer = field(&[0xa2, 0x06], &field(&[0x0a], b"a"));
+    let error = read_error::<NetParameter>(&[&valid_layer[..], &layer].concat());
     assert_eq!(
         error,
         "13, in layer[1].blobs[0].data: packed length of 7 bytes is not a multiple of 4"
@@ -311,10 +311,10 @@ mod weights {
     #[test]
     fn a_truncated_lenet_is_rejected_or_read_in_part() {
         let bytes = std::fs::read(crate::support::lenet_weights()).unwrap();
-        let near = |byte: usize| byte.saturating_sub(40)..(byte + 40).min(bytes.len());
+        let bytes_near = |byte: usize| byte.saturating_sub(40)..(byte + 40).min(bytes.len());
         let steps = (0..bytes.len()).step_by(bytes.len() / 97);
         let mut readable = 0;
-        for end in steps.chain(near(0)).chain(near(bytes.len())) {
+        for end in steps.chain(bytes_near(0)).chain(bytes_near(bytes.len())) {
             match parse_binary::<NetParameter>(&bytes[..end], "some.file") {
                 Ok(part) => {
                     assert_eq!(part.encode_to_vec(), bytes[..end]);

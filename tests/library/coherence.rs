@@ -294,18 +294,18 @@ impl Model {
     }
 
     fn run(&mut self, Job { to, range, work }: Job) -> bool {
-        let lost = self.event(Fault::InFlight).is_err();
+        let is_lost = self.event(Fault::InFlight).is_err();
         for i in range {
             let y = self.buffers[to][i];
             self.buffers[to][i] = match work {
-                _ if lost => None,
+                _ if is_lost => None,
                 Work::Put(values) => values[i],
                 Work::Scal(factor) => y.map(|y| factor * y),
                 Work::Axpy(factor, x) => y.zip(self.buffers[x][i]).map(|(y, x)| factor * x + y),
                 Work::Copy(x) => self.buffers[x][i],
             };
         }
-        lost
+        is_lost
     }
 
     /// Decrements the counters of injected faults of the kind `event`, and fails if a counter
@@ -502,11 +502,11 @@ fn env_number<N: std::str::FromStr>(variable: &str, default: N) -> N {
 fn shortest(mut steps: Vec<Step>) -> Vec<Step> {
     let mut index = 0;
     while index < steps.len() {
-        let mut fewer = steps.clone();
-        fewer.remove(index);
-        match check_sequence((Model::default(), fewer.clone(), None)) {
+        let mut shorter_steps = steps.clone();
+        shorter_steps.remove(index);
+        match check_sequence((Model::default(), shorter_steps.clone(), None)) {
             Ok(()) => index += 1,
-            Err(_) => (steps, index) = (fewer, 0),
+            Err(_) => (steps, index) = (shorter_steps, 0),
         }
     }
     steps
@@ -530,9 +530,9 @@ fn random_operations_agree_with_the_model() {
         Ok(()) => {}
         Err(TestError::Fail(_, (_, steps, _))) => {
             let steps = shortest(steps);
-            let why = check_sequence((Model::default(), steps.clone(), None));
+            let failure = check_sequence((Model::default(), steps.clone(), None));
             panic!(
-                "{why:?}\n  smallest failing sequence: {steps:?}, followed by reads of both sides"
+                "{failure:?}\n  smallest failing sequence: {steps:?}, followed by reads of both sides"
             )
         }
         Err(error) => panic!("{error}"),

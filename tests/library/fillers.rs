@@ -122,9 +122,9 @@ fn filled_values_are_bit_identical_for_any_number_of_threads() {
     let want = fill_on(1);
     assert!(want == fill_on(2) && want == fill_on(3));
     assert!(want != fill::<f32, _>(&CpuDevice::new(), &filler, &[100, 1001], 10).unwrap());
-    let narrow = fill::<f16, _>(&CpuDevice::new(), &filler, &[100, 1001], 9).unwrap();
-    let near = |(a, b): (&f32, &f16)| (f64::from(*a) - b.to_f64()).abs() <= 1e-3;
-    assert!(want.iter().zip(&narrow).all(near));
+    let half_values = fill::<f16, _>(&CpuDevice::new(), &filler, &[100, 1001], 9).unwrap();
+    let is_close = |(a, b): (&f32, &f16)| (f64::from(*a) - b.to_f64()).abs() <= 1e-3;
+    assert!(want.iter().zip(&half_values).all(is_close));
 }
 
 #[test]

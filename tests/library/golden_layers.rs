@@ -202,15 +202,15 @@ impl<T: Element> Case<T> {
             self.backward()?;
             for kind in ["bottom_diff", "blob_diff"] {
                 for (name, want) in self.blobs(kind) {
-                    let same = compare(kind, &name, &diff(self.blob(&name)?)?, &want);
+                    let equals_caffe = compare(kind, &name, &diff(self.blob(&name)?)?, &want);
                     match CAFFE_IS_WRONG.contains(&case) {
                         true => {
                             assert!(
-                                same.is_err(),
+                                equals_caffe.is_err(),
                                 "{case} has Caffe's gradient; remove {case} from CAFFE_IS_WRONG"
                             )
                         }
-                        false => same?,
+                        false => equals_caffe?,
                     }
                 }
             }
@@ -239,15 +239,22 @@ impl<T: Element> Case<T> {
         let (_, top_diff) = first("top_diff");
         let factor = f64::from(mask.data.iter().copied().fold(0.0, f32::max));
         let top = data(self.blob(&y)?)?;
-        let drawn: Vec<f64> = top.iter().map(|&y| if y == 0.0 { 0.0 } else { factor }).collect();
+        let drawn_mask: Vec<f64> =
+            top.iter().map(|&y| if y == 0.0 { 0.0 } else { factor }).collect();
         let (n, p) = (top.len() as f64, 1.0 / factor);
-        let kept = drawn.iter().filter(|&&m| m != 0.0).count() as f64;
-        if (kept - n * p).abs() > 4.0 * (n * p * (1.0 - p)).sqrt() {
-            return Err(format!("dropout keeps {kept} of {n} elements, each with probability {p}"));
+        let kept_count = drawn_mask.iter().filter(|&&m| m != 0.0).count() as f64;
+        if (kept_count - n * p).abs() > 4.0 * (n * p * (1.0 - p)).sqrt() {
+            return Err(format!(
+                "dropout keeps {kept_count} of {n} elements, each with probability {p}"
+            ));
         }
         self.backward()?;
         let masked = |from: &BlobProto| -> Vec<f32> {
-            from.data.iter().zip(&drawn).map(|(x, mask)| (f64::from(*x) * mask) as f32).collect()
+            from.data
+                .iter()
+                .zip(&drawn_mask)
+                .map(|(x, mask)| (f64::from(*x) * mask) as f32)
+                .collect()
         };
         tolerances.compare((case, "top", &y), &top, &masked(&input))?;
         let gradient = diff(self.blob(&x)?)?;

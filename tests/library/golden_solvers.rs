@@ -49,8 +49,8 @@ fn learning_rates_of_all_policies_match_caffe() {
         tolerances.compare((&row[0], "lr", "-"), &got, &want.data).unwrap();
         policies.insert(param.lr_policy().to_owned());
     }
-    let all = ["exp", "fixed", "inv", "multistep", "poly", "sigmoid", "step"];
-    assert_eq!(policies.iter().collect::<Vec<_>>(), all);
+    let all_policies = ["exp", "fixed", "inv", "multistep", "poly", "sigmoid", "step"];
+    assert_eq!(policies.iter().collect::<Vec<_>>(), all_policies);
 }
 
 fn compare_all_runs<T: Element, D: Device>(name: &str, device: &D) {

@@ -147,7 +147,7 @@ fn an_hdf5_file_of_a_net_has_the_layout_of_caffe() {
 
 #[test]
 fn values_and_shapes_in_hdf5_files_are_read_back_bit_identical() {
-    let shaped = |dim: &[i64], data: Vec<f32>, double_data: Vec<f64>| BlobProto {
+    let blob_message = |dim: &[i64], data: Vec<f32>, double_data: Vec<f64>| BlobProto {
         shape: Some(BlobShape { dim: dim.to_vec() }),
         data,
         double_data,
@@ -155,11 +155,11 @@ fn values_and_shapes_in_hdf5_files_are_read_back_bit_identical() {
     };
     let (nan, tiny) = (f32::from_bits(0x7fc1_2345), f32::from_bits(1));
     let blobs = vec![
-        shaped(&[2, 3], vec![nan, -0.0, tiny, f32::INFINITY, f32::MAX, -1.5], vec![]),
-        shaped(&[2], vec![], vec![0.1, f64::from_bits(0xfff8_0000_0000_0001)]),
-        shaped(&[], vec![2.5], vec![]),
-        shaped(&[1; 12], vec![], vec![5e-324]),
-        shaped(&[0, 3], vec![], vec![]),
+        blob_message(&[2, 3], vec![nan, -0.0, tiny, f32::INFINITY, f32::MAX, -1.5], vec![]),
+        blob_message(&[2], vec![], vec![0.1, f64::from_bits(0xfff8_0000_0000_0001)]),
+        blob_message(&[], vec![2.5], vec![]),
+        blob_message(&[1; 12], vec![], vec![5e-324]),
+        blob_message(&[0, 3], vec![], vec![]),
     ];
     let mut layers = vec![layer("one", blobs.clone())];
     // The net has more layers than fit into the header of one HDF5 group.
@@ -367,8 +367,9 @@ fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
             }
             solver.step(5).unwrap();
         }
-        let bits = |solver: &Solver<f32>| solver.net().to_proto(false).unwrap().encode_to_vec();
-        assert!(bits(&binary) == bits(&hdf5), "{}", row[0]);
+        let weight_bytes =
+            |solver: &Solver<f32>| solver.net().to_proto(false).unwrap().encode_to_vec();
+        assert!(weight_bytes(&binary) == weight_bytes(&hdf5), "{}", row[0]);
         resumed += 1;
     }
     assert!(resumed > 5, "{resumed}");

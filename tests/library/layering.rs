@@ -212,9 +212,9 @@ fn flattened(tree: &str) -> Vec<(ModulePath, String)> {
         let prefix = segments(prefix.trim_end_matches("::"));
         return inner
             .map(|(path, name)| {
-                let own = path == ["self"];
-                let name = if own { prefix.last().cloned().unwrap_or_default() } else { name };
-                let path = if own { prefix.clone() } else { [prefix.clone(), path].concat() };
+                let is_self = path == ["self"];
+                let name = if is_self { prefix.last().cloned().unwrap_or_default() } else { name };
+                let path = if is_self { prefix.clone() } else { [prefix.clone(), path].concat() };
                 (path, name)
             })
             .collect();
@@ -259,10 +259,10 @@ fn absolute(
     if first == "crate" {
         return Some(path.to_vec());
     }
-    let supers = path.iter().take_while(|segment| *segment == "super").count();
-    if supers > 0 {
-        let ancestor = module.len().checked_sub(supers)?;
-        return Some([&module[..ancestor], &path[supers..]].concat());
+    let super_count = path.iter().take_while(|segment| *segment == "super").count();
+    if super_count > 0 {
+        let ancestor = module.len().checked_sub(super_count)?;
+        return Some([&module[..ancestor], &path[super_count..]].concat());
     }
     let rest = if first == "self" { &path[1..] } else { path };
     let child = [module, rest.get(..1).unwrap_or_default()].concat();
@@ -318,13 +318,13 @@ fn assert_no_upward_import(sources: &Sources, parent: &[String], order: &[String
         order.iter().position(|module| module == name)
     };
     for (module, targets) in sources.dependencies() {
-        let Some(own) = rank(module) else { continue };
+        let Some(own_rank) = rank(module) else { continue };
         for target in targets {
             // Imports of the parent module itself are allowed, because the parent holds re-exports,
             // and items that all child modules use.
-            let upward = rank(target).is_some_and(|target| target > own);
+            let is_upward = rank(target).is_some_and(|target| target > own_rank);
             let path = sources.files[module].path.display();
-            assert!(!upward, "{path} imports {}, which is listed after it", target.join("::"));
+            assert!(!is_upward, "{path} imports {}, which is listed after it", target.join("::"));
         }
     }
 }

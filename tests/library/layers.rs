@@ -87,11 +87,11 @@ fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
         let mut layer = layer(&format!("type: '{kind}' {fields}")).unwrap();
         let arity = layer.arity();
         for counts in (0..36).map(|i| [i / 6, i % 6]) {
-            let wrong = arity.check(counts[0], counts[1]).is_err();
+            let is_wrong_arity = arity.check(counts[0], counts[1]).is_err();
             for method in ["reshape", "forward", "backward"] {
                 let error = call(&mut *layer, method, counts).unwrap_err().to_string();
                 assert!(error.starts_with(&format!("{method} of layer `probe` ({kind}): ")));
-                let problem = if wrong { "expected " } else { "called before " };
+                let problem = if is_wrong_arity { "expected " } else { "called before " };
                 assert!(error.contains(problem), "{counts:?}: {error}");
             }
         }

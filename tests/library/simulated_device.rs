@@ -165,9 +165,9 @@ fn a_dropped_buffer_lives_until_queued_work_has_used_it() {
     }
     assert_eq!(device.counters().bytes, 32);
     // An allocation of the same length must not reuse the dropped buffer.
-    let another = device.alloc(16).unwrap();
+    let new_buffer = device.alloc(16).unwrap();
     assert_eq!(values(&y), [3.0; 4]);
-    drop(another);
+    drop(new_buffer);
     assert_eq!(device.counters().bytes, 16);
 }
 
@@ -289,8 +289,8 @@ fn new_memory_is_poisoned_before_the_first_write() {
     let mut y = Memories::new(&device, 4);
     let buffer = y.device_write_only().unwrap();
     assert_eq!(downloaded(&device, buffer).unwrap(), poisoned(4));
-    let z = Memories::new(&device, 4);
-    assert_eq!(z.host().unwrap(), [0; 4], "memory that was never written must be zero");
+    let unwritten = Memories::new(&device, 4);
+    assert_eq!(unwritten.host().unwrap(), [0; 4], "memory that was never written must be zero");
 }
 
 #[test]
@@ -394,8 +394,8 @@ fn invalid_indices_and_labels_are_errors_of_the_next_wait() {
     let indices = memory(&device, &[1, 3].map(f32::from_bits));
     let mut y = memory(&device, &[0.0; 4]);
     let rows = RowIndexing { table: 3, width: 2, count: 2 };
-    let picks = View::<u32, _>::new(&indices, 2).unwrap();
-    device.gather(&rows, view(&table), picks, view_mut(&mut y)).unwrap();
+    let index_view = View::<u32, _>::new(&indices, 2).unwrap();
+    device.gather(&rows, view(&table), index_view, view_mut(&mut y)).unwrap();
     let error = y.host().unwrap_err();
     assert!(matches!(error.root(), Error::InvalidInput { op: "gather", .. }), "{error}");
 

@@ -308,7 +308,7 @@ mod nets {
             let count: usize = shape.iter().product();
             (name.to_owned(), Tensor::from_values(shape, &vec![9.0f32; count]).unwrap())
         };
-        let fits = named("block.1/ip.0", &[1, 2]);
+        let matching_tensor = named("block.1/ip.0", &[1, 2]);
         let (weights, bias) = (named("ip.0", &[2, 3]), named("ip.1", &[2]));
         let mut check_rejected = |tensors: &[&(String, Tensor)], parts: &[&str]| {
             let tensors: Vec<_> = tensors.iter().copied().cloned().collect();
@@ -316,14 +316,15 @@ mod nets {
             assert_error(net.copy_tensors_from(&tensors), &parts);
             assert_eq!(net.to_tensors().unwrap(), before);
         };
-        check_rejected(&[&fits, &weights], &["missing tensor `ip.1`", "2 parameters"]);
+        check_rejected(&[&matching_tensor, &weights], &["missing tensor `ip.1`", "2 parameters"]);
         let transposed = named("ip.0", &[3, 2]);
-        check_rejected(&[&transposed, &bias, &fits], &["`ip.0`", "3 2 (6)", "2 3 (6)"]);
+        check_rejected(&[&transposed, &bias, &matching_tensor], &["`ip.0`", "3 2 (6)", "2 3 (6)"]);
         check_rejected(&[&weights, &bias, &named("ip.2", &[1])], &["unexpected tensor `ip.2`"]);
         check_rejected(&[&weights, &bias, &bias], &["`ip.1`", "twice"]);
 
         // Names that match no layer of the net, or do not have the form `<layer>.<index>`.
-        let others = ["ip.01", "ip.+1", "ip", "other.0", "ip.", ".0"].map(|name| named(name, &[1]));
-        assert_eq!(net.copy_tensors_from(&others).unwrap(), [""; 0]);
+        let unmatched_tensors =
+            ["ip.01", "ip.+1", "ip", "other.0", "ip.", ".0"].map(|name| named(name, &[1]));
+        assert_eq!(net.copy_tensors_from(&unmatched_tensors).unwrap(), [""; 0]);
     }
 }

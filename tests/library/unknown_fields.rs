@@ -56,8 +56,9 @@ impl Tree {
         let count = known.len() + 1;
         for (index, known) in known.into_iter().chain([Vec::new()]).enumerate() {
             if order == Order::Mixed {
-                let here = self.unknown.iter().filter(|(position, _)| position % count == index);
-                here.for_each(|(_, unknown)| bytes.extend(unknown));
+                let fields_here =
+                    self.unknown.iter().filter(|(position, _)| position % count == index);
+                fields_here.for_each(|(_, unknown)| bytes.extend(unknown));
             }
             bytes.extend(known);
         }
@@ -233,10 +234,13 @@ fn unknown_fields_stay_with_their_message_in_an_upgrade() {
     let want = [path(&[]), shape, path(&[(100, 1)]), path(&[(100, 1), (7, 0)])];
     assert_eq!(unknown.paths().collect::<Vec<_>>(), want);
     // The remaining layer must have the unknown fields of its V0 and V1 messages, in either order.
-    let both = [field(903, 0, &[3]), field(905, 0, &[5])].concat();
+    let merged_fields = [field(903, 0, &[3]), field(905, 0, &[5])].concat();
     let count =
         |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).filter(|w| *w == part).count();
-    assert!(count(&bytes, &both) == 1 || count(&bytes, &[&both[3..], &both[..3]].concat()) == 1);
+    assert!(
+        count(&bytes, &merged_fields) == 1
+            || count(&bytes, &[&merged_fields[3..], &merged_fields[..3]].concat()) == 1
+    );
     for (kept, number) in [(false, 901), (true, 902), (false, 904), (true, 906), (true, 907)] {
         let field = field(number, 0, &[(number - 900) as u8]);
         assert_eq!(count(&bytes, &field), usize::from(kept), "{number}");

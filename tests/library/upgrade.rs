@@ -147,14 +147,18 @@ fn v0_padding_layers_are_merged_into_the_next_layer() {
         "layer { name: 'c' type: 'Pooling' bottom: 'x' top: 'c' pooling_param { pad: 0 } }",
     );
     // If another layer overwrites the padded blob, the padding has no effect.
-    let replaced = "layers { layer { name: 'r' type: 'relu' } bottom: 'x' top: 'p' }";
+    let overwriting_layer = "layers { layer { name: 'r' type: 'relu' } bottom: 'x' top: 'p' }";
     let (text, _) = upgraded(
-        &[start, &padding("x", "pad: 2"), replaced, &after("conv", "bottom: 'p'")].concat(),
+        &[start, &padding("x", "pad: 2"), overwriting_layer, &after("conv", "bottom: 'p'")]
+            .concat(),
     );
     assert!(text.contains("pad: 9") && !text.contains("padding"), "{text}");
 
-    let inner = "layers { layer { name: 'c' type: 'relu' } bottom: 'p' top: 'c' }";
-    assert_refused(&[start, &padding("x", "pad: 2"), inner].concat(), &["`c`", "conv and pool"]);
+    let relu_after_padding = "layers { layer { name: 'c' type: 'relu' } bottom: 'p' top: 'c' }";
+    assert_refused(
+        &[start, &padding("x", "pad: 2"), relu_after_padding].concat(),
+        &["`c`", "conv and pool"],
+    );
     let two_bottoms = after("conv", "bottom: 'x' bottom: 'p'");
     assert_refused(
         &[start, &padding("x", "pad: 2"), &two_bottoms].concat(),
@@ -262,8 +266,8 @@ fn v1_transformation_fields_move_to_transform_param() {
             &format!("layer {{ {} }}", other_type.replace("RELU", "'ReLU'")),
         );
         // As in Caffe, data layers of the current format ignore the old fields.
-        let current = format!("layer {{ type: '{new}' {param} {{ {fields} }} }}");
-        assert_upgrades_to(&current, &current);
+        let current_layer = format!("layer {{ type: '{new}' {param} {{ {fields} }} }}");
+        assert_upgrades_to(&current_layer, &current_layer);
     }
 }
 
@@ -302,12 +306,14 @@ fn input_fields_become_an_input_layer() {
 #[test]
 fn batch_norm_statistics_get_learning_rate_zero() {
     let layer = |kind: &str, specs: &str| format!("layer {{ type: '{kind}' {specs} }}");
-    let fixed = "param { lr_mult: 0 decay_mult: 0 }";
+    let zero_multipliers = "param { lr_mult: 0 decay_mult: 0 }";
     assert_upgrades_to(
         &layer("BatchNorm", "param { name: 'm' lr_mult: 2 } param { } param { decay_mult: 0 }"),
         &layer(
             "BatchNorm",
-            &format!("param {{ name: 'm' lr_mult: 0 decay_mult: 0 }} {fixed} {fixed}"),
+            &format!(
+                "param {{ name: 'm' lr_mult: 0 decay_mult: 0 }} {zero_multipliers} {zero_multipliers}"
+            ),
         ),
     );
     for (kind, count) in [("BatchNorm", 2), ("BatchNorm", 4), ("Scale", 3)] {

@@ -222,10 +222,10 @@ impl Random for Mutant {
     ) -> Result<()> {
         fallback::uniform(self, key, lo, hi, y.reborrow())?;
         if self.is(Bug::RandomOffByOne) {
-            let mut more = self.scratch(&vec![T::default(); y.len() + 1])?;
-            fallback::uniform(self, key, lo, hi, ViewMut::<T, _>::new(&mut more, y.len() + 1)?)?;
-            let more = View::<T, _>::new(&more, y.len() + 1)?;
-            y.host_mut()?.copy_from_slice(&more.host()?[1..]);
+            let mut longer = self.scratch(&vec![T::default(); y.len() + 1])?;
+            fallback::uniform(self, key, lo, hi, ViewMut::<T, _>::new(&mut longer, y.len() + 1)?)?;
+            let longer = View::<T, _>::new(&longer, y.len() + 1)?;
+            y.host_mut()?.copy_from_slice(&longer.host()?[1..]);
         }
         Ok(())
     }

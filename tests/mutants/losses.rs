@@ -100,15 +100,15 @@ impl Losses for Mutant {
         scale: View<'_, T, Self>,
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let form = match op.kind {
+        let wrong_kind = match op.kind {
             ClassLossKind::Log if self.is(Bug::GradientOfScores) => {
                 ClassLossKind::LogWithSoftmaxGradient
             }
-            form => form,
+            wrong_kind => wrong_kind,
         };
         fallback::class_loss_backward(
             self,
-            &ClassLoss { kind: form, ..*op },
+            &ClassLoss { kind: wrong_kind, ..*op },
             x,
             label,
             matrix,
