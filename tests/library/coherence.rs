@@ -1,5 +1,6 @@
-//! Model-based test of coherence. The test runs random operations on two `SyncedMemory` values of
-//! one simulated device, and injects faults into calls and queued work.
+//! Model-based test of the coherence of host and device memory. The test runs random operations on
+//! two `SyncedMemory` values of one simulated device, and injects faults into calls and queued
+//! work.
 //!
 //! The model predicts what the documentation promises:
 //! - A read returns the last value written. A failed operation changes no value.

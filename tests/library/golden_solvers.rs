@@ -96,7 +96,7 @@ impl<D: Device> Case<D> {
         Self { name: name.into(), device, output, blobs: golden(&folder), folder }
     }
 
-    /// Returns the names and values of the golden blobs of one kind.
+    /// Returns the names and values of all blobs of one kind in the golden case.
     fn blobs(&self, kind: &str) -> impl Iterator<Item = (&str, &BlobProto)> {
         let of_kind = self.blobs.iter().filter(move |(k, _, _)| k == kind);
         of_kind.map(|(_, name, blob)| (name.as_str(), blob))

@@ -43,7 +43,7 @@ fn net() -> Net<f32> {
     Net::builder(&CpuDevice::with_threads(1).unwrap()).build(&definition).unwrap()
 }
 
-/// Returns a blob whose element `i` is `(start + i) / 8`, like `ramp` in `make.py`.
+/// Returns a blob whose element `i` is `(start + i) / 8`, like `ramp` in `tests/hdf5/make.py`.
 fn ramp(dim: &[i64], start: i64) -> BlobProto {
     let count = dim.iter().product::<i64>();
     let data = (start..start + count).map(|i| i as f32 / 8.0).collect();

@@ -214,7 +214,8 @@ fn reshape_and_flatten_layers_do_not_copy_data() {
 
 #[test]
 fn shared_top_without_propagate_down_does_not_change_the_bottom_diff() {
-    // Layer `side` computes a gradient of `f`, which Flatten must not pass on to `p`.
+    // Layer `side` computes a gradient of the blob `f`, which the Flatten layer must not pass on to
+    // the blob `p`.
     let mut net = net("layer { name: 'p' type: 'Parameter' top: 'p'
            parameter_param { shape { dim: 2 } } }
          layer { name: 'f' type: 'Flatten' bottom: 'p' top: 'f' propagate_down: false

@@ -37,7 +37,7 @@ fn assert_build_fails(text: &str, parts: &[&str]) {
     let error = build(text).err().unwrap_or_else(|| panic!("accepted: {text}")).to_string();
     assert!(
         parts.iter().all(|part| error.contains(part)),
-        "{error}\ndoes not contain all of {parts:?}"
+        "{error}\nthe error does not contain all of {parts:?}"
     );
     assert_eq!(error.lines().count(), 1, "{error}");
 }

@@ -101,8 +101,8 @@ fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
 }
 
 fn unknown() -> impl Strategy<Value = Vec<(usize, Vec<u8>)>> {
-    // No message of Caffe uses the field numbers of the strategy `number`, whose keys have two,
-    // three and five bytes. No message of Caffe has a group as field 1.
+    // The messages of this test have no fields with the following numbers. The keys of fields with
+    // these numbers have two, three and five bytes. No message of Caffe has a group as field 1.
     let number = prop_oneof![900_u32..1900, 19_000_u32..20_000, Just((1_u32 << 29) - 1)];
     let wrong_type = Just([field(1, 3, &[]), field(1, 4, &[])].concat());
     vec((0_usize..9, prop_oneof![9 => number.prop_flat_map(value), 1 => wrong_type]), 0..4)

@@ -38,7 +38,7 @@ fn assert_refused(text: &str, parts: &[&str]) {
     let error = upgrade::net(net(text)).expect_err(text).to_string();
     assert!(
         parts.iter().all(|part| error.contains(part)),
-        "{error}\ndoes not contain all of {parts:?}"
+        "{error}\nthe error does not contain all of {parts:?}"
     );
     assert_eq!(error.lines().count(), 1, "{error}");
 }
