@@ -15,7 +15,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Time after which a test that waits must fail.
+/// Longest time that a test waits before the test fails.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 type Read = fn(u64, &TempDir, &mut Record) -> Result<()>;
