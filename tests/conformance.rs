@@ -1,7 +1,7 @@
 //! Runs the conformance kit with all random cases on the CPU, the simulated device and a device
 //! that implements only four methods.
 
-#[allow(dead_code)] // this test uses only one of the two bugs
+#[allow(dead_code)] // this program uses only one of the two bugs of `axpy`
 #[path = "library/remote.rs"]
 mod remote;
 

@@ -1,5 +1,5 @@
 //! Tests of the unmodified CUDA backend. A test driver runs the CUDA kernels on the CPU. With
-//! `CORTADO_REQUIRE_CUDA=1`, they run on a GPU.
+//! `CORTADO_REQUIRE_CUDA=1`, the kernels run on a GPU.
 
 #[macro_use]
 mod skip {
@@ -38,15 +38,15 @@ use std::{
     thread,
 };
 
-/// Returns whether the tests must run on a GPU, and fail without one.
-fn required() -> bool {
+/// Returns whether the tests must run on a GPU, and must fail without a GPU.
+fn gpu_required() -> bool {
     env::var_os("CORTADO_REQUIRE_CUDA").is_some_and(|value| value == "1")
 }
 
 /// Returns the path of the test driver, or `None` if g++ is missing or the tests require a GPU.
 fn driver() -> Option<&'static Path> {
     static DRIVER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    if required() {
+    if gpu_required() {
         return None;
     }
     let library = DRIVER.get_or_init(cuda_on_cpu::library).as_deref();
@@ -68,21 +68,21 @@ fn gpu_with(
     configure: impl FnOnce(CudaBuilder) -> CudaBuilder,
 ) -> Option<CudaDevice> {
     let builder = configure(CudaDevice::builder().threads(1));
-    let builder = if required() { builder } else { builder.driver_path(driver()?) };
+    let builder = if gpu_required() { builder } else { builder.driver_path(driver()?) };
     Some(builder.open(ordinal).unwrap())
 }
 
 /// Opens a simulated GPU for a test of properties that no real GPU has.
-fn test_card(ordinal: u32) -> Option<CudaDevice> {
-    if required() { None } else { gpu(ordinal) }
+fn simulated_gpu(ordinal: u32) -> Option<CudaDevice> {
+    if gpu_required() { None } else { gpu(ordinal) }
 }
 
 /// Opens a GPU and makes host fallbacks errors until the returned guard is dropped.
-fn strict(ordinal: u32) -> Option<(CudaDevice, PolicyGuard)> {
+fn gpu_without_fallbacks(ordinal: u32) -> Option<(CudaDevice, PolicyGuard)> {
     Some((gpu(ordinal)?, ledger::set_fallback_policy(Policy::Deny)))
 }
 
-cortado::conformance!(cuda, or_skip!(strict(0)).0);
+cortado::conformance!(cuda, or_skip!(gpu_without_fallbacks(0)).0);
 
 #[test]
 fn the_readme_lists_every_kernel_as_native_on_cuda() {
@@ -99,7 +99,7 @@ fn values<D: Device>(device: &D, n: usize) -> Blob<f32, D> {
     Blob::from_vec(device, &[n], (0..n).map(|i| i as f32 - 7.5).collect()).unwrap()
 }
 
-fn first(blob: &Blob<f32, CudaDevice>) -> f32 {
+fn first_element(blob: &Blob<f32, CudaDevice>) -> f32 {
     blob.data().unwrap().host().unwrap()[0]
 }
 
@@ -114,7 +114,7 @@ fn properties_describe_the_gpu_and_its_driver() {
     }
 }
 
-/// The test runs in a child process, because a process cannot unload a driver.
+/// This test runs in a child process, because a process cannot unload a driver.
 #[test]
 fn without_a_driver_the_error_names_its_path() {
     if env::var_os("CORTADO_LIBCUDA").is_none_or(|path| path != "/nowhere/libcuda.so.1") {
@@ -137,7 +137,7 @@ fn an_unknown_ordinal_and_a_second_driver_are_errors() {
     let _device = or_skip!(gpu(0));
     let message = CudaDevice::new(99).unwrap_err().to_string();
     let expected = ["cuda:99", "cannot open a second driver"];
-    assert!(required() || expected.iter().any(|part| message.contains(part)), "{message}");
+    assert!(gpu_required() || expected.iter().any(|part| message.contains(part)), "{message}");
     let other = CudaDevice::builder().driver_path("/nowhere/libcuda.so.1".as_ref());
     let message = other.open(0).unwrap_err().to_string();
     let expected = "/nowhere/libcuda.so.1: cannot open a second driver; ";
@@ -146,12 +146,12 @@ fn an_unknown_ordinal_and_a_second_driver_are_errors() {
 
 #[test]
 fn devices_have_separate_memory_and_queues() {
-    let (a, b) = (or_skip!(test_card(0)), or_skip!(test_card(1)));
+    let (a, b) = (or_skip!(simulated_gpu(0)), or_skip!(simulated_gpu(1)));
     let (x, y) = (values(&a, 40), values(&b, 40));
     x.scale_data(2.0).unwrap();
     y.scale_data(3.0).unwrap();
     b.order_after(&a).unwrap();
-    assert_eq!([first(&x), first(&y)], [-15.0, -22.5]);
+    assert_eq!([first_element(&x), first_element(&y)], [-15.0, -22.5]);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn another_thread_can_use_and_drop_memory() {
     x.scale_data(2.0).unwrap();
     let worker = thread::spawn(move || {
         x.scale_data(0.5).unwrap();
-        let first = first(&x);
+        let first = first_element(&x);
         x.data_mut().unwrap().view_mut().device_mut().unwrap();
         first
     });
@@ -191,28 +191,28 @@ fn dropped_memory_is_freed_after_the_work_of_other_queues() {
 
 #[test]
 fn allocation_succeeds_again_after_out_of_memory() {
-    let small = or_skip!(test_card(3));
-    let first = small.alloc(600 << 10).unwrap();
-    let second = small.alloc(600 << 10);
+    let small_gpu = or_skip!(simulated_gpu(3));
+    let first = small_gpu.alloc(600 << 10).unwrap();
+    let second = small_gpu.alloc(600 << 10);
     assert!(matches!(second, Err(Error::OutOfMemory { bytes: 0x96000, .. })), "{second:?}");
     drop(first);
-    drop(small.alloc(600 << 10).unwrap());
-    small.trim_pools().unwrap();
+    drop(small_gpu.alloc(600 << 10).unwrap());
+    small_gpu.trim_pools().unwrap();
 }
 
 #[test]
 fn allocation_beyond_the_memory_limit_is_an_error() {
     let device = or_skip!(gpu_with(0, |builder| builder.memory_limit(1 << 20)));
-    let half = device.alloc(1 << 19).unwrap();
+    let half_of_limit = device.alloc(1 << 19).unwrap();
     assert!(matches!(device.alloc(1 << 20), Err(Error::OutOfMemory { .. })));
-    drop(half);
+    drop(half_of_limit);
     assert_eq!(device.alloc(1 << 20).unwrap().len(), 1 << 20);
 }
 
 /// On GPU 2 of the test driver, the kernel `exp_f64` fails.
 #[test]
 fn the_error_of_a_failed_kernel_names_its_call_site() {
-    let broken = or_skip!(test_card(2));
+    let broken = or_skip!(simulated_gpu(2));
     let y = Blob::from_vec(&broken, &[3], vec![1.0f64, 2.0, 3.0]).unwrap();
     let apply = |op| {
         let mut y = y.data_mut().unwrap();
@@ -232,7 +232,7 @@ fn the_error_of_a_failed_kernel_names_its_call_site() {
     assert_eq!(source.downcast_ref::<CudaFailure>().unwrap().code, 700);
     // GPU 2 stays unusable after its failure, but other GPUs still work.
     assert!(broken.alloc(4).is_err() && y.data().unwrap().host().is_err());
-    assert_eq!(first(&values(&or_skip!(gpu(0)), 1)), -7.5);
+    assert_eq!(first_element(&values(&or_skip!(gpu(0)), 1)), -7.5);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn kernels_run_without_fallbacks_and_transfers() {
         let integers = SyncedMemory::new(device, 24);
         device.convert_integers(cortado::View::<u32, _>::new(&integers, 6)?, z.view_mut())
     }
-    let (device, _fallbacks) = or_skip!(strict(0));
+    let (device, _fallbacks) = or_skip!(gpu_without_fallbacks(0));
     let _transfers = ledger::set_transfer_policy(Policy::Deny);
     run::<cortado::f16>(&device).unwrap();
     run::<cortado::bf16>(&device).unwrap();

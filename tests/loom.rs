@@ -19,7 +19,7 @@ use loom::{
     thread,
 };
 
-/// Device with separate memory that counts its copies, the first of which fails if `fails_first` is
+/// Device with separate memory that counts its copies. The first copy fails if `fails_first` is
 /// set.
 #[derive(Clone, Debug)]
 struct Remote {

@@ -1,6 +1,6 @@
 //! Tests of GEMM by cuBLAS: NVIDIA's library on a GPU, or the test library in `tests/cuda_on_cpu`.
 
-use super::{driver, gpu_with, required};
+use super::{driver, gpu_required, gpu_with};
 use cortado::{
     Blob, Error, Memory,
     conformance::Kit,
@@ -21,7 +21,7 @@ fn gpu(ordinal: u32, tf32: bool) -> Option<CudaDevice> {
 }
 
 #[test]
-fn gemm_by_cublas_passes_the_kit() {
+fn gemm_by_cublas_passes_the_conformance_kit() {
     let device = or_skip!(gpu(0, false));
     for check in ["gemm", "gemm_batched"] {
         Kit::new().check(&device, check).unwrap();
@@ -37,8 +37,9 @@ fn properties_name_cublas_only_if_it_is_used() {
     assert!(!names_cublas(&or_skip!(super::gpu(0))));
 }
 
-/// Multiplies, on this queue, an `n` × `n` matrix whose elements are `value` by a matrix of ones.
-fn product(queue: &CudaDevice, n: usize, value: f32) -> Blob<f32, CudaDevice> {
+/// Multiplies, on the queue `queue`, an `n` × `n` matrix whose elements are `value` by a matrix of
+/// ones.
+fn multiply_by_ones(queue: &CudaDevice, n: usize, value: f32) -> Blob<f32, CudaDevice> {
     let [a, b, c] = [value, 1.0, f32::NAN].map(|value| {
         let blob = Blob::new(queue, &[n, n]).unwrap();
         queue.fill(value, blob.data_mut().unwrap().view_mut()).unwrap();
@@ -55,9 +56,9 @@ fn product(queue: &CudaDevice, n: usize, value: f32) -> Blob<f32, CudaDevice> {
 fn f32_operands_are_rounded_only_if_tf32_is_allowed() {
     let value = 1.0 + 1.0 / 4096.0;
     for (tf32, rounded) in [(false, value), (true, 1.0)] {
-        let own = or_skip!(gpu_with(0, |builder| builder.tf32(tf32)));
-        for device in [own, or_skip!(gpu(0, tf32))] {
-            let c = product(&device, 256, value);
+        let builtin = or_skip!(gpu_with(0, |builder| builder.tf32(tf32)));
+        for device in [builtin, or_skip!(gpu(0, tf32))] {
+            let c = multiply_by_ones(&device, 256, value);
             assert_eq!(c.data().unwrap().host().unwrap(), [256.0 * rounded; 256 * 256]);
         }
     }
@@ -65,18 +66,18 @@ fn f32_operands_are_rounded_only_if_tf32_is_allowed() {
 
 /// Each queue has a cuBLAS handle, and the work of a dropped queue must still run.
 #[test]
-fn queues_multiply_independently() {
+fn forked_queues_compute_independent_matrix_products() {
     let device = or_skip!(gpu(0, false));
     let fork = device.fork_queue().unwrap();
-    let (x, y) = (product(&device, 32, 2.0), product(&fork, 32, 3.0));
+    let (x, y) = (multiply_by_ones(&device, 32, 2.0), multiply_by_ones(&fork, 32, 3.0));
     drop(fork);
     assert_eq!(x.data().unwrap().host().unwrap(), [64.0; 1024]);
     assert_eq!(y.data().unwrap().host().unwrap(), [96.0; 1024]);
 }
 
 #[test]
-fn too_little_memory_for_the_workspace_is_an_error() {
-    if required() {
+fn too_little_memory_for_the_cublas_workspace_is_an_error() {
+    if gpu_required() {
         return;
     }
     let small = or_skip!(gpu(3, false));
@@ -89,7 +90,7 @@ fn too_little_memory_for_the_workspace_is_an_error() {
 #[test]
 fn without_cublas_the_error_lists_the_paths_tried() {
     let mut builder = CudaDevice::builder().gemm_backend(GemmBackend::Cublas);
-    if !required() {
+    if !gpu_required() {
         builder = builder.driver_path(or_skip!(driver()));
     }
     let error =

@@ -105,7 +105,7 @@ macro_rules! check_each_type {
     }};
 }
 
-fn gemms<T: Element>() -> Vec<Kernel<T>> {
+fn gemm_kernels<T: Element>() -> Vec<Kernel<T>> {
     use Transpose::{No, Yes};
     let extents = [(130, 140, 40), (128, 256, 64), (200, 72, 700), (20, 300, 65), (66, 65, 1030)];
     let mut kernels = Vec::new();
@@ -124,10 +124,10 @@ fn gemms<T: Element>() -> Vec<Kernel<T>> {
 
 #[test]
 fn gemm_equals_the_cpu_for_every_tile_shape() {
-    check_each_type!(gemms);
+    check_each_type!(gemm_kernels);
 }
 
-fn gemvs<T: Element>() -> Vec<Kernel<T>> {
+fn gemv_kernels<T: Element>() -> Vec<Kernel<T>> {
     let mut kernels = Vec::new();
     for (m, n) in [(3, 9001), (9000, 3), (70, 2048), (300, 600)] {
         for trans in [Transpose::No, Transpose::Yes] {
@@ -141,7 +141,7 @@ fn gemvs<T: Element>() -> Vec<Kernel<T>> {
 
 #[test]
 fn gemv_equals_the_cpu_for_split_sums() {
-    check_each_type!(gemvs);
+    check_each_type!(gemv_kernels);
 }
 
 fn sums<T: Element>() -> Vec<Kernel<T>> {

@@ -64,16 +64,16 @@ fn check_step(net: NetParameter, losses: u64) {
 }
 
 #[test]
-fn a_step_of_lenet_stays_on_the_device() {
+fn a_training_step_of_lenet_runs_entirely_on_the_device() {
     check_step(small_net("examples/mnist/lenet.prototxt", 1, 28), 1);
 }
 
 #[test]
-fn a_step_of_alexnet_stays_on_the_device() {
+fn a_training_step_of_alexnet_runs_entirely_on_the_device() {
     check_step(small_net("examples/imagenet/alexnet.prototxt", 3, 67), 1);
 }
 
 #[test]
-fn a_step_of_googlenet_stays_on_the_device() {
+fn a_training_step_of_googlenet_runs_entirely_on_the_device() {
     check_step(small_net("examples/imagenet/googlenet.prototxt", 3, 96), 3);
 }

@@ -94,7 +94,7 @@ fn object(source: &Path, kernels: bool, headers: u64, out: &Path) -> PathBuf {
     } else {
         compile.arg("-c").arg(source);
     }
-    // The object file gets its name when it is complete, so that an interrupted build leaves no
+    // The compiler writes to a temporary name, so that an interrupted build leaves no incomplete
     // object file.
     let unfinished = out.join(format!("{base}.unfinished"));
     compile.arg("-o").arg(&unfinished);
@@ -142,7 +142,8 @@ fn registrations(source: &Path) -> String {
     code
 }
 
-/// Runs a command and returns its output. Panics with the command's error output if it fails.
+/// Runs a command and returns its output. Panics with the command's error output if the command
+/// fails.
 fn run(mut command: Command) -> String {
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -150,7 +151,7 @@ fn run(mut command: Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the files in a folder that have this extension, sorted by name.
+/// Returns the files in a folder with the extension `extension`, sorted by name.
 fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> =

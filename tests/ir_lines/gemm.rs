@@ -1,4 +1,4 @@
-//! One matrix product on the CPU, with cortado's core only.
+//! Program that computes one matrix product on the CPU, with cortado's core only.
 
 use cortado::prelude::*;
 

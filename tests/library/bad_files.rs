@@ -1,5 +1,5 @@
-//! Tests of damaged binary files. The reader must return an error that names the byte, without a
-//! panic and in bounded memory and time.
+//! Tests of damaged binary files. A reader of a damaged file must return an error that names the
+//! byte, must not panic, and must use bounded memory and time.
 
 use std::fmt::Debug;
 
@@ -121,10 +121,10 @@ fn files_with_a_changed_byte_are_rejected_or_read_in_bounded_memory() {
 
 #[test]
 fn errors_of_damaged_files_name_the_byte_and_the_field() {
-    let bad = field(&[0x2a], &[0; 7]);
-    let layer = field(&[0xa2, 0x06], &field(&[0x3a], &bad));
-    let good = field(&[0xa2, 0x06], &field(&[0x0a], b"a"));
-    let error = read_error::<NetParameter>(&[&good[..], &layer].concat());
+    let damaged_blob = field(&[0x2a], &[0; 7]);
+    let layer = field(&[0xa2, 0x06], &field(&[0x3a], &damaged_blob));
+    let valid_layer = field(&[0xa2, 0x06], &field(&[0x0a], b"a"));
+    let error = read_error::<NetParameter>(&[&valid_layer[..], &layer].concat());
     assert_eq!(
         error,
         "13, in layer[1].blobs[0].data: packed length of 7 bytes is not a multiple of 4"
@@ -169,8 +169,8 @@ fn files_of_another_type_are_rejected() {
         read_error::<Datum>(other);
     }
     // Like protobuf in C++, the reader accepts a name that is not UTF-8.
-    let latin = field(&[0x0a], b"caf\xe9");
-    assert_eq!(parse_binary::<NetParameter>(&latin, "").unwrap().name(), "caf\u{fffd}");
+    let latin1_name = field(&[0x0a], b"caf\xe9");
+    assert_eq!(parse_binary::<NetParameter>(&latin1_name, "").unwrap().name(), "caf\u{fffd}");
     read_error::<NetParameter>(&field(&[0x0a], b"caf\xe9\x01"));
 }
 
@@ -182,8 +182,8 @@ fn fields_longer_than_the_file_are_rejected_without_allocation() {
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
     ];
-    // Each false length is tried for a string, a message, packed numbers, bytes and an unknown
-    // field.
+    // The test tries each false length for a string, a message, packed numbers, bytes and an
+    // unknown field.
     for length in lengths {
         read_error::<NetParameter>(&[&[0x0a], length].concat());
         read_error::<NetParameter>(&[&[0xa2, 0x06], length].concat());
@@ -244,7 +244,7 @@ fn blobs_of_overflowing_or_negative_shapes_are_rejected() {
             assert_eq!(blob.shape()[..], [2]);
         }
     }
-    // The messages have more or fewer values than their shapes require.
+    // Each message has more or fewer values than its shape requires.
     let mut target = Blob::<f64, _>::new(&cpu, &[]).unwrap();
     for (dims, values) in [(&[2, 3][..], 5), (&[2, 3], 7), (&[2], 0), (&[], 2)] {
         let error = target.from_proto(&blob(dims, values), true).unwrap_err().to_string();
@@ -268,7 +268,7 @@ mod weights {
     use super::*;
     use cortado::Net;
 
-    fn built() -> Net<f32> {
+    fn inner_product_net() -> Net<f32> {
         let text = r#"
             layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 } } }
             layer { name: "a" type: "InnerProduct" bottom: "x" top: "y"
@@ -282,13 +282,13 @@ mod weights {
         let layer = LayerParameter { name: Some("a".into()), blobs, ..Default::default() };
         let weights = NetParameter { layer: vec![layer], ..Default::default() };
         let read = parse_binary::<NetParameter>(&weights.encode_to_vec(), "").unwrap();
-        let error = built().copy_trained_from(&read).unwrap_err().to_string();
+        let error = inner_product_net().copy_trained_from(&read).unwrap_err().to_string();
         assert!(error.contains("`a`"), "{error}");
     }
 
     #[test]
     fn weights_with_wrong_shapes_or_blob_counts_are_rejected() {
-        assert_eq!(built().copy_trained_from(&net()).unwrap(), ["a"]);
+        assert_eq!(inner_product_net().copy_trained_from(&net()).unwrap(), ["a"]);
         check_rejected(vec![]);
         check_rejected(vec![blob(&[2, 3], 6)]);
         check_rejected(vec![blob(&[3, 2], 6), blob(&[2], 2)]);
@@ -303,7 +303,7 @@ mod weights {
         let bytes = net().encode_to_vec();
         for end in 0..bytes.len() {
             if let Ok(weights) = parse_binary::<NetParameter>(&bytes[..end], "") {
-                built().copy_trained_from(&weights).unwrap();
+                inner_product_net().copy_trained_from(&weights).unwrap();
             }
         }
     }
@@ -311,10 +311,10 @@ mod weights {
     #[test]
     fn a_truncated_lenet_is_rejected_or_read_in_part() {
         let bytes = std::fs::read(crate::support::lenet_weights()).unwrap();
-        let near = |byte: usize| byte.saturating_sub(40)..(byte + 40).min(bytes.len());
+        let bytes_near = |byte: usize| byte.saturating_sub(40)..(byte + 40).min(bytes.len());
         let steps = (0..bytes.len()).step_by(bytes.len() / 97);
         let mut readable = 0;
-        for end in steps.chain(near(0)).chain(near(bytes.len())) {
+        for end in steps.chain(bytes_near(0)).chain(bytes_near(bytes.len())) {
             match parse_binary::<NetParameter>(&bytes[..end], "some.file") {
                 Ok(part) => {
                     assert_eq!(part.encode_to_vec(), bytes[..end]);

@@ -53,8 +53,8 @@ fn legacy_extents_of_axes_that_a_blob_lacks_are_one() {
     let blob = blob(&[2, 3], 0..6);
     let extents = [blob.num(), blob.channels(), blob.height(), blob.width()].map(Result::unwrap);
     assert_eq!(extents, [2, 3, 1, 1]);
-    let five = Blob::<f32, _>::new(&cpu(), &[1; 5]).unwrap();
-    assert!(matches!(five.num(), Err(Error::Shape(_))));
+    let blob_of_five_axes = Blob::<f32, _>::new(&cpu(), &[1; 5]).unwrap();
+    assert!(matches!(blob_of_five_axes.num(), Err(Error::Shape(_))));
     assert!(matches!(blob.shape().legacy(4), Err(Error::Axis { .. })));
 }
 
@@ -64,8 +64,8 @@ fn blob_indices_out_of_range_are_errors() {
     assert_eq!(blob.data_at(&[1, 1]).unwrap(), 4.0);
     assert_eq!(blob.diff_at(&[1, 1]).unwrap(), 0.0);
     assert!(blob.data_at(&[0, 3]).is_err() && blob.diff_at(&[0, 0, 0]).is_err());
-    let wrong = Blob::from_vec(&cpu(), &[2, 2], vec![0.0f32; 3]);
-    assert!(matches!(wrong, Err(Error::Length { want: 4, got: 3, .. })));
+    let wrong_count = Blob::from_vec(&cpu(), &[2, 2], vec![0.0f32; 3]);
+    assert!(matches!(wrong_count, Err(Error::Length { want: 4, got: 3, .. })));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn reshaping_a_blob_keeps_storage_that_is_large_enough() {
     assert_eq!(blob.shape()[..], [7], "an invalid shape must not change the blob");
 }
 
-/// The corresponding calls in Caffe write past the end of the other blob.
+/// In Caffe, a blob that outgrows shared storage writes past the end of the other blob.
 #[test]
 fn growing_a_shared_blob_does_not_change_its_aliases() {
     let (mut a, b) = (blob(&[2], 10..12), blob(&[2], 20..22));
@@ -101,7 +101,7 @@ fn growing_a_shared_blob_does_not_change_its_aliases() {
 }
 
 #[test]
-fn writing_a_smaller_alias_changes_only_its_elements() {
+fn writing_a_smaller_alias_changes_only_the_elements_of_the_alias() {
     let (mut a, b) = (blob(&[4], 0..4), blob(&[2, 2], 4..8));
     a.share_data(&b).unwrap();
     a.reshape(&[3]).unwrap();
@@ -113,17 +113,17 @@ fn writing_a_smaller_alias_changes_only_its_elements() {
 fn access_to_a_locked_blob_returns_a_borrowed_error() {
     let mut a = blob(&[2], 0..2);
     let alias = a.share();
-    let reading = a.data().unwrap();
+    let read_guard = a.data().unwrap();
     assert!(alias.data().is_ok());
     assert!(matches!(alias.data_mut(), Err(Error::Borrowed { what: "data" })));
     assert!(matches!(alias.update(), Err(Error::Borrowed { .. })));
     assert!(alias.diff_mut().is_ok());
-    drop(reading);
-    let writing = alias.diff_mut().unwrap();
+    drop(read_guard);
+    let write_guard = alias.diff_mut().unwrap();
     assert!(matches!(a.diff(), Err(Error::Borrowed { what: "diff" })));
     assert!(matches!(a.reshape(&[3]), Err(Error::Borrowed { .. })));
     assert_eq!(a.shape()[..], [2]);
-    drop(writing);
+    drop(write_guard);
     a.reshape(&[3]).unwrap();
 }
 
@@ -139,7 +139,7 @@ fn swapped_data_is_visible_through_aliases() {
     shrunk.reshape(&[2]).unwrap();
     assert!(
         a.swap_data(&shrunk).is_err(),
-        "the storage of `shrunk` does not have the size of that of `a`"
+        "blobs with storage of different sizes must not swap their data"
     );
 }
 
@@ -202,8 +202,8 @@ fn blob_messages_of_wrong_shapes_are_errors() {
         assert_eq!((blob.shape()[..].to_vec(), data(&blob)), (vec![2], vec![0.0, 1.0]));
     }
     // As in Caffe, a message without elements is valid only for a blob that has elements.
-    let mut fresh = Blob::<f32, _>::new(&cpu(), &[0]).unwrap();
-    assert!(fresh.from_proto(&message(&[0, 3], 0), true).is_err());
+    let mut empty_blob = Blob::<f32, _>::new(&cpu(), &[0]).unwrap();
+    assert!(empty_blob.from_proto(&message(&[0, 3], 0), true).is_err());
     blob.from_proto(&message(&[0, 3], 0), true).unwrap();
     assert_eq!(blob.shape()[..], [0, 3]);
     let scalar = self::blob(&[], [7]).to_proto(false).unwrap();

@@ -1,5 +1,5 @@
-//! Operations on blobs: results beside plain loops, errors for shapes that do not match, and the
-//! transfers that the operations cause.
+//! Tests of operations on blobs: results compared with plain loops, errors for shapes that do not
+//! match, and the transfers that the operations cause.
 
 use cortado::{
     ledger::{EventKind, Ledger},
@@ -16,7 +16,7 @@ fn values<T: Element, D: Device>(blob: &Blob<T, D>) -> Vec<f64> {
     blob.to_vec().unwrap().into_iter().map(T::to_f64).collect()
 }
 
-/// Returns row-major indices of each element of a shape.
+/// Returns the index of each element of a shape, in row-major order.
 fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
     shape.iter().fold(vec![vec![]], |prefixes, &extent| {
         let extend = |prefix: Vec<usize>| (0..extent).map(move |i| [&prefix[..], &[i]].concat());
@@ -90,9 +90,12 @@ fn check_broadcast(device: &impl Device, a: &[usize], b: &[usize]) {
     let expected: Vec<f64> = indices(a)
         .iter()
         .map(|index| {
-            let own = &index[a.len() - b.len()..];
-            let repeated: Vec<usize> =
-                own.iter().zip(b).map(|(&i, &extent)| if extent == 1 { 0 } else { i }).collect();
+            let trailing_index = &index[a.len() - b.len()..];
+            let repeated: Vec<usize> = trailing_index
+                .iter()
+                .zip(b)
+                .map(|(&i, &extent)| if extent == 1 { 0 } else { i })
+                .collect();
             at(&x, index) + at(&y, &repeated)
         })
         .collect();
@@ -131,15 +134,15 @@ fn unary_functions_equal_their_reference() {
     let expected = |f: fn(f32) -> f32| x.to_vec().unwrap().into_iter().map(f).collect::<Vec<_>>();
     assert_eq!(x.relu().unwrap().to_vec().unwrap(), expected(|x| x.max(0.0)));
     assert_eq!(x.scale(-0.5).unwrap().to_vec().unwrap(), expected(|x| -0.5 * x));
-    let close = |y: Blob<f32, _>, f: fn(f32) -> f32| {
+    let assert_close = |y: Blob<f32, _>, f: fn(f32) -> f32| {
         for (y, want) in y.to_vec().unwrap().into_iter().zip(expected(f)) {
             assert!((y - want).abs() <= 4.0 * f32::EPSILON * want.abs(), "{y} {want}");
         }
     };
-    close(x.sigmoid().unwrap(), |x| 1.0 / (1.0 + (-x).exp()));
-    close(x.tanh().unwrap(), f32::tanh);
-    close(x.exp().unwrap(), f32::exp);
-    close(x.exp().unwrap().ln().unwrap(), |x| x);
+    assert_close(x.sigmoid().unwrap(), |x| 1.0 / (1.0 + (-x).exp()));
+    assert_close(x.tanh().unwrap(), f32::tanh);
+    assert_close(x.exp().unwrap(), f32::exp);
+    assert_close(x.exp().unwrap().ln().unwrap(), |x| x);
     x.apply_into(Unary::AddScalar(1.0), &x).unwrap();
     assert_eq!(x.to_vec().unwrap()[0], -3.0);
 }
@@ -148,14 +151,15 @@ fn unary_functions_equal_their_reference() {
 fn reductions_equal_loops_along_every_axis() {
     let x = integers::<f64, _>(&CpuDevice::new(), &[2, 3, 4]);
     for axis in 0..3 {
-        let mut rest = vec![2, 3, 4];
-        let extent = rest.remove(axis);
-        let along = |index: &[usize]| -> Vec<f64> {
+        let mut other_extents = vec![2, 3, 4];
+        let extent = other_extents.remove(axis);
+        let elements_along_axis = |index: &[usize]| -> Vec<f64> {
             (0..extent).map(|i| at(&x, &[&index[..axis], &[i], &index[axis..]].concat())).collect()
         };
         let check = |found: Blob<f64, _>, f: &dyn Fn(Vec<f64>) -> f64| {
-            assert_eq!(found.shape().to_vec(), rest);
-            let expected: Vec<f64> = indices(&rest).iter().map(|index| f(along(index))).collect();
+            assert_eq!(found.shape().to_vec(), other_extents);
+            let expected: Vec<f64> =
+                indices(&other_extents).iter().map(|index| f(elements_along_axis(index))).collect();
             assert_eq!(found.to_vec().unwrap(), expected);
         };
         let signed = axis as isize;
@@ -164,8 +168,8 @@ fn reductions_equal_loops_along_every_axis() {
         check(x.max(signed).unwrap(), &|v| v.into_iter().fold(f64::MIN, f64::max));
         check(x.min(signed).unwrap(), &|v| v.into_iter().fold(f64::MAX, f64::min));
         let places = x.arg_max(signed).unwrap();
-        for (place, index) in places.to_vec().unwrap().into_iter().zip(indices(&rest)) {
-            let values = along(&index);
+        for (place, index) in places.to_vec().unwrap().into_iter().zip(indices(&other_extents)) {
+            let values = elements_along_axis(&index);
             let max = values.iter().copied().fold(f64::MIN, f64::max);
             assert_eq!(values[place as usize], max);
         }
@@ -228,11 +232,11 @@ fn blobs_are_created_from_values_and_return_them() {
 }
 
 #[test]
-fn debug_shows_shape_device_and_values_without_a_transfer() {
+fn debug_output_of_a_blob_causes_no_transfer() {
     let device = SimulatedDevice::new();
     let x = Blob::from_slice(&device, &[2, 5], &[1.5f32; 10]).unwrap();
-    let shown = "Blob(2 5 (10) on simulated: [1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, …])";
-    assert_eq!(format!("{x:?}"), shown);
+    let expected = "Blob(2 5 (10) on simulated: [1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, …])";
+    assert_eq!(format!("{x:?}"), expected);
     let y = x.relu().unwrap();
     let ledger = Ledger::new();
     let open = ledger.open();
@@ -255,7 +259,7 @@ fn assert_error<T>(result: Result<T>, parts: &[&str]) {
 }
 
 #[test]
-fn shape_mistakes_are_errors_that_name_operation_and_shapes() {
+fn errors_of_mismatched_shapes_name_operation_and_shapes() {
     let device = CpuDevice::new();
     let of = |shape: &[usize]| integers::<f32, _>(&device, shape);
     let (a, b) = (of(&[2, 3]), of(&[4, 5]));
@@ -344,15 +348,15 @@ fn shape_mistakes_are_errors_that_name_operation_and_shapes() {
 }
 
 #[test]
-fn an_output_that_is_also_an_operand_of_matmul_is_an_error() {
+fn matmul_into_one_of_its_operands_is_an_error() {
     let a = integers::<f32, _>(&CpuDevice::new(), &[2, 2]);
     assert_error(matmul_into(&a, &a, &a), &["borrowed"]);
 }
 
-/// The operations of a step of logistic regression run on the device. Only the operands are
-/// uploaded, once, and only the result is downloaded.
+/// Three steps of logistic regression run on the device. The steps upload each operand once and
+/// download only the final weights.
 #[test]
-fn operations_transfer_no_intermediate_result() {
+fn blob_operations_transfer_no_intermediate_result() {
     let device = SimulatedDevice::new();
     let x = integers::<f32, _>(&device, &[8, 3]);
     let target = integers::<f32, _>(&device, &[8, 1]);

@@ -67,7 +67,7 @@ const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 2] = [
     ("x_dim_wraps_to_3", "an extent of 2^32 + 3, which Caffe reads as 3"),
 ];
 
-/// Caffe's verdict on a file with one blob or several blobs.
+/// Row of `verdicts.tsv`: whether Caffe accepts a file with one or several blobs, and the result.
 struct Row {
     name: String,
     vector: bool,
@@ -122,7 +122,7 @@ fn protos(row: &Row, bytes: &[u8]) -> cortado::Result<Vec<BlobProto>> {
     }
 }
 
-/// Formats shapes and gradients like the table of verdicts.
+/// Formats the shape of each blob, and whether the blob has a gradient, as `verdicts.tsv` does.
 fn describe<T: Element>(blobs: &[(Blob<T, CpuDevice>, bool)]) -> String {
     let describe_one = |(blob, diff): &(Blob<T, CpuDevice>, bool)| {
         let extents: Vec<String> = blob.shape().iter().map(|extent| extent.to_string()).collect();

@@ -1,5 +1,6 @@
-//! Model-based test of coherence. The test runs random operations on two `SyncedMemory` values of
-//! one simulated device, and injects faults into calls and queued work.
+//! Model-based test of the coherence of host and device memory. The test runs random operations on
+//! two `SyncedMemory` values of one simulated device, and injects faults into calls and queued
+//! work.
 //!
 //! The model predicts what the documentation promises:
 //! - A read returns the last value written. A failed operation changes no value.
@@ -62,28 +63,28 @@ fn steps() -> BoxedStrategy<Step> {
         let part = (0..LEN).prop_flat_map(|start| (Just(start), start..=LEN));
         prop_oneof![Just(0..LEN), part.prop_map(|(start, end)| start..end)]
     };
-    let (one, number) = (0..MEMORIES, (1..100u8).prop_map(f32::from));
+    let (memory_index, number) = (0..MEMORIES, (1..100u8).prop_map(f32::from));
     let factor = prop::sample::select(vec![-1.0f32, 2.0]);
-    let all = (one.clone(), number.clone());
-    let some = (one.clone(), range(), number);
-    let scaled = (one.clone(), range(), factor);
+    let whole_write = (memory_index.clone(), number.clone());
+    let part_write = (memory_index.clone(), range(), number);
+    let part_scale = (memory_index.clone(), range(), factor);
     let faults = vec![Fault::Alloc, Fault::Copy, Fault::Launch, Fault::InFlight, Fault::InFlight];
     prop_oneof![
-        2 => (one.clone(), range()).prop_map(|(index, part)| ReadHost(index, part)),
-        2 => one.clone().prop_map(ReadDevice),
-        1 => some.clone().prop_map(|(index, part, value)| WriteHost(index, part, value)),
-        1 => some.clone().prop_map(|(index, part, value)| OverwriteHost(index, part, value)),
-        1 => all.clone().prop_map(|(index, value)| CommitHost(index, value)),
-        1 => one.clone().prop_map(RefuseHost),
-        1 => all.prop_map(|(index, value)| Adopt(index, value)),
-        2 => one.clone().prop_map(Prefetch),
-        2 => some.prop_map(|(index, part, value)| Fill(index, part, value)),
-        2 => scaled.clone().prop_map(|(index, part, factor)| Scal(index, part, factor)),
-        1 => scaled.clone().prop_map(|(index, part, factor)| ScalOnFork(index, part, factor)),
-        2 => scaled.prop_map(|(index, part, factor)| Axpy(index, part, factor)),
-        1 => (one.clone(), range()).prop_map(|(index, part)| Copy(index, part)),
+        2 => (memory_index.clone(), range()).prop_map(|(index, part)| ReadHost(index, part)),
+        2 => memory_index.clone().prop_map(ReadDevice),
+        1 => part_write.clone().prop_map(|(index, part, value)| WriteHost(index, part, value)),
+        1 => part_write.clone().prop_map(|(index, part, value)| OverwriteHost(index, part, value)),
+        1 => whole_write.clone().prop_map(|(index, value)| CommitHost(index, value)),
+        1 => memory_index.clone().prop_map(RefuseHost),
+        1 => whole_write.prop_map(|(index, value)| Adopt(index, value)),
+        2 => memory_index.clone().prop_map(Prefetch),
+        2 => part_write.prop_map(|(index, part, value)| Fill(index, part, value)),
+        2 => part_scale.clone().prop_map(|(index, part, factor)| Scal(index, part, factor)),
+        1 => part_scale.clone().prop_map(|(index, part, factor)| ScalOnFork(index, part, factor)),
+        2 => part_scale.prop_map(|(index, part, factor)| Axpy(index, part, factor)),
+        1 => (memory_index.clone(), range()).prop_map(|(index, part)| Copy(index, part)),
         1 => Just(Wait),
-        1 => one.prop_map(Replace),
+        1 => memory_index.prop_map(Replace),
         3 => (prop::sample::select(faults), 1..6u64).prop_map(|(fault, nth)| Inject(fault, nth)),
     ]
     .boxed()
@@ -98,7 +99,8 @@ type ModelResult<T = ()> = Result<T, ()>;
 #[derive(Clone, Debug, Default)]
 struct Model {
     memories: [Sides; MEMORIES],
-    /// Every device allocation of this run, kept alive because queued work may still use it.
+    /// Every device allocation of a run, kept alive because queued work may still use the
+    /// allocation.
     buffers: Vec<Values>,
     queue: VecDeque<Job>,
     /// Whether queued work has failed and no call has returned its error yet.
@@ -232,7 +234,8 @@ impl Model {
         self.memories[index].buffer.ok_or(())
     }
 
-    /// Returns the upload that makes a stale device side valid, or `None` if it is valid.
+    /// Returns the upload that makes a stale device side valid, or `None` if the device side is
+    /// valid.
     fn upload(&mut self, index: usize) -> ModelResult<Option<Job>> {
         let to = self.allocate(index)?;
         let Some(values) = self.memories[index].host else { return Ok(None) };
@@ -249,7 +252,8 @@ impl Model {
         self.allocate(index)
     }
 
-    /// Uploads on a fork, whose queue is separate from the device's and reports its own failures.
+    /// Uploads on a fork, whose queue is separate from the device's queue and reports only failures
+    /// of the fork.
     fn prefetch(&mut self, index: usize) -> ModelResult {
         if self.memories[index].device_valid {
             return Ok(());
@@ -291,21 +295,22 @@ impl Model {
     }
 
     fn run(&mut self, Job { to, range, work }: Job) -> bool {
-        let lost = self.event(Fault::InFlight).is_err();
+        let is_lost = self.event(Fault::InFlight).is_err();
         for i in range {
             let y = self.buffers[to][i];
             self.buffers[to][i] = match work {
-                _ if lost => None,
+                _ if is_lost => None,
                 Work::Put(values) => values[i],
                 Work::Scal(factor) => y.map(|y| factor * y),
                 Work::Axpy(factor, x) => y.zip(self.buffers[x][i]).map(|(y, x)| factor * x + y),
                 Work::Copy(x) => self.buffers[x][i],
             };
         }
-        lost
+        is_lost
     }
 
-    /// Decrements the counters of injected faults of this kind, and fails if a counter reaches 0.
+    /// Decrements the counters of injected faults of the kind `event`, and fails if a counter
+    /// reaches 0.
     fn event(&mut self, event: Fault) -> ModelResult {
         for (_, remaining) in self.faults.iter_mut().filter(|(fault, _)| *fault == event) {
             *remaining -= 1;
@@ -325,8 +330,8 @@ impl ReferenceStateMachine for Model {
     }
     fn transitions(_: &Self) -> BoxedStrategy<Step> {
         thread_local! {
-            // The strategy is created once per thread, because creating it takes longer than
-            // drawing from it.
+            // The strategy is created once per thread, because creating the strategy takes longer
+            // than drawing from it.
             static STEPS: BoxedStrategy<Step> = steps();
         }
         STEPS.with(Clone::clone)
@@ -354,7 +359,7 @@ impl SystemUnderTest {
     }
 
     /// Returns a mutable view of a range of one `SyncedMemory`, and a view of the same range of the
-    /// other one.
+    /// other `SyncedMemory`.
     fn parts(
         &mut self,
         index: usize,
@@ -498,11 +503,11 @@ fn env_number<N: std::str::FromStr>(variable: &str, default: N) -> N {
 fn shortest(mut steps: Vec<Step>) -> Vec<Step> {
     let mut index = 0;
     while index < steps.len() {
-        let mut fewer = steps.clone();
-        fewer.remove(index);
-        match check_sequence((Model::default(), fewer.clone(), None)) {
+        let mut shorter_steps = steps.clone();
+        shorter_steps.remove(index);
+        match check_sequence((Model::default(), shorter_steps.clone(), None)) {
             Ok(()) => index += 1,
-            Err(_) => (steps, index) = (fewer, 0),
+            Err(_) => (steps, index) = (shorter_steps, 0),
         }
     }
     steps
@@ -526,9 +531,9 @@ fn random_operations_agree_with_the_model() {
         Ok(()) => {}
         Err(TestError::Fail(_, (_, steps, _))) => {
             let steps = shortest(steps);
-            let why = check_sequence((Model::default(), steps.clone(), None));
+            let failure = check_sequence((Model::default(), steps.clone(), None));
             panic!(
-                "{why:?}\n  smallest failing sequence: {steps:?}, followed by reads of both sides"
+                "{failure:?}\n  smallest failing sequence: {steps:?}, followed by reads of both sides"
             )
         }
         Err(error) => panic!("{error}"),

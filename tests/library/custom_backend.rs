@@ -39,8 +39,8 @@ fn a_kernel_of_another_device_type_fails_and_changes_no_operand() {
         let error = other.fill(7.0, y.data_mut().unwrap().view_mut()).unwrap_err().to_string();
         assert!(error.contains("remote") && error.contains("another type of device"), "{error}");
         assert_eq!(y.data().unwrap().host().unwrap(), values);
-        // After the first call, the value is valid on both sides, and the second call must not
-        // change it either.
+        // The second call of `fill` starts with both sides valid, and must not change the value
+        // either.
         y.data().unwrap().view().device().unwrap();
     }
 }

@@ -15,7 +15,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Time after which a test that waits must fail.
+/// Longest time that a test waits before the test fails.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 type Read = fn(u64, &TempDir, &mut Record) -> Result<()>;
@@ -42,7 +42,7 @@ impl Source for Scripted {
 }
 
 /// Returns a registry with the source scheme `script`. The weak reference expires when the reader
-/// thread drops the source at its end.
+/// thread ends and drops the source.
 fn sources(read: Read) -> (SourceRegistry, Weak<TempDir>) {
     let dir = Arc::new(TempDir::new().unwrap());
     let alive = Arc::downgrade(&dir);
@@ -85,13 +85,13 @@ fn panicking(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
 /// Reads records from a file, which the source removes before record 9.
 fn disappearing(i: u64, dir: &TempDir, record: &mut Record) -> Result<()> {
     let path = dir.path().join("records");
-    let failed = |error| Error::io(&path, error);
+    let io_error = |error| Error::io(&path, error);
     match i {
-        0 => fs::write(&path, [7; 2]).map_err(failed)?,
-        9 => fs::remove_file(&path).map_err(failed)?,
+        0 => fs::write(&path, [7; 2]).map_err(io_error)?,
+        9 => fs::remove_file(&path).map_err(io_error)?,
         _ => {}
     }
-    let bytes = fs::read(&path).map_err(failed)?;
+    let bytes = fs::read(&path).map_err(io_error)?;
     record.bytes_mut([1, 1, 2])?.copy_from_slice(&bytes);
     Ok(())
 }
@@ -216,20 +216,24 @@ fn solver_events_contain_the_data_wait_time() {
 
     let sources = sources(slow).0;
     let waits = events(&text(&layers("script:a", "")), sources);
-    let total: Vec<_> = waits.iter().map(|(waited, _)| waited.unwrap()).collect();
-    assert!(total.is_sorted(), "{total:?}");
+    let total_waits: Vec<_> = waits.iter().map(|(waited, _)| waited.unwrap()).collect();
+    assert!(total_waits.is_sorted(), "{total_waits:?}");
     // The net waits 20 ms for each batch, except for the two prefetched batches.
-    assert!(total[8] > 0.1, "{total:?}");
-    let shown: Vec<_> = waits.iter().filter_map(|(_, shown)| *shown).collect();
-    assert_eq!(shown.len(), 3);
-    for (waited, seconds) in &shown[1..] {
-        assert!(*waited > 0.5 * seconds && waited <= seconds, "{shown:?}");
+    assert!(total_waits[8] > 0.1, "{total_waits:?}");
+    let displayed: Vec<_> = waits.iter().filter_map(|(_, displayed)| *displayed).collect();
+    assert_eq!(displayed.len(), 3);
+    for (waited, seconds) in &displayed[1..] {
+        assert!(*waited > 0.5 * seconds && waited <= seconds, "{displayed:?}");
     }
-    let sum: f64 = shown.iter().map(|(waited, _)| waited).sum();
-    assert!((sum - total[8]).abs() < 1e-6, "{shown:?} {total:?}");
+    let sum: f64 = displayed.iter().map(|(waited, _)| waited).sum();
+    assert!((sum - total_waits[8]).abs() < 1e-6, "{displayed:?} {total_waits:?}");
 
     let dummy = r#"layer { name: "d" type: "DummyData" top: "x" top: "label"
         dummy_data_param { shape { dim: 4 dim: 2 } shape { dim: 4 } } }"#;
-    let without = text(&format!("{dummy} {CLASSIFIER}"));
-    assert!(events(&without, SourceRegistry::empty()).iter().all(|wait| *wait == (None, None)));
+    let without_data_source = text(&format!("{dummy} {CLASSIFIER}"));
+    assert!(
+        events(&without_data_source, SourceRegistry::empty())
+            .iter()
+            .all(|wait| *wait == (None, None))
+    );
 }

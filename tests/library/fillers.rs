@@ -82,8 +82,8 @@ fn fillers_have_the_statistics_of_caffes_fillers() {
             values.extend(fill_with(seed).unwrap().into_iter().map(f64::from));
         }
         let (actual, n) = (stats(&values), values.len() as f64);
-        // The mean may differ by six standard errors, and so may the standard deviation, whose
-        // standard error is smaller than that of the mean.
+        // The mean and the standard deviation may each differ by six standard errors of the mean.
+        // The standard error of the standard deviation is smaller.
         let (mean, std) = (number(8), number(9));
         let error = 6.0 * std / n.sqrt();
         assert!((actual.mean - mean).abs() <= error, "{name}: mean {} {mean}", actual.mean);
@@ -122,9 +122,9 @@ fn filled_values_are_bit_identical_for_any_number_of_threads() {
     let want = fill_on(1);
     assert!(want == fill_on(2) && want == fill_on(3));
     assert!(want != fill::<f32, _>(&CpuDevice::new(), &filler, &[100, 1001], 10).unwrap());
-    let narrow = fill::<f16, _>(&CpuDevice::new(), &filler, &[100, 1001], 9).unwrap();
-    let near = |(a, b): (&f32, &f16)| (f64::from(*a) - b.to_f64()).abs() <= 1e-3;
-    assert!(want.iter().zip(&narrow).all(near));
+    let half_values = fill::<f16, _>(&CpuDevice::new(), &filler, &[100, 1001], 9).unwrap();
+    let is_close = |(a, b): (&f32, &f16)| (f64::from(*a) - b.to_f64()).abs() <= 1e-3;
+    assert!(want.iter().zip(&half_values).all(is_close));
 }
 
 #[test]

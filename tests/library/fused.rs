@@ -99,24 +99,24 @@ fn fused_layers_have_results_bit_identical_to_separate_layers() {
 
 #[test]
 fn only_fusible_activations_are_fused() {
-    let count = |text: &str, phase| {
+    let fused_count = |text: &str, phase| {
         let device = Observed::default();
         net::<f32, _>(text, &device, phase).forward().unwrap();
         device.fused.load(Relaxed)
     };
     for phase in [Phase::Train, Phase::Test] {
         for next in fusible() {
-            assert_eq!(count(&(CONVOLUTION.to_owned() + &next), phase), 1, "{next}");
+            assert_eq!(fused_count(&(CONVOLUTION.to_owned() + &next), phase), 1, "{next}");
         }
         for next in not_fusible() {
-            assert_eq!(count(&(CONVOLUTION.to_owned() + &next), phase), 0, "{next}");
+            assert_eq!(fused_count(&(CONVOLUTION.to_owned() + &next), phase), 0, "{next}");
         }
     }
     // Layers that read the result of the activation do not prevent the fusion.
-    let readers = layer_after("ReLU", "c", "")
+    let reading_layers = layer_after("ReLU", "c", "")
         + "layer { name: 'a' type: 'TanH' bottom: 'c' top: 'a' }
            layer { name: 'b' type: 'TanH' bottom: 'c' top: 'b' }";
-    assert_eq!(count(&(CONVOLUTION.to_owned() + &readers), Phase::Train), 1);
+    assert_eq!(fused_count(&(CONVOLUTION.to_owned() + &reading_layers), Phase::Train), 1);
 }
 
 #[test]
@@ -162,20 +162,20 @@ fn fused_layers_in_nets_that_reuse_memory_have_the_same_results() {
            layer { name: 'pool' type: 'Pooling' bottom: 'd' top: 'y'
              pooling_param { kernel_size: 2 } }";
     let device = Observed::default();
-    let mut whole = net::<f32, _>(&text, &device, Phase::Test);
-    forward_one_by_one(&mut whole);
+    let mut separate_net = net::<f32, _>(&text, &device, Phase::Test);
+    forward_one_by_one(&mut separate_net);
     assert_eq!(device.fused.load(Relaxed), 0);
     let definition = proto::parse_text(&text, "net.prototxt").unwrap();
     let builder = Net::<f32>::builder(&device).seed(5).reuse_memory(true);
-    let mut shared = builder.build(&definition).unwrap();
-    let [x, mut target] = [&whole, &shared].map(|net| net.blob("x").unwrap().share());
+    let mut reusing_net = builder.build(&definition).unwrap();
+    let [x, mut target] = [&separate_net, &reusing_net].map(|net| net.blob("x").unwrap().share());
     target.copy_from(&x, false, false).unwrap();
-    shared.forward().unwrap();
+    reusing_net.forward().unwrap();
     assert_eq!(device.fused.load(Relaxed), 2);
-    assert_eq!(values(&shared, "y"), values(&whole, "y"));
+    assert_eq!(values(&reusing_net, "y"), values(&separate_net, "y"));
 }
 
-/// With `debug_info`, a solver runs its layers one by one and fuses none.
+/// With `debug_info`, a solver runs its layers one by one and fuses no layers.
 #[test]
 fn training_with_fused_layers_is_bit_identical() {
     let train = |rest: &str| {

@@ -1,5 +1,5 @@
 //! Golden cases: inputs and results that Caffe computed, and the tolerances for comparisons with
-//! them.
+//! Caffe's results.
 
 use crate::support::table;
 use cortado::proto::{self, BlobProto, BlobProtoVector};
@@ -42,10 +42,10 @@ impl Tolerances {
         }
         for (i, (&got, &want)) in got.iter().zip(want).enumerate() {
             let want = f64::from(want);
-            let agree = got == want
+            let is_within_tolerance = got == want
                 || (got.is_nan() && want.is_nan())
                 || (got - want).abs() <= atol + rtol * want.abs();
-            if !agree {
+            if !is_within_tolerance {
                 return Err(format!("{kind} {name}[{i}]: {got}; Caffe has {want} (± {atol})"));
             }
         }

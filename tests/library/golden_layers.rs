@@ -16,23 +16,23 @@ use std::path::Path;
 const CAFFE_IS_WRONG: [&str; 3] = ["bnll_inplace", "clip_inplace", "power_inplace_linear"];
 
 #[test]
-fn golden_cases_pass_in_f32_on_the_cpu() {
-    run_all::<f32, _>(&CpuDevice::new());
+fn layers_in_f32_on_the_cpu_match_caffe() {
+    compare_all_layers::<f32, _>(&CpuDevice::new());
 }
 
 #[test]
-fn golden_cases_pass_in_f64_on_the_cpu() {
-    run_all::<f64, _>(&CpuDevice::new());
+fn layers_in_f64_on_the_cpu_match_caffe() {
+    compare_all_layers::<f64, _>(&CpuDevice::new());
 }
 
 #[test]
-fn golden_cases_pass_on_a_device_with_separate_memory() {
-    run_all::<f32, _>(&Remote);
+fn layers_on_a_device_with_separate_memory_match_caffe() {
+    compare_all_layers::<f32, _>(&Remote);
 }
 
 #[test]
-fn golden_cases_pass_on_the_simulated_device() {
-    run_all::<f32, _>(&SimulatedDevice::new());
+fn layers_on_the_simulated_device_match_caffe() {
+    compare_all_layers::<f32, _>(&SimulatedDevice::new());
 }
 
 /// The test calls the LRN kernels directly, without a layer.
@@ -85,7 +85,7 @@ fn lrn_kernels_agree_with_caffe() {
     }
 }
 
-fn run_all<T: Element, D: Device>(device: &D) {
+fn compare_all_layers<T: Element, D: Device>(device: &D) {
     let Some(set) = testdata("golden/layers", "the comparison of layers with Caffe") else {
         return;
     };
@@ -114,7 +114,7 @@ fn run_all<T: Element, D: Device>(device: &D) {
     assert_eq!(passed, cases.len(), "some golden cases have layers of unknown types");
 }
 
-/// Golden case, and the net whose results must equal it.
+/// Golden case, and the net whose results must equal Caffe's results.
 struct Case<T: Element> {
     net: Net<T>,
     blobs: Vec<(String, String, BlobProto)>,
@@ -202,15 +202,15 @@ impl<T: Element> Case<T> {
             self.backward()?;
             for kind in ["bottom_diff", "blob_diff"] {
                 for (name, want) in self.blobs(kind) {
-                    let same = compare(kind, &name, &diff(self.blob(&name)?)?, &want);
+                    let equals_caffe = compare(kind, &name, &diff(self.blob(&name)?)?, &want);
                     match CAFFE_IS_WRONG.contains(&case) {
                         true => {
                             assert!(
-                                same.is_err(),
-                                "{case}: equal to Caffe's gradient; remove it from CAFFE_IS_WRONG"
+                                equals_caffe.is_err(),
+                                "{case} has Caffe's gradient; remove {case} from CAFFE_IS_WRONG"
                             )
                         }
-                        false => same?,
+                        false => equals_caffe?,
                     }
                 }
             }
@@ -239,15 +239,22 @@ impl<T: Element> Case<T> {
         let (_, top_diff) = first("top_diff");
         let factor = f64::from(mask.data.iter().copied().fold(0.0, f32::max));
         let top = data(self.blob(&y)?)?;
-        let drawn: Vec<f64> = top.iter().map(|&y| if y == 0.0 { 0.0 } else { factor }).collect();
+        let drawn_mask: Vec<f64> =
+            top.iter().map(|&y| if y == 0.0 { 0.0 } else { factor }).collect();
         let (n, p) = (top.len() as f64, 1.0 / factor);
-        let kept = drawn.iter().filter(|&&m| m != 0.0).count() as f64;
-        if (kept - n * p).abs() > 4.0 * (n * p * (1.0 - p)).sqrt() {
-            return Err(format!("dropout keeps {kept} of {n} elements, each with probability {p}"));
+        let kept_count = drawn_mask.iter().filter(|&&m| m != 0.0).count() as f64;
+        if (kept_count - n * p).abs() > 4.0 * (n * p * (1.0 - p)).sqrt() {
+            return Err(format!(
+                "dropout keeps {kept_count} of {n} elements, each with probability {p}"
+            ));
         }
         self.backward()?;
         let masked = |from: &BlobProto| -> Vec<f32> {
-            from.data.iter().zip(&drawn).map(|(x, mask)| (f64::from(*x) * mask) as f32).collect()
+            from.data
+                .iter()
+                .zip(&drawn_mask)
+                .map(|(x, mask)| (f64::from(*x) * mask) as f32)
+                .collect()
         };
         tolerances.compare((case, "top", &y), &top, &masked(&input))?;
         let gradient = diff(self.blob(&x)?)?;

@@ -50,9 +50,10 @@ fn net_definitions_are_refused_as_by_caffe() {
         let read = proto::read_net(set.join(format!("{name}.prototxt")));
         let is_unsupported = read.as_ref().is_ok_and(|net| has_unsupported_layer(net, &registry));
         let result = read.and_then(|net| run(&set, name, kind, input, &net));
-        let stricter = ACCEPTED_ONLY_BY_CAFFE.iter().any(|(listed, _)| listed == name);
-        let laxer = ACCEPTED_ONLY_BY_CORTADO.iter().any(|(listed, _)| listed == name);
-        let accepts = if verdict == "accept" { !stricter } else { laxer };
+        let only_caffe_accepts = ACCEPTED_ONLY_BY_CAFFE.iter().any(|(listed, _)| listed == name);
+        let only_cortado_accepts =
+            ACCEPTED_ONLY_BY_CORTADO.iter().any(|(listed, _)| listed == name);
+        let accepts = if verdict == "accept" { !only_caffe_accepts } else { only_cortado_accepts };
         match result {
             Err(error) if is_unsupported => {
                 assert!(matches!(error.root(), Error::UnknownLayer { .. }), "{name}: {error}");
@@ -69,13 +70,14 @@ fn net_definitions_are_refused_as_by_caffe() {
 }
 
 /// Returns whether a definition has a layer type that only Caffe supports. `Conv` and the empty
-/// type do not count, because Caffe does not support them either.
+/// type do not count, because Caffe does not support these two types either.
 fn has_unsupported_layer(net: &NetParameter, registry: &LayerRegistry<f32>) -> bool {
     let is_known = |kind: &str| ["Conv", ""].contains(&kind) || registry.kinds().any(|k| k == kind);
     net.layer.iter().any(|layer| !is_known(layer.r#type()))
 }
 
-/// Builds a net, and copies weights or runs passes if the kind of the golden case requires it.
+/// Builds a net, and copies weights or runs passes if the kind of the golden case requires weights
+/// or passes.
 fn run(
     set: &Path,
     name: &str,

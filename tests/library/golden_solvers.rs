@@ -17,17 +17,17 @@ use std::{
 
 #[test]
 fn training_runs_on_the_cpu_in_f32_match_caffe() {
-    run_all::<f32, _>("f32", &CpuDevice::new());
+    compare_all_runs::<f32, _>("f32", &CpuDevice::new());
 }
 
 #[test]
 fn training_runs_on_the_cpu_in_f64_match_caffe() {
-    run_all::<f64, _>("f64", &CpuDevice::new());
+    compare_all_runs::<f64, _>("f64", &CpuDevice::new());
 }
 
 #[test]
 fn training_runs_on_the_simulated_device_match_caffe() {
-    run_all::<f32, _>("simulated", &SimulatedDevice::new());
+    compare_all_runs::<f32, _>("simulated", &SimulatedDevice::new());
 }
 
 /// The comparison of learning rates includes golden cases whose layers cortado does not support.
@@ -49,11 +49,11 @@ fn learning_rates_of_all_policies_match_caffe() {
         tolerances.compare((&row[0], "lr", "-"), &got, &want.data).unwrap();
         policies.insert(param.lr_policy().to_owned());
     }
-    let all = ["exp", "fixed", "inv", "multistep", "poly", "sigmoid", "step"];
-    assert_eq!(policies.iter().collect::<Vec<_>>(), all);
+    let all_policies = ["exp", "fixed", "inv", "multistep", "poly", "sigmoid", "step"];
+    assert_eq!(policies.iter().collect::<Vec<_>>(), all_policies);
 }
 
-fn run_all<T: Element, D: Device>(name: &str, device: &D) {
+fn compare_all_runs<T: Element, D: Device>(name: &str, device: &D) {
     let Some(set) = testdata("golden/solvers", "the comparison of training runs with Caffe") else {
         return;
     };
@@ -96,7 +96,7 @@ impl<D: Device> Case<D> {
         Self { name: name.into(), device, output, blobs: golden(&folder), folder }
     }
 
-    /// Returns the names and values of the golden blobs of one kind.
+    /// Returns the names and values of all blobs of one kind in the golden case.
     fn blobs(&self, kind: &str) -> impl Iterator<Item = (&str, &BlobProto)> {
         let of_kind = self.blobs.iter().filter(move |(k, _, _)| k == kind);
         of_kind.map(|(_, name, blob)| (name.as_str(), blob))
@@ -181,7 +181,8 @@ impl<D: Device> Case<D> {
             return Err("the weights differ between one call of `step` and several".into());
         }
 
-        // A run that is resumed from a snapshot must be bit-identical to the run that wrote it.
+        // A run that is resumed from a snapshot must be bit-identical to the run that wrote the
+        // snapshot.
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         solver.restore(self.output.join("snap_iter_10.solverstate")).map_err(message)?;
         solver.step(15).map_err(message)?;

@@ -24,8 +24,14 @@ fn run(checks: impl IntoIterator<Item = GradientCheck>) {
 /// Returns checks of an elementwise layer on a scalar, on one element, on several vectors, and in
 /// place.
 fn neuron_checks(definition: &str) -> Vec<GradientCheck> {
-    let on = |shape: &[usize]| layer(definition).bottom(shape);
-    vec![on(&[]), on(&[1, 1]), on(&[2, 3, 7]), on(&[37]), on(&[3, 5, 2]).in_place()]
+    let on_shape = |shape: &[usize]| layer(definition).bottom(shape);
+    vec![
+        on_shape(&[]),
+        on_shape(&[1, 1]),
+        on_shape(&[2, 3, 7]),
+        on_shape(&[37]),
+        on_shape(&[3, 5, 2]).in_place(),
+    ]
 }
 
 #[test]
@@ -76,19 +82,20 @@ fn gradients_of_prelu_match_finite_differences() {
 /// Returns checks of Scale or Bias layers whose operand spans one, several or no axes and is a
 /// parameter or a bottom.
 fn operand_checks(kind: &str, param: &str, fields: &str) -> Vec<GradientCheck> {
-    let of = |axes: &str| layer(&format!("type: '{kind}' {param} {{ {axes} {fields} }}"));
+    let operand_layer =
+        |axes: &str| layer(&format!("type: '{kind}' {param} {{ {axes} {fields} }}"));
     vec![
-        of("").bottom(&[2, 3]),
-        of("").bottom(&[2, 3, 5]).in_place(),
-        of("axis: 0").bottom(&[4, 3]),
-        of("axis: -1").bottom(&[2, 3, 5]),
-        of("axis: 0 num_axes: 2").bottom(&[2, 3, 5]),
-        of("num_axes: -1").bottom(&[2, 3, 5]),
-        of("num_axes: 0").bottom(&[2, 3, 5]).in_place(),
-        of("").bottom(&[2, 3, 5]).bottom(&[3]),
-        of("axis: 0").bottom(&[2, 3, 5]).bottom(&[2, 3, 5]),
-        of("axis: 2").bottom(&[2, 3, 5]).bottom(&[5]).in_place(),
-        of("").bottom(&[2, 3]).bottom(&[]),
+        operand_layer("").bottom(&[2, 3]),
+        operand_layer("").bottom(&[2, 3, 5]).in_place(),
+        operand_layer("axis: 0").bottom(&[4, 3]),
+        operand_layer("axis: -1").bottom(&[2, 3, 5]),
+        operand_layer("axis: 0 num_axes: 2").bottom(&[2, 3, 5]),
+        operand_layer("num_axes: -1").bottom(&[2, 3, 5]),
+        operand_layer("num_axes: 0").bottom(&[2, 3, 5]).in_place(),
+        operand_layer("").bottom(&[2, 3, 5]).bottom(&[3]),
+        operand_layer("axis: 0").bottom(&[2, 3, 5]).bottom(&[2, 3, 5]),
+        operand_layer("axis: 2").bottom(&[2, 3, 5]).bottom(&[5]).in_place(),
+        operand_layer("").bottom(&[2, 3]).bottom(&[]),
     ]
 }
 
@@ -155,7 +162,7 @@ fn gradients_of_lrn_match_finite_differences() {
 
 #[test]
 fn gradients_of_eltwise_match_finite_differences() {
-    let of = |more: &str, bottoms: usize| {
+    let eltwise = |more: &str, bottoms: usize| {
         let one = layer(&format!("{more} type: 'Eltwise'"));
         (0..bottoms).fold(one, |one, _| one.bottom(&[2, 3, 5]))
     };
@@ -163,7 +170,7 @@ fn gradients_of_eltwise_match_finite_differences() {
         let bottoms = (0..n).map(|i| format!("bottom: 'x{i}' "));
         let coeffs = (0..n).map(|i| format!(" coeff: {}", 2 * i as i32 - 1));
         let (bottoms, coeffs): (String, String) = (bottoms.collect(), coeffs.collect());
-        of(&format!("{bottoms} eltwise_param {{ {coeffs} }}"), n)
+        eltwise(&format!("{bottoms} eltwise_param {{ {coeffs} }}"), n)
     };
     // The bottoms differ at every element, because the maximum of equal values has no derivative.
     let maximum = |bottoms: usize| {
@@ -173,15 +180,15 @@ fn gradients_of_eltwise_match_finite_differences() {
         })
     };
     run([
-        of("", 2),
-        of("", 4),
-        of("", 3).in_place(),
+        eltwise("", 2),
+        eltwise("", 4),
+        eltwise("", 3).in_place(),
         coeff(2),
         coeff(3).in_place(),
-        of("eltwise_param { operation: PROD }", 2),
-        of("eltwise_param { operation: PROD }", 4),
-        of("eltwise_param { operation: PROD stable_prod_grad: false }", 2),
-        of("eltwise_param { operation: PROD stable_prod_grad: false }", 3),
+        eltwise("eltwise_param { operation: PROD }", 2),
+        eltwise("eltwise_param { operation: PROD }", 4),
+        eltwise("eltwise_param { operation: PROD stable_prod_grad: false }", 2),
+        eltwise("eltwise_param { operation: PROD stable_prod_grad: false }", 3),
         maximum(2),
         maximum(4),
     ]);
@@ -201,14 +208,14 @@ fn windows(kind: &str, param: &str, shape: &[usize]) -> GradientCheck {
 
 #[test]
 fn gradients_of_convolution_layers_match_finite_differences() {
-    let two = "bottom: 'x' bottom: 'z' top: 'a' top: 'b' type: 'Convolution'
+    let two_convolutions = "bottom: 'x' bottom: 'z' top: 'a' top: 'b' type: 'Convolution'
         convolution_param { num_output: 2 kernel_size: 2 }";
-    let uneven = "kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 1 pad_h: 1 pad_w: 0";
+    let uneven_window = "kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 1 pad_h: 1 pad_w: 0";
     run([
         windows("Convolution", "num_output: 3 kernel_size: 3", &[2, 2, 5, 4]),
         windows(
             "Convolution",
-            &format!("num_output: 4 group: 2 bias_term: false {uneven}"),
+            &format!("num_output: 4 group: 2 bias_term: false {uneven_window}"),
             &[1, 4, 7, 5],
         ),
         windows("Convolution", "num_output: 2 kernel_size: 3 dilation: 2 pad: 1", &[2, 3, 11]),
@@ -221,9 +228,9 @@ fn gradients_of_convolution_layers_match_finite_differences() {
             "num_output: 6 group: 3 kernel_size: 3 stride: 2 dilation: 2 pad: 3",
             &[1, 3, 11, 9],
         ),
-        layer(two).bottom(&[1, 2, 3, 4]).bottom(&[1, 2, 3, 4]),
+        layer(two_convolutions).bottom(&[1, 2, 3, 4]).bottom(&[1, 2, 3, 4]),
         windows("Deconvolution", "num_output: 3 kernel_size: 3 stride: 2 pad: 1", &[2, 2, 3, 2]),
-        windows("Deconvolution", &format!("num_output: 4 group: 2 {uneven}"), &[1, 2, 3, 4]),
+        windows("Deconvolution", &format!("num_output: 4 group: 2 {uneven_window}"), &[1, 2, 3, 4]),
         windows("Deconvolution", "num_output: 2 kernel_size: 2 dilation: 3", &[2, 3, 4]),
         windows("Deconvolution", "num_output: 3 group: 3 kernel_size: 4 stride: 2", &[1, 3, 5, 4]),
         windows("Im2col", "kernel_size: 2 stride: 3 pad: 1", &[2, 3, 5, 4]),

@@ -24,9 +24,9 @@ fn lenet_has_the_same_accuracy_in_half_precision() {
     let definition = proto::parse_text(text, "lenet.prototxt").unwrap();
     let trained = proto::read_trained_net(lenet_weights()).unwrap();
     let expected = accuracy::<f32>(&definition, &trained);
-    let halves = [accuracy::<f16>, accuracy::<bf16>].map(|run| run(&definition, &trained));
-    eprintln!("accuracy: {expected} in f32, {halves:?} in f16 and bf16");
+    let half_accuracies = [accuracy::<f16>, accuracy::<bf16>].map(|run| run(&definition, &trained));
+    eprintln!("accuracy: {expected} in f32, {half_accuracies:?} in f16 and bf16");
     // Caffe logged an accuracy of 0.9903 on the whole test set.
     assert!(expected >= 0.98, "{expected}");
-    assert!(halves.iter().all(|half| (half - expected).abs() <= 0.002));
+    assert!(half_accuracies.iter().all(|half| (half - expected).abs() <= 0.002));
 }

@@ -43,7 +43,7 @@ fn net() -> Net<f32> {
     Net::builder(&CpuDevice::with_threads(1).unwrap()).build(&definition).unwrap()
 }
 
-/// Returns a blob whose element `i` is `(start + i) / 8`, like `ramp` in `make.py`.
+/// Returns a blob whose element `i` is `(start + i) / 8`, like `ramp` in `tests/hdf5/make.py`.
 fn ramp(dim: &[i64], start: i64) -> BlobProto {
     let count = dim.iter().product::<i64>();
     let data = (start..start + count).map(|i| i as f32 / 8.0).collect();
@@ -147,7 +147,7 @@ fn an_hdf5_file_of_a_net_has_the_layout_of_caffe() {
 
 #[test]
 fn values_and_shapes_in_hdf5_files_are_read_back_bit_identical() {
-    let shaped = |dim: &[i64], data: Vec<f32>, double_data: Vec<f64>| BlobProto {
+    let blob_message = |dim: &[i64], data: Vec<f32>, double_data: Vec<f64>| BlobProto {
         shape: Some(BlobShape { dim: dim.to_vec() }),
         data,
         double_data,
@@ -155,11 +155,11 @@ fn values_and_shapes_in_hdf5_files_are_read_back_bit_identical() {
     };
     let (nan, tiny) = (f32::from_bits(0x7fc1_2345), f32::from_bits(1));
     let blobs = vec![
-        shaped(&[2, 3], vec![nan, -0.0, tiny, f32::INFINITY, f32::MAX, -1.5], vec![]),
-        shaped(&[2], vec![], vec![0.1, f64::from_bits(0xfff8_0000_0000_0001)]),
-        shaped(&[], vec![2.5], vec![]),
-        shaped(&[1; 12], vec![], vec![5e-324]),
-        shaped(&[0, 3], vec![], vec![]),
+        blob_message(&[2, 3], vec![nan, -0.0, tiny, f32::INFINITY, f32::MAX, -1.5], vec![]),
+        blob_message(&[2], vec![], vec![0.1, f64::from_bits(0xfff8_0000_0000_0001)]),
+        blob_message(&[], vec![2.5], vec![]),
+        blob_message(&[1; 12], vec![], vec![5e-324]),
+        blob_message(&[0, 3], vec![], vec![]),
     ];
     let mut layers = vec![layer("one", blobs.clone())];
     // The net has more layers than fit into the header of one HDF5 group.
@@ -206,7 +206,7 @@ fn solver_states_in_hdf5_files_are_read_and_written() {
 
 #[test]
 fn unsuitable_hdf5_files_cause_errors_and_change_no_weights() {
-    let refused = |name: &str, parts: &[&str]| {
+    let assert_refused = |name: &str, parts: &[&str]| {
         let mut net = net();
         let before = net.to_proto(false).unwrap();
         let path = fixture(name);
@@ -215,12 +215,12 @@ fn unsuitable_hdf5_files_cause_errors_and_change_no_weights() {
         assert_error_contains(copied, &[&[name], parts].concat());
         assert_eq!(net.to_proto(false).unwrap(), before, "{name}");
     };
-    refused("shape.caffemodel.h5", &["layer `a`", "parameter 1", "4 2", "8"]);
-    refused("missing.caffemodel.h5", &["layer `a`", "2 parameters", "found 1"]);
-    refused("surplus.caffemodel.h5", &["layer `a`", "2 parameters", "found 3"]);
-    refused("named.caffemodel.h5", &["`data/a/bias`", "0, 1"]);
-    refused("text.caffemodel.h5", &["`data/a/1`", "expected numbers"]);
-    refused("float.solverstate.h5", &["`data`"]);
+    assert_refused("shape.caffemodel.h5", &["layer `a`", "parameter 1", "4 2", "8"]);
+    assert_refused("missing.caffemodel.h5", &["layer `a`", "2 parameters", "found 1"]);
+    assert_refused("surplus.caffemodel.h5", &["layer `a`", "2 parameters", "found 3"]);
+    assert_refused("named.caffemodel.h5", &["`data/a/bias`", "0, 1"]);
+    assert_refused("text.caffemodel.h5", &["`data/a/1`", "expected numbers"]);
+    assert_refused("float.solverstate.h5", &["`data`"]);
     let state = |name: &str| proto::read_solver_state(fixture(name));
     assert_error_contains(
         state("no_step.solverstate.h5"),
@@ -367,8 +367,9 @@ fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
             }
             solver.step(5).unwrap();
         }
-        let bits = |solver: &Solver<f32>| solver.net().to_proto(false).unwrap().encode_to_vec();
-        assert!(bits(&binary) == bits(&hdf5), "{}", row[0]);
+        let weight_bytes =
+            |solver: &Solver<f32>| solver.net().to_proto(false).unwrap().encode_to_vec();
+        assert!(weight_bytes(&binary) == weight_bytes(&hdf5), "{}", row[0]);
         resumed += 1;
     }
     assert!(resumed > 5, "{resumed}");

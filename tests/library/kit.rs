@@ -46,7 +46,7 @@ fn conformance_names_lists_the_checks_in_order() {
 }
 
 #[test]
-fn running_a_check_of_an_unknown_name_is_a_failure() {
+fn a_check_with_an_unknown_name_fails() {
     let failure = Kit::new().check(&CpuDevice::new(), "nonsense").unwrap_err();
     assert!(failure.message.contains("nonsense"), "{failure}");
 }

@@ -116,7 +116,8 @@ fn code(text: &str) -> String {
     without_inline_modules(code)
 }
 
-/// Replaces `super` in inline modules by `self`, because there it names the file's own module.
+/// Replaces `super` in inline modules by `self`, because `super` in an inline module names the
+/// module of the file.
 fn without_inline_modules(code: String) -> String {
     let Some(start) = code.match_indices("mod ").find_map(|(start, keyword)| {
         let name = &code[start + keyword.len()..];
@@ -167,11 +168,11 @@ fn named_paths(
     let (mut imports, mut reexports) = (BTreeSet::new(), BTreeMap::new());
     let mut rest = String::new();
     let mut statements = code;
-    while let Some((before, visible, tree, after)) = next_use(statements) {
+    while let Some((before, is_reexport, tree, after)) = next_use(statements) {
         rest.push_str(before);
         for (path, name) in flattened(tree) {
             let Some(path) = absolute(&path, module, modules) else { continue };
-            if visible {
+            if is_reexport {
                 reexports.insert(name, path);
             } else {
                 imports.insert(path);
@@ -198,8 +199,8 @@ fn next_use(code: &str) -> Option<(&str, bool, &str, &str)> {
     })?;
     let end = start + code[start..].find(';')?;
     let line = &code[code[..start].rfind('\n').map_or(0, |at| at + 1)..start];
-    let visible = line.trim_start().starts_with("pub");
-    Some((&code[..start], visible, &code[start + 4..end], &code[end + 1..]))
+    let is_reexport = line.trim_start().starts_with("pub");
+    Some((&code[..start], is_reexport, &code[start + 4..end], &code[end + 1..]))
 }
 
 /// Returns the paths of an import tree, each with its name in the importing module.
@@ -211,9 +212,9 @@ fn flattened(tree: &str) -> Vec<(ModulePath, String)> {
         let prefix = segments(prefix.trim_end_matches("::"));
         return inner
             .map(|(path, name)| {
-                let own = path == ["self"];
-                let name = if own { prefix.last().cloned().unwrap_or_default() } else { name };
-                let path = if own { prefix.clone() } else { [prefix.clone(), path].concat() };
+                let is_self = path == ["self"];
+                let name = if is_self { prefix.last().cloned().unwrap_or_default() } else { name };
+                let path = if is_self { prefix.clone() } else { [prefix.clone(), path].concat() };
                 (path, name)
             })
             .collect();
@@ -258,10 +259,10 @@ fn absolute(
     if first == "crate" {
         return Some(path.to_vec());
     }
-    let supers = path.iter().take_while(|segment| *segment == "super").count();
-    if supers > 0 {
-        let ancestor = module.len().checked_sub(supers)?;
-        return Some([&module[..ancestor], &path[supers..]].concat());
+    let super_count = path.iter().take_while(|segment| *segment == "super").count();
+    if super_count > 0 {
+        let ancestor = module.len().checked_sub(super_count)?;
+        return Some([&module[..ancestor], &path[super_count..]].concat());
     }
     let rest = if first == "self" { &path[1..] } else { path };
     let child = [module, rest.get(..1).unwrap_or_default()].concat();
@@ -317,13 +318,13 @@ fn assert_no_upward_import(sources: &Sources, parent: &[String], order: &[String
         order.iter().position(|module| module == name)
     };
     for (module, targets) in sources.dependencies() {
-        let Some(own) = rank(module) else { continue };
+        let Some(own_rank) = rank(module) else { continue };
         for target in targets {
-            // Imports of the parent module itself are allowed: it holds re-exports, and items that
-            // all its child modules use.
-            let upward = rank(target).is_some_and(|target| target > own);
+            // Imports of the parent module itself are allowed, because the parent holds re-exports,
+            // and items that all child modules use.
+            let is_upward = rank(target).is_some_and(|target| target > own_rank);
             let path = sources.files[module].path.display();
-            assert!(!upward, "{path} imports {}, which is listed after it", target.join("::"));
+            assert!(!is_upward, "{path} imports {}, which is listed after it", target.join("::"));
         }
     }
 }

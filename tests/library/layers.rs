@@ -87,11 +87,11 @@ fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
         let mut layer = layer(&format!("type: '{kind}' {fields}")).unwrap();
         let arity = layer.arity();
         for counts in (0..36).map(|i| [i / 6, i % 6]) {
-            let wrong = arity.check(counts[0], counts[1]).is_err();
+            let is_wrong_arity = arity.check(counts[0], counts[1]).is_err();
             for method in ["reshape", "forward", "backward"] {
                 let error = call(&mut *layer, method, counts).unwrap_err().to_string();
                 assert!(error.starts_with(&format!("{method} of layer `probe` ({kind}): ")));
-                let problem = if wrong { "expected " } else { "called before " };
+                let problem = if is_wrong_arity { "expected " } else { "called before " };
                 assert!(error.contains(problem), "{counts:?}: {error}");
             }
         }
@@ -99,7 +99,7 @@ fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
 }
 
 #[test]
-fn blob_counts_must_fit_the_arity_and_earlier_calls() {
+fn blob_counts_that_contradict_the_arity_or_earlier_calls_are_errors() {
     let expect_error = |result: Result<()>, expected: &str| {
         assert_eq!(result.unwrap_err().to_string(), expected);
     };
@@ -133,7 +133,7 @@ fn blob_counts_must_fit_the_arity_and_earlier_calls() {
 }
 
 #[test]
-fn memory_data_wraps_around_and_reset_restarts() {
+fn a_memory_data_layer_wraps_around_and_restarts_after_a_reset() {
     let mut net = net("layer { name: 'in' type: 'MemoryData' top: 'x' top: 'l'
          memory_data_param { batch_size: 2 channels: 1 height: 1 width: 3 } }");
     let error = net.forward().unwrap_err().to_string();
@@ -195,7 +195,7 @@ fn parameter_layer_accumulates_gradients() {
 }
 
 #[test]
-fn reshape_and_flatten_do_not_copy() {
+fn reshape_and_flatten_layers_do_not_copy_data() {
     let mut net = net("force_backward: true
          layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }
          layer { name: 'r' type: 'Reshape' bottom: 'x' top: 'r'
@@ -214,7 +214,8 @@ fn reshape_and_flatten_do_not_copy() {
 
 #[test]
 fn shared_top_without_propagate_down_does_not_change_the_bottom_diff() {
-    // Layer `side` computes a gradient of `f`, which Flatten must not pass on to `p`.
+    // Layer `side` computes a gradient of the blob `f`, which the Flatten layer must not pass on to
+    // the blob `p`.
     let mut net = net("layer { name: 'p' type: 'Parameter' top: 'p'
            parameter_param { shape { dim: 2 } } }
          layer { name: 'f' type: 'Flatten' bottom: 'p' top: 'f' propagate_down: false
@@ -228,7 +229,7 @@ fn shared_top_without_propagate_down_does_not_change_the_bottom_diff() {
 }
 
 #[test]
-fn crop_reference_has_a_zero_gradient() {
+fn the_reference_bottom_of_crop_gets_a_zero_gradient() {
     let mut net = net("force_backward: true
          layer { name: 'in' type: 'Input' top: 'x' top: 'like'
            input_param { shape { dim: 2 dim: 2 dim: 3 dim: 4 }

@@ -91,8 +91,8 @@ fn denied_transfers_and_fallbacks_are_errors_and_change_nothing() {
             product(&Remote, [&a, &b, &c]),
             "download of 16 bytes on `remote` by gemm of f32",
         );
-        let direct = c.data().unwrap().view().host().map(drop);
-        expect_denied(direct, "download of 16 bytes on `remote` at tests");
+        let direct_access = c.data().unwrap().view().host().map(drop);
+        expect_denied(direct_access, "download of 16 bytes on `remote` at tests");
         let _inner = ledger::set_transfer_policy(Policy::Warn);
         assert_eq!(
             a.data().unwrap().host().unwrap(),
@@ -138,7 +138,7 @@ fn policies_and_ledgers_apply_to_other_threads_only_through_a_context() {
 }
 
 #[test]
-fn transfers_of_a_native_kernel_are_attributed_to_it() {
+fn transfers_of_a_native_kernel_are_attributed_to_the_kernel() {
     let ledger = Ledger::new();
     let a = Blob::from_vec(&Remote, &[2], vec![1.0f32, 2.0]).unwrap();
     {
@@ -162,10 +162,10 @@ fn a_fallback_with_invalid_operands_does_not_change_its_output() {
     let error = product(&Remote, [&a, &b, &c]).unwrap_err();
     assert!(matches!(error, Error::Length { operand: "c", .. }), "{error}");
     assert_eq!(c.data().unwrap().host().unwrap(), [7.0; 3]);
-    let short = Blob::<f32, _>::new(&Remote, &[2]).unwrap();
-    let (x, mut y) = (a.data().unwrap(), short.data_mut().unwrap());
+    let short_output = Blob::<f32, _>::new(&Remote, &[2]).unwrap();
+    let (x, mut y) = (a.data().unwrap(), short_output.data_mut().unwrap());
     let copied = Remote.copy(x.view(), y.view_mut());
     drop(y);
     assert!(matches!(copied, Err(Error::Length { .. })));
-    assert_eq!(short.data().unwrap().host().unwrap(), [0.0; 2]);
+    assert_eq!(short_output.data().unwrap().host().unwrap(), [0.0; 2]);
 }

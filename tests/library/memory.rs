@@ -13,7 +13,8 @@ use std::{
     },
 };
 
-/// Device with separate memory that counts its calls, which fail while `fails` is set.
+/// Device with separate memory that counts allocations and copies. All calls fail while `fails` is
+/// set.
 #[derive(Clone, Debug, Default)]
 struct Remote {
     allocs: Arc<AtomicUsize>,
@@ -223,49 +224,49 @@ impl Model {
     }
 }
 
-/// Applies a history of steps to a `SyncedMemory` and to the model, and compares both after every
-/// step. In a failing step, every device call fails, and the memory must stay unchanged.
-fn check_history(history: &[(Step, bool)]) {
+/// Applies a sequence of steps to a `SyncedMemory` and to the model, and compares the two after
+/// every step. In a failing step, every device call fails, and the memory must stay unchanged.
+fn check_sequence(sequence: &[(Step, bool)]) {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, LEN);
     let mut model = Model::default();
     let mut copies = [0; 3];
-    for (index, &(step, fails)) in history.iter().enumerate() {
+    for (index, &(step, fails)) in sequence.iter().enumerate() {
         let needs = model.needs(step);
         device.fails.store(fails, Relaxed);
         let found = apply(&mut memory, step);
         if (fails && needs.contains(&true)) || step == Step::HostOverwriteFails {
-            assert!(found.is_err(), "{history:?}, step {index}");
+            assert!(found.is_err(), "{sequence:?}, step {index}");
         } else {
-            let found = found.unwrap_or_else(|error| panic!("{history:?}, step {index}: {error}"));
+            let found = found.unwrap_or_else(|error| panic!("{sequence:?}, step {index}: {error}"));
             for (count, need) in copies.iter_mut().zip(needs) {
                 *count += usize::from(need);
             }
-            assert_eq!(found, model.apply(step), "{history:?}, step {index}");
+            assert_eq!(found, model.apply(step), "{sequence:?}, step {index}");
         }
         if step == Step::HostOverwriteFails {
             model.apply(step);
         }
-        assert_eq!(device.counts(), copies, "{history:?}, step {index}");
-        assert_eq!(memory.head(), model.head(), "{history:?}, step {index}");
+        assert_eq!(device.counts(), copies, "{sequence:?}, step {index}");
+        assert_eq!(memory.head(), model.head(), "{sequence:?}, step {index}");
     }
     device.fails.store(false, Relaxed);
-    assert_eq!(memory.host().unwrap(), [model.value; LEN], "{history:?}");
+    assert_eq!(memory.host().unwrap(), [model.value; LEN], "{sequence:?}");
 }
 
-/// Number of steps in a history, which is small under Miri, because Miri is slow.
+/// Number of steps in a sequence, which is small under Miri, because Miri is slow.
 const STEPS: usize = if cfg!(miri) { 2 } else { 4 };
 
-/// Runs every history of [`STEPS`] steps with every combination of failing steps. After each step,
-/// compares values, valid sides, allocations and copies with the model.
+/// Runs every sequence of [`STEPS`] steps with every combination of failing steps. After each step,
+/// the test compares values, valid sides, allocations and copies with the model.
 #[test]
-fn every_history_of_four_steps_agrees_with_the_model() {
-    for history in 0..(2 * KINDS).pow(STEPS as u32) {
-        let kind = |index: usize| history / (2 * KINDS).pow(index as u32) % (2 * KINDS);
+fn every_sequence_of_four_memory_operations_agrees_with_the_model() {
+    for sequence in 0..(2 * KINDS).pow(STEPS as u32) {
+        let kind = |index: usize| sequence / (2 * KINDS).pow(index as u32) % (2 * KINDS);
         let steps: [_; STEPS] = std::array::from_fn(|index| {
             (step(kind(index) % KINDS, index as u8 + 1), kind(index) >= KINDS)
         });
-        check_history(&steps);
+        check_sequence(&steps);
     }
 }
 
@@ -293,7 +294,7 @@ fn unified_memory_is_never_copied() {
 }
 
 #[test]
-fn adopting_host_bytes_does_not_copy_them() {
+fn adopting_host_bytes_causes_no_copy() {
     let bytes = vec![1.5f32, 2.5];
     let address = bytes.as_ptr() as usize;
     let mut memory = SyncedMemory::new(&Remote::default(), 8);
@@ -333,11 +334,11 @@ fn a_failed_copy_does_not_change_the_value() {
 #[test]
 fn a_panic_in_host_overwrite_does_not_change_the_value() {
     let written = Step::WriteDevice(7);
-    let histories: [(&[Step], u8); 4] =
+    let sequences: [(&[Step], u8); 4] =
         [(&[], 0), (&[Step::WriteHost(7)], 7), (&[written], 7), (&[written, Step::ReadHost], 7)];
-    for (history, value) in histories {
+    for (sequence, value) in sequences {
         let mut memory = SyncedMemory::new(&Remote::default(), LEN);
-        for &step in history {
+        for &step in sequence {
             apply(&mut memory, step).unwrap();
         }
         let panics = || memory.host_overwrite::<()>(|_| panic!("test"));
@@ -383,7 +384,7 @@ fn views_outside_their_memory_are_errors() {
 
 /// Only an overwrite of all bytes may skip the transfer of the previous value.
 #[test]
-fn overwriting_a_part_of_a_memory_preserves_the_rest() {
+fn overwriting_part_of_a_memory_keeps_the_other_bytes() {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, 4);
     memory.device_mut().unwrap().fill(1);

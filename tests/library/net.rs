@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 type SimulatedNet = Net<f32>;
 
-/// Device of all nets in these tests. Nets that share weights must use the same device.
+/// Device on which all nets of this file run. Nets that share weights must use the same device.
 static DEVICE: LazyLock<SimulatedDevice> =
     LazyLock::new(|| SimulatedDevice::with_threads(1).unwrap());
 
@@ -37,7 +37,7 @@ fn assert_build_fails(text: &str, parts: &[&str]) {
     let error = build(text).err().unwrap_or_else(|| panic!("accepted: {text}")).to_string();
     assert!(
         parts.iter().all(|part| error.contains(part)),
-        "{error}\ndoes not contain all of {parts:?}"
+        "{error}\nthe error does not contain all of {parts:?}"
     );
     assert_eq!(error.lines().count(), 1, "{error}");
 }
@@ -49,24 +49,25 @@ fn weights(net: &SimulatedNet) -> Vec<Vec<f32>> {
 
 #[test]
 fn errors_of_invalid_net_definitions_name_the_layer_and_the_reason() {
-    let two = inner_product("a", "x", "y", "") + &inner_product("b", "x", "y", "");
+    let two_layers_with_one_top =
+        inner_product("a", "x", "y", "") + &inner_product("b", "x", "y", "");
     let shared = inner_product("a", "x", "y", "param { name: \"w\" lr_mult: 1 }")
         + &inner_product("b", "y", "z", "param { name: \"w\" lr_mult: 2 }");
     // The bottoms have no elements, but the sum of 64 extents of 2⁵⁸ overflows.
-    let long = r#"layer { name: "h" type: "Input" top: "h"
+    let long_concat = r#"layer { name: "h" type: "Input" top: "h"
         input_param { shape { dim: 288230376151711744 dim: 0 } } }
         layer { name: "c" type: "Concat" top: "y" concat_param { axis: 0 }"#
         .to_owned();
     let bottoms = r#" bottom: "h""#.repeat(64);
     // An LSTM with 2⁵⁰ time steps needs more memory than any host has.
-    let steps = r#"layer { name: "s" type: "Input" top: "s" top: "cont"
+    let long_lstm = r#"layer { name: "s" type: "Input" top: "s" top: "cont"
         input_param { shape { dim: [1125899906842624, 1, 1] } shape { dim: [1125899906842624, 1] } } }
         layer { name: "l" type: "LSTM" bottom: "s" bottom: "cont" top: "y"
         recurrent_param { num_output: 1 } }"#
         .into();
     let cases = [
         (inner_product("a", "z", "y", ""), ["`a`", "unknown bottom blob `z`"]),
-        (two, ["`b`", "several layers"]),
+        (two_layers_with_one_top, ["`b`", "several layers"]),
         (inner_product("a", "x", "x", ""), ["`a`", "in place"]),
         (shared, ["`b`", "lr_mult"]),
         (inner_product("a", "x", "y", "loss_weight: [1, 2]"), ["`a`", "loss_weight"]),
@@ -76,8 +77,8 @@ fn errors_of_invalid_net_definitions_name_the_layer_and_the_reason() {
         (inner_product("a", "x", "y", "blobs {}"), ["`a`", "1 `blobs` for 2 parameters"]),
         (r#"layer { name: "r" type: "ReLU" top: "y" }"#.into(), ["`r`", "1 bottom"]),
         (r#"layer { name: "d" type: "Data" top: "y" }"#.into(), ["`d`", "source"]),
-        (long + &bottoms + "}", ["`c`", "too large"]),
-        (steps, ["`l`", "out of memory on `host`"]),
+        (long_concat + &bottoms + "}", ["`c`", "too large"]),
+        (long_lstm, ["`l`", "out of memory on `host`"]),
     ];
     for (layers, parts) in cases {
         assert_build_fails(&after_x(&layers), &parts);
@@ -121,27 +122,28 @@ fn weights_are_copied_and_shared_by_layer_name() {
     source.params()[2].blob().data_mut().unwrap().host_mut().unwrap()[0] = 7.0;
     assert_eq!(weights(&target)[0][0], 7.0);
 
-    let wide = after_x(&inner_product("b", "x", "y", "").replace("num_output: 3", "num_output: 4"));
-    let mut wide = build(&wide).unwrap();
-    let message = wide.copy_trained_from(&saved).unwrap_err().to_string();
+    let wide_net =
+        after_x(&inner_product("b", "x", "y", "").replace("num_output: 3", "num_output: 4"));
+    let mut wide_net = build(&wide_net).unwrap();
+    let message = wide_net.copy_trained_from(&saved).unwrap_err().to_string();
     assert!(message.contains("`b`") && message.contains("shape"), "{message}");
-    assert!(wide.share_trained_with(&source).is_err());
+    assert!(wide_net.share_trained_with(&source).is_err());
 }
 
 #[test]
 fn initial_values_depend_on_seed_and_layer_name_only() {
-    let one = build(&after_x(&inner_product("b", "x", "y", ""))).unwrap();
-    let two =
+    let one_layer = build(&after_x(&inner_product("b", "x", "y", ""))).unwrap();
+    let two_layers =
         build(&after_x(&(inner_product("a", "x", "w", "") + &inner_product("b", "w", "y", ""))))
             .unwrap();
     assert_eq!(
-        weights(&one)[0],
-        weights(&two)[2],
+        weights(&one_layer)[0],
+        weights(&two_layers)[2],
         "initial values must not depend on other layers"
     );
     assert_ne!(
-        weights(&two)[0],
-        weights(&two)[2],
+        weights(&two_layers)[0],
+        weights(&two_layers)[2],
         "initial values must depend on the layer's name"
     );
 }
@@ -243,7 +245,7 @@ fn inference_with_memory_reuse_is_bit_identical() {
         results;
     assert_eq!(got, want);
     // Eight blobs need separate storage: x, a with its splits, b, side, c, s, d and e. With memory
-    // reuse, c uses the storage of a, s that of b, and so on.
+    // reuse, for example, c uses the storage of a, and s uses the storage of b.
     assert_eq!((all_blobs, reused_blobs), (8, 5));
     assert!(reduced.activations < full.activations, "{reduced:?} {full:?}");
     assert_eq!(reduced.params, full.params);
@@ -326,7 +328,7 @@ fn batch_norm_statistics_get_param_entries_with_learning_rate_zero() {
 }
 
 #[test]
-fn a_gradient_through_a_threshold_is_an_error() {
+fn a_gradient_through_a_threshold_layer_is_an_error() {
     let text = inner_product("a", "x", "y", "")
         + "layer { name: 't' type: 'Threshold' bottom: 'y' top: 'z' loss_weight: 1 }";
     let mut net = build(&after_x(&text)).unwrap();

@@ -19,7 +19,7 @@ impl RequestedState {
         Self { phase, level, stages: stages.map(str::to_owned).collect() }
     }
 
-    /// Changes the state in a net definition to the requested one.
+    /// Changes the state in a net definition to the requested state.
     pub(crate) fn apply_to(&self, definition: &mut NetParameter) {
         if self.phase.is_none() && self.level.is_none() && self.stages.is_empty() {
             return;

@@ -19,7 +19,7 @@ fn committed_ptx_records_the_hashes_of_the_sources() {
     }
 }
 
-/// The test runs only if `CORTADO_NVCC` names an nvcc of the release that compiled the PTX.
+/// This test runs only if `CORTADO_NVCC` names an nvcc of the release that compiled the PTX.
 #[test]
 fn committed_ptx_equals_the_output_of_nvcc() {
     let Some(nvcc) = env::var_os("CORTADO_NVCC") else {
@@ -40,8 +40,9 @@ fn committed_ptx_equals_the_output_of_nvcc() {
     let builds: Vec<_> = sources.names().map(compile).collect();
     for (name, ptx, mut child) in builds {
         assert!(child.wait().unwrap().success(), "kernels/{name}.cu does not compile");
-        let equal = fs::read_to_string(ptx).unwrap() == fs::read_to_string(ptx_path(name)).unwrap();
-        assert!(equal, "{} differs from the output of nvcc; run scripts/ptx", ptx_path(name));
+        let is_equal =
+            fs::read_to_string(ptx).unwrap() == fs::read_to_string(ptx_path(name)).unwrap();
+        assert!(is_equal, "{} differs from the output of nvcc; run scripts/ptx", ptx_path(name));
     }
 }
 

@@ -95,13 +95,13 @@ fn check_halves(kind: &str, states: &[&str]) {
     let (steps, half) = (6, [3, STREAMS, INPUTS]);
     let (x, cont) = (values(1, steps * STREAMS * INPUTS), sequence_starts(steps));
     let dy = values(2, steps * STREAMS * OUTPUTS);
-    let mut one = one_layer_net(kind, steps);
-    set(&mut one, "x", &[steps, STREAMS, INPUTS], &x);
-    set(&mut one, "cont", &[steps, STREAMS], &cont);
-    one.forward().unwrap();
-    one.clear_param_diffs().unwrap();
-    set_diff(&one, "y", &dy);
-    one.backward().unwrap();
+    let mut whole_net = one_layer_net(kind, steps);
+    set(&mut whole_net, "x", &[steps, STREAMS, INPUTS], &x);
+    set(&mut whole_net, "cont", &[steps, STREAMS], &cont);
+    whole_net.forward().unwrap();
+    whole_net.clear_param_diffs().unwrap();
+    set_diff(&whole_net, "y", &dy);
+    whole_net.backward().unwrap();
 
     let mut text = String::from("force_backward: true\n");
     for part in ["1", "2"] {
@@ -118,27 +118,31 @@ fn check_halves(kind: &str, states: &[&str]) {
         layer(kind, &format!("rec{part}"), &bottoms, &tops)
     };
     text += &(layer("1", &initial, &middle) + &layer("2", &middle, &last));
-    let mut two = net(&text).unwrap();
+    let mut split_net = net(&text).unwrap();
     for (part, i) in [("1", 0), ("2", 1)] {
         let half_of = |all: &[f64]| all[i * all.len() / 2..(i + 1) * all.len() / 2].to_vec();
-        set(&mut two, &format!("x{part}"), &half, &half_of(&x));
-        set(&mut two, &format!("cont{part}"), &half[..2], &half_of(&cont));
+        set(&mut split_net, &format!("x{part}"), &half, &half_of(&x));
+        set(&mut split_net, &format!("cont{part}"), &half[..2], &half_of(&cont));
     }
-    for (copy, original) in two.learnable_params().zip(one.learnable_params()) {
+    for (copy, original) in split_net.learnable_params().zip(whole_net.learnable_params()) {
         let original = original.blob().data().unwrap();
         let mut copy = copy.blob().data_mut().unwrap();
         copy.host_mut().unwrap().copy_from_slice(original.host().unwrap());
     }
-    two.forward().unwrap();
-    two.clear_param_diffs().unwrap();
-    set_diff(&two, "y1", &dy[..dy.len() / 2]);
-    set_diff(&two, "y2", &dy[dy.len() / 2..]);
-    two.backward().unwrap();
+    split_net.forward().unwrap();
+    split_net.clear_param_diffs().unwrap();
+    set_diff(&split_net, "y1", &dy[..dy.len() / 2]);
+    set_diff(&split_net, "y2", &dy[dy.len() / 2..]);
+    split_net.backward().unwrap();
 
-    assert_near("y", &[data(&two, "y1"), data(&two, "y2")].concat(), &data(&one, "y"));
-    let dx = ["x1", "x2"].map(|x| diff(two.blob(x).unwrap())).concat();
-    assert_near("dx", &dx, &diff(one.blob("x").unwrap()));
-    for (found, expected) in two.learnable_params().zip(one.learnable_params()) {
+    assert_near(
+        "y",
+        &[data(&split_net, "y1"), data(&split_net, "y2")].concat(),
+        &data(&whole_net, "y"),
+    );
+    let dx = ["x1", "x2"].map(|x| diff(split_net.blob(x).unwrap())).concat();
+    assert_near("dx", &dx, &diff(whole_net.blob("x").unwrap()));
+    for (found, expected) in split_net.learnable_params().zip(whole_net.learnable_params()) {
         assert_near(&found.name, &diff(found.blob()), &diff(expected.blob()));
     }
 }
@@ -153,21 +157,21 @@ fn a_sequence_split_over_two_layers_equals_one_layer() {
 fn a_sequence_split_over_passes_equals_one_pass() {
     for kind in ["LSTM", "RNN"] {
         let (x, cont) = (values(3, 5 * STREAMS * INPUTS), vec![1.0; 5 * STREAMS]);
-        let mut one = one_layer_net(kind, 5);
-        set(&mut one, "x", &[5, STREAMS, INPUTS], &x);
-        set(&mut one, "cont", &[5, STREAMS], &cont);
-        one.forward().unwrap();
-        let mut split = one_layer_net(kind, 3);
+        let mut whole_net = one_layer_net(kind, 5);
+        set(&mut whole_net, "x", &[5, STREAMS, INPUTS], &x);
+        set(&mut whole_net, "cont", &[5, STREAMS], &cont);
+        whole_net.forward().unwrap();
+        let mut split_net = one_layer_net(kind, 3);
         let (mut found, mut first) = (Vec::new(), 0);
         for steps in [3, 1, 1] {
             let (start, end) = (first * STREAMS, (first + steps) * STREAMS);
-            set(&mut split, "x", &[steps, STREAMS, INPUTS], &x[start * INPUTS..end * INPUTS]);
-            set(&mut split, "cont", &[steps, STREAMS], &cont[start..end]);
-            split.forward().unwrap();
-            found.extend(data(&split, "y"));
+            set(&mut split_net, "x", &[steps, STREAMS, INPUTS], &x[start * INPUTS..end * INPUTS]);
+            set(&mut split_net, "cont", &[steps, STREAMS], &cont[start..end]);
+            split_net.forward().unwrap();
+            found.extend(data(&split_net, "y"));
             first += steps;
         }
-        assert_near(kind, &found, &data(&one, "y"));
+        assert_near(kind, &found, &data(&whole_net, "y"));
     }
 }
 

@@ -65,7 +65,7 @@ fn queued_work_runs_only_when_a_caller_waits() {
     let mut host = [1, 2, 3, 4];
     let mut buffer = device.alloc(4).unwrap();
     device.upload(&host, &mut buffer, 0).unwrap();
-    // Changing `host` has no effect, because the upload has already copied it.
+    // Changing `host` has no effect, because the upload has already copied the bytes.
     host.fill(9);
     assert_eq!((buffer.snapshot(), device.pending()), (vec![0; 4], 1));
     device.synchronize().unwrap();
@@ -95,14 +95,14 @@ fn a_kernel_that_returns_a_value_waits_for_queued_work() {
 }
 
 #[test]
-fn a_wait_runs_the_work_of_a_fork_only_if_ordered_after_it() {
+fn a_wait_runs_the_work_of_a_fork_only_if_ordered_after_the_fork() {
     let device = SimulatedDevice::new();
     let fork = device.fork_queue().unwrap();
     let mut shared = device.alloc(2).unwrap();
     fork.upload(&[1, 2], &mut shared, 0).unwrap();
     assert_eq!(downloaded(&device, &shared).unwrap(), [0, 0]);
     device.order_after(&fork).unwrap();
-    // The device is not ordered after this upload.
+    // The device's queue is not ordered after the upload on the fork.
     fork.upload(&[3, 4], &mut shared, 0).unwrap();
     assert_eq!(downloaded(&device, &shared).unwrap(), [1, 2]);
     assert_eq!(fork.pending(), 1);
@@ -134,7 +134,7 @@ fn clones_of_a_device_share_a_queue() {
 }
 
 #[test]
-fn order_after_another_device_waits_for_its_work() {
+fn order_after_another_device_waits_for_the_work_of_that_device() {
     let [device, other] = [SimulatedDevice::new(), SimulatedDevice::new()];
     let buffer = buffer(&other, &[7]);
     device.order_after(&other).unwrap();
@@ -165,9 +165,9 @@ fn a_dropped_buffer_lives_until_queued_work_has_used_it() {
     }
     assert_eq!(device.counters().bytes, 32);
     // An allocation of the same length must not reuse the dropped buffer.
-    let another = device.alloc(16).unwrap();
+    let new_buffer = device.alloc(16).unwrap();
     assert_eq!(values(&y), [3.0; 4]);
-    drop(another);
+    drop(new_buffer);
     assert_eq!(device.counters().bytes, 16);
 }
 
@@ -216,7 +216,7 @@ fn one_memory_can_be_several_inputs_of_a_kernel() {
 }
 
 #[test]
-fn a_kernel_on_a_part_of_a_memory_keeps_the_rest() {
+fn a_kernel_on_part_of_a_memory_keeps_the_other_elements() {
     let device = SimulatedDevice::new();
     let x = memory(&device, &[1.0, 2.0, 3.0, 4.0, 5.0]);
     let mut y = memory(&device, &[-1.0; 5]);
@@ -248,7 +248,7 @@ fn a_kernel_call_with_invalid_operands_returns_an_error_at_once() {
 }
 
 #[test]
-fn kernels_run_on_the_device_and_the_ledger_names_them() {
+fn the_ledger_names_kernels_that_run_on_the_simulated_device() {
     let device = SimulatedDevice::new();
     let x = memory(&device, &[1.0, -2.0]);
     let ledger = Ledger::new();
@@ -282,15 +282,15 @@ fn stale_memory_is_poisoned() {
 }
 
 #[test]
-fn new_memory_is_poisoned_before_it_is_overwritten() {
+fn new_memory_is_poisoned_before_the_first_write() {
     let device = SimulatedDevice::new();
     let mut x = Memories::new(&device, 4);
     assert_eq!(x.host_write_only().unwrap(), poisoned(4));
     let mut y = Memories::new(&device, 4);
     let buffer = y.device_write_only().unwrap();
     assert_eq!(downloaded(&device, buffer).unwrap(), poisoned(4));
-    let z = Memories::new(&device, 4);
-    assert_eq!(z.host().unwrap(), [0; 4], "memory that was never written must be zero");
+    let unwritten = Memories::new(&device, 4);
+    assert_eq!(unwritten.host().unwrap(), [0; 4], "memory that was never written must be zero");
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn reused_device_memory_is_zeroed() {
 // Tests of injected faults.
 
 #[test]
-fn only_the_injected_allocation_fails() {
+fn an_allocation_fault_fails_only_the_selected_allocation() {
     let device = SimulatedDevice::new();
     device.inject_fault(Fault::Alloc, 2);
     let _first = device.alloc(8).unwrap();
@@ -372,7 +372,7 @@ fn an_upload_that_fails_in_flight_fails_the_next_wait() {
 }
 
 #[test]
-fn a_failure_of_a_fork_reaches_queues_ordered_after_it() {
+fn a_failure_of_a_fork_reaches_queues_ordered_after_the_fork() {
     let device = SimulatedDevice::new();
     let fork = device.fork_queue().unwrap();
     device.inject_fault(Fault::InFlight, 1);
@@ -394,8 +394,8 @@ fn invalid_indices_and_labels_are_errors_of_the_next_wait() {
     let indices = memory(&device, &[1, 3].map(f32::from_bits));
     let mut y = memory(&device, &[0.0; 4]);
     let rows = RowIndexing { table: 3, width: 2, count: 2 };
-    let picks = View::<u32, _>::new(&indices, 2).unwrap();
-    device.gather(&rows, view(&table), picks, view_mut(&mut y)).unwrap();
+    let index_view = View::<u32, _>::new(&indices, 2).unwrap();
+    device.gather(&rows, view(&table), index_view, view_mut(&mut y)).unwrap();
     let error = y.host().unwrap_err();
     assert!(matches!(error.root(), Error::InvalidInput { op: "gather", .. }), "{error}");
 
@@ -454,7 +454,7 @@ mod training {
     }
 
     #[test]
-    fn a_fault_in_flight_ends_training_with_its_error() {
+    fn a_fault_in_flight_ends_training_with_an_error() {
         let device = SimulatedDevice::new();
         // The fault may hit the upload of a prefetched batch that training never uses. The error of
         // an unused batch is only logged, so the test repeats the training.

@@ -61,7 +61,7 @@ fn weights<T: Element>(solver: &Solver<T>) -> Vec<f64> {
     blobs.collect::<Vec<_>>().concat()
 }
 
-/// Records what `select` returns for each event of a solver.
+/// Records the values that `select` returns for the events of a solver.
 fn record<T: Element, R: Send + 'static>(
     solver: &mut Solver<T>,
     select: impl Fn(&Event<'_>) -> Option<R> + Send + 'static,
@@ -125,8 +125,7 @@ const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 4] = [
     ("iter_size_zero", "the loss would be 0/0"),
 ];
 
-/// Smallest number of Caffe's verdicts, on solvers whose layers cortado supports, that the test
-/// must compare.
+/// Number of Caffe's verdicts that the test must at least compare.
 const MIN_VERDICTS: usize = 36;
 
 /// Solver definitions that Caffe refuses, each with a part of cortado's expected error.
@@ -173,7 +172,7 @@ fn solvers_are_refused_as_by_caffe() {
             continue;
         }
         let part = REFUSED.iter().find(|(refused, _)| refused == name).map(|(_, part)| *part);
-        let stricter = ACCEPTED_ONLY_BY_CAFFE.iter().any(|(refused, _)| refused == name);
+        let only_caffe_accepts = ACCEPTED_ONLY_BY_CAFFE.iter().any(|(refused, _)| refused == name);
         let outcome = try_solver(&set.join(format!("{name}.prototxt")), kind == "solver_step");
         if outcome.as_ref().is_err_and(|e| matches!(e.root(), Error::UnknownLayer { .. })) {
             continue;
@@ -182,9 +181,9 @@ fn solvers_are_refused_as_by_caffe() {
         match (outcome, part) {
             (Err(error), Some(part)) if verdict != "accept" && error.to_string().contains(part) => {
             }
-            (Err(_), _) if verdict == "accept" && stricter => {}
-            (Ok(result), _) if verdict == "accept" && !stricter && message.starts_with(&result) => {
-            }
+            (Err(_), _) if verdict == "accept" && only_caffe_accepts => {}
+            (Ok(result), _)
+                if verdict == "accept" && !only_caffe_accepts && message.starts_with(&result) => {}
             (outcome, _) => wrong.push(format!("{name}, {verdict}: {outcome:?}")),
         }
     }
@@ -233,9 +232,8 @@ impl<T: Element> Method<T> for SignDescent {
     }
 }
 
-/// The custom method is compared with AdaGrad, whose first step with a `delta` of 0 is also the
-/// sign of the gradient. The test covers both regularization types, a clipped gradient and weight
-/// decay.
+/// Compares the custom method with AdaGrad, whose first step with a `delta` of 0 is also the sign
+/// of the gradient. The test covers both regularization types, a clipped gradient and weight decay.
 #[test]
 fn a_custom_solver_method_equals_the_fused_update_kernel() {
     fn check<D: Device>(device: &D) {
@@ -287,8 +285,8 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     let mut param = definition("momentum: 0.9", &folder);
     let net = param.net_param.as_mut().unwrap();
     net.layer[1].inner_product_param.as_mut().unwrap().num_output = Some(12);
-    let mut wide = Solver::<f32>::new(param, &*CPU).unwrap();
-    let error = wide.restore(&state).unwrap_err();
+    let mut wide_solver = Solver::<f32>::new(param, &*CPU).unwrap();
+    let error = wide_solver.restore(&state).unwrap_err();
     assert!(matches!(error.root(), Error::Shape(_)), "{error}");
     for part in ["solverstate", "parameter 0 of layer `ip`", "10 784", "12 784"] {
         assert!(error.to_string().contains(part), "error does not contain `{part}`: {error}");
@@ -297,20 +295,21 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     sgd.restore(&state).unwrap();
 
     // The solver finds a model that was moved together with its solver state.
-    let moved = folder.join("moved");
-    fs::create_dir(&moved).unwrap();
+    let moved_folder = folder.join("moved");
+    fs::create_dir(&moved_folder).unwrap();
     for file in ["snap_iter_2.caffemodel", "snap_iter_2.solverstate"] {
-        fs::rename(folder.join(file), moved.join(file)).unwrap();
+        fs::rename(folder.join(file), moved_folder.join(file)).unwrap();
     }
-    sgd.restore(moved.join("snap_iter_2.solverstate")).unwrap();
-    fs::remove_file(moved.join("snap_iter_2.caffemodel")).unwrap();
+    sgd.restore(moved_folder.join("snap_iter_2.solverstate")).unwrap();
+    fs::remove_file(moved_folder.join("snap_iter_2.caffemodel")).unwrap();
     // If the model file is missing, the solver must stay unchanged, including its momentum.
     let [mut failed, mut untouched] = [(); 2].map(|()| {
         let mut solver = solver::<f32>("type: \"SGD\" momentum: 0.9", &folder);
         solver.step(3).unwrap();
         solver
     });
-    let error = failed.restore(moved.join("snap_iter_2.solverstate")).unwrap_err().to_string();
+    let error =
+        failed.restore(moved_folder.join("snap_iter_2.solverstate")).unwrap_err().to_string();
     assert!(error.contains("snap_iter_2.caffemodel: No such file"), "{error}");
     for solver in [&mut failed, &mut untouched] {
         solver.step(2).unwrap();
@@ -362,8 +361,8 @@ fn a_stop_action_ends_a_test_pass_before_its_next_batch() {
         _ => None,
     });
     solver.solve().unwrap();
-    // The first test calls the action function five times. The last snapshot is written after
-    // training.
+    // The first test calls the action function five times. The solver writes the last snapshot
+    // after training.
     let want = ["testing 0", "snapshot", "interrupted 0 at 0", "snapshot", "finished, early: true"];
     assert_eq!(*events.lock().unwrap(), want);
     assert_eq!((calls.load(Relaxed), solver.iteration()), (5, 0));
@@ -385,13 +384,13 @@ fn displayed_losses_are_averages_including_the_final_loss() {
     let iterations = iterations.lock().unwrap();
     let losses: Vec<f64> = iterations.iter().map(|(loss, _)| *loss).collect();
     let mean = |losses: &[f64]| losses.iter().sum::<f64>() / 3.0;
-    let next = solver.net_mut().forward().unwrap();
+    let next_loss = solver.net_mut().forward().unwrap();
     assert!((iterations[5].1 - mean(&losses[3..])).abs() < 1e-9);
-    assert!((finished.lock().unwrap()[0] - mean(&[losses[4], losses[5], next])).abs() < 1e-9);
+    assert!((finished.lock().unwrap()[0] - mean(&[losses[4], losses[5], next_loss])).abs() < 1e-9);
 }
 
-/// The event must contain the norm and the scale of the gradient, and the update must have the
-/// clipped length.
+/// The event of an iteration must contain the norm and the scale of the gradient, and the solver
+/// update must have the clipped length.
 #[test]
 fn a_gradient_above_the_limit_is_clipped() {
     let folder = folder("clip");
@@ -403,10 +402,10 @@ fn a_gradient_above_the_limit_is_clipped() {
     let before = weights(&solver);
     solver.step(1).unwrap();
     let pairs = weights(&solver).into_iter().zip(before);
-    let moved = pairs.map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+    let squared_distance = pairs.map(|(a, b)| (a - b).powi(2)).sum::<f64>();
     let (norm, limit, scale) = clipped.lock().unwrap()[0];
     assert_eq!((limit, scale), (0.125, 0.125 / norm));
-    assert!((moved.sqrt() - 0.125 * f64::from(0.05f32)).abs() < 1e-9);
+    assert!((squared_distance.sqrt() - 0.125 * f64::from(0.05f32)).abs() < 1e-9);
 }
 
 #[test]

@@ -97,8 +97,8 @@ fn npz_archives_are_read_and_written() {
     write_npz(&path, &packed).unwrap();
     assert_eq!(read_npz(&path).unwrap(), packed);
     let before = fs::read(&path).unwrap();
-    let twice = [packed[0].clone(), packed[0].clone()];
-    assert_error(write_npz(&path, &twice), &["written.npz: ", "two tensors", "`grid`"]);
+    let duplicates = [packed[0].clone(), packed[0].clone()];
+    assert_error(write_npz(&path, &duplicates), &["written.npz: ", "two tensors", "`grid`"]);
     assert!(fs::read(&path).unwrap() == before);
 }
 
@@ -123,8 +123,8 @@ fn safetensors_files_are_read_and_written() {
     let path = unused_path("written.safetensors");
     write_safetensors(&path, &tensors).unwrap();
     assert_eq!(read_sorted(&path), tensors);
-    let twice = write_safetensors(&path, &[want[0].clone(), want[0].clone()]);
-    assert_error(twice, &["written.safetensors: ", "two tensors", "`b`"]);
+    let duplicates = write_safetensors(&path, &[want[0].clone(), want[0].clone()]);
+    assert_error(duplicates, &["written.safetensors: ", "two tensors", "`b`"]);
     let reserved = [("__metadata__".to_owned(), grid::<f32>())];
     assert_error(write_safetensors(&path, &reserved), &["`__metadata__`"]);
     assert_error(write_safetensors("no/such", &tensors), &["no/such: No such file"]);
@@ -236,7 +236,8 @@ fn a_blob_converts_tensors_of_any_element_type() {
         assert_eq!(blob.data().unwrap().host().unwrap(), want);
     }
     assert_eq!(blob.to_tensor().unwrap(), grid::<f32>());
-    // The value must be rounded once. Rounding through `f32` would give the even neighbour, 1.
+    // `from_tensor` must round the value once. Rounding through `f32` would give the even
+    // neighbour, 1.
     let tie = Tensor::from_values(&[1], &[1.0 + 2f64.powi(-11) + 2f64.powi(-40)]).unwrap();
     assert_eq!(tie.to_vec::<f16>().unwrap(), [f16::from_f64(1.0 + 2f64.powi(-10))]);
 }
@@ -307,7 +308,7 @@ mod nets {
             let count: usize = shape.iter().product();
             (name.to_owned(), Tensor::from_values(shape, &vec![9.0f32; count]).unwrap())
         };
-        let fits = named("block.1/ip.0", &[1, 2]);
+        let matching_tensor = named("block.1/ip.0", &[1, 2]);
         let (weights, bias) = (named("ip.0", &[2, 3]), named("ip.1", &[2]));
         let mut check_rejected = |tensors: &[&(String, Tensor)], parts: &[&str]| {
             let tensors: Vec<_> = tensors.iter().copied().cloned().collect();
@@ -315,14 +316,15 @@ mod nets {
             assert_error(net.copy_tensors_from(&tensors), &parts);
             assert_eq!(net.to_tensors().unwrap(), before);
         };
-        check_rejected(&[&fits, &weights], &["missing tensor `ip.1`", "2 parameters"]);
+        check_rejected(&[&matching_tensor, &weights], &["missing tensor `ip.1`", "2 parameters"]);
         let transposed = named("ip.0", &[3, 2]);
-        check_rejected(&[&transposed, &bias, &fits], &["`ip.0`", "3 2 (6)", "2 3 (6)"]);
+        check_rejected(&[&transposed, &bias, &matching_tensor], &["`ip.0`", "3 2 (6)", "2 3 (6)"]);
         check_rejected(&[&weights, &bias, &named("ip.2", &[1])], &["unexpected tensor `ip.2`"]);
         check_rejected(&[&weights, &bias, &bias], &["`ip.1`", "twice"]);
 
         // Names that match no layer of the net, or do not have the form `<layer>.<index>`.
-        let others = ["ip.01", "ip.+1", "ip", "other.0", "ip.", ".0"].map(|name| named(name, &[1]));
-        assert_eq!(net.copy_tensors_from(&others).unwrap(), [""; 0]);
+        let unmatched_tensors =
+            ["ip.01", "ip.+1", "ip", "other.0", "ip.", ".0"].map(|name| named(name, &[1]));
+        assert_eq!(net.copy_tensors_from(&unmatched_tensors).unwrap(), [""; 0]);
     }
 }

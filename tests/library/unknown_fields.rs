@@ -56,8 +56,9 @@ impl Tree {
         let count = known.len() + 1;
         for (index, known) in known.into_iter().chain([Vec::new()]).enumerate() {
             if order == Order::Mixed {
-                let here = self.unknown.iter().filter(|(position, _)| position % count == index);
-                here.for_each(|(_, unknown)| bytes.extend(unknown));
+                let fields_here =
+                    self.unknown.iter().filter(|(position, _)| position % count == index);
+                fields_here.for_each(|(_, unknown)| bytes.extend(unknown));
             }
             bytes.extend(known);
         }
@@ -76,8 +77,8 @@ fn field_or_group(number: u32, (wire, value): (u32, Vec<u8>)) -> Vec<u8> {
     [field(number, wire, &value), end].concat()
 }
 
-/// Returns a strategy for a field of this number with a value of any wire type. A group contains
-/// further fields.
+/// Returns a strategy for a field of the number `number`, with a value of any wire type. A group
+/// contains further fields.
 fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
     let leaf = prop_oneof![
         any::<u64>().prop_map(|value| (0, varint(value))),
@@ -100,8 +101,8 @@ fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
 }
 
 fn unknown() -> impl Strategy<Value = Vec<(usize, Vec<u8>)>> {
-    // No message of Caffe uses these field numbers, whose keys have two, three and five bytes. No
-    // message of Caffe has a group as field 1.
+    // The messages of this test have no fields with the following numbers. The keys of fields with
+    // these numbers have two, three and five bytes. No message of Caffe has a group as field 1.
     let number = prop_oneof![900_u32..1900, 19_000_u32..20_000, Just((1_u32 << 29) - 1)];
     let wrong_type = Just([field(1, 3, &[]), field(1, 4, &[])].concat());
     vec((0_usize..9, prop_oneof![9 => number.prop_flat_map(value), 1 => wrong_type]), 0..4)
@@ -139,7 +140,7 @@ fn net() -> impl Strategy<Value = Tree> {
 
 proptest! {
     #[test]
-    fn unknown_fields_are_kept_after_the_known_ones(tree in net()) {
+    fn unknown_fields_are_written_after_the_known_fields(tree in net()) {
         let bytes = tree.encode(Order::Mixed);
         let known = tree.encode(Order::Omitted);
         let (net, unknown) = UnknownFields::parse::<NetParameter>(&bytes, "net").unwrap();
@@ -233,10 +234,13 @@ fn unknown_fields_stay_with_their_message_in_an_upgrade() {
     let want = [path(&[]), shape, path(&[(100, 1)]), path(&[(100, 1), (7, 0)])];
     assert_eq!(unknown.paths().collect::<Vec<_>>(), want);
     // The remaining layer must have the unknown fields of its V0 and V1 messages, in either order.
-    let both = [field(903, 0, &[3]), field(905, 0, &[5])].concat();
+    let merged_fields = [field(903, 0, &[3]), field(905, 0, &[5])].concat();
     let count =
         |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).filter(|w| *w == part).count();
-    assert!(count(&bytes, &both) == 1 || count(&bytes, &[&both[3..], &both[..3]].concat()) == 1);
+    assert!(
+        count(&bytes, &merged_fields) == 1
+            || count(&bytes, &[&merged_fields[3..], &merged_fields[..3]].concat()) == 1
+    );
     for (kept, number) in [(false, 901), (true, 902), (false, 904), (true, 906), (true, 907)] {
         let field = field(number, 0, &[(number - 900) as u8]);
         assert_eq!(count(&bytes, &field), usize::from(kept), "{number}");
@@ -249,7 +253,7 @@ fn unknown_fields_stay_with_their_message_in_an_upgrade() {
 }
 
 #[test]
-fn unknown_fields_never_become_values_of_known_ones() {
+fn unknown_fields_never_become_values_of_known_fields() {
     // A shape has no field 5 or 50. In the BlobProto, field 5 would become `data`.
     let bytes = delimited(7, &[field(50, 0, &[1]), field(5, 5, &[0, 0, 128, 63])].concat());
     let (mut blob, mut unknown) = UnknownFields::parse::<BlobProto>(&bytes, "blob").unwrap();

@@ -38,7 +38,7 @@ fn assert_refused(text: &str, parts: &[&str]) {
     let error = upgrade::net(net(text)).expect_err(text).to_string();
     assert!(
         parts.iter().all(|part| error.contains(part)),
-        "{error}\ndoes not contain all of {parts:?}"
+        "{error}\nthe error does not contain all of {parts:?}"
     );
     assert_eq!(error.lines().count(), 1, "{error}");
 }
@@ -147,21 +147,28 @@ fn v0_padding_layers_are_merged_into_the_next_layer() {
         "layer { name: 'c' type: 'Pooling' bottom: 'x' top: 'c' pooling_param { pad: 0 } }",
     );
     // If another layer overwrites the padded blob, the padding has no effect.
-    let replaced = "layers { layer { name: 'r' type: 'relu' } bottom: 'x' top: 'p' }";
+    let overwriting_layer = "layers { layer { name: 'r' type: 'relu' } bottom: 'x' top: 'p' }";
     let (text, _) = upgraded(
-        &[start, &padding("x", "pad: 2"), replaced, &after("conv", "bottom: 'p'")].concat(),
+        &[start, &padding("x", "pad: 2"), overwriting_layer, &after("conv", "bottom: 'p'")]
+            .concat(),
     );
     assert!(text.contains("pad: 9") && !text.contains("padding"), "{text}");
 
-    let inner = "layers { layer { name: 'c' type: 'relu' } bottom: 'p' top: 'c' }";
-    assert_refused(&[start, &padding("x", "pad: 2"), inner].concat(), &["`c`", "conv and pool"]);
-    let two = after("conv", "bottom: 'x' bottom: 'p'");
-    assert_refused(&[start, &padding("x", "pad: 2"), &two].concat(), &["`c`", "one bottom"]);
-    let twice = [start, &padding("x", "pad: 2"), &padding("p", "pad: 2")].concat();
-    assert_refused(&twice, &["`p`", "conv and pool"]);
+    let relu_after_padding = "layers { layer { name: 'c' type: 'relu' } bottom: 'p' top: 'c' }";
+    assert_refused(
+        &[start, &padding("x", "pad: 2"), relu_after_padding].concat(),
+        &["`c`", "conv and pool"],
+    );
+    let two_bottoms = after("conv", "bottom: 'x' bottom: 'p'");
+    assert_refused(
+        &[start, &padding("x", "pad: 2"), &two_bottoms].concat(),
+        &["`c`", "one bottom"],
+    );
+    let double_padding = [start, &padding("x", "pad: 2"), &padding("p", "pad: 2")].concat();
+    assert_refused(&double_padding, &["`p`", "conv and pool"]);
     assert_refused(&padding("x", "pad: 2"), &["`p`", "`x`"]);
-    let wide = "layers { layer { name: 'p' type: 'padding' } bottom: 'x' top: 'p' top: 'q' }";
-    assert_refused(&[start, wide].concat(), &["`p`", "one top"]);
+    let two_tops = "layers { layer { name: 'p' type: 'padding' } bottom: 'x' top: 'p' top: 'q' }";
+    assert_refused(&[start, two_tops].concat(), &["`p`", "one top"]);
 }
 
 #[test]
@@ -259,8 +266,8 @@ fn v1_transformation_fields_move_to_transform_param() {
             &format!("layer {{ {} }}", other_type.replace("RELU", "'ReLU'")),
         );
         // As in Caffe, data layers of the current format ignore the old fields.
-        let current = format!("layer {{ type: '{new}' {param} {{ {fields} }} }}");
-        assert_upgrades_to(&current, &current);
+        let current_layer = format!("layer {{ type: '{new}' {param} {{ {fields} }} }}");
+        assert_upgrades_to(&current_layer, &current_layer);
     }
 }
 
@@ -299,12 +306,14 @@ fn input_fields_become_an_input_layer() {
 #[test]
 fn batch_norm_statistics_get_learning_rate_zero() {
     let layer = |kind: &str, specs: &str| format!("layer {{ type: '{kind}' {specs} }}");
-    let fixed = "param { lr_mult: 0 decay_mult: 0 }";
+    let zero_multipliers = "param { lr_mult: 0 decay_mult: 0 }";
     assert_upgrades_to(
         &layer("BatchNorm", "param { name: 'm' lr_mult: 2 } param { } param { decay_mult: 0 }"),
         &layer(
             "BatchNorm",
-            &format!("param {{ name: 'm' lr_mult: 0 decay_mult: 0 }} {fixed} {fixed}"),
+            &format!(
+                "param {{ name: 'm' lr_mult: 0 decay_mult: 0 }} {zero_multipliers} {zero_multipliers}"
+            ),
         ),
     );
     for (kind, count) in [("BatchNorm", 2), ("BatchNorm", 4), ("Scale", 3)] {
@@ -400,7 +409,8 @@ fn golden_definitions_are_upgraded_as_by_caffe() {
         let path = folder.join("upgraded.prototxt");
         if !path.exists() {
             // Caffe does not upgrade BatchNorm statistics whose `lr_mult` is 0, but cortado also
-            // sets their `decay_mult`. tests/library/golden_nets.rs compares these nets.
+            // sets their `decay_mult`. `tests/library/golden_nets.rs` compares the nets with such
+            // layers.
             assert!(changes.is_empty() || changes == [Change::BatchNorm], "{}", row[0]);
             continue;
         }
@@ -442,8 +452,8 @@ fn nets_that_the_upgrade_refuses_are_refused_by_caffe() {
     assert_eq!(refused, want.map(str::to_owned).into());
 }
 
-/// Caffe's authors upgraded these files with Caffe's tools. cortado's upgrade of the old and the
-/// new file must give the same net.
+/// Caffe's authors upgraded some net definitions with Caffe's tools. cortado's upgrades of the old
+/// and of the new file must give the same net.
 #[test]
 fn caffes_files_before_and_after_their_upgrade_give_the_same_net() {
     let Some(folder) =

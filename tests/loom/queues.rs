@@ -84,7 +84,7 @@ fn a_thread_that_peeks_wakes_a_thread_that_pops() {
 /// The consumer closes the queue pair at any moment. Exactly one thread must own the recycled item,
 /// and the producer thread must end.
 #[test]
-fn a_queue_pair_recycles_its_items_until_it_is_closed() {
+fn a_queue_pair_recycles_items_until_the_pair_is_closed() {
     model(|| {
         let pair = Arc::new(QueuePair::new([Box::new(0)]));
         let producer_pair = Arc::clone(&pair);

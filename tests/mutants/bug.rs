@@ -18,7 +18,7 @@ macro_rules! bugs {
 
 bugs! {
     // Bugs in copies.
-    /// Bug: an upload writes its bytes one byte after their destination.
+    /// Bug: an upload writes every byte one byte after the destination.
     UploadLate => raw_copies,
     /// Bug: an upload copies whole words only.
     UploadDropsTail => raw_copies,
@@ -184,7 +184,7 @@ bugs! {
     DotToAxisOverwrites => dot_to_axis,
     /// Bug: `arg_max` returns the index of the last of several equal maxima.
     ArgMaxLast => arg_max,
-    /// Bug: `top_k` returns the index of the first of several equal values for all of them.
+    /// Bug: `top_k` returns the index of the first of several equal values for all equal values.
     TopKFirst => top_k,
     /// Bug: softmax does not subtract the maximum before it computes exponentials.
     SoftmaxOverflows => softmax,
@@ -203,13 +203,13 @@ bugs! {
     DilationIgnored => im2col,
     /// Bug: `im2col` repeats the edge of the image instead of padding with zeros.
     PadIsEdge => im2col,
-    /// Bug: `col2im` overwrites elements where windows overlap instead of summing them.
+    /// Bug: `col2im` overwrites elements where windows overlap instead of summing the taps.
     Col2imOverwrites => col2im,
     /// Bug: `convolve` ignores the bias.
     BiasIgnored => convolve,
     /// Bug: `convolve_with_activation` does not apply the activation.
     ActivationIgnored => convolve_with_activation,
-    /// Bug: `convolve_with_activation` applies the activation to sums before they are rounded.
+    /// Bug: `convolve_with_activation` applies the activation to sums before rounding the sums.
     ActivatesUnrounded => convolve_with_activation,
     /// Bug: the gradient of the filters is overwritten instead of accumulated.
     FiltersOverwritten => convolve_backward_filters,
@@ -263,7 +263,7 @@ bugs! {
     CopyPacks => copy_2d,
     /// Bug: `gather` returns the last row for an index beyond the end of the table.
     GatherClamps => gather,
-    /// Bug: `scatter_add` overwrites elements instead of adding to them.
+    /// Bug: `scatter_add` overwrites rows of the table instead of adding to the rows.
     ScatterOverwrites => scatter_add,
     /// Bug: `permute` applies the inverse permutation.
     PermuteInverse => permute,

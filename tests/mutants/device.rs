@@ -1,5 +1,5 @@
-//! Mutant: a device that wraps the simulated device and adds one bug. This file has the bugs in
-//! memory and queues.
+//! Mutant: a device that wraps the simulated device and adds one bug. `device.rs` implements the
+//! bugs in memory and queues.
 
 use crate::bug::Bug;
 use cortado::{
@@ -83,7 +83,7 @@ impl Mutant {
         self.check_usable().and(result)
     }
 
-    /// Returns a new `SyncedMemory` that holds these elements.
+    /// Returns a new `SyncedMemory` that holds `values`.
     pub(crate) fn scratch<T: cortado::Storable>(&self, values: &[T]) -> Result<SyncedMemory<Self>> {
         let mut memory = SyncedMemory::new(self, size_of_val(values));
         memory.host_write_only()?.copy_from_slice(T::bytes_of(values));
@@ -97,7 +97,7 @@ impl Mutant {
         }
     }
 
-    /// Returns freed memory of this size, which is zeroed without waiting for queued work.
+    /// Returns freed memory of `bytes` bytes, which is zeroed without waiting for queued work.
     fn reuse(&self, bytes: usize) -> Result<Option<DeviceMemory>> {
         let mut freed = self.shared.freed.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(index) = freed.iter().position(|memory| memory.size() == bytes) else {

@@ -9,7 +9,7 @@ use cortado::{
 use num_traits::Float;
 
 /// Returns the value that a bug computes instead of `op(x)`, or `None` if the bug does not affect
-/// it.
+/// `op(x)`.
 fn wrong_unary<A: Float>(bug: Bug, op: Unary<A>, x: A, y: A) -> Option<A> {
     let (zero, one) = (A::zero(), A::one());
     match (bug, op) {
@@ -32,7 +32,7 @@ fn wrong_unary<A: Float>(bug: Bug, op: Unary<A>, x: A, y: A) -> Option<A> {
 }
 
 /// Returns the value that a bug computes instead of `a op b`, or `None` if the bug does not affect
-/// it.
+/// `a op b`.
 fn wrong_binary<A: Float>(bug: Bug, op: Binary<A>, a: A, b: A) -> Option<A> {
     let (zero, one) = (A::zero(), A::one());
     match (bug, op) {
@@ -222,10 +222,10 @@ impl Random for Mutant {
     ) -> Result<()> {
         fallback::uniform(self, key, lo, hi, y.reborrow())?;
         if self.is(Bug::RandomOffByOne) {
-            let mut more = self.scratch(&vec![T::default(); y.len() + 1])?;
-            fallback::uniform(self, key, lo, hi, ViewMut::<T, _>::new(&mut more, y.len() + 1)?)?;
-            let more = View::<T, _>::new(&more, y.len() + 1)?;
-            y.host_mut()?.copy_from_slice(&more.host()?[1..]);
+            let mut longer = self.scratch(&vec![T::default(); y.len() + 1])?;
+            fallback::uniform(self, key, lo, hi, ViewMut::<T, _>::new(&mut longer, y.len() + 1)?)?;
+            let longer = View::<T, _>::new(&longer, y.len() + 1)?;
+            y.host_mut()?.copy_from_slice(&longer.host()?[1..]);
         }
         Ok(())
     }

@@ -125,8 +125,8 @@ impl Conv for Mutant {
     }
 }
 
-/// Pooling window: its plane, the index of its result, and the rows and columns of the padded image
-/// that it covers.
+/// Pooling window: the plane, the index of the result, and the covered rows and columns of the
+/// padded image.
 struct PoolWindow {
     plane: usize,
     result: usize,
@@ -199,8 +199,8 @@ impl Pooling for Mutant {
         if self.is(Bug::AverageClipped) {
             let y = y.host_mut()?;
             for window in PoolWindow::all(op) {
-                let share = window.size() as f64 / window.inside(op).len().max(1) as f64;
-                y[window.result] = T::from_f64(y[window.result].to_f64() * share);
+                let size_ratio = window.size() as f64 / window.inside(op).len().max(1) as f64;
+                y[window.result] = T::from_f64(y[window.result].to_f64() * size_ratio);
             }
         }
         Ok(())
@@ -216,8 +216,8 @@ impl Pooling for Mutant {
     ) -> Result<()> {
         if self.is(Bug::DrawsUniformly) {
             let ones = self.scratch(&vec![T::from_f64(1.0); x.len()])?;
-            let even = View::new(&ones, x.len())?;
-            fallback::stochastic_pool(self, op, even, u, y.reborrow(), mask.reborrow())?;
+            let equal_weights = View::new(&ones, x.len())?;
+            fallback::stochastic_pool(self, op, equal_weights, u, y.reborrow(), mask.reborrow())?;
             let plane = op.input[0] * op.input[1];
             let windows = op.output()[0] * op.output()[1];
             let (x, mask) = (x.host()?, mask.host_mut()?);

@@ -10,8 +10,8 @@ use cortado::{
     },
 };
 
-/// Returns `ignore` if it is not a class, else `None`. A label that is neither ignored nor a class
-/// would be an error.
+/// Returns `ignore` if the label `ignore` is not a class, else `None`. A label that is neither
+/// ignored nor a class would be an error.
 fn without_classes(ignore: Option<i64>, axis: &Axis) -> Option<i64> {
     ignore.filter(|&label| label < 0 || label >= axis.extent as i64)
 }
@@ -100,15 +100,15 @@ impl Losses for Mutant {
         scale: View<'_, T, Self>,
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let form = match op.kind {
+        let wrong_kind = match op.kind {
             ClassLossKind::Log if self.is(Bug::GradientOfScores) => {
                 ClassLossKind::LogWithSoftmaxGradient
             }
-            form => form,
+            wrong_kind => wrong_kind,
         };
         fallback::class_loss_backward(
             self,
-            &ClassLoss { kind: form, ..*op },
+            &ClassLoss { kind: wrong_kind, ..*op },
             x,
             label,
             matrix,

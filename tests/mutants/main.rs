@@ -16,8 +16,8 @@ use bug::{BUGS, Bug};
 use cortado::conformance::Kit;
 use device::Mutant;
 
-// A mutant without a bug must pass every check. The failures of the other mutants are thus due to
-// their bugs.
+// A mutant without a bug must pass every check. The failures of all other mutants are therefore due
+// to their bugs.
 cortado::conformance!(without_bug, Mutant::new(Bug::None));
 
 #[test]

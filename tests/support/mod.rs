@@ -1,6 +1,6 @@
 //! Test data for comparisons with Caffe: the large set that `CORTADO_TESTDATA` names, or the
 //! selection in `tests/testdata`.
-#![allow(dead_code)] // no test uses all of these functions
+#![allow(dead_code)] // no test program uses all functions of this file
 
 use flate2::read::GzDecoder;
 use std::{
@@ -75,7 +75,7 @@ fn required(path: &Path) -> PathBuf {
     find(path).unwrap_or_else(|| panic!("{}: no such file or folder", path.display()))
 }
 
-/// Returns `path` if it exists, or else unpacks the file with the suffix `.gz` if there is one.
+/// Returns `path` if it exists, or else unpacks the file `path.gz` if `path.gz` exists.
 fn find(path: &Path) -> Option<PathBuf> {
     if path.exists() {
         return Some(path.to_owned());

@@ -13,8 +13,8 @@ mod inspect;
 #[cfg(unix)]
 mod interruptions;
 mod mistakes;
-#[path = "../../../tests/support/optimised.rs"]
-mod optimised;
+#[path = "../../../tests/support/optimized.rs"]
+mod optimized;
 mod other_verbs;
 mod records;
 #[path = "../../../tests/support/mod.rs"]
@@ -22,7 +22,7 @@ mod support;
 mod upgrades;
 
 use command::{Folder, NET, Ran, SOLVER, message, shape};
-use optimised::optimised;
+use optimized::optimized;
 use std::{collections::BTreeSet, fs};
 use support::testdata;
 
@@ -142,7 +142,7 @@ fn caffes_weights_give_caffes_scores() {
     let Some(weights) = testdata("golden/lenet/lenet_iter_10000.caffemodel", what) else { return };
     let Some(mnist) = testdata("data/mnist", what) else { return };
     let Some(log) = testdata("golden/lenet/caffe_train.log", what) else { return };
-    if !optimised("the weights that Caffe trained on all images of the test") {
+    if !optimized("the weights that Caffe trained on all images of the test") {
         return;
     }
     let model = include_str!("../../../examples/mnist/lenet.prototxt");

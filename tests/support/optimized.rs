@@ -2,7 +2,7 @@
 
 /// Returns whether the build is optimized, and prints a notice that the test of `what` is skipped
 /// if it is not.
-pub(crate) fn optimised(what: &str) -> bool {
+pub(crate) fn optimized(what: &str) -> bool {
     if cfg!(debug_assertions) {
         eprintln!("SKIPPED: add --release to run {what}");
     }
