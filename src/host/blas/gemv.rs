@@ -28,7 +28,7 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Number of rows of `A` that are multiplied at a time.
+/// Number of rows of a 16-bit `A` that are multiplied at a time.
 const ROWS: usize = 4;
 
 /// Largest row length, in elements, at which L1 holds several rows.
@@ -55,7 +55,8 @@ pub(crate) fn gemv<T: Element>(
         y.chunks_mut(CHUNK).for_each(|y| write_back(op, y, &mut buffer, |_| T::Acc::zero()));
         return Ok(());
     }
-    // Kernels that keep sums in registers read down columns, which is slow if rows are long.
+    // GEMM kernels that keep sums in registers read `A` column by column, which is slow if rows are
+    // long.
     let unpacked = op.trans == Transpose::No || op.n <= SHORT_ROW_LEN;
     if is_wide::<T>() && unpacked {
         gemv_unpacked(workers, op, a, x, y);
@@ -130,7 +131,7 @@ fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     for (group, y) in y.chunks_mut(ROWS).enumerate() {
         let mut sums = [T::Acc::zero(); ROWS];
         for (block, x) in x.chunks(CHUNK).enumerate() {
-            // An incomplete group of rows is filled up with its last row.
+            // Repeat the last row to fill an incomplete group of rows.
             let [r0, r1, r2, r3] = &mut buffers;
             let row = |i: usize| {
                 let i = group * ROWS + i.min(y.len() - 1);
@@ -149,7 +150,7 @@ fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     }
 }
 
-/// Returns the dot products of four rows with `x`, which is as long as each of them.
+/// Returns the dot products of four rows with `x`. All rows are as long as `x`.
 #[inline(always)]
 fn dot_four<A: Element + Float>(rows: [&[A]; ROWS], x: &[A]) -> [A; ROWS] {
     let (chunks, rest) = x.as_chunks();
@@ -165,7 +166,7 @@ fn dot_four<A: Element + Float>(rows: [&[A]; ROWS], x: &[A]) -> [A; ROWS] {
     lanes.map(|lanes| reduce_lanes(lanes, |a, b| a + b))
 }
 
-/// Adds one product to each accumulator. Passing accumulators by value keeps them in registers.
+/// Adds one product to each accumulator. Accumulators passed by value stay in registers.
 #[inline(always)]
 fn accumulate<A: Element + Float>(
     mut lanes: [[A; LANES]; ROWS],

@@ -16,7 +16,7 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Size in bytes of the sums that stay in L1 while all rows are added to them.
+/// Size in bytes of a block of sums that stays in L1 while all rows are added to the block.
 const SUMS_BYTES: usize = 32 << 10;
 
 /// Number of rows of `A` that are added at a time.
@@ -38,7 +38,7 @@ pub(crate) fn add_long_rows<A: Element + Float>(
     y: &mut [A],
 ) {
     let block = SUMS_BYTES / size_of::<A>();
-    // A single thread adds whole rows unless the sums would exceed L1.
+    // A single thread adds whole rows of `A`, unless the sums would exceed L1.
     let task = match workers.count() {
         1 => y.len(),
         _ => (GRAIN / x.len()).next_multiple_of(block / 4).max(block / 4),
@@ -92,7 +92,7 @@ fn add_rows<A: Element + Float>((a, lda): (&[A], usize), x: &[A], sums: &mut [A]
     }
 }
 
-/// `sums ← sums + Σ xᵢ·rowᵢ` over [`ROWS`] rows.
+/// `sums ← sums + Σ xᵢ·rowᵢ` over [`ROWS`] rows of `A`.
 #[inline(always)]
 fn add_row_group<A: Element + Float>((a, lda): (&[A], usize), x: &[A; ROWS], sums: &mut [A]) {
     let rows: [&[A]; ROWS] = std::array::from_fn(

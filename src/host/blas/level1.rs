@@ -1,10 +1,10 @@
 //! BLAS level 1: copies, updates and sums of vectors.
 //!
-//! A vector is divided into tasks of [`GRAIN`] elements. Sums have a fixed order: each task adds
-//! its elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, and a tree adds the accumulators.
-//! The results of the tasks are added in order. [`accumulate`] is the portable definition of that
-//! order. On AVX-512, bit-identical loops of [`x86::level1`](crate::host::blas::x86::level1)
-//! replace it for `f32`.
+//! A vector is divided into tasks of [`GRAIN`] elements. The order of additions is fixed: each task
+//! adds elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, and a tree adds the
+//! accumulators. The sums of the tasks are added in order. [`accumulate`] is the portable
+//! definition of the order of additions. For `f32` on AVX-512, bit-identical loops of
+//! [`x86::level1`](crate::host::blas::x86::level1) replace `accumulate`.
 
 #[cfg(target_arch = "x86_64")]
 use crate::cast::cast;
@@ -39,7 +39,8 @@ use crate::{
 use num_traits::{Float, Zero};
 
 /// Number of elements in one task. For fewer elements, a second thread costs more than it saves.
-/// The number of threads does not influence the task length, and thus not the order of sums.
+/// The task length does not depend on the number of threads, so the order of additions does not
+/// either.
 const GRAIN: usize = 1 << 17;
 
 /// Length, in elements, from which an operand is assumed to exceed a core's private caches and is
@@ -61,7 +62,7 @@ pub(crate) fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Resul
     Ok(())
 }
 
-/// Runs [`copy`] for operands longer than one task. The function is not inlined, because saving its
+/// Runs [`copy`] for operands longer than one task. The function is not inlined, because saving
 /// registers would slow down short copies.
 #[inline(never)]
 fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
@@ -172,8 +173,8 @@ pub(crate) fn axpby<T: Element>(
     Ok(())
 }
 
-/// Returns `Σ xᵢ·yᵢ`, accumulated in `T::Acc`. `f32` products are not rounded before they are
-/// added.
+/// Returns `Σ xᵢ·yᵢ`, accumulated in `T::Acc`. Products of `f32` are not rounded before the
+/// addition.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -262,7 +263,7 @@ pub(crate) fn sumsq<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
     Ok(sum_elements(workers, x, |fma, sum, x, _| fma.mul_add(x, x, sum)))
 }
 
-/// Returns `max |xᵢ|`, which is 0 if there are no elements, and NaN if one of them is NaN.
+/// Returns `max |xᵢ|`. The result is 0 if `x` is empty, and NaN if an element is NaN.
 pub(crate) fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
     let (tasks, far) = (x.len().div_ceil(GRAIN), x.len() >= PREFETCH_MIN_LEN);
     let task = |i| {
@@ -295,7 +296,7 @@ fn task_slice<T>(x: &[T], i: usize, len: usize) -> &[T] {
     &x[i * GRAIN..][..len]
 }
 
-/// `yᵢ ← f(fma, xᵢ, yᵢ)` for slices of equal length. Unless `reads_y`, `f` ignores `yᵢ`.
+/// `yᵢ ← f(fma, xᵢ, yᵢ)` for slices of equal length. `f` ignores `yᵢ` if `reads_y` is false.
 #[inline(always)]
 fn update_pairs<T: Element>(
     workers: &Workers,
@@ -311,7 +312,7 @@ fn update_pairs<T: Element>(
 }
 
 /// Runs [`update_pairs`] for operands that are longer than one task or have 16-bit elements. The
-/// function is not inlined, because saving its registers would slow down short updates.
+/// function is not inlined, because saving registers would slow down short updates.
 #[inline(never)]
 fn update_tasks<T: Element>(
     workers: &Workers,
@@ -344,7 +345,8 @@ fn update_tasks<T: Element>(
     });
 }
 
-/// Updates operands that are in cache, or that the hardware prefetcher fetches fast enough.
+/// `yᵢ ← f(fma, xᵢ, yᵢ)` for operands that are in cache, or that the hardware prefetcher fetches
+/// fast enough.
 #[inline(always)]
 fn update_cached<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
     #[cfg(target_arch = "x86_64")]
@@ -372,7 +374,8 @@ fn update_cached<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> 
     );
 }
 
-/// Updates operands that exceed the caches, with software prefetch except in the AVX-512 loop.
+/// `yᵢ ← f(fma, xᵢ, yᵢ)` for operands that exceed the caches, with software prefetch except in the
+/// AVX-512 loop.
 #[inline(always)]
 fn update_prefetched<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
     #[cfg(target_arch = "x86_64")]
@@ -400,7 +403,7 @@ fn update_slice<A: Element>(fma: FmaMode, x: &[A], y: &mut [A], f: impl Fn(FmaMo
 }
 
 /// Adds the results of `body(task, len, far)` for the tasks of `n` elements, in order. `far` is
-/// whether operands exceed the caches.
+/// true if operands exceed the caches.
 #[inline]
 fn sum_tasks<A: Element + Float>(
     workers: &Workers,
@@ -410,8 +413,8 @@ fn sum_tasks<A: Element + Float>(
     if n <= GRAIN { body(0, n, false) } else { sum_many_tasks(workers, n, body) }
 }
 
-/// Runs [`sum_tasks`] for more than one task. The function is not inlined, because saving its
-/// registers would slow down short sums.
+/// Runs [`sum_tasks`] for more than one task. The function is not inlined, because saving registers
+/// would slow down short sums.
 #[inline(never)]
 fn sum_many_tasks<A: Element + Float>(
     workers: &Workers,
@@ -449,7 +452,7 @@ fn sum_elements<T: Element>(
 }
 
 /// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs from slices of equal length. `f(fma, sum, 0, 0)`
-/// must return `sum`, but may change the sign of a zero. Operands are prefetched if `far`.
+/// must return `sum`, but may change the sign of a zero. Operands are prefetched if `far` is true.
 #[inline(always)]
 fn sum_slices<A: Element + Float>(
     far: bool,
@@ -457,7 +460,7 @@ fn sum_slices<A: Element + Float>(
     y: &[A],
     f: impl Fn(FmaMode, A, A, A) -> A + Copy,
 ) -> A {
-    // Adding 0 turns −0 into 0. The sign of a zero sum would depend on where zeros pad the
+    // Add 0 to turn −0 into 0, because the sign of a zero sum would depend on where zeros pad the
     // operands.
     sum_slices_signed(far, x, y, f) + A::zero()
 }
@@ -498,7 +501,7 @@ fn sum_slices_signed<A: Element + Float>(
 }
 
 /// Accumulates `f(accumulator, xᵢ, yᵢ)` over pairs from slices of equal length, and combines the
-/// accumulators. Zeros pad the operands, which are prefetched if `far`.
+/// accumulators. Zeros pad the operands. The operands are prefetched if `far` is true.
 ///
 /// Element `i` belongs to accumulator `i` modulo the number of accumulators. If loads are aligned,
 /// accumulators are rotated by the peeled length. A rotation only swaps operands in the tree that
@@ -522,7 +525,7 @@ fn accumulate<A: Element + Float>(
     reduce(accumulate_blocks::<_, true>(sums, x, y, f), combine)
 }
 
-/// Accumulates all pairs, block by block. Prefetches `x` if `PREFETCH`.
+/// Accumulates all pairs, block by block. Prefetches `x` if `PREFETCH` is true.
 #[inline(always)]
 fn accumulate_blocks<A: Element, const PREFETCH: bool>(
     mut sums: [[A; LANES]; ACCUMULATOR_ROWS],
@@ -581,7 +584,7 @@ fn reduce<A: Element>(sums: [[A; LANES]; ACCUMULATOR_ROWS], combine: impl Fn(A, 
     reduce_lanes(a, combine)
 }
 
-/// Returns the larger of two values, or the first NaN among them.
+/// Returns the larger of two values, or the first NaN among the two.
 #[inline(always)]
 fn larger<A: Float>(a: A, b: A) -> A {
     if a >= b || a.is_nan() { a } else { b }

@@ -1,6 +1,6 @@
 //! BLAS on the host: level 1, GEMV and GEMM on slices.
 //!
-//! A module imports only modules that this table lists before it:
+//! Each module imports only modules listed in earlier rows of this table:
 //!
 //! | module | contents |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | [`gemv_transposed`], [`gemv`] | matrix-vector products |
 //! | [`gemm`] | choice of a kernel, and division of `C` among threads |
 //!
-//! The fast path of each operation replaces a portable definition:
+//! For each operation, a fast path replaces a portable definition:
 //!
 //! | operation | portable definition | fast path, when available | same result? |
 //! |---|---|---|---|

@@ -1,4 +1,4 @@
-//! col2im: sums all copies of each image element in an im2col matrix.
+//! col2im: adds up, for each image element, its copies in an im2col matrix.
 //!
 //! Along a last axis of stride 1, a vector of image elements stays in registers while the taps of
 //! that axis are added. Adding one tap after another to the image in memory would be several times
@@ -24,7 +24,7 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Largest number of taps along the last axis that are added to a block in registers.
+/// Largest number of taps along the last axis that one pass adds to a block of image elements.
 const MAX_TAPS: usize = 16;
 
 /// Sums, for each element of the image `x`, its copies in the im2col matrix `columns`.
@@ -59,7 +59,8 @@ pub(crate) fn col2im<T: Element>(
     Ok(())
 }
 
-/// Runs [`col2im`] for whole channels of a matrix with leading dimension `ld`. Overwrites `x`.
+/// Runs [`col2im`] for whole channels of an im2col matrix with leading dimension `ld`. Overwrites
+/// `x`.
 pub(crate) fn col2im_accumulate<A: Element + Float>(
     workers: &Workers,
     window_taps: &WindowTaps,
@@ -105,7 +106,7 @@ fn add_taps<A: Element + Float>(plane: PlaneTaps, columns: &[A], ld: usize, x: &
     );
 }
 
-/// Adds the elements of one tap, at a plane of positions, to the image plane `x`.
+/// Adds the im2col elements of one tap, at a plane of positions, to the image plane `x`.
 #[inline(always)]
 fn scatter<A: Element + Float>(
     plane: &PlaneTaps,
@@ -129,7 +130,7 @@ fn scatter<A: Element + Float>(
 }
 
 /// Adds the taps of a plane to the image plane `x`, row by row, for stride 1 along the last axis.
-/// Overwrites `x` if `overwrites`. `A` and `S` are the same type.
+/// Overwrites `x` if `overwrites` is true. `A` and `S` are the same type.
 fn add_rows<A: Element, S: SimdScalar>(
     plane: PlaneTaps,
     columns: &[A],
@@ -162,7 +163,7 @@ impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
     /// - `x` holds the rows of the image plane.
     #[inline(always)]
     unsafe fn run<L: SimdVector<Scalar = S>>(self) {
-        // SAFETY: `add` has the same preconditions.
+        // SAFETY: `add` has the same preconditions as `run`.
         unsafe {
             if self.plane.row_stride <= L::WIDTH {
                 self.add::<L, 1>();
@@ -177,14 +178,15 @@ impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
 #[derive(Clone, Copy)]
 struct BlockTap<M, const VECTORS: usize> {
     /// Offset of the block's first element from the start of the row of positions. The offset wraps
-    /// below 0 if the first elements are masked.
+    /// below 0 if the masks exclude the first elements.
     offset: usize,
     /// Masks of the elements in the block to which the tap contributes.
     masks: [M; VECTORS],
 }
 
 impl<M: Copy, const VECTORS: usize> BlockTap<M, VECTORS> {
-    /// Returns the elements that the tap with this range adds to the block at `block`.
+    /// Returns the `BlockTap` of the tap with position range `range`, for the block that starts at
+    /// element `block`.
     ///
     /// # Safety
     /// The features of `L` are enabled.
@@ -205,7 +207,7 @@ impl<M: Copy, const VECTORS: usize> BlockTap<M, VECTORS> {
 }
 
 impl<S: SimdScalar> AddRows<'_, S> {
-    /// Adds all taps, in blocks of `VECTORS` vectors of every row.
+    /// Adds all taps to the image plane, in blocks of `VECTORS` vectors of every row.
     ///
     /// # Safety
     /// The requirements of [`SimdKernel::run`] for this type hold.
@@ -214,8 +216,8 @@ impl<S: SimdScalar> AddRows<'_, S> {
         let none = TapRange { start: 0, end: 0, first: 0, stride: 1 };
         for block in (0..self.plane.row_stride).step_by(VECTORS * L::WIDTH) {
             for (part, ranges) in self.plane.column_taps.chunks(MAX_TAPS).enumerate() {
-                // SAFETY: the features of `L` are enabled. `block` is an element of a row, and
-                // `taps` are those of this `part` of the last axis, as `add_block` requires.
+                // SAFETY: the features of `L` are enabled. `block` is less than the row length, and
+                // `taps` are the taps of part `part` of the last axis, as `add_block` requires.
                 unsafe {
                     let mut taps = [BlockTap::<L::Mask, VECTORS>::new::<L>(&none, 0); MAX_TAPS];
                     for (tap, range) in taps.iter_mut().zip(ranges) {
@@ -237,8 +239,8 @@ impl<S: SimdScalar> AddRows<'_, S> {
     ///
     /// # Safety
     /// - The requirements of [`SimdKernel::run`] for this type hold.
-    /// - `block` is an element of a row.
-    /// - `taps` are the taps of this block from number `part · MAX_TAPS` on.
+    /// - `block` is less than the row length.
+    /// - `taps` are the taps of the block from index `part · MAX_TAPS` on.
     #[inline(always)]
     unsafe fn add_block<L: SimdVector<Scalar = S>, const VECTORS: usize>(
         &mut self,
@@ -280,8 +282,8 @@ impl<S: SimdScalar> AddRows<'_, S> {
     }
 }
 
-/// Returns the sums over the taps of one row. Each row has its own accumulator, so that additions
-/// need not wait for the taps of another row.
+/// Returns the sums over the taps of one row. A separate accumulator per row lets the additions of
+/// different rows overlap.
 ///
 /// # Safety
 /// - The features of `L` are enabled.

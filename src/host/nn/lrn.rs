@@ -1,9 +1,10 @@
 //! Local response normalization.
 //!
-//! A region spans neighbouring channels, or a square within a channel. A first pass adds squares
-//! along one axis: over channels, or vertically. For a square region, a second pass adds the sums
-//! of the first pass horizontally. Each window is summed from scratch. A running sum would be
-//! faster, but the rounding error of a large element would remain in later windows.
+//! A region spans neighbouring channels, or a square within a channel. A first pass adds squared
+//! elements along one axis: over channels, or vertically. For a square region, a second pass adds
+//! the sums of the first pass horizontally. Each window is summed from scratch. A running sum over
+//! windows would be faster, but would carry the rounding error of a large element into later
+//! windows.
 
 use crate::{
     element::Element,
@@ -24,7 +25,8 @@ use std::ops::Range;
 /// Number of elements in one task, rounded down to whole positions along the axis.
 const GRAIN: usize = 1 << 15;
 
-/// Number of inner elements computed at a time, so that their terms stay in cache.
+/// Number of inner elements computed at a time, small enough that the terms of the sums stay in
+/// cache.
 const BLOCK: usize = 128;
 
 /// `scale ← k + α/n · Σ x²` over the region of each element, and `y ← x · scale^(−β)`; see [`Lrn`].
@@ -71,7 +73,7 @@ pub(crate) fn lrn<T: Element>(
     Ok(())
 }
 
-/// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`, where `s` is the `scale` of [`lrn`]. The sum is over
+/// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`, where `s` is the `scale` of [`lrn`]. The sum covers
 /// the elements whose region contains the element of `dx`.
 ///
 /// # Errors
@@ -135,7 +137,7 @@ struct LrnWindows {
     radius: usize,
     /// Number of inner elements computed at a time.
     block: usize,
-    /// Whether windows also extend by `radius` along the inner axis.
+    /// Whether windows extend by `radius` along the inner axis as well.
     is_square: bool,
 }
 
@@ -163,8 +165,8 @@ impl LrnWindows {
         (GRAIN / inner).max(1) * inner
     }
 
-    /// Returns the positions in the window centred at `position`. The numbers of positions continue
-    /// from one outer index to the next.
+    /// Returns the positions in the window centred at `position`. Positions are numbered
+    /// consecutively across outer indices.
     #[inline(always)]
     fn window(&self, position: usize) -> Range<usize> {
         let extent = self.axis.extent;
@@ -224,8 +226,8 @@ fn for_each_part<A>(first: usize, row: &mut [A], body: &mut impl FnMut(usize, &m
     }
 }
 
-/// Sets `y` to the sum of the first `count` rows of `x`, each as long as `y`. `count` is at least
-/// 1.
+/// Sets `y` to the sum of the first `count` rows of `x`. A row is as long as `y`, and `count` is at
+/// least 1.
 #[inline(always)]
 fn sum_rows<A: Element + Float>(x: &[A], count: usize, y: &mut [A]) {
     let (first, rest) = x[..count * y.len()].split_at(y.len());
@@ -275,7 +277,7 @@ impl<A: Element + Float> Constants<A> {
     #[inline(always)]
     fn power(&self, s: &mut [A]) {
         if self.beta_is_three_quarters {
-            // Roots and divisions are correctly rounded vector instructions, but `powf` is a
+            // Square roots and divisions are correctly rounded vector instructions, but `powf` is a
             // function call.
             s.iter_mut().for_each(|s| *s = A::one() / (s.sqrt() * s.sqrt().sqrt()));
         } else {

@@ -4,11 +4,11 @@
 use crate::op::Pool2d;
 use std::ops::Range;
 
-/// Number of windows computed at a time.
+/// Number of windows that a pooling loop computes at a time.
 pub(crate) const LANES: usize = 16;
 
-/// Geometry of the polyphase layout of a plane. A *phase* holds the rows and columns whose
-/// distances are multiples of the stride.
+/// Geometry of the polyphase layout of a plane. A *phase* holds rows and columns of the plane that
+/// are a multiple of the stride apart.
 ///
 /// Row `r` and column `c` of the padded plane are element `(r / stride, c / stride)` of phase `(r
 /// mod stride, c mod stride)`. The layout omits phases that no tap reads. Window `(p, q)` reads a
@@ -25,8 +25,8 @@ pub(crate) struct PolyphasePlane {
     runs: Vec<Run>,
 }
 
-/// Elements of the plane from `from` on, one stride apart, and contiguous from `to` on in the
-/// layout.
+/// Run of elements that are one stride apart in the plane, from `from` on, and contiguous in the
+/// layout, from `to` on.
 struct Run {
     from: usize,
     to: usize,
@@ -39,18 +39,19 @@ impl Run {
     }
 }
 
-/// One tap of every window, located by its offset and index for window 0.
+/// One tap of every window, given by the tap's offset and index for window 0.
 #[derive(Clone, Copy)]
 pub(crate) struct Tap {
-    /// Offset in the layout of window 0's tap.
+    /// Offset of the tap of window 0 in the layout.
     pub offset: usize,
-    /// Index in the plane of window 0's tap, modulo 2³². The index is negative in the padding.
+    /// Index of the tap of window 0 in the plane, modulo 2³². A tap in the padding has a negative
+    /// index.
     pub index: i32,
 }
 
 impl PolyphasePlane {
-    /// Returns whether there are enough windows to fill vectors, and windows fit into the plane.
-    /// The layout of windows larger than the plane would be mostly padding.
+    /// Returns whether the windows fill vectors and fit into the plane. The polyphase layout for
+    /// windows larger than the plane would be mostly padding.
     pub(crate) fn is_profitable(op: &Pool2d) -> bool {
         op.output()[0] * op.output()[1] >= LANES / 2
             && (0..2).all(|axis| op.kernel[axis] <= op.input[axis])
@@ -92,12 +93,12 @@ impl PolyphasePlane {
         self.extents[1]
     }
 
-    /// Returns the number of phases, which follow one another in the layout.
+    /// Returns the number of phases in the layout.
     pub(crate) fn phases(&self) -> usize {
         self.phases[0] * self.phases[1]
     }
 
-    /// Returns the number of elements of one phase.
+    /// Returns the number of elements in one phase.
     pub(crate) fn phase_len(&self) -> usize {
         self.extents[0] * self.extents[1]
     }
@@ -131,7 +132,7 @@ impl PolyphasePlane {
         values
     }
 
-    /// Copies plane `x` to the layout `phases`, whose padding does not change.
+    /// Copies plane `x` to the layout `phases`, without changing the padding of `phases`.
     #[inline(always)]
     pub(crate) fn split_phases<A: Copy>(&self, x: &[A], phases: &mut [A]) {
         let stride = self.op.stride[1];

@@ -20,13 +20,15 @@ use num_traits::{Float, One};
 #[cfg(test)]
 mod tests;
 
-/// Number of elements in one task. A second thread pays off only at twice this number.
+/// Number of elements in one task. A second thread pays off only from twice that number of elements
+/// on.
 const GRAIN: usize = 1 << 16;
 
 /// Updates weights and history; see [`SolverUpdate`].
 ///
 /// Each product and sum is rounded to `T::Acc`, and each weight to `T` at the end. A master weight
-/// that does not round to its weight is stale, and is set to the weight before the update.
+/// that does not round to its 16-bit weight is stale. The function sets a stale master weight to
+/// the value of the weight before the update.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -50,7 +52,8 @@ struct Task<'a, T: Element> {
     dw: &'a [T],
     weights: &'a mut [T],
     masters: Option<&'a mut [T::Acc]>,
-    /// Two history values per weight. The second slice is empty if the rule uses only one value.
+    /// Two history values per weight. The second slice is empty if the update rule uses only one
+    /// history value.
     history: [&'a mut [T::Acc]; 2],
 }
 
@@ -221,7 +224,7 @@ fn apply_two<T: Element>(
     );
 }
 
-/// Returns `scale · dw + decay · r(w)`, where `r` is the regularization.
+/// Returns `scale · dw + decay · r(w)`, where `r` is the derivative of the regularization.
 #[inline(always)]
 fn gradient<T: Element>(op: &SolverUpdate<T>, dw: T::Acc, w: T::Acc) -> T::Acc {
     let r = match op.regularization {

@@ -94,7 +94,7 @@ pub(crate) fn gemm<T: Element>(
     Ok(())
 }
 
-/// Computes [`gemm`] for elements of type `S`, which is the same type as `T`.
+/// Computes [`gemm`] for `f32` or `f64`. `S` is the same type as `T`.
 fn gemm_wide<T: Element, S: SimdScalar>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -115,14 +115,15 @@ fn gemm_wide<T: Element, S: SimdScalar>(
 
 /// Operand `B` of [`gemm_packed`].
 pub(crate) enum GemmB<'a, T> {
-    /// Matrix in memory, with the transpose and leading dimension of the GEMM.
+    /// Matrix in memory, with the transpose and leading dimension of the GEMM descriptor.
     Matrix(&'a [T]),
-    /// Matrix addressed through tables. The GEMM's transpose and leading dimension are ignored.
+    /// Matrix addressed through tables. The transpose and leading dimension of the GEMM descriptor
+    /// are ignored.
     Indirect(&'a IndirectMatrix<'a, T>),
 }
 
 /// Computes a packed [`gemm`] of `f32` or `f64` and adds `bias[i]` to row i of `C`. `B` may be
-/// indirect.
+/// addressed through tables.
 ///
 /// # Errors
 /// Returns the errors of [`gemm`], and [`Error::Length`](crate::Error::Length) unless `bias` has
@@ -213,7 +214,8 @@ pub(crate) fn gemm_batched<T: Element>(
         let (a, b) = (&a[i * batch.stride_a..][..span_a], &b[i * batch.stride_b..][..span_b]);
         gemm(workers, op, a, b, c)
     };
-    // GEMM is bit-identical on any number of threads, so both branches give the same results.
+    // GEMM results are bit-identical on any number of threads, so both branches give the same
+    // results.
     if op.flops() >= PARALLEL_MIN_FLOPS && batch.count < 2 * workers.count() {
         return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| gemm_at(workers, i, c));
     }
@@ -245,7 +247,7 @@ fn is_unpacked<T: Element>(op: &Gemm<T>) -> bool {
 }
 
 /// Computes, on the calling thread, all GEMMs of a batch for which [`is_unpacked`] holds. `c`
-/// contains the outputs of all these GEMMs.
+/// contains the output matrices of the whole batch.
 fn gemm_batched_unpacked<T: Element>(
     op: &Gemm<T>,
     batch: &GemmBatch,

@@ -30,15 +30,15 @@ const SHAPES: [(usize, usize, usize); 17] = [
     (300, 270, 7),
     (14, 1100, 40),
     (27, 300, 260),
-    // Shapes with several blocks along k and n, or along m, or with a row stride that causes L1
-    // aliasing.
+    // GEMM shapes with several blocks along k and n, with several blocks along m, or with a row
+    // stride that causes L1 aliasing.
     (5, 420, 400),
     (1560, 17, 6),
     (22, 17, 1024),
 ];
 
-/// Returns each small shape with all pairs of transposes. Each large shape has only one pair, in
-/// turn, because large shapes take most of the time.
+/// Returns each small shape with all four pairs of transposes. Each large shape has only one pair,
+/// because large shapes take most of the test time.
 fn cases() -> impl Iterator<Item = ((usize, usize, usize), (Transpose, Transpose))> {
     SHAPES.into_iter().enumerate().flat_map(|(i, (m, n, k))| {
         let pairs = if m * n * k < 100_000 { &TRANSPOSES[..] } else { &TRANSPOSES[i % 4..][..1] };
@@ -51,7 +51,7 @@ const ALPHA_BETA: [(f64, f64); 4] = [(1.0, 0.0), (1.0, 1.0), (-0.5, 2.0), (0.0, 
 /// Computes `op` in `f64`, adding the terms of each sum in ascending order of k.
 pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
-    // Elements are widened only once, because widening takes most of the time of a test.
+    // Widen each element only once, because widening takes most of the test time.
     let column = |j| (0..op.k).map(move |l| op_element(b, op.trans_b, op.ldb, l, j)).collect();
     let columns: Vec<Vec<f64>> = (0..op.n).map(column).collect();
     for i in 0..op.m {
@@ -69,7 +69,7 @@ pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
 }
 
 /// Asserts that `c` differs from the exact result by at most the rounding errors of a sum in any
-/// order. AMX adds four terms for each product of two `f16`.
+/// order. AMX adds four terms for each product of two `f16` elements.
 pub(crate) fn assert_within_rounding<T: Element>(
     op: &Gemm<T>,
     a: &[T],
@@ -91,7 +91,7 @@ pub(crate) fn assert_within_rounding<T: Element>(
     };
     let terms = 4 * op.k + 4;
     for ((&c, &exact), &magnitude) in c.iter().zip(&exact).zip(&magnitude) {
-        // The bound is doubled, because the expected value of `f64` elements is also rounded.
+        // Double the bound, because the expected value of `f64` elements is also rounded.
         let bound = 2.0 * terms as f64 * acc_unit * magnitude + unit * exact.abs() + 1e-7 * unit;
         assert!((c - exact).abs() <= bound, "{op:?}: got {c}, expected {exact} ± {bound}");
     }
@@ -254,7 +254,8 @@ fn gemm_of_16_bit_elements_rounds_once() {
 fn every_16_bit_value_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> H) {
     let a: Vec<H> = (0..=u16::MAX).map(from_bits).collect();
     let one = [H::from_f64(1.0); 3];
-    // Two plain operands take the unpacked path; two transposed operands take the packed path.
+    // A GEMM without transposes takes the unpacked path; two transposed operands take the packed
+    // path.
     for (trans_a, trans_b, alphas) in [(No, No, [1.0, 1e-5]), (Yes, Yes, [1.0 / 3.0, 3.0])] {
         for alpha in alphas {
             let op = Gemm::<H>::new(a.len(), 3, 1).transpose(trans_a, trans_b).alpha(alpha);
@@ -270,8 +271,8 @@ fn every_16_bit_value_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(
     }
 }
 
-/// Computes `op` in the order of the micro-kernel, which adds the terms of each KC one after
-/// another. Multiply-adds are fused at every SIMD level except the portable level.
+/// Computes `op` in the order of the micro-kernel, which adds the terms of each block of `kc` steps
+/// one after another. Multiply-adds are fused at every SIMD level except the portable level.
 fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) {
     let fused = SimdLevel::current() != SimdLevel::Portable;
     let mul_add = |x: S, y: S, z: S| if fused { Float::mul_add(x, y, z) } else { x * y + z };
@@ -289,8 +290,8 @@ fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) 
     }
 }
 
-/// Micro-kernel results are bit-identical to [`chain`]. The dot kernel and `matrixmultiply` sum in
-/// another order.
+/// Micro-kernel results must be bit-identical to [`chain`]. The dot kernel and `matrixmultiply` sum
+/// in another order.
 fn check_every_kernel<S: SimdScalar>() {
     let cases = cases().filter(|((m, n, k), _)| m * n * k > 0);
     for ((m, n, k), (trans_a, trans_b)) in cases {
@@ -317,7 +318,7 @@ fn check_every_kernel<S: SimdScalar>() {
             chain(&op, kc, &a, &b, &mut expected);
             assert!(
                 c == expected,
-                "{path:?} {op:?}: not bit-identical to multiply-adds in order of k"
+                "{path:?} {op:?}: result differs from multiply-adds in the order of k"
             );
         }
     }
@@ -333,7 +334,7 @@ fn gemm_with_an_indirect_operand_is_exact() {
 
 /// Checks spans of many lengths in an indirect matrix and in its transpose.
 fn indirect_gemm_is_exact<S: SimdScalar>() {
-    // In some vectors, every element belongs to a different span.
+    // Some spans have one element, so every lane of a vector belongs to a different span.
     let mut lengths = [1; 30];
     lengths[..10].copy_from_slice(&[1, 8, 13, 3, 40, 16, 5, 2, 70, 7]);
     let cases = [(7, 5, 3), (50, 300, 4), (12, 70, 10), (3, 600, 7), (30, 33, 1), (9, 40, 45)];

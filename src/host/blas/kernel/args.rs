@@ -45,7 +45,7 @@ impl BatchStrides {
 }
 
 /// Returns the number of elements between the last vector boundary and the start of each row of
-/// `B`, or 0 if the rows differ in this number.
+/// `B`. Returns 0 if the rows of `B` are not equally aligned.
 pub(crate) fn unaligned_prefix<V: SimdVector>(p: &RawGemm<V::Scalar>) -> usize {
     let size = size_of::<V::Scalar>();
     let vector = V::WIDTH * size;

@@ -23,7 +23,8 @@ pub(crate) struct IndirectMatrix<'a, S> {
     /// Offset in `x` of each row.
     rows: &'a [usize],
     spans: &'a [CopySpan],
-    /// Whether `op(B)` is the transpose of this matrix, so that its columns are steps along k.
+    /// Whether `op(B)` is the transpose of the indirect matrix, whose columns are then steps along
+    /// k.
     transposed: bool,
 }
 
@@ -37,7 +38,8 @@ pub(crate) struct CopySpan {
 }
 
 impl<'a, S> IndirectMatrix<'a, S> {
-    /// Returns the matrix, or its transpose, as the `B` of a GEMM.
+    /// Returns an indirect matrix as operand `B` of a GEMM. `B` is transposed if `is_transposed` is
+    /// true.
     ///
     /// # Panics
     /// If an element is outside `x`, or if `spans` are unordered or have gaps.
@@ -62,7 +64,7 @@ impl<'a, S> IndirectMatrix<'a, S> {
         Self { x, rows, spans, transposed: trans == Transpose::Yes }
     }
 
-    /// Returns the matrix with elements of type `T`, which is the same type as `S`.
+    /// Returns the indirect matrix with elements of type `T`, which is the same type as `S`.
     pub(crate) fn cast<T: Storable>(&self) -> IndirectMatrix<'_, T>
     where
         S: Storable,
@@ -90,7 +92,7 @@ impl<S: SimdScalar> PackSource<S> for IndirectMatrix<'_, S> {
 }
 
 /// Evaluates `$body` with up to three `$segments` as an array of constant length, so that the
-/// compiler unrolls the loop over them.
+/// compiler unrolls the loop over the segments.
 macro_rules! with_constant_len {
     ($segments:ident, $body:expr) => {
         match $segments.len() {
@@ -185,7 +187,7 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
                         let shape = (rows.len(), len);
                         let steps = (micro_panel.add(column * panel_dim), panel_dim);
                         if let ([segment], true) = (segments, len == V::WIDTH) {
-                            // With large images, most vectors are whole and need no mask.
+                            // For large images, most vectors are whole and need no mask.
                             return pack_transposed::<V>(
                                 #[inline(always)]
                                 |row| {
@@ -216,18 +218,17 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
     }
 }
 
-/// Contiguous source elements that belong to one vector.
+/// Contiguous source elements that are packed into one vector.
 #[derive(Clone, Copy)]
 struct Segment<M> {
-    /// Offset in a row at which the whole vector would start. The offset may wrap below 0.
+    /// Offset in a source row of the vector's first lane, which may wrap below 0.
     offset: usize,
     /// Mask of the lanes that belong to the segment.
     mask: M,
 }
 
 /// Calls `body(column, len, segments)` for each vector of `columns`. The vector has `len` columns
-/// from `column` on, counted from `columns.start`. `segments` tell where a row of the source holds
-/// the columns.
+/// from `column` on, counted from `columns.start`. `segments` locate the columns in a source row.
 ///
 /// # Safety
 /// The processor supports `V`.
@@ -261,7 +262,7 @@ unsafe fn for_each_vector<V: SimdVector>(
     }
 }
 
-/// Returns the vector of all segments of the row at `x`; elements outside the segments are 0.
+/// Returns the vector of all segments of the row at `x`. Lanes outside the segments are 0.
 ///
 /// # Safety
 /// The processor supports `V`, and the elements of all segments are valid for reads.
@@ -281,7 +282,7 @@ unsafe fn load_segments<V: SimdVector>(x: *const V::Scalar, segments: &[Segment<
     }
 }
 
-/// Stores a vector of each row at `column` of that row's step in the micro-panel.
+/// Stores a vector of each source row at `column` of the row's step in the micro-panel.
 ///
 /// # Safety
 /// The processor supports `V`. All rows hold the segments, and the micro-panel is valid for writes

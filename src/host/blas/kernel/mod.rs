@@ -21,8 +21,8 @@
 //! └───────────────┘         └─────────────────────┴─────────────────────┴───
 //! ```
 //!
-//! `C` is row-major, so `A` and `B` swap the roles that they have in BLIS, whose `C` is
-//! column-major. The panel of `A` is larger than the panel of `B`, which stays in L2.
+//! `C` is row-major, so `A` and `B` swap their roles in BLIS, which assumes a column-major `C`. The
+//! larger panel is therefore that of `A`, and the panel of `B` stays in L2.
 //!
 //! | module | contents |
 //! |---|---|
@@ -36,8 +36,8 @@
 //! | [`macro_kernel`] | packed GEMM |
 //!
 //! All kernels are generic over [`SimdVector`](crate::host::simd::vector::SimdVector). With the
-//! vector type `[S; 4]`, they compile for every target. `SimdScalar::dispatch` selects AVX2 or
-//! AVX-512 vectors, whose results differ within rounding, because of FMA.
+//! vector type `[S; 4]`, the kernels compile for every target. `SimdScalar::dispatch` selects AVX2
+//! or AVX-512 vectors. Results with AVX2 or AVX-512 differ within rounding, because of FMA.
 
 pub(crate) mod args;
 pub(crate) mod half_block;

@@ -20,15 +20,15 @@ pub(crate) struct AmxPackSource<'a, H> {
     pub(crate) mn: usize,
     pub(crate) k: usize,
     /// Whether the 32-bit words of a tile are transposed after loading. A tile of `A` has one row
-    /// per row of `A`, and a tile of `B` one row per pair of steps along k. If elements are
-    /// contiguous along k, loads give rows like those of `A`, otherwise rows like those of `B`.
+    /// per row of `A`, and a tile of `B` one row per pair of steps along k. Loads give the tile
+    /// rows of `A` if elements are contiguous along k, otherwise the tile rows of `B`.
     pub(crate) transpose: bool,
 }
 
-/// Packs the source into tiles: all steps along k of the first [`TILE_ROWS`] rows or columns, then
-/// all steps of the next rows or columns. Zeros pad the last [`BLOCK_ROWS`] rows or columns, and
-/// the last [`TILE_K`] steps. If elements have two [`bf16_terms`], the tile of the low terms
-/// follows that of the high terms.
+/// Packs the source into tiles: all steps along k of the first [`TILE_ROWS`] rows or columns,
+/// followed by all steps of the next rows or columns. Zeros pad the last [`BLOCK_ROWS`] rows or
+/// columns, and the last [`TILE_K`] steps. If elements have two [`bf16_terms`], the tile of the low
+/// terms follows the tile of the high terms.
 ///
 /// # Panics
 /// If the source or `tiles` is too short, or the processor lacks AVX-512.
@@ -45,8 +45,8 @@ pub(crate) fn pack<H: Element>(source: &AmxPackSource<'_, H>, tiles: &mut [f32])
     assert!(words <= tiles.len(), "AMX tiles: {} words, expected {words}", tiles.len());
     let x = source.x[first..].as_ptr();
     assert!(SimdLevel::highest() == SimdLevel::Avx512, "AMX tiles are packed with AVX-512");
-    // SAFETY: the assertions show that `x` holds the source, `tiles` its tiles, and that the
-    // processor has AVX-512.
+    // SAFETY: the assertions show that `x` holds the source, that `tiles` holds the packed tiles,
+    // and that the processor has AVX-512.
     unsafe { pack_tiles(source, x.cast(), tiles.as_mut_ptr().cast()) };
 }
 
@@ -58,7 +58,7 @@ unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, t
     let AmxPackSource { ld, k_contiguous, mn, k, transpose, .. } = *source;
     let (panels, steps) = (mn.div_ceil(BLOCK_ROWS) * 2, k.div_ceil(TILE_K));
     for i in 0..panels * steps {
-        // Read the source in the order of addresses.
+        // Visit the tiles in the order of the source addresses.
         let (panel, step) =
             if k_contiguous { (i / steps, i % steps) } else { (i % panels, i / panels) };
         let (row, start) = (panel * TILE_ROWS, step * TILE_K);
@@ -102,7 +102,7 @@ unsafe fn load_rows(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i; 
 }
 
 /// Loads a tile with one row for each pair of the `k` steps, which are `ld` elements apart. Each
-/// word of a row pairs the elements of two steps. A step has `mn` contiguous elements.
+/// 32-bit word of a tile row pairs the elements of two steps. A step has `mn` contiguous elements.
 ///
 /// # Safety
 /// `x` is valid for reads of these steps; `mn` is at most [`TILE_ROWS`], `k` at most [`TILE_K`].
@@ -112,7 +112,7 @@ unsafe fn load_pairs(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i;
     let mask = ((1u32 << mn) - 1) as __mmask16;
     let mut tile = [_mm512_setzero_si512(); TILE_ROWS];
     for (pair, row) in tile.iter_mut().enumerate().take(k.div_ceil(2)) {
-        // If `k` is odd, the last step is paired with zeros.
+        // Zeros complete the last pair of steps if `k` is odd.
         let second_mask = if 2 * pair + 1 < k { mask } else { 0 };
         let x = x.wrapping_add(2 * pair * ld);
         // SAFETY: the masks select `mn` elements of steps that are less than `k`.
@@ -170,8 +170,8 @@ const DEINTERLEAVE: [u16; 2 * TILE_ROWS] = {
 const BF16_BITS: i32 = !0xffff;
 
 /// Splits each `f16` exactly into two `bf16` with the same sum: the first 8 of its 11 significant
-/// bits, and the remainder, which is normal or zero. If the `f16` is infinite or NaN, so is the
-/// first `bf16`.
+/// bits, and the remainder, which is normal or zero. An infinite or NaN `f16` gives an infinite or
+/// NaN first `bf16`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 pub(crate) fn split_f16(pairs: __m512i) -> [__m512i; 2] {

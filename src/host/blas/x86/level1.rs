@@ -9,15 +9,15 @@ use crate::host::{
 };
 use std::{arch::x86_64::*, mem::transmute};
 
-/// Number of elements processed at a time, one for each accumulator.
+/// Number of elements that a loop processes at a time, one for each accumulator.
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
 /// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs, and adds the accumulators. `f(sum, 0, 0)` must
-/// return `sum`. Prefetches `x` in software if `prefetch`.
+/// return `sum`. Prefetches `x` in software if `prefetch` is true.
 ///
-/// Loads of `x` are aligned to cache lines. Alignment rotates the elements among the accumulators,
-/// which only swaps operands of additions in the tree. The portable and AVX-512 loops therefore
-/// give bit-identical results.
+/// Loads of `x` are aligned to cache lines. The alignment rotates the elements among the
+/// accumulators, which only swaps operands of additions in the tree that adds the accumulators. The
+/// portable and AVX-512 loops therefore give bit-identical results.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -35,9 +35,9 @@ pub(crate) fn sum(
     let mut left = prefix + x.len();
     let (mut x, mut y) = (x.as_ptr().wrapping_sub(prefix), y.as_ptr());
     // SAFETY: this function enables AVX-512. Masks exclude everything before the first element and
-    // after the last element; unmasked vectors lie between them. The head of `y` is loaded from its
-    // first element and expanded, because masked loads are slow if they reach into an unmapped
-    // page.
+    // after the last element; unmasked vectors lie between the first and the last element. The head
+    // of `y` is loaded from its first element and expanded, because masked loads are slow if they
+    // reach into an unmapped page.
     unsafe {
         if prefix > 0 {
             let mask = u16::MAX << prefix & first_lanes(left);

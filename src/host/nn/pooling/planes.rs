@@ -6,7 +6,8 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Number of elements in one task. A second thread pays off only at twice this number.
+/// Number of elements in one task. A second thread pays off only from twice that number of elements
+/// on.
 pub(crate) const GRAIN: usize = 1 << 16;
 
 /// Returns the number of elements of an input plane and of an output plane.

@@ -1,4 +1,5 @@
-//! Tests of pooling beyond the conformance kit, which compares pooling with its definition.
+//! Tests of pooling on several threads, of pooling errors and of special values. The conformance
+//! kit compares pooling with its definition.
 
 use crate::{
     element::Element,
@@ -93,7 +94,8 @@ fn pooling_accepts_empty_operands() {
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![0; op.output_len()]);
     max_pool::<f32>(&w, &op, &[], &mut y, &mut mask).unwrap();
     assert!(y.iter().all(|&y| y == f32::MIN) && mask.iter().all(|&mask| mask == -1));
-    // Without batches or channels there are no planes. A single plane would exceed memory.
+    // A batch without images or channels has no planes; a single plane of these extents would
+    // exceed memory.
     let (extent, plane) = (1 << 28, [1 << 28; 2]);
     for (input, kernel, pad) in [([1; 2], [extent + 1; 2], plane), (plane, [extent / 2; 2], [0; 2])]
     {

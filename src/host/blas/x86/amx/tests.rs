@@ -31,14 +31,14 @@ fn has_amx() -> bool {
     is_available()
 }
 
-/// Calls `body` with AMX for GEMMs of any size.
+/// Calls `body`, in which GEMMs of any size use AMX.
 fn with_any_size(body: impl FnOnce()) {
     ANY_SIZE.set(true);
     body();
     ANY_SIZE.set(false);
 }
 
-/// Checks GEMMs of any size, first with AMX, then without AMX.
+/// Checks GEMMs of any size with AMX and without AMX.
 fn any_gemm<H: Element>() {
     let body = || {
         gemm_of_integers_is_exact::<H>();
@@ -77,7 +77,7 @@ fn amx_multiplies_every_bf16_and_flushes_subnormals() {
     }
 }
 
-/// Multiplies every value by factors that exercise all four products of `bf16` terms.
+/// Multiplies every `f16` value by factors that exercise all four products of `bf16` terms.
 #[test]
 fn amx_multiplies_every_f16() {
     if !has_amx() {
@@ -149,9 +149,9 @@ fn amx_keeps_nan_and_infinity_in_their_row() {
     }
 }
 
-/// NaN and infinities in both operands are multiplied by zeros, by one another, and by `f16`
-/// without a low term. With any number of threads, the results of AMX must equal sums in `f64`. Sums
-/// without NaN or infinity must not change.
+/// The operands multiply NaN and infinities by zeros, by one another, and by `f16` without a low
+/// term. With any number of threads, AMX results must equal sums in `f64`. Sums without NaN or
+/// infinity must not change.
 #[test]
 fn amx_sums_of_nonfinite_f16_match_f64() {
     if !has_amx() {
@@ -199,8 +199,8 @@ fn amx_sums_of_nonfinite_f16_match_f64() {
     }
 }
 
-/// Terms are the two `bf16` into which an `f16` splits. Sums of 3p·q − p·3q are zero only if the
-/// GEMM uses both terms of each element, because p and 3p have different terms.
+/// AMX splits each `f16` into two `bf16` terms. Sums of 3p·q − p·3q are zero only if the GEMM uses
+/// both terms of each element, because p and 3p have different terms.
 #[test]
 fn amx_uses_both_bf16_terms_of_every_f16() {
     if !has_amx() {
