@@ -1,8 +1,8 @@
 //! Host kernels: kernels of all families on slices in host memory, and the threads that run them.
 //!
 //! A device that does not override a kernel falls back to the host kernel. Other crates call host
-//! kernels through [`kernel::slices`](crate::kernel::slices), so that only this crate compiles
-//! them.
+//! kernels through [`kernel::slices`](crate::kernel::slices), so that only this crate compiles the
+//! kernels.
 //!
 //! - A kernel first checks the lengths of its operands. A wrong length is an error.
 //! - A kernel computes in [`Element::Acc`](crate::Element::Acc) and rounds once to the element

@@ -8,8 +8,8 @@ use crate::{
 };
 use rand_core::Rng;
 
-/// Returns integers from -4 to 4. All element types represent these integers, and short sums of
-/// their products, exactly.
+/// Returns integers from -4 to 4. All element types represent the integers, and short sums of
+/// products of the integers, exactly.
 pub(crate) fn integers<T: Element>(tag: u64, len: usize) -> Vec<T> {
     let mut rng = RngKey::new(7).child(tag).rng();
     (0..len).map(|_| T::from_f64(f64::from(rng.next_u32() % 9) - 4.0)).collect()
@@ -35,7 +35,7 @@ pub(crate) fn wide<T: Element>(x: &[T]) -> Vec<f64> {
     x.iter().map(|x| x.to_f64()).collect()
 }
 
-/// Rounds exact results to `T` once, as a kernel does.
+/// Rounds exact results once to `T`, as a kernel does.
 pub(crate) fn rounded<T: Element>(x: &[f64]) -> Vec<f64> {
     x.iter().map(|&x| T::from_f64(x).to_f64()).collect()
 }

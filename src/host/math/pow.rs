@@ -6,7 +6,7 @@ use std::{
     f64::consts::{LN_2, LOG2_E},
 };
 
-/// Adding this constant rounds a number to an integer, which the low bits of the sum hold.
+/// Constant whose addition rounds a number to an integer. The low bits of the sum are the integer.
 const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
 
 /// Bits of √½. Significands are normalized to the range from √½ to √2.
@@ -18,7 +18,7 @@ const FRACTION_BITS: u32 = f32::MANTISSA_DIGITS - 1;
 /// Largest `|p|` for which `2^(p·log₂ x)` is a normal `f64` for every normal `f32` `x`.
 const UNCLAMPED_MAX: f64 = 6.0;
 
-/// Returns `xᵖ`. Special cases give the same results as in the standard library.
+/// Returns `xᵖ`. Special arguments give the same results as [`f32::powf`].
 #[inline(always)]
 pub(crate) fn powf(x: f32, p: f32) -> f32 {
     let size = x.abs();
@@ -45,9 +45,9 @@ pub(crate) fn powf_normal_range(x: f32, p: f32) -> f32 {
     exp2(clamp(finite_exponent(p) * log2(x)))
 }
 
-/// `xᵢ ← xᵢᵖ`, like [`powf_normal_range`], for normal `x`. The function makes several passes with
-/// short loop bodies, so that the processor overlaps more elements. A vector of `f32` also holds
-/// twice as many elements as one of `f64`.
+/// `xᵢ ← xᵢᵖ`, like [`powf_normal_range`], for normal `x`. Several passes with short loop bodies
+/// let the processor overlap more elements. Passes in `f32` process twice as many elements per
+/// vector as passes in `f64`.
 #[inline(always)]
 pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
     let p = finite_exponent(p);
@@ -79,8 +79,8 @@ fn finite_exponent(p: f32) -> f64 {
     f64::from(if p < f32::MIN { f32::MIN } else { p })
 }
 
-/// Clamps the exponent of a power of two. In `f32`, the power is 0 below the clamped range and
-/// infinite above it.
+/// Clamps the exponent of a power of two. In `f32`, powers below the range are 0, and powers above
+/// the range are infinite.
 #[inline(always)]
 fn clamp(x: f64) -> f64 {
     let x = if x < -160.0 { -160.0 } else { x };
@@ -105,7 +105,7 @@ fn exp2(x: f64) -> f32 {
             LN_2 * LN_2 * LN_2 * LN_2 * LN_2 * LN_2 * 0.0013814602454716909
         ]
     );
-    // Add the integer part to the exponent of the power.
+    // Add the integer part of `x` to the exponent field of the power.
     f64::from_bits(power.to_bits().wrapping_add(shifted.to_bits() << 52)) as f32
 }
 
@@ -132,8 +132,8 @@ fn estimate_reciprocal(f: f32) -> f32 {
     1.0 / (2.0 + f)
 }
 
-/// Returns `log₂` of the number with these [`parts`], by a power series in `s = f / (2 + f)`. A
-/// Newton step computes `s` from the estimate of `1 / (2 + f)`, because a division in `f64` would
+/// Returns `log₂` of the number with [`parts`] `e` and `f`, by a power series in `s = f / (2 + f)`.
+/// A Newton step computes `s` from the estimate of `1 / (2 + f)`, because a division in `f64` would
 /// take longer than all other operations.
 #[inline(always)]
 fn log2_of_parts(e: i32, f: f32, estimate: f32) -> f64 {

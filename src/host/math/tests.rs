@@ -14,7 +14,7 @@ fn functions<A: Element + Float>() -> [(&'static str, Function<A>, Function<A>, 
     ]
 }
 
-/// Special values, and arguments where functions overflow, underflow or use another formula.
+/// Special arguments, and arguments at which functions overflow, underflow or use another formula.
 const EDGES: [f64; 24] = [
     f64::NAN,
     f64::INFINITY,
@@ -42,7 +42,7 @@ const EDGES: [f64; 24] = [
     9.1,
 ];
 
-/// Returns numbers of all kinds, whose bit patterns are evenly spaced.
+/// Returns `f32` values of all kinds, whose bit patterns are evenly spaced.
 fn patterns() -> impl Iterator<Item = f32> {
     (0..=u32::MAX).step_by(104_729).map(f32::from_bits)
 }
@@ -52,7 +52,7 @@ fn ulps(got: f32, expected: f64) -> f64 {
     let rounded = expected as f32;
     let same = got.to_bits() == rounded.to_bits() || got.is_nan() && expected.is_nan();
     match () {
-        // Subtracting two infinities or NaN would give NaN.
+        // Compare infinities and NaN by bits, because the difference would be NaN.
         () if same && !rounded.is_finite() => 0.0,
         () if !same && got == 0.0 && rounded == 0.0 => f64::INFINITY,
         () => (f64::from(got) - expected).abs() / ulp(rounded),
@@ -85,7 +85,8 @@ fn elementary_functions_in_f64_are_close_to_the_standard_library() {
             let (got, expected) = (f(x), library(x));
             let size = expected.abs().min(f64::MAX.next_down());
             let ulp = size.next_up() - size;
-            // Allow twice the bound, because the library's result is also rounded.
+            // Allow twice the error bound, because the result of the standard library is also
+            // rounded.
             let near = expected != 0.0 && (got - expected).abs() <= 2.0 * bound * ulp;
             let same = got == expected && got.is_sign_negative() == expected.is_sign_negative();
             let ok = near || same || got.is_nan() && expected.is_nan();

@@ -7,8 +7,8 @@ use std::cmp::Ordering;
 const GRAIN: usize = 1 << 14;
 
 /// Sets `values[o, j, i]` to the j-th greatest element of `x[o, :, i]`, and `places[o, j, i]` to
-/// its index, in the order of [`TopK`]. An index is stored as an element, like a label. Indices are
-/// exact up to 2048 in `f16` and up to 256 in `bf16`.
+/// the index of the element. [`TopK`] defines the order of elements. Indices are stored in the
+/// element type, which is exact up to 2048 for `f16` and up to 256 for `bf16`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;
@@ -46,14 +46,15 @@ pub(crate) fn top_k<T: Element>(
     Ok(())
 }
 
-/// Returns the `k` greatest elements in order, where `1 ≤ k ≤ run.len()`.
+/// Returns the `k` greatest elements in descending order, where `1 ≤ k ≤ run.len()`.
 fn greatest<T: Element>(run: &mut [(T, usize)], k: usize) -> &[(T, usize)] {
     run.select_nth_unstable_by(k - 1, rank);
     run[..k].sort_unstable_by(rank);
     &run[..k]
 }
 
-/// Orders greater elements first, numbers before NaN, and the later of equal elements first.
+/// Orders greater elements before smaller elements, numbers before NaN, and the later of equal
+/// elements first.
 fn rank<T: Element>(a: &(T, usize), b: &(T, usize)) -> Ordering {
     let (x, y) = (a.0.to_f64(), b.0.to_f64());
     let order = y.partial_cmp(&x).unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()));

@@ -46,8 +46,8 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
         let k = kc.min(p.k - start);
         let nc = (L2_B_LEN / k + 1).next_multiple_of(64);
         for column in (0..p.n).step_by(nc) {
-            // SAFETY: the block is within n and k, so its operands are within those of `p`. The
-            // block has at least as many rows and columns as the chosen tile.
+            // SAFETY: the block is within n and k, so the operands of the block are within the
+            // operands of `p`. The block has at least as many rows and columns as the chosen tile.
             unsafe {
                 let block = RawGemm {
                     n: nc.min(p.n - column),

@@ -38,8 +38,8 @@ pub(crate) struct CopySpan {
 }
 
 impl<'a, S> IndirectMatrix<'a, S> {
-    /// Returns an indirect matrix as operand `B` of a GEMM. `B` is transposed if `is_transposed` is
-    /// true.
+    /// Returns operand `B` of a GEMM, whose element (r, c) `rows` and `spans` address in `x`.
+    /// `trans` says whether `op(B)` is the transpose of `B`.
     ///
     /// # Panics
     /// If an element is outside `x`, or if `spans` are unordered or have gaps.
@@ -54,13 +54,16 @@ impl<'a, S> IndirectMatrix<'a, S> {
         if let (Some(row), Some(end)) = (last_row, end) {
             assert!(
                 row + end <= x.len(),
-                "matrix: ends at element {}, x has {} elements",
+                "indirect matrix: ends at element {}, but x has {} elements",
                 row + end,
                 x.len()
             );
         }
         let adjacent = |pair: &[CopySpan]| pair[0].to + pair[0].len == pair[1].to;
-        assert!(spans.windows(2).all(adjacent), "spans: unordered or not adjacent");
+        assert!(
+            spans.windows(2).all(adjacent),
+            "indirect matrix: spans are unordered or not adjacent"
+        );
         Self { x, rows, spans, transposed: trans == Transpose::Yes }
     }
 

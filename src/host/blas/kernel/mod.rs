@@ -21,8 +21,8 @@
 //! └───────────────┘         └─────────────────────┴─────────────────────┴───
 //! ```
 //!
-//! `C` is row-major, so `A` and `B` swap their roles in BLIS, which assumes a column-major `C`. The
-//! larger panel is therefore that of `A`, and the panel of `B` stays in L2.
+//! `C` is row-major here, but column-major in BLIS. The roles of `A` and `B` are therefore
+//! exchanged: the panel of `A` is the larger panel, and the panel of `B` stays in L2.
 //!
 //! | module | contents |
 //! |---|---|

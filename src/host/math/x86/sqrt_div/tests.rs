@@ -1,7 +1,7 @@
 use super::*;
 use crate::host::math::{div_newton, sqrt_newton};
 
-/// Largest relative error of the processor's estimates.
+/// Largest relative error of the processor's reciprocal and root estimates.
 const MAX_ERROR: f64 = 1.0 / 16_384.0;
 
 /// Returns every `step`-th `f32` whose relative distance from `exact` is below [`MAX_ERROR`].
@@ -10,8 +10,8 @@ fn estimates(exact: f64, step: u32) -> impl Iterator<Item = f32> {
     (low.next_up().to_bits()..high.to_bits()).step_by(step as usize).map(f32::from_bits)
 }
 
-/// Tests numbers with even and odd exponents. If the root is close to the midpoint of two numbers,
-/// all estimates are tested, else only some estimates of some numbers.
+/// Tests numbers with even and odd exponents: all estimates for roots close to the midpoint of two
+/// `f32` values, and some estimates for other roots.
 #[test]
 fn refined_roots_are_rounded_correctly() {
     let (one, four) = (1f32.to_bits(), 4f32.to_bits());
@@ -41,14 +41,15 @@ fn inverse_of_power(n: u32, modulus: u64) -> u64 {
     (0..n).fold(1, |inverse, _| inverse * modulus.div_ceil(2) % modulus)
 }
 
-/// Tests quotients close to the midpoint of two numbers. If a / b is close to the midpoint m, a·2ⁿ
-/// − m·b is small, where a and b are 24-bit integers and m is a 25-bit integer.
+/// Tests quotients a / b close to the midpoint m of two `f32` values. For such quotients, a·2ⁿ −
+/// m·b is small, where a and b are 24-bit integers and m is a 25-bit integer.
 #[test]
 fn refined_quotients_are_rounded_correctly() {
     const ONE: u64 = 1 << 23;
     let mut count = 0;
     for b in (ONE + 1..2 * ONE - 1).step_by(2 * 4999) {
-        // The first range of `a` gives quotients of at least 1, the second gives quotients below 1.
+        // The first range of `a` gives quotients of at least 1, and the second range gives
+        // quotients below 1.
         for (n, a_range) in [(24, b..2 * ONE), (25, ONE..b)] {
             let inverse = inverse_of_power(n, b);
             for k in [-7i64, -5, -3, -1, 1, 3, 5, 7] {
@@ -66,7 +67,7 @@ fn refined_quotients_are_rounded_correctly() {
     assert!(count > 4000, "{count}");
 }
 
-/// The operands include blocks that are refined and blocks that the divider computes.
+/// The operands include blocks that the FMA units refine and blocks that the divider computes.
 #[test]
 fn roots_and_quotients_are_bit_identical_to_the_instructions() {
     let patterns = |step: usize| (0..=u32::MAX).step_by(step).map(f32::from_bits);
