@@ -143,8 +143,8 @@ fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
                 widened(row(2), r2),
                 widened(row(3), r3),
             ];
-            let dots = dot_four(rows, x);
-            sums.iter_mut().zip(dots).for_each(|(sum, dot)| *sum = *sum + dot);
+            let dot_products = dot_four(rows, x);
+            sums.iter_mut().zip(dot_products).for_each(|(sum, dot)| *sum = *sum + dot);
         }
         write_back(op, y, &mut [T::Acc::zero(); ROWS], |i| sums[i]);
     }

@@ -19,14 +19,14 @@ thread_local! {
 /// Calls may nest, because a buffer in use is not in the thread's list of free buffers. Calls also
 /// nest if a thread that waits inside `body` runs another task in the meantime.
 pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]) -> R) -> R {
-    let mut buffer = take((len * size_of::<A>()).div_ceil(size_of::<f64>()));
+    let mut buffer = take_buffer((len * size_of::<A>()).div_ceil(size_of::<f64>()));
     let result = body(&mut crate::cast::cast_slice_mut(&mut buffer)[..len]);
-    put_back(buffer);
+    return_buffer(buffer);
     result
 }
 
 /// Returns a scratch buffer of at least `words` values.
-fn take(words: usize) -> Vec<f64> {
+fn take_buffer(words: usize) -> Vec<f64> {
     let buffer = FREE.with_borrow_mut(|free| {
         // Take the smallest cached buffer that is long enough. If all cached buffers are too short,
         // replace the smallest buffer.
@@ -42,7 +42,7 @@ fn take(words: usize) -> Vec<f64> {
 }
 
 /// Caches `buffer`, unless the thread's list of free buffers is full or `buffer` is too large.
-fn put_back(buffer: Vec<f64>) {
+fn return_buffer(buffer: Vec<f64>) {
     if buffer.len() * size_of::<f64>() <= MAX_CACHED_BYTES {
         FREE.with_borrow_mut(|free| {
             if free.len() < MAX_CACHED_BUFFERS {

@@ -257,7 +257,7 @@ fn unary_run<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
             let (blocks, rest) = x.as_chunks::<BLOCK>();
             let (out, rest_out) = y.as_chunks_mut::<BLOCK>();
             for (y, x) in out.iter_mut().zip(blocks) {
-                *y = block(op, *x);
+                *y = eval_block(op, *x);
             }
             (x, y) = (rest, rest_out);
         }
@@ -280,7 +280,7 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
         if is_elementary(&op) {
             let (blocks, rest) = y.as_chunks_mut::<BLOCK>();
             for y in blocks {
-                *y = block(op, *y);
+                *y = eval_block(op, *y);
             }
             y = rest;
         }
@@ -299,7 +299,7 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
 /// Returns `op` of each element. Results are returned by value, because stores through a reference
 /// would keep the compiler from interleaving the vectors.
 #[inline(always)]
-fn block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
+fn eval_block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
     if !is_normal_range(op, &x) {
         for x in &mut x {
             *x = op.eval_with::<SimdMath>(*x);

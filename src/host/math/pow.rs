@@ -34,8 +34,8 @@ pub(crate) fn powf(x: f32, p: f32) -> f32 {
     let (whole, odd) = (p.trunc() == p, (0.5 * p).trunc() != 0.5 * p);
     let sign = if odd && whole { 1 << 31 } else { 0 };
     let signed = f32::from_bits(power.to_bits() | (x.to_bits() & sign));
-    let outside = x < 0.0 && size < f32::INFINITY && !whole;
-    let power = if outside { f32::NAN } else { signed };
+    let is_undefined = x < 0.0 && size < f32::INFINITY && !whole;
+    let power = if is_undefined { f32::NAN } else { signed };
     if p == 0.0 || x == 1.0 { 1.0 } else { power }
 }
 
@@ -54,11 +54,11 @@ pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
     let (mut exponents, mut logarithms) = ([0; N], [0.0; N]);
     let (mut fractions, mut estimates) = ([0.0; N], [0.0; N]);
     for i in 0..N {
-        (exponents[i], fractions[i]) = parts(x[i]);
+        (exponents[i], fractions[i]) = exponent_and_fraction(x[i]);
         estimates[i] = estimate_reciprocal(fractions[i]);
     }
     for i in 0..N {
-        logarithms[i] = p * log2_of_parts(exponents[i], fractions[i], estimates[i]);
+        logarithms[i] = p * log2_of_exponent_and_fraction(exponents[i], fractions[i], estimates[i]);
     }
     if p.abs() <= UNCLAMPED_MAX {
         for i in 0..N {
@@ -113,14 +113,14 @@ fn exp2(x: f64) -> f32 {
 #[inline(always)]
 fn log2(x: f32) -> f64 {
     let small = x < f32::MIN_POSITIVE;
-    let (e, f) = parts(if small { x * (1 << FRACTION_BITS) as f32 } else { x });
+    let (e, f) = exponent_and_fraction(if small { x * (1 << FRACTION_BITS) as f32 } else { x });
     let e = if small { e - FRACTION_BITS as i32 } else { e };
-    log2_of_parts(e, f, estimate_reciprocal(f))
+    log2_of_exponent_and_fraction(e, f, estimate_reciprocal(f))
 }
 
 /// Returns `e` and `f` for a normal `x = 2ᵉ·(1 + f)`, where `1 + f` is between √½ and √2.
 #[inline(always)]
-fn parts(x: f32) -> (i32, f32) {
+fn exponent_and_fraction(x: f32) -> (i32, f32) {
     let above = x.to_bits().wrapping_sub(SQRT_HALF_BITS);
     let significand = (above & ((1 << FRACTION_BITS) - 1)).wrapping_add(SQRT_HALF_BITS);
     (above as i32 >> FRACTION_BITS, f32::from_bits(significand) - 1.0)
@@ -132,11 +132,11 @@ fn estimate_reciprocal(f: f32) -> f32 {
     1.0 / (2.0 + f)
 }
 
-/// Returns `log₂` of the number with [`parts`] `e` and `f`, by a power series in `s = f / (2 + f)`.
-/// A Newton step computes `s` from the estimate of `1 / (2 + f)`, because a division in `f64` would
-/// take longer than all other operations.
+/// Returns `log₂` of `2ᵉ·(1 + f)`, by a power series in `s = f / (2 + f)`. A Newton step computes
+/// `s` from the estimate of `1 / (2 + f)`, because a division in `f64` would take longer than all
+/// other operations.
 #[inline(always)]
-fn log2_of_parts(e: i32, f: f32, estimate: f32) -> f64 {
+fn log2_of_exponent_and_fraction(e: i32, f: f32, estimate: f32) -> f64 {
     let (f, estimate) = (f64::from(f), f64::from(estimate));
     let quotient = f * estimate;
     let s = (-(2.0 + f)).mul_add(quotient, f).mul_add(estimate, quotient);

@@ -43,7 +43,7 @@ const EDGES: [f64; 24] = [
 ];
 
 /// Returns `f32` values of all kinds, whose bit patterns are evenly spaced.
-fn patterns() -> impl Iterator<Item = f32> {
+fn evenly_spaced_bit_patterns() -> impl Iterator<Item = f32> {
     (0..=u32::MAX).step_by(104_729).map(f32::from_bits)
 }
 
@@ -69,7 +69,7 @@ fn elementary_functions_in_f32_are_within_their_error_bounds() {
     let wide = functions::<f64>();
     for ((name, f, _, bound), (_, _, library, _)) in functions::<f32>().into_iter().zip(wide) {
         let edges = EDGES.into_iter().flat_map(|x| [x as f32, -x as f32]);
-        for x in patterns().chain(edges) {
+        for x in evenly_spaced_bit_patterns().chain(edges) {
             let error = ulps(f(x), library(f64::from(x)));
             assert!(error <= bound, "{name}({x:e}) = {:e}: error of {error} ulp", f(x));
         }
@@ -79,8 +79,9 @@ fn elementary_functions_in_f32_are_within_their_error_bounds() {
 #[test]
 fn elementary_functions_in_f64_are_close_to_the_standard_library() {
     for (name, f, library, bound) in functions::<f64>() {
-        let arguments =
-            patterns().map(f64::from).chain((0..30_000).map(|i| 0.03 * f64::from(i) - 450.0));
+        let arguments = evenly_spaced_bit_patterns()
+            .map(f64::from)
+            .chain((0..30_000).map(|i| 0.03 * f64::from(i) - 450.0));
         for x in arguments.chain(EDGES).flat_map(|x| [x, -x, x * 1.000_000_1]) {
             let (got, expected) = (f(x), library(x));
             let size = expected.abs().min(f64::MAX.next_down());
@@ -101,7 +102,7 @@ fn powers_are_within_their_error_bound() {
     let edges = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
     for p in powers.into_iter().chain(edges).map(|p| p as f32) {
         let edges = EDGES.into_iter().flat_map(|x| [x as f32, -x as f32]);
-        for x in patterns().step_by(4).chain(edges) {
+        for x in evenly_spaced_bit_patterns().step_by(4).chain(edges) {
             let (got, expected) = (SimdMath::powf(x, p), f64::from(x).powf(f64::from(p)));
             let error = ulps(got, expected);
             assert!(error <= 0.6, "powf({x:e}, {p}) = {got:e}: error of {error} ulp");
@@ -113,7 +114,7 @@ fn powers_are_within_their_error_bound() {
 fn a_block_of_powers_is_bit_identical_to_single_powers() {
     const COUNT: usize = 16;
     for p in [0.75, -0.75, 6.0, -6.0, 6.1, -7.5, 1e10, f32::INFINITY, f32::NEG_INFINITY] {
-        for first in patterns().step_by(16) {
+        for first in evenly_spaced_bit_patterns().step_by(16) {
             let x: [f32; COUNT] = std::array::from_fn(|i| {
                 f32::from_bits(first.abs().to_bits() ^ (i as u32 * 12_345))
             })

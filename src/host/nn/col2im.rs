@@ -100,7 +100,7 @@ fn add_taps<A: Element + Float>(plane: PlaneTaps, columns: &[A], ld: usize, x: &
         || {
             plane.visit(
                 #[inline(always)]
-                |tap, rows, range| scatter(&plane, rows, range, &columns[tap * ld..], x),
+                |tap, rows, range| scatter_tap(&plane, rows, range, &columns[tap * ld..], x),
             );
         },
     );
@@ -108,7 +108,7 @@ fn add_taps<A: Element + Float>(plane: PlaneTaps, columns: &[A], ld: usize, x: &
 
 /// Adds the im2col elements of one tap, at a plane of positions, to the image plane `x`.
 #[inline(always)]
-fn scatter<A: Element + Float>(
+fn scatter_tap<A: Element + Float>(
     plane: &PlaneTaps,
     rows: TapRange,
     columns: TapRange,
@@ -195,10 +195,10 @@ impl<M: Copy, const VECTORS: usize> BlockTap<M, VECTORS> {
         // SAFETY: the features of `L` are enabled.
         let mut masks = [unsafe { L::mask(0, 0) }; VECTORS];
         for (v, mask) in masks.iter_mut().enumerate() {
-            let skip = block + v * L::WIDTH;
-            let start = range.first.saturating_sub(skip).min(L::WIDTH);
+            let vector_start = block + v * L::WIDTH;
+            let start = range.first.saturating_sub(vector_start).min(L::WIDTH);
             let end = range.first + (range.end - range.start);
-            let end = end.saturating_sub(skip).clamp(start, L::WIDTH);
+            let end = end.saturating_sub(vector_start).clamp(start, L::WIDTH);
             // SAFETY: the features of `L` are enabled, and `start <= end <= L::WIDTH`.
             *mask = unsafe { L::mask(start, end) };
         }

@@ -65,7 +65,7 @@ pub(crate) fn im2col_channels<T: Element>(
                             plane.visit(
                                 #[inline(always)]
                                 |tap, rows, range| {
-                                    gather(&plane, rows, range, x, &mut columns[tap * ld..])
+                                    gather_tap(&plane, rows, range, x, &mut columns[tap * ld..])
                                 },
                             )
                         },
@@ -78,7 +78,13 @@ pub(crate) fn im2col_channels<T: Element>(
 
 /// Copies the elements that one tap reads at a plane of positions.
 #[inline(always)]
-fn gather<T: Element>(plane: &PlaneTaps, rows: TapRange, columns: TapRange, x: &[T], y: &mut [T]) {
+fn gather_tap<T: Element>(
+    plane: &PlaneTaps,
+    rows: TapRange,
+    columns: TapRange,
+    x: &[T],
+    y: &mut [T],
+) {
     let width = plane.width;
     let y = &mut y[plane.position..][..plane.height * width];
     let Some(image) = plane.image else { return y.fill(T::default()) };

@@ -189,8 +189,8 @@ impl LrnWindows {
         let inner = self.axis.inner;
         let positions = elements.start / inner..elements.end / inner;
         let first = self.window(positions.start).start;
-        let needed = first..self.window(positions.end - 1).end;
-        with_scratch::<A, _>((needed.len() + 2) * self.block, |scratch| {
+        let window_positions = first..self.window(positions.end - 1).end;
+        with_scratch::<A, _>((window_positions.len() + 2) * self.block, |scratch| {
             vectorized(
                 #[inline(always)]
                 || {
@@ -199,7 +199,8 @@ impl LrnWindows {
                     for start in (0..inner).step_by(self.block) {
                         let len = self.block.min(inner - start);
                         let (sums, row_sums) = (&mut sums[..len], &mut row_sums[..len]);
-                        for (position, terms) in needed.clone().zip(terms.chunks_mut(len)) {
+                        for (position, terms) in window_positions.clone().zip(terms.chunks_mut(len))
+                        {
                             for_each_part(position * inner + start, terms, &mut term);
                         }
                         for position in positions.clone() {

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn softmax_loss_of_probability_zero_is_87() {
+    fn softmax_loss_of_probability_zero_is_finite() {
         let op = SoftmaxLoss {
             axis: Axis::new(1, 2, 1).unwrap(),
             ignore: None,
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_are_not_a_class_are_errors() {
+    fn labels_outside_the_classes_are_errors() {
         for bad in [-1.0, 3.0, 0.5, f32::NAN, f32::INFINITY] {
             let labels = [0.0, 0.0, bad, 0.0];
             let op = op(None, LossNormalization::Valid);

@@ -127,7 +127,7 @@ fn update<T: Element>(
     let (rate, one) = (op.rate, T::Acc::one());
     let ([h, k], operands) = (history, (op, dw, w));
     match op.rule {
-        UpdateRule::Sgd { momentum } => apply_one(
+        UpdateRule::Sgd { momentum } => apply_with_one_history(
             operands,
             h,
             #[inline(always)]
@@ -136,7 +136,7 @@ fn update<T: Element>(
                 *h
             },
         ),
-        UpdateRule::Nesterov { momentum } => apply_one(
+        UpdateRule::Nesterov { momentum } => apply_with_one_history(
             operands,
             h,
             #[inline(always)]
@@ -146,7 +146,7 @@ fn update<T: Element>(
                 (one + momentum) * *h - momentum * last
             },
         ),
-        UpdateRule::AdaGrad { delta } => apply_one(
+        UpdateRule::AdaGrad { delta } => apply_with_one_history(
             operands,
             h,
             #[inline(always)]
@@ -155,7 +155,7 @@ fn update<T: Element>(
                 rate * g / (h.sqrt() + delta)
             },
         ),
-        UpdateRule::RmsProp { decay, delta } => apply_one(
+        UpdateRule::RmsProp { decay, delta } => apply_with_one_history(
             operands,
             h,
             #[inline(always)]
@@ -164,7 +164,7 @@ fn update<T: Element>(
                 rate * g / (h.sqrt() + delta)
             },
         ),
-        UpdateRule::AdaDelta { momentum, delta } => apply_two(
+        UpdateRule::AdaDelta { momentum, delta } => apply_with_two_histories(
             operands,
             [h, k],
             #[inline(always)]
@@ -175,7 +175,7 @@ fn update<T: Element>(
                 rate * s
             },
         ),
-        UpdateRule::Adam { beta1, beta2, delta } => apply_two(
+        UpdateRule::Adam { beta1, beta2, delta } => apply_with_two_histories(
             operands,
             [h, k],
             #[inline(always)]
@@ -190,7 +190,7 @@ fn update<T: Element>(
 
 /// Subtracts the step of an update rule with one history value per weight.
 #[inline(always)]
-fn apply_one<T: Element>(
+fn apply_with_one_history<T: Element>(
     (op, dw, w): (&SolverUpdate<T>, &[T::Acc], &mut [T::Acc]),
     h: &mut [T::Acc],
     rule: impl Fn(T::Acc, &mut T::Acc) -> T::Acc,
@@ -208,7 +208,7 @@ fn apply_one<T: Element>(
 
 /// Subtracts the step of an update rule with two history values per weight.
 #[inline(always)]
-fn apply_two<T: Element>(
+fn apply_with_two_histories<T: Element>(
     (op, dw, w): (&SolverUpdate<T>, &[T::Acc], &mut [T::Acc]),
     [h, k]: [&mut [T::Acc]; 2],
     rule: impl Fn(T::Acc, &mut T::Acc, &mut T::Acc) -> T::Acc,

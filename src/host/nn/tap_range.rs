@@ -83,10 +83,10 @@ impl WindowTaps {
     /// Returns the taps at `outputs` positions along each axis. Taps at positions after the last
     /// window read only padding.
     pub(crate) fn new(axes: &[SpatialAxis], outputs: &[usize]) -> Self {
-        let missing = 2usize.saturating_sub(axes.len());
-        let ones = std::iter::repeat_n(SpatialAxis::new(1, 1), missing);
+        let prepended_axes = 2usize.saturating_sub(axes.len());
+        let ones = std::iter::repeat_n(SpatialAxis::new(1, 1), prepended_axes);
         let axes: Vec<_> = ones.chain(axes.iter().copied()).collect();
-        let ones = std::iter::repeat_n(1, missing);
+        let ones = std::iter::repeat_n(1, prepended_axes);
         let outputs: Vec<_> = ones.chain(outputs.iter().copied()).collect();
         let of_axis = |(axis, &output): (&SpatialAxis, &usize)| {
             (0..axis.kernel).map(|tap| TapRange::new(axis, tap, output)).collect()

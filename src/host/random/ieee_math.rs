@@ -68,20 +68,20 @@ mod tests {
 
     #[test]
     fn ln_is_within_2_ulp_of_the_standard_library() {
-        let mut worst: f64 = 0.0;
+        let mut max_error: f64 = 0.0;
         for i in 1..200_000u32 {
             let x = f64::from(i) / 200_000.0;
             for x in [x, x * x * x * 1e-12, 1.0 - x * 1e-9] {
-                worst = worst.max(ulps(ln(x), x.ln()));
+                max_error = max_error.max(ulps(ln(x), x.ln()));
             }
         }
         assert_eq!(ln(1.0), 0.0);
-        assert!(worst <= 2.0, "{worst} ulp");
+        assert!(max_error <= 2.0, "{max_error} ulp");
     }
 
     #[test]
     fn cosine_and_sine_are_close_to_the_standard_library() {
-        let mut worst: f64 = 0.0;
+        let mut max_error: f64 = 0.0;
         for i in 0..100_000u32 {
             let turns = f64::from(i) / 100_000.0;
             // Subtract the nearest quarter turn first, because 2π·turns has a rounding error.
@@ -95,8 +95,8 @@ mod tests {
                 _ => (sin, -cos),
             };
             let got = cos_sin_turns(turns);
-            worst = worst.max((got.0 - expected.0).abs()).max((got.1 - expected.1).abs());
+            max_error = max_error.max((got.0 - expected.0).abs()).max((got.1 - expected.1).abs());
         }
-        assert!(worst <= 1.0 / (1u64 << 52) as f64, "{worst}");
+        assert!(max_error <= 1.0 / (1u64 << 52) as f64, "{max_error}");
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn uniform<T: Element>(
             value
         }
     };
-    by_counter(workers, y, |j| {
+    fill_groups(workers, y, |j| {
         let (u, v) = fractions(key, j);
         [number(u), number(v)]
     });
@@ -90,7 +90,7 @@ pub(crate) fn gaussian<T: Element>(
     y: &mut [T],
 ) -> Result<()> {
     expect_normal(mean, std)?;
-    by_counter(workers, y, |j| {
+    fill_groups(workers, y, |j| {
         let (u, v) = fractions(key, j);
         let r = (-2.0 * ln(u + UNIT)).sqrt();
         let (cos, sin) = cos_sin_turns(v);
@@ -106,7 +106,7 @@ pub(crate) fn gaussian<T: Element>(
 #[doc(alias = "caffe_rng_bernoulli")]
 pub(crate) fn bernoulli(workers: &Workers, key: RngKey, p: f64, y: &mut [u32]) -> Result<()> {
     let threshold = expect_probability(p)?;
-    by_counter(workers, y, |j| key.words(j).map(|word| u32::from(u64::from(word) < threshold)));
+    fill_groups(workers, y, |j| key.words(j).map(|word| u32::from(u64::from(word) < threshold)));
     Ok(())
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn expect_normal(mean: f64, std: f64) -> Result<()> {
 /// Returns the threshold below which a random word gives 1 in [`bernoulli`].
 pub(crate) fn expect_probability(p: f64) -> Result<u64> {
     if (0.0..=1.0).contains(&p) {
-        return Ok(words_below(p));
+        return Ok(word_threshold(p));
     }
     Err(Error::invalid_input("bernoulli", format!("p is {p}, expected 0 ≤ p ≤ 1")))
 }
@@ -200,7 +200,7 @@ pub(crate) fn expect_probability(p: f64) -> Result<u64> {
 /// Returns the threshold below which [`dropout`] keeps the element of a random word.
 pub(crate) fn expect_keep(keep: f64) -> Result<u64> {
     if keep > 0.0 && keep <= 1.0 {
-        return Ok(words_below(keep));
+        return Ok(word_threshold(keep));
     }
     Err(Error::invalid_input("dropout", format!("keep is {keep}, expected 0 < keep ≤ 1")))
 }
@@ -217,7 +217,7 @@ pub(crate) fn expect_bound(bound: u64) -> Result<()> {
 }
 
 /// Returns the number of 32-bit words that correspond to probability `p`: `p·2³²`, rounded up.
-fn words_below(p: f64) -> u64 {
+fn word_threshold(p: f64) -> u64 {
     (p * WORDS).ceil() as u64
 }
 
@@ -261,7 +261,7 @@ pub(crate) fn random_integers(
     y: &mut [u32],
 ) -> Result<()> {
     expect_bound(bound)?;
-    by_counter(workers, y, |j| key.words(j).map(|word| ((u64::from(word) * bound) >> 32) as u32));
+    fill_groups(workers, y, |j| key.words(j).map(|word| ((u64::from(word) * bound) >> 32) as u32));
     Ok(())
 }
 
@@ -280,7 +280,7 @@ fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
 }
 
 /// Fills `y` in groups of `N` elements: `make(j)` returns the group that starts at element `N·j`.
-fn by_counter<T: Copy + Send, const N: usize>(
+fn fill_groups<T: Copy + Send, const N: usize>(
     workers: &Workers,
     y: &mut [T],
     make: impl Fn(u64) -> [T; N] + Send + Sync,
@@ -303,13 +303,13 @@ fn by_counter<T: Copy + Send, const N: usize>(
 /// interval, both results are the value nearest to `lo`.
 pub(crate) fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
     let nearest = T::from_f64(lo);
-    let min = if nearest.to_f64() < lo { next_value(nearest, true) } else { nearest };
+    let min = if nearest.to_f64() < lo { adjacent_value(nearest, true) } else { nearest };
     let nearest_hi = T::from_f64(hi);
-    let max = if nearest_hi.to_f64() < hi { nearest_hi } else { next_value(nearest_hi, false) };
+    let max = if nearest_hi.to_f64() < hi { nearest_hi } else { adjacent_value(nearest_hi, false) };
     if min <= max { (min, max) } else { (nearest, nearest) }
 }
 
-fn next_value<T: Element>(value: T, up: bool) -> T {
+fn adjacent_value<T: Element>(value: T, up: bool) -> T {
     match T::DTYPE {
         DType::F64 => {
             let value = value.to_f64();

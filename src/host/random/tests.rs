@@ -15,7 +15,7 @@ fn one_thread() -> Workers {
 
 /// Returns the Kolmogorov-Smirnov statistic: the greatest distance of the empirical distribution
 /// from `cdf`, times √n.
-fn kolmogorov(mut values: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
+fn kolmogorov_smirnov_statistic(mut values: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let n = values.len() as f64;
     let distance = |(i, &x): (usize, &f64)| {
@@ -49,7 +49,7 @@ fn uniform_and_gaussian_follow_their_distributions() {
     // The Kolmogorov-Smirnov statistic exceeds 1.95 by chance for one key in a thousand. The key of
     // the test is fixed.
     let u: Vec<f64> = filled(N, |y| uniform(&one_thread(), KEY, -1.0, 3.0, y));
-    assert!(kolmogorov(u, |x| (x + 1.0) / 4.0) < 1.95);
+    assert!(kolmogorov_smirnov_statistic(u, |x| (x + 1.0) / 4.0) < 1.95);
     let z: Vec<f64> = filled(N, |y| gaussian(&one_thread(), KEY, 2.0, 3.0, y));
     let z: Vec<f64> = z.into_iter().map(|z| (z - 2.0) / 3.0).collect();
     // About 6.8 of a million Gaussian numbers lie beyond 4.5 standard deviations.
@@ -58,7 +58,7 @@ fn uniform_and_gaussian_follow_their_distributions() {
     // The two Gaussian numbers of one counter must be independent.
     let product: f64 = z.chunks(2).map(|pair| pair[0] * pair[1]).sum();
     assert!((product / (N as f64 / 2.0).sqrt()).abs() < 3.3, "{product}");
-    assert!(kolmogorov(z, normal_cdf()) < 1.95);
+    assert!(kolmogorov_smirnov_statistic(z, normal_cdf()) < 1.95);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn random_numbers_of_narrow_types_are_rounded_wide_numbers() {
 }
 
 #[test]
-fn uniform_stays_in_the_interval_after_rounding() {
+fn uniform_numbers_stay_in_the_interval_after_rounding() {
     fn check<T: Element>(lo: f64, hi: f64) {
         let y: Vec<T> = filled(100_001, |y| uniform(&one_thread(), KEY, lo, hi, y));
         assert!(y.iter().all(|y| (lo..hi).contains(&y.to_f64())), "{} {lo} {hi}", T::DTYPE.name());

@@ -38,8 +38,8 @@ pub(crate) fn reduce<T: Element>(
             let divide = |sum: T::Acc, y: &mut T| *y = T::from_acc(sum / n);
             reduce_axis(workers, axis, x, y, sum_reducer(|x| x), divide);
         }
-        Reduce::Max => reduce_axis(workers, axis, x, y, reducer(nan, greater), store),
-        Reduce::Min => reduce_axis(workers, axis, x, y, reducer(nan, lesser), store),
+        Reduce::Max => reduce_axis(workers, axis, x, y, reducer(nan, max_ignoring_nan), store),
+        Reduce::Min => reduce_axis(workers, axis, x, y, reducer(nan, min_ignoring_nan), store),
         Reduce::AbsSum => reduce_axis(workers, axis, x, y, sum_reducer(Float::abs), store),
         Reduce::SumSq => reduce_axis(workers, axis, x, y, sum_reducer(|x| x * x), store),
     }
@@ -208,18 +208,18 @@ fn rows_per_task(row_len: usize) -> usize {
 
 /// Returns the greater number, or the other number if one is NaN.
 #[inline(always)]
-fn greater<A: Float>(a: A, b: A) -> A {
+fn max_ignoring_nan<A: Float>(a: A, b: A) -> A {
     if b > a || a.is_nan() { b } else { a }
 }
 
 /// Returns the smaller number, or the other number if one is NaN.
 #[inline(always)]
-fn lesser<A: Float>(a: A, b: A) -> A {
+fn min_ignoring_nan<A: Float>(a: A, b: A) -> A {
     if b < a || a.is_nan() { b } else { a }
 }
 
 fn arg_max_slice<T: Element>(x: &[T]) -> u32 {
-    let max = reducer(T::Acc::nan(), greater).reduce_slice(x);
+    let max = reducer(T::Acc::nan(), max_ignoring_nan).reduce_slice(x);
     x.iter().position(|x| x.to_acc() == max).unwrap_or(0) as u32
 }
 

@@ -49,7 +49,7 @@ fn cases() -> impl Iterator<Item = ((usize, usize, usize), (Transpose, Transpose
 const ALPHA_BETA: [(f64, f64); 4] = [(1.0, 0.0), (1.0, 1.0), (-0.5, 2.0), (0.0, 0.5)];
 
 /// Computes `op` in `f64`, adding the terms of each sum in ascending order of k.
-pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
+pub(crate) fn naive_gemm<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
     // Widen each element only once, because widening takes most of the test time.
     let column = |j| (0..op.k).map(move |l| op_element(b, op.trans_b, op.ldb, l, j)).collect();
@@ -80,8 +80,8 @@ pub(crate) fn assert_within_rounding<T: Element>(
     let abs = |x: &[T]| x.iter().map(|x| T::from_f64(x.to_f64().abs())).collect::<Vec<T>>();
     let abs_op = op.alpha(T::acc(op.alpha.to_f64().abs())).beta(T::acc(op.beta.to_f64().abs()));
     let (mut exact, mut magnitude) = (wide(c0), wide(&abs(c0)));
-    naive(op, a, b, &mut exact);
-    naive(&abs_op, &abs(a), &abs(b), &mut magnitude);
+    naive_gemm(op, a, b, &mut exact);
+    naive_gemm(&abs_op, &abs(a), &abs(b), &mut magnitude);
     let unit = |bits: i32| 2f64.powi(-bits);
     let (acc_unit, unit) = match T::DTYPE {
         DType::F64 => (unit(53), unit(53)),
@@ -113,7 +113,7 @@ fn check<T: Element>(workers: &[Workers], op: &Gemm<T>) {
         c0.chunks_mut(op.ldc.max(1)).for_each(|row| row[..op.n].fill(nan));
     }
     let mut expected = wide(&c0);
-    naive(op, &a, &b, &mut expected);
+    naive_gemm(op, &a, &b, &mut expected);
     let expected = rounded::<T>(&expected);
     for workers in workers {
         let mut c = c0.clone();
@@ -170,7 +170,7 @@ pub(crate) fn batched_gemm_of_integers_is_exact<T: Element>() {
             let mut expected = wide(&c0);
             for i in 0..count {
                 let (a, b) = (&a[i * stride_a..], &b[i * stride_b..]);
-                naive(&op, a, b, &mut expected[i * batch.stride_c..]);
+                naive_gemm(&op, a, b, &mut expected[i * batch.stride_c..]);
             }
             for workers in &workers {
                 let mut c = c0.clone();
@@ -273,7 +273,7 @@ fn every_16_bit_value_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(
 
 /// Computes `op` in the order of the micro-kernel, which adds the terms of each block of `kc` steps
 /// one after another. Multiply-adds are fused at every SIMD level except the portable level.
-fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) {
+fn fma_chain_gemm<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) {
     let fused = SimdLevel::current() != SimdLevel::Portable;
     let mul_add = |x: S, y: S, z: S| if fused { Float::mul_add(x, y, z) } else { x * y + z };
     let at = |x: &[S], trans, ld, i, j| if trans == No { x[i * ld + j] } else { x[j * ld + i] };
@@ -290,8 +290,8 @@ fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) 
     }
 }
 
-/// Micro-kernel results must be bit-identical to [`chain`]. The dot kernel and `matrixmultiply` sum
-/// in another order.
+/// Micro-kernel results must be bit-identical to [`fma_chain_gemm`]. The dot kernel and
+/// `matrixmultiply` sum in another order.
 fn check_every_kernel<S: SimdScalar>() {
     let cases = cases().filter(|((m, n, k), _)| m * n * k > 0);
     for ((m, n, k), (trans_a, trans_b)) in cases {
@@ -315,7 +315,7 @@ fn check_every_kernel<S: SimdScalar>() {
                 }
             };
             let mut expected = c0.clone();
-            chain(&op, kc, &a, &b, &mut expected);
+            fma_chain_gemm(&op, kc, &a, &b, &mut expected);
             assert!(
                 c == expected,
                 "{path:?} {op:?}: result differs from multiply-adds in the order of k"
@@ -360,7 +360,7 @@ fn indirect_gemm_is_exact<S: SimdScalar>() {
             let (a, c0) = (integers::<S>(2, m * k), integers::<S>(3, m * n));
             let bias = integers::<S>(4, m);
             let mut expected = wide(&c0);
-            naive(&op, &a, &matrix, &mut expected);
+            naive_gemm(&op, &a, &matrix, &mut expected);
             let b = IndirectMatrix::new(trans, &x, &rows, &spans);
             let mut biased = expected.clone();
             for (row, bias) in biased.chunks_mut(n).zip(wide(&bias)) {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     host::{
-        blas::gemm::tests::{assert_within_rounding, naive},
+        blas::gemm::tests::{assert_within_rounding, naive_gemm},
         simd::level::{SimdLevel, with_each_simd_level, with_level},
         testing::{for_each_element, fractions, integers, operand, rounded, threads, wide},
     },
@@ -50,7 +50,7 @@ fn gemv_of_integers_is_exact<T: Element>() {
                 y0.fill(T::from_f64(f64::NAN));
             }
             let mut expected = wide(&y0);
-            naive(&as_gemm(&op), &a, &x, &mut expected);
+            naive_gemm(&as_gemm(&op), &a, &x, &mut expected);
             let expected = rounded::<T>(&expected);
             for workers in &workers {
                 let mut y = y0.clone();

@@ -36,7 +36,7 @@ const TAPS_PER_TASK: usize = 96;
 ///
 /// The larger `filter_parts` is, the fewer parts the batch has, because each filter part is also a
 /// task.
-fn cut_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
+fn split_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
     let parts = op.batch() * op.window().positions() / POSITIONS_PER_PARTIAL_SUM;
     let parts = parts.min(MAX_PARTIAL_SUMS.div_ceil(filter_parts)).clamp(1, op.batch());
     let images = op.batch().div_ceil(parts);
@@ -52,7 +52,7 @@ pub(crate) fn by_depthwise<T: Element>(
     dy: &[T],
     dfilters: &mut [T],
 ) {
-    let (images, batch_parts) = cut_batch(op, 1);
+    let (images, batch_parts) = split_batch(op, 1);
     let len = dfilters.len();
     with_scratch(batch_parts * len, |sums: &mut [T::Acc]| {
         depthwise.backward_filters(task_workers(workers, op), images, x, dy, sums);
@@ -80,7 +80,7 @@ pub(crate) fn by_gemm<T: Element>(
     let (m, n) = (columns.outputs, columns.rows());
     let (image_len, output_len) = (op.window().image_len(), op.outputs() * op.window().positions());
     let max_parts = n.div_ceil(TAPS_PER_TASK);
-    let (images, batch_parts) = cut_batch(op, max_parts * op.groups());
+    let (images, batch_parts) = split_batch(op, max_parts * op.groups());
     // The number of threads determines only the division of rows, which does not change results.
     // The division of the batch determines the order of additions, and must not depend on the
     // number of threads.

@@ -115,7 +115,7 @@ fn by_columns<T: Element>(
                 let dy = widened(dy, dy_scratch);
                 let mut result = Ok(());
                 overwrite_widened(dx, dx_scratch, |dx| {
-                    result = one_image(gemm_workers, op, &window_taps, filters, dy, dx);
+                    result = backward_one_image(gemm_workers, op, &window_taps, filters, dy, dx);
                 });
                 result
             })
@@ -124,7 +124,7 @@ fn by_columns<T: Element>(
 }
 
 /// Runs [`by_columns`] for one image.
-fn one_image<A: Element<Acc = A> + Float>(
+fn backward_one_image<A: Element<Acc = A> + Float>(
     workers: &Workers,
     op: &Convolution,
     window_taps: &WindowTaps,

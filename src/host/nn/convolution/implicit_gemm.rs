@@ -90,7 +90,7 @@ impl ImplicitColumns {
         let window = Window::new(all.channels() / op.groups(), all.axes())?;
         let (batch, groups) = (op.batch(), op.groups());
         let max_images = max_images.clamp(1, batch.max(1));
-        check_frame_memory(&window, max_images)?;
+        check_memory_for_frames(&window, max_images)?;
         let in_place = window.axes().iter().all(|axis| axis.stride == 1 && axis.pad == 0);
         let phases: Vec<SpatialAxis> = window.axes().iter().map(phase_axis).collect();
         let extents = plane_extents(&window);
@@ -258,7 +258,7 @@ fn plane_extents(window: &Window) -> Vec<usize> {
 
 /// Fails if memory for the frames of `images` images cannot be allocated. Frames are far larger
 /// than images and outputs if the dilation far exceeds the image extent.
-fn check_frame_memory(window: &Window, images: usize) -> Result<()> {
+fn check_memory_for_frames(window: &Window, images: usize) -> Result<()> {
     let phases = window.axes().iter().map(|axis| phase_axis(axis).kernel);
     let factors = [images, window.channels()].into_iter().chain(phases);
     let len = factors

@@ -91,7 +91,7 @@ fn small_cases() -> impl Iterator<Item = Convolution> {
 }
 
 /// Calls `term(i, j, k)` for each product `x[i] · filters[j]` of the definition of `y[k]`.
-fn each_term(op: &Convolution, mut term: impl FnMut(usize, usize, usize)) {
+fn for_each_product(op: &Convolution, mut term: impl FnMut(usize, usize, usize)) {
     let window = op.window();
     let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
     let (taps, positions, plane_len) = (window.taps(), window.positions(), window.plane_len());
@@ -141,7 +141,7 @@ fn check_directions<T: Element>(cases: impl IntoIterator<Item = Convolution>) {
         let dfilters: Vec<T> = integers(5, op.filter_len());
         let (wide_x, wide_filters, wide_dy) = (wide(&x), wide(&filters), wide(&dy));
         let (mut y, mut dx, mut df) = (vec![0.0; dy.len()], vec![0.0; x.len()], wide(&dfilters));
-        each_term(&op, |i, j, k| {
+        for_each_product(&op, |i, j, k| {
             y[k] += wide_x[i] * wide_filters[j];
             dx[i] += wide_dy[k] * wide_filters[j];
             df[j] += wide_dy[k] * wide_x[i];

@@ -53,8 +53,11 @@ fn refined_quotients_are_rounded_correctly() {
         for (n, a_range) in [(24, b..2 * ONE), (25, ONE..b)] {
             let inverse = inverse_of_power(n, b);
             for k in [-7i64, -5, -3, -1, 1, 3, 5, 7] {
-                let least = inverse * k.rem_euclid(b as i64) as u64 % b;
-                for a in [least, least + b].into_iter().filter(|a| a_range.contains(a)) {
+                let smallest_dividend = inverse * k.rem_euclid(b as i64) as u64 % b;
+                for a in [smallest_dividend, smallest_dividend + b]
+                    .into_iter()
+                    .filter(|a| a_range.contains(a))
+                {
                     let [a, b] = [a, b].map(|v| v as f32 / ONE as f32);
                     for estimate in estimates(1.0 / f64::from(b), 7) {
                         assert_eq!(refined_div(a, b, estimate), a / b, "{a:e} / {b:e}");
@@ -69,7 +72,7 @@ fn refined_quotients_are_rounded_correctly() {
 
 /// The operands include blocks that the FMA units refine and blocks that the divider computes.
 #[test]
-fn roots_and_quotients_are_bit_identical_to_the_instructions() {
+fn newton_roots_and_quotients_are_bit_identical_to_hardware_results() {
     let patterns = |step: usize| (0..=u32::MAX).step_by(step).map(f32::from_bits);
     let edges = [0.0, -0.0, f32::NAN, f32::INFINITY, 1e-45, f32::MAX, 2f32.next_down(), 1.0];
     let mut x: Vec<f32> = patterns(30_011).collect();
