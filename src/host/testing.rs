@@ -62,7 +62,7 @@ pub(crate) fn operand(result: Result<()>) -> (&'static str, &'static str) {
     }
 }
 
-/// Defines one test for each generic check and each element type.
+/// Defines one test for each pair of a generic check and an element type.
 macro_rules! for_each_element {
     ($($check:ident),*) => {
         mod f32 { $(#[test] fn $check() { super::$check::<f32>() })* }

@@ -1,6 +1,6 @@
 //! GEMV: matrix-vector products.
 //!
-//! A GEMV reads each element of `A` once, so memory bandwidth limits it. No operand is packed;
+//! Memory bandwidth limits a GEMV, which reads each element of `A` once. No operand is packed;
 //! 16-bit elements are widened in chunks.
 //!
 //! - The unpacked GEMM kernels multiply `f32` and `f64` if `A` is not transposed or has short rows.
@@ -65,7 +65,8 @@ pub(crate) fn gemv<T: Element>(
     match op.trans {
         Transpose::No => with_scratch(accumulator_len::<T>(x.len()), |scratch| {
             let x = widened(x, scratch);
-            // Every task sums a row in the same order, so results do not depend on the task size.
+            // The order of additions within a row is fixed, so results do not depend on the task
+            // size.
             let rows = (GRAIN / x.len()).next_multiple_of(ROWS).max(ROWS);
             workers.for_each_chunk(y, rows, |task, y| {
                 let a = &a[task * rows * op.lda..];

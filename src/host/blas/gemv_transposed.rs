@@ -1,7 +1,8 @@
 //! Transposed GEMV `Aᵀ·x` for long rows: multiples of rows of `A` are added to a vector of sums.
 //!
-//! Eight rows are read at a time, each sequentially, so that the hardware prefetcher follows them.
-//! The order of a sum depends on m alone, so results are bit-identical for any number of threads.
+//! Eight rows are read at a time, each sequentially, so that the hardware prefetcher follows all
+//! eight. The order of a sum depends on m alone, so results are bit-identical for any number of
+//! threads.
 
 use crate::{
     element::Element,

@@ -206,7 +206,8 @@ pub(crate) fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::
     ))
 }
 
-/// Fails unless operands of these lengths and increments hold `n` elements for [`dot_strided`].
+/// Fails unless [`dot_strided`] can read `n` elements of operands with lengths and increments `x`
+/// and `y`.
 pub(crate) fn check_strided(n: usize, x: (usize, usize), y: (usize, usize)) -> Result<()> {
     let Some(last) = n.checked_sub(1) else { return Ok(()) };
     [("x", x), ("y", y)].into_iter().try_for_each(|(operand, (len, inc))| {
@@ -413,8 +414,8 @@ fn sum_tasks<A: Element + Float>(
     if n <= GRAIN { body(0, n, false) } else { sum_many_tasks(workers, n, body) }
 }
 
-/// Runs [`sum_tasks`] for more than one task. The function is not inlined, because saving registers
-/// would slow down short sums.
+/// Runs [`sum_tasks`] for operands longer than one task. The function is not inlined, because
+/// saving registers would slow down short sums.
 #[inline(never)]
 fn sum_many_tasks<A: Element + Float>(
     workers: &Workers,

@@ -1,6 +1,6 @@
 //! BLAS on the host: level 1, GEMV and GEMM on slices.
 //!
-//! Each module imports only modules listed in earlier rows of this table:
+//! The modules of the BLAS, in an order in which each module imports only earlier modules:
 //!
 //! | module | contents |
 //! |---|---|

@@ -98,7 +98,8 @@ impl<'a, T: Element> Task<'a, T> {
     }
 }
 
-/// Sets each master weight that does not round to its weight to the value of the weight.
+/// Sets each stale master weight, which does not round to the 16-bit weight, to the value of the
+/// weight.
 fn reset_stale_masters<T: Element>(
     weights: &[T],
     masters: &mut [T::Acc],

@@ -36,7 +36,7 @@ impl TapRange {
         (distance % self.stride == 0 && position < self.end).then_some(position)
     }
 
-    /// Returns the element that the tap reads at `position`, if it lies inside the image.
+    /// Returns the element that the tap reads at `position`, or `None` in the padding.
     fn element_at(&self, position: usize) -> Option<usize> {
         (self.start..self.end)
             .contains(&position)
@@ -52,7 +52,7 @@ pub(crate) struct PlaneTaps<'a> {
     /// Offset of the image plane in the channel, or `None` if the taps lie outside the image along
     /// another axis.
     pub(crate) image: Option<usize>,
-    /// Index of the first position.
+    /// Index of the first position of the plane.
     pub(crate) position: usize,
     /// Number of rows of the image plane, and number of elements from one row to the next.
     pub(crate) rows: usize,

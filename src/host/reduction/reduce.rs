@@ -206,13 +206,13 @@ fn rows_per_task(row_len: usize) -> usize {
     (GRAIN / row_len.max(1)).max(1)
 }
 
-/// Returns the greater number, or the other number if one is NaN.
+/// Returns the greater of two numbers. If one number is NaN, returns the other number.
 #[inline(always)]
 fn max_ignoring_nan<A: Float>(a: A, b: A) -> A {
     if b > a || a.is_nan() { b } else { a }
 }
 
-/// Returns the smaller number, or the other number if one is NaN.
+/// Returns the smaller of two numbers. If one number is NaN, returns the other number.
 #[inline(always)]
 fn min_ignoring_nan<A: Float>(a: A, b: A) -> A {
     if b < a || a.is_nan() { b } else { a }

@@ -40,7 +40,8 @@ pub(crate) const ACCUMULATOR_ROWS: usize = 4;
 /// Number of elements that [`Reducer::reduce_slice`] reads at a time: two rows of accumulators.
 const STEP: usize = 2 * LANES;
 
-/// Number of rows whose lanes [`Reducer::reduce_rows`] fills before it reduces the lanes.
+/// Number of rows whose lanes [`Reducer::reduce_rows`] fills before a common reduction of the
+/// lanes.
 const ROW_GROUP: usize = 8;
 
 /// Number of columns reduced at a time, so that the accumulators stay in L1.
@@ -110,7 +111,7 @@ where
     }
 
     /// Reduces rows of `extent` elements and calls `store(result of row i, y[i])`. Results are
-    /// bit-identical to those of [`Self::reduce_slice`].
+    /// bit-identical to the results of [`Self::reduce_slice`].
     #[inline(always)]
     pub(crate) fn reduce_rows<T: Element<Acc = A>, Y>(
         self,

@@ -25,7 +25,7 @@ pub(crate) fn accumulator_buffer<A: Element>() -> AccumulatorBuffer<A> {
     [A::default(); CHUNK]
 }
 
-/// Returns whether `T` is its own accumulator type.
+/// Returns whether `T` is `f32` or `f64`, which need no widening.
 #[inline(always)]
 pub(crate) const fn is_wide<T: Element>() -> bool {
     matches!(T::DTYPE, DType::F32 | DType::F64)

@@ -14,12 +14,12 @@ pub(crate) trait SimdKernel<S> {
     /// must be inlined.
     ///
     /// # Safety
-    /// The processor has the features of `V`, and the calling function is compiled for them.
-    /// Implementations may have further requirements.
+    /// The processor has the features of `V`, and the calling function is compiled for these
+    /// features. Implementations may have further requirements.
     unsafe fn run<V: SimdVector<Scalar = S>>(self);
 }
 
-/// `f32` or `f64`, with its vector type at each SIMD level.
+/// Scalar type `f32` or `f64`, with a vector type for each SIMD level.
 pub(crate) trait SimdScalar: Element<Acc = Self> + Float {
     /// Runs `kernel` with the vectors of [`SimdLevel::current`].
     ///
@@ -88,7 +88,7 @@ mod tests {
         },
     };
 
-    /// Checks every function of a vector type against its definition, on small integers with exact
+    /// Checks every function of a vector type against the definition, on small integers with exact
     /// sums.
     struct CheckVector;
 

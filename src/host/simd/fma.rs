@@ -74,8 +74,8 @@ mod tests {
             check(a, b, c);
             let near = f32::from_bits((-(a * b)).to_bits().wrapping_add(rng.next_u32() % 5));
             check(a, b, near);
-            // With short factors and an addend of any exponent, one of product and addend often
-            // lies far below the last bit of the other.
+            // Short factors and an addend of any exponent often give a product far below the last
+            // bit of the addend, or an addend far below the last bit of the product.
             let [a, b] = [a, b].map(|x| f32::from_bits(x.to_bits() & 0xbf80_0fff | 0x3000_0000));
             let exponent = (rng.next_u32() % 64) << 23 | 0x3000_0000;
             check(a, b, f32::from_bits(c.to_bits() & 0x807f_ffff | exponent));

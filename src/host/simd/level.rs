@@ -147,7 +147,7 @@ thread_local! {
     static TEST_LEVEL: std::cell::Cell<Option<SimdLevel>> = const { std::cell::Cell::new(None) };
 }
 
-/// Returns whether a test has overridden this thread's SIMD level. An override disables AMX.
+/// Returns whether a test has overridden the SIMD level of this thread. The override disables AMX.
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
 pub(crate) fn has_test_level() -> bool {
     TEST_LEVEL.get().is_some()

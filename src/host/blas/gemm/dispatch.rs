@@ -17,12 +17,13 @@ use crate::{
     op::{Gemm, Transpose},
 };
 
-/// Code path of a GEMM. All threads of one GEMM take the same path.
+/// Code path of a GEMM. All threads of one GEMM take the same code path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum GemmPath {
-    /// The kernels read both operands in place.
+    /// Unpacked GEMM: the kernels read both operands in place.
     Unpacked,
-    /// Both operands are packed into panels, by `matrixmultiply` at the portable SIMD level.
+    /// Packed GEMM: both operands are copied into panels. At the portable SIMD level,
+    /// `matrixmultiply` packs.
     Packed,
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
     });
 }
 
-/// Code path for the `f32` sums of a block of `C`. All blocks of one GEMM take the same path.
+/// Code path for the `f32` sums of a block of `C`. All blocks of one GEMM take the same code path.
 #[derive(Clone, Copy)]
 enum HalfPath {
     /// Operands are widened into matrices, which [`GemmPath::Unpacked`] multiplies.

@@ -20,7 +20,7 @@
 //! - `Amx` computes larger GEMMs of 16-bit elements. `Unpacked` and `Packed` widen 16-bit elements
 //!   to `f32`. Every path rounds each element of `C` once.
 //!
-//! KC depends on k alone, and an element of `C` is computed the same way in any tile. GEMM results
+//! KC depends on k alone, and an element of `C` takes the same operations in any tile. GEMM results
 //! are therefore bit-identical for any number of threads.
 
 pub(crate) mod output_tiles;
@@ -270,7 +270,7 @@ fn gemm_batched_unpacked<T: Element>(
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
     }
     let GemmBatch { stride_a, stride_b, stride_c, .. } = *batch;
-    // `c` ends with the last element of an output matrix.
+    // The slice `c` ends with the last element of an output matrix.
     let count = if batch.count == 1 { 1 } else { c.len().div_ceil(stride_c) };
     let batch = BatchStrides { count, a: stride_a, b: stride_b, c: stride_c };
     match T::DTYPE {

@@ -13,8 +13,8 @@ pub(crate) struct OutputTiles<'a, T> {
 // SAFETY: `OutputTiles` acts as a `&mut [T]`, which may move to another thread if `T: Send`.
 unsafe impl<T: Send> Send for OutputTiles<'_, T> {}
 
-// SAFETY: `&OutputTiles` only returns pointers. Code that dereferences such a pointer is unsafe and
-// ensures that no two threads access the same element.
+// SAFETY: `&OutputTiles` only returns pointers. Code that dereferences one of these pointers is
+// unsafe and ensures that no two threads access the same element.
 unsafe impl<T: Send> Sync for OutputTiles<'_, T> {}
 
 impl<'a, T> OutputTiles<'a, T> {

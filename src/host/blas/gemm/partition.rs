@@ -9,8 +9,8 @@ use crate::{
 /// Number of floating-point operations below which one thread is faster than several.
 pub(crate) const PARALLEL_MIN_FLOPS: u64 = 4_000_000;
 
-/// Each thread's range of rows or columns starts at a multiple of this number, so that no
-/// `matrixmultiply` tile is split.
+/// Unit of each thread's range of rows or columns: a multiple of the `matrixmultiply` tile, so that
+/// no tile is split.
 const PARTITION_UNIT: usize = 16;
 
 /// Calls `body(part, row, column)` once per thread. `part` is the GEMM for a range of rows of `C`,

@@ -332,9 +332,9 @@ fn gemm_with_an_indirect_operand_is_exact() {
     });
 }
 
-/// Checks spans of many lengths in an indirect matrix and in its transpose.
+/// Checks spans of many lengths in an indirect matrix, with and without transposition.
 fn indirect_gemm_is_exact<S: SimdScalar>() {
-    // Some spans have one element, so every lane of a vector belongs to a different span.
+    // Some spans have one element, so each lane of some vectors belongs to a different span.
     let mut lengths = [1; 30];
     lengths[..10].copy_from_slice(&[1, 8, 13, 3, 40, 16, 5, 2, 70, 7]);
     let cases = [(7, 5, 3), (50, 300, 4), (12, 70, 10), (3, 600, 7), (30, 33, 1), (9, 40, 45)];

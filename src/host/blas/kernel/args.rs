@@ -31,7 +31,8 @@ impl<S: Element<Acc = S>> RawGemm<S> {
     }
 }
 
-/// Number of GEMMs in a batch, and the distances in elements between their operands.
+/// Number of GEMMs in a batch, and the distances in elements between the operands of consecutive
+/// GEMMs.
 #[derive(Clone, Copy)]
 pub(crate) struct BatchStrides {
     pub(crate) count: usize,

@@ -1,4 +1,4 @@
-//! Cache blocking of the packed GEMM: MR, MC, KC and NC, and the workspace for its panels.
+//! Cache blocking of the packed GEMM: MR, MC, KC and NC, and the workspace for panels.
 //!
 //! KC depends on k alone, so results are bit-identical however m and n are divided among threads.
 
@@ -22,7 +22,7 @@ const CACHED_B_MAX_BYTES: usize = 16 << 20;
 /// Largest distance in bytes between columns of `op(A)` at which a transposed `A` is not packed.
 const IN_PLACE_A_MAX_STRIDE_BYTES: usize = 192;
 
-/// MC, the number of rows in a panel of `A`, before it is rounded down to a multiple of MR.
+/// Upper limit of MC, the number of rows in a panel of `A`. MC is rounded down to a multiple of MR.
 const MC: usize = 1536;
 
 const MAX_MR: usize = 12;
@@ -98,11 +98,10 @@ pub(crate) fn mr<V: SimdVector>(m: usize) -> usize {
     sizes.iter().copied().min_by_key(cost).unwrap_or(4)
 }
 
-/// Returns whether reading `A` in place, with these strides along m and k, is as fast as packing.
+/// Returns whether reading `A` in place, with `strides` along m and k, is as fast as packing.
 pub(crate) fn a_is_read_in_place<S>(strides: (usize, usize)) -> bool {
     match strides {
-        // The hardware prefetcher follows columns at most this distance apart as one sequential
-        // stream.
+        // The hardware prefetcher follows columns with a small stride as one sequential stream.
         (1, stride_k) => stride_k * size_of::<S>() <= IN_PLACE_A_MAX_STRIDE_BYTES,
         // Rows of `A` that are a multiple of 4 KiB apart would evict one another from L1.
         (stride_m, _) => !(stride_m * size_of::<S>()).is_multiple_of(L1_ALIAS_BYTES),

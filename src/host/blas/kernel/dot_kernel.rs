@@ -1,8 +1,8 @@
-//! GEMM by dot products, for `A` not transposed and `B` transposed. The kernel reads rows of both
-//! operands in place.
+//! GEMM by dot products, for `A` not transposed and `B` transposed. The dot kernel reads rows of
+//! `A` and `B` in place.
 //!
-//! Each element of `C` is accumulated in the lanes of one vector and reduced at the end. The order
-//! of additions depends on k alone.
+//! Each element of `C` is accumulated in the lanes of one vector, which are added at the end. The
+//! order of additions depends on k alone.
 
 use crate::host::{
     blas::kernel::args::{RawGemm, unaligned_prefix},

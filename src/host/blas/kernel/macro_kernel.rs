@@ -22,7 +22,7 @@ use crate::host::{
 /// [`SimdKernel::run`] is safe if
 /// - `p.c` is valid for reads and writes of m rows of n elements, by this thread alone;
 /// - `p.bias` is null or valid for reads of m elements;
-/// - `a_strides` is `None`, or `p.a` is valid for reads of m×k elements with these strides.
+/// - `a_strides` is `None`, or `p.a` is valid for reads of m×k elements with strides `a_strides`.
 pub(crate) struct PackedGemm<'a, S> {
     pub(crate) a: &'a dyn PackSource<S>,
     /// Strides of `op(A)` at `p.a` along m and k, one of which is 1. `None` if `A` is not in
@@ -36,7 +36,7 @@ pub(crate) struct PackedGemm<'a, S> {
 }
 
 impl<S: SimdScalar> SimdKernel<S> for PackedGemm<'_, S> {
-    /// At the portable SIMD level, `matrixmultiply` computes the GEMM instead of this kernel.
+    /// At the portable SIMD level, `matrixmultiply` replaces the macro-kernel.
     const HAS_PORTABLE: bool = false;
 
     #[inline(always)]
@@ -97,8 +97,8 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
                 b.pack(column..column + n, start..start + k, nr, b_panel);
                 let beta = if start == 0 { p.beta } else { S::one() };
                 // SAFETY: rows, columns and terms of the block are within those of `p`. Both panels
-                // were packed with `MR`, `nr` and k. `A` has at least `MR` rows if it is read in
-                // place.
+                // were packed with `MR`, `nr` and k. If `A` is read in place, `A` has at least `MR`
+                // rows.
                 unsafe {
                     let c = p.c.add(row * p.ldc + column);
                     let bias = if start == 0 { bias_at(p.bias, row) } else { std::ptr::null() };

@@ -18,13 +18,13 @@ const PREFETCH_K_STEPS: usize = 16;
 /// `B` is a packed micro-panel: every vector is loaded whole, and the panels are prefetched.
 pub(crate) const B_PACKED: u8 = 0;
 
-/// `B` is a matrix, and the tile covers whole vectors of its rows.
+/// `B` is a matrix, and the tile covers whole vectors of each row of `B`.
 pub(crate) const B_WHOLE_VECTORS: u8 = 1;
 
-/// `B` is a matrix, and the tile covers only a part of the last vector of each row.
+/// `B` is a matrix, and the tile covers only a part of the last vector of each row of `B`.
 pub(crate) const B_MASKED_TAIL: u8 = 2;
 
-/// `B` is a matrix, and the tile may cover only a part of any vector of its rows.
+/// `B` is a matrix, and the tile may cover only a part of any vector in a row of `B`.
 pub(crate) const B_MASKED: u8 = 3;
 
 /// Tile of `C` at `row` and `column`, of which only `rows` rows and `columns` columns are written.
@@ -35,8 +35,8 @@ pub(crate) struct MicroTile {
     pub(crate) columns: Range<usize>,
 }
 
-/// Computes one tile of `C`. `B` is a mode such as [`B_PACKED`]. `A` has the given strides along m
-/// and k.
+/// Computes one tile of `C`. The const parameter `B` is a mode such as [`B_PACKED`]. `A` has the
+/// given strides along m and k.
 ///
 /// The function is not inlined in unoptimized builds, where the stack frames of all tile sizes
 /// together would overflow the stack.
@@ -45,7 +45,7 @@ pub(crate) struct MicroTile {
 /// - The processor supports `V`.
 /// - `p.a` is valid for reads of `MR` rows of k elements from `tile.row` on.
 /// - `p.b` is valid for reads of `tile.columns` in k rows from `tile.column` on, or of all vectors
-///   of these rows if the mode loads whole vectors.
+///   of the k rows if the mode loads whole vectors.
 /// - `p.c` is valid for reads and writes of the tile's rows and columns, and no other thread
 ///   accesses `C`. `c` is not read if β is 0.
 /// - `p.bias` is null or valid for reads of the tile's rows.

@@ -1,6 +1,6 @@
 //! GEMM on one thread, structured like BLIS: packing, micro-kernels and the loops around them.
 //!
-//! [`macro_kernel`] packs panels of both operands and runs [`micro_kernel`] over them:
+//! [`macro_kernel`] packs panels of both operands and runs [`micro_kernel`] over the panels:
 //!
 //! ```text
 //! for ic in 0..m, step MC                   block of rows of A and C

@@ -19,8 +19,8 @@ use crate::{
 use num_traits::Zero;
 use std::ops::Range;
 
-/// Prefetch distance, in rows, for packing by copying. The part read from each row is too short for
-/// the hardware prefetcher.
+/// Prefetch distance, in rows, for packing by copying. Packing reads too short a part of each row
+/// for the hardware prefetcher.
 const PACK_PREFETCH_ROWS: usize = 6;
 
 /// Prefetch distance, in bytes, for packing by transposition. A micro-panel reads more rows at a
@@ -36,7 +36,7 @@ pub(crate) trait PackSource<S>: Sync {
     /// overwrite elements of `panel` after the micro-panels.
     ///
     /// # Panics
-    /// If the source is too short, or `panel` is shorter than [`panel_len`].
+    /// If the pack source is too short, or `panel` is shorter than [`panel_len`].
     fn pack(&self, mn: Range<usize>, k: Range<usize>, panel_dim: usize, panel: &mut [S]);
 }
 

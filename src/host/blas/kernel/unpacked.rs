@@ -31,8 +31,8 @@ const ALIGN_MIN_VECTORS: usize = 16;
 /// Largest `B`, in elements, that mostly stays in L1.
 const L1_B_MAX_LEN: usize = 1 << 14;
 
-/// Returns whether unpacked kernels were faster than packing in measurements of GEMMs of this
-/// shape.
+/// Returns whether unpacked kernels were faster than packing in measurements of GEMMs with the
+/// shape of `op`.
 pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
@@ -82,7 +82,7 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
 /// vectors wide.
 ///
 /// # Safety
-/// The processor supports `V`. `p.a` is valid for reads of m×k elements with these strides, and
+/// The processor supports `V`. `p.a` is valid for reads of m×k elements with strides `strides`, and
 /// `p.b` of k rows of n elements. `p.c` is valid for reads and writes of m rows of n elements, and
 /// no other thread accesses `C`.
 #[inline(always)]

@@ -13,8 +13,8 @@ fn level1_sums_are_accurate_and_bit_identical_on_any_number_of_threads() {
     assert!((f64::from(got[0]) / exact - 1.0).abs() < 1e-6);
 }
 
-/// BLAS operands that exceed the caches take the code paths with software prefetch and non-temporal
-/// stores.
+/// BLAS level 1 updates use software prefetch and non-temporal stores for operands that exceed the
+/// caches.
 #[test]
 fn level1_updates_of_large_operands_are_exact() {
     let len = (8 << 20) / size_of::<f32>() + 77;

@@ -38,7 +38,8 @@ use std::{
 };
 
 /// Returns KC for elements of one or two `bf16` terms. A micro-panel of `B` with KC steps stays in
-/// L1. With two terms, L1 also holds a micro-panel of `A`, whose tiles are loaded twice.
+/// L1. For elements of two `bf16` terms, L1 also holds a micro-panel of `A`, whose tiles are loaded
+/// twice.
 const fn kc(terms: usize) -> usize {
     if terms == 1 { 512 } else { 192 }
 }

@@ -15,7 +15,8 @@ pub(crate) struct AmxPackSource<'a, H> {
     pub(crate) ld: usize,
     /// Whether elements are contiguous along k, rather than along m or n.
     pub(crate) k_contiguous: bool,
-    /// Index of the first row or column, and index of the first step along k.
+    /// Start of the packed part: index of the first row or column, and index of the first step
+    /// along k.
     pub(crate) first: [usize; 2],
     pub(crate) mn: usize,
     pub(crate) k: usize,
@@ -88,7 +89,8 @@ unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, t
 /// Loads a tile with one row for each of `mn` source rows of `k` elements, `ld` elements apart.
 ///
 /// # Safety
-/// `x` is valid for reads of these rows; `mn` is at most [`TILE_ROWS`], `k` at most [`TILE_K`].
+/// `x` is valid for reads of `mn` rows of `k` elements; `mn` is at most [`TILE_ROWS`], `k` at most
+/// [`TILE_K`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 unsafe fn load_rows(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i; TILE_ROWS] {
@@ -105,7 +107,8 @@ unsafe fn load_rows(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i; 
 /// 32-bit word of a tile row pairs the elements of two steps. A step has `mn` contiguous elements.
 ///
 /// # Safety
-/// `x` is valid for reads of these steps; `mn` is at most [`TILE_ROWS`], `k` at most [`TILE_K`].
+/// `x` is valid for reads of `k` steps of `mn` elements; `mn` is at most [`TILE_ROWS`], `k` at most
+/// [`TILE_K`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 unsafe fn load_pairs(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i; TILE_ROWS] {
@@ -155,7 +158,8 @@ fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
     columns
 }
 
-/// Permutation of [`split_f16`]: the first elements of all pairs, then the second elements.
+/// Permutation of [`split_f16`] that puts the first elements of all pairs before the second
+/// elements.
 const DEINTERLEAVE: [u16; 2 * TILE_ROWS] = {
     let mut order = [0; 2 * TILE_ROWS];
     let mut i = 0;
@@ -166,12 +170,12 @@ const DEINTERLEAVE: [u16; 2 * TILE_ROWS] = {
     order
 };
 
-/// Mask of the bits of an `f32` that form its `bf16` prefix.
+/// Mask of the upper 16 bits of an `f32`, which are a `bf16`.
 const BF16_BITS: i32 = !0xffff;
 
-/// Splits each `f16` exactly into two `bf16` with the same sum: the first 8 of its 11 significant
-/// bits, and the remainder, which is normal or zero. An infinite or NaN `f16` gives an infinite or
-/// NaN first `bf16`.
+/// Splits each `f16` exactly into two `bf16` terms: the first 8 of the 11 significant bits, and the
+/// remainder, which is normal or zero. An infinite or NaN `f16` gives an infinite or NaN first
+/// `bf16`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 pub(crate) fn split_f16(pairs: __m512i) -> [__m512i; 2] {

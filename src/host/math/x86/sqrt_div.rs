@@ -148,8 +148,8 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
 }
 
 /// Returns whether refined quotients are correctly rounded for all elements after the first
-/// [`DIV_IN_DIVIDER`]. The conditions are `2⁻⁶³ ≤ |a| < 2⁶⁵` and `2⁻³¹ ≤ |b| < 2³³`, and no `b` has
-/// a fraction of all ones.
+/// [`DIV_IN_DIVIDER`]. The conditions are `2⁻⁶³ ≤ |a| < 2⁶⁵` and `2⁻³¹ ≤ |b| < 2³³`, and no `b`
+/// whose fraction bits are all ones.
 ///
 /// # Safety
 /// The processor has AVX-512 F.

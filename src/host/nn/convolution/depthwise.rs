@@ -1,9 +1,9 @@
 //! Depthwise convolution: every channel is a group and has its own filters.
 //!
-//! A GEMM of one row would read each element for only a few operations. The depthwise kernels
-//! instead copy each plane to a polyphase layout (see [`PolyphasePlane`]), where one tap of many
-//! windows is contiguous. The kernels sum many windows at once, tap by tap, without special cases
-//! for borders.
+//! A depthwise convolution by GEMM would use each loaded element for only a few operations. The
+//! depthwise kernels therefore copy each plane to a polyphase layout (see [`PolyphasePlane`]),
+//! where one tap of many windows is contiguous. The depthwise kernels sum many windows at once, tap
+//! by tap, without special cases for borders.
 
 use crate::{
     element::Element,

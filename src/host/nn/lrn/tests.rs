@@ -1,4 +1,4 @@
-//! Tests of LRN on several threads and of LRN errors. The conformance kit compares LRN with its
+//! Tests of LRN on several threads and of LRN errors. The conformance kit compares LRN with the
 //! definition.
 
 use super::*;

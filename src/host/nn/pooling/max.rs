@@ -152,8 +152,8 @@ fn forward_by_window<T: Element>(
                     index = range.clone().find(|&i| x[i].to_acc() == range_max);
                 }
             }
-            // Store the first element that equals `max`, because a zero `max` may have the opposite
-            // sign.
+            // Store the first element that equals `max`, because `max` may be a zero of the
+            // opposite sign.
             *y = index.map_or(T::from_acc(lowest), |index| x[index]);
             *mask = index.map_or(-1, |index| index as i32);
         }

@@ -8,7 +8,7 @@
 //!   the taps computes many windows at once. The backward pass of `average` adds to the polyphase
 //!   plane and copies the plane back. The backward pass of `max` adds to the elements that the mask
 //!   names.
-//! - `max` reads a plane in place if its windows are 2×2, do not overlap and lie inside the plane.
+//! - `max` reads a plane in place if the windows are 2×2, do not overlap and lie inside the plane.
 //! - `max` and `average` compute one window at a time if a plane has few windows, or windows larger
 //!   than the plane, as in global pooling.
 //! - `stochastic` always computes one window at a time.

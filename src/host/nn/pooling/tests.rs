@@ -1,5 +1,5 @@
 //! Tests of pooling on several threads, of pooling errors and of special values. The conformance
-//! kit compares pooling with its definition.
+//! kit compares pooling with the definition.
 
 use crate::{
     element::Element,

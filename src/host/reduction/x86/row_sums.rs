@@ -3,7 +3,7 @@
 //! Every vector is a whole cache line, wherever a row begins. The lane of an element is the
 //! element's position in the cache line, so lanes are rotated by the row's offset from a cache
 //! line. The tree that reduces the lanes is symmetric, so a rotation only swaps operands of
-//! additions. Results are therefore bit-identical to those of `Reducer::reduce_slice`.
+//! additions. Results are therefore bit-identical to the results of `Reducer::reduce_slice`.
 
 use std::arch::x86_64::{
     __m512, _mm512_add_ps, _mm512_castpd_ps, _mm512_castps_pd, _mm512_loadu_ps,
@@ -194,7 +194,7 @@ fn reduce_few_rows([a, b, c, d]: [__m512; SMALL_GROUP]) -> [f32; SMALL_GROUP] {
         _mm512_add_ps(low, high)
     });
     let (low, high) = (_mm512_shuffle_f32x4::<0x88>(ab, cd), _mm512_shuffle_f32x4::<0xdd>(ab, cd));
-    // From this point on, each quarter of a vector belongs to one row.
+    // Each 128-bit quarter of `quarters` belongs to one row.
     let quarters = _mm512_add_ps(low, high);
     let halves = _mm512_add_ps(quarters, _mm512_permute_ps::<0x4e>(quarters));
     let sums = elements(_mm512_add_ps(halves, _mm512_permute_ps::<0xb1>(halves)));

@@ -1,9 +1,9 @@
 //! Conversion of 16-bit elements on x86-64, between `f32` vectors and memory.
 //!
-//! [`widen`] and [`narrow`] convert slices for `accumulator`, with AVX-512. The results of both
-//! functions are bit-identical to those of the crate `half`. Functions with a vector width in the
-//! name convert one vector for the GEMM kernels, and are inlined into functions compiled for the
-//! features of the vector type.
+//! [`widen`] and [`narrow`] convert slices for `accumulator`, with AVX-512. Results of [`widen`]
+//! and [`narrow`] are bit-identical to the results of the crate `half`. Functions with a vector
+//! width in the name convert one vector for the GEMM kernels, and are inlined into functions
+//! compiled for the features of the vector type.
 
 use crate::{
     element::{DType, Element},

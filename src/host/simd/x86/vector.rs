@@ -133,7 +133,7 @@ simd_vector!(
     transpose4: transpose4_256d
 );
 
-/// Defines a function that is inlined into callers compiled for the features of its vectors.
+/// Defines a function that is inlined into callers compiled for the features of the vector type.
 ///
 /// # Safety
 /// The requirements of the implemented [`SimdVector`] function hold: the processor has the

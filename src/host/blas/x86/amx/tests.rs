@@ -84,8 +84,8 @@ fn amx_multiplies_every_f16() {
         return;
     }
     let a: Vec<_> = (0..=u16::MAX).map(f16::from_bits).collect();
-    // The bits of 1, 1 + 2⁻¹⁰, the negated smallest subnormal, the largest subnormal, the largest
-    // value, 0, both infinities and NaN.
+    // Bits of the `f16` factors 1, 1 + 2⁻¹⁰, the negated smallest subnormal, the largest subnormal,
+    // the largest value, 0, both infinities and NaN.
     let b = [0x3c00, 0x3c01, 0x8001, 0x03ff, 0x7bff, 0, 0x7c00, 0xfc00, 0x7e00].map(f16::from_bits);
     let op = Gemm::new(a.len(), b.len(), 1).transpose(Yes, No).alpha(2.0);
     let mut c = vec![f16::default(); b.len() * a.len()];
