@@ -11,7 +11,7 @@
 //!   on the size of the work, so results are bit-identical for any number of threads.
 //! - The compiler vectorizes the loops for several SIMD levels. Only `x86` modules contain x86-64
 //!   intrinsics. The file named after a kernel holds the portable loop and decides when an x86 path
-//!   replaces it.
+//!   replaces the loop.
 //!
 //! ARCHITECTURE.md describes the folders. A folder imports only folders declared before it.
 //!

@@ -8,7 +8,7 @@
 //!   kernel.
 //! - [`nontemporal`] writes large results with stores that bypass the caches.
 //!
-//! This folder does not depend on other folders of `host`.
+//! The folder `cache` does not depend on other folders of `host`.
 
 pub(crate) mod cache_line;
 pub(crate) mod huge_pages;

@@ -15,7 +15,8 @@ use crate::{
     },
 };
 
-/// Smallest operand, in bytes, that is assumed to leave all caches before its next use.
+/// Smallest operand, in bytes, that is assumed not to stay in any cache until the next kernel reads
+/// it.
 const NONTEMPORAL_MIN_BYTES: usize = 8 << 20;
 
 /// Size of a block in bytes. The four pages of a block are copied in alternation, because the

@@ -6,7 +6,7 @@
 //! - [`broadcast`] repeats operands along an axis and calls the loops of `map`.
 //! - [`convert`] converts elements through `simd::accumulator`.
 //!
-//! All loops of this folder are portable.
+//! All loops of the folder `elementwise` are portable.
 
 pub(crate) mod broadcast;
 pub(crate) mod convert;

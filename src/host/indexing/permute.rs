@@ -25,8 +25,8 @@ pub(crate) fn permute<T: Element>(
     }
     let axes = Axes::new(op);
     let last = axes.extents.len() - 1;
-    // Axis of the result along which the source is contiguous. Merging axes leaves only one such
-    // axis.
+    // Axis of the result along which the source is contiguous. Merged axes leave only one axis with
+    // a source stride of 1.
     let unit = axes.strides.iter().position(|&stride| stride == 1).unwrap_or(last);
     // A row consists of the axes inside axis `unit`, or of axis `unit` itself if no axis is inside.
     let row: usize = axes.extents[unit + 1..].iter().product();
@@ -132,8 +132,8 @@ fn transpose<T: Element>(
             let (height, width) = (TILE.min(rows - r), TILE.min(columns - c));
             let (x, y) = (&x[c * ldx + r..], &mut y[r * ldy + c..]);
             // Copy through a buffer, so that both reads and writes use whole cache lines. Without a
-            // buffer, a stride of a power of two would evict cache lines before all their elements
-            // are used.
+            // buffer, a stride of a power of two would evict cache lines before all elements of a
+            // line are used.
             let mut tile = [[T::default(); TILE]; TILE];
             for (c, column) in tile[..width].iter_mut().enumerate() {
                 column[..height].copy_from_slice(&x[c * ldx..][..height]);

@@ -107,8 +107,8 @@ macro_rules! elementary {
                 y.copysign(x)
             }
 
-            /// Returns `tanh x`, which is `t / (t + 2)` with `t = e²ˣ − 1`. Near 0, the quotient
-            /// has too many rounding errors, and a power series replaces it.
+            /// Returns `tanh x`, which is `t / (t + 2)` with `t = e²ˣ − 1`. Near 0, a power series
+            /// replaces the quotient, which has too many rounding errors.
             #[inline(always)]
             pub(crate) fn tanh(x: $float) -> $float {
                 let size = x.abs();

@@ -30,7 +30,8 @@ use num_traits::Float;
 ///
 /// The largest errors over all of `f32`, in ulp, are: `exp` 0.90, `exp_m1` 1.46, `ln` 0.88, `ln_1p`
 /// 1.48, `tanh` 2.17. The largest error of `powf` in the tests is 0.6 ulp. Results that are exact
-/// by definition (NaN, infinities, zeros and their signs) equal those of the standard library.
+/// by definition (NaN, infinities, zeros and their signs) equal the results of the standard
+/// library.
 pub(crate) struct SimdMath;
 
 /// Calls the function of the module `f32` or `f64`, which is named after the type `A`.

@@ -133,8 +133,8 @@ fn estimate_reciprocal(f: f32) -> f32 {
 }
 
 /// Returns `log₂` of `2ᵉ·(1 + f)`, by a power series in `s = f / (2 + f)`. A Newton step computes
-/// `s` from the estimate of `1 / (2 + f)`, because a division in `f64` would take longer than all
-/// other operations.
+/// `s` from `estimate ≈ 1 / (2 + f)`, because a division in `f64` would take longer than all other
+/// operations.
 #[inline(always)]
 fn log2_of_exponent_and_fraction(e: i32, f: f32, estimate: f32) -> f64 {
     let (f, estimate) = (f64::from(f), f64::from(estimate));

@@ -1,8 +1,8 @@
-//! col2im: adds up, for each image element, its copies in an im2col matrix.
+//! col2im: sums all copies of each image element in an im2col matrix.
 //!
 //! Along a last axis of stride 1, a vector of image elements stays in registers while the taps of
 //! that axis are added. Adding one tap after another to the image in memory would be several times
-//! slower, because each load would wait for the store of the previous tap. With other strides, a
+//! slower, because each load would wait for the store of the previous tap. For strides above 1, a
 //! portable loop adds one tap after another.
 
 use crate::cast::{cast_slice, cast_slice_mut};

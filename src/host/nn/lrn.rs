@@ -178,7 +178,7 @@ impl LrnWindows {
     /// Sums terms over the windows of `elements`, which must not be empty.
     ///
     /// `term(i, terms)` writes the terms of the elements from `i` on. `body(i, sums)` receives the
-    /// sums of the windows centred at the elements from `i` on, and may change them. `term` and
+    /// sums of the windows centred at the elements from `i` on, and may change `sums`. `term` and
     /// `body` are called with at most [`CHUNK`] elements.
     fn for_each_sum<A: Element<Acc = A> + Float>(
         &self,

@@ -4,9 +4,9 @@
 //!
 //! Convolution and im2col:
 //! - `tap_range` computes the positions at which a tap lies inside the image. `im2col` copies the
-//!   elements at these positions, one run of an image row at a time. `col2im` adds the elements
-//!   back to the image, in SIMD registers if the last axis has stride 1, or else in a portable loop
-//!   over taps.
+//!   elements of a tap at the positions inside the image, one run of an image row at a time.
+//!   `col2im` adds the elements back to the image, in SIMD registers if the last axis has stride 1,
+//!   or else in a portable loop over taps.
 //! - `convolution` passes images to GEMM without storing the im2col matrix. Depthwise convolutions
 //!   do not use GEMM.
 //!

@@ -68,7 +68,8 @@ impl PolyphasePlane {
         layout
     }
 
-    /// Returns the length of the layout, padded so that [`LANES`] elements can be read at its end.
+    /// Returns the length of the layout, padded so that [`LANES`] elements can be read at the end
+    /// of the layout.
     pub(crate) fn len(&self) -> usize {
         self.phases() * self.phase_len() + LANES
     }

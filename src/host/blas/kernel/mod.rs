@@ -27,12 +27,12 @@
 //! | module | contents |
 //! |---|---|
 //! | [`args`] | `RawGemm`, `BatchStrides`: arguments by raw pointers |
-//! | [`half_block`] | block of a 16-bit GEMM |
-//! | [`blocking`] | MR, MC, KC, NC, and the workspace for panels |
-//! | [`packing`], [`indirect_packing`] | panels from strided matrices, and from index tables |
-//! | [`micro_kernel`] | an MR×NR tile of `C` from rows of `B` |
-//! | [`dot_kernel`] | an MR×NR tile of `C` from dot products with rows of `Bᵀ` |
-//! | [`unpacked`] | GEMM that reads its operands in place, with either kernel |
+//! | [`half_block`] | `HalfBlock`: block of a 16-bit GEMM |
+//! | [`blocking`] | choice of MR, MC, KC and NC, and the workspace for panels |
+//! | [`packing`], [`indirect_packing`] | packing of strided matrices, and of matrices addressed through tables |
+//! | [`micro_kernel`] | kernel that computes an MR×NR tile of `C` from rows of `B` |
+//! | [`dot_kernel`] | kernel that computes an MR×NR tile of `C` by dot products with rows of `Bᵀ` |
+//! | [`unpacked`] | unpacked GEMM, with the micro-kernel or the dot kernel |
 //! | [`macro_kernel`] | packed GEMM |
 //!
 //! All kernels are generic over [`SimdVector`](crate::host::simd::vector::SimdVector). With the

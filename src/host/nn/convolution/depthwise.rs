@@ -1,4 +1,4 @@
-//! Depthwise convolution: every channel is a group and has its own filters.
+//! Depthwise convolution: every channel is a group with separate filters.
 //!
 //! A depthwise convolution by GEMM would use each loaded element for only a few operations. The
 //! depthwise kernels therefore copy each plane to a polyphase layout (see [`PolyphasePlane`]),
@@ -221,7 +221,7 @@ impl Depthwise {
         self.layout.window_slots().next_multiple_of(WINDOWS)
     }
 
-    /// Returns the greatest offset of any tap from the start of its phase.
+    /// Returns the greatest offset of any tap from the start of the tap's phase.
     fn max_tap_offset(&self) -> usize {
         self.phase_taps.iter().flatten().map(|&(_, offset)| offset).max().unwrap_or(0)
     }

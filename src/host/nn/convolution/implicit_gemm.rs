@@ -1,10 +1,10 @@
 //! Implicit GEMM: address tables of the im2col matrix, and the images of one GEMM.
 //!
 //! The im2col matrix is never stored. The matrix element in row `r` (a tap of a channel) and column
-//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, offsets are not
-//! such sums, so each image is first copied to a *frame*: a zero-padded copy of the image, split
-//! into polyphase planes. A frame is about as large as the image. A stored im2col matrix would be
-//! larger by a factor of the number of taps.
+//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, an image has no
+//! offsets of this form. Each image is therefore first copied to a *frame*: a zero-padded copy of
+//! the image, split into polyphase planes. A frame is about as large as the image. A stored im2col
+//! matrix would be larger by a factor of the number of taps.
 
 use crate::{
     element::Element,
@@ -147,7 +147,8 @@ impl ImplicitColumns {
         (self.window.is_identity() && group.images == 1).then(|| &x[self.image_range(group, 0)])
     }
 
-    /// Calls `body` with rows of the im2col matrix of the images, or with their transpose.
+    /// Calls `body` with rows of the im2col matrix of the images, or with the transpose of these
+    /// rows.
     pub(crate) fn with_columns<A: Element, R>(
         &self,
         workers: &Workers,
@@ -244,8 +245,8 @@ fn tap_distance(axis: &SpatialAxis) -> usize {
     axis.dilation * (axis.kernel - 1)
 }
 
-/// Returns the axis that copies an image to its frame, with one tap per phase. The phase of a tap
-/// is the tap's offset modulo the stride.
+/// Returns the axis of the copy from an image to the frame, with one tap per phase. The phase of a
+/// tap is the tap's offset modulo the stride.
 fn phase_axis(axis: &SpatialAxis) -> SpatialAxis {
     SpatialAxis { kernel: axis.stride.min(tap_distance(axis) + 1), dilation: 1, ..*axis }
 }

@@ -26,8 +26,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 ///
 /// The maximum starts as the lowest finite value (of `f32` for `f64`), and only a greater element
 /// replaces the maximum. The maximum is therefore the first of several equal elements in row-major
-/// order, and never NaN. A window without a greater element, such as one within the padding, yields
-/// the lowest finite value and a mask of −1.
+/// order, and never NaN. A window without an element above the lowest finite value, such as a
+/// window within the padding, yields the lowest finite value and a mask of −1.
 ///
 /// # Errors
 /// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] reports an
@@ -202,8 +202,8 @@ fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mas
         let input = (2 * row * width, width);
         let mut column = 0;
         while column < out_width {
-            // The last block overlaps the previous block if the last block would otherwise exceed
-            // the row.
+            // The last block starts early, and overlaps the previous block, if the row is not a
+            // multiple of the block.
             column = match out_width {
                 8.. => {
                     windows_2x2::<A, 8, 16>(x, input, column.min(out_width - 8), lowest, y, mask)

@@ -10,9 +10,9 @@ use crate::{
     op::Pool2d,
 };
 
-/// Draws an element of each window with a probability proportional to its value. Writes the element
-/// to `y`, and the element's index in the input plane to `mask`. Negative elements and NaN count as
-/// zero.
+/// Draws an element of each window with a probability proportional to the element. Writes the
+/// element to `y`, and the element's index in the input plane to `mask`. Negative elements and NaN
+/// count as zero.
 ///
 /// Every device must draw the same element: the first element at which the running sum exceeds `u`
 /// times the total sum of the window. Sums are computed in row-major order and in `f64`. If no

@@ -19,8 +19,8 @@ fn refined_roots_are_rounded_correctly() {
     for bits in one..four {
         let x = f32::from_bits(bits);
         let root = f64::from(x).sqrt();
-        // `halves` is the root in units of half an ulp, so its odd values are midpoints of two
-        // `f32`.
+        // `halves` is the root in units of half an ulp, so odd values of `halves` are midpoints of
+        // two `f32`.
         let halves = root * f64::from(1 << 24);
         let halfway = ((halves - 1.0) / 2.0).round() * 2.0 + 1.0;
         let step = match () {
