@@ -13,7 +13,8 @@
 //!   intrinsics. The file named after a kernel holds the portable loop and decides when an x86 path
 //!   replaces the loop.
 //!
-//! ARCHITECTURE.md describes the folders. A folder imports only folders declared before it.
+//! ARCHITECTURE.md describes the folders of `host`. A folder imports only folders that this file
+//! declares earlier.
 //!
 //! This file re-exports the kernels to the rest of the crate; folders of `host` do not use the
 //! re-exports. Only the folders marked below, and `nn::col2im`, may contain `unsafe` code.
@@ -88,5 +89,5 @@ pub use simd::simd_instruction_set;
 pub(crate) use simd::vectorized;
 pub use threads::Workers;
 
-/// Host kernels as the implementation of kernel traits.
+/// Implementation of the kernel traits by host kernels.
 pub(crate) struct HostFunctions;

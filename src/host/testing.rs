@@ -8,14 +8,14 @@ use crate::{
 };
 use rand_core::Rng;
 
-/// Returns integers from -4 to 4. All element types represent the integers, and short sums of
+/// Returns `len` integers from -4 to 4. All element types represent the integers, and short sums of
 /// products of the integers, exactly.
 pub(crate) fn integers<T: Element>(tag: u64, len: usize) -> Vec<T> {
     let mut rng = RngKey::new(7).child(tag).rng();
     (0..len).map(|_| T::from_f64(f64::from(rng.next_u32() % 9) - 4.0)).collect()
 }
 
-/// Returns numbers in [-1, 1).
+/// Returns `len` numbers in [-1, 1).
 pub(crate) fn fractions<T: Element>(tag: u64, len: usize) -> Vec<T> {
     let mut rng = RngKey::new(8).child(tag).rng();
     (0..len).map(|_| T::from_f64(f64::from(rng.next_u32()) / f64::from(1u32 << 31) - 1.0)).collect()
@@ -26,7 +26,7 @@ pub(crate) fn nan<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }
 
-/// Returns thread sets of one, two and three threads.
+/// Returns sets of one, two and three threads.
 pub(crate) fn threads() -> [Workers; 3] {
     [1, 2, 3].map(|count| Workers::new(count).unwrap())
 }

@@ -23,7 +23,7 @@ const SUMS_BYTES: usize = 32 << 10;
 /// Number of rows of `A` that are added at a time.
 const ROWS: usize = 8;
 
-/// Number of elements of each row that are added at a time.
+/// Number of elements of each row of `A` that are added at a time.
 const WIDTH: usize = 16;
 
 /// Number of elements of `A` in one task, chosen so that a second thread pays off.
@@ -73,7 +73,7 @@ fn sums_offset<A>(scratch: &[A], rows: &[A]) -> usize {
     let distance = target.wrapping_sub(scratch.as_ptr().addr()) % L1_ALIAS_BYTES;
     let aligned = scratch.as_ptr().align_offset(CACHE_LINE);
     let start = aligned + distance / CACHE_LINE * (CACHE_LINE / size_of::<A>());
-    // Alignment must not push the sums past the end of the scratch.
+    // The sums must not extend past the end of `scratch`, so limit the offset.
     if start * size_of::<A>() > L1_ALIAS_BYTES { aligned } else { start }
 }
 

@@ -107,8 +107,8 @@ pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut
 /// rows at a time does not fetch 1 KiB ahead.
 pub(crate) const PREFETCH_DISTANCE: usize = 1 << 10;
 
-/// Prefetches `size_of_val(x)` bytes that lie [`PREFETCH_DISTANCE`] bytes after `x`. The prefetched
-/// addresses need not be readable.
+/// Prefetches `size_of_val(x)` bytes that lie [`PREFETCH_DISTANCE`] bytes after `x`. The memory at
+/// the prefetched addresses need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch_after<A, const N: usize>(x: &[A; N]) {
     for line in (0..size_of::<[A; N]>()).step_by(CACHE_LINE) {

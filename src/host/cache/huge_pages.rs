@@ -13,8 +13,8 @@ pub(crate) fn advise_huge_pages(memory: &mut [u8]) {
         let pages = &mut memory[start..];
         if pages.len() >= HUGE_PAGE {
             // SAFETY: the range lies within `memory`, which is borrowed exclusively.
-            // `MADV_HUGEPAGE` keeps the contents. If Linux declines the request, `memory` does not
-            // change.
+            // `MADV_HUGEPAGE` does not change the contents of `memory`. If Linux declines the
+            // request, `memory` does not change.
             unsafe {
                 libc::madvise(
                     pages.as_mut_ptr().cast(),

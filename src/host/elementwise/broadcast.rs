@@ -180,7 +180,7 @@ fn repeat<A: Copy>(b: &[A], inner: usize, start: usize, y: &mut [A]) {
         }
         (done, position) = (done + len, (position + len) % period);
     }
-    // Copies of the first period fill the rest of `y`.
+    // Fill `y` after the first period with copies of the first period.
     while done < y.len() {
         let len = done.min(y.len() - done);
         y.copy_within(..len, done);

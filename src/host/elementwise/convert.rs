@@ -1,4 +1,4 @@
-//! Conversion between element types, and from integers.
+//! Conversion between element types, and conversion from integers to element types.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{

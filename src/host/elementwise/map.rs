@@ -296,8 +296,8 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
     });
 }
 
-/// Returns `op` of each element. Results are returned by value, because stores through a reference
-/// would keep the compiler from interleaving the vectors.
+/// Returns `op(xᵢ)` for each element. The array is returned by value, because stores through a
+/// reference would keep the compiler from interleaving the vectors.
 #[inline(always)]
 fn eval_block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
     if !is_normal_range(op, &x) {

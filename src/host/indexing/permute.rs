@@ -85,7 +85,7 @@ impl Axes {
         offset
     }
 
-    /// Copies runs along the last axis, from run `first` on.
+    /// Copies contiguous runs along the last axis, from run number `first` on.
     fn copy_runs<T: Element>(&self, x: &[T], first: usize, y: &mut [T]) {
         let last = self.extents.len() - 1;
         let len = self.extents[last];
@@ -94,8 +94,9 @@ impl Axes {
         }
     }
 
-    /// Writes the rows from row `first` on. Axis `unit` is the innermost index of a row number. The
-    /// result is contiguous along the last axis, and the source is contiguous along axis `unit`.
+    /// Writes the rows of the result from row `first` on. The index along axis `unit` varies
+    /// fastest from one row to the next. The result is contiguous along the last axis, and the
+    /// source is contiguous along axis `unit`.
     fn transpose<T: Element>(&self, unit: usize, x: &[T], first: usize, y: &mut [T]) {
         let last = self.extents.len() - 1;
         let (extent, columns) = (self.extents[unit], self.extents[last]);

@@ -67,7 +67,7 @@ macro_rules! elementary {
                 shifted.to_bits().wrapping_sub(ROUND.to_bits()) as $int
             }
 
-            /// Clamps `x` to `low..=high`; keeps NaN.
+            /// Clamps `x` to `low..=high`. A NaN stays NaN.
             #[inline(always)]
             fn clamp(x: $float, low: $float, high: $float) -> $float {
                 let x = if x < low { low } else { x };
@@ -79,15 +79,15 @@ macro_rules! elementary {
                 let x = clamp(x, $exp_min, $exp_max);
                 let (r, shifted) = reduce_range(x);
                 let p = polynomial!(r, [1.0, 1.0, $($tail),*]);
-                // Scale in two steps, because 2ⁿ may be subnormal or infinite. The second factor is
-                // one of two powers of two, chosen by the sign of x.
+                // Multiply by 2ⁿ in two steps, because 2ⁿ may be subnormal or infinite. The sign of
+                // x determines the second factor, which is one of two powers of two.
                 let sign = (x.to_bits() >> 1) & (1 << ($bits::BITS - 2));
                 let second = sign ^ (($bias + ($bias >> 1) + 1) << $fraction);
                 let first = (shifted.to_bits() << $fraction).wrapping_sub(second);
                 p * $float::from_bits(first) * $float::from_bits(second)
             }
 
-            /// Returns [`exp`] of `x` for `|x| ≤ 86`.
+            /// Returns [`exp`] of an `x` with `|x| ≤ 86`.
             #[inline(always)]
             pub(crate) fn exp_normal_range(x: $float) -> $float {
                 let (r, shifted) = reduce_range(x);
@@ -99,7 +99,7 @@ macro_rules! elementary {
             pub(crate) fn exp_m1(x: $float) -> $float {
                 let (r, shifted) = reduce_range(clamp(x, $exp_m1_min, $exp_max));
                 let (p, n) = (exp_m1_reduced(r), rounded_integer(shifted));
-                // Scale in two steps, because 2ⁿ may overflow.
+                // Multiply by 2ⁿ in two steps, because 2ⁿ may overflow.
                 let half = n >> 1;
                 let (first, second) = (exp2(half), n.wrapping_sub(half));
                 // 2ⁿ·(1 + p) − 1

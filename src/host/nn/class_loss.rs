@@ -1,4 +1,4 @@
-//! Classification losses over the scores of all classes: (weighted) log loss and hinge loss.
+//! Log loss, weighted log loss and hinge loss over the scores of all classes.
 
 use crate::{
     element::Element,

@@ -224,7 +224,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
                         *tap = BlockTap::new::<L>(range, block);
                     }
                     let taps = &taps[..ranges.len()];
-                    // With a constant number of taps, the masks stay in registers.
+                    // A constant number of taps keeps the masks in registers.
                     match (taps.first_chunk::<3>(), taps.first_chunk::<5>(), taps.len()) {
                         (Some(taps), _, 3) => self.add_block::<L, VECTORS>(block, part, taps),
                         (_, Some(taps), 5) => self.add_block::<L, VECTORS>(block, part, taps),

@@ -176,7 +176,7 @@ impl PolyphasePlane {
             let to = self.phase_start(phases[0], phases[1]) + i * self.extents[1] + j;
             let run = Run { from: row * width + column, to, len };
             match runs.last_mut() {
-                // Consecutive rows of full width form one run.
+                // Consecutive rows of the full plane width form one run.
                 Some(last) if stride[1] == 1 && last.ends_before(&run) => last.len += len,
                 _ => runs.push(run),
             }
@@ -201,7 +201,8 @@ fn copy<A: Copy>(x: &[A], y: &mut [A]) {
     }
 }
 
-/// Copies at least `N` elements in blocks of `N`. The last block may overlap the previous block.
+/// Copies at least `N` elements in blocks of `N`. The last block of `N` elements may overlap the
+/// previous block.
 #[inline(always)]
 fn copy_blocks<A: Copy, const N: usize>(x: &[A], y: &mut [A]) {
     let ((from, _), (to, _)) = (x.as_chunks::<N>(), y.as_chunks_mut::<N>());
@@ -223,7 +224,7 @@ fn copy_even<A: Copy>(x: &[A], y: &mut [A]) {
 }
 
 /// Runs [`copy_even`] for at least `N` elements, in blocks of `N` out of `SPAN = 2·N − 1` elements.
-/// The last block may overlap the previous block.
+/// The last block of `N` elements may overlap the previous block.
 #[inline(always)]
 fn copy_even_blocks<A: Copy, const N: usize, const SPAN: usize>(x: &[A], y: &mut [A]) {
     let last = y.len() - N;

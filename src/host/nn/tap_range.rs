@@ -109,7 +109,7 @@ impl WindowTaps {
         self.outputs.iter().product()
     }
 
-    /// Returns whether the taps have exactly two axes.
+    /// Returns whether the window has exactly two axes.
     pub(crate) fn is_2d(&self) -> bool {
         self.axes.len() == 2
     }
@@ -120,7 +120,7 @@ impl WindowTaps {
     }
 
     /// Calls `body` for each plane of positions and each group of taps that differ along the last
-    /// two axes only. The groups of one plane are visited in the order of the taps.
+    /// two axes only. The groups of taps at one plane of positions are visited in order.
     #[inline(always)]
     pub(crate) fn visit_planes<'a>(&'a self, mut body: impl FnMut(PlaneTaps<'a>)) {
         let outer = self.axes.len() - 2;

@@ -222,7 +222,7 @@ fn word_threshold(p: f64) -> u64 {
 }
 
 /// Calls `body(start, mask, chunk, buffer)` for chunks of `y`. `mask` holds, for each element,
-/// whether the random word is below `threshold`. `buffer` can hold the widened chunk.
+/// whether the random word is below `threshold`. `buffer` is long enough for the widened chunk.
 fn for_dropout_chunks<T: Element>(
     workers: &Workers,
     key: RngKey,
@@ -279,7 +279,7 @@ fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
     (fraction(a, b), fraction(c, d))
 }
 
-/// Fills `y` in groups of `N` elements: `make(j)` returns the group that starts at element `N·j`.
+/// Fills `y` in groups of `N` elements. `make(j)` returns the elements from index `N·j` on.
 fn fill_groups<T: Copy + Send, const N: usize>(
     workers: &Workers,
     y: &mut [T],

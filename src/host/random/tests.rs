@@ -46,8 +46,8 @@ fn normal_cdf() -> impl Fn(f64) -> f64 {
 #[test]
 fn uniform_and_gaussian_follow_their_distributions() {
     const N: usize = 1_000_000;
-    // The Kolmogorov-Smirnov statistic exceeds 1.95 by chance for one key in a thousand. The key of
-    // the test is fixed.
+    // The Kolmogorov-Smirnov statistic exceeds 1.95 by chance for one key in a thousand. The test
+    // uses a fixed key.
     let u: Vec<f64> = filled(N, |y| uniform(&one_thread(), KEY, -1.0, 3.0, y));
     assert!(kolmogorov_smirnov_statistic(u, |x| (x + 1.0) / 4.0) < 1.95);
     let z: Vec<f64> = filled(N, |y| gaussian(&one_thread(), KEY, 2.0, 3.0, y));

@@ -74,7 +74,8 @@ impl Sums {
     fn moments<T: Element>(self, m: f64, pivot: f64) -> (T, T) {
         let shift = self.first / m;
         let variance = self.second / m - shift * shift;
-        // Rounding can make the variance negative. The comparison keeps NaN.
+        // Rounding can make the variance negative. A comparison replaces negative variances, but
+        // not NaN.
         let variance = if variance < 0.0 { 0.0 } else { variance };
         (T::from_f64(pivot + shift), T::from_f64(variance))
     }

@@ -179,8 +179,8 @@ fn reduce_axis<T, Map, Combine>(
 }
 
 /// Calls `body(start, part)` for parts of `y`, which is `outer × inner`. A part has up to
-/// [`COLUMN_BLOCK`] elements of one outer index `o`. At `e = 0`, the part starts at index `start`
-/// of `x`.
+/// [`COLUMN_BLOCK`] elements of one outer index `o`. `start` is the index in `x` of the first
+/// element of the part's first column.
 fn for_columns<Y: Send>(
     workers: &Workers,
     axis: &Axis,

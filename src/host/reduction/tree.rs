@@ -34,7 +34,8 @@ pub(crate) const LONG_RUN: usize = 16;
 /// Number of lanes in one row of accumulators: a whole number of vectors at every SIMD level.
 pub(crate) const LANES: usize = 16;
 
-/// Number of accumulator rows of a level-1 sum. Independent chains hide the latency of additions.
+/// Number of accumulator rows of a level-1 sum. Independent chains of additions hide the latency of
+/// each addition.
 pub(crate) const ACCUMULATOR_ROWS: usize = 4;
 
 /// Number of elements that [`Reducer::reduce_slice`] reads at a time: two rows of accumulators.
@@ -47,8 +48,8 @@ const ROW_GROUP: usize = 8;
 /// Number of columns reduced at a time, so that the accumulators stay in L1.
 pub(crate) const COLUMN_BLOCK: usize = 256;
 
-/// Number of rows in a block. [`Reducer::reduce_columns`] combines the rows of a block in order,
-/// and blocks pairwise.
+/// Number of rows in a block of [`Reducer::reduce_columns`]. [`Reducer::reduce_columns`] combines
+/// the rows of a block in order, and blocks pairwise.
 const ROW_BLOCK: usize = 64;
 
 /// A reduction `combine(…combine(identity, map(x₀)), … map(xₙ))` in some fixed order.

@@ -7,10 +7,10 @@ use std::sync::LazyLock;
 /// Instruction set that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum SimdLevel {
-    /// AVX-512 F, BW, DQ and VL.
+    /// AVX-512 level: AVX-512 F, BW, DQ and VL.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// AVX2, FMA and F16C.
+    /// AVX2 level: AVX2, FMA and F16C.
     #[cfg(target_arch = "x86_64")]
     Avx2,
     /// Portable level: only the features that the compilation target guarantees.
@@ -147,7 +147,8 @@ thread_local! {
     static TEST_LEVEL: std::cell::Cell<Option<SimdLevel>> = const { std::cell::Cell::new(None) };
 }
 
-/// Returns whether a test has overridden the SIMD level of this thread. The override disables AMX.
+/// Returns whether a test has overridden the SIMD level of this thread. A test that overrides the
+/// SIMD level also disables AMX.
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
 pub(crate) fn has_test_level() -> bool {
     TEST_LEVEL.get().is_some()

@@ -31,17 +31,17 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn splat(x: Self::Scalar) -> Self;
     /// Loads `WIDTH` elements from `p`.
     unsafe fn load(p: *const Self::Scalar) -> Self;
-    /// Loads only the first `count` elements from `p`. The other lanes are zero.
+    /// Loads only the first `count` elements from `p`. All other lanes are zero.
     unsafe fn load_first(p: *const Self::Scalar, count: usize) -> Self;
-    /// Set of lanes of a vector.
+    /// Mask type: a set of lanes of a vector.
     type Mask: Copy;
     /// Returns the mask of elements `start..end`.
     unsafe fn mask(start: usize, end: usize) -> Self::Mask;
-    /// Loads only the masked elements from `p`. The other lanes are zero.
+    /// Loads only the masked elements from `p`. All other lanes are zero.
     unsafe fn load_masked(p: *const Self::Scalar, mask: Self::Mask) -> Self;
     /// Loads only the masked elements from `p`. The other lanes keep the values of `self`.
     unsafe fn load_merge(self, p: *const Self::Scalar, mask: Self::Mask) -> Self;
-    /// Loads only the first `count` elements from `p`. The other lanes are zero. Elements of a
+    /// Loads only the first `count` elements from `p`. All other lanes are zero. Elements of a
     /// 16-bit type `T` are widened.
     #[inline(always)]
     unsafe fn load_as<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
@@ -51,7 +51,7 @@ pub(crate) trait SimdVector: Copy {
             if is_wide::<T>() { Self::load_first(p.cast(), count) } else { Self::widen(p, count) }
         }
     }
-    /// Loads and widens only the first `count` 16-bit elements from `p`. The other lanes are zero.
+    /// Loads and widens only the first `count` 16-bit elements from `p`. All other lanes are zero.
     #[inline(always)]
     unsafe fn widen<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
         let mut elements = [Self::Scalar::zero(); MAX_LANES];

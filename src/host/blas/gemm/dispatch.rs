@@ -101,14 +101,14 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
 /// Computes a packed GEMM `C(m×n) ← op(A)·op(B)` from two pack sources on the calling thread.
 ///
 /// # Panics
-/// If `c` has fewer than m·n elements.
+/// Panics if `c` has fewer than m·n elements.
 pub(crate) fn gemm_from_pack_sources<S: SimdScalar>(
     [m, n, k]: [usize; 3],
     a: &dyn PackSource<S>,
     b: &dyn PackSource<S>,
     c: &mut [S],
 ) {
-    assert!(m * n <= c.len(), "c: {} elements, expected {m}×{n}", c.len());
+    assert!(m * n <= c.len(), "GEMM output c: {} elements, expected {m}×{n}", c.len());
     let p = &RawGemm::new(&Gemm::new(m, n, k), &[], &[], c.as_mut_ptr());
     // SAFETY: `c` has m·n elements and is borrowed exclusively. `A` and `B` are read from panels or
     // from scratch buffers.
@@ -171,8 +171,8 @@ unsafe fn matrixmultiply_gemm<S: SimdScalar>(
         ($gemm:path) => {{
             let (alpha, beta) = (cast(alpha), cast(beta));
             let (a, b, c) = (a.cast(), b.cast(), c.cast());
-            // SAFETY: `$gemm` is the function for the type `S`. `$gemm` accesses only elements that
-            // the caller guarantees to be valid.
+            // SAFETY: `$gemm` is the `matrixmultiply` function for the type `S`. `$gemm` accesses
+            // only elements that the caller guarantees to be valid.
             unsafe { $gemm(m, k, n, alpha, a, rsa, csa, b, rsb, csb, beta, c, p.ldc as isize, 1) }
         }};
     }

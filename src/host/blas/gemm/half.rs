@@ -82,11 +82,12 @@ pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
 /// Code path for the `f32` sums of a block of `C`. All blocks of one GEMM take the same code path.
 #[derive(Clone, Copy)]
 enum HalfPath {
-    /// Operands are widened into matrices, which [`GemmPath::Unpacked`] multiplies.
+    /// Unpacked path: the operands are widened into matrices, which [`GemmPath::Unpacked`]
+    /// multiplies.
     Unpacked,
-    /// Packing widens the operands into panels.
+    /// Packed path: packing widens the operands into panels.
     Packed,
-    /// Operands are packed into AMX tiles.
+    /// AMX path: the operands are packed into AMX tiles.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     Amx,
 }

@@ -15,10 +15,10 @@
 //! ```
 //!
 //! - `Unpacked` computes GEMMs with a small `B`, or with few rows of `A` and a transposed `B`.
-//! - `Packed` computes all other GEMMs. At the portable SIMD level, `matrixmultiply` replaces the
-//!   macro-kernel.
+//! - `Packed` computes all GEMMs for which neither `Unpacked` nor `Amx` is faster. At the portable
+//!   SIMD level, `matrixmultiply` replaces the macro-kernel.
 //! - `Amx` computes larger GEMMs of 16-bit elements. `Unpacked` and `Packed` widen 16-bit elements
-//!   to `f32`. Every path rounds each element of `C` once.
+//!   to `f32`. Every code path rounds each element of `C` once.
 //!
 //! KC depends on k alone, and an element of `C` takes the same operations in any tile. GEMM results
 //! are therefore bit-identical for any number of threads.
@@ -207,7 +207,7 @@ pub(crate) fn gemm_batched<T: Element>(
     if batch.count == 0 || span_c == 0 {
         return Ok(());
     }
-    // Each chunk of `C` is one stride long, except the last chunk.
+    // All chunks of `c` are one matrix stride long, except the last chunk.
     let stride = if batch.count == 1 { span_c } else { batch.stride_c };
     let c = &mut c[..(batch.count - 1) * stride + span_c];
     let gemm_at = |workers: &Workers, i: usize, c: &mut [T]| {

@@ -37,8 +37,8 @@ const SHAPES: [(usize, usize, usize); 17] = [
     (22, 17, 1024),
 ];
 
-/// Returns each small shape with all four pairs of transposes. Each large shape has only one pair,
-/// because large shapes take most of the test time.
+/// Returns each small GEMM shape with all four pairs of transposes. Each large shape has only one
+/// pair, because large shapes take most of the test time.
 fn cases() -> impl Iterator<Item = ((usize, usize, usize), (Transpose, Transpose))> {
     SHAPES.into_iter().enumerate().flat_map(|(i, (m, n, k))| {
         let pairs = if m * n * k < 100_000 { &TRANSPOSES[..] } else { &TRANSPOSES[i % 4..][..1] };
@@ -291,7 +291,7 @@ fn fma_chain_gemm<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &
 }
 
 /// Micro-kernel results must be bit-identical to [`fma_chain_gemm`]. The dot kernel and
-/// `matrixmultiply` sum in another order.
+/// `matrixmultiply` add in another order.
 fn check_every_kernel<S: SimdScalar>() {
     let cases = cases().filter(|((m, n, k), _)| m * n * k > 0);
     for ((m, n, k), (trans_a, trans_b)) in cases {

@@ -70,7 +70,7 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     }
 }
 
-/// Multiplies the only row of `A` by all rows of `B`.
+/// Multiplies the only row of a one-row `A` by all rows of `B`.
 ///
 /// # Safety
 /// The requirements of [`gemm_dot`] hold, and m is 1.
@@ -89,8 +89,9 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     }
 }
 
-/// Multiplies the only row of `A` by [`N_UNROLL`] rows of `B` at a time. If `PREFETCH`, prefetches
-/// `B`. If `UNALIGNED`, rows of `B` start `prefix` elements after an aligned vector.
+/// Multiplies the only row of `A` by [`N_UNROLL`] rows of `B` at a time. Prefetches `B` if
+/// `PREFETCH` is true. If `UNALIGNED` is true, rows of `B` start `prefix` elements after an aligned
+/// vector.
 ///
 /// # Safety
 /// The requirements of [`multiply_row`] hold, and `prefix` is less than `V::WIDTH`.

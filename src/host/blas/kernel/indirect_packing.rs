@@ -42,7 +42,7 @@ impl<'a, S> IndirectMatrix<'a, S> {
     /// `trans` says whether `op(B)` is the transpose of `B`.
     ///
     /// # Panics
-    /// If an element is outside `x`, or if `spans` are unordered or have gaps.
+    /// Panics if an element of the matrix is outside `x`, or if `spans` are unordered or have gaps.
     pub(crate) fn new(
         trans: Transpose,
         x: &'a [S],
@@ -305,7 +305,7 @@ unsafe fn store_rows<V: SimdVector>(
             // from `column` on.
             unsafe {
                 let vector = load_segments::<V>(x.add(row), segments);
-                // A store of constant length needs no mask.
+                // Store a constant number of elements, which needs no mask.
                 match whole {
                     true => vector.store(steps.add(i * panel_dim)),
                     false => vector.store_first(steps.add(i * panel_dim), panel_dim - column),

@@ -88,7 +88,7 @@ pub(crate) unsafe fn micro_kernel<
     }
 }
 
-/// Adds `STEPS` steps along k to each sum.
+/// Adds the products of `STEPS` steps along k to each sum.
 ///
 /// # Safety
 /// The processor supports `V`. `a` is valid for reads of `MR` rows of `STEPS` elements, and `b` of

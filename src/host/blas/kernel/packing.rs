@@ -2,7 +2,8 @@
 //!
 //! A panel consists of micro-panels of MR rows of `op(A)`, or NR columns of `op(B)`. A micro-panel
 //! holds the MR or NR elements of one step along k contiguously, followed by the elements of the
-//! next step. Zeros pad the last micro-panel. 16-bit elements are widened to `f32`.
+//! next step. Zeros fill the missing rows or columns of the last micro-panel. Packing widens 16-bit
+//! elements to `f32`.
 
 use crate::{
     element::Element,
@@ -36,7 +37,7 @@ pub(crate) trait PackSource<S>: Sync {
     /// overwrite elements of `panel` after the micro-panels.
     ///
     /// # Panics
-    /// If the pack source is too short, or `panel` is shorter than [`panel_len`].
+    /// Panics if the pack source is too short, or `panel` is shorter than [`panel_len`].
     fn pack(&self, mn: Range<usize>, k: Range<usize>, panel_dim: usize, panel: &mut [S]);
 }
 
@@ -49,12 +50,12 @@ pub(crate) struct StridedSource<'a, T> {
 }
 
 impl<'a, T> StridedSource<'a, T> {
-    /// Returns the source of `op(A)`.
+    /// Returns the pack source of `op(A)`.
     pub(crate) fn for_a(trans: Transpose, x: &'a [T], ld: usize) -> Self {
         Self { x, ld, k_contiguous: trans == Transpose::No }
     }
 
-    /// Returns the source of `op(B)`.
+    /// Returns the pack source of `op(B)`.
     pub(crate) fn for_b(trans: Transpose, x: &'a [T], ld: usize) -> Self {
         Self { x, ld, k_contiguous: trans == Transpose::Yes }
     }
@@ -187,7 +188,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
                             V::prefetch(
                                 x.wrapping_add(PACK_PREFETCH_BYTES / size_of::<T>()).cast(),
                             );
-                            // A copy of constant length needs no mask.
+                            // Copy a constant number of elements, which needs no mask.
                             match len == V::WIDTH {
                                 true => V::load_as(x, V::WIDTH),
                                 false => V::load_as(x, len),

@@ -204,7 +204,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
 /// not empty.
 ///
 /// # Panics
-/// If `b` is shorter than the matrix.
+/// Panics if `b` is shorter than the matrix.
 pub(crate) fn row_times_matrix<T: Element>(
     (alpha, beta): (T::Acc, T::Acc),
     x: &[T],
@@ -222,7 +222,7 @@ pub(crate) fn row_times_matrix<T: Element>(
         let (rows, columns) = if trans_b == Transpose::No { (k, n) } else { (n, k) };
         assert!(
             (rows - 1) * ldb + columns <= b.len(),
-            "b: {} elements, expected {rows}×{columns}",
+            "row_times_matrix: b has {} elements, expected {rows}×{columns}",
             b.len()
         );
         let (a, b) = (cast_slice::<T, S>(x).as_ptr(), cast_slice::<T, S>(b).as_ptr());

@@ -8,11 +8,12 @@
 //! An `f16` is exactly the sum of two `bf16`, so a product of two `f16` is four products of `bf16`.
 //! For `f16`, the kernel adds all four products to the same sum, 32 steps along k at a time.
 //!
-//! AMX instructions treat subnormal operands as zero and flush subnormal sums to zero. NaN and
-//! infinities of `bf16` propagate. The two `bf16` terms of an `f16` are zero or at least 2⁻²⁴, and
-//! sums of products of such terms are multiples of 2⁻⁴⁸. Neither terms nor sums are therefore
-//! subnormal. An infinite `f16` yields NaN, because the remainder after the first term is NaN. The
-//! caller therefore recomputes non-finite sums. Sums of finite `f16` are finite.
+//! AMX instructions treat subnormal operands as zero and flush subnormal sums to zero. AMX
+//! instructions propagate NaN and infinities of `bf16`. The two `bf16` terms of an `f16` are zero
+//! or at least 2⁻²⁴, and sums of products of such terms are multiples of 2⁻⁴⁸. Neither terms nor
+//! sums are therefore subnormal. An infinite `f16` yields NaN, because the remainder after the
+//! first term is NaN. The caller therefore recomputes non-finite sums. Sums of finite `f16` are
+//! finite.
 
 #[cfg(test)]
 pub(crate) mod tests;

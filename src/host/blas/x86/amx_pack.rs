@@ -32,7 +32,7 @@ pub(crate) struct AmxPackSource<'a, H> {
 /// terms follows the tile of the high terms.
 ///
 /// # Panics
-/// If the source or `tiles` is too short, or the processor lacks AVX-512.
+/// Panics if the source or `tiles` is too short, or if the processor lacks AVX-512.
 pub(crate) fn pack<H: Element>(source: &AmxPackSource<'_, H>, tiles: &mut [f32]) {
     let AmxPackSource { ld, k_contiguous, first: [row, step], mn, k, .. } = *source;
     let (first, end) = if k_contiguous {
@@ -45,7 +45,7 @@ pub(crate) fn pack<H: Element>(source: &AmxPackSource<'_, H>, tiles: &mut [f32])
     let words = mn.div_ceil(BLOCK_ROWS) * 2 * k.div_ceil(TILE_K) * bf16_terms::<H>() * TILE_WORDS;
     assert!(words <= tiles.len(), "AMX tiles: {} words, expected {words}", tiles.len());
     let x = source.x[first..].as_ptr();
-    assert!(SimdLevel::highest() == SimdLevel::Avx512, "AMX tiles are packed with AVX-512");
+    assert!(SimdLevel::highest() == SimdLevel::Avx512, "packing of AMX tiles requires AVX-512");
     // SAFETY: the assertions show that `x` holds the source, that `tiles` holds the packed tiles,
     // and that the processor has AVX-512.
     unsafe { pack_tiles(source, x.cast(), tiles.as_mut_ptr().cast()) };
@@ -144,8 +144,9 @@ fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
         quad[2] = _mm512_unpacklo_epi64(c, d);
         quad[3] = _mm512_unpackhi_epi64(c, d);
     }
-    // Vector `i` of a quad holds columns `i`, `i + 4`, `i + 8` and `i + 12` of the quad's four
-    // rows, in 128-bit quarters. Shuffles gather the quarters of each column from the four quads.
+    // Each group of four vectors holds a 4×16 part of the tile. Vector `i` of a group has columns
+    // `i`, `i + 4`, `i + 8` and `i + 12` in 128-bit quarters. Shuffles gather the quarters of each
+    // column from the four groups.
     let mut columns = quads;
     for i in 0..4 {
         let even = [0, 8].map(|j| _mm512_shuffle_i32x4::<0x88>(quads[j + i], quads[j + 4 + i]));

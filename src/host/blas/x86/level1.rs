@@ -20,7 +20,7 @@ const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 /// portable and AVX-512 loops therefore give bit-identical results.
 ///
 /// # Panics
-/// If the lengths differ.
+/// Panics if the lengths of `x` and `y` differ.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn sum(
     prefetch: bool,
@@ -70,7 +70,7 @@ pub(crate) fn sum(
 /// `yᵢ ← f(xᵢ, yᵢ)`. Stores are aligned, because a store across two cache lines costs two stores.
 ///
 /// # Panics
-/// If the lengths differ.
+/// Panics if the lengths of `x` and `y` differ.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Copy) {
     assert!(x.len() == y.len());
@@ -152,12 +152,13 @@ fn first_lanes(count: usize) -> u16 {
 /// The processor has AVX-512.
 #[inline(always)]
 unsafe fn map2(x: __m512, y: __m512, f: impl Fn(f32, f32) -> f32) -> __m512 {
-    // SAFETY: `__m512` is 16 `f32`, which may have any bits.
+    // SAFETY: `__m512` and `[f32; 16]` have the same size, and any bit pattern is valid for `f32`.
     let [x, mut y]: [[f32; LANES]; 2] = unsafe { transmute([x, y]) };
     for i in 0..LANES {
         y[i] = f(x[i], y[i]);
     }
-    // SAFETY: 16 `f32` are an `__m512`, which may have any bits.
+    // SAFETY: `[f32; 16]` and `__m512` have the same size, and any bit pattern is valid for
+    // `__m512`.
     unsafe { transmute(y) }
 }
 
@@ -167,16 +168,17 @@ unsafe fn map2(x: __m512, y: __m512, f: impl Fn(f32, f32) -> f32) -> __m512 {
 /// The processor has AVX-512.
 #[inline(always)]
 unsafe fn map3(sum: __m512, x: __m512, y: __m512, f: impl Fn(f32, f32, f32) -> f32) -> __m512 {
-    // SAFETY: `__m512` is 16 `f32`, which may have any bits.
+    // SAFETY: `__m512` and `[f32; 16]` have the same size, and any bit pattern is valid for `f32`.
     let [mut sum, x, y]: [[f32; LANES]; 3] = unsafe { transmute([sum, x, y]) };
     for i in 0..LANES {
         sum[i] = f(sum[i], x[i], y[i]);
     }
-    // SAFETY: 16 `f32` are an `__m512`, which may have any bits.
+    // SAFETY: `[f32; 16]` and `__m512` have the same size, and any bit pattern is valid for
+    // `__m512`.
     unsafe { transmute(sum) }
 }
 
-/// Adds all accumulators. In each round, the upper half is added to the lower half.
+/// Adds all accumulators. Each round adds the upper half of the accumulators to the lower half.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce([a, b, c, d]: [__m512; ACCUMULATOR_ROWS]) -> f32 {

@@ -11,7 +11,7 @@ use crate::{
 };
 use std::cell::RefCell;
 
-/// Returns functions whose results are rounded.
+/// Returns unary functions whose results are rounded.
 fn inexact_unary<A: Element + Float>() -> [Unary<A>; 13] {
     let c = |v| A::from_f64(v);
     [

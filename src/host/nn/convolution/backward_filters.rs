@@ -29,7 +29,8 @@ const POSITIONS_PER_PARTIAL_SUM: usize = 1024;
 /// Number of filter elements in one task of the pass that adds the partial sums to the gradient.
 const ADD_GRAIN: usize = 1 << 16;
 
-/// Number of rows of the im2col matrix in one task. A row belongs to one tap of one channel.
+/// Number of rows of the im2col matrix in one task. A row of the im2col matrix belongs to one tap
+/// of one channel.
 const TAPS_PER_TASK: usize = 96;
 
 /// Returns the number of images in each part of the batch, and the number of parts.

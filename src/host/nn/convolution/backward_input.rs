@@ -141,8 +141,8 @@ fn backward_one_image<A: Element<Acc = A> + Float>(
         // keeps results independent of the number of threads.
         1 => channels.max(1),
         _ => {
-            // Threads that share a GEMM need all channels to be busy. A single thread computes as
-            // many channels at a time as L1 holds.
+            // Threads that share a GEMM compute all channels at once, to have enough work. A single
+            // thread computes as many channels at a time as L1 holds.
             let l1_channels = (L1_COLUMNS_LEN / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
             let max = if workers.count() > 1 { channels } else { l1_channels };
             // All blocks have about the same length, because a GEMM of one row would add in another

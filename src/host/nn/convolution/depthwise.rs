@@ -31,7 +31,7 @@ const MAX_CHANNEL_MULTIPLIER: usize = 4;
 /// Number of windows summed at a time. A few vectors of windows hide the latency of additions.
 const WINDOWS: usize = 64;
 
-/// Number of elements in the planes of one task.
+/// Number of elements in all planes of one task.
 const GRAIN: usize = 1 << 15;
 
 /// Geometry of a depthwise convolution with one or two axes.
@@ -144,7 +144,8 @@ impl Depthwise {
         let planes = self.planes_per_task();
         workers.for_each_chunk(dx, planes * self.plane_len, |task, dx| {
             self.with_buffers::<T>(|wide, phases, values| {
-                // The slots before the first window and between rows of windows stay zero.
+                // Elements of `values` before the first window and between rows of windows stay
+                // zero.
                 for (p, dx) in (task * planes..).zip(dx.chunks_exact_mut(self.plane_len)) {
                     phases.fill(T::Acc::zero());
                     for (i, o) in self.filters_of(p).enumerate() {

@@ -34,7 +34,7 @@ const PREALLOC_CHECK_LEN: usize = 1 << 24;
 
 /// Address tables of the im2col matrix of one group of channels, for several images at a time.
 pub(crate) struct ImplicitColumns {
-    /// Windows on the channels of one group.
+    /// Convolution windows on the channels of one group.
     window: Window,
     batch: usize,
     groups: usize,
@@ -74,7 +74,7 @@ impl ImplicitColumns {
             columns >= MIN_N && idle_lanes <= columns / 15
         };
         // Use the first of the four smallest efficient image counts that divides the batch. If none
-        // of the four divides the batch, use the smallest.
+        // of the four counts divides the batch, use the smallest.
         let candidates = || (1..MAX_IMAGES).filter(is_efficient).take(4);
         let divisor = candidates().find(|&images| op.batch().is_multiple_of(images));
         Self::new(op, divisor.or(candidates().next()).unwrap_or(MAX_IMAGES))
@@ -210,8 +210,8 @@ impl ImplicitColumns {
         })
     }
 
-    /// Calls `body` for each output plane of each image, with the plane's part of a row of the
-    /// output matrix and the plane's range in `y`.
+    /// Calls `body` for each output plane of each image. `body` receives the range of the plane in
+    /// a row of the output matrix, and the range of the plane in `y`.
     fn for_each_output(
         &self,
         group: &ImageGroup,

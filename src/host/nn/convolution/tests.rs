@@ -29,7 +29,7 @@ fn convolution(
 fn cases() -> Vec<Convolution> {
     let square = |input, kernel, stride, pad| [axis(input, kernel, stride, pad, 1); 2];
     vec![
-        // LeNet's layers, in small batches.
+        // Convolution layers of LeNet, in small batches.
         convolution(3, 1, 20, 1, &square(28, 5, 1, 0)),
         convolution(17, 20, 50, 1, &square(12, 5, 1, 0)),
         // Convolutions without images, channels, outputs or input elements.
@@ -37,7 +37,7 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 0, 4, 1, &square(5, 3, 1, 1)),
         convolution(2, 3, 0, 1, &square(5, 3, 1, 1)),
         convolution(2, 2, 2, 1, &[axis(0, 3, 1, 2, 1)]),
-        // Convolutions of a single element, and with zero to four axes.
+        // Convolutions of a single element, and convolutions with zero to four axes.
         convolution(1, 1, 1, 1, &square(1, 1, 1, 0)),
         convolution(3, 4, 5, 1, &[]),
         convolution(2, 3, 4, 1, &[axis(30, 5, 2, 2, 2)]),

@@ -160,7 +160,7 @@ fn with_buffers<T: Element>(
     });
 }
 
-/// Returns the divisor of each window's mean, in the order of slots.
+/// Returns the divisor of the mean of each window, in the order of window slots.
 fn divisors<T: Element>(op: &Pool2d, layout: &PolyphasePlane) -> Vec<T::Acc> {
     layout.per_window(T::acc(1.0), |row, column| divisor(op, row * op.output()[1] + column))
 }
@@ -188,7 +188,7 @@ fn average<A: Element + Float>(x: &[A], taps: &[Tap], divisors: &[A], y: &mut [A
                 for tap in taps {
                     let x: &[A; LANES] = x[tap.offset + i * LANES..]
                         .first_chunk()
-                        .expect("the layout ends with LANES elements of padding");
+                        .expect("the polyphase layout ends with LANES elements of padding");
                     for j in 0..LANES {
                         sum[j] = sum[j] + x[j];
                     }

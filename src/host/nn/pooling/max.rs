@@ -216,7 +216,7 @@ fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mas
 }
 
 /// Computes the maxima of `N` 2×2 windows from `column` on. Returns the column after the last
-/// window.
+/// computed window.
 #[inline(always)]
 fn windows_2x2<A: Element + Float, const N: usize, const TWO_N: usize>(
     x: &[A],
@@ -275,7 +275,7 @@ fn max_by_taps<A: Element + Float>(
     }
 }
 
-/// Computes the maxima of `N` windows of a row. Returns the column after the last window.
+/// Computes the maxima of `N` windows of a row. Returns the column after the last computed window.
 ///
 /// The block of windows starts at `column`, or earlier if the block would exceed the row. The first
 /// window of the row has slot `slot` and starts at index `row_index`. The index grows by

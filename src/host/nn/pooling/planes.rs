@@ -42,7 +42,7 @@ pub(crate) fn window_ranges(op: &Pool2d, window: usize) -> impl Iterator<Item = 
     };
     let ([_, out_width], [_, width]) = (op.output(), op.input);
     let (rows, columns) = (clipped(0, window / out_width), clipped(1, window % out_width));
-    // Consecutive rows of full width form one range.
+    // Consecutive rows of the full plane width form one range.
     let (ranges, height) = match columns.len() == width {
         true => (usize::from(!rows.is_empty()), rows.len()),
         false => (rows.len(), 1),

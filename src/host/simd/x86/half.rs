@@ -113,8 +113,8 @@ pub(crate) unsafe fn widen_512<T: Element>(p: *const T, count: usize) -> __m512 
 pub(crate) unsafe fn widen_256<T: Element>(p: *const T, count: usize) -> __m256 {
     // SAFETY: each branch reads at most the `count` elements that the caller guarantees.
     unsafe {
-        // AVX2 has no masked 16-bit loads. A count of four is frequent, because micro-panels have
-        // four rows.
+        // AVX2 has no masked 16-bit loads. Loads of four elements are frequent, because
+        // micro-panels have four rows.
         let x = match count {
             8.. => _mm_loadu_si128(p.cast()),
             4 => _mm_loadl_epi64(p.cast()),
@@ -179,8 +179,8 @@ fn mask_first(count: usize) -> __mmask16 {
     ((1u32 << count) - 1) as __mmask16
 }
 
-/// Widens `bf16`, the upper half of an `f32`. Signaling NaN becomes quiet, like in the F16C
-/// instruction.
+/// Widens `bf16`, the upper half of an `f32`. Signaling NaN becomes quiet, as in the F16C
+/// conversion instruction.
 ///
 /// # Safety
 /// The processor has AVX-512 F.

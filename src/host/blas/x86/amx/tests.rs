@@ -150,8 +150,8 @@ fn amx_keeps_nan_and_infinity_in_their_row() {
 }
 
 /// The operands multiply NaN and infinities by zeros, by one another, and by `f16` without a low
-/// term. With any number of threads, AMX results must equal sums in `f64`. Sums without NaN or
-/// infinity must not change.
+/// term. With any number of threads, AMX results must equal sums in `f64`. Non-finite elements must
+/// not change sums of finite elements.
 #[test]
 fn amx_sums_of_nonfinite_f16_match_f64() {
     if !has_amx() {
