@@ -15,7 +15,7 @@
 //! | operation | portable definition | fast path, if available | difference of results |
 //! |---|---|---|---|
 //! | level 1, `f32` | `level1::accumulate`, `level1::update_slice` | AVX-512 loops | none |
-//! | GEMV, 16-bit or transposed long rows | loops of `gemv`, `gemv_transposed` | the same loops for AVX2 or AVX-512 | none |
+//! | GEMV, 16-bit or transposed long rows | loops of `gemv`, `gemv_transposed` | `gemv` loops compiled for AVX2 or AVX-512 | none |
 //! | other GEMV, unpacked GEMM | `kernel` with vectors `[S; 4]` | `kernel` with AVX2 or AVX-512 vectors | rounding (FMA, vector length) |
 //! | packed GEMM | crate `matrixmultiply` | `kernel::macro_kernel` with AVX2 or AVX-512 vectors | rounding |
 //! | 16-bit GEMM | GEMM of widened operands in `f32` | AMX GEMM, for larger shapes | rounding; subnormals are zero |

@@ -27,7 +27,7 @@ use num_traits::{Float, Zero};
 /// Largest number of taps along the last axis that one pass adds to a block of image elements.
 const MAX_TAPS: usize = 16;
 
-/// Sums, for each element of the image `x`, its copies in the im2col matrix `columns`.
+/// Sums all copies of each element of the image `x` in the im2col matrix `columns`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.

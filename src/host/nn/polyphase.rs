@@ -118,7 +118,8 @@ impl PolyphasePlane {
         taps.map(tap).collect()
     }
 
-    /// Returns `value(row, column)` for each slot of a window, and `unused` for each unused slot.
+    /// Returns a value per window slot: `value(row, column)` for a window, and `unused` for an
+    /// unused slot.
     pub(crate) fn per_window<V: Copy>(
         &self,
         unused: V,

@@ -279,7 +279,7 @@ fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
     (fraction(a, b), fraction(c, d))
 }
 
-/// Fills `y` in groups of `N` elements. `make(j)` returns the elements from index `N·j` on.
+/// Fills `y` in groups of `N` elements. `make(j)` returns the `N` elements from index `N·j` on.
 fn fill_groups<T: Copy + Send, const N: usize>(
     workers: &Workers,
     y: &mut [T],

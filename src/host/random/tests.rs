@@ -78,7 +78,8 @@ fn bernoulli_and_random_integers_follow_their_distributions() {
     y.iter().for_each(|&y| counts[y as usize] += 1.0);
     let mean = N as f64 / 7.0;
     let chi2: f64 = counts.iter().map(|count: &f64| (count - mean).powi(2) / mean).sum();
-    assert!(chi2 < 22.5, "{chi2}"); // The chi-squared statistic exceeds 22.5 for one key in a thousand.
+    // The chi-squared statistic exceeds 22.5 for one key in a thousand.
+    assert!(chi2 < 22.5, "{chi2}");
     random_integers(&one_thread(), KEY, 1 << 32, &mut y).unwrap();
     assert_eq!(y[..4], KEY.words(0));
     assert_eq!(y[4], KEY.words(1)[0]);

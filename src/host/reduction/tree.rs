@@ -23,8 +23,8 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Number of elements that one task of a reduction reads. A second thread pays off only from twice
-/// that number of elements on.
+/// Number of elements that one task of a reduction reads. Two threads are faster than one only from
+/// `2 · GRAIN` elements on.
 pub(crate) const GRAIN: usize = 1 << 16;
 
 /// Smallest inner extent at which contiguous runs are reduced one by one. Shorter runs are reduced

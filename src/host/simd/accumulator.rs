@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::host::simd::level::with_each_simd_level;
 
-    /// The `f32` values include every 16-bit pattern as the upper half, ties, and NaN.
+    /// The test converts `f32` values with every 16-bit pattern as the upper half, ties, and NaN.
     #[test]
     fn widen_and_narrow_match_the_crate_half_in_every_bit() {
         let x: Vec<f32> =

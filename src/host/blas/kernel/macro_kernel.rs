@@ -136,7 +136,8 @@ fn bias_at<S>(bias: *const S, row: usize) -> *const S {
 ///
 /// # Safety
 /// The processor supports `V`. `p.b` is a panel of k×NR micro-panels, and `p.a` a panel of k×MR
-/// micro-panels or an m×k matrix with m ≥ `MR`. `p.c` and `p.bias` are valid as for [`PackedGemm`].
+/// micro-panels or an m×k matrix with m ≥ `MR`. `p.c` and `p.bias` are valid as [`PackedGemm`]
+/// requires.
 #[inline(always)]
 unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     p: &RawGemm<V::Scalar>,

@@ -29,7 +29,7 @@
 //! | [`args`] | `RawGemm`, `BatchStrides`: arguments by raw pointers |
 //! | [`half_block`] | `HalfBlock`: block of a 16-bit GEMM |
 //! | [`blocking`] | choice of MR, MC, KC and NC, and the workspace for panels |
-//! | [`packing`], [`indirect_packing`] | packing of strided matrices, and of matrices addressed through tables |
+//! | [`packing`], [`indirect_packing`] | packing of matrices with strides or with address tables |
 //! | [`micro_kernel`] | kernel that computes an MR×NR tile of `C` from rows of `B` |
 //! | [`dot_kernel`] | kernel that computes an MR×NR tile of `C` by dot products with rows of `Bᵀ` |
 //! | [`unpacked`] | unpacked GEMM, with the micro-kernel or the dot kernel |

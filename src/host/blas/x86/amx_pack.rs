@@ -21,8 +21,8 @@ pub(crate) struct AmxPackSource<'a, H> {
     pub(crate) mn: usize,
     pub(crate) k: usize,
     /// Whether the 32-bit words of a tile are transposed after loading. A tile of `A` has one row
-    /// per row of `A`, and a tile of `B` one row per pair of steps along k. Loads give the tile
-    /// rows of `A` if elements are contiguous along k, otherwise the tile rows of `B`.
+    /// per row of `A`, and a tile of `B` one row per pair of steps along k. A load gives the rows
+    /// of a tile of `A` if elements are contiguous along k, otherwise the rows of a tile of `B`.
     pub(crate) transpose: bool,
 }
 
@@ -52,8 +52,8 @@ pub(crate) fn pack<H: Element>(source: &AmxPackSource<'_, H>, tiles: &mut [f32])
 }
 
 /// # Safety
-/// `x` points to the first element of the source, all of which is valid for reads. `tiles` is valid
-/// for writes of all tiles.
+/// `x` points to the first element of the source, and the whole source is valid for reads. `tiles`
+/// is valid for writes of all tiles.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, tiles: *mut u32) {
     let AmxPackSource { ld, k_contiguous, mn, k, transpose, .. } = *source;

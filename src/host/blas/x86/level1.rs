@@ -112,8 +112,8 @@ unsafe fn update_masked(mask: u16, x: *const f32, y: *mut f32, f: impl Fn(f32, f
     }
 }
 
-/// Accumulates at most [`BLOCK`] of the `left` elements of `x` and `y`. The first vector goes to
-/// accumulator row `FIRST`.
+/// Accumulates at most [`BLOCK`] of the `left` elements of `x` and `y`. The first vector is added
+/// to accumulator row `FIRST`.
 ///
 /// # Safety
 /// The processor has AVX-512, and `x` and `y` are valid for reads of these elements.

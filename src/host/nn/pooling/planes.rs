@@ -6,7 +6,7 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Number of elements in one task. A second thread pays off only from twice that number of elements
+/// Number of elements in one task. Two threads are faster than one only from `2 · GRAIN` elements
 /// on.
 pub(crate) const GRAIN: usize = 1 << 16;
 

@@ -82,7 +82,8 @@ fn newton_roots_and_quotients_are_bit_identical_to_hardware_results() {
         return;
     }
     assert!(x.iter().zip(&y).all(|(x, y)| x.sqrt().to_bits() == y.to_bits()));
-    // Divisors are close to the dividends, have all signs and sizes, or have fractions of all ones.
+    // Divisors are close to the dividends, have all signs and sizes, or have fraction bits that are
+    // all ones.
     let divisors: [Vec<f32>; 3] = [
         x.iter().map(|x| x * 0.7).collect(),
         patterns(30_011).cycle().skip(60_000).take(x.len()).collect(),
