@@ -77,13 +77,14 @@ fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
 /// `x ← α·x`.
 #[doc(alias = "caffe_scal")]
 pub(crate) fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) -> Result<()> {
-    let (far, task) = (bypasses_cache(x), workers.even_chunk_len(x.len(), GRAIN, CHUNK_ALIGN));
+    let (exceeds_cache, task) =
+        (bypasses_cache(x), workers.even_chunk_len(x.len(), GRAIN, CHUNK_ALIGN));
     workers.for_each_chunk(x, task, |_, x| {
         if is_wide::<T>() {
             return vectorized(
                 #[inline(always)]
                 || {
-                    if far {
+                    if exceeds_cache {
                         return with_prefetch(
                             cast_slice_mut(x),
                             #[inline(always)]
@@ -185,11 +186,11 @@ pub(crate) fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::
         workers,
         x.len(),
         #[inline(always)]
-        |i, len, far| {
+        |i, len, exceeds_cache| {
             let (x, y) = (task_slice(x, i, len), task_slice(y, i, len));
             if is_wide::<T>() {
                 return sum_slices::<T::Acc>(
-                    far,
+                    exceeds_cache,
                     cast_slice(x),
                     cast_slice(y),
                     |fma, sum, x, y| fma.mul_add(x, y, sum),
@@ -266,7 +267,7 @@ pub(crate) fn sumsq<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
 
 /// Returns `max |xᵢ|`. The result is 0 if `x` is empty, and NaN if an element is NaN.
 pub(crate) fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
-    let (tasks, far) = (x.len().div_ceil(GRAIN), x.len() >= PREFETCH_MIN_LEN);
+    let (tasks, exceeds_cache) = (x.len().div_ceil(GRAIN), x.len() >= PREFETCH_MIN_LEN);
     let task = |i| {
         let x = task_slice(x, i, GRAIN.min(x.len() - i * GRAIN));
         vectorized(
@@ -274,7 +275,7 @@ pub(crate) fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
             || {
                 let f = |max, x: T::Acc, _| larger(max, x.abs());
                 if is_wide::<T>() {
-                    return accumulate(far, (cast_slice(x), cast_slice(x)), f, larger);
+                    return accumulate(exceeds_cache, (cast_slice(x), cast_slice(x)), f, larger);
                 }
                 let mut buffer = accumulator_buffer();
                 let mut max = T::Acc::zero();
@@ -321,12 +322,13 @@ fn update_tasks<T: Element>(
     (x, y): (&[T], &mut [T]),
     f: impl Fn(FmaMode, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) {
-    let (far, task) = (bypasses_cache(y), workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN));
+    let (exceeds_cache, task) =
+        (bypasses_cache(y), workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN));
     workers.for_each_chunk(y, task, |i, y| {
         let x = &x[i * task..][..y.len()];
         if is_wide::<T>() {
             let (x, y) = (cast_slice(x), cast_slice_mut(y));
-            return if far { update_prefetched(x, y, f) } else { update_cached(x, y, f) };
+            return if exceeds_cache { update_prefetched(x, y, f) } else { update_cached(x, y, f) };
         }
         let (mut buffer_x, mut buffer_y) = (accumulator_buffer(), accumulator_buffer());
         for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
@@ -403,8 +405,7 @@ fn update_slice<A: Element>(fma: FmaMode, x: &[A], y: &mut [A], f: impl Fn(FmaMo
     }
 }
 
-/// Adds the results of `body(task, len, far)` for the tasks of `n` elements, in order. `far` is
-/// true if operands exceed the caches.
+/// Adds the results of `body(task, len, exceeds_cache)` for all tasks of `n` elements, in order.
 #[inline]
 fn sum_tasks<A: Element + Float>(
     workers: &Workers,
@@ -422,8 +423,8 @@ fn sum_many_tasks<A: Element + Float>(
     n: usize,
     body: impl Fn(usize, usize, bool) -> A + Send + Sync,
 ) -> A {
-    let (tasks, far) = (n.div_ceil(GRAIN), n >= PREFETCH_MIN_LEN);
-    let task = |i| body(i, GRAIN.min(n - i * GRAIN), far);
+    let (tasks, exceeds_cache) = (n.div_ceil(GRAIN), n >= PREFETCH_MIN_LEN);
+    let task = |i| body(i, GRAIN.min(n - i * GRAIN), exceeds_cache);
     if workers.count() == 1 {
         return (0..tasks).fold(A::zero(), |sum, i| sum + task(i));
     }
@@ -437,10 +438,10 @@ fn sum_elements<T: Element>(
     x: &[T],
     f: impl Fn(FmaMode, T::Acc, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) -> T::Acc {
-    sum_tasks(workers, x.len(), |i, len, far| {
+    sum_tasks(workers, x.len(), |i, len, exceeds_cache| {
         let x = task_slice(x, i, len);
         if is_wide::<T>() {
-            return sum_slices::<T::Acc>(far, cast_slice(x), cast_slice(x), f);
+            return sum_slices::<T::Acc>(exceeds_cache, cast_slice(x), cast_slice(x), f);
         }
         let mut buffer = accumulator_buffer();
         let mut sum = T::Acc::zero();
@@ -453,23 +454,24 @@ fn sum_elements<T: Element>(
 }
 
 /// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs from slices of equal length. `f(fma, sum, 0, 0)`
-/// must return `sum`, but may change the sign of a zero. Operands are prefetched if `far` is true.
+/// must return `sum`, but may change the sign of a zero. The loop prefetches operands if
+/// `exceeds_cache` is true.
 #[inline(always)]
 fn sum_slices<A: Element + Float>(
-    far: bool,
+    exceeds_cache: bool,
     x: &[A],
     y: &[A],
     f: impl Fn(FmaMode, A, A, A) -> A + Copy,
 ) -> A {
     // Add 0 to turn −0 into 0, because the sign of a zero sum would depend on where zeros pad the
     // operands.
-    sum_slices_signed(far, x, y, f) + A::zero()
+    sum_slices_signed(exceeds_cache, x, y, f) + A::zero()
 }
 
 /// Like [`sum_slices`], but a zero result may have either sign.
 #[inline(always)]
 fn sum_slices_signed<A: Element + Float>(
-    far: bool,
+    exceeds_cache: bool,
     x: &[A],
     y: &[A],
     f: impl Fn(FmaMode, A, A, A) -> A + Copy,
@@ -479,7 +481,7 @@ fn sum_slices_signed<A: Element + Float>(
         // SAFETY: `has_avx512` detected the features that `sum` enables.
         return cast(unsafe {
             avx512::sum(
-                far,
+                exceeds_cache,
                 cast_slice(x),
                 cast_slice(y),
                 #[inline(always)]
@@ -491,7 +493,7 @@ fn sum_slices_signed<A: Element + Float>(
         #[inline(always)]
         |fma| {
             accumulate(
-                far,
+                exceeds_cache,
                 (x, y),
                 #[inline(always)]
                 |sum, x, y| f(fma, sum, x, y),
@@ -502,21 +504,21 @@ fn sum_slices_signed<A: Element + Float>(
 }
 
 /// Accumulates `f(accumulator, xᵢ, yᵢ)` over pairs from slices of equal length, and combines the
-/// accumulators. Zeros pad the operands. The operands are prefetched if `far` is true.
+/// accumulators. Zeros pad the operands. The operands are prefetched if `exceeds_cache` is true.
 ///
 /// Element `i` belongs to accumulator `i` modulo the number of accumulators. If loads are aligned,
 /// accumulators are rotated by the peeled length. A rotation only swaps operands in the tree that
 /// combines accumulators, so results are bit-identical for any alignment.
 #[inline(always)]
 fn accumulate<A: Element + Float>(
-    far: bool,
+    exceeds_cache: bool,
     (x, y): (&[A], &[A]),
     f: impl Fn(A, A, A) -> A,
     combine: impl Fn(A, A) -> A,
 ) -> A {
     let mut sums = [[A::zero(); LANES]; ACCUMULATOR_ROWS];
     let peel_len = load_peel_len(x);
-    if peel_len == 0 && !far {
+    if peel_len == 0 && !exceeds_cache {
         return reduce(accumulate_blocks::<_, false>(sums, x, y, f), combine);
     }
     let ((head_x, x), (head_y, y)) = (x.split_at(peel_len), y.split_at(peel_len));

@@ -135,7 +135,7 @@ struct LrnWindows {
     axis: Axis,
     /// Number of positions on each side of the centre.
     radius: usize,
-    /// Number of inner elements computed at a time.
+    /// Number of elements along the inner axis that are computed at a time.
     block: usize,
     /// Whether windows extend by `radius` along the inner axis as well.
     is_square: bool,

@@ -202,8 +202,8 @@ fn copy<A: Copy>(x: &[A], y: &mut [A]) {
     }
 }
 
-/// Copies at least `N` elements in blocks of `N`. The last block of `N` elements may overlap the
-/// previous block.
+/// Copies a slice of at least `N` elements in blocks of `N` elements. The last block of `N`
+/// elements may overlap the previous block.
 #[inline(always)]
 fn copy_blocks<A: Copy, const N: usize>(x: &[A], y: &mut [A]) {
     let ((from, _), (to, _)) = (x.as_chunks::<N>(), y.as_chunks_mut::<N>());

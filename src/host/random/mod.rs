@@ -326,8 +326,8 @@ fn adjacent_value<T: Element>(value: T, up: bool) -> T {
             bits[0] = match (magnitude, up) {
                 (0, true) => 0x0001,
                 (0, false) => 0x8001,
-                // The bit pattern grows with a positive value, and shrinks as a negative value
-                // grows.
+                // A greater positive value has a greater bit pattern, but a greater negative value
+                // has a smaller bit pattern.
                 _ if up == (bits[0] == magnitude) => bits[0] + 1,
                 _ => bits[0] - 1,
             };

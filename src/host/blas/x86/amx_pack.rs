@@ -135,22 +135,22 @@ unsafe fn load_pairs(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i;
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
-    let mut quads = rows;
-    for (rows, quad) in rows.chunks_exact(4).zip(quads.chunks_exact_mut(4)) {
+    let mut groups = rows;
+    for (rows, group) in rows.chunks_exact(4).zip(groups.chunks_exact_mut(4)) {
         let [a, b] = [0, 2].map(|i| _mm512_unpacklo_epi32(rows[i], rows[i + 1]));
         let [c, d] = [0, 2].map(|i| _mm512_unpackhi_epi32(rows[i], rows[i + 1]));
-        quad[0] = _mm512_unpacklo_epi64(a, b);
-        quad[1] = _mm512_unpackhi_epi64(a, b);
-        quad[2] = _mm512_unpacklo_epi64(c, d);
-        quad[3] = _mm512_unpackhi_epi64(c, d);
+        group[0] = _mm512_unpacklo_epi64(a, b);
+        group[1] = _mm512_unpackhi_epi64(a, b);
+        group[2] = _mm512_unpacklo_epi64(c, d);
+        group[3] = _mm512_unpackhi_epi64(c, d);
     }
     // Each group of four vectors holds a 4×16 part of the tile. Vector `i` of a group has columns
     // `i`, `i + 4`, `i + 8` and `i + 12` in 128-bit quarters. Shuffles gather the quarters of each
     // column from the four groups.
-    let mut columns = quads;
+    let mut columns = groups;
     for i in 0..4 {
-        let even = [0, 8].map(|j| _mm512_shuffle_i32x4::<0x88>(quads[j + i], quads[j + 4 + i]));
-        let odd = [0, 8].map(|j| _mm512_shuffle_i32x4::<0xdd>(quads[j + i], quads[j + 4 + i]));
+        let even = [0, 8].map(|j| _mm512_shuffle_i32x4::<0x88>(groups[j + i], groups[j + 4 + i]));
+        let odd = [0, 8].map(|j| _mm512_shuffle_i32x4::<0xdd>(groups[j + i], groups[j + 4 + i]));
         columns[i] = _mm512_shuffle_i32x4::<0x88>(even[0], even[1]);
         columns[4 + i] = _mm512_shuffle_i32x4::<0x88>(odd[0], odd[1]);
         columns[8 + i] = _mm512_shuffle_i32x4::<0xdd>(even[0], even[1]);

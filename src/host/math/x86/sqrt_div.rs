@@ -78,7 +78,7 @@ pub(crate) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
 /// The processor has AVX-512 F.
 #[inline(always)]
 unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
-    // Bits of 2⁻⁹⁹, the smallest operand with an exact remainder.
+    // Bit pattern of 2⁻⁹⁹. The remainder of a square root is exact for operands from 2⁻⁹⁹ on.
     const MIN: u32 = 2f32.to_bits() - (100 << 23);
     const RANGE: u32 = f32::INFINITY.to_bits() - MIN;
     let mut refinable = true;

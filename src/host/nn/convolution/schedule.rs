@@ -1,4 +1,4 @@
-//! Distribution of a convolution among threads, and activation of its outputs.
+//! Distribution of a convolution's work among threads, and activation of the outputs.
 //!
 //! A convolution is cut into tasks: images, groups of images, or rows of the im2col matrix. If
 //! there are at least as many tasks as threads, each task runs on one thread. If there are fewer

@@ -244,9 +244,9 @@ fn convolution_length_errors_name_the_operand() {
 fn an_empty_convolution_allocates_nothing() {
     let (w, pad) = (&Workers::sequential(), 1 << 50);
     let wide = SpatialAxis { pad, ..SpatialAxis::new(1, 2 * pad + 1) };
-    let far = SpatialAxis { stride: 3, ..SpatialAxis::new(1 << 28, 3) };
+    let long = SpatialAxis { stride: 3, ..SpatialAxis::new(1 << 28, 3) };
     for (batch, channels, outputs, axes) in
-        [(1, 0, 2, &[wide][..]), (1, 2, 0, &[wide]), (0, 1, 2, &[far, far])]
+        [(1, 0, 2, &[wide][..]), (1, 2, 0, &[wide]), (0, 1, 2, &[long, long])]
     {
         let op = convolution(batch, channels, outputs, 1, axes);
         let (f, bias) = (vec![1.0f32; op.filter_len()], vec![3.0; outputs]);

@@ -15,25 +15,28 @@ fn estimates(exact: f64, step: u32) -> impl Iterator<Item = f32> {
 #[test]
 fn refined_roots_are_rounded_correctly() {
     let (one, four) = (1f32.to_bits(), 4f32.to_bits());
-    let mut close = 0;
+    let mut close_roots = 0;
     for bits in one..four {
         let x = f32::from_bits(bits);
         let root = f64::from(x).sqrt();
-        // `halves` is the root in units of half an ulp, so odd values of `halves` are midpoints of
-        // two `f32`.
-        let halves = root * f64::from(1 << 24);
-        let halfway = ((halves - 1.0) / 2.0).round() * 2.0 + 1.0;
+        // Odd numbers of half ulps are the midpoints of two `f32` values.
+        let root_in_half_ulps = root * f64::from(1 << 24);
+        let nearest_midpoint = ((root_in_half_ulps - 1.0) / 2.0).round() * 2.0 + 1.0;
         let step = match () {
-            () if (halves - halfway).abs() < 1.0 / f64::from(1 << 18) => 1,
+            () if (root_in_half_ulps - nearest_midpoint).abs() < 1.0 / f64::from(1 << 18) => 1,
             () if bits % 64 == 0 => 331,
             () => continue,
         };
-        close += u32::from(step == 1);
+        close_roots += u32::from(step == 1);
         for estimate in estimates(1.0 / root, step) {
-            assert_eq!(refined_sqrt(x, estimate), x.sqrt(), "{x:e} by {estimate:e}");
+            assert_eq!(
+                refined_sqrt(x, estimate),
+                x.sqrt(),
+                "root of {x:e} from estimate {estimate:e}"
+            );
         }
     }
-    assert_eq!(close, 70);
+    assert_eq!(close_roots, 70);
 }
 
 /// Returns the inverse of 2ⁿ modulo an odd number.
