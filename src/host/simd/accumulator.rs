@@ -160,12 +160,12 @@ mod tests {
 
     #[test]
     fn narrow_rounds_ties_to_even() {
-        fn check<T: Element<Acc = f32>>(ulp: f32) {
+        fn check_ties_of<T: Element<Acc = f32>>(ulp: f32) {
             let mut y = [T::default(); 2];
             narrow(&[1.0 + 0.5 * ulp, 1.0 + 1.5 * ulp], &mut y);
             assert_eq!(y.map(Element::to_acc), [1.0, 1.0 + 2.0 * ulp]);
         }
-        check::<bf16>(1.0 / 128.0);
-        check::<f16>(1.0 / 1024.0);
+        check_ties_of::<bf16>(1.0 / 128.0);
+        check_ties_of::<f16>(1.0 / 1024.0);
     }
 }

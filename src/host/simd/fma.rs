@@ -64,26 +64,26 @@ mod tests {
     #[test]
     fn emulated_mul_add_of_f32_rounds_once() {
         let mut rng = RngKey::new(11).rng();
-        let check = |a: f32, b: f32, c: f32| {
+        let check_emulated_mul_add = |a: f32, b: f32, c: f32| {
             let (got, expected) = (FmaMode::Emulated.mul_add(a, b, c), a.mul_add(b, c));
             let same = got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan();
             assert!(same, "{a:e} · {b:e} + {c:e}: got {got:e}, expected {expected:e}");
         };
         for _ in 0..200_000 {
             let [a, b, c] = [(); 3].map(|()| f32::from_bits(rng.next_u32()));
-            check(a, b, c);
+            check_emulated_mul_add(a, b, c);
             let near = f32::from_bits((-(a * b)).to_bits().wrapping_add(rng.next_u32() % 5));
-            check(a, b, near);
+            check_emulated_mul_add(a, b, near);
             // Short factors and an addend of any exponent often give a product far below the last
             // bit of the addend, or an addend far below the last bit of the product.
             let [a, b] = [a, b].map(|x| f32::from_bits(x.to_bits() & 0xbf80_0fff | 0x3000_0000));
             let exponent = (rng.next_u32() % 64) << 23 | 0x3000_0000;
-            check(a, b, f32::from_bits(c.to_bits() & 0x807f_ffff | exponent));
+            check_emulated_mul_add(a, b, f32::from_bits(c.to_bits() & 0x807f_ffff | exponent));
         }
         let edges =
             [0.0, -0.0, 1.0, -1.0, f32::MIN_POSITIVE, 1e-45, f32::MAX, f32::INFINITY, f32::NAN];
         for (a, b) in edges.into_iter().flat_map(|a| edges.map(|b| (a, b))) {
-            edges.into_iter().for_each(|c| check(a, b, c));
+            edges.into_iter().for_each(|c| check_emulated_mul_add(a, b, c));
         }
     }
 

@@ -99,7 +99,7 @@ pub(crate) fn assert_within_rounding<T: Element>(
 
 /// Checks that a GEMM of integers is exact with each of `workers`, and that elements between the
 /// rows of `C` do not change.
-fn check<T: Element>(workers: &[Workers], op: &Gemm<T>) {
+fn check_gemm_of_integers<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     let len = |trans, rows, columns, ld| (if trans == No { rows } else { columns }) * ld;
     let mut a = integers::<T>(1, len(op.trans_a, op.m, op.k, op.lda));
     let mut b = integers::<T>(2, len(op.trans_b, op.k, op.n, op.ldb));
@@ -127,9 +127,9 @@ pub(crate) fn gemm_of_integers_is_exact<T: Element>() {
     for (case, ((m, n, k), (trans_a, trans_b))) in cases().enumerate() {
         let (alpha, beta) = ALPHA_BETA[(case + m) % 4];
         let op = Gemm::new(m, n, k).transpose(trans_a, trans_b);
-        check::<T>(&workers, &op);
+        check_gemm_of_integers::<T>(&workers, &op);
         let op = op.alpha(T::acc(alpha)).beta(T::acc(beta));
-        check(&workers, &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2));
+        check_gemm_of_integers(&workers, &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2));
     }
 }
 
@@ -200,7 +200,8 @@ proptest! {
         let (alpha, beta) = ALPHA_BETA[pair];
         let op = Gemm::<f32>::new(m, n, k).transpose(trans(ta), trans(tb));
         let op = op.alpha(alpha as f32).beta(beta as f32);
-        check(&[Workers::sequential()], &op.leading_dims(op.lda + pad_a, op.ldb + pad_b, n + pad_c));
+        let op = op.leading_dims(op.lda + pad_a, op.ldb + pad_b, n + pad_c);
+        check_gemm_of_integers(&[Workers::sequential()], &op);
     }
 }
 
@@ -239,7 +240,10 @@ pub(crate) fn gemm_of_16_bit_integers_is_exact<H: Element>() {
     for ((m, n, k), (trans_a, trans_b)) in cases() {
         let op = Gemm::<H>::new(m, n, k).transpose(trans_a, trans_b);
         let op = op.alpha(H::acc(0.5)).beta(H::acc(2.0));
-        check(&[Workers::sequential()], &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2));
+        check_gemm_of_integers(
+            &[Workers::sequential()],
+            &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2),
+        );
     }
 }
 
