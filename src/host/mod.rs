@@ -1,8 +1,8 @@
 //! Host kernels: kernels of all families on slices in host memory, and the threads that run them.
 //!
 //! A device that does not override a kernel falls back to the host kernel. Other crates call host
-//! kernels through [`kernel::slices`](crate::kernel::slices), so that only this crate compiles
-//! them.
+//! kernels through [`kernel::slices`](crate::kernel::slices), so that only this crate compiles the
+//! kernels.
 //!
 //! - A kernel first checks the lengths of its operands. A wrong length is an error.
 //! - A kernel computes in [`Element::Acc`](crate::Element::Acc) and rounds once to the element
@@ -11,9 +11,10 @@
 //!   on the size of the work, so results are bit-identical for any number of threads.
 //! - The compiler vectorizes the loops for several SIMD levels. Only `x86` modules contain x86-64
 //!   intrinsics. The file named after a kernel holds the portable loop and decides when an x86 path
-//!   replaces it.
+//!   replaces the loop.
 //!
-//! ARCHITECTURE.md describes the folders. A folder imports only folders declared before it.
+//! ARCHITECTURE.md describes the folders of `host`. A folder imports only folders that this file
+//! declares earlier.
 //!
 //! This file re-exports the kernels to the rest of the crate; folders of `host` do not use the
 //! re-exports. Only the folders marked below, and `nn::col2im`, may contain `unsafe` code.
@@ -88,5 +89,5 @@ pub use simd::simd_instruction_set;
 pub(crate) use simd::vectorized;
 pub use threads::Workers;
 
-/// Host kernels as the implementation of kernel traits.
+/// Implementation of the kernel traits by host kernels.
 pub(crate) struct HostFunctions;

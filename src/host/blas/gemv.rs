@@ -1,6 +1,6 @@
 //! GEMV: matrix-vector products.
 //!
-//! A GEMV reads each element of `A` once, so memory bandwidth limits it. No operand is packed;
+//! Memory bandwidth limits a GEMV, which reads each element of `A` once. No operand is packed;
 //! 16-bit elements are widened in chunks.
 //!
 //! - The unpacked GEMM kernels multiply `f32` and `f64` if `A` is not transposed or has short rows.
@@ -28,7 +28,7 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Number of rows of `A` that are multiplied at a time.
+/// Number of rows of a 16-bit `A` that are multiplied at a time.
 const ROWS: usize = 4;
 
 /// Largest row length, in elements, at which L1 holds several rows.
@@ -55,7 +55,8 @@ pub(crate) fn gemv<T: Element>(
         y.chunks_mut(CHUNK).for_each(|y| write_back(op, y, &mut buffer, |_| T::Acc::zero()));
         return Ok(());
     }
-    // Kernels that keep sums in registers read down columns, which is slow if rows are long.
+    // GEMM kernels that keep sums in registers read `A` column by column, which is slow if rows are
+    // long.
     let unpacked = op.trans == Transpose::No || op.n <= SHORT_ROW_LEN;
     if is_wide::<T>() && unpacked {
         gemv_unpacked(workers, op, a, x, y);
@@ -64,7 +65,8 @@ pub(crate) fn gemv<T: Element>(
     match op.trans {
         Transpose::No => with_scratch(accumulator_len::<T>(x.len()), |scratch| {
             let x = widened(x, scratch);
-            // Every task sums a row in the same order, so results do not depend on the task size.
+            // The order of additions within a row is fixed, so results do not depend on the task
+            // size.
             let rows = (GRAIN / x.len()).next_multiple_of(ROWS).max(ROWS);
             workers.for_each_chunk(y, rows, |task, y| {
                 let a = &a[task * rows * op.lda..];
@@ -130,7 +132,7 @@ fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     for (group, y) in y.chunks_mut(ROWS).enumerate() {
         let mut sums = [T::Acc::zero(); ROWS];
         for (block, x) in x.chunks(CHUNK).enumerate() {
-            // An incomplete group of rows is filled up with its last row.
+            // Repeat the last row to fill an incomplete group of rows.
             let [r0, r1, r2, r3] = &mut buffers;
             let row = |i: usize| {
                 let i = group * ROWS + i.min(y.len() - 1);
@@ -142,14 +144,14 @@ fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
                 widened(row(2), r2),
                 widened(row(3), r3),
             ];
-            let dots = dot_four(rows, x);
-            sums.iter_mut().zip(dots).for_each(|(sum, dot)| *sum = *sum + dot);
+            let dot_products = dot_four(rows, x);
+            sums.iter_mut().zip(dot_products).for_each(|(sum, dot)| *sum = *sum + dot);
         }
         write_back(op, y, &mut [T::Acc::zero(); ROWS], |i| sums[i]);
     }
 }
 
-/// Returns the dot products of four rows with `x`, which is as long as each of them.
+/// Returns the dot products of four rows with `x`. All rows are as long as `x`.
 #[inline(always)]
 fn dot_four<A: Element + Float>(rows: [&[A]; ROWS], x: &[A]) -> [A; ROWS] {
     let (chunks, rest) = x.as_chunks();
@@ -165,7 +167,7 @@ fn dot_four<A: Element + Float>(rows: [&[A]; ROWS], x: &[A]) -> [A; ROWS] {
     lanes.map(|lanes| reduce_lanes(lanes, |a, b| a + b))
 }
 
-/// Adds one product to each accumulator. Passing accumulators by value keeps them in registers.
+/// Adds one product to each accumulator. Accumulators passed by value stay in registers.
 #[inline(always)]
 fn accumulate<A: Element + Float>(
     mut lanes: [[A; LANES]; ROWS],

@@ -1,7 +1,8 @@
 //! Transposed GEMV `Aᵀ·x` for long rows: multiples of rows of `A` are added to a vector of sums.
 //!
-//! Eight rows are read at a time, each sequentially, so that the hardware prefetcher follows them.
-//! The order of a sum depends on m alone, so results are bit-identical for any number of threads.
+//! Eight rows are read at a time, each sequentially, so that the hardware prefetcher follows all
+//! eight. The order of a sum depends on m alone, so results are bit-identical for any number of
+//! threads.
 
 use crate::{
     element::Element,
@@ -16,13 +17,13 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Size in bytes of the sums that stay in L1 while all rows are added to them.
+/// Size in bytes of a block of sums that stays in L1 while all rows are added to the block.
 const SUMS_BYTES: usize = 32 << 10;
 
 /// Number of rows of `A` that are added at a time.
 const ROWS: usize = 8;
 
-/// Number of elements of each row that are added at a time.
+/// Number of elements of each row of `A` that are added at a time.
 const WIDTH: usize = 16;
 
 /// Number of elements of `A` in one task, chosen so that a second thread pays off.
@@ -38,7 +39,7 @@ pub(crate) fn add_long_rows<A: Element + Float>(
     y: &mut [A],
 ) {
     let block = SUMS_BYTES / size_of::<A>();
-    // A single thread adds whole rows unless the sums would exceed L1.
+    // A single thread adds whole rows of `A`, unless the sums would exceed L1.
     let task = match workers.count() {
         1 => y.len(),
         _ => (GRAIN / x.len()).next_multiple_of(block / 4).max(block / 4),
@@ -72,7 +73,7 @@ fn sums_offset<A>(scratch: &[A], rows: &[A]) -> usize {
     let distance = target.wrapping_sub(scratch.as_ptr().addr()) % L1_ALIAS_BYTES;
     let aligned = scratch.as_ptr().align_offset(CACHE_LINE);
     let start = aligned + distance / CACHE_LINE * (CACHE_LINE / size_of::<A>());
-    // Alignment must not push the sums past the end of the scratch.
+    // The sums must not extend past the end of `scratch`, so limit the offset.
     if start * size_of::<A>() > L1_ALIAS_BYTES { aligned } else { start }
 }
 
@@ -92,7 +93,7 @@ fn add_rows<A: Element + Float>((a, lda): (&[A], usize), x: &[A], sums: &mut [A]
     }
 }
 
-/// `sums ← sums + Σ xᵢ·rowᵢ` over [`ROWS`] rows.
+/// `sums ← sums + Σ xᵢ·rowᵢ` over [`ROWS`] rows of `A`.
 #[inline(always)]
 fn add_row_group<A: Element + Float>((a, lda): (&[A], usize), x: &[A; ROWS], sums: &mut [A]) {
     let rows: [&[A]; ROWS] = std::array::from_fn(

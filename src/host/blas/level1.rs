@@ -1,10 +1,10 @@
 //! BLAS level 1: copies, updates and sums of vectors.
 //!
-//! A vector is divided into tasks of [`GRAIN`] elements. Sums have a fixed order: each task adds
-//! its elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, and a tree adds the accumulators.
-//! The results of the tasks are added in order. [`accumulate`] is the portable definition of that
-//! order. On AVX-512, bit-identical loops of [`x86::level1`](crate::host::blas::x86::level1)
-//! replace it for `f32`.
+//! A vector is divided into tasks of [`GRAIN`] elements. The order of additions is fixed: each task
+//! adds elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, and a tree adds the
+//! accumulators. The sums of the tasks are added in order. [`accumulate`] is the portable
+//! definition of the order of additions. For `f32` on AVX-512, bit-identical loops of
+//! [`x86::level1`](crate::host::blas::x86::level1) replace `accumulate`.
 
 #[cfg(target_arch = "x86_64")]
 use crate::cast::cast;
@@ -39,7 +39,8 @@ use crate::{
 use num_traits::{Float, Zero};
 
 /// Number of elements in one task. For fewer elements, a second thread costs more than it saves.
-/// The number of threads does not influence the task length, and thus not the order of sums.
+/// The task length does not depend on the number of threads, so the order of additions does not
+/// either.
 const GRAIN: usize = 1 << 17;
 
 /// Length, in elements, from which an operand is assumed to exceed a core's private caches and is
@@ -61,7 +62,7 @@ pub(crate) fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Resul
     Ok(())
 }
 
-/// Runs [`copy`] for operands longer than one task. The function is not inlined, because saving its
+/// Runs [`copy`] for operands longer than one task. The function is not inlined, because saving
 /// registers would slow down short copies.
 #[inline(never)]
 fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
@@ -76,13 +77,14 @@ fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
 /// `x ← α·x`.
 #[doc(alias = "caffe_scal")]
 pub(crate) fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) -> Result<()> {
-    let (far, task) = (bypasses_cache(x), workers.even_chunk_len(x.len(), GRAIN, CHUNK_ALIGN));
+    let (exceeds_cache, task) =
+        (bypasses_cache(x), workers.even_chunk_len(x.len(), GRAIN, CHUNK_ALIGN));
     workers.for_each_chunk(x, task, |_, x| {
         if is_wide::<T>() {
             return vectorized(
                 #[inline(always)]
                 || {
-                    if far {
+                    if exceeds_cache {
                         return with_prefetch(
                             cast_slice_mut(x),
                             #[inline(always)]
@@ -172,8 +174,8 @@ pub(crate) fn axpby<T: Element>(
     Ok(())
 }
 
-/// Returns `Σ xᵢ·yᵢ`, accumulated in `T::Acc`. `f32` products are not rounded before they are
-/// added.
+/// Returns `Σ xᵢ·yᵢ`, accumulated in `T::Acc`. Products of `f32` are not rounded before the
+/// addition.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -184,11 +186,11 @@ pub(crate) fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::
         workers,
         x.len(),
         #[inline(always)]
-        |i, len, far| {
+        |i, len, exceeds_cache| {
             let (x, y) = (task_slice(x, i, len), task_slice(y, i, len));
             if is_wide::<T>() {
                 return sum_slices::<T::Acc>(
-                    far,
+                    exceeds_cache,
                     cast_slice(x),
                     cast_slice(y),
                     |fma, sum, x, y| fma.mul_add(x, y, sum),
@@ -205,7 +207,8 @@ pub(crate) fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::
     ))
 }
 
-/// Fails unless operands of these lengths and increments hold `n` elements for [`dot_strided`].
+/// Fails unless [`dot_strided`] can read `n` elements of operands with lengths and increments `x`
+/// and `y`.
 pub(crate) fn check_strided(n: usize, x: (usize, usize), y: (usize, usize)) -> Result<()> {
     let Some(last) = n.checked_sub(1) else { return Ok(()) };
     [("x", x), ("y", y)].into_iter().try_for_each(|(operand, (len, inc))| {
@@ -262,9 +265,9 @@ pub(crate) fn sumsq<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
     Ok(sum_elements(workers, x, |fma, sum, x, _| fma.mul_add(x, x, sum)))
 }
 
-/// Returns `max |xᵢ|`, which is 0 if there are no elements, and NaN if one of them is NaN.
+/// Returns `max |xᵢ|`. The result is 0 if `x` is empty, and NaN if an element is NaN.
 pub(crate) fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
-    let (tasks, far) = (x.len().div_ceil(GRAIN), x.len() >= PREFETCH_MIN_LEN);
+    let (tasks, exceeds_cache) = (x.len().div_ceil(GRAIN), x.len() >= PREFETCH_MIN_LEN);
     let task = |i| {
         let x = task_slice(x, i, GRAIN.min(x.len() - i * GRAIN));
         vectorized(
@@ -272,7 +275,7 @@ pub(crate) fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
             || {
                 let f = |max, x: T::Acc, _| larger(max, x.abs());
                 if is_wide::<T>() {
-                    return accumulate(far, (cast_slice(x), cast_slice(x)), f, larger);
+                    return accumulate(exceeds_cache, (cast_slice(x), cast_slice(x)), f, larger);
                 }
                 let mut buffer = accumulator_buffer();
                 let mut max = T::Acc::zero();
@@ -295,7 +298,7 @@ fn task_slice<T>(x: &[T], i: usize, len: usize) -> &[T] {
     &x[i * GRAIN..][..len]
 }
 
-/// `yᵢ ← f(fma, xᵢ, yᵢ)` for slices of equal length. Unless `reads_y`, `f` ignores `yᵢ`.
+/// `yᵢ ← f(fma, xᵢ, yᵢ)` for slices of equal length. `f` ignores `yᵢ` if `reads_y` is false.
 #[inline(always)]
 fn update_pairs<T: Element>(
     workers: &Workers,
@@ -311,7 +314,7 @@ fn update_pairs<T: Element>(
 }
 
 /// Runs [`update_pairs`] for operands that are longer than one task or have 16-bit elements. The
-/// function is not inlined, because saving its registers would slow down short updates.
+/// function is not inlined, because saving registers would slow down short updates.
 #[inline(never)]
 fn update_tasks<T: Element>(
     workers: &Workers,
@@ -319,12 +322,13 @@ fn update_tasks<T: Element>(
     (x, y): (&[T], &mut [T]),
     f: impl Fn(FmaMode, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) {
-    let (far, task) = (bypasses_cache(y), workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN));
+    let (exceeds_cache, task) =
+        (bypasses_cache(y), workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN));
     workers.for_each_chunk(y, task, |i, y| {
         let x = &x[i * task..][..y.len()];
         if is_wide::<T>() {
             let (x, y) = (cast_slice(x), cast_slice_mut(y));
-            return if far { update_prefetched(x, y, f) } else { update_cached(x, y, f) };
+            return if exceeds_cache { update_prefetched(x, y, f) } else { update_cached(x, y, f) };
         }
         let (mut buffer_x, mut buffer_y) = (accumulator_buffer(), accumulator_buffer());
         for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
@@ -344,7 +348,8 @@ fn update_tasks<T: Element>(
     });
 }
 
-/// Updates operands that are in cache, or that the hardware prefetcher fetches fast enough.
+/// `yᵢ ← f(fma, xᵢ, yᵢ)` for operands that are in cache, or that the hardware prefetcher fetches
+/// fast enough.
 #[inline(always)]
 fn update_cached<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
     #[cfg(target_arch = "x86_64")]
@@ -372,7 +377,8 @@ fn update_cached<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> 
     );
 }
 
-/// Updates operands that exceed the caches, with software prefetch except in the AVX-512 loop.
+/// `yᵢ ← f(fma, xᵢ, yᵢ)` for operands that exceed the caches, with software prefetch except in the
+/// AVX-512 loop.
 #[inline(always)]
 fn update_prefetched<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
     #[cfg(target_arch = "x86_64")]
@@ -399,8 +405,7 @@ fn update_slice<A: Element>(fma: FmaMode, x: &[A], y: &mut [A], f: impl Fn(FmaMo
     }
 }
 
-/// Adds the results of `body(task, len, far)` for the tasks of `n` elements, in order. `far` is
-/// whether operands exceed the caches.
+/// Adds the results of `body(task, len, exceeds_cache)` for all tasks of `n` elements, in order.
 #[inline]
 fn sum_tasks<A: Element + Float>(
     workers: &Workers,
@@ -410,16 +415,16 @@ fn sum_tasks<A: Element + Float>(
     if n <= GRAIN { body(0, n, false) } else { sum_many_tasks(workers, n, body) }
 }
 
-/// Runs [`sum_tasks`] for more than one task. The function is not inlined, because saving its
-/// registers would slow down short sums.
+/// Runs [`sum_tasks`] for operands longer than one task. The function is not inlined, because
+/// saving registers would slow down short sums.
 #[inline(never)]
 fn sum_many_tasks<A: Element + Float>(
     workers: &Workers,
     n: usize,
     body: impl Fn(usize, usize, bool) -> A + Send + Sync,
 ) -> A {
-    let (tasks, far) = (n.div_ceil(GRAIN), n >= PREFETCH_MIN_LEN);
-    let task = |i| body(i, GRAIN.min(n - i * GRAIN), far);
+    let (tasks, exceeds_cache) = (n.div_ceil(GRAIN), n >= PREFETCH_MIN_LEN);
+    let task = |i| body(i, GRAIN.min(n - i * GRAIN), exceeds_cache);
     if workers.count() == 1 {
         return (0..tasks).fold(A::zero(), |sum, i| sum + task(i));
     }
@@ -433,10 +438,10 @@ fn sum_elements<T: Element>(
     x: &[T],
     f: impl Fn(FmaMode, T::Acc, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) -> T::Acc {
-    sum_tasks(workers, x.len(), |i, len, far| {
+    sum_tasks(workers, x.len(), |i, len, exceeds_cache| {
         let x = task_slice(x, i, len);
         if is_wide::<T>() {
-            return sum_slices::<T::Acc>(far, cast_slice(x), cast_slice(x), f);
+            return sum_slices::<T::Acc>(exceeds_cache, cast_slice(x), cast_slice(x), f);
         }
         let mut buffer = accumulator_buffer();
         let mut sum = T::Acc::zero();
@@ -449,23 +454,24 @@ fn sum_elements<T: Element>(
 }
 
 /// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs from slices of equal length. `f(fma, sum, 0, 0)`
-/// must return `sum`, but may change the sign of a zero. Operands are prefetched if `far`.
+/// must return `sum`, but may change the sign of a zero. The loop prefetches operands if
+/// `exceeds_cache` is true.
 #[inline(always)]
 fn sum_slices<A: Element + Float>(
-    far: bool,
+    exceeds_cache: bool,
     x: &[A],
     y: &[A],
     f: impl Fn(FmaMode, A, A, A) -> A + Copy,
 ) -> A {
-    // Adding 0 turns −0 into 0. The sign of a zero sum would depend on where zeros pad the
+    // Add 0 to turn −0 into 0, because the sign of a zero sum would depend on where zeros pad the
     // operands.
-    sum_slices_signed(far, x, y, f) + A::zero()
+    sum_slices_signed(exceeds_cache, x, y, f) + A::zero()
 }
 
 /// Like [`sum_slices`], but a zero result may have either sign.
 #[inline(always)]
 fn sum_slices_signed<A: Element + Float>(
-    far: bool,
+    exceeds_cache: bool,
     x: &[A],
     y: &[A],
     f: impl Fn(FmaMode, A, A, A) -> A + Copy,
@@ -475,7 +481,7 @@ fn sum_slices_signed<A: Element + Float>(
         // SAFETY: `has_avx512` detected the features that `sum` enables.
         return cast(unsafe {
             avx512::sum(
-                far,
+                exceeds_cache,
                 cast_slice(x),
                 cast_slice(y),
                 #[inline(always)]
@@ -487,7 +493,7 @@ fn sum_slices_signed<A: Element + Float>(
         #[inline(always)]
         |fma| {
             accumulate(
-                far,
+                exceeds_cache,
                 (x, y),
                 #[inline(always)]
                 |sum, x, y| f(fma, sum, x, y),
@@ -498,21 +504,21 @@ fn sum_slices_signed<A: Element + Float>(
 }
 
 /// Accumulates `f(accumulator, xᵢ, yᵢ)` over pairs from slices of equal length, and combines the
-/// accumulators. Zeros pad the operands, which are prefetched if `far`.
+/// accumulators. Zeros pad the operands. The operands are prefetched if `exceeds_cache` is true.
 ///
 /// Element `i` belongs to accumulator `i` modulo the number of accumulators. If loads are aligned,
 /// accumulators are rotated by the peeled length. A rotation only swaps operands in the tree that
 /// combines accumulators, so results are bit-identical for any alignment.
 #[inline(always)]
 fn accumulate<A: Element + Float>(
-    far: bool,
+    exceeds_cache: bool,
     (x, y): (&[A], &[A]),
     f: impl Fn(A, A, A) -> A,
     combine: impl Fn(A, A) -> A,
 ) -> A {
     let mut sums = [[A::zero(); LANES]; ACCUMULATOR_ROWS];
     let peel_len = load_peel_len(x);
-    if peel_len == 0 && !far {
+    if peel_len == 0 && !exceeds_cache {
         return reduce(accumulate_blocks::<_, false>(sums, x, y, f), combine);
     }
     let ((head_x, x), (head_y, y)) = (x.split_at(peel_len), y.split_at(peel_len));
@@ -522,7 +528,7 @@ fn accumulate<A: Element + Float>(
     reduce(accumulate_blocks::<_, true>(sums, x, y, f), combine)
 }
 
-/// Accumulates all pairs, block by block. Prefetches `x` if `PREFETCH`.
+/// Accumulates all pairs, block by block. Prefetches `x` if `PREFETCH` is true.
 #[inline(always)]
 fn accumulate_blocks<A: Element, const PREFETCH: bool>(
     mut sums: [[A; LANES]; ACCUMULATOR_ROWS],
@@ -581,7 +587,7 @@ fn reduce<A: Element>(sums: [[A; LANES]; ACCUMULATOR_ROWS], combine: impl Fn(A, 
     reduce_lanes(a, combine)
 }
 
-/// Returns the larger of two values, or the first NaN among them.
+/// Returns the larger of two values, or the first NaN among the two.
 #[inline(always)]
 fn larger<A: Float>(a: A, b: A) -> A {
     if a >= b || a.is_nan() { a } else { b }

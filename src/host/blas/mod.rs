@@ -1,24 +1,24 @@
 //! BLAS on the host: level 1, GEMV and GEMM on slices.
 //!
-//! A module imports only modules that this table lists before it:
+//! The modules of the BLAS, in an order in which each module imports only earlier modules:
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`kernel`] | GEMM on one thread: packing, micro-kernel, macro-kernel, unpacked GEMM |
-//! | [`x86`] | AVX-512 loops of level 1; GEMM of 16-bit elements by AMX |
+//! | [`x86`] | AVX-512 loops of BLAS level 1, and GEMM of 16-bit elements by AMX |
 //! | [`level1`] | `copy`, `scal`, `axpy`, `axpby`, `dot`, `asum`, `sumsq`, `amax` |
 //! | [`gemv_transposed`], [`gemv`] | matrix-vector products |
-//! | [`gemm`] | choice of a kernel, and division of `C` among threads |
+//! | [`gemm`] | choice of a GEMM kernel, and division of `C` among threads |
 //!
-//! The fast path of each operation replaces a portable definition:
+//! For each operation, a fast path replaces a portable definition:
 //!
-//! | operation | portable definition | fast path, when available | same result? |
+//! | operation | portable definition | fast path, if available | difference of results |
 //! |---|---|---|---|
-//! | level 1, `f32` | `level1::accumulate`, `level1::update_slice` | AVX-512 loops | bit-identical |
-//! | GEMV, 16-bit or transposed long rows | loops of `gemv`, `gemv_transposed` | the same loops for AVX2 or AVX-512 | bit-identical |
-//! | other GEMV, unpacked GEMM | `kernel` with vectors `[S; 4]` | `kernel` with AVX2 or AVX-512 vectors | within rounding (FMA, vector length) |
-//! | packed GEMM | `matrixmultiply` | `kernel::macro_kernel`, from AVX2 on | within rounding |
-//! | 16-bit GEMM | widen, then GEMM in `f32` | AMX, for larger shapes | within rounding; subnormals are zero |
+//! | level 1, `f32` | `level1::accumulate`, `level1::update_slice` | AVX-512 loops | none |
+//! | GEMV, 16-bit or transposed long rows | loops of `gemv`, `gemv_transposed` | `gemv` loops compiled for AVX2 or AVX-512 | none |
+//! | other GEMV, unpacked GEMM | `kernel` with vectors `[S; 4]` | `kernel` with AVX2 or AVX-512 vectors | rounding (FMA, vector length) |
+//! | packed GEMM | crate `matrixmultiply` | `kernel::macro_kernel` with AVX2 or AVX-512 vectors | rounding |
+//! | 16-bit GEMM | GEMM of widened operands in `f32` | AMX GEMM, for larger shapes | rounding; subnormals are zero |
 //!
 //! On one machine, BLAS results are bit-identical for any number of threads and any alignment.
 

@@ -1,7 +1,7 @@
 //! Cache-line alignment and software prefetch for streaming loops.
 //!
 //! A vector access that straddles two cache lines costs two accesses. Unaligned vectors halve the
-//! throughput of operands outside L1, and slow down stores even within L1.
+//! throughput for operands outside L1, and slow down stores even within L1.
 
 #[cfg(target_arch = "x86_64")]
 use crate::host::cache::x86;
@@ -12,27 +12,27 @@ pub(crate) const CACHE_LINE: usize = 64;
 /// Size in bytes of a small memory page.
 pub(crate) const PAGE_4K: usize = 4 << 10;
 
-/// Distance in bytes between addresses that share an L1 cache set, and whose loads and stores
-/// suffer from 4K aliasing.
+/// Distance in bytes at which addresses share an L1 cache set, and a load waits for an earlier
+/// store (4K aliasing).
 pub(crate) const L1_ALIAS_BYTES: usize = 4 << 10;
 
 /// Unit of chunk lengths, in elements: a whole number of cache lines for every element type.
 pub(crate) const CHUNK_ALIGN: usize = 64;
 
-/// Smallest operand, in bytes, for which aligning its loads to cache lines was measured to pay.
+/// Smallest operand, in bytes, for which aligned loads were faster in measurements.
 const ALIGN_LOADS_MIN_BYTES: usize = 32 << 10;
 
-/// Smallest operand, in bytes, for which aligning its stores to cache lines was measured to pay.
+/// Smallest operand, in bytes, for which aligned stores were faster in measurements.
 const ALIGN_STORES_MIN_BYTES: usize = 2 << 10;
 
-/// Returns how many elements of `x` precede its first cache-line boundary, or 0 if aligning the
-/// loads does not pay.
+/// Returns the number of elements of `x` before the first cache-line boundary, or 0 if aligned
+/// loads would not pay.
 #[inline(always)]
 pub(crate) fn load_peel_len<A>(x: &[A]) -> usize {
     peel_len(x, ALIGN_LOADS_MIN_BYTES)
 }
 
-/// Like [`load_peel_len`], but for the stores to `y`.
+/// Like [`load_peel_len`], but for stores to `y`.
 #[inline(always)]
 pub(crate) fn store_peel_len<A>(y: &[A]) -> usize {
     peel_len(y, ALIGN_STORES_MIN_BYTES)
@@ -43,8 +43,8 @@ fn peel_len<A>(x: &[A], min_bytes: usize) -> usize {
     if size_of_val(x) < min_bytes { 0 } else { x.as_ptr().align_offset(CACHE_LINE).min(x.len()) }
 }
 
-/// Calls `body` on the unaligned start of `y`, if any, and on the remaining elements, which start
-/// aligned.
+/// Calls `body` on the elements of `y` before the first cache-line boundary, if any, and on the
+/// remaining elements.
 #[inline(always)]
 pub(crate) fn with_aligned_stores<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
     let peel_len = store_peel_len(y);
@@ -55,7 +55,8 @@ pub(crate) fn with_aligned_stores<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])
     body(rest);
 }
 
-/// Like [`with_aligned_stores`], but also passes the same parts of `x`, which is as long as `y`.
+/// Like [`with_aligned_stores`], but also passes the corresponding parts of `x`, which is as long
+/// as `y`.
 #[inline(always)]
 pub(crate) fn zip_with_aligned_stores<X, Y>(
     x: &[X],
@@ -70,7 +71,7 @@ pub(crate) fn zip_with_aligned_stores<X, Y>(
     body(rest_x, rest);
 }
 
-/// Number of elements that [`with_prefetch`] and [`zip_with_prefetch`] prefetch at a time.
+/// Number of elements for which [`with_prefetch`] and [`zip_with_prefetch`] prefetch at a time.
 const PREFETCH_BLOCK_LEN: usize = 64;
 
 /// Like [`with_aligned_stores`], but with software prefetch, for a `y` that exceeds the caches.
@@ -86,7 +87,7 @@ pub(crate) fn with_prefetch<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
     body(rest);
 }
 
-/// Like [`with_prefetch`], but also passes the same parts of `x`, which is as long as `y`.
+/// Like [`with_prefetch`], but also passes the corresponding parts of `x`, which is as long as `y`.
 #[inline(always)]
 pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X], &mut [Y])) {
     let (first_x, x) = x.split_at(store_peel_len(y));
@@ -102,12 +103,12 @@ pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut
     body(rest_x, rest);
 }
 
-/// Prefetch distance of [`prefetch_after`] in bytes. The hardware prefetcher does not fetch this
-/// far ahead when it follows several rows at a time.
+/// Prefetch distance of [`prefetch_after`] in bytes. A hardware prefetcher that follows several
+/// rows at a time does not fetch 1 KiB ahead.
 pub(crate) const PREFETCH_DISTANCE: usize = 1 << 10;
 
-/// Prefetches `size_of_val(x)` bytes that lie [`PREFETCH_DISTANCE`] bytes after `x`. The prefetched
-/// addresses need not be readable.
+/// Prefetches `size_of_val(x)` bytes that lie [`PREFETCH_DISTANCE`] bytes after `x`. The memory at
+/// the prefetched addresses need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch_after<A, const N: usize>(x: &[A; N]) {
     for line in (0..size_of::<[A; N]>()).step_by(CACHE_LINE) {

@@ -1,20 +1,20 @@
 //! Huge pages for large allocations of host memory, on Linux.
 
-/// Asks Linux to back `memory` with huge pages where possible, which reduces TLB misses. The
-/// contents do not change.
+/// Asks Linux to back `memory` with huge pages, which reduces TLB misses. The contents of `memory`
+/// do not change.
 pub(crate) fn advise_huge_pages(memory: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {
         use crate::host::cache::cache_line::PAGE_4K;
         /// Size of a huge page in bytes. A smaller allocation contains no huge page.
         const HUGE_PAGE: usize = 2 << 20;
-        // `madvise` accepts only whole pages.
+        // Start at a page boundary, because `madvise` rejects unaligned addresses.
         let start = memory.as_ptr().align_offset(PAGE_4K).min(memory.len());
         let pages = &mut memory[start..];
         if pages.len() >= HUGE_PAGE {
             // SAFETY: the range lies within `memory`, which is borrowed exclusively.
-            // `MADV_HUGEPAGE` keeps the contents. If Linux declines the request, the memory does
-            // not change.
+            // `MADV_HUGEPAGE` does not change the contents of `memory`. If Linux declines the
+            // request, `memory` does not change.
             unsafe {
                 libc::madvise(
                     pages.as_mut_ptr().cast(),

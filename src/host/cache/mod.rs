@@ -1,13 +1,14 @@
 //! Memory helpers for kernels: cache lines, prefetch, non-temporal stores, pages, scratch buffers.
 //!
 //! - `x86` wraps the prefetch, non-temporal store and fence instructions of x86-64. On other
-//!   targets, its callers do not prefetch and use ordinary stores.
-//! - [`cache_line`] splits loops so that their vectors start at cache lines, and prefetches.
-//! - [`huge_pages`] asks Linux for 2 MiB pages for large allocations of `memory`.
-//! - [`scratch`] lets a thread reuse its earlier buffers, for GEMM, convolution and other kernels.
-//! - [`nontemporal`] writes large results past the caches.
+//!   targets, kernels do not prefetch and use ordinary stores.
+//! - [`cache_line`] splits loops so that vectors start at cache lines, and prefetches operands.
+//! - [`huge_pages`] asks Linux to back large allocations with huge pages of 2 MiB.
+//! - [`scratch`] keeps the scratch buffers of a thread for the next GEMM, convolution or other
+//!   kernel.
+//! - [`nontemporal`] writes large results with stores that bypass the caches.
 //!
-//! This folder does not depend on other folders of `host`.
+//! The folder `cache` does not depend on other folders of `host`.
 
 pub(crate) mod cache_line;
 pub(crate) mod huge_pages;

@@ -1,8 +1,8 @@
 //! Non-temporal copies and maps.
 //!
-//! An ordinary store first reads the cache line that it writes and evicts another. For an operand
-//! too large to stay in cache, that read adds half again to the memory traffic of a copy.
-//! Non-temporal stores do not read the cache line.
+//! Before an ordinary store, the processor reads the cache line from memory. For an operand too
+//! large to stay in cache, the read increases the memory traffic of a copy by half. Non-temporal
+//! stores do not read the cache line.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
@@ -15,15 +15,16 @@ use crate::{
     },
 };
 
-/// Smallest operand, in bytes, that is assumed to leave all caches before its next use.
+/// Smallest operand, in bytes, that is assumed not to stay in any cache until the next kernel reads
+/// it.
 const NONTEMPORAL_MIN_BYTES: usize = 8 << 20;
 
 /// Size of a block in bytes. The four pages of a block are copied in alternation, because the
-/// hardware prefetcher fetches ahead within each page separately.
+/// hardware prefetcher works on each page separately.
 const BLOCK: usize = 4 * PAGE_4K;
 
-/// Number of slices in a block. [`map_nontemporal`] stores one slice of a block for each slice that
-/// it computes of the next block.
+/// Number of slices in a block. [`map_nontemporal`] alternates between computing a slice of the
+/// next block and storing a slice of the current block.
 const SLICES_PER_BLOCK: usize = 16;
 
 /// Number of cache lines of each page that belong to one slice.
@@ -48,12 +49,12 @@ pub(crate) fn copy_nontemporal<T: Element>(x: &[T], y: &mut [T]) {
     store_fence();
 }
 
-/// Overwrites `y` with non-temporal stores. `fill(i, part)` writes to `part` the elements of `y`
-/// from index `i` on, and must not read the old contents of `part`. Elements of each of `sources`
-/// at the same indices are prefetched for `fill`.
+/// Overwrites `y` with non-temporal stores. `fill(i, part)` writes the elements of `y` from index
+/// `i` on to `part`, and must not read the old contents of `part`. The function prefetches the
+/// elements of `sources` at the same indices for `fill`.
 ///
-/// Each block is stored slice by slice while the next block is computed, so that memory and
-/// arithmetic units work at the same time.
+/// The function stores each block while it computes the next block, so that memory and arithmetic
+/// units work at the same time.
 pub(crate) fn map_nontemporal<A: Element, const N: usize>(
     sources: [&[A]; N],
     y: &mut [A],
@@ -86,7 +87,7 @@ pub(crate) fn map_nontemporal<A: Element, const N: usize>(
     store_fence();
 }
 
-/// Splits `y` into the elements before the first page, the whole blocks after it, and the remaining
+/// Splits `y` into the elements before the first page boundary, whole blocks, and the remaining
 /// elements.
 fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut [T]) {
     let start = y.as_ptr().align_offset(PAGE_4K).min(y.len());
@@ -95,9 +96,9 @@ fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut 
     (first, blocks, cast_slice_mut(rest))
 }
 
-/// `y ← x` for one slice of a block: the same cache lines of each page. Also prefetches the same
-/// slice of the blocks at `next`, which need not exist. The prefetch goes to L2, because the
-/// current blocks fill L1.
+/// `y ← x` for one slice of a block, which consists of the same cache lines of each page. Also
+/// prefetches the same slice of the blocks at `next`, which need not be readable. The prefetch
+/// targets L2, because the current blocks fill L1.
 #[inline(always)]
 fn store_slice<const N: usize>(
     slice: usize,
@@ -105,7 +106,10 @@ fn store_slice<const N: usize>(
     next: [*const u8; N],
     y: &mut [u8; BLOCK],
 ) {
-    assert!(y.as_ptr().addr().is_multiple_of(CACHE_LINE), "blocks begin at a page");
+    assert!(
+        y.as_ptr().addr().is_multiple_of(CACHE_LINE),
+        "non-temporal block: not aligned to a cache line"
+    );
     for line in slice * LINES_PER_SLICE..(slice + 1) * LINES_PER_SLICE {
         for page in (0..BLOCK).step_by(PAGE_4K) {
             let offset = page + line * CACHE_LINE;

@@ -1,12 +1,13 @@
-//! Scratch memory that a thread caches for its next kernel.
+//! Scratch buffers that a thread caches for later kernels.
 
 use crate::element::Element;
 use std::cell::RefCell;
 
-/// Maximum number of cached buffers per thread. Convolution, GEMM and packing nest this deep.
+/// Maximum number of cached buffers per thread. Convolution, GEMM and packing use at most that many
+/// buffers at a time.
 const MAX_CACHED_BUFFERS: usize = 4;
 
-/// Size in bytes of the largest cached buffer. Larger buffers are freed after use.
+/// Size in bytes of the largest buffer that a thread caches. Larger buffers are freed after use.
 const MAX_CACHED_BYTES: usize = 16 << 20;
 
 thread_local! {
@@ -15,33 +16,33 @@ thread_local! {
 
 /// Calls `body` with a buffer of `len` elements whose values are unspecified.
 ///
-/// A buffer in use is not in the thread's list, so calls may nest. Calls also nest if a thread that
-/// waits inside `body` runs another task in the meantime.
+/// Calls may nest, because a buffer in use is not in the thread's list of free buffers. Calls also
+/// nest if a thread that waits inside `body` runs another task in the meantime.
 pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]) -> R) -> R {
-    let mut buffer = take((len * size_of::<A>()).div_ceil(size_of::<f64>()));
+    let mut buffer = take_buffer((len * size_of::<A>()).div_ceil(size_of::<f64>()));
     let result = body(&mut crate::cast::cast_slice_mut(&mut buffer)[..len]);
-    put_back(buffer);
+    return_buffer(buffer);
     result
 }
 
-/// Returns a buffer of at least `words` values.
-fn take(words: usize) -> Vec<f64> {
+/// Returns a scratch buffer of at least `words` values.
+fn take_buffer(words: usize) -> Vec<f64> {
     let buffer = FREE.with_borrow_mut(|free| {
-        // Take the smallest buffer that is long enough. If all buffers are too short, replace the
-        // smallest.
+        // Take the smallest cached buffer that is long enough. If all cached buffers are too short,
+        // replace the smallest buffer.
         let rank = |buffer: &Vec<f64>| (buffer.len() < words, buffer.len());
         let best = (0..free.len()).min_by_key(|&i| rank(&free[i]));
         best.map(|i| free.swap_remove(i)).unwrap_or_default()
     });
     match buffer.len() < words {
-        // `resize` would copy the contents.
+        // Allocate a new buffer, because `resize` would copy the old contents.
         true => vec![0.0; words],
         false => buffer,
     }
 }
 
-/// Caches `buffer`, unless the thread's list is full or the buffer is too large.
-fn put_back(buffer: Vec<f64>) {
+/// Caches `buffer`, unless the thread's list of free buffers is full or `buffer` is too large.
+fn return_buffer(buffer: Vec<f64>) {
     if buffer.len() * size_of::<f64>() <= MAX_CACHED_BYTES {
         FREE.with_borrow_mut(|free| {
             if free.len() < MAX_CACHED_BUFFERS {

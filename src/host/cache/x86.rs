@@ -22,7 +22,7 @@ pub(crate) fn prefetch_l2<A>(p: *const A) {
     unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) };
 }
 
-/// The bytes of an SSE2 vector.
+/// Bytes of an SSE2 vector.
 pub(crate) type Vector = [u8; size_of::<__m128i>()];
 
 /// `y ← x` with a non-temporal store.
@@ -36,8 +36,8 @@ pub(crate) unsafe fn stream(x: &Vector, y: &mut Vector) {
     unsafe { _mm_stream_si128(from_mut(y).cast(), _mm_loadu_si128(from_ref(x).cast())) };
 }
 
-/// Makes non-temporal stores visible to other threads before later stores.
+/// Makes earlier non-temporal stores visible to other threads before later stores.
 pub(crate) fn store_fence() {
-    // SAFETY: the instruction has no preconditions.
+    // SAFETY: the store fence instruction has no preconditions.
     unsafe { _mm_sfence() };
 }

@@ -19,14 +19,15 @@ use crate::{
 use num_traits::Zero;
 use std::borrow::Cow;
 
-/// Number of elements in one task. A second thread pays off only at twice this number.
+/// Number of elements in one task. Two threads are faster than one only from `2 · GRAIN` elements
+/// on.
 const GRAIN: usize = 1 << 17;
 
 /// `y[o, e, i] ← f(a[o, e, i], b[e])`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `a` and `y` have `axis.count()` elements and `b` has
-/// `axis.extent`.
+/// [`Error::Length`](crate::Error::Length) unless `a` and `y` have `axis.count()` elements and `b`
+/// has `axis.extent` elements.
 pub(crate) fn broadcast<T: Element>(
     workers: &Workers,
     op: Binary<T::Acc>,
@@ -48,7 +49,7 @@ pub(crate) fn broadcast<T: Element>(
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` has `axis.count()` elements and `b` has
-/// `axis.extent`.
+/// `axis.extent` elements.
 pub(crate) fn broadcast_in_place<T: Element>(
     workers: &Workers,
     op: Binary<T::Acc>,
@@ -66,8 +67,8 @@ pub(crate) fn broadcast_in_place<T: Element>(
 /// `y[o, e, i] ← x[o, e, i] · scale[e] + shift[e]`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `x` and `y` have `axis.count()` elements, and `scale`
-/// and `shift` have `axis.extent`.
+/// [`Error::Length`](crate::Error::Length) unless `x` and `y` have `axis.count()` elements, and
+/// `scale` and `shift` have `axis.extent` elements.
 pub(crate) fn affine<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -147,7 +148,7 @@ pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
     if period == 0 {
         return;
     }
-    // If chunks are whole periods, all chunks see the same broadcast operands.
+    // If chunks are whole periods, all chunks have the same broadcast operands.
     let repeats = period <= CHUNK;
     let step = if repeats { CHUNK / period * period } else { CHUNK };
     workers.for_each_chunk(y, GRAIN, |task, y| {
@@ -179,7 +180,7 @@ fn repeat<A: Copy>(b: &[A], inner: usize, start: usize, y: &mut [A]) {
         }
         (done, position) = (done + len, (position + len) % period);
     }
-    // Copies of the first period fill the rest of `y`.
+    // Fill `y` after the first period with copies of the first period.
     while done < y.len() {
         let len = done.min(y.len() - done);
         y.copy_within(..len, done);

@@ -1,4 +1,4 @@
-//! Conversion between element types, and from integers.
+//! Conversion between element types, and conversion from integers to element types.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
@@ -86,7 +86,7 @@ fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
             );
         }
         (DType::F64, _) => {
-            // Rounding to odd in `f32` makes the second rounding, to 16 bits, correct.
+            // Round `f64` to odd in `f32`, so that the second rounding, to 16 bits, is correct.
             let mut buffer = accumulator_buffer::<f32>();
             for (x, y) in cast_slice::<T, f64>(x).chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
                 let buffer = &mut buffer[..x.len()];
@@ -107,7 +107,7 @@ fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
                 );
             }
         }
-        // Other conversions go through `f32`, which holds every 16-bit value.
+        // Convert between other types through `f32`, which holds every 16-bit value.
         (DType::F32, _) => narrow(cast_slice(x), y),
         (_, DType::F32) => widen(x, cast_slice_mut(y)),
         _ => {
@@ -127,8 +127,8 @@ mod tests {
         host::testing::{for_each_element, integers, operand, threads, wide},
     };
 
-    /// Converts all values of a 16-bit type, the midpoints between neighbours, and numbers so close
-    /// to midpoints that only `f64` can tell them apart.
+    /// Converts all values of a 16-bit type, the midpoints between neighbouring values, and `f64`
+    /// numbers so close to a midpoint that `f32` would round them to the midpoint.
     fn check_ties<U: Element>(from_bits: impl Fn(u16) -> U, to_bits: impl Fn(U) -> u16) {
         let mut x = Vec::new();
         let mut expected = Vec::new();
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// The integers have either sign, and some have more digits than `T` can hold.
+    /// Tests integers of either sign, including integers with more digits than `T` can hold.
     fn converted_integers_are_rounded_once<T: Element>() {
         let x: Vec<i32> =
             integers::<f64>(3, GRAIN + 7).iter().map(|x| *x as i32 * 8_123_457).collect();

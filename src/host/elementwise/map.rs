@@ -1,7 +1,7 @@
 //! Functions of one or two operands, evaluated elementwise.
 //!
-//! A `match` selects the function once per slice. Each function has its own loop, which the
-//! compiler vectorizes if the function allows it.
+//! A `match` selects the function once per slice. Each function has a separate loop, which the
+//! compiler vectorizes if possible.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
@@ -28,19 +28,21 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Number of elements in one task of a function that memory limits. For fewer elements, a second
-/// thread costs more than it saves.
+/// Number of elements in one task of a memory-bound function. For fewer elements, a second thread
+/// costs more than it saves.
 const GRAIN: usize = 1 << 16;
 
-/// Number of elements per task for a compute-bound function.
+/// Number of elements in one task of a compute-bound function.
 const COMPUTE_BOUND_GRAIN: usize = 1 << 15;
 
-/// Number of elements in a block, whose elementary functions are computed in interleaved vectors.
+/// Number of elements for which the processor computes an elementary function in interleaved
+/// vectors.
 const BLOCK: usize = 64;
 
-/// Evaluates `$body` in a vectorized copy for each variant, with `$known` bound to `$op`.
+/// Evaluates a vectorized copy of `$body` for each function, with `$known` bound to `$op`.
 ///
-/// The macro binds `$known` inside the closure, because the compiler knows the variant only there.
+/// The macro binds `$known` inside the closure, because only there the compiler knows the variant
+/// of `$op`.
 macro_rules! specialized {
     ($kind:ident: $op:expr, |$known:ident| $body:expr; $(
         $variant:ident $(($value:ident))? $({ $($field:ident),* })?
@@ -202,7 +204,8 @@ pub(crate) fn binary_in_place<T: Element>(
     Ok(())
 }
 
-/// Returns how many elements one loop processes: a whole task, or one chunk of 16-bit elements.
+/// Returns the number of elements that one loop processes: a whole task, or one chunk of 16-bit
+/// elements.
 fn run_len<T: Element>() -> usize {
     if is_wide::<T>() { GRAIN } else { CHUNK }
 }
@@ -241,8 +244,8 @@ fn binary_grain<A>(op: Binary<A>) -> usize {
     }
 }
 
-// The kernels use `for` loops. In a closure of `for_each`, the compiler may not know the variant,
-// and would then select the function again for each element.
+// The kernels use `for` loops, because inside a closure of `for_each` the compiler may select the
+// function again for each element.
 
 fn unary_run<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
     if op == Unary::Sqrt && sqrt_newton(x, y) {
@@ -254,7 +257,7 @@ fn unary_run<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
             let (blocks, rest) = x.as_chunks::<BLOCK>();
             let (out, rest_out) = y.as_chunks_mut::<BLOCK>();
             for (y, x) in out.iter_mut().zip(blocks) {
-                *y = block(op, *x);
+                *y = eval_block(op, *x);
             }
             (x, y) = (rest, rest_out);
         }
@@ -277,7 +280,7 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
         if is_elementary(&op) {
             let (blocks, rest) = y.as_chunks_mut::<BLOCK>();
             for y in blocks {
-                *y = block(op, *y);
+                *y = eval_block(op, *y);
             }
             y = rest;
         }
@@ -293,10 +296,10 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
     });
 }
 
-/// Returns `op` of each element, by value. If results were stored through a reference, the compiler
-/// would compute the vectors one after another instead of interleaving them.
+/// Returns `op(xᵢ)` for each element. The array is returned by value, because stores through a
+/// reference would keep the compiler from interleaving the vectors.
 #[inline(always)]
-fn block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
+fn eval_block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
     if !is_normal_range(op, &x) {
         for x in &mut x {
             *x = op.eval_with::<SimdMath>(*x);
@@ -312,7 +315,7 @@ fn block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
     x
 }
 
-/// Returns whether [`SimdMathNormalRange`] covers all arguments of the block.
+/// Returns whether [`SimdMathNormalRange`] accepts all arguments `x` of `op`.
 #[inline(always)]
 fn is_normal_range<A: Element + Float, const N: usize>(op: Unary<A>, x: &[A; N]) -> bool {
     let exponent = A::from_f64(MAX_FAST_EXPONENT);

@@ -20,7 +20,8 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// Largest number of tasks of [`scatter_add`], limited because each task reads all indices.
+/// Largest number of tasks of [`scatter_add`]. More tasks would not pay, because each task reads
+/// all indices.
 const MAX_SCATTER_TASKS: usize = 8;
 
 /// Number of contiguous elements below which [`tile_backward`] sums one element at a time.
@@ -90,8 +91,8 @@ pub(crate) fn gather<T: Element>(
 
 /// `table[indices[i], :] ← table[indices[i], :] + y[i, :]`, for `i` in order.
 ///
-/// Each sum is computed in `T::Acc` and rounded to `T` before the next term is added. The result is
-/// therefore defined if an index occurs more than once.
+/// Each sum is computed in `T::Acc` and rounded to `T` before the next term is added. The order of
+/// additions is defined even if an index occurs more than once.
 ///
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length; [`Error::InvalidInput`] if an index is
@@ -110,7 +111,8 @@ pub(crate) fn scatter_add<T: Element>(
     if width == 0 {
         return Ok(());
     }
-    // Every task owns a range of rows of the table, so that each row is updated in order.
+    // Each task updates a separate range of table rows, so that the additions to a row stay in
+    // order.
     let tasks = (y.len() / GRAIN).clamp(1, MAX_SCATTER_TASKS);
     let per_task = op.table.div_ceil(tasks);
     workers.for_each_chunk(table, per_task * width, |task, table| {
@@ -180,8 +182,8 @@ pub(crate) fn tile<T: Element>(workers: &Workers, op: &Tile, x: &[T], y: &mut [T
     Ok(())
 }
 
-/// `dx[o, i] ← Σ_t dy[o, t, i]`, added in `T::Acc` in the order of the tiles. Without tiles, `dx`
-/// is 0.
+/// `dx[o, i] ← Σ_t dy[o, t, i]`, added in `T::Acc` in the order of the tiles. If there are no
+/// tiles, `dx` is 0.
 ///
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length.
@@ -193,7 +195,7 @@ pub(crate) fn tile_backward<T: Element>(
 ) -> Result<()> {
     op.check("tile_backward", ("dx", dx.len()), ("dy", dy.len()))?;
     let &Tile { inner, tiles, .. } = op;
-    // A task is a range of elements of `dx`, which may begin and end within a contiguous run.
+    // A task is a range of elements of `dx`. The range may begin and end within a contiguous run.
     let size = (GRAIN / tiles.max(1)).max(CHUNK);
     workers.for_each_chunk(dx, size, |task, dx| {
         vectorized(
@@ -214,7 +216,7 @@ pub(crate) fn tile_backward<T: Element>(
     Ok(())
 }
 
-/// `dx[j] ← Σ_t dy[t·inner + i + j]`, for a part of a run. The part has at most [`CHUNK`] elements.
+/// `dx[j] ← Σ_t dy[t·inner + i + j]`, for at most [`CHUNK`] elements of a contiguous run.
 #[inline(always)]
 fn sum_tiles<T: Element>(
     dy: &[T],
@@ -253,7 +255,7 @@ fn add<T: Element>(
     }
 }
 
-/// Returns how many rows of `width` elements make up a task.
+/// Returns the number of rows of `width` elements in one task.
 fn rows_per_task(width: usize) -> usize {
     (GRAIN / width).max(1)
 }

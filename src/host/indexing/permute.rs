@@ -5,8 +5,8 @@ use crate::{element::Element, error::Result, host::threads::Workers, op::Permute
 /// Number of elements that one task of `indexing` copies, rounded to whole rows.
 pub(crate) const GRAIN: usize = 1 << 16;
 
-/// Number of rows and columns in a block that is transposed at a time. A row of `f32` fills a cache
-/// line.
+/// Number of rows and columns in a block that is transposed at a time. A block row of `f32` fills a
+/// cache line.
 const TILE: usize = 16;
 
 /// `y[j₀, j₁, …] ← x[i₀, i₁, …]` where `jₐ = i_order[a]`.
@@ -25,10 +25,10 @@ pub(crate) fn permute<T: Element>(
     }
     let axes = Axes::new(op);
     let last = axes.extents.len() - 1;
-    // Axis of the result along which the source is contiguous. There is only one, because axes were
-    // merged.
+    // Axis of the result along which the source is contiguous. Merged axes leave only one axis with
+    // a source stride of 1.
     let unit = axes.strides.iter().position(|&stride| stride == 1).unwrap_or(last);
-    // A row consists of the axes inside the axis `unit`, or of `unit` itself if it is the last one.
+    // A row consists of the axes inside axis `unit`, or of axis `unit` itself if no axis is inside.
     let row: usize = axes.extents[unit + 1..].iter().product();
     if unit == last {
         let len = axes.extents[last];
@@ -41,7 +41,7 @@ pub(crate) fn permute<T: Element>(
     Ok(())
 }
 
-/// Axes of the result, outermost first, with the source's stride along each.
+/// Axes of the result, outermost first, with the stride of the source along each axis.
 pub(crate) struct Axes {
     pub(crate) extents: Vec<usize>,
     pub(crate) strides: Vec<usize>,
@@ -49,7 +49,8 @@ pub(crate) struct Axes {
 
 impl Axes {
     /// Returns the axes of `op`, whose shape is not empty. Omits axes of extent 1, and merges
-    /// neighbouring axes that are neighbours in the source as well. At least one axis remains.
+    /// neighbouring axes that are neighbours in the source as well. At least one axis remains after
+    /// merging.
     pub(crate) fn new(op: &Permute) -> Self {
         let shape = op.shape();
         let mut axes = Self { extents: Vec::new(), strides: Vec::new() };
@@ -74,7 +75,7 @@ impl Axes {
         axes
     }
 
-    /// Returns the source offset of the element with this index within the axes `range`.
+    /// Returns the source offset of element number `index` within the axes `range`.
     fn offset(&self, range: std::ops::Range<usize>, mut index: usize) -> usize {
         let mut offset = 0;
         for axis in range.rev() {
@@ -84,7 +85,7 @@ impl Axes {
         offset
     }
 
-    /// Copies runs along the last axis, from run `first` on.
+    /// Copies contiguous runs along the last axis, from run number `first` on.
     fn copy_runs<T: Element>(&self, x: &[T], first: usize, y: &mut [T]) {
         let last = self.extents.len() - 1;
         let len = self.extents[last];
@@ -93,8 +94,9 @@ impl Axes {
         }
     }
 
-    /// Writes the rows from row `first` on. Axis `unit` is the innermost index of a row number. The
-    /// result is contiguous along the last axis, and the source is contiguous along axis `unit`.
+    /// Writes the rows of the result from row `first` on. The index along axis `unit` varies
+    /// fastest from one row to the next. The result is contiguous along the last axis, and the
+    /// source is contiguous along axis `unit`.
     fn transpose<T: Element>(&self, unit: usize, x: &[T], first: usize, y: &mut [T]) {
         let last = self.extents.len() - 1;
         let (extent, columns) = (self.extents[unit], self.extents[last]);
@@ -131,8 +133,8 @@ fn transpose<T: Element>(
             let (height, width) = (TILE.min(rows - r), TILE.min(columns - c));
             let (x, y) = (&x[c * ldx + r..], &mut y[r * ldy + c..]);
             // Copy through a buffer, so that both reads and writes use whole cache lines. Without a
-            // buffer, a stride of a power of two would evict cache lines before all their elements
-            // are used.
+            // buffer, a stride of a power of two would evict cache lines before all elements of a
+            // line are used.
             let mut tile = [[T::default(); TILE]; TILE];
             for (c, column) in tile[..width].iter_mut().enumerate() {
                 column[..height].copy_from_slice(&x[c * ldx..][..height]);

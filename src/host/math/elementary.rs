@@ -1,12 +1,12 @@
 //! Branch-free exponential, logarithm and hyperbolic tangent in `f32` and `f64`.
 //!
-//! The functions consist of additions, products, fused multiply-adds, divisions and integer
-//! operations. All these operations are correctly rounded, so vectors of any width give
-//! bit-identical results. Processors without FMA (x86 before 2013) call the C library for each
-//! fused multiply-add, which is correct but slow.
+//! The functions consist of integer operations and correctly rounded additions, products, fused
+//! multiply-adds and divisions, so vectors of any width give bit-identical results. Processors
+//! without FMA (x86 before 2013) call the C library for each fused multiply-add, which is correct
+//! but slow.
 //!
 //! The functions minimize the number of operations rather than the length of dependency chains,
-//! because elements are independent.
+//! because the chains of different elements overlap.
 
 /// Evaluates `Σ cᵢ·xⁱ` by Horner's rule.
 macro_rules! polynomial {
@@ -18,9 +18,9 @@ macro_rules! polynomial {
 
 pub(crate) use polynomial;
 
-/// Defines the functions of one type, which has `fraction` fraction bits. For arguments beyond the
-/// limits `exp` and `exp_m1`, the functions with these names return 0, infinity or −1. From the
-/// argument `tanh` on, the result of `tanh` rounds to 1.
+/// Defines the elementary functions of one type, which has `fraction` fraction bits. For arguments
+/// beyond the parameters `exp` and `exp_m1`, the functions of the same names return 0, infinity or
+/// −1. For arguments from the parameter `tanh` on, the hyperbolic tangent rounds to 1.
 macro_rules! elementary {
     (
         $float:ident, $bits:ident, $int:ident, fraction: $fraction:literal, bias: $bias:literal,
@@ -30,12 +30,12 @@ macro_rules! elementary {
         float: |$e:ident| $to_float:expr, ln_tail: |$f:ident, $low:ident| $ln_tail:expr
     ) => {
         pub(crate) mod $float {
-            /// Adding this constant rounds a number to an integer. The low bits of the sum are the
-            /// integer plus two exponent biases.
+            /// Constant whose addition rounds a number to an integer. The low bits of the sum are
+            /// the integer plus two exponent biases.
             const ROUND: $float = 1.5 * (1u64 << $fraction) as $float + (2 * $bias) as $float;
             /// Exponent bias, which [`ROUND`] contains twice.
             const BIAS: $bits = $bias;
-            /// High and low part of ln 2. Products of the high part with exponents are exact.
+            /// High and low part of ln 2. The product of the high part with an exponent is exact.
             const LN2: [$float; 2] = [$ln2_high, $ln2_low];
             /// Bits of √½. Significands are normalized to the range from √½ to √2.
             const SQRT_HALF_BITS: $bits = std::$float::consts::FRAC_1_SQRT_2.to_bits();
@@ -67,7 +67,7 @@ macro_rules! elementary {
                 shifted.to_bits().wrapping_sub(ROUND.to_bits()) as $int
             }
 
-            /// Clamps `x` to `low..=high`; keeps NaN.
+            /// Clamps `x` to `low..=high`. A NaN stays NaN.
             #[inline(always)]
             fn clamp(x: $float, low: $float, high: $float) -> $float {
                 let x = if x < low { low } else { x };
@@ -79,15 +79,15 @@ macro_rules! elementary {
                 let x = clamp(x, $exp_min, $exp_max);
                 let (r, shifted) = reduce_range(x);
                 let p = polynomial!(r, [1.0, 1.0, $($tail),*]);
-                // Scale in two steps, because 2ⁿ may be subnormal or infinite. The sign of x
-                // chooses the second factor among two powers of two.
+                // Multiply by 2ⁿ in two steps, because 2ⁿ may be subnormal or infinite. The sign of
+                // x determines the second factor, which is one of two powers of two.
                 let sign = (x.to_bits() >> 1) & (1 << ($bits::BITS - 2));
                 let second = sign ^ (($bias + ($bias >> 1) + 1) << $fraction);
                 let first = (shifted.to_bits() << $fraction).wrapping_sub(second);
                 p * $float::from_bits(first) * $float::from_bits(second)
             }
 
-            /// Returns [`exp`] of `x` for `|x| ≤ 86`.
+            /// Returns [`exp`] of an `x` with `|x| ≤ 86`.
             #[inline(always)]
             pub(crate) fn exp_normal_range(x: $float) -> $float {
                 let (r, shifted) = reduce_range(x);
@@ -99,7 +99,7 @@ macro_rules! elementary {
             pub(crate) fn exp_m1(x: $float) -> $float {
                 let (r, shifted) = reduce_range(clamp(x, $exp_m1_min, $exp_max));
                 let (p, n) = (exp_m1_reduced(r), rounded_integer(shifted));
-                // Scale in two steps, because 2ⁿ may overflow.
+                // Multiply by 2ⁿ in two steps, because 2ⁿ may overflow.
                 let half = n >> 1;
                 let (first, second) = (exp2(half), n.wrapping_sub(half));
                 // 2ⁿ·(1 + p) − 1
@@ -107,8 +107,8 @@ macro_rules! elementary {
                 y.copysign(x)
             }
 
-            /// Returns `tanh x`, which is `t / (t + 2)` with `t = e²ˣ − 1`. Near 0, the quotient
-            /// has too many rounding errors, and a power series replaces it.
+            /// Returns `tanh x`, which is `t / (t + 2)` with `t = e²ˣ − 1`. Near 0, a power series
+            /// replaces the quotient, which has too many rounding errors.
             #[inline(always)]
             pub(crate) fn tanh(x: $float) -> $float {
                 let size = x.abs();
@@ -124,7 +124,7 @@ macro_rules! elementary {
 
             #[inline(always)]
             pub(crate) fn ln(x: $float) -> $float {
-                // A subnormal is multiplied by 2 to the power of the number of fraction bits.
+                // Multiply a subnormal number by 2 to the power of the number of fraction bits.
                 let small = x < $float::MIN_POSITIVE;
                 let y = if small { x * (1u64 << $fraction) as $float } else { x };
                 let scaled_low = SQRT_HALF_BITS.wrapping_add($fraction << $fraction);
@@ -148,7 +148,7 @@ macro_rules! elementary {
             pub(crate) fn ln_1p(x: $float) -> $float {
                 let y = 1.0 + x;
                 let e = y.to_bits().wrapping_sub(SQRT_HALF_BITS) as $int >> $fraction;
-                // 1 + x = 2ᵉ·(1 + f); f is computed from x, since y has lost low bits of x.
+                // 1 + x = 2ᵉ·(1 + f). Compute f from x, because y = 1 + x lacks low bits of x.
                 let half = e >> 1;
                 let scale = exp2(half.wrapping_neg()) * exp2(half.wrapping_sub(e));
                 let f = x.mul_add(scale, scale - 1.0);
@@ -165,13 +165,13 @@ macro_rules! elementary {
             fn scaled_ln(e: $int, $f: $float) -> $float {
                 let e = to_float(e);
                 let high = e.mul_add(LN2[0], $f);
-                // Add up the rounding error of `high` and the low part of e·ln 2.
+                // Add the rounding error of `high` to the low part of e·ln 2.
                 let error = e.mul_add(LN2[0], -high) + $f;
                 let $low = e.mul_add(LN2[1], error);
                 high + $ln_tail
             }
 
-            /// Returns the logarithm of `x`, which is `value` if `x` is positive and finite.
+            /// Returns the logarithm of `x`: `value` for a positive finite `x`, else −∞, ∞ or NaN.
             #[inline(always)]
             fn handle_special(x: $float, value: $float) -> $float {
                 let value = if x < $float::INFINITY { value } else { x };
@@ -208,7 +208,8 @@ elementary!(
         -0.3333333333333281, 0.13333333333118386, -0.05396825366996371, 0.021869468891680496,
         -0.00886254233932282, 0.003578633109930451, -0.001318326913234705
     ],
-    // This conversion uses the bit pattern, because only AVX-512 can convert 64-bit integers.
+    // Convert by the bit pattern, because only AVX-512 has an instruction that converts 64-bit
+    // integers.
     float: |e| f64::from_bits(ROUND.to_bits().wrapping_add(e as u64)) - ROUND,
     ln_tail: |f, low| {
         let s = f / (2.0 + f);

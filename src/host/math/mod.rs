@@ -1,13 +1,13 @@
 //! Elementary functions that the compiler vectorizes.
 //!
-//! - `elementary` has exp, ln, tanh and their variants, for `f32` and `f64`.
+//! - `elementary` has exp, exp_m1, ln, ln_1p and tanh, for `f32` and `f64`.
 //! - `pow` has powers in `f32`, and uses the polynomial macro of `elementary`.
 //! - `x86::sqrt_div` computes square roots and quotients of long operands with AVX-512, for
-//!   [`sqrt_newton`] and [`div_newton`]. All its results are correctly rounded.
+//!   [`sqrt_newton`] and [`div_newton`]. The results of `sqrt_div` are correctly rounded.
 //!
-//! This file implements [`ElementaryFunctions`], with which `elementwise` and `nn` evaluate their
-//! operations. [`SimdMath`] accepts all arguments, [`SimdMathNormalRange`] only blocks without
-//! special arguments.
+//! This file implements [`ElementaryFunctions`] for the kernels of `elementwise` and `nn`.
+//! [`SimdMath`] accepts all arguments. [`SimdMathNormalRange`] accepts no special arguments, such
+//! as NaN, infinity and subnormal numbers.
 
 mod elementary;
 mod pow;
@@ -30,10 +30,11 @@ use num_traits::Float;
 ///
 /// The largest errors over all of `f32`, in ulp, are: `exp` 0.90, `exp_m1` 1.46, `ln` 0.88, `ln_1p`
 /// 1.48, `tanh` 2.17. The largest error of `powf` in the tests is 0.6 ulp. Results that are exact
-/// by definition (NaN, infinities, zeros and their signs) equal those of the standard library.
+/// by definition (NaN, infinities, zeros and their signs) equal the results of the standard
+/// library.
 pub(crate) struct SimdMath;
 
-/// Calls the function of the module named after `A`, which is `f32` or `f64`.
+/// Calls the function of the module `f32` or `f64`, which is named after the type `A`.
 macro_rules! elementary {
     ($name:ident($x:expr)) => {
         match A::DTYPE {
@@ -78,7 +79,7 @@ impl<A: Element + Float> ElementaryFunctions<A> for SimdMath {
     }
 }
 
-/// Largest absolute argument of [`SimdMathNormalRange`]'s `exp`.
+/// Largest absolute value of an argument of `exp` in [`SimdMathNormalRange`].
 pub(crate) const MAX_FAST_EXPONENT: f64 = 86.0;
 
 /// Elementary functions that are bit-identical to [`SimdMath`], without the code for special
@@ -121,7 +122,7 @@ impl<A: Element + Float> ElementaryFunctions<A> for SimdMathNormalRange {
     }
 }
 
-/// Returns `powf` of [`SimdMathNormalRange`] for each element; `f32` is computed in several passes.
+/// Returns `powf` of [`SimdMathNormalRange`] for each element. Powers in `f32` take several passes.
 #[inline(always)]
 pub(crate) fn pow_normal_range<A: Element + Float, const N: usize>(mut x: [A; N], p: A) -> [A; N] {
     if A::DTYPE == DType::F32 {

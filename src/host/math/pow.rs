@@ -6,7 +6,7 @@ use std::{
     f64::consts::{LN_2, LOG2_E},
 };
 
-/// Adding this constant rounds a number to an integer, which the low bits of the sum hold.
+/// Constant whose addition rounds a number to an integer. The low bits of the sum are the integer.
 const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
 
 /// Bits of √½. Significands are normalized to the range from √½ to √2.
@@ -18,7 +18,7 @@ const FRACTION_BITS: u32 = f32::MANTISSA_DIGITS - 1;
 /// Largest `|p|` for which `2^(p·log₂ x)` is a normal `f64` for every normal `f32` `x`.
 const UNCLAMPED_MAX: f64 = 6.0;
 
-/// Returns `xᵖ`. Special cases give the same results as in the standard library.
+/// Returns `xᵖ`. Special arguments give the same results as [`f32::powf`].
 #[inline(always)]
 pub(crate) fn powf(x: f32, p: f32) -> f32 {
     let size = x.abs();
@@ -34,8 +34,8 @@ pub(crate) fn powf(x: f32, p: f32) -> f32 {
     let (whole, odd) = (p.trunc() == p, (0.5 * p).trunc() != 0.5 * p);
     let sign = if odd && whole { 1 << 31 } else { 0 };
     let signed = f32::from_bits(power.to_bits() | (x.to_bits() & sign));
-    let outside = x < 0.0 && size < f32::INFINITY && !whole;
-    let power = if outside { f32::NAN } else { signed };
+    let is_undefined = x < 0.0 && size < f32::INFINITY && !whole;
+    let power = if is_undefined { f32::NAN } else { signed };
     if p == 0.0 || x == 1.0 { 1.0 } else { power }
 }
 
@@ -45,20 +45,20 @@ pub(crate) fn powf_normal_range(x: f32, p: f32) -> f32 {
     exp2(clamp(finite_exponent(p) * log2(x)))
 }
 
-/// `xᵢ ← xᵢᵖ`, like [`powf_normal_range`], for normal `x`. The function makes several passes with
-/// short loop bodies, so that the processor overlaps more elements. A vector of `f32` also holds
-/// twice as many elements as one of `f64`.
+/// `xᵢ ← xᵢᵖ`, like [`powf_normal_range`], for normal `x`. Several passes with short loop bodies
+/// let the processor overlap more elements. Passes in `f32` process twice as many elements per
+/// vector as passes in `f64`.
 #[inline(always)]
 pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
     let p = finite_exponent(p);
     let (mut exponents, mut logarithms) = ([0; N], [0.0; N]);
     let (mut fractions, mut estimates) = ([0.0; N], [0.0; N]);
     for i in 0..N {
-        (exponents[i], fractions[i]) = parts(x[i]);
+        (exponents[i], fractions[i]) = exponent_and_fraction(x[i]);
         estimates[i] = estimate_reciprocal(fractions[i]);
     }
     for i in 0..N {
-        logarithms[i] = p * log2_of_parts(exponents[i], fractions[i], estimates[i]);
+        logarithms[i] = p * log2_of_exponent_and_fraction(exponents[i], fractions[i], estimates[i]);
     }
     if p.abs() <= UNCLAMPED_MAX {
         for i in 0..N {
@@ -79,8 +79,8 @@ fn finite_exponent(p: f32) -> f64 {
     f64::from(if p < f32::MIN { f32::MIN } else { p })
 }
 
-/// Clamps the exponent of a power of two. In `f32`, the power is 0 below the clamped range and
-/// infinite above it.
+/// Clamps the exponent of a power of two. In `f32`, powers below the range are 0, and powers above
+/// the range are infinite.
 #[inline(always)]
 fn clamp(x: f64) -> f64 {
     let x = if x < -160.0 { -160.0 } else { x };
@@ -105,7 +105,7 @@ fn exp2(x: f64) -> f32 {
             LN_2 * LN_2 * LN_2 * LN_2 * LN_2 * LN_2 * 0.0013814602454716909
         ]
     );
-    // Add the integer part to the exponent of the power.
+    // Add the integer part of `x` to the exponent field of the power.
     f64::from_bits(power.to_bits().wrapping_add(shifted.to_bits() << 52)) as f32
 }
 
@@ -113,14 +113,14 @@ fn exp2(x: f64) -> f32 {
 #[inline(always)]
 fn log2(x: f32) -> f64 {
     let small = x < f32::MIN_POSITIVE;
-    let (e, f) = parts(if small { x * (1 << FRACTION_BITS) as f32 } else { x });
+    let (e, f) = exponent_and_fraction(if small { x * (1 << FRACTION_BITS) as f32 } else { x });
     let e = if small { e - FRACTION_BITS as i32 } else { e };
-    log2_of_parts(e, f, estimate_reciprocal(f))
+    log2_of_exponent_and_fraction(e, f, estimate_reciprocal(f))
 }
 
 /// Returns `e` and `f` for a normal `x = 2ᵉ·(1 + f)`, where `1 + f` is between √½ and √2.
 #[inline(always)]
-fn parts(x: f32) -> (i32, f32) {
+fn exponent_and_fraction(x: f32) -> (i32, f32) {
     let above = x.to_bits().wrapping_sub(SQRT_HALF_BITS);
     let significand = (above & ((1 << FRACTION_BITS) - 1)).wrapping_add(SQRT_HALF_BITS);
     (above as i32 >> FRACTION_BITS, f32::from_bits(significand) - 1.0)
@@ -132,11 +132,11 @@ fn estimate_reciprocal(f: f32) -> f32 {
     1.0 / (2.0 + f)
 }
 
-/// Returns `log₂` of the number with these [`parts`], by a power series in `s = f / (2 + f)`. A
-/// Newton step computes `s` from the estimate of `1 / (2 + f)`, because a division in `f64` would
-/// take longer than all other operations.
+/// Returns `log₂` of `2ᵉ·(1 + f)`, by a power series in `s = f / (2 + f)`. A Newton step computes
+/// `s` from `estimate ≈ 1 / (2 + f)`, because a division in `f64` would take longer than all other
+/// operations.
 #[inline(always)]
-fn log2_of_parts(e: i32, f: f32, estimate: f32) -> f64 {
+fn log2_of_exponent_and_fraction(e: i32, f: f32, estimate: f32) -> f64 {
     let (f, estimate) = (f64::from(f), f64::from(estimate));
     let quotient = f * estimate;
     let s = (-(2.0 + f)).mul_add(quotient, f).mul_add(estimate, quotient);

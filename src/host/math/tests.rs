@@ -14,7 +14,7 @@ fn functions<A: Element + Float>() -> [(&'static str, Function<A>, Function<A>, 
     ]
 }
 
-/// Special values, and arguments where functions overflow, underflow or use another formula.
+/// Special arguments, and arguments at which functions overflow, underflow or use another formula.
 const EDGES: [f64; 24] = [
     f64::NAN,
     f64::INFINITY,
@@ -42,8 +42,8 @@ const EDGES: [f64; 24] = [
     9.1,
 ];
 
-/// Returns numbers of all kinds, whose bit patterns are evenly spaced.
-fn patterns() -> impl Iterator<Item = f32> {
+/// Returns `f32` values of all kinds, whose bit patterns are evenly spaced.
+fn evenly_spaced_bit_patterns() -> impl Iterator<Item = f32> {
     (0..=u32::MAX).step_by(104_729).map(f32::from_bits)
 }
 
@@ -52,7 +52,7 @@ fn ulps(got: f32, expected: f64) -> f64 {
     let rounded = expected as f32;
     let same = got.to_bits() == rounded.to_bits() || got.is_nan() && expected.is_nan();
     match () {
-        // Subtracting two infinities or NaN would give NaN.
+        // Compare infinities and NaN by bits, because the difference would be NaN.
         () if same && !rounded.is_finite() => 0.0,
         () if !same && got == 0.0 && rounded == 0.0 => f64::INFINITY,
         () => (f64::from(got) - expected).abs() / ulp(rounded),
@@ -69,7 +69,7 @@ fn elementary_functions_in_f32_are_within_their_error_bounds() {
     let wide = functions::<f64>();
     for ((name, f, _, bound), (_, _, library, _)) in functions::<f32>().into_iter().zip(wide) {
         let edges = EDGES.into_iter().flat_map(|x| [x as f32, -x as f32]);
-        for x in patterns().chain(edges) {
+        for x in evenly_spaced_bit_patterns().chain(edges) {
             let error = ulps(f(x), library(f64::from(x)));
             assert!(error <= bound, "{name}({x:e}) = {:e}: error of {error} ulp", f(x));
         }
@@ -79,13 +79,15 @@ fn elementary_functions_in_f32_are_within_their_error_bounds() {
 #[test]
 fn elementary_functions_in_f64_are_close_to_the_standard_library() {
     for (name, f, library, bound) in functions::<f64>() {
-        let arguments =
-            patterns().map(f64::from).chain((0..30_000).map(|i| 0.03 * f64::from(i) - 450.0));
+        let arguments = evenly_spaced_bit_patterns()
+            .map(f64::from)
+            .chain((0..30_000).map(|i| 0.03 * f64::from(i) - 450.0));
         for x in arguments.chain(EDGES).flat_map(|x| [x, -x, x * 1.000_000_1]) {
             let (got, expected) = (f(x), library(x));
             let size = expected.abs().min(f64::MAX.next_down());
             let ulp = size.next_up() - size;
-            // Allow twice the bound, because the library's result is also rounded.
+            // Allow twice the error bound, because the result of the standard library is also
+            // rounded.
             let near = expected != 0.0 && (got - expected).abs() <= 2.0 * bound * ulp;
             let same = got == expected && got.is_sign_negative() == expected.is_sign_negative();
             let ok = near || same || got.is_nan() && expected.is_nan();
@@ -100,7 +102,7 @@ fn powers_are_within_their_error_bound() {
     let edges = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
     for p in powers.into_iter().chain(edges).map(|p| p as f32) {
         let edges = EDGES.into_iter().flat_map(|x| [x as f32, -x as f32]);
-        for x in patterns().step_by(4).chain(edges) {
+        for x in evenly_spaced_bit_patterns().step_by(4).chain(edges) {
             let (got, expected) = (SimdMath::powf(x, p), f64::from(x).powf(f64::from(p)));
             let error = ulps(got, expected);
             assert!(error <= 0.6, "powf({x:e}, {p}) = {got:e}: error of {error} ulp");
@@ -112,7 +114,7 @@ fn powers_are_within_their_error_bound() {
 fn a_block_of_powers_is_bit_identical_to_single_powers() {
     const COUNT: usize = 16;
     for p in [0.75, -0.75, 6.0, -6.0, 6.1, -7.5, 1e10, f32::INFINITY, f32::NEG_INFINITY] {
-        for first in patterns().step_by(16) {
+        for first in evenly_spaced_bit_patterns().step_by(16) {
             let x: [f32; COUNT] = std::array::from_fn(|i| {
                 f32::from_bits(first.abs().to_bits() ^ (i as u32 * 12_345))
             })

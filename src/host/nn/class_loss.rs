@@ -1,4 +1,4 @@
-//! Classification losses over the scores of all classes: (weighted) log loss and hinge loss.
+//! Log loss, weighted log loss and hinge loss over the scores of all classes.
 
 use crate::{
     element::Element,
@@ -10,7 +10,8 @@ use crate::{
     op::{ClassLoss, ClassLossKind},
 };
 
-/// `loss[0] ← Σ f(x, label) / n`, computed in `f64`. `f` and `n` are those of [`ClassLoss`].
+/// `loss[0] ← Σ f(x, label) / n`, computed in `f64`. [`ClassLoss`] defines the loss `f` of one
+/// label and the normalizer `n`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -50,8 +51,8 @@ pub(crate) fn class_loss<T: Element>(
     Ok(())
 }
 
-/// `dx ← scale[0] · ∂f/∂x / n`. The gradient is zero where labels are ignored, and at the kink of a
-/// hinge loss.
+/// `dx ← scale[0] · ∂f/∂x / n`. The gradient is zero for ignored labels, and at the kink of a hinge
+/// loss.
 ///
 /// # Errors
 /// Returns the errors of [`class_loss`].
@@ -85,7 +86,7 @@ pub(crate) fn class_loss_backward<T: Element>(
             let i = score_index(axis, position, k);
             let value = x[i].to_f64();
             let derivative = correct.map_or(0.0, |correct| match op.kind {
-                // With zero weight, the gradient is 0 even where the division would be 0/0.
+                // A class of weight 0 has gradient 0, even if `weight / value` would be 0/0.
                 ClassLossKind::Log if weight(k) == 0.0 => 0.0,
                 ClassLossKind::Log => -weight(k) / value.max(ClassLoss::FLOOR),
                 ClassLossKind::LogWithSoftmaxGradient => value * total - weight(k),

@@ -2,7 +2,7 @@
 //!
 //! Along a last axis of stride 1, a vector of image elements stays in registers while the taps of
 //! that axis are added. Adding one tap after another to the image in memory would be several times
-//! slower, because each load would wait for the store of the previous tap. With other strides, a
+//! slower, because each load would wait for the store of the previous tap. For strides above 1, a
 //! portable loop adds one tap after another.
 
 use crate::cast::{cast_slice, cast_slice_mut};
@@ -24,10 +24,10 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Largest number of taps along the last axis that are added to a block in registers.
+/// Largest number of taps along the last axis that one pass adds to a block of image elements.
 const MAX_TAPS: usize = 16;
 
-/// Sums, for each element of the image `x`, its copies in the im2col matrix `columns`.
+/// Sums all copies of each element of the image `x` in the im2col matrix `columns`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.
@@ -59,7 +59,8 @@ pub(crate) fn col2im<T: Element>(
     Ok(())
 }
 
-/// Runs [`col2im`] for whole channels of a matrix with leading dimension `ld`. Overwrites `x`.
+/// Runs [`col2im`] for whole channels of an im2col matrix with leading dimension `ld`. Overwrites
+/// `x`.
 pub(crate) fn col2im_accumulate<A: Element + Float>(
     workers: &Workers,
     window_taps: &WindowTaps,
@@ -99,15 +100,15 @@ fn add_taps<A: Element + Float>(plane: PlaneTaps, columns: &[A], ld: usize, x: &
         || {
             plane.visit(
                 #[inline(always)]
-                |tap, rows, range| scatter(&plane, rows, range, &columns[tap * ld..], x),
+                |tap, rows, range| scatter_tap(&plane, rows, range, &columns[tap * ld..], x),
             );
         },
     );
 }
 
-/// Adds the elements of one tap, at a plane of positions, to the image plane `x`.
+/// Adds the im2col elements of one tap, at a plane of positions, to the image plane `x`.
 #[inline(always)]
-fn scatter<A: Element + Float>(
+fn scatter_tap<A: Element + Float>(
     plane: &PlaneTaps,
     rows: TapRange,
     columns: TapRange,
@@ -129,7 +130,7 @@ fn scatter<A: Element + Float>(
 }
 
 /// Adds the taps of a plane to the image plane `x`, row by row, for stride 1 along the last axis.
-/// Overwrites `x` if `overwrites`. `A` and `S` are the same type.
+/// Overwrites `x` if `overwrites` is true. `A` and `S` are the same type.
 fn add_rows<A: Element, S: SimdScalar>(
     plane: PlaneTaps,
     columns: &[A],
@@ -162,7 +163,7 @@ impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
     /// - `x` holds the rows of the image plane.
     #[inline(always)]
     unsafe fn run<L: SimdVector<Scalar = S>>(self) {
-        // SAFETY: `add` has the same preconditions.
+        // SAFETY: `add` has the same preconditions as `run`.
         unsafe {
             if self.plane.row_stride <= L::WIDTH {
                 self.add::<L, 1>();
@@ -177,14 +178,15 @@ impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
 #[derive(Clone, Copy)]
 struct BlockTap<M, const VECTORS: usize> {
     /// Offset of the block's first element from the start of the row of positions. The offset wraps
-    /// below 0 if the first elements are masked.
+    /// below 0 if the masks exclude the first elements.
     offset: usize,
     /// Masks of the elements in the block to which the tap contributes.
     masks: [M; VECTORS],
 }
 
 impl<M: Copy, const VECTORS: usize> BlockTap<M, VECTORS> {
-    /// Returns the elements that the tap with this range adds to the block at `block`.
+    /// Returns the `BlockTap` of the tap with position range `range`, for the block that starts at
+    /// element `block`.
     ///
     /// # Safety
     /// The features of `L` are enabled.
@@ -193,10 +195,10 @@ impl<M: Copy, const VECTORS: usize> BlockTap<M, VECTORS> {
         // SAFETY: the features of `L` are enabled.
         let mut masks = [unsafe { L::mask(0, 0) }; VECTORS];
         for (v, mask) in masks.iter_mut().enumerate() {
-            let skip = block + v * L::WIDTH;
-            let start = range.first.saturating_sub(skip).min(L::WIDTH);
+            let vector_start = block + v * L::WIDTH;
+            let start = range.first.saturating_sub(vector_start).min(L::WIDTH);
             let end = range.first + (range.end - range.start);
-            let end = end.saturating_sub(skip).clamp(start, L::WIDTH);
+            let end = end.saturating_sub(vector_start).clamp(start, L::WIDTH);
             // SAFETY: the features of `L` are enabled, and `start <= end <= L::WIDTH`.
             *mask = unsafe { L::mask(start, end) };
         }
@@ -205,7 +207,7 @@ impl<M: Copy, const VECTORS: usize> BlockTap<M, VECTORS> {
 }
 
 impl<S: SimdScalar> AddRows<'_, S> {
-    /// Adds all taps, in blocks of `VECTORS` vectors of every row.
+    /// Adds all taps to the image plane, in blocks of `VECTORS` vectors of every row.
     ///
     /// # Safety
     /// The requirements of [`SimdKernel::run`] for this type hold.
@@ -214,15 +216,15 @@ impl<S: SimdScalar> AddRows<'_, S> {
         let none = TapRange { start: 0, end: 0, first: 0, stride: 1 };
         for block in (0..self.plane.row_stride).step_by(VECTORS * L::WIDTH) {
             for (part, ranges) in self.plane.column_taps.chunks(MAX_TAPS).enumerate() {
-                // SAFETY: the features of `L` are enabled. `block` is an element of a row, and
-                // `taps` are those of this `part` of the last axis, as `add_block` requires.
+                // SAFETY: the features of `L` are enabled. `block` is less than the row length, and
+                // `taps` are the taps of part `part` of the last axis, as `add_block` requires.
                 unsafe {
                     let mut taps = [BlockTap::<L::Mask, VECTORS>::new::<L>(&none, 0); MAX_TAPS];
                     for (tap, range) in taps.iter_mut().zip(ranges) {
                         *tap = BlockTap::new::<L>(range, block);
                     }
                     let taps = &taps[..ranges.len()];
-                    // With a constant number of taps, the masks stay in registers.
+                    // A constant number of taps keeps the masks in registers.
                     match (taps.first_chunk::<3>(), taps.first_chunk::<5>(), taps.len()) {
                         (Some(taps), _, 3) => self.add_block::<L, VECTORS>(block, part, taps),
                         (_, Some(taps), 5) => self.add_block::<L, VECTORS>(block, part, taps),
@@ -237,8 +239,8 @@ impl<S: SimdScalar> AddRows<'_, S> {
     ///
     /// # Safety
     /// - The requirements of [`SimdKernel::run`] for this type hold.
-    /// - `block` is an element of a row.
-    /// - `taps` are the taps of this block from number `part · MAX_TAPS` on.
+    /// - `block` is less than the row length.
+    /// - `taps` are the taps of the block from index `part · MAX_TAPS` on.
     #[inline(always)]
     unsafe fn add_block<L: SimdVector<Scalar = S>, const VECTORS: usize>(
         &mut self,
@@ -280,8 +282,8 @@ impl<S: SimdScalar> AddRows<'_, S> {
     }
 }
 
-/// Returns the sums over the taps of one row. Each row has its own accumulator, so that additions
-/// need not wait for the taps of another row.
+/// Returns the sums over the taps of one row. A separate accumulator per row lets the additions of
+/// different rows overlap.
 ///
 /// # Safety
 /// - The features of `L` are enabled.

@@ -10,10 +10,11 @@ use num_traits::Float;
 
 const GRAIN: usize = 1 << 14;
 
-/// Number of independent partial sums, so that an addition need not wait for the previous one.
+/// Number of independent partial sums, so that additions to different partial sums overlap.
 const LANES: usize = 8;
 
-/// `loss[0] ← Σ f(xᵢ, tᵢ) / n`, summed in `f64`. `f` and `n` are those of [`ElementwiseLoss`].
+/// `loss[0] ← Σ f(xᵢ, tᵢ) / n`, summed in `f64`. [`ElementwiseLoss`] defines the loss `f` of one
+/// element and the normalizer `n`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -31,7 +32,7 @@ pub(crate) fn elementwise_loss<T: Element>(
         let range = task * GRAIN..x.len().min((task + 1) * GRAIN);
         let (x, t) = (&x[range.clone()], &t[range]);
         match op.kind {
-            // A separate loop with a constant kind lets the compiler vectorize it.
+            // A constant loss kind lets the compiler vectorize the loop over elements.
             ElementwiseLossKind::Squared => {
                 sum(x, t, ignore, |x, t| ElementwiseLossKind::Squared.eval(x, t))
             }
@@ -43,7 +44,7 @@ pub(crate) fn elementwise_loss<T: Element>(
     Ok(())
 }
 
-/// `dxᵢ ← scale[0] · f'(xᵢ, tᵢ) / n`. The gradient is zero where targets are ignored.
+/// `dxᵢ ← scale[0] · f'(xᵢ, tᵢ) / n`. The gradient is zero for ignored targets.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.

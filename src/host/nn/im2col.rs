@@ -1,8 +1,8 @@
-//! im2col: copies an image to the matrix of the image's windows.
+//! im2col: copies an image to a matrix with a row per tap and a column per position.
 //!
 //! A row of the matrix holds the elements that one tap reads at all positions. Along the last axis,
-//! the elements of one tap are a run of the image, or every stride-th element of a run. Rows of the
-//! matrix are copied run by run, for one plane of the last two axes at a time.
+//! one tap reads consecutive image elements (a run), or every stride-th element of a run. Rows of
+//! the matrix are copied run by run, for one plane of the last two axes at a time.
 
 use crate::{
     element::Element,
@@ -15,8 +15,8 @@ use crate::{
     op::Window,
 };
 
-/// Writes the im2col matrix of image `x`, with rows (channel, tap…) and columns (position…).
-/// Elements are zero where a tap lies outside the image.
+/// Writes the im2col matrix of image `x`, with rows (channel, tap…) and columns (position…). Matrix
+/// elements are zero where a tap lies outside the image.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.
@@ -65,7 +65,7 @@ pub(crate) fn im2col_channels<T: Element>(
                             plane.visit(
                                 #[inline(always)]
                                 |tap, rows, range| {
-                                    gather(&plane, rows, range, x, &mut columns[tap * ld..])
+                                    gather_tap(&plane, rows, range, x, &mut columns[tap * ld..])
                                 },
                             )
                         },
@@ -78,7 +78,13 @@ pub(crate) fn im2col_channels<T: Element>(
 
 /// Copies the elements that one tap reads at a plane of positions.
 #[inline(always)]
-fn gather<T: Element>(plane: &PlaneTaps, rows: TapRange, columns: TapRange, x: &[T], y: &mut [T]) {
+fn gather_tap<T: Element>(
+    plane: &PlaneTaps,
+    rows: TapRange,
+    columns: TapRange,
+    x: &[T],
+    y: &mut [T],
+) {
     let width = plane.width;
     let y = &mut y[plane.position..][..plane.height * width];
     let Some(image) = plane.image else { return y.fill(T::default()) };
@@ -113,7 +119,7 @@ fn gather<T: Element>(plane: &PlaneTaps, rows: TapRange, columns: TapRange, x: &
     }
 }
 
-/// Writes zeros to the positions where the tap lies outside the image.
+/// Writes zeros to `y` at the positions where the tap lies outside the image.
 #[inline(never)]
 fn clear_outside<T: Element>(rows: TapRange, columns: TapRange, width: usize, y: &mut [T]) {
     y[..rows.start * width].fill(T::default());
@@ -124,8 +130,8 @@ fn clear_outside<T: Element>(rows: TapRange, columns: TapRange, width: usize, y:
     }
 }
 
-/// Copies runs of `N` to `2·N` elements, which start `step` elements apart in the source and
-/// `width` elements apart in the output.
+/// Copies runs of `N` to `2·N` elements. Runs start `step` elements apart in the source and `width`
+/// elements apart in the output.
 ///
 /// The first `N` and the last `N` elements of a run, which may overlap, are copied separately. Most
 /// runs are so short that a call to `memcpy` would take longer than the copy.

@@ -1,9 +1,10 @@
 //! Local response normalization.
 //!
-//! A region spans neighbouring channels, or a square within a channel. A first pass adds squares
-//! along one axis: over channels, or vertically. For a square region, a second pass adds the sums
-//! of the first pass horizontally. Each window is summed from scratch. A running sum would be
-//! faster, but the rounding error of a large element would remain in later windows.
+//! A region spans neighbouring channels, or a square within a channel. A first pass adds squared
+//! elements along one axis: over channels, or vertically. For a square region, a second pass adds
+//! the sums of the first pass horizontally. Each window is summed from scratch. A running sum over
+//! windows would be faster, but would carry the rounding error of a large element into later
+//! windows.
 
 use crate::{
     element::Element,
@@ -24,7 +25,8 @@ use std::ops::Range;
 /// Number of elements in one task, rounded down to whole positions along the axis.
 const GRAIN: usize = 1 << 15;
 
-/// Number of inner elements computed at a time, so that their terms stay in cache.
+/// Number of inner elements computed at a time, small enough that the terms of the sums stay in
+/// cache.
 const BLOCK: usize = 128;
 
 /// `scale ← k + α/n · Σ x²` over the region of each element, and `y ← x · scale^(−β)`; see [`Lrn`].
@@ -71,7 +73,7 @@ pub(crate) fn lrn<T: Element>(
     Ok(())
 }
 
-/// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`, where `s` is the `scale` of [`lrn`]. The sum is over
+/// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`, where `s` is the `scale` of [`lrn`]. The sum covers
 /// the elements whose region contains the element of `dx`.
 ///
 /// # Errors
@@ -133,9 +135,9 @@ struct LrnWindows {
     axis: Axis,
     /// Number of positions on each side of the centre.
     radius: usize,
-    /// Number of inner elements computed at a time.
+    /// Number of elements along the inner axis that are computed at a time.
     block: usize,
-    /// Whether windows also extend by `radius` along the inner axis.
+    /// Whether windows extend by `radius` along the inner axis as well.
     is_square: bool,
 }
 
@@ -163,8 +165,8 @@ impl LrnWindows {
         (GRAIN / inner).max(1) * inner
     }
 
-    /// Returns the positions in the window centred at `position`. The numbers of positions continue
-    /// from one outer index to the next.
+    /// Returns the positions in the window centred at `position`. Positions are numbered
+    /// consecutively across outer indices.
     #[inline(always)]
     fn window(&self, position: usize) -> Range<usize> {
         let extent = self.axis.extent;
@@ -176,7 +178,7 @@ impl LrnWindows {
     /// Sums terms over the windows of `elements`, which must not be empty.
     ///
     /// `term(i, terms)` writes the terms of the elements from `i` on. `body(i, sums)` receives the
-    /// sums of the windows centred at the elements from `i` on, and may change them. `term` and
+    /// sums of the windows centred at the elements from `i` on, and may change `sums`. `term` and
     /// `body` are called with at most [`CHUNK`] elements.
     fn for_each_sum<A: Element<Acc = A> + Float>(
         &self,
@@ -187,8 +189,8 @@ impl LrnWindows {
         let inner = self.axis.inner;
         let positions = elements.start / inner..elements.end / inner;
         let first = self.window(positions.start).start;
-        let needed = first..self.window(positions.end - 1).end;
-        with_scratch::<A, _>((needed.len() + 2) * self.block, |scratch| {
+        let window_positions = first..self.window(positions.end - 1).end;
+        with_scratch::<A, _>((window_positions.len() + 2) * self.block, |scratch| {
             vectorized(
                 #[inline(always)]
                 || {
@@ -197,7 +199,8 @@ impl LrnWindows {
                     for start in (0..inner).step_by(self.block) {
                         let len = self.block.min(inner - start);
                         let (sums, row_sums) = (&mut sums[..len], &mut row_sums[..len]);
-                        for (position, terms) in needed.clone().zip(terms.chunks_mut(len)) {
+                        for (position, terms) in window_positions.clone().zip(terms.chunks_mut(len))
+                        {
                             for_each_part(position * inner + start, terms, &mut term);
                         }
                         for position in positions.clone() {
@@ -224,8 +227,8 @@ fn for_each_part<A>(first: usize, row: &mut [A], body: &mut impl FnMut(usize, &m
     }
 }
 
-/// Sets `y` to the sum of the first `count` rows of `x`, each as long as `y`. `count` is at least
-/// 1.
+/// Sets `y` to the sum of the first `count` rows of `x`. A row is as long as `y`, and `count` is at
+/// least 1.
 #[inline(always)]
 fn sum_rows<A: Element + Float>(x: &[A], count: usize, y: &mut [A]) {
     let (first, rest) = x[..count * y.len()].split_at(y.len());
@@ -275,7 +278,7 @@ impl<A: Element + Float> Constants<A> {
     #[inline(always)]
     fn power(&self, s: &mut [A]) {
         if self.beta_is_three_quarters {
-            // Roots and divisions are correctly rounded vector instructions, but `powf` is a
+            // Square roots and divisions are correctly rounded vector instructions, but `powf` is a
             // function call.
             s.iter_mut().for_each(|s| *s = A::one() / (s.sqrt() * s.sqrt().sqrt()));
         } else {

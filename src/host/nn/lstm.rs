@@ -8,7 +8,7 @@ use crate::{
 };
 use num_traits::One;
 
-/// Number of gate elements in one task. Sigmoid and tanh, not memory, limit the speed.
+/// Number of gate elements in one task. Sigmoid and tanh limit the speed, not memory bandwidth.
 const GRAIN: usize = 1 << 13;
 
 /// Forward pass of one time step: activates `gates` in place and writes `c` and `h`; see [`Lstm`].

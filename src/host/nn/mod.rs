@@ -1,19 +1,20 @@
-//! Neural-network kernels on plain slices.
+//! Neural-network kernels on slices in host memory.
 //!
 //! Each public function checks its operands against a descriptor of [`crate::op`].
 //!
 //! Convolution and im2col:
-//! - `tap_range` computes at which positions a tap lies inside the image. `im2col` copies ranges of
-//!   positions, one run of an image row at a time. `col2im` adds the same ranges to the image, in
-//!   SIMD registers if the last axis has stride 1, or else in a portable loop over taps.
+//! - `tap_range` computes the positions at which a tap lies inside the image. `im2col` copies the
+//!   elements of a tap at the positions inside the image, one run of an image row at a time.
+//!   `col2im` adds the elements back to the image. If the last axis has stride 1, `col2im` adds in
+//!   SIMD registers, else in a portable loop over taps.
 //! - `convolution` passes images to GEMM without storing the im2col matrix. Depthwise convolutions
 //!   do not use GEMM.
 //!
 //! Windows on planes:
-//! - `polyphase` reorders a plane so that one tap of neighbouring windows is contiguous. In the
-//!   polyphase layout, `convolution::depthwise` and `pooling` process many windows at once.
+//! - `polyphase` reorders a plane so that one tap of neighbouring windows is contiguous. The
+//!   polyphase layout lets `convolution::depthwise` and `pooling` process many windows at once.
 //! - `pooling` computes one window at a time if a plane has few windows or large windows.
-//! - `lrn` sums squares over windows of channels or of a plane.
+//! - `lrn` sums squared elements over windows of channels or of a plane.
 //!
 //! All other kernels of `nn` make one or two passes over the operands, in loops that the compiler
 //! vectorizes for each SIMD level.

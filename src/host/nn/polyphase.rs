@@ -4,11 +4,11 @@
 use crate::op::Pool2d;
 use std::ops::Range;
 
-/// Number of windows computed at a time.
+/// Number of windows that a pooling loop computes at a time.
 pub(crate) const LANES: usize = 16;
 
-/// Geometry of the polyphase layout of a plane. A *phase* holds the rows and columns whose
-/// distances are multiples of the stride.
+/// Geometry of the polyphase layout of a plane. A *phase* holds rows and columns of the plane that
+/// are a multiple of the stride apart.
 ///
 /// Row `r` and column `c` of the padded plane are element `(r / stride, c / stride)` of phase `(r
 /// mod stride, c mod stride)`. The layout omits phases that no tap reads. Window `(p, q)` reads a
@@ -25,8 +25,8 @@ pub(crate) struct PolyphasePlane {
     runs: Vec<Run>,
 }
 
-/// Elements of the plane from `from` on, one stride apart, and contiguous from `to` on in the
-/// layout.
+/// Run of elements that are one stride apart in the plane, from `from` on, and contiguous in the
+/// layout, from `to` on.
 struct Run {
     from: usize,
     to: usize,
@@ -39,18 +39,19 @@ impl Run {
     }
 }
 
-/// One tap of every window, located by its offset and index for window 0.
+/// One tap of every window, given by the tap's offset and index for window 0.
 #[derive(Clone, Copy)]
 pub(crate) struct Tap {
-    /// Offset in the layout of window 0's tap.
+    /// Offset of the tap of window 0 in the layout.
     pub offset: usize,
-    /// Index in the plane of window 0's tap, modulo 2³². The index is negative in the padding.
+    /// Index of the tap of window 0 in the plane, modulo 2³². A tap in the padding has a negative
+    /// index.
     pub index: i32,
 }
 
 impl PolyphasePlane {
-    /// Returns whether there are enough windows to fill vectors, and windows fit into the plane.
-    /// The layout of windows larger than the plane would be mostly padding.
+    /// Returns whether the windows fill vectors and fit into the plane. The polyphase layout for
+    /// windows larger than the plane would be mostly padding.
     pub(crate) fn is_profitable(op: &Pool2d) -> bool {
         op.output()[0] * op.output()[1] >= LANES / 2
             && (0..2).all(|axis| op.kernel[axis] <= op.input[axis])
@@ -67,7 +68,8 @@ impl PolyphasePlane {
         layout
     }
 
-    /// Returns the length of the layout, padded so that [`LANES`] elements can be read at its end.
+    /// Returns the length of the layout, padded so that [`LANES`] elements can be read at the end
+    /// of the layout.
     pub(crate) fn len(&self) -> usize {
         self.phases() * self.phase_len() + LANES
     }
@@ -92,12 +94,12 @@ impl PolyphasePlane {
         self.extents[1]
     }
 
-    /// Returns the number of phases, which follow one another in the layout.
+    /// Returns the number of phases in the layout.
     pub(crate) fn phases(&self) -> usize {
         self.phases[0] * self.phases[1]
     }
 
-    /// Returns the number of elements of one phase.
+    /// Returns the number of elements in one phase.
     pub(crate) fn phase_len(&self) -> usize {
         self.extents[0] * self.extents[1]
     }
@@ -116,7 +118,8 @@ impl PolyphasePlane {
         taps.map(tap).collect()
     }
 
-    /// Returns `value(row, column)` for each slot of a window, and `unused` for each unused slot.
+    /// Returns a value per window slot: `value(row, column)` for a window, and `unused` for an
+    /// unused slot.
     pub(crate) fn per_window<V: Copy>(
         &self,
         unused: V,
@@ -131,7 +134,7 @@ impl PolyphasePlane {
         values
     }
 
-    /// Copies plane `x` to the layout `phases`, whose padding does not change.
+    /// Copies plane `x` to the layout `phases`, without changing the padding of `phases`.
     #[inline(always)]
     pub(crate) fn split_phases<A: Copy>(&self, x: &[A], phases: &mut [A]) {
         let stride = self.op.stride[1];
@@ -174,7 +177,7 @@ impl PolyphasePlane {
             let to = self.phase_start(phases[0], phases[1]) + i * self.extents[1] + j;
             let run = Run { from: row * width + column, to, len };
             match runs.last_mut() {
-                // Consecutive rows of full width form one run.
+                // Consecutive rows of the full plane width form one run.
                 Some(last) if stride[1] == 1 && last.ends_before(&run) => last.len += len,
                 _ => runs.push(run),
             }
@@ -199,7 +202,8 @@ fn copy<A: Copy>(x: &[A], y: &mut [A]) {
     }
 }
 
-/// Copies at least `N` elements in blocks of `N`. The last block may overlap the previous block.
+/// Copies a slice of at least `N` elements in blocks of `N` elements. The last block of `N`
+/// elements may overlap the previous block.
 #[inline(always)]
 fn copy_blocks<A: Copy, const N: usize>(x: &[A], y: &mut [A]) {
     let ((from, _), (to, _)) = (x.as_chunks::<N>(), y.as_chunks_mut::<N>());
@@ -221,7 +225,7 @@ fn copy_even<A: Copy>(x: &[A], y: &mut [A]) {
 }
 
 /// Runs [`copy_even`] for at least `N` elements, in blocks of `N` out of `SPAN = 2·N − 1` elements.
-/// The last block may overlap the previous block.
+/// The last block of `N` elements may overlap the previous block.
 #[inline(always)]
 fn copy_even_blocks<A: Copy, const N: usize, const SPAN: usize>(x: &[A], y: &mut [A]) {
     let last = y.len() - N;

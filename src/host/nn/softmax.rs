@@ -17,12 +17,12 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Approximate number of elements in one task. For fewer elements, one thread is faster than
-/// several.
+/// Approximate number of elements in one task. For fewer elements, several threads are slower than
+/// one.
 const GRAIN: usize = 1 << 14;
 
 /// `y ← eˣ⁻ᵐ / Σ eˣ⁻ᵐ` along an axis, where `m` is the maximum along that axis. A NaN makes all
-/// results along its axis NaN.
+/// softmax results along the axis NaN.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -37,7 +37,7 @@ pub(crate) fn softmax<T: Element>(
     Ok(())
 }
 
-/// Like [`softmax`], but reads `y` instead of `x`.
+/// Like [`softmax`], but reads the scores from `y` and overwrites `y` with the softmax.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -68,7 +68,7 @@ pub(crate) fn softmax_backward<T: Element>(
     Ok(())
 }
 
-/// Like [`softmax_backward`], but reads `dx` instead of `dy`.
+/// Like [`softmax_backward`], but reads the gradient `dy` from `dx` and overwrites `dx`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -83,9 +83,9 @@ pub(crate) fn softmax_backward_in_place<T: Element>(
     Ok(())
 }
 
-/// Calls `body(start, y)` for the part of `y` that each task computes, which starts at element
-/// `start`. A task covers one or more outer indices. If there is a `source`, its elements are
-/// copied to `y` first.
+/// Calls `body(start, part)` for the part of `y` that each task computes, from element `start` on.
+/// A task covers one or more outer indices. The elements of `source`, if any, are copied to `y`
+/// first.
 fn for_each_task<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -203,8 +203,8 @@ mod tests {
         testing::{for_each_element, fractions, nan, threads},
     };
 
-    /// `[outer, extent, inner]` of axes that are empty, have one element, have odd extents, are
-    /// spatial, fill one task or fill several tasks.
+    /// `[outer, extent, inner]` of axes that are empty, have one element, have odd extents, run
+    /// over image channels, fill one task or fill several tasks.
     const AXES: [[usize; 3]; 6] =
         [[0, 3, 2], [1, 1, 1], [3, 7, 1], [2, 5, 9], [64, 10, 1], [5000, 10, 1]];
 

@@ -35,7 +35,7 @@ pub(crate) fn softmax_loss<T: Element>(
     Ok(())
 }
 
-/// `dx ← scale[0] · (p − onehot(label)) / n`. The gradient is zero where labels are ignored.
+/// `dx ← scale[0] · (p − onehot(label)) / n`. The gradient is zero for ignored labels.
 ///
 /// # Errors
 /// Returns the errors of [`softmax_loss`].
@@ -89,8 +89,8 @@ pub(crate) fn accuracy<T: Element>(
     Ok(())
 }
 
-/// Sets `y[c]` to the share of labels `c` whose score is among the `top_k` greatest, or to 0 if no
-/// label is `c`.
+/// Sets `y[c]` to the share of labels `c` whose score is among the `top_k` greatest, or to 0 if `c`
+/// is not among the labels.
 ///
 /// # Errors
 /// Returns the errors of [`softmax_loss`].
@@ -109,7 +109,7 @@ pub(crate) fn accuracy_by_class<T: Element>(
     Ok(())
 }
 
-/// Number of labels, and number of labels whose score is among the top `k`.
+/// Number of labels, and number of labels whose score is among the `top_k` greatest.
 #[derive(Clone, Default)]
 struct HitCount {
     hits: usize,
@@ -127,8 +127,8 @@ impl HitCount {
     }
 }
 
-/// Calls `body(class, hit)` for each label that is not ignored. `hit` is whether the score of the
-/// label's class is among the greatest.
+/// Calls `body(class, hit)` for each label that is not ignored. `hit` is true if the score of the
+/// label's class is among the `top_k` greatest.
 fn for_each_label<T: Element>(
     name: &'static str,
     op: &Accuracy,
@@ -141,8 +141,9 @@ fn for_each_label<T: Element>(
         let Some(class) = class_of(name, label, position, axis, op.ignore)? else { continue };
         let score = |class| scores[score_index(axis, position, class)];
         let label_score = score(class);
-        // The rank counts the label's own score, so a tie counts against the label. NaN is never
-        // greater or equal, so the rank of a NaN score is 0, which is not a hit.
+        // The rank counts scores greater than or equal to the label's score, so a tie counts
+        // against the label. A NaN score has rank 0, because comparisons with NaN are false, and is
+        // not a hit.
         let rank = (0..axis.extent).filter(|&class| score(class) >= label_score);
         body(class, (1..=op.top_k).contains(&rank.take(op.top_k.saturating_add(1)).count()));
     }
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn softmax_loss_of_probability_zero_is_87() {
+    fn softmax_loss_of_probability_zero_is_finite() {
         let op = SoftmaxLoss {
             axis: Axis::new(1, 2, 1).unwrap(),
             ignore: None,
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_are_not_a_class_are_errors() {
+    fn labels_outside_the_classes_are_errors() {
         for bad in [-1.0, 3.0, 0.5, f32::NAN, f32::INFINITY] {
             let labels = [0.0, 0.0, bad, 0.0];
             let op = op(None, LossNormalization::Valid);

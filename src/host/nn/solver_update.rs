@@ -20,13 +20,15 @@ use num_traits::{Float, One};
 #[cfg(test)]
 mod tests;
 
-/// Number of elements in one task. A second thread pays off only at twice this number.
+/// Number of elements in one task. Two threads are faster than one only from `2 · GRAIN` elements
+/// on.
 const GRAIN: usize = 1 << 16;
 
 /// Updates weights and history; see [`SolverUpdate`].
 ///
 /// Each product and sum is rounded to `T::Acc`, and each weight to `T` at the end. A master weight
-/// that does not round to its weight is stale, and is set to the weight before the update.
+/// that does not round to its 16-bit weight is stale. The function sets a stale master weight to
+/// the value of the weight before the update.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -50,7 +52,8 @@ struct Task<'a, T: Element> {
     dw: &'a [T],
     weights: &'a mut [T],
     masters: Option<&'a mut [T::Acc]>,
-    /// Two history values per weight. The second slice is empty if the rule uses only one value.
+    /// Two history values per weight. The second slice is empty if the update rule uses only one
+    /// history value.
     history: [&'a mut [T::Acc]; 2],
 }
 
@@ -95,7 +98,8 @@ impl<'a, T: Element> Task<'a, T> {
     }
 }
 
-/// Sets each master weight that does not round to its weight to the value of the weight.
+/// Sets each stale master weight, which does not round to the 16-bit weight, to the value of the
+/// weight.
 fn reset_stale_masters<T: Element>(
     weights: &[T],
     masters: &mut [T::Acc],
@@ -124,7 +128,7 @@ fn update<T: Element>(
     let (rate, one) = (op.rate, T::Acc::one());
     let ([h, k], operands) = (history, (op, dw, w));
     match op.rule {
-        UpdateRule::Sgd { momentum } => apply_one(
+        UpdateRule::Sgd { momentum } => apply_with_one_history(
             operands,
             h,
             #[inline(always)]
@@ -133,7 +137,7 @@ fn update<T: Element>(
                 *h
             },
         ),
-        UpdateRule::Nesterov { momentum } => apply_one(
+        UpdateRule::Nesterov { momentum } => apply_with_one_history(
             operands,
             h,
             #[inline(always)]
@@ -143,7 +147,7 @@ fn update<T: Element>(
                 (one + momentum) * *h - momentum * last
             },
         ),
-        UpdateRule::AdaGrad { delta } => apply_one(
+        UpdateRule::AdaGrad { delta } => apply_with_one_history(
             operands,
             h,
             #[inline(always)]
@@ -152,7 +156,7 @@ fn update<T: Element>(
                 rate * g / (h.sqrt() + delta)
             },
         ),
-        UpdateRule::RmsProp { decay, delta } => apply_one(
+        UpdateRule::RmsProp { decay, delta } => apply_with_one_history(
             operands,
             h,
             #[inline(always)]
@@ -161,7 +165,7 @@ fn update<T: Element>(
                 rate * g / (h.sqrt() + delta)
             },
         ),
-        UpdateRule::AdaDelta { momentum, delta } => apply_two(
+        UpdateRule::AdaDelta { momentum, delta } => apply_with_two_histories(
             operands,
             [h, k],
             #[inline(always)]
@@ -172,7 +176,7 @@ fn update<T: Element>(
                 rate * s
             },
         ),
-        UpdateRule::Adam { beta1, beta2, delta } => apply_two(
+        UpdateRule::Adam { beta1, beta2, delta } => apply_with_two_histories(
             operands,
             [h, k],
             #[inline(always)]
@@ -187,7 +191,7 @@ fn update<T: Element>(
 
 /// Subtracts the step of an update rule with one history value per weight.
 #[inline(always)]
-fn apply_one<T: Element>(
+fn apply_with_one_history<T: Element>(
     (op, dw, w): (&SolverUpdate<T>, &[T::Acc], &mut [T::Acc]),
     h: &mut [T::Acc],
     rule: impl Fn(T::Acc, &mut T::Acc) -> T::Acc,
@@ -205,7 +209,7 @@ fn apply_one<T: Element>(
 
 /// Subtracts the step of an update rule with two history values per weight.
 #[inline(always)]
-fn apply_two<T: Element>(
+fn apply_with_two_histories<T: Element>(
     (op, dw, w): (&SolverUpdate<T>, &[T::Acc], &mut [T::Acc]),
     [h, k]: [&mut [T::Acc]; 2],
     rule: impl Fn(T::Acc, &mut T::Acc, &mut T::Acc) -> T::Acc,
@@ -221,7 +225,7 @@ fn apply_two<T: Element>(
     );
 }
 
-/// Returns `scale · dw + decay · r(w)`, where `r` is the regularization.
+/// Returns `scale · dw + decay · r(w)`, where `r` is the derivative of the regularization.
 #[inline(always)]
 fn gradient<T: Element>(op: &SolverUpdate<T>, dw: T::Acc, w: T::Acc) -> T::Acc {
     let r = match op.regularization {

@@ -20,7 +20,7 @@ use num_traits::Float;
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` and `y` have `axis.count()` elements, and
-/// `mean` and `variance` have `axis.extent`.
+/// `mean` and `variance` have `axis.extent` elements.
 pub(crate) fn standardize<T: Element>(
     workers: &Workers,
     op: &Standardize,
@@ -91,11 +91,11 @@ pub(crate) fn standardize_in_place<T: Element>(
 /// Computes the gradient `dx` of `x` from the gradient `dy` of the standardized `x`. `mean` and
 /// `variance` are the moments of `x`; see [`Standardize`].
 ///
-/// The function reads `x` and `dy` twice: for the sums and for the result.
+/// The function reads `x` and `dy` twice: once for the sums, and once for the result.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x`, `dy` and `dx` have `axis.count()` elements,
-/// and `mean` and `variance` have `axis.extent`.
+/// and `mean` and `variance` have `axis.extent` elements.
 pub(crate) fn standardize_backward<T: Element>(
     workers: &Workers,
     op: &Standardize,
@@ -111,7 +111,7 @@ pub(crate) fn standardize_backward<T: Element>(
     Ok(())
 }
 
-/// Like [`standardize_backward`], but reads `dx` instead of `dy`.
+/// Like [`standardize_backward`], but reads the gradient `dy` from `dx` and overwrites `dx`.
 ///
 /// # Errors
 /// Returns the errors of [`standardize_backward`].
@@ -189,7 +189,7 @@ impl<A: Element<Acc = A> + Float> LinearGradient<A> {
         Self { constants, slope, dy0 }
     }
 
-    /// Writes the gradient to `dx`. If `IN_PLACE`, reads `dx` instead of `dy`.
+    /// Writes the gradient to `dx`. If `IN_PLACE` is true, reads `dx` instead of `dy`.
     fn write<T: Element<Acc = A>, const IN_PLACE: bool>(
         &self,
         workers: &Workers,

@@ -16,7 +16,7 @@ pub(crate) struct TapRange {
 }
 
 impl TapRange {
-    /// Returns the range of `tap` among `positions` positions.
+    /// Returns the positions, out of `positions`, at which tap number `tap` lies inside the image.
     fn new(axis: &SpatialAxis, tap: usize, positions: usize) -> Self {
         // At position p, the tap reads element p·stride + shift − pad.
         let (shift, stride) = (tap * axis.dilation, axis.stride);
@@ -36,7 +36,7 @@ impl TapRange {
         (distance % self.stride == 0 && position < self.end).then_some(position)
     }
 
-    /// Returns the element that the tap reads at `position`, if it lies inside the image.
+    /// Returns the element that the tap reads at `position`, or `None` in the padding.
     fn element_at(&self, position: usize) -> Option<usize> {
         (self.start..self.end)
             .contains(&position)
@@ -44,7 +44,7 @@ impl TapRange {
     }
 }
 
-/// Plane of positions along the last two axes, with taps that differ along these axes only.
+/// Plane of positions along the last two axes, with taps that differ only along the last two axes.
 #[derive(Clone, Copy)]
 pub(crate) struct PlaneTaps<'a> {
     /// Index of the first tap.
@@ -52,25 +52,25 @@ pub(crate) struct PlaneTaps<'a> {
     /// Offset of the image plane in the channel, or `None` if the taps lie outside the image along
     /// another axis.
     pub(crate) image: Option<usize>,
-    /// Index of the first position.
+    /// Index of the first position of the plane.
     pub(crate) position: usize,
     /// Number of rows of the image plane, and number of elements from one row to the next.
     pub(crate) rows: usize,
     pub(crate) row_stride: usize,
-    /// Number of positions along each of the two axes.
+    /// Number of positions along each of the last two axes.
     pub(crate) height: usize,
     pub(crate) width: usize,
-    /// Ranges of the taps along the two axes.
+    /// Position ranges of the taps along the last two axes.
     pub(crate) row_taps: &'a [TapRange],
     pub(crate) column_taps: &'a [TapRange],
 }
 
-/// The taps of a window and their ranges along every axis.
+/// Taps of a window, with the position range of each tap along every axis.
 pub(crate) struct WindowTaps {
     /// Axes of the window. If the window has fewer than two axes, axes of extent 1 are prepended.
     axes: Vec<SpatialAxis>,
     outputs: Vec<usize>,
-    /// Range of each tap, for each axis.
+    /// Position range of each tap, for each axis.
     ranges: Vec<Vec<TapRange>>,
 }
 
@@ -80,13 +80,13 @@ impl WindowTaps {
         Self::new(window.axes(), window.output())
     }
 
-    /// Returns the taps at `outputs` positions along each axis. Positions after the last window
-    /// read padding only.
+    /// Returns the taps at `outputs` positions along each axis. Taps at positions after the last
+    /// window read only padding.
     pub(crate) fn new(axes: &[SpatialAxis], outputs: &[usize]) -> Self {
-        let missing = 2usize.saturating_sub(axes.len());
-        let ones = std::iter::repeat_n(SpatialAxis::new(1, 1), missing);
+        let prepended_axes = 2usize.saturating_sub(axes.len());
+        let ones = std::iter::repeat_n(SpatialAxis::new(1, 1), prepended_axes);
         let axes: Vec<_> = ones.chain(axes.iter().copied()).collect();
-        let ones = std::iter::repeat_n(1, missing);
+        let ones = std::iter::repeat_n(1, prepended_axes);
         let outputs: Vec<_> = ones.chain(outputs.iter().copied()).collect();
         let of_axis = |(axis, &output): (&SpatialAxis, &usize)| {
             (0..axis.kernel).map(|tap| TapRange::new(axis, tap, output)).collect()
@@ -109,7 +109,7 @@ impl WindowTaps {
         self.outputs.iter().product()
     }
 
-    /// Returns whether the taps have exactly two axes.
+    /// Returns whether the window has exactly two axes.
     pub(crate) fn is_2d(&self) -> bool {
         self.axes.len() == 2
     }
@@ -120,7 +120,7 @@ impl WindowTaps {
     }
 
     /// Calls `body` for each plane of positions and each group of taps that differ along the last
-    /// two axes only. The groups of one plane come in the order of their taps.
+    /// two axes only. The groups of taps at one plane of positions are visited in order.
     #[inline(always)]
     pub(crate) fn visit_planes<'a>(&'a self, mut body: impl FnMut(PlaneTaps<'a>)) {
         let outer = self.axes.len() - 2;
@@ -147,7 +147,7 @@ impl WindowTaps {
     }
 
     /// Returns the image plane that a tap reads at a position, if the tap lies inside the image.
-    /// Tap and position are indices over all axes but the last two.
+    /// `tap` and `position` are indices over all axes but the last two.
     #[inline]
     fn image_plane(&self, mut tap: usize, mut position: usize) -> Option<usize> {
         let (mut plane, mut stride) = (0, 1);
@@ -163,7 +163,8 @@ impl WindowTaps {
 }
 
 impl PlaneTaps<'_> {
-    /// Calls `body(tap, rows, columns)` for each tap, with its ranges along the two axes.
+    /// Calls `body(tap, rows, columns)` for each tap, with the tap's position ranges along the last
+    /// two axes.
     #[inline(always)]
     pub(crate) fn visit(&self, mut body: impl FnMut(usize, TapRange, TapRange)) {
         let mut tap = self.tap;

@@ -1,17 +1,18 @@
 //! Counter-based random numbers: element `i` depends only on the key and on `i`.
 //!
-//! Every device must follow these rules and produce bit-identical results:
+//! Every device must compute random numbers by the following rules, with bit-identical results:
 //! - [`bernoulli`], [`random_integers`] and [`dropout`] compute element `i` from word `i mod 4` of
 //!   counter `i / 4`.
 //! - [`uniform`] and [`gaussian`] compute elements `2j` and `2j + 1` from the four words of counter
-//!   `j`. Words `(a, b)` give the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`. Words 0 and 1 give
-//!   the first fraction `u`, words 2 and 3 the second fraction `v`.
+//!   `j`. A pair of words `(a, b)` gives the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`. Words 0
+//!   and 1 give the first fraction `u`, and words 2 and 3 give the second fraction `v`.
 //! - All arithmetic is in `f64`, with IEEE additions, multiplications, divisions and square roots,
-//!   in the order written here and without fused operations. The result is rounded once to the
-//!   element type, so numbers of a narrower type are the rounded numbers of a wider type.
+//!   in the order of the formulas and without fused operations. Each random number is rounded once
+//!   to the element type, so random numbers of a narrower type are the rounded numbers of a wider
+//!   type.
 //!
-//! This file draws the numbers in portable loops. `ieee_math` has the logarithm, sine and cosine of
-//! [`gaussian`]. [`RngKey`] (Philox) supplies the words.
+//! This file draws random numbers in portable loops. `ieee_math` has the logarithm, sine and cosine
+//! for [`gaussian`]. [`RngKey`] generates the 32-bit words with Philox.
 
 mod ieee_math;
 
@@ -42,8 +43,8 @@ const DROPOUT_GRAIN: usize = 1 << 16;
 /// `yᵢ ~ U[lo, hi)`, computed as `lo + (hi − lo)·u` for even elements and `lo + (hi − lo)·v` for
 /// odd elements.
 ///
-/// Results lie in the interval even after rounding to `T`, provided that `T` has a value in the
-/// interval. If `lo = hi`, all results are `lo`.
+/// Random numbers lie in the interval even after rounding to `T`, provided that `T` has a value in
+/// the interval. If `lo = hi`, all random numbers are `lo`.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `lo ≤ hi` and `hi − lo` is finite.
@@ -67,7 +68,7 @@ pub(crate) fn uniform<T: Element>(
             value
         }
     };
-    by_counter(workers, y, |j| {
+    fill_groups(workers, y, |j| {
         let (u, v) = fractions(key, j);
         [number(u), number(v)]
     });
@@ -75,7 +76,8 @@ pub(crate) fn uniform<T: Element>(
 }
 
 /// `yᵢ ~ N(mean, std²)`, computed as `mean + std·r·cos 2πv` for even elements and `mean + std·r·sin
-/// 2πv` for odd elements, with `r = √(−2 ln(u + 2⁻⁵³))`. Source: Box, Muller 1958.
+/// 2πv` for odd elements, with `r = √(−2 ln(u + 2⁻⁵³))`. The method is that of Box and Muller
+/// (1958).
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `mean` and `std` are finite and `std ≥ 0`.
@@ -88,7 +90,7 @@ pub(crate) fn gaussian<T: Element>(
     y: &mut [T],
 ) -> Result<()> {
     expect_normal(mean, std)?;
-    by_counter(workers, y, |j| {
+    fill_groups(workers, y, |j| {
         let (u, v) = fractions(key, j);
         let r = (-2.0 * ln(u + UNIT)).sqrt();
         let (cos, sin) = cos_sin_turns(v);
@@ -104,11 +106,11 @@ pub(crate) fn gaussian<T: Element>(
 #[doc(alias = "caffe_rng_bernoulli")]
 pub(crate) fn bernoulli(workers: &Workers, key: RngKey, p: f64, y: &mut [u32]) -> Result<()> {
     let threshold = expect_probability(p)?;
-    by_counter(workers, y, |j| key.words(j).map(|word| u32::from(u64::from(word) < threshold)));
+    fill_groups(workers, y, |j| key.words(j).map(|word| u32::from(u64::from(word) < threshold)));
     Ok(())
 }
 
-/// `yᵢ ← xᵢ / keep` where [`bernoulli`] with the same key and `p = keep` yields 1, else 0.
+/// `yᵢ ← xᵢ / keep` if [`bernoulli`] with the same key and `p = keep` yields 1, else 0.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `0 < keep ≤ 1`; [`Error::Length`] unless `y` is as long as `x`.
@@ -139,7 +141,7 @@ pub(crate) fn dropout<T: Element>(
     Ok(())
 }
 
-/// Like [`dropout`], but reads `y` instead of `x`.
+/// Like [`dropout`], but reads the elements from `y` and overwrites `y`.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `0 < keep ≤ 1`.
@@ -166,7 +168,7 @@ pub(crate) fn dropout_in_place<T: Element>(
     Ok(())
 }
 
-/// Returns the width of [`uniform`]'s interval, or an error if the bounds are invalid.
+/// Returns the width of the interval of [`uniform`], or an error if the bounds are invalid.
 pub(crate) fn expect_interval(lo: f64, hi: f64) -> Result<f64> {
     let width = hi - lo;
     if lo <= hi && width.is_finite() {
@@ -178,7 +180,7 @@ pub(crate) fn expect_interval(lo: f64, hi: f64) -> Result<f64> {
     ))
 }
 
-/// Fails unless these are valid parameters of [`gaussian`].
+/// Fails unless `mean` and `std` are valid parameters of [`gaussian`].
 pub(crate) fn expect_normal(mean: f64, std: f64) -> Result<()> {
     if mean.is_finite() && std.is_finite() && std >= 0.0 {
         return Ok(());
@@ -187,23 +189,23 @@ pub(crate) fn expect_normal(mean: f64, std: f64) -> Result<()> {
     Err(Error::invalid_input("gaussian", why))
 }
 
-/// Returns the threshold below which a word gives 1 in [`bernoulli`].
+/// Returns the threshold below which a random word gives 1 in [`bernoulli`].
 pub(crate) fn expect_probability(p: f64) -> Result<u64> {
     if (0.0..=1.0).contains(&p) {
-        return Ok(words_below(p));
+        return Ok(word_threshold(p));
     }
     Err(Error::invalid_input("bernoulli", format!("p is {p}, expected 0 ≤ p ≤ 1")))
 }
 
-/// Returns the threshold below which a word keeps an element in [`dropout`].
+/// Returns the threshold below which [`dropout`] keeps the element of a random word.
 pub(crate) fn expect_keep(keep: f64) -> Result<u64> {
     if keep > 0.0 && keep <= 1.0 {
-        return Ok(words_below(keep));
+        return Ok(word_threshold(keep));
     }
     Err(Error::invalid_input("dropout", format!("keep is {keep}, expected 0 < keep ≤ 1")))
 }
 
-/// Fails unless the bound is valid for [`random_integers`].
+/// Fails unless `bound` is valid for [`random_integers`].
 pub(crate) fn expect_bound(bound: u64) -> Result<()> {
     if (1..=1 << 32).contains(&bound) {
         return Ok(());
@@ -214,13 +216,13 @@ pub(crate) fn expect_bound(bound: u64) -> Result<()> {
     ))
 }
 
-/// Returns how many of the 2³² possible words correspond to probability `p`.
-fn words_below(p: f64) -> u64 {
+/// Returns the number of 32-bit words that correspond to probability `p`: `p·2³²`, rounded up.
+fn word_threshold(p: f64) -> u64 {
     (p * WORDS).ceil() as u64
 }
 
-/// Calls `body(start, mask, chunk, buffer)` for chunks of `y`. `mask` tells for each element
-/// whether its word is below `threshold`. `buffer` can hold the widened chunk.
+/// Calls `body(start, mask, chunk, buffer)` for chunks of `y`. `mask` holds, for each element,
+/// whether the random word is below `threshold`. `buffer` is long enough for the widened chunk.
 fn for_dropout_chunks<T: Element>(
     workers: &Workers,
     key: RngKey,
@@ -259,17 +261,17 @@ pub(crate) fn random_integers(
     y: &mut [u32],
 ) -> Result<()> {
     expect_bound(bound)?;
-    by_counter(workers, y, |j| key.words(j).map(|word| ((u64::from(word) * bound) >> 32) as u32));
+    fill_groups(workers, y, |j| key.words(j).map(|word| ((u64::from(word) * bound) >> 32) as u32));
     Ok(())
 }
 
-/// Number of possible words, 2³².
+/// Number of possible 32-bit random words, 2³².
 const WORDS: f64 = 4_294_967_296.0;
 
 /// Unit of the 53-bit fractions, 2⁻⁵³.
 const UNIT: f64 = 1.0 / 9_007_199_254_740_992.0;
 
-/// Returns the two fractions of a counter, in [0, 1).
+/// Returns the two fractions `u` and `v` of a counter, in [0, 1).
 #[inline(always)]
 fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
     let [a, b, c, d] = key.words(counter);
@@ -277,8 +279,8 @@ fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
     (fraction(a, b), fraction(c, d))
 }
 
-/// Fills `y` in groups of `N` elements: `make(j)` returns the group that starts at element `N·j`.
-fn by_counter<T: Copy + Send, const N: usize>(
+/// Fills `y` in groups of `N` elements. `make(j)` returns the `N` elements from index `N·j` on.
+fn fill_groups<T: Copy + Send, const N: usize>(
     workers: &Workers,
     y: &mut [T],
     make: impl Fn(u64) -> [T; N] + Send + Sync,
@@ -297,17 +299,17 @@ fn by_counter<T: Copy + Send, const N: usize>(
     });
 }
 
-/// Returns the smallest and the greatest value of `T` in `[lo, hi)`. If `T` has no value in that
+/// Returns the smallest and the greatest value of `T` in `[lo, hi)`. If `T` has no value in the
 /// interval, both results are the value nearest to `lo`.
 pub(crate) fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
     let nearest = T::from_f64(lo);
-    let min = if nearest.to_f64() < lo { next_value(nearest, true) } else { nearest };
+    let min = if nearest.to_f64() < lo { adjacent_value(nearest, true) } else { nearest };
     let nearest_hi = T::from_f64(hi);
-    let max = if nearest_hi.to_f64() < hi { nearest_hi } else { next_value(nearest_hi, false) };
+    let max = if nearest_hi.to_f64() < hi { nearest_hi } else { adjacent_value(nearest_hi, false) };
     if min <= max { (min, max) } else { (nearest, nearest) }
 }
 
-fn next_value<T: Element>(value: T, up: bool) -> T {
+fn adjacent_value<T: Element>(value: T, up: bool) -> T {
     match T::DTYPE {
         DType::F64 => {
             let value = value.to_f64();
@@ -324,8 +326,8 @@ fn next_value<T: Element>(value: T, up: bool) -> T {
             bits[0] = match (magnitude, up) {
                 (0, true) => 0x0001,
                 (0, false) => 0x8001,
-                // The bit pattern of a positive value grows with the value, and that of a negative
-                // value shrinks.
+                // A greater positive value has a greater bit pattern, but a greater negative value
+                // has a smaller bit pattern.
                 _ if up == (bits[0] == magnitude) => bits[0] + 1,
                 _ => bits[0] - 1,
             };

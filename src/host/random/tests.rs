@@ -15,7 +15,7 @@ fn one_thread() -> Workers {
 
 /// Returns the Kolmogorov-Smirnov statistic: the greatest distance of the empirical distribution
 /// from `cdf`, times √n.
-fn kolmogorov(mut values: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
+fn kolmogorov_smirnov_statistic(mut values: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let n = values.len() as f64;
     let distance = |(i, &x): (usize, &f64)| {
@@ -25,7 +25,7 @@ fn kolmogorov(mut values: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     values.iter().enumerate().map(distance).fold(0.0, f64::max) * n.sqrt()
 }
 
-/// Returns the distribution function of the normal distribution, by integrating its density.
+/// Returns the distribution function of the normal distribution, by integration of the density.
 fn normal_cdf() -> impl Fn(f64) -> f64 {
     const STEP: f64 = 1e-3;
     let density = |x: f64| (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
@@ -46,19 +46,19 @@ fn normal_cdf() -> impl Fn(f64) -> f64 {
 #[test]
 fn uniform_and_gaussian_follow_their_distributions() {
     const N: usize = 1_000_000;
-    // For one key in a thousand, the statistic exceeds 1.95 by chance. The key of this test is
-    // fixed.
+    // The Kolmogorov-Smirnov statistic exceeds 1.95 by chance for one key in a thousand. The test
+    // uses a fixed key.
     let u: Vec<f64> = filled(N, |y| uniform(&one_thread(), KEY, -1.0, 3.0, y));
-    assert!(kolmogorov(u, |x| (x + 1.0) / 4.0) < 1.95);
+    assert!(kolmogorov_smirnov_statistic(u, |x| (x + 1.0) / 4.0) < 1.95);
     let z: Vec<f64> = filled(N, |y| gaussian(&one_thread(), KEY, 2.0, 3.0, y));
     let z: Vec<f64> = z.into_iter().map(|z| (z - 2.0) / 3.0).collect();
-    // Of a million numbers, 6.8 are expected to lie beyond 4.5 standard deviations.
+    // About 6.8 of a million Gaussian numbers lie beyond 4.5 standard deviations.
     let outliers = z.iter().filter(|z| z.abs() > 4.5).count();
     assert!((1..=16).contains(&outliers), "{outliers}");
-    // The two elements of a counter must be independent.
+    // The two Gaussian numbers of one counter must be independent.
     let product: f64 = z.chunks(2).map(|pair| pair[0] * pair[1]).sum();
     assert!((product / (N as f64 / 2.0).sqrt()).abs() < 3.3, "{product}");
-    assert!(kolmogorov(z, normal_cdf()) < 1.95);
+    assert!(kolmogorov_smirnov_statistic(z, normal_cdf()) < 1.95);
 }
 
 #[test]
@@ -78,7 +78,8 @@ fn bernoulli_and_random_integers_follow_their_distributions() {
     y.iter().for_each(|&y| counts[y as usize] += 1.0);
     let mean = N as f64 / 7.0;
     let chi2: f64 = counts.iter().map(|count: &f64| (count - mean).powi(2) / mean).sum();
-    assert!(chi2 < 22.5, "{chi2}"); // The statistic exceeds 22.5 for one key in a thousand.
+    // The chi-squared statistic exceeds 22.5 for one key in a thousand.
+    assert!(chi2 < 22.5, "{chi2}");
     random_integers(&one_thread(), KEY, 1 << 32, &mut y).unwrap();
     assert_eq!(y[..4], KEY.words(0));
     assert_eq!(y[4], KEY.words(1)[0]);
@@ -99,7 +100,7 @@ fn random_numbers_are_computed_from_words_as_specified() {
 }
 
 /// Gaussian numbers must keep the bits of the first release, because other bits would change every
-/// seeded run.
+/// run with a fixed seed.
 #[test]
 fn gaussian_numbers_keep_the_bits_of_the_first_release() {
     let y: Vec<f64> = filled(3, |y| gaussian(&one_thread(), RngKey::new(1), 0.0, 1.0, y));
@@ -121,7 +122,7 @@ fn random_numbers_of_narrow_types_are_rounded_wide_numbers() {
 }
 
 #[test]
-fn uniform_stays_in_the_interval_after_rounding() {
+fn uniform_numbers_stay_in_the_interval_after_rounding() {
     fn check<T: Element>(lo: f64, hi: f64) {
         let y: Vec<T> = filled(100_001, |y| uniform(&one_thread(), KEY, lo, hi, y));
         assert!(y.iter().all(|y| (lo..hi).contains(&y.to_f64())), "{} {lo} {hi}", T::DTYPE.name());

@@ -1,7 +1,7 @@
 //! Sums, over all axes but one, of terms computed from two operands.
 //!
-//! Terms are added in lanes, or columns, of the accumulator type. Lanes are regularly flushed to
-//! sums in `f64`, before rounding errors add up.
+//! Terms are added to lanes or columns of the accumulator type. Lanes and columns are regularly
+//! added to sums in `f64`, before rounding errors accumulate.
 
 use crate::{
     element::Element,
@@ -13,15 +13,15 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// Number of additions to one accumulator before the accumulator is flushed to `f64`.
+/// Number of additions to one accumulator before the accumulator is added to a sum in `f64`.
 pub(crate) const FLUSH_INTERVAL: usize = 64;
 
-/// Number of accumulators for a long run.
+/// Number of accumulators for a long contiguous run.
 const LANES: usize = 32;
 
-/// Returns how many positions along the axis make up one task.
+/// Returns the number of positions along the axis in one task.
 pub(crate) fn positions_per_task(axis: &Axis) -> usize {
-    // The columns of short runs have to fit into an accumulator buffer.
+    // All columns of short runs must fit into an accumulator buffer.
     let max = if axis.inner < LONG_RUN { CHUNK / LONG_RUN } else { usize::MAX };
     (GRAIN / axis.reduced_count().max(1)).clamp(1, max)
 }
@@ -86,7 +86,7 @@ fn sum_runs<T: Element, const N: usize>(
 }
 
 /// Computes the sums at positions from `start` on, for short contiguous runs. The runs of one outer
-/// index form a row, which is added to a row of accumulators.
+/// index form a row, which the function adds to a row of accumulators.
 #[inline(always)]
 fn sum_columns<T: Element, const N: usize>(
     axis: &Axis,

@@ -17,7 +17,7 @@ use num_traits::Zero;
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `a` and `b` have `axis.count()` elements and `y`
-/// has `axis.extent`.
+/// has `axis.extent` elements.
 pub(crate) fn dot_to_axis<T: Element>(
     workers: &Workers,
     axis: &Axis,

@@ -21,12 +21,13 @@ use num_traits::{Float, Zero};
 /// `mean[e] ← 1/m · Σ x[o, e, i]` and `variance[e] ← 1/m · Σ (x[o, e, i] − mean[e])²` over the `m =
 /// outer·inner` elements at each position `e` of the axis. The variance is biased.
 ///
-/// The second of two passes corrects the rounding error of the first. Source: Chan, Golub, LeVeque
-/// 1983, "Algorithms for computing the sample variance".
+/// The second of two passes corrects the rounding error of the first pass (Chan, Golub, LeVeque
+/// 1983, "Algorithms for computing the sample variance").
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;
-/// [`Error::InvalidInput`](crate::Error::InvalidInput) if positions have no elements (m = 0).
+/// [`Error::InvalidInput`](crate::Error::InvalidInput) if there are no elements per position (m =
+/// 0).
 pub(crate) fn moments<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -53,7 +54,7 @@ pub(crate) fn moments<T: Element>(
     Ok(())
 }
 
-/// Sum of the deviations from a pivot, and sum of their squares.
+/// Sum of deviations from a pivot, and sum of squared deviations.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     first: f64,
@@ -61,19 +62,20 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds the lanes of the two accumulators.
+    /// Adds all lanes of the accumulators of deviations and of squared deviations.
     #[inline(always)]
     fn add<A: Element + Float>(&mut self, first: [A; LANES], second: [A; LANES]) {
         self.first += reduce_lanes(first, |a, b| a + b).to_f64();
         self.second += reduce_lanes(second, |a, b| a + b).to_f64();
     }
 
-    /// Returns the mean and variance of `m` elements, where `self` holds their sums about `pivot`.
+    /// Returns the mean and variance of `m` elements whose sums about `pivot` are `self`.
     #[inline(always)]
     fn moments<T: Element>(self, m: f64, pivot: f64) -> (T, T) {
         let shift = self.first / m;
         let variance = self.second / m - shift * shift;
-        // Rounding can make the variance negative. The comparison keeps NaN.
+        // Rounding can make the variance negative. A comparison replaces negative variances, but
+        // not NaN.
         let variance = if variance < 0.0 { 0.0 } else { variance };
         (T::from_f64(pivot + shift), T::from_f64(variance))
     }
@@ -114,7 +116,8 @@ fn sum_runs<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums {
     sums
 }
 
-/// Adds one element to each accumulator. Accumulators passed by value stay in registers.
+/// Adds one element to each lane of the accumulators. Accumulators passed by value stay in
+/// registers.
 #[inline(always)]
 fn step<A: Element + Float>(
     mut first: [A; LANES],
@@ -131,7 +134,7 @@ fn step<A: Element + Float>(
 }
 
 /// Computes the moments at positions from `start` on, for short contiguous runs. The runs of one
-/// outer index form a row, which is added to a row of accumulators.
+/// outer index form a row, which the function adds to a row of accumulators.
 #[inline(always)]
 fn moments_of_columns<T: Element>(
     axis: &Axis,

@@ -15,13 +15,12 @@ use num_traits::{Float, Zero};
 
 /// `y[o, i] ← reduction over e of x[o, e, i]`.
 ///
-/// Sums are computed pairwise in `T::Acc`. If an extreme is zero, the sign of the zero is
-/// unspecified.
+/// Sums are computed pairwise in `T::Acc`. The sign of a zero maximum or minimum is unspecified.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` has `axis.count()` elements and `y` has
-/// `axis.reduced_count()`; [`Error::InvalidInput`](crate::Error::InvalidInput) for an extreme along
-/// an empty axis.
+/// `axis.reduced_count()` elements; [`Error::InvalidInput`](crate::Error::InvalidInput) for a
+/// maximum or minimum along an empty axis.
 pub(crate) fn reduce<T: Element>(
     workers: &Workers,
     op: Reduce,
@@ -39,8 +38,8 @@ pub(crate) fn reduce<T: Element>(
             let divide = |sum: T::Acc, y: &mut T| *y = T::from_acc(sum / n);
             reduce_axis(workers, axis, x, y, sum_reducer(|x| x), divide);
         }
-        Reduce::Max => reduce_axis(workers, axis, x, y, reducer(nan, greater), store),
-        Reduce::Min => reduce_axis(workers, axis, x, y, reducer(nan, lesser), store),
+        Reduce::Max => reduce_axis(workers, axis, x, y, reducer(nan, max_ignoring_nan), store),
+        Reduce::Min => reduce_axis(workers, axis, x, y, reducer(nan, min_ignoring_nan), store),
         Reduce::AbsSum => reduce_axis(workers, axis, x, y, sum_reducer(Float::abs), store),
         Reduce::SumSq => reduce_axis(workers, axis, x, y, sum_reducer(|x| x * x), store),
     }
@@ -69,8 +68,8 @@ pub(crate) fn sum_to_axis<T: Element>(
     Ok(())
 }
 
-/// Sets `y[o, i]` to the index `e` of the greatest `x[o, e, i]`. Among equal elements, the first is
-/// the greatest. NaN is ignored; if all elements are NaN, the index is 0.
+/// Sets `y[o, i]` to the index `e` of the greatest `x[o, e, i]`. The first of several equal
+/// elements counts as the greatest. NaN is ignored. If all elements are NaN, the index is 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) like [`reduce`];
@@ -106,12 +105,12 @@ fn sum_channels<T: Element>(
     store: impl Fn(T::Acc, &mut T) + Send + Sync,
 ) {
     let Axis { outer, extent, inner } = *axis;
-    // Skip empty rows, because their number `outer` may be arbitrarily large.
+    // Skip empty rows, because the number `outer` of rows may be arbitrarily large.
     let outer = if inner == 0 { 0 } else { outer };
     let sum = sum_reducer(|x| x);
     let per_task = rows_per_task(outer * inner);
     if inner >= LONG_RUN {
-        // Sum each run in memory order, then add the sums of all runs of each `e`.
+        // Sum each contiguous run, and add the sums of all runs of the same `e`.
         let per_task = rows_per_task(inner);
         return with_scratch(outer * extent, |sums: &mut [T::Acc]| {
             workers.for_each_chunk(sums, per_task, |i, sums| {
@@ -123,7 +122,8 @@ fn sum_channels<T: Element>(
             }
         });
     }
-    // Sum the columns of an `outer × (extent · inner)` matrix, then add `inner` sums for each `e`.
+    // Sum the columns of an `outer × (extent · inner)` matrix, and add the `inner` sums of each
+    // `e`.
     let per_block = COLUMN_BLOCK / inner.max(1);
     let per_task = per_task.next_multiple_of(per_block);
     workers.for_each_chunk(y, per_task, |i, y| {
@@ -163,7 +163,7 @@ fn reduce_axis<T, Map, Combine>(
             y.iter_mut().zip(results).for_each(|(y, result)| store(*result, y));
         });
     } else if extent >= 2 * GRAIN {
-        // Rows are long enough for several threads to share each row.
+        // Several threads share each row, because rows are long.
         for (x, y) in x.chunks_exact(extent).zip(y) {
             let parts = workers.map(extent.div_ceil(GRAIN), |i| {
                 reducer.reduce_slice(&x[i * GRAIN..extent.min((i + 1) * GRAIN)])
@@ -179,7 +179,8 @@ fn reduce_axis<T, Map, Combine>(
 }
 
 /// Calls `body(start, part)` for parts of `y`, which is `outer × inner`. A part has up to
-/// [`COLUMN_BLOCK`] elements of one `o`. At `e = 0`, the part starts at index `start` of `x`.
+/// [`COLUMN_BLOCK`] elements of one outer index `o`. `start` is the index in `x` of the first
+/// element of the part's first column.
 fn for_columns<Y: Send>(
     workers: &Workers,
     axis: &Axis,
@@ -205,20 +206,20 @@ fn rows_per_task(row_len: usize) -> usize {
     (GRAIN / row_len.max(1)).max(1)
 }
 
-/// Returns the greater number, or the other number if one is NaN.
+/// Returns the greater of two numbers. If one number is NaN, returns the other number.
 #[inline(always)]
-fn greater<A: Float>(a: A, b: A) -> A {
+fn max_ignoring_nan<A: Float>(a: A, b: A) -> A {
     if b > a || a.is_nan() { b } else { a }
 }
 
-/// Returns the smaller number, or the other number if one is NaN.
+/// Returns the smaller of two numbers. If one number is NaN, returns the other number.
 #[inline(always)]
-fn lesser<A: Float>(a: A, b: A) -> A {
+fn min_ignoring_nan<A: Float>(a: A, b: A) -> A {
     if b < a || a.is_nan() { b } else { a }
 }
 
 fn arg_max_slice<T: Element>(x: &[T]) -> u32 {
-    let max = reducer(T::Acc::nan(), greater).reduce_slice(x);
+    let max = reducer(T::Acc::nan(), max_ignoring_nan).reduce_slice(x);
     x.iter().position(|x| x.to_acc() == max).unwrap_or(0) as u32
 }
 
@@ -233,7 +234,7 @@ fn arg_max_columns<T: Element>(axis: &Axis, x: &[T], y: &mut [u32]) {
             #[inline(always)]
             || {
                 for ((&x, best), y) in x.iter().zip(&mut best).zip(y.iter_mut()) {
-                    // The first element that is not NaN replaces the initial NaN.
+                    // The first element that is not NaN replaces an initial NaN.
                     let better = x > *best || (best.is_nan() && !x.is_nan());
                     *best = if better { x } else { *best };
                     *y = if better { e } else { *y };

@@ -7,8 +7,8 @@ use std::cmp::Ordering;
 const GRAIN: usize = 1 << 14;
 
 /// Sets `values[o, j, i]` to the j-th greatest element of `x[o, :, i]`, and `places[o, j, i]` to
-/// its index, in the order of [`TopK`]. An index is stored as an element, like a label. Indices are
-/// exact up to 2048 in `f16` and up to 256 in `bf16`.
+/// the index of the element. [`TopK`] defines the order of elements. Indices are stored in the
+/// element type, which is exact up to 2048 for `f16` and up to 256 for `bf16`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;
@@ -36,7 +36,7 @@ pub(crate) fn top_k<T: Element>(
                 let x = x[o * x_block + i..].iter().step_by(axis.inner).take(axis.extent);
                 run.clear();
                 run.extend(x.enumerate().map(|(e, &x)| (x, e)));
-                for (j, (value, e)) in greatest(&mut run, k).iter().enumerate() {
+                for (j, (value, e)) in select_greatest(&mut run, k).iter().enumerate() {
                     values[j * axis.inner + i] = *value;
                     places[j * axis.inner + i] = T::from_f64(*e as f64);
                 }
@@ -46,15 +46,16 @@ pub(crate) fn top_k<T: Element>(
     Ok(())
 }
 
-/// Returns the `k` greatest elements in order, where `1 ≤ k ≤ run.len()`.
-fn greatest<T: Element>(run: &mut [(T, usize)], k: usize) -> &[(T, usize)] {
-    run.select_nth_unstable_by(k - 1, rank);
-    run[..k].sort_unstable_by(rank);
+/// Returns the `k` greatest elements in descending order, where `1 ≤ k ≤ run.len()`.
+fn select_greatest<T: Element>(run: &mut [(T, usize)], k: usize) -> &[(T, usize)] {
+    run.select_nth_unstable_by(k - 1, compare_ranks);
+    run[..k].sort_unstable_by(compare_ranks);
     &run[..k]
 }
 
-/// Orders greater elements first, numbers before NaN, and the later of equal elements first.
-fn rank<T: Element>(a: &(T, usize), b: &(T, usize)) -> Ordering {
+/// Orders greater elements before smaller elements, numbers before NaN, and the later of equal
+/// elements first.
+fn compare_ranks<T: Element>(a: &(T, usize), b: &(T, usize)) -> Ordering {
     let (x, y) = (a.0.to_f64(), b.0.to_f64());
     let order = y.partial_cmp(&x).unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()));
     order.then(b.1.cmp(&a.1))
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
     use crate::{host::testing::operand, op::Axis};
 
-    fn top(axis: [usize; 3], k: usize, x: &[f32]) -> (Vec<f32>, Vec<f32>) {
+    fn run_top_k(axis: [usize; 3], k: usize, x: &[f32]) -> (Vec<f32>, Vec<f32>) {
         let axis = Axis::new(axis[0], axis[1], axis[2]).unwrap();
         let mut values = vec![f32::NAN; k * axis.reduced_count()];
         let mut places = values.clone();
@@ -77,10 +78,10 @@ mod tests {
     #[test]
     fn top_k_puts_the_later_of_equal_elements_first() {
         let x = [3.0, 5.0, 5.0, 1.0];
-        assert_eq!(top([1, 4, 1], 3, &x), (vec![5.0, 5.0, 3.0], vec![2.0, 1.0, 0.0]));
-        assert_eq!(top([1, 4, 1], 4, &[0.0, -0.0, 0.0, 0.0]).1, [3.0, 2.0, 1.0, 0.0]);
+        assert_eq!(run_top_k([1, 4, 1], 3, &x), (vec![5.0, 5.0, 3.0], vec![2.0, 1.0, 0.0]));
+        assert_eq!(run_top_k([1, 4, 1], 4, &[0.0, -0.0, 0.0, 0.0]).1, [3.0, 2.0, 1.0, 0.0]);
         assert_eq!(
-            top([2, 2, 2], 1, &[1.0, 8.0, 2.0, 7.0, 4.0, 5.0, 3.0, 6.0]).1,
+            run_top_k([2, 2, 2], 1, &[1.0, 8.0, 2.0, 7.0, 4.0, 5.0, 3.0, 6.0]).1,
             [1.0, 0.0, 0.0, 1.0]
         );
     }
@@ -88,8 +89,8 @@ mod tests {
     #[test]
     fn top_k_puts_nan_last() {
         let (nan, low) = (f32::NAN, f32::NEG_INFINITY);
-        assert_eq!(top([1, 4, 1], 2, &[nan, 1.0, nan, low]).1, [1.0, 3.0]);
-        assert_eq!(top([1, 2, 1], 1, &[nan, nan]).1, [1.0]);
+        assert_eq!(run_top_k([1, 4, 1], 2, &[nan, 1.0, nan, low]).1, [1.0, 3.0]);
+        assert_eq!(run_top_k([1, 2, 1], 1, &[nan, nan]).1, [1.0]);
     }
 
     #[test]

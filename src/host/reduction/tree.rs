@@ -1,8 +1,9 @@
-//! Tree reduction: combines many elements into one, in an order that depends only on their number.
+//! Tree reduction: combines many elements into one, in an order that depends only on the number of
+//! elements.
 //!
-//! Each [`CHUNK`] of a slice is reduced in a fixed number of lanes, and chunks are combined
-//! pairwise. The compiler can therefore vectorize the loops, and the error of a sum grows with the
-//! logarithm of its length.
+//! Each [`CHUNK`] of a slice is reduced in a fixed number of lanes, so that the compiler can
+//! vectorize the loops. Chunks are combined pairwise, so that the error of a sum grows with the
+//! logarithm of the number of elements.
 
 #[cfg(target_arch = "x86_64")]
 use crate::cast::cast;
@@ -22,48 +23,50 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Number of elements that one task of a reduction reads. A second thread pays off only at
-/// twice this number.
+/// Number of elements that one task of a reduction reads. Two threads are faster than one only from
+/// `2 · GRAIN` elements on.
 pub(crate) const GRAIN: usize = 1 << 16;
 
 /// Smallest inner extent at which contiguous runs are reduced one by one. Shorter runs are reduced
-/// together, as columns.
+/// together, as the columns of a matrix.
 pub(crate) const LONG_RUN: usize = 16;
 
 /// Number of lanes in one row of accumulators: a whole number of vectors at every SIMD level.
 pub(crate) const LANES: usize = 16;
 
-/// Number of accumulator rows of a level-1 sum. Independent chains hide the latency of additions.
+/// Number of accumulator rows of a level-1 sum. Independent chains of additions hide the latency of
+/// each addition.
 pub(crate) const ACCUMULATOR_ROWS: usize = 4;
 
 /// Number of elements that [`Reducer::reduce_slice`] reads at a time: two rows of accumulators.
 const STEP: usize = 2 * LANES;
 
-/// Number of rows whose lanes [`Reducer::reduce_rows`] fills before it reduces the lanes.
+/// Number of rows whose lanes [`Reducer::reduce_rows`] fills before a common reduction of the
+/// lanes.
 const ROW_GROUP: usize = 8;
 
-/// Number of columns reduced at a time, whose accumulators stay in L1.
+/// Number of columns reduced at a time, so that the accumulators stay in L1.
 pub(crate) const COLUMN_BLOCK: usize = 256;
 
-/// Number of rows in a block. [`Reducer::reduce_columns`] combines the rows of a block in order,
-/// and blocks pairwise.
+/// Number of rows in a block of [`Reducer::reduce_columns`]. [`Reducer::reduce_columns`] combines
+/// the rows of a block in order, and blocks pairwise.
 const ROW_BLOCK: usize = 64;
 
 /// A reduction `combine(…combine(identity, map(x₀)), … map(xₙ))` in some fixed order.
 #[derive(Clone, Copy)]
 pub(crate) struct Reducer<A, Map, Combine> {
-    /// Result for no elements. Combining a value with the identity does not change the value.
+    /// Identity of `combine`, which is the result for an empty slice.
     pub identity: A,
-    /// Function from an element to the value that is combined.
+    /// Function that maps an element to the value that `combine` takes.
     pub map: Map,
-    /// Combines the result of earlier elements with the result of later elements.
+    /// Function that combines the result of earlier elements with the result of later elements.
     pub combine: Combine,
-    /// Whether `combine` adds and `map(0)` is 0. AVX-512 has a fast path for sums of rows.
+    /// Whether `combine` adds and `map(0)` is 0, as the AVX-512 path for sums of rows requires.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub is_sum: bool,
 }
 
-/// Returns the reduction `Σ map(x)`, with `map(0) = 0`.
+/// Returns the reducer for `Σ map(x)`, with `map(0) = 0`.
 pub(crate) fn sum_reducer<A, Map>(
     map: Map,
 ) -> Reducer<A, Map, impl Fn(A, A) -> A + Copy + Send + Sync>
@@ -74,7 +77,7 @@ where
     Reducer { identity: A::zero(), map, combine: |a, b| a + b, is_sum: true }
 }
 
-/// Returns the reduction of the elements themselves by `combine`.
+/// Returns the reducer that combines elements by `combine`, without a map.
 pub(crate) fn reducer<A, Combine>(
     identity: A,
     combine: Combine,
@@ -109,7 +112,7 @@ where
     }
 
     /// Reduces rows of `extent` elements and calls `store(result of row i, y[i])`. Results are
-    /// bit-identical to those of [`Self::reduce_slice`].
+    /// bit-identical to the results of [`Self::reduce_slice`].
     #[inline(always)]
     pub(crate) fn reduce_rows<T: Element<Acc = A>, Y>(
         self,
@@ -157,7 +160,8 @@ where
         );
     }
 
-    /// Reduces the first `len` elements of `x` to lanes. May read further elements of `x`.
+    /// Reduces the first `len` elements of `x` to lanes. The function may read further elements of
+    /// `x`.
     #[inline(always)]
     fn to_lanes(self, x: &[A], len: usize) -> [A; LANES] {
         let mut lanes = [[self.identity; LANES]; 2];
@@ -184,8 +188,8 @@ where
         first
     }
 
-    /// Combines each of the first `count` elements with one lane. Lanes passed by value stay in
-    /// registers.
+    /// Combines each of the first `count` elements of `x` with one lane. Lanes passed by value stay
+    /// in registers.
     #[inline(always)]
     fn step(self, mut lanes: [[A; LANES]; 2], x: &[A; STEP], count: usize) -> [[A; LANES]; 2] {
         for i in 0..LANES {
@@ -208,7 +212,7 @@ where
         if rows <= ROW_BLOCK {
             return self.reduce_row_block((x, 0..rows, stride), y);
         }
-        // This loop works like `pairwise`, but with a row of values at each level of the tree.
+        // The loop works like `pairwise`, but with a row of values at each level of the tree.
         let blocks = rows.div_ceil(ROW_BLOCK);
         let levels = (usize::BITS - blocks.leading_zeros()) as usize;
         let mut pending = vec![self.identity; levels * columns];
@@ -276,14 +280,15 @@ fn combine_rows<A: Copy>(x: &[A], y: &mut [A], combine: impl Fn(A, A) -> A) {
     );
 }
 
-/// Combines neighbours, then neighbours among the results, and so on, until one result is left.
+/// Combines neighbouring parts, and repeatedly combines neighbouring results until one result is
+/// left.
 pub(crate) fn pairwise<A: Copy>(
     mut parts: impl Iterator<Item = A>,
     identity: A,
     combine: impl Fn(A, A) -> A,
 ) -> A {
     let Some(first) = parts.next() else { return identity };
-    // Return early, because most slices consist of one part.
+    // Return early for a single part, because most slices consist of one part.
     let Some(second) = parts.next() else { return first };
     // If bit b of `count` is set, `pending[b]` holds the result of 2ᵇ parts.
     let mut pending = [identity; usize::BITS as usize];

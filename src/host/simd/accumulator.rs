@@ -1,7 +1,7 @@
 //! Conversion of slices between the element type and the accumulator type.
 //!
-//! Kernels compute on [`Element::Acc`] and are compiled for `f32` and `f64` only. 16-bit elements
-//! are widened and narrowed in chunks that stay in L1. `f32` and `f64` elements are not copied.
+//! Kernels compute on [`Element::Acc`] and are compiled for `f32` and `f64` only. Kernels widen and
+//! narrow 16-bit elements in chunks that stay in L1, and read `f32` and `f64` elements in place.
 //!
 //! [`widen`] and [`narrow`] use the crate `half`, loops of this file, or `x86::half` with AVX-512.
 
@@ -14,29 +14,30 @@ use crate::{
 };
 use ::half::slice::HalfFloatSliceExt;
 
-/// Number of elements that are widened at a time.
+/// Number of 16-bit elements that a kernel widens at a time.
 pub(crate) const CHUNK: usize = 1024;
 
 pub(crate) type AccumulatorBuffer<A> = [A; CHUNK];
 
-/// Returns a zeroed buffer for a widened chunk.
+/// Returns a zeroed buffer for a chunk of widened elements.
 #[inline(always)]
 pub(crate) fn accumulator_buffer<A: Element>() -> AccumulatorBuffer<A> {
     [A::default(); CHUNK]
 }
 
-/// Returns whether `T` is its own accumulator type.
+/// Returns whether `T` is `f32` or `f64`, which need no widening.
 #[inline(always)]
 pub(crate) const fn is_wide<T: Element>() -> bool {
     matches!(T::DTYPE, DType::F32 | DType::F64)
 }
 
-/// Returns how many elements of scratch a kernel needs to widen `len` elements of `T`.
+/// Returns the number of scratch elements that a kernel needs to widen `len` elements of `T`.
 pub(crate) fn accumulator_len<T: Element>(len: usize) -> usize {
     if is_wide::<T>() { 0 } else { len }
 }
 
-/// Returns `x` if it needs no widening, else widens `x` into `buffer`, which is at least as long.
+/// Returns `x` if `T` is `f32` or `f64`, else widens `x` into `buffer`, which is at least as long
+/// as `x`.
 #[inline(always)]
 pub(crate) fn widened<'a, T: Element>(x: &'a [T], buffer: &'a mut [T::Acc]) -> &'a [T::Acc] {
     if is_wide::<T>() {
@@ -89,8 +90,8 @@ pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     }
 }
 
-/// Calls `body` on the elements of `y` and stores the changed elements in `y`. 16-bit elements are
-/// widened into `buffer` for `body`.
+/// Calls `body` on the elements of `y`, which `body` changes in place. 16-bit elements are widened
+/// into `buffer` for `body`, and narrowed afterwards.
 #[inline(always)]
 pub(crate) fn update_widened<T: Element>(
     y: &mut [T],
@@ -106,8 +107,7 @@ pub(crate) fn update_widened<T: Element>(
     narrow(buffer, y);
 }
 
-/// Like [`update_widened`], but `body` overwrites all elements, whose values are unspecified
-/// before.
+/// Like [`update_widened`], but `body` overwrites all elements, and must not read the old values.
 #[inline(always)]
 pub(crate) fn overwrite_widened<T: Element>(
     y: &mut [T],
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::host::simd::level::with_each_simd_level;
 
-    /// The `f32` values include every 16-bit pattern as the upper half, with ties and NaN.
+    /// The test converts `f32` values with every 16-bit pattern as the upper half, ties, and NaN.
     #[test]
     fn widen_and_narrow_match_the_crate_half_in_every_bit() {
         let x: Vec<f32> =
@@ -139,7 +139,7 @@ mod tests {
                 .map(f32::from_bits)
                 .collect();
         let half: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
-        let brain: Vec<bf16> = (0..=u16::MAX).map(bf16::from_bits).collect();
+        let bfloat: Vec<bf16> = (0..=u16::MAX).map(bf16::from_bits).collect();
         with_each_simd_level(|| {
             let (mut y, mut z) = (vec![f16::ZERO; x.len()], vec![bf16::ZERO; x.len()]);
             narrow(&x, &mut y);
@@ -148,24 +148,24 @@ mod tests {
                 assert_eq!(y.to_bits(), f16::from_f32(*x).to_bits(), "{x:e}");
                 assert_eq!(z.to_bits(), bf16::from_f32(*x).to_bits(), "{x:e}");
             }
-            let (mut y, mut z) = (vec![0.0f32; half.len()], vec![0.0f32; brain.len()]);
+            let (mut y, mut z) = (vec![0.0f32; half.len()], vec![0.0f32; bfloat.len()]);
             widen(&half[1..], &mut y[1..]);
-            widen(&brain[1..], &mut z[1..]);
+            widen(&bfloat[1..], &mut z[1..]);
             for i in 1..half.len() {
                 assert_eq!(y[i].to_bits(), half[i].to_f32().to_bits());
-                assert_eq!(z[i].to_bits(), brain[i].to_f32().to_bits());
+                assert_eq!(z[i].to_bits(), bfloat[i].to_f32().to_bits());
             }
         });
     }
 
     #[test]
     fn narrow_rounds_ties_to_even() {
-        fn check<T: Element<Acc = f32>>(ulp: f32) {
+        fn check_ties_of<T: Element<Acc = f32>>(ulp: f32) {
             let mut y = [T::default(); 2];
             narrow(&[1.0 + 0.5 * ulp, 1.0 + 1.5 * ulp], &mut y);
             assert_eq!(y.map(Element::to_acc), [1.0, 1.0 + 2.0 * ulp]);
         }
-        check::<bf16>(1.0 / 128.0);
-        check::<f16>(1.0 / 1024.0);
+        check_ties_of::<bf16>(1.0 / 128.0);
+        check_ties_of::<f16>(1.0 / 1024.0);
     }
 }

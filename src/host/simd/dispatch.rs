@@ -8,18 +8,18 @@ use num_traits::Float;
 
 /// Kernel that is compiled for every vector type of the scalar type `S`.
 pub(crate) trait SimdKernel<S> {
-    /// Whether the kernel also runs at the portable SIMD level and is compiled for it.
+    /// Whether the kernel is also compiled for the portable SIMD level.
     const HAS_PORTABLE: bool = true;
-    /// Runs the kernel with vectors `V`. Implementations and all functions that they call are
-    /// inlined.
+    /// Runs the kernel with vectors `V`. An implementation, and all functions that `run` calls,
+    /// must be inlined.
     ///
     /// # Safety
-    /// The processor has the features of `V`, and the calling function is compiled for them.
-    /// Implementations may require more.
+    /// The processor has the features of `V`, and the calling function is compiled for these
+    /// features. Implementations may have further requirements.
     unsafe fn run<V: SimdVector<Scalar = S>>(self);
 }
 
-/// `f32` or `f64`, with its vector type at each SIMD level.
+/// Scalar type `f32` or `f64`, with a vector type for each SIMD level.
 pub(crate) trait SimdScalar: Element<Acc = Self> + Float {
     /// Runs `kernel` with the vectors of [`SimdLevel::current`].
     ///
@@ -33,8 +33,8 @@ macro_rules! simd_scalar {
     ($scalar:ty, $vector_512:ident, $vector_256:ident) => {
         impl SimdScalar for $scalar {
             unsafe fn dispatch<K: SimdKernel<Self>>(kernel: K) {
-                // SAFETY: a level becomes the current level only after its features were detected.
-                // The caller guarantees the kernel's other requirements.
+                // SAFETY: a SIMD level becomes the current level only after the features of the
+                // level were detected. The caller guarantees the kernel's other requirements.
                 unsafe {
                     match SimdLevel::current() {
                         #[cfg(target_arch = "x86_64")]
@@ -42,7 +42,10 @@ macro_rules! simd_scalar {
                         #[cfg(target_arch = "x86_64")]
                         SimdLevel::Avx2 => avx2::<std::arch::x86_64::$vector_256>(kernel),
                         SimdLevel::Portable if K::HAS_PORTABLE => kernel.run::<[Self; 4]>(),
-                        SimdLevel::Portable => debug_assert!(false, "no portable kernel"),
+                        SimdLevel::Portable => debug_assert!(
+                            false,
+                            "kernel is not compiled for the portable SIMD level"
+                        ),
                     }
                 }
             }
@@ -85,8 +88,8 @@ mod tests {
         },
     };
 
-    /// Checks every function of a vector type against its definition, on small integers, whose sums
-    /// are exact.
+    /// Checks every function of a vector type against the definition, on small integers with exact
+    /// sums.
     struct CheckVector;
 
     impl<S: SimdScalar> SimdKernel<S> for CheckVector {
@@ -102,7 +105,10 @@ mod tests {
                 let stored = |v: V| {
                     let mut y = vec![S::one(); n + 1];
                     v.store(y.as_mut_ptr());
-                    assert!(y.pop() == Some(S::one()), "a store writes beyond the vector");
+                    assert!(
+                        y.pop() == Some(S::one()),
+                        "SimdVector::store writes beyond the vector"
+                    );
                     y
                 };
                 let each = |f: &dyn Fn(usize) -> S| (0..n).map(f).collect::<Vec<_>>();
@@ -159,7 +165,8 @@ mod tests {
         }
     }
 
-    /// Loads all values of a 16-bit type, and stores midpoints and other `f32` values between them.
+    /// Loads all values of a 16-bit type, and stores `f32` values between neighbouring 16-bit
+    /// values, midpoints included.
     struct CheckHalf<T>(fn(u16) -> T);
 
     impl<T: Element<Acc = f32>> SimdKernel<f32> for CheckHalf<T> {

@@ -4,25 +4,25 @@ use crate::cast::cast;
 use crate::element::{DType, Element};
 use num_traits::Float;
 
-/// How a kernel computes `a·b + c`.
+/// Method by which a kernel computes `a·b + c`.
 #[derive(Clone, Copy)]
 pub(crate) enum FmaMode {
-    /// With the FMA instruction of the processor.
+    /// Hardware FMA: the kernel is compiled with the FMA instruction of the processor.
     Hardware,
-    /// By `f64` arithmetic, for code that is compiled without the FMA instruction.
+    /// Emulated FMA: `f64` arithmetic, for code that is compiled without the FMA instruction.
     Emulated,
 }
 
 impl FmaMode {
-    /// Mode for code that is compiled without additional processor features.
+    /// FMA mode of code that is compiled without additional processor features.
     pub(crate) const BASE: Self = if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
         Self::Hardware
     } else {
         Self::Emulated
     };
 
-    /// Returns `a·b + c`, rounded once for `f32` and twice for `f64`, because emulating the exact
-    /// product of two `f64` would be expensive.
+    /// Returns `a·b + c`, rounded once for `f32` and twice for `f64`. An exact product of two `f64`
+    /// would be expensive to emulate.
     #[inline(always)]
     pub(crate) fn mul_add<A: Element + Float>(self, a: A, b: A, c: A) -> A {
         match (self, A::DTYPE) {
@@ -35,20 +35,21 @@ impl FmaMode {
 
 /// Returns `a·b + c`, rounded once.
 ///
-/// The product is exact in `f64`. An inexact sum is rounded to odd. The rounded sum then lies
-/// halfway between two `f32` only if the exact sum does (S. Boldo and G. Melquiond, "Emulation of a
-/// FMA and correctly rounded sums", 2008). D. Knuth's TwoSum yields the rounding error.
+/// The product is exact in `f64`, and an inexact sum is rounded to odd. The rounded sum lies
+/// halfway between two `f32` values only if the exact sum lies there (S. Boldo and G. Melquiond,
+/// "Emulation of a FMA and correctly rounded sums", 2008). D. Knuth's TwoSum algorithm yields the
+/// rounding error of the sum.
 #[inline(always)]
 fn emulated_mul_add(a: f32, b: f32, c: f32) -> f32 {
     let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = product + c;
     let rest = sum - product;
     let error = (product - (sum - rest)) + (c - rest);
-    // The error of an infinite sum is NaN, for which the comparison is false.
+    // The rounding error of an infinite sum is NaN, for which the comparison is false.
     let inexact = if error.abs() > 0.0 { u64::MAX } else { 0 };
     let bits = sum.to_bits();
     let even = (bits & 1).wrapping_sub(1);
-    // Adding `step`, +1 or −1, to the bit pattern moves it towards the exact sum.
+    // Adding `step`, +1 or −1, to the bit pattern moves the sum towards the exact sum.
     let step = ((bits ^ error.to_bits()) >> 63).wrapping_neg() | 1;
     f64::from_bits(bits.wrapping_add(step & even & inexact)) as f32
 }
@@ -59,30 +60,30 @@ mod tests {
     use crate::op::RngKey;
     use rand_core::Rng;
 
-    /// The operands include sums that nearly cancel and sums halfway between two `f32` values.
+    /// The operands give sums that nearly cancel, and sums halfway between two `f32` values.
     #[test]
     fn emulated_mul_add_of_f32_rounds_once() {
         let mut rng = RngKey::new(11).rng();
-        let check = |a: f32, b: f32, c: f32| {
+        let check_emulated_mul_add = |a: f32, b: f32, c: f32| {
             let (got, expected) = (FmaMode::Emulated.mul_add(a, b, c), a.mul_add(b, c));
             let same = got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan();
             assert!(same, "{a:e} · {b:e} + {c:e}: got {got:e}, expected {expected:e}");
         };
         for _ in 0..200_000 {
             let [a, b, c] = [(); 3].map(|()| f32::from_bits(rng.next_u32()));
-            check(a, b, c);
+            check_emulated_mul_add(a, b, c);
             let near = f32::from_bits((-(a * b)).to_bits().wrapping_add(rng.next_u32() % 5));
-            check(a, b, near);
-            // With short factors and an addend of any exponent, either the product or the addend
-            // often lies far below the last bit of the other.
+            check_emulated_mul_add(a, b, near);
+            // Short factors and an addend of any exponent often give a product far below the last
+            // bit of the addend, or an addend far below the last bit of the product.
             let [a, b] = [a, b].map(|x| f32::from_bits(x.to_bits() & 0xbf80_0fff | 0x3000_0000));
             let exponent = (rng.next_u32() % 64) << 23 | 0x3000_0000;
-            check(a, b, f32::from_bits(c.to_bits() & 0x807f_ffff | exponent));
+            check_emulated_mul_add(a, b, f32::from_bits(c.to_bits() & 0x807f_ffff | exponent));
         }
         let edges =
             [0.0, -0.0, 1.0, -1.0, f32::MIN_POSITIVE, 1e-45, f32::MAX, f32::INFINITY, f32::NAN];
         for (a, b) in edges.into_iter().flat_map(|a| edges.map(|b| (a, b))) {
-            edges.into_iter().for_each(|c| check(a, b, c));
+            edges.into_iter().for_each(|c| check_emulated_mul_add(a, b, c));
         }
     }
 

@@ -7,19 +7,19 @@ use std::sync::LazyLock;
 /// Instruction set that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum SimdLevel {
-    /// AVX-512 F, BW, DQ and VL.
+    /// AVX-512 level: AVX-512 F, BW, DQ and VL.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// AVX2, FMA and F16C.
+    /// AVX2 level: AVX2, FMA and F16C.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// Features that the compilation target guarantees.
+    /// Portable level: only the features that the compilation target guarantees.
     Portable,
 }
 
 impl SimdLevel {
-    /// Returns the level of kernels on this thread: the highest level, unless a test set another
-    /// level.
+    /// Returns the SIMD level of kernels on this thread: the highest level, unless a test set
+    /// another level.
     #[inline(always)]
     pub(crate) fn current() -> Self {
         #[cfg(test)]
@@ -34,7 +34,7 @@ impl SimdLevel {
     pub(crate) fn highest() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
-            // The level is detected only once, because checking every feature would slow down short
+            // Detect the SIMD level only once, because checking every feature would slow down short
             // kernels.
             static HIGHEST: LazyLock<SimdLevel> = LazyLock::new(|| {
                 if has_avx512_features() {
@@ -76,11 +76,11 @@ pub(crate) fn has_avx512() -> bool {
 
 /// Runs `kernel` compiled for [`SimdLevel::current`].
 ///
-/// The closure and all functions that it calls must be `#[inline(always)]`, because only inlined
-/// code is compiled for the wider vectors. The compiler neither contracts nor reorders
-/// floating-point operations, so all levels give bit-identical results. `mul_add` is one
-/// instruction at the higher levels and may be a library call at the portable level, with the same
-/// rounding.
+/// The closure `kernel` and all functions that `kernel` calls must be `#[inline(always)]`, because
+/// only inlined code is compiled for the wider vectors. The compiler neither contracts nor reorders
+/// floating-point operations, so all SIMD levels give bit-identical results. `mul_add` is one
+/// instruction on AVX2 and AVX-512, and may be a library call with the same rounding at the
+/// portable level.
 #[inline(always)]
 pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
     vectorized_fma(
@@ -89,22 +89,22 @@ pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
     )
 }
 
-/// Like [`vectorized`], but also tells `kernel` how to compute `a·b + c`.
+/// Like [`vectorized`], but passes `kernel` the [`FmaMode`] for `a·b + c`.
 #[inline(always)]
 pub(crate) fn vectorized_fma<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     match SimdLevel::current() {
-        // SAFETY: the level is `Avx512` only where the features of `avx512` were detected.
+        // SAFETY: the SIMD level is `Avx512` only if the features of `avx512` were detected.
         SimdLevel::Avx512 => return unsafe { avx512(kernel) },
-        // SAFETY: the level is `Avx2` only where the features of `avx2` were detected.
+        // SAFETY: the SIMD level is `Avx2` only if the features of `avx2` were detected.
         SimdLevel::Avx2 => return unsafe { avx2(kernel) },
         SimdLevel::Portable => {}
     }
     portable(kernel)
 }
 
-/// Runs `kernel` compiled for the compilation target. The function is not inlined on x86-64, where
-/// the portable level is rare, to keep the caller short.
+/// Runs `kernel` compiled for the compilation target alone. On x86-64, the function is not inlined,
+/// because the portable level is rare and the caller should stay short.
 #[cfg_attr(target_arch = "x86_64", inline(never))]
 #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
 fn portable<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
@@ -143,18 +143,19 @@ pub fn simd_instruction_set() -> &'static str {
 
 #[cfg(test)]
 thread_local! {
-    /// Level that a test set for kernels on this thread.
+    /// SIMD level that a test set for kernels on this thread.
     static TEST_LEVEL: std::cell::Cell<Option<SimdLevel>> = const { std::cell::Cell::new(None) };
 }
 
-/// Returns whether a test has overridden this thread's SIMD level. An override disables AMX.
+/// Returns whether a test has overridden the SIMD level of this thread. A test that overrides the
+/// SIMD level also disables AMX.
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
 pub(crate) fn has_test_level() -> bool {
     TEST_LEVEL.get().is_some()
 }
 
-/// Calls `body` once for each SIMD level of the processor. The level applies to this thread only,
-/// so `body` should use one thread.
+/// Calls `body` once for each SIMD level of the processor. The SIMD level applies to this thread
+/// only, so `body` should use one thread.
 #[cfg(test)]
 pub(crate) fn with_each_simd_level(body: impl Fn()) {
     #[cfg(target_arch = "x86_64")]

@@ -2,14 +2,15 @@
 //!
 //! - [`fma`] computes `a·b + c` with the FMA instruction, or emulates it.
 //! - [`level`] detects the processor's SIMD level once. [`vectorized`] compiles a closure for every
-//!   level and runs the best version. Most kernels are plain loops in such closures.
+//!   SIMD level and runs the best version. Most kernels are plain loops in closures for
+//!   [`vectorized`].
 //! - [`accumulator`] converts slices of 16-bit elements to `f32` and back. On AVX-512, `x86::half`
 //!   replaces the loops of `accumulator`.
-//! - [`vector`] defines the vector trait and implements it portably for an array. `x86::vector`
-//!   implements the trait for AVX-512 and AVX2 registers.
+//! - [`vector`] defines the vector trait and implements the trait portably for an array.
+//!   `x86::vector` implements the trait for AVX-512 and AVX2 registers.
 //! - [`dispatch`] runs kernels that are generic over the vector trait: GEMM, packing and col2im.
 //!
-//! Results are bit-identical at all SIMD levels, except for matrix products. Their order of
+//! Results are bit-identical at all SIMD levels, except for matrix products, whose order of
 //! additions and use of FMA depend on the vector type.
 
 pub(crate) mod accumulator;

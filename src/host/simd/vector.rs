@@ -12,37 +12,37 @@ use num_traits::{Float, Zero};
 ///
 /// # Safety
 /// Every function requires that the processor has the features of the implementing type, and that
-/// the calling function is compiled for them. Each pointer must be valid for the elements that the
-/// function is documented to read or write, but need not be aligned.
+/// the calling function is compiled for these features. Each pointer must be valid for the elements
+/// that the function is documented to read or write, but need not be aligned.
 pub(crate) trait SimdVector: Copy {
     type Scalar: Element + Float;
     /// Number of elements in a vector.
     const WIDTH: usize;
     /// Whether the processor has 32 vector registers rather than 16.
     const HAS_32_REGISTERS: bool;
-    /// Largest number of vectors in a tile of one row. The portable type has few tile sizes,
-    /// because every size takes time to compile.
+    /// Largest number of vectors in a GEMM tile of one row. The portable type has few tile sizes,
+    /// because every tile size takes time to compile.
     const MAX_ROW_VECTORS: usize = 8;
     /// Runs `kernel`, which must be `#[inline(always)]`, in a separate function that is compiled
-    /// for the features of this type. The time to compile a function grows faster than its length,
-    /// so a choice among many large kernels must not inline all of them.
+    /// for the features of this type. Compile time grows faster than the length of a function, so a
+    /// choice among many large kernels must not inline all kernels.
     unsafe fn outline(kernel: impl FnOnce());
     /// Returns a vector of which every element is `x`.
     unsafe fn splat(x: Self::Scalar) -> Self;
     /// Loads `WIDTH` elements from `p`.
     unsafe fn load(p: *const Self::Scalar) -> Self;
-    /// Loads only the first `count` elements from `p`. The other lanes are zero.
+    /// Loads only the first `count` elements from `p`. All other lanes are zero.
     unsafe fn load_first(p: *const Self::Scalar, count: usize) -> Self;
-    /// Set of lanes of a vector.
+    /// Mask type: a set of lanes of a vector.
     type Mask: Copy;
     /// Returns the mask of elements `start..end`.
     unsafe fn mask(start: usize, end: usize) -> Self::Mask;
-    /// Loads only the masked elements from `p`. The other lanes are zero.
+    /// Loads only the masked elements from `p`. All other lanes are zero.
     unsafe fn load_masked(p: *const Self::Scalar, mask: Self::Mask) -> Self;
     /// Loads only the masked elements from `p`. The other lanes keep the values of `self`.
     unsafe fn load_merge(self, p: *const Self::Scalar, mask: Self::Mask) -> Self;
-    /// Loads only the first `count` elements from `p`. The other lanes are zero. If `T` is a 16-bit
-    /// type, elements are widened.
+    /// Loads only the first `count` elements from `p`. All other lanes are zero. Elements of a
+    /// 16-bit type `T` are widened.
     #[inline(always)]
     unsafe fn load_as<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
         // SAFETY: `p` is valid for `count` elements; a wide `T` is its own accumulator type, so
@@ -51,7 +51,7 @@ pub(crate) trait SimdVector: Copy {
             if is_wide::<T>() { Self::load_first(p.cast(), count) } else { Self::widen(p, count) }
         }
     }
-    /// Loads and widens only the first `count` 16-bit elements from `p`. The other lanes are zero.
+    /// Loads and widens only the first `count` 16-bit elements from `p`. All other lanes are zero.
     #[inline(always)]
     unsafe fn widen<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
         let mut elements = [Self::Scalar::zero(); MAX_LANES];
@@ -104,8 +104,9 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
     /// Returns the sum of the elements of each vector.
     unsafe fn horizontal_sum4(vectors: [Self; 4]) -> [Self::Scalar; 4];
-    /// Returns a vector whose element `i` is the sum of the elements of `vectors[i]`. Sums the
-    /// first `WIDTH` vectors if `WIDTH` is below eight. Elements after the eighth are unspecified.
+    /// Returns a vector whose element `i` is the sum of the elements of `vectors[i]`. Sums only the
+    /// first `WIDTH` vectors if `WIDTH` is below eight. Elements of the result after the eighth are
+    /// unspecified.
     #[inline(always)]
     unsafe fn horizontal_sum8(vectors: [Self; 8]) -> Self {
         let [a, b, c, d, e, f, g, h] = vectors;
@@ -119,8 +120,8 @@ pub(crate) trait SimdVector: Copy {
     /// Returns the elements rotated by `count`: lane `i` gets element `i + count` modulo `WIDTH`.
     unsafe fn rotate(self, count: usize) -> Self;
     /// Stores element `i` of all four vectors contiguously at `p + i·stride`, for every `i <
-    /// count`. May also store up to three further elements of each vector, for which `p` must be
-    /// valid.
+    /// count`. Implementations may store up to three further elements of each vector, for which `p`
+    /// must also be valid.
     unsafe fn store_transposed4(
         vectors: [Self; 4],
         count: usize,
@@ -136,7 +137,8 @@ pub(crate) trait SimdVector: Copy {
         stride: usize,
     ) {
         // SAFETY: each of the first `WIDTH` rows is valid for a vector, and `p` for the columns.
-        // The last four rows are stored first, so that no store writes beyond the end of a column.
+        // The loop stores the last four rows first, so that no store writes beyond the end of a
+        // column.
         unsafe {
             for four in (0..Self::WIDTH).step_by(4).rev() {
                 let mut vectors = [Self::splat(Self::Scalar::zero()); 4];

@@ -17,17 +17,18 @@ use crate::{
     op::{Gemm, Transpose},
 };
 
-/// Code path of a GEMM. All threads of one GEMM take the same path.
+/// Code path of a GEMM. All threads of one GEMM take the same code path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum GemmPath {
-    /// The kernels read both operands in place.
+    /// Unpacked GEMM: the kernels read both operands in place.
     Unpacked,
-    /// Both operands are packed into panels, by `matrixmultiply` at the portable SIMD level.
+    /// Packed GEMM: both operands are copied into panels. At the portable SIMD level,
+    /// `matrixmultiply` packs.
     Packed,
 }
 
 impl GemmPath {
-    /// Returns the path that was measured to be faster for GEMMs of this shape.
+    /// Returns the code path that was faster in measurements of GEMMs with the shape of `op`.
     pub(crate) fn choose<S: SimdScalar>(op: &Gemm<S>) -> Self {
         if unpacked_is_faster(op) { Self::Unpacked } else { Self::Packed }
     }
@@ -36,11 +37,12 @@ impl GemmPath {
     ///
     /// # Safety
     /// `a` and `b` pass [`Gemm::check`]. `c` is valid for reads and writes of all elements of `C`,
-    /// and no other thread accesses them. `c` is not read if β is 0.
+    /// and no other thread accesses `C`. `c` is not read if β is 0.
     pub(crate) unsafe fn run<S: SimdScalar>(self, op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) {
         debug_assert!(op.check(a.len(), b.len(), usize::MAX).is_ok());
         let p = RawGemm::new(op, a, b, c);
-        // SAFETY: `a` and `b` hold all that `op` reads, and the caller guarantees a valid `c`.
+        // SAFETY: `a` and `b` hold all elements that `op` reads, and the caller guarantees a valid
+        // `c`.
         unsafe {
             match self {
                 Self::Unpacked => {
@@ -65,7 +67,7 @@ impl GemmPath {
 ///
 /// # Safety
 /// `a` passes [`Gemm::check`], and `bias` has at least m elements. `c` is valid for reads and
-/// writes of all elements of `C`, and no other thread accesses them. `c` is not read if β is 0.
+/// writes of all elements of `C`, and no other thread accesses `C`. `c` is not read if β is 0.
 pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
     op: &Gemm<S>,
     a: &[S],
@@ -84,7 +86,7 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
             return gemm_in_panels(&source, Some(a_strides(op)), b, p);
         }
         with_scratch(panel_len(op.n, op.k, op.n), |matrix: &mut [S]| {
-            // A micro-panel of n columns holds all of `op(B)` in row-major order.
+            // A micro-panel of all n columns is `op(B)` in row-major order.
             b.pack(0..op.n, 0..op.k, op.n, matrix);
             let p = RawGemm { ldb: op.n, ..RawGemm::new(op, a, matrix, c) };
             matrixmultiply_gemm(op.trans_a, Transpose::No, &p);
@@ -99,14 +101,14 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
 /// Computes a packed GEMM `C(m×n) ← op(A)·op(B)` from two pack sources on the calling thread.
 ///
 /// # Panics
-/// If `c` has fewer than m·n elements.
+/// Panics if `c` has fewer than m·n elements.
 pub(crate) fn gemm_from_pack_sources<S: SimdScalar>(
     [m, n, k]: [usize; 3],
     a: &dyn PackSource<S>,
     b: &dyn PackSource<S>,
     c: &mut [S],
 ) {
-    assert!(m * n <= c.len(), "c: {} elements, expected {m}×{n}", c.len());
+    assert!(m * n <= c.len(), "GEMM output c: {} elements, expected {m}×{n}", c.len());
     let p = &RawGemm::new(&Gemm::new(m, n, k), &[], &[], c.as_mut_ptr());
     // SAFETY: `c` has m·n elements and is borrowed exclusively. `A` and `B` are read from panels or
     // from scratch buffers.
@@ -114,7 +116,8 @@ pub(crate) fn gemm_from_pack_sources<S: SimdScalar>(
         if SimdLevel::current() != SimdLevel::Portable {
             return gemm_in_panels(a, None, b, p);
         }
-        // A micro-panel of m columns holds `op(A)ᵀ` in row-major order, one of n columns `op(B)`.
+        // A micro-panel of all m rows is `op(A)ᵀ` in row-major order, and a micro-panel of all n
+        // columns is `op(B)`.
         with_scratch(panel_len(m, k, m), |a_matrix: &mut [S]| {
             a.pack(0..m, 0..k, m, a_matrix);
             with_scratch(panel_len(n, k, n), |b_matrix: &mut [S]| {
@@ -132,7 +135,7 @@ fn a_strides<S: Element>(op: &Gemm<S>) -> (usize, usize) {
     if op.trans_a == Transpose::No { (op.lda, 1) } else { (1, op.lda) }
 }
 
-/// Runs the macro-kernel with a workspace for its panels.
+/// Runs the macro-kernel with a scratch buffer as the workspace for panels.
 ///
 /// # Safety
 /// The requirements of [`PackedGemm`] hold.
@@ -143,7 +146,7 @@ unsafe fn gemm_in_panels<S: SimdScalar>(
     p: &RawGemm<S>,
 ) {
     with_scratch(workspace_len::<S>(p.m, p.n, p.k), |workspace: &mut [S]| {
-        // SAFETY: the caller guarantees what `PackedGemm` requires.
+        // SAFETY: the caller guarantees the requirements of `PackedGemm`.
         unsafe { S::dispatch(PackedGemm { a, a_strides, b, p, workspace }) }
     });
 }
@@ -152,7 +155,7 @@ unsafe fn gemm_in_panels<S: SimdScalar>(
 ///
 /// # Safety
 /// `p.a` and `p.b` are valid for reads of all elements of `A` and `B`. `p.c` is valid for reads and
-/// writes of m rows of n elements, and no other thread accesses them.
+/// writes of m rows of n elements, and no other thread accesses `C`.
 unsafe fn matrixmultiply_gemm<S: SimdScalar>(
     trans_a: Transpose,
     trans_b: Transpose,
@@ -168,8 +171,8 @@ unsafe fn matrixmultiply_gemm<S: SimdScalar>(
         ($gemm:path) => {{
             let (alpha, beta) = (cast(alpha), cast(beta));
             let (a, b, c) = (a.cast(), b.cast(), c.cast());
-            // SAFETY: `$gemm` is the function for the type `S`. `$gemm` accesses only elements that
-            // the caller guarantees to be valid.
+            // SAFETY: `$gemm` is the `matrixmultiply` function for the type `S`. `$gemm` accesses
+            // only elements that the caller guarantees to be valid.
             unsafe { $gemm(m, k, n, alpha, a, rsa, csa, b, rsb, csb, beta, c, p.ldc as isize, 1) }
         }};
     }

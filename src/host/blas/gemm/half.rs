@@ -1,7 +1,7 @@
 //! GEMM of 16-bit elements, which accumulates in `f32` and rounds each element of `C` once.
 //!
-//! Larger GEMMs use AMX if the processor has it. Without AMX, packing widens the operands to `f32`.
-//! Small GEMMs multiply widened copies of the operands.
+//! Larger GEMMs use AMX on processors with AMX. On other processors, packing widens the operands to
+//! `f32`. Small GEMMs multiply widened copies of the operands.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -44,11 +44,11 @@ const MC: usize = 768;
 /// multiplications.
 const NC: usize = 1024;
 
-/// KC of the unpacked path.
+/// KC of the unpacked path, the number of steps along k that are widened at a time.
 const KC: usize = 256;
 
-/// Computes `C ← α·op(A)·op(B) + β·C` and rounds each element once. `H` is the same type as `T`.
-/// The caller has checked `op`, and `op.k` is not 0.
+/// Computes `C ← α·op(A)·op(B) + β·C` and rounds each element of `C` once. `H` is the same type as
+/// `T`. The caller has checked `op`, and `op.k` is not 0.
 pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -68,7 +68,7 @@ pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
                 compute_block(&block, path, |column, columns, ld, sums| {
                     let (alpha, beta, ldc) = (op.alpha, op.beta, op.ldc);
                     let c = c.at(block.rows.start, block.columns.start + column);
-                    // SAFETY: `op.check` passed, so `c` holds this block. No two blocks share
+                    // SAFETY: `op.check` passed, so `c` holds the block. No two blocks share
                     // elements of `c`.
                     unsafe {
                         f32::dispatch(WriteBack { alpha, beta, sums, ld, columns, c, ldc });
@@ -79,20 +79,21 @@ pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
     });
 }
 
-/// Code path for the `f32` sums of a block of `C`. All blocks of one GEMM take the same path.
+/// Code path for the `f32` sums of a block of `C`. All blocks of one GEMM take the same code path.
 #[derive(Clone, Copy)]
 enum HalfPath {
-    /// Operands are widened into matrices, which [`GemmPath::Unpacked`] multiplies.
+    /// Unpacked path: the operands are widened into matrices, which [`GemmPath::Unpacked`]
+    /// multiplies.
     Unpacked,
-    /// Packing widens the operands into panels.
+    /// Packed path: packing widens the operands into panels.
     Packed,
-    /// Operands are packed into AMX tiles.
+    /// AMX path: the operands are packed into AMX tiles.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     Amx,
 }
 
 impl HalfPath {
-    /// Returns the path that was measured to be fastest for GEMMs of this shape.
+    /// Returns the code path that was fastest in measurements of GEMMs with the shape of `op`.
     fn choose<H: Element<Acc = f32>>(op: &Gemm<H>) -> Self {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         if amx::is_profitable(op) {
@@ -103,9 +104,9 @@ impl HalfPath {
     }
 }
 
-/// Computes the `f32` sums of `block` and calls `finish(column, columns, ld, sums)` for each of its
-/// column ranges. Each range has `columns` columns from `column` on. Rows of `sums` are `ld`
-/// elements apart.
+/// Computes the `f32` sums of `block` and calls `finish(column, columns, ld, sums)` for each range
+/// of `columns` columns of `block`, which starts at `column`. Rows of `sums` are `ld` elements
+/// apart.
 fn compute_block<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
     path: HalfPath,
@@ -132,7 +133,8 @@ fn compute_block<H: Element<Acc = f32>>(
 }
 
 /// Replaces non-finite AMX sums in the [`BLOCK_ROWS`] columns from `column` on with sums of widened
-/// elements. An empty `widened_sums` is first filled with the sums of the whole block.
+/// elements. If `widened_sums` is empty, the function first fills `widened_sums` with the sums of
+/// the whole block.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn patch_nonfinite<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
@@ -169,7 +171,7 @@ fn sum_packed<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32])
 fn sum_unpacked<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32]) {
     let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
     let kc = KC.min(op.k);
-    // A widened matrix has contiguous rows or contiguous columns, like the operand that it copies.
+    // A widened matrix has contiguous rows or contiguous columns, like the 16-bit operand.
     let matrix_len = |mn| panel_len(mn, kc, mn).max(panel_len(kc, mn, kc));
     with_scratch(matrix_len(m), |a: &mut [f32]| {
         with_scratch(matrix_len(n), |b: &mut [f32]| {
@@ -199,7 +201,7 @@ fn widen_matrix<H: Element<Acc = f32>>(
     matrix: &mut [f32],
 ) {
     let (rows, columns) = if trans == Transpose::No { (rows, columns) } else { (columns, rows) };
-    // A micro-panel of all columns holds the matrix in row-major order.
+    // A micro-panel of all columns is the matrix in row-major order.
     let source = StridedSource::for_b(Transpose::No, x, ld);
     source.pack(columns.clone(), rows.clone(), columns.len(), matrix);
 }
@@ -207,7 +209,7 @@ fn widen_matrix<H: Element<Acc = f32>>(
 /// Kernel that writes `C ← α·sums + β·C`, rounded, for the first `columns` columns of `sums`.
 ///
 /// [`SimdKernel::run`] is safe if `c` is valid for reads and writes of `columns` columns in each
-/// row of `sums`, and no other thread accesses them. `c` is not read if β is 0.
+/// row of `sums`, and no other thread accesses `c`. `c` is not read if β is 0.
 struct WriteBack<'a, H> {
     alpha: f32,
     beta: f32,

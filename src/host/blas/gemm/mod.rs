@@ -15,12 +15,12 @@
 //! ```
 //!
 //! - `Unpacked` computes GEMMs with a small `B`, or with few rows of `A` and a transposed `B`.
-//! - `Packed` computes all other GEMMs. At the portable SIMD level, `matrixmultiply` replaces the
-//!   macro-kernel.
+//! - `Packed` computes all GEMMs for which neither `Unpacked` nor `Amx` is faster. At the portable
+//!   SIMD level, `matrixmultiply` replaces the macro-kernel.
 //! - `Amx` computes larger GEMMs of 16-bit elements. `Unpacked` and `Packed` widen 16-bit elements
-//!   to `f32`. Every path rounds each element of `C` once.
+//!   to `f32`. Every code path rounds each element of `C` once.
 //!
-//! KC depends on k alone, and an element of `C` is computed the same way in any tile. GEMM results
+//! KC depends on k alone, and an element of `C` takes the same operations in any tile. GEMM results
 //! are therefore bit-identical for any number of threads.
 
 pub(crate) mod output_tiles;
@@ -94,7 +94,7 @@ pub(crate) fn gemm<T: Element>(
     Ok(())
 }
 
-/// Computes [`gemm`] for elements of type `S`, which is the same type as `T`.
+/// Computes [`gemm`] for `f32` or `f64`. `S` is the same type as `T`.
 fn gemm_wide<T: Element, S: SimdScalar>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -115,14 +115,15 @@ fn gemm_wide<T: Element, S: SimdScalar>(
 
 /// Operand `B` of [`gemm_packed`].
 pub(crate) enum GemmB<'a, T> {
-    /// Matrix in memory, with the transpose and leading dimension of the GEMM.
+    /// Matrix in memory, with the transpose and leading dimension of the GEMM descriptor.
     Matrix(&'a [T]),
-    /// Matrix addressed through tables. The GEMM's transpose and leading dimension are ignored.
+    /// Matrix addressed through tables. The transpose and leading dimension of the GEMM descriptor
+    /// are ignored.
     Indirect(&'a IndirectMatrix<'a, T>),
 }
 
 /// Computes a packed [`gemm`] of `f32` or `f64` and adds `bias[i]` to row i of `C`. `B` may be
-/// indirect.
+/// addressed through tables.
 ///
 /// # Errors
 /// Returns the errors of [`gemm`], and [`Error::Length`](crate::Error::Length) unless `bias` has
@@ -206,14 +207,15 @@ pub(crate) fn gemm_batched<T: Element>(
     if batch.count == 0 || span_c == 0 {
         return Ok(());
     }
-    // Each chunk of `C` is one stride long, except the last chunk.
+    // All chunks of `c` are one matrix stride long, except the last chunk.
     let stride = if batch.count == 1 { span_c } else { batch.stride_c };
     let c = &mut c[..(batch.count - 1) * stride + span_c];
     let gemm_at = |workers: &Workers, i: usize, c: &mut [T]| {
         let (a, b) = (&a[i * batch.stride_a..][..span_a], &b[i * batch.stride_b..][..span_b]);
         gemm(workers, op, a, b, c)
     };
-    // GEMM is bit-identical on any number of threads, so both branches give the same results.
+    // GEMM results are bit-identical on any number of threads, so both branches give the same
+    // results.
     if op.flops() >= PARALLEL_MIN_FLOPS && batch.count < 2 * workers.count() {
         return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| gemm_at(workers, i, c));
     }
@@ -245,7 +247,7 @@ fn is_unpacked<T: Element>(op: &Gemm<T>) -> bool {
 }
 
 /// Computes, on the calling thread, all GEMMs of a batch for which [`is_unpacked`] holds. `c`
-/// contains the outputs of all these GEMMs.
+/// contains the output matrices of the whole batch.
 fn gemm_batched_unpacked<T: Element>(
     op: &Gemm<T>,
     batch: &GemmBatch,
@@ -268,7 +270,7 @@ fn gemm_batched_unpacked<T: Element>(
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
     }
     let GemmBatch { stride_a, stride_b, stride_c, .. } = *batch;
-    // `c` ends with the last element of an output matrix.
+    // The slice `c` ends with the last element of an output matrix.
     let count = if batch.count == 1 { 1 } else { c.len().div_ceil(stride_c) };
     let batch = BatchStrides { count, a: stride_a, b: stride_b, c: stride_c };
     match T::DTYPE {

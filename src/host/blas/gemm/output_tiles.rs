@@ -1,4 +1,4 @@
-//! Output matrix `C`, shared by threads that each write a separate part.
+//! Output matrix `C`, of which each thread writes a separate part.
 
 use std::marker::PhantomData;
 
@@ -10,11 +10,11 @@ pub(crate) struct OutputTiles<'a, T> {
     borrow: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: the struct acts as a `&mut [T]`, which may move to another thread if `T: Send`.
+// SAFETY: `OutputTiles` acts as a `&mut [T]`, which may move to another thread if `T: Send`.
 unsafe impl<T: Send> Send for OutputTiles<'_, T> {}
 
-// SAFETY: `&OutputTiles` only returns pointers. Code that dereferences such a pointer is unsafe and
-// ensures that no two threads access the same element.
+// SAFETY: `&OutputTiles` gives access only to pointers. Code that dereferences one of these
+// pointers is unsafe and ensures that no two threads access the same element.
 unsafe impl<T: Send> Sync for OutputTiles<'_, T> {}
 
 impl<'a, T> OutputTiles<'a, T> {
@@ -26,10 +26,10 @@ impl<'a, T> OutputTiles<'a, T> {
     /// Returns a pointer to the element at `row` and `column`.
     ///
     /// # Panics
-    /// If the element is outside the matrix.
+    /// Panics if the element is outside the matrix.
     pub(crate) fn at(&self, row: usize, column: usize) -> *mut T {
         let offset = row * self.ld + column;
-        assert!(offset <= self.len, "element {offset} of {}", self.len);
+        assert!(offset <= self.len, "output matrix: element {offset} of {}", self.len);
         self.first.wrapping_add(offset)
     }
 }

@@ -6,14 +6,15 @@ use crate::{
     op::{Gemm, Transpose},
 };
 
-/// Floating-point operations below which one thread is faster than several.
+/// Number of floating-point operations below which one thread is faster than several.
 pub(crate) const PARALLEL_MIN_FLOPS: u64 = 4_000_000;
 
-/// Every part starts at a multiple of this number, so that no `matrixmultiply` tile is split.
+/// Unit of each thread's range of rows or columns: a multiple of the `matrixmultiply` tile, so that
+/// no tile is split.
 const PARTITION_UNIT: usize = 16;
 
 /// Calls `body(part, row, column)` once per thread. `part` is the GEMM for a range of rows of `C`,
-/// or of columns if `C` has more columns than rows. The part starts at `row` and `column`.
+/// or of columns if `C` has more columns than rows. The range starts at `row` and `column` of `C`.
 pub(crate) fn for_each_part<T: Element>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -25,7 +26,7 @@ pub(crate) fn for_each_part<T: Element>(
     }
     let (by_rows, extent) = (op.m >= op.n, op.m.max(op.n));
     let mut size = extent.div_ceil(parts).next_multiple_of(PARTITION_UNIT);
-    // A part of a single row would use the GEMV kernels, which sum in a different order.
+    // A thread with a single row would use the GEMV kernels, which sum in a different order.
     while by_rows && extent % size == 1 {
         size += PARTITION_UNIT;
     }

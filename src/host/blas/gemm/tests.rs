@@ -30,15 +30,15 @@ const SHAPES: [(usize, usize, usize); 17] = [
     (300, 270, 7),
     (14, 1100, 40),
     (27, 300, 260),
-    // Shapes with several blocks along k and n, or along m, or with a row stride that causes L1
-    // aliasing.
+    // GEMM shapes with several blocks along k and n, with several blocks along m, or with a row
+    // stride that causes L1 aliasing.
     (5, 420, 400),
     (1560, 17, 6),
     (22, 17, 1024),
 ];
 
-/// Returns each small shape with all pairs of transposes. Each large shape has only one pair, in
-/// turn, because large shapes take most of the time.
+/// Returns each small GEMM shape with all four pairs of transposes. Each large shape has only one
+/// pair, because large shapes take most of the test time.
 fn cases() -> impl Iterator<Item = ((usize, usize, usize), (Transpose, Transpose))> {
     SHAPES.into_iter().enumerate().flat_map(|(i, (m, n, k))| {
         let pairs = if m * n * k < 100_000 { &TRANSPOSES[..] } else { &TRANSPOSES[i % 4..][..1] };
@@ -49,9 +49,9 @@ fn cases() -> impl Iterator<Item = ((usize, usize, usize), (Transpose, Transpose
 const ALPHA_BETA: [(f64, f64); 4] = [(1.0, 0.0), (1.0, 1.0), (-0.5, 2.0), (0.0, 0.5)];
 
 /// Computes `op` in `f64`, adding the terms of each sum in ascending order of k.
-pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
+pub(crate) fn naive_gemm<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
-    // Elements are widened only once, because widening takes most of the time of a test.
+    // Widen each element only once, because widening takes most of the test time.
     let column = |j| (0..op.k).map(move |l| op_element(b, op.trans_b, op.ldb, l, j)).collect();
     let columns: Vec<Vec<f64>> = (0..op.n).map(column).collect();
     for i in 0..op.m {
@@ -69,7 +69,7 @@ pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
 }
 
 /// Asserts that `c` differs from the exact result by at most the rounding errors of a sum in any
-/// order. AMX adds four terms for each product of two `f16`.
+/// order. AMX adds four terms for each product of two `f16` elements.
 pub(crate) fn assert_within_rounding<T: Element>(
     op: &Gemm<T>,
     a: &[T],
@@ -80,8 +80,8 @@ pub(crate) fn assert_within_rounding<T: Element>(
     let abs = |x: &[T]| x.iter().map(|x| T::from_f64(x.to_f64().abs())).collect::<Vec<T>>();
     let abs_op = op.alpha(T::acc(op.alpha.to_f64().abs())).beta(T::acc(op.beta.to_f64().abs()));
     let (mut exact, mut magnitude) = (wide(c0), wide(&abs(c0)));
-    naive(op, a, b, &mut exact);
-    naive(&abs_op, &abs(a), &abs(b), &mut magnitude);
+    naive_gemm(op, a, b, &mut exact);
+    naive_gemm(&abs_op, &abs(a), &abs(b), &mut magnitude);
     let unit = |bits: i32| 2f64.powi(-bits);
     let (acc_unit, unit) = match T::DTYPE {
         DType::F64 => (unit(53), unit(53)),
@@ -91,7 +91,7 @@ pub(crate) fn assert_within_rounding<T: Element>(
     };
     let terms = 4 * op.k + 4;
     for ((&c, &exact), &magnitude) in c.iter().zip(&exact).zip(&magnitude) {
-        // The bound is doubled, because the expected value of `f64` elements is also rounded.
+        // Double the bound, because the expected value of `f64` elements is also rounded.
         let bound = 2.0 * terms as f64 * acc_unit * magnitude + unit * exact.abs() + 1e-7 * unit;
         assert!((c - exact).abs() <= bound, "{op:?}: got {c}, expected {exact} ± {bound}");
     }
@@ -99,7 +99,7 @@ pub(crate) fn assert_within_rounding<T: Element>(
 
 /// Checks that a GEMM of integers is exact with each of `workers`, and that elements between the
 /// rows of `C` do not change.
-fn check<T: Element>(workers: &[Workers], op: &Gemm<T>) {
+fn check_gemm_of_integers<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     let len = |trans, rows, columns, ld| (if trans == No { rows } else { columns }) * ld;
     let mut a = integers::<T>(1, len(op.trans_a, op.m, op.k, op.lda));
     let mut b = integers::<T>(2, len(op.trans_b, op.k, op.n, op.ldb));
@@ -113,7 +113,7 @@ fn check<T: Element>(workers: &[Workers], op: &Gemm<T>) {
         c0.chunks_mut(op.ldc.max(1)).for_each(|row| row[..op.n].fill(nan));
     }
     let mut expected = wide(&c0);
-    naive(op, &a, &b, &mut expected);
+    naive_gemm(op, &a, &b, &mut expected);
     let expected = rounded::<T>(&expected);
     for workers in workers {
         let mut c = c0.clone();
@@ -127,9 +127,9 @@ pub(crate) fn gemm_of_integers_is_exact<T: Element>() {
     for (case, ((m, n, k), (trans_a, trans_b))) in cases().enumerate() {
         let (alpha, beta) = ALPHA_BETA[(case + m) % 4];
         let op = Gemm::new(m, n, k).transpose(trans_a, trans_b);
-        check::<T>(&workers, &op);
+        check_gemm_of_integers::<T>(&workers, &op);
         let op = op.alpha(T::acc(alpha)).beta(T::acc(beta));
-        check(&workers, &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2));
+        check_gemm_of_integers(&workers, &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2));
     }
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn batched_gemm_of_integers_is_exact<T: Element>() {
             let mut expected = wide(&c0);
             for i in 0..count {
                 let (a, b) = (&a[i * stride_a..], &b[i * stride_b..]);
-                naive(&op, a, b, &mut expected[i * batch.stride_c..]);
+                naive_gemm(&op, a, b, &mut expected[i * batch.stride_c..]);
             }
             for workers in &workers {
                 let mut c = c0.clone();
@@ -200,7 +200,8 @@ proptest! {
         let (alpha, beta) = ALPHA_BETA[pair];
         let op = Gemm::<f32>::new(m, n, k).transpose(trans(ta), trans(tb));
         let op = op.alpha(alpha as f32).beta(beta as f32);
-        check(&[Workers::sequential()], &op.leading_dims(op.lda + pad_a, op.ldb + pad_b, n + pad_c));
+        let op = op.leading_dims(op.lda + pad_a, op.ldb + pad_b, n + pad_c);
+        check_gemm_of_integers(&[Workers::sequential()], &op);
     }
 }
 
@@ -239,7 +240,10 @@ pub(crate) fn gemm_of_16_bit_integers_is_exact<H: Element>() {
     for ((m, n, k), (trans_a, trans_b)) in cases() {
         let op = Gemm::<H>::new(m, n, k).transpose(trans_a, trans_b);
         let op = op.alpha(H::acc(0.5)).beta(H::acc(2.0));
-        check(&[Workers::sequential()], &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2));
+        check_gemm_of_integers(
+            &[Workers::sequential()],
+            &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2),
+        );
     }
 }
 
@@ -254,7 +258,8 @@ fn gemm_of_16_bit_elements_rounds_once() {
 fn every_16_bit_value_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> H) {
     let a: Vec<H> = (0..=u16::MAX).map(from_bits).collect();
     let one = [H::from_f64(1.0); 3];
-    // Two plain operands take the unpacked path; two transposed operands take the packed path.
+    // A GEMM without transposes takes the unpacked path; two transposed operands take the packed
+    // path.
     for (trans_a, trans_b, alphas) in [(No, No, [1.0, 1e-5]), (Yes, Yes, [1.0 / 3.0, 3.0])] {
         for alpha in alphas {
             let op = Gemm::<H>::new(a.len(), 3, 1).transpose(trans_a, trans_b).alpha(alpha);
@@ -270,9 +275,9 @@ fn every_16_bit_value_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(
     }
 }
 
-/// Computes `op` in the order of the micro-kernel, which adds the terms of each KC one after
-/// another. Multiply-adds are fused at every SIMD level except the portable level.
-fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) {
+/// Computes `op` in the order of the micro-kernel, which adds the terms of each block of `kc` steps
+/// one after another. Multiply-adds are fused at every SIMD level except the portable level.
+fn fma_chain_gemm<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) {
     let fused = SimdLevel::current() != SimdLevel::Portable;
     let mul_add = |x: S, y: S, z: S| if fused { Float::mul_add(x, y, z) } else { x * y + z };
     let at = |x: &[S], trans, ld, i, j| if trans == No { x[i * ld + j] } else { x[j * ld + i] };
@@ -289,8 +294,8 @@ fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) 
     }
 }
 
-/// Micro-kernel results are bit-identical to [`chain`]. The dot kernel and `matrixmultiply` sum in
-/// another order.
+/// Micro-kernel results must be bit-identical to [`fma_chain_gemm`]. The dot kernel and
+/// `matrixmultiply` add in another order.
 fn check_every_kernel<S: SimdScalar>() {
     let cases = cases().filter(|((m, n, k), _)| m * n * k > 0);
     for ((m, n, k), (trans_a, trans_b)) in cases {
@@ -314,10 +319,10 @@ fn check_every_kernel<S: SimdScalar>() {
                 }
             };
             let mut expected = c0.clone();
-            chain(&op, kc, &a, &b, &mut expected);
+            fma_chain_gemm(&op, kc, &a, &b, &mut expected);
             assert!(
                 c == expected,
-                "{path:?} {op:?}: not bit-identical to multiply-adds in order of k"
+                "{path:?} {op:?}: result differs from multiply-adds in the order of k"
             );
         }
     }
@@ -331,9 +336,9 @@ fn gemm_with_an_indirect_operand_is_exact() {
     });
 }
 
-/// Checks spans of many lengths in an indirect matrix and in its transpose.
+/// Checks spans of many lengths in an indirect matrix, with and without transposition.
 fn indirect_gemm_is_exact<S: SimdScalar>() {
-    // In some vectors, every element belongs to a different span.
+    // Some spans have one element, so each lane of some vectors belongs to a different span.
     let mut lengths = [1; 30];
     lengths[..10].copy_from_slice(&[1, 8, 13, 3, 40, 16, 5, 2, 70, 7]);
     let cases = [(7, 5, 3), (50, 300, 4), (12, 70, 10), (3, 600, 7), (30, 33, 1), (9, 40, 45)];
@@ -359,7 +364,7 @@ fn indirect_gemm_is_exact<S: SimdScalar>() {
             let (a, c0) = (integers::<S>(2, m * k), integers::<S>(3, m * n));
             let bias = integers::<S>(4, m);
             let mut expected = wide(&c0);
-            naive(&op, &a, &matrix, &mut expected);
+            naive_gemm(&op, &a, &matrix, &mut expected);
             let b = IndirectMatrix::new(trans, &x, &rows, &spans);
             let mut biased = expected.clone();
             for (row, bias) in biased.chunks_mut(n).zip(wide(&bias)) {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     host::{
-        blas::gemm::tests::{assert_within_rounding, naive},
+        blas::gemm::tests::{assert_within_rounding, naive_gemm},
         simd::level::{SimdLevel, with_each_simd_level, with_level},
         testing::{for_each_element, fractions, integers, operand, rounded, threads, wide},
     },
@@ -9,7 +9,7 @@ use crate::{
 };
 use Transpose::{No, Yes};
 
-/// Shapes of wide and tall matrices: rows shorter and longer than a chunk, whole and partial groups
+/// Shapes of matrices with rows shorter and longer than a chunk, and with whole and partial groups
 /// of rows.
 const SHAPES: [(usize, usize); 13] = [
     (0, 5),
@@ -50,7 +50,7 @@ fn gemv_of_integers_is_exact<T: Element>() {
                 y0.fill(T::from_f64(f64::NAN));
             }
             let mut expected = wide(&y0);
-            naive(&as_gemm(&op), &a, &x, &mut expected);
+            naive_gemm(&as_gemm(&op), &a, &x, &mut expected);
             let expected = rounded::<T>(&expected);
             for workers in &workers {
                 let mut y = y0.clone();
@@ -77,7 +77,8 @@ fn gemv_is_bit_identical_on_any_number_of_threads<T: Element>() {
     }
 }
 
-/// Covers the loops that the compiler vectorizes: those for 16-bit elements and for long rows.
+/// Covers the GEMV loops that the compiler vectorizes: the loops for 16-bit elements and for long
+/// rows.
 fn gemv_loops_are_bit_identical_at_each_simd_level<T: Element>() {
     for (trans, m, n) in [(No, 11, 1100), (Yes, 37, 40), (Yes, 37, 1100)] {
         if size_of::<T>() > 2 && (trans == No || n <= SHORT_ROW_LEN) {
@@ -108,8 +109,8 @@ fn gemv_with_zero_alpha_reads_neither_a_nor_x<T: Element>() {
     }
 }
 
-/// Rows start at every offset in a cache line. Some leading dimensions give all rows the same
-/// offset.
+/// Matrix rows start at every offset in a cache line. Some leading dimensions give all rows the
+/// same offset.
 fn gemv_is_bit_identical_at_any_address<T: Element>() {
     let (m, n) = (19, 320);
     for (trans, lda) in [(No, n), (Yes, n), (No, n - 3), (Yes, n - 3)] {

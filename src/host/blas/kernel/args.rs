@@ -18,7 +18,8 @@ pub(crate) struct RawGemm<S> {
     pub(crate) ldb: usize,
     pub(crate) c: *mut S,
     pub(crate) ldc: usize,
-    /// Null, or an array whose element i is added to row i of `C`. The dot kernel ignores the bias.
+    /// Bias: null, or an array whose element i is added to row i of `C`. The dot kernel ignores the
+    /// bias.
     pub(crate) bias: *const S,
 }
 
@@ -31,7 +32,8 @@ impl<S: Element<Acc = S>> RawGemm<S> {
     }
 }
 
-/// Number of GEMMs in a batch, and the distances in elements between their operands.
+/// Number of GEMMs in a batch, and the distances in elements between the operands of consecutive
+/// GEMMs.
 #[derive(Clone, Copy)]
 pub(crate) struct BatchStrides {
     pub(crate) count: usize,
@@ -45,7 +47,7 @@ impl BatchStrides {
 }
 
 /// Returns the number of elements between the last vector boundary and the start of each row of
-/// `B`, or 0 if the rows differ in this number.
+/// `B`. Returns 0 if the rows of `B` are not equally aligned.
 pub(crate) fn unaligned_prefix<V: SimdVector>(p: &RawGemm<V::Scalar>) -> usize {
     let size = size_of::<V::Scalar>();
     let vector = V::WIDTH * size;

@@ -1,4 +1,4 @@
-//! Cache blocking of the packed GEMM: MR, MC, KC and NC, and the workspace for its panels.
+//! Cache blocking of the packed GEMM: MR, MC, KC and NC, and the workspace for panels.
 //!
 //! KC depends on k alone, so results are bit-identical however m and n are divided among threads.
 
@@ -7,7 +7,7 @@ use crate::host::{
     simd::vector::SimdVector,
 };
 
-/// Size in bytes of a panel of `B`: the part of L2 that the rest of the working set leaves free.
+/// Size in bytes of a panel of `B`, which shares L2 with the panel of `A` and with `C`.
 const B_PANEL_BYTES: usize = 576 << 10;
 
 /// Largest m at which a smaller panel of `B` is faster. A GEMM with few rows hardly reuses a panel,
@@ -15,30 +15,31 @@ const B_PANEL_BYTES: usize = 576 << 10;
 const SMALL_M: usize = 96;
 
 /// Largest `B`, in bytes, that is assumed to come from cache. A larger `B` is packed in bigger
-/// panels, whose rows are read in longer runs. This limit applies only if m is at most [`SMALL_M`].
+/// panels, whose rows are read in longer runs. The size of `B` matters only if m is at most
+/// [`SMALL_M`].
 const CACHED_B_MAX_BYTES: usize = 16 << 20;
 
 /// Largest distance in bytes between columns of `op(A)` at which a transposed `A` is not packed.
 const IN_PLACE_A_MAX_STRIDE_BYTES: usize = 192;
 
-/// MC, the number of rows in a panel of `A`, before it is rounded down to a multiple of MR.
+/// Upper limit of MC, the number of rows in a panel of `A`. MC is rounded down to a multiple of MR.
 const MC: usize = 1536;
 
 const MAX_MR: usize = 12;
 
 const MAX_NR: usize = 32;
 
-/// Number of spare steps along k after a panel. Packing may write up to three steps and three
-/// elements past the end of the panel.
+/// Number of spare steps along k after a packed panel. Packing may write up to three steps and
+/// three elements past the end of the panel.
 const PANEL_SLACK: usize = 4;
 
-/// Returns MC for tiles of `mr` rows.
+/// Returns MC, a multiple of the `mr` rows of a tile.
 pub(crate) fn mc(mr: usize) -> usize {
     MC / mr * mr
 }
 
-/// Returns KC for a GEMM of depth `k`. An MR×KC micro-panel of `A` takes at most 24 KiB, half of a
-/// 48 KiB L1 cache.
+/// Returns KC for a GEMM whose inner dimension is `k`. An MR×KC micro-panel of `A` takes at most 24
+/// KiB, half of a 48 KiB L1 cache.
 pub(crate) fn kc<S>(k: usize) -> usize {
     let max_kc = if size_of::<S>() == 4 { 512 } else { 256 };
     k.div_ceil(k.div_ceil(max_kc).max(1))
@@ -68,7 +69,7 @@ pub(crate) fn panel_len(mn: usize, k: usize, panel_dim: usize) -> usize {
     mn.next_multiple_of(panel_dim.max(1)) * k + PANEL_SLACK * panel_dim.max(PANEL_SLACK)
 }
 
-/// Returns the number of elements that the panels of an m×n×k GEMM need, for any MR and NR.
+/// Returns the workspace length, in elements, for the panels of an m×n×k GEMM with any MR and NR.
 pub(crate) fn workspace_len<S>(m: usize, n: usize, k: usize) -> usize {
     let kc = kc::<S>(k);
     // NR is 12, 16, 24 or 32, all divisors of 96.
@@ -89,7 +90,7 @@ pub(crate) fn split_workspace<S>(
     workspace[start..].split_at_mut(nc * kc + PANEL_SLACK * MAX_NR)
 }
 
-/// Returns the MR that recomputes the fewest rows in a GEMM of `m` rows. The `+ 1` models the
+/// Returns the MR that recomputes the fewest rows in a GEMM of `m` rows. The term `+ 1` models the
 /// additional loads per multiplication in a small tile.
 pub(crate) fn mr<V: SimdVector>(m: usize) -> usize {
     let sizes: &[usize] = if V::HAS_32_REGISTERS && m > 4 { &[12, 10, 8] } else { &[4] };
@@ -97,12 +98,12 @@ pub(crate) fn mr<V: SimdVector>(m: usize) -> usize {
     sizes.iter().copied().min_by_key(cost).unwrap_or(4)
 }
 
-/// Returns whether reading `A` in place, with these strides along m and k, is as fast as packing.
+/// Returns whether reading `A` in place, with `strides` along m and k, is as fast as packing.
 pub(crate) fn a_is_read_in_place<S>(strides: (usize, usize)) -> bool {
     match strides {
-        // The processor reads columns this close together as one sequential stream.
+        // The hardware prefetcher follows columns with a small stride as one sequential stream.
         (1, stride_k) => stride_k * size_of::<S>() <= IN_PLACE_A_MAX_STRIDE_BYTES,
-        // Rows at a multiple of the aliasing distance would evict one another from L1.
+        // Rows of `A` that are a multiple of 4 KiB apart would evict one another from L1.
         (stride_m, _) => !(stride_m * size_of::<S>()).is_multiple_of(L1_ALIAS_BYTES),
     }
 }

@@ -1,7 +1,8 @@
-//! GEMM by dot products, for `A` not transposed and `B` transposed: rows of both are read in place.
+//! GEMM by dot products, for `A` not transposed and `B` transposed. The dot kernel reads rows of
+//! `A` and `B` in place.
 //!
-//! Each element of `C` is accumulated in the lanes of one vector and reduced at the end. The order
-//! of additions depends on k alone.
+//! Each element of `C` is accumulated in the lanes of one vector, which are added at the end. The
+//! order of additions depends on k alone.
 
 use crate::host::{
     blas::kernel::args::{RawGemm, unaligned_prefix},
@@ -18,7 +19,7 @@ const L2_B_LEN: usize = 1 << 16;
 /// Smallest `B`, in bytes, that exceeds the core's private caches and is prefetched in software.
 const PREFETCH_B_MIN_BYTES: usize = 2 << 20;
 
-/// Smallest k, in vectors, for which rows are read with aligned loads.
+/// Smallest k, in vectors, for which rows of `B` are read with aligned loads.
 const ALIGN_MIN_VECTORS: usize = 8;
 
 /// Number of vectors of one row that are multiplied before the kernel moves on to the next row.
@@ -45,8 +46,8 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
         let k = kc.min(p.k - start);
         let nc = (L2_B_LEN / k + 1).next_multiple_of(64);
         for column in (0..p.n).step_by(nc) {
-            // SAFETY: the block is within n and k, so its operands are within those of `p`. The
-            // block has at least as many rows and columns as the chosen tile.
+            // SAFETY: the block is within n and k, so the operands of the block are within the
+            // operands of `p`. The block has at least as many rows and columns as the chosen tile.
             unsafe {
                 let block = RawGemm {
                     n: nc.min(p.n - column),
@@ -69,7 +70,7 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     }
 }
 
-/// Multiplies the only row of `A` by all rows of `B`.
+/// Multiplies the only row of a one-row `A` by all rows of `B`.
 ///
 /// # Safety
 /// The requirements of [`gemm_dot`] hold, and m is 1.
@@ -88,8 +89,9 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     }
 }
 
-/// Multiplies the only row of `A` by [`N_UNROLL`] rows of `B` at a time. If `PREFETCH`, prefetches
-/// `B`. If `UNALIGNED`, rows of `B` start `prefix` elements after an aligned vector.
+/// Multiplies the only row of `A` by [`N_UNROLL`] rows of `B` at a time. Prefetches `B` if
+/// `PREFETCH` is true. If `UNALIGNED` is true, rows of `B` start `prefix` elements after an aligned
+/// vector.
 ///
 /// # Safety
 /// The requirements of [`multiply_row`] hold, and `prefix` is less than `V::WIDTH`.
@@ -122,8 +124,8 @@ unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: 
     }
 }
 
-/// Reduces the first `count` of eight sums, and writes `C ← α·sums + β·C` to `count` columns from
-/// `column` on.
+/// Reduces the first `count` of eight vectors of sums, and writes `C ← α·sums + β·C` to `count`
+/// columns from `column` on.
 ///
 /// # Safety
 /// The processor supports `V`. `p.c` is valid for reads and writes of `count` elements at `column`.
@@ -197,8 +199,8 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
             }
         }
         if prefix > 0 {
-            // Rotate each sum to the lane that it would have without a prefix, so that results do
-            // not depend on addresses.
+            // Rotate each sum to the lane of an aligned row, so that results do not depend on
+            // addresses.
             for sum in &mut sums {
                 *sum = sum.rotate(prefix);
             }
@@ -207,7 +209,7 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     }
 }
 
-/// Adds the products of `COUNT` vectors at `a` with those in each of `ROWS` rows of `b`.
+/// Adds the products of `COUNT` vectors at `a` with `COUNT` vectors in each of `ROWS` rows of `b`.
 ///
 /// # Safety
 /// The processor supports `V`. `a` and `ROWS` rows of `b` are valid for reads of `COUNT` vectors.
@@ -286,12 +288,13 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
             let mut y = [V::splat(V::Scalar::zero()); NR];
             for (j, y) in y.iter_mut().enumerate() {
                 *y = V::load(b.add(j * p.ldb));
-                // Prefetch the next tile: the hardware prefetcher must detect each row anew.
+                // Prefetch the rows of the next tile, because the hardware prefetcher must detect
+                // each row anew.
                 V::prefetch(b.wrapping_add((j + NR) * p.ldb));
             }
             for (i, lanes) in lanes.iter_mut().enumerate() {
                 let x = V::load(a.add(i * p.lda));
-                // Not `zip`: without link-time optimization, its constructor is a call.
+                // Avoid `zip`, whose constructor is a function call without link-time optimization.
                 for (j, lane) in lanes.iter_mut().enumerate() {
                     *lane = x.mul_add(y[j], *lane);
                 }

@@ -1,4 +1,5 @@
-//! Block of a 16-bit GEMM: a part of `op(A)·op(B)` that is accumulated in `f32` before rounding.
+//! Block of a 16-bit GEMM: a part of `op(A)·op(B)` that a thread accumulates in `f32` before
+//! rounding.
 
 use crate::{element::Element, op::Gemm};
 use std::ops::Range;

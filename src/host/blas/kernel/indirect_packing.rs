@@ -23,7 +23,8 @@ pub(crate) struct IndirectMatrix<'a, S> {
     /// Offset in `x` of each row.
     rows: &'a [usize],
     spans: &'a [CopySpan],
-    /// Whether `op(B)` is the transpose of this matrix, so that its columns are steps along k.
+    /// Whether `op(B)` is the transpose of the indirect matrix, whose columns are then steps along
+    /// k.
     transposed: bool,
 }
 
@@ -37,10 +38,11 @@ pub(crate) struct CopySpan {
 }
 
 impl<'a, S> IndirectMatrix<'a, S> {
-    /// Returns the matrix, or its transpose, as the `B` of a GEMM.
+    /// Returns operand `B` of a GEMM, whose element (r, c) `rows` and `spans` address in `x`.
+    /// `trans` says whether `op(B)` is the transpose of `B`.
     ///
     /// # Panics
-    /// If an element is outside `x`, or if `spans` are unordered or have gaps.
+    /// Panics if an element of the matrix is outside `x`, or if `spans` are unordered or have gaps.
     pub(crate) fn new(
         trans: Transpose,
         x: &'a [S],
@@ -52,17 +54,20 @@ impl<'a, S> IndirectMatrix<'a, S> {
         if let (Some(row), Some(end)) = (last_row, end) {
             assert!(
                 row + end <= x.len(),
-                "matrix: ends at element {}, x has {} elements",
+                "indirect matrix: ends at element {}, but x has {} elements",
                 row + end,
                 x.len()
             );
         }
         let adjacent = |pair: &[CopySpan]| pair[0].to + pair[0].len == pair[1].to;
-        assert!(spans.windows(2).all(adjacent), "spans: unordered or not adjacent");
+        assert!(
+            spans.windows(2).all(adjacent),
+            "indirect matrix: spans are unordered or not adjacent"
+        );
         Self { x, rows, spans, transposed: trans == Transpose::Yes }
     }
 
-    /// Returns the matrix with elements of type `T`, which is the same type as `S`.
+    /// Returns the indirect matrix with elements of type `T`, which is the same type as `S`.
     pub(crate) fn cast<T: Storable>(&self) -> IndirectMatrix<'_, T>
     where
         S: Storable,
@@ -82,7 +87,7 @@ impl<S: SimdScalar> PackSource<S> for IndirectMatrix<'_, S> {
         let (rows, columns) = if transposed { (mn, k) } else { (k, mn) };
         let rows = &self.rows[rows];
         // SAFETY: `new` checked that `x` holds every span of every row, and `check_panel_len` that
-        // `panel` can hold the micro-panels and the slack after them.
+        // `panel` can hold the micro-panels and the slack after the micro-panels.
         unsafe {
             S::dispatch(IndirectPack { x, rows, spans, columns, transposed, panel_dim, panel })
         }
@@ -90,7 +95,7 @@ impl<S: SimdScalar> PackSource<S> for IndirectMatrix<'_, S> {
 }
 
 /// Evaluates `$body` with up to three `$segments` as an array of constant length, so that the
-/// compiler unrolls the loop over them.
+/// compiler unrolls the loop over the segments.
 macro_rules! with_constant_len {
     ($segments:ident, $body:expr) => {
         match $segments.len() {
@@ -185,7 +190,7 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
                         let shape = (rows.len(), len);
                         let steps = (micro_panel.add(column * panel_dim), panel_dim);
                         if let ([segment], true) = (segments, len == V::WIDTH) {
-                            // With large images, most vectors are whole and need no mask.
+                            // For large images, most vectors are whole and need no mask.
                             return pack_transposed::<V>(
                                 #[inline(always)]
                                 |row| {
@@ -216,18 +221,17 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
     }
 }
 
-/// Contiguous source elements that belong to one vector.
+/// Contiguous source elements that are packed into one vector.
 #[derive(Clone, Copy)]
 struct Segment<M> {
-    /// Offset in a row at which the whole vector would start. The offset may wrap below 0.
+    /// Offset in a source row of the vector's first lane, which may wrap below 0.
     offset: usize,
     /// Mask of the lanes that belong to the segment.
     mask: M,
 }
 
 /// Calls `body(column, len, segments)` for each vector of `columns`. The vector has `len` columns
-/// from `column` on, counted from `columns.start`. `segments` tell where a row of the source holds
-/// the columns.
+/// from `column` on, counted from `columns.start`. `segments` locate the columns in a source row.
 ///
 /// # Safety
 /// The processor supports `V`.
@@ -261,7 +265,7 @@ unsafe fn for_each_vector<V: SimdVector>(
     }
 }
 
-/// Returns the vector of all segments of the row at `x`; elements outside the segments are 0.
+/// Returns the vector of all segments of the row at `x`. Lanes outside the segments are 0.
 ///
 /// # Safety
 /// The processor supports `V`, and the elements of all segments are valid for reads.
@@ -281,7 +285,7 @@ unsafe fn load_segments<V: SimdVector>(x: *const V::Scalar, segments: &[Segment<
     }
 }
 
-/// Stores a vector of each row at `column` of that row's step in the micro-panel.
+/// Stores a vector of each source row at `column` of the row's step in the micro-panel.
 ///
 /// # Safety
 /// The processor supports `V`. All rows hold the segments, and the micro-panel is valid for writes
@@ -301,7 +305,7 @@ unsafe fn store_rows<V: SimdVector>(
             // from `column` on.
             unsafe {
                 let vector = load_segments::<V>(x.add(row), segments);
-                // A store of constant length needs no mask.
+                // Store a constant number of elements, which needs no mask.
                 match whole {
                     true => vector.store(steps.add(i * panel_dim)),
                     false => vector.store_first(steps.add(i * panel_dim), panel_dim - column),

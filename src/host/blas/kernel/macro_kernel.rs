@@ -1,7 +1,7 @@
 //! Packed GEMM: the loops around the micro-kernel, after Goto and van de Geijn (2008) and BLIS.
 //!
 //! Packing copies both operands into panels, so that the micro-kernel reads them sequentially. `A`
-//! is read in place where packing would not be faster.
+//! is read in place if packing would not be faster.
 
 use crate::host::{
     blas::kernel::{
@@ -22,20 +22,21 @@ use crate::host::{
 /// [`SimdKernel::run`] is safe if
 /// - `p.c` is valid for reads and writes of m rows of n elements, by this thread alone;
 /// - `p.bias` is null or valid for reads of m elements;
-/// - `a_strides` is `None`, or `p.a` is valid for reads of m×k elements with these strides.
+/// - `a_strides` is `None`, or `p.a` is valid for reads of m×k elements with strides `a_strides`.
 pub(crate) struct PackedGemm<'a, S> {
     pub(crate) a: &'a dyn PackSource<S>,
-    /// Strides along m and k of `op(A)` at `p.a`, one of them 1; `None` if `A` is not in memory.
+    /// Strides of `op(A)` at `p.a` along m and k, one of which is 1. `None` if `A` is not in
+    /// memory.
     pub(crate) a_strides: Option<(usize, usize)>,
     pub(crate) b: &'a dyn PackSource<S>,
-    /// The kernel does not use `p.b` and `p.ldb`.
+    /// Arguments of the GEMM. The kernel does not use `p.b` and `p.ldb`.
     pub(crate) p: &'a RawGemm<S>,
-    /// Holds [`workspace_len`](super::blocking::workspace_len) elements.
+    /// Buffer of [`workspace_len`](super::blocking::workspace_len) elements for the panels.
     pub(crate) workspace: &'a mut [S],
 }
 
 impl<S: SimdScalar> SimdKernel<S> for PackedGemm<'_, S> {
-    /// At the portable SIMD level, `matrixmultiply` computes the GEMM instead of this kernel.
+    /// At the portable SIMD level, `matrixmultiply` replaces the macro-kernel.
     const HAS_PORTABLE: bool = false;
 
     #[inline(always)]
@@ -81,8 +82,8 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
         for row in (0..p.m).step_by(mc) {
             let m = mc.min(p.m - row);
             for i in 0..k_blocks * n_blocks {
-                // If `A` is read in place, the loop over k is the inner one, so that the block of
-                // `C` stays in cache. If `A` is packed, the loop over k is the outer one, so that
+                // If `A` is read in place, the loop over k is the inner loop, so that the block of
+                // `C` stays in cache. If `A` is packed, the loop over k is the outer loop, so that
                 // each panel of `A` is packed once.
                 let (k_block, n_block) = match in_place {
                     Some(_) => (i % k_blocks, i / k_blocks),
@@ -96,7 +97,7 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
                 b.pack(column..column + n, start..start + k, nr, b_panel);
                 let beta = if start == 0 { p.beta } else { S::one() };
                 // SAFETY: rows, columns and terms of the block are within those of `p`. Both panels
-                // were packed with `MR`, `nr` and k. An `A` that is read in place has at least `MR`
+                // were packed with `MR`, `nr` and k. If `A` is read in place, `A` has at least `MR`
                 // rows.
                 unsafe {
                     let c = p.c.add(row * p.ldc + column);
@@ -130,12 +131,13 @@ fn bias_at<S>(bias: *const S, row: usize) -> *const S {
     if bias.is_null() { bias } else { bias.wrapping_add(row) }
 }
 
-/// Runs the micro-kernel over all tiles of a block of `C`, for a packed panel of `B`. The strides
-/// of `A` are those within a micro-panel if `a_packed`, else those of the matrix.
+/// Runs the micro-kernel over all tiles of a block of `C`, for a packed panel of `B`. `A` has the
+/// strides of a micro-panel if `a_packed` is true, else the strides of the matrix.
 ///
 /// # Safety
 /// The processor supports `V`. `p.b` is a panel of k×NR micro-panels, and `p.a` a panel of k×MR
-/// micro-panels or an m×k matrix with m ≥ `MR`. `p.c` and `p.bias` are valid as for [`PackedGemm`].
+/// micro-panels or an m×k matrix with m ≥ `MR`. `p.c` and `p.bias` are valid as [`PackedGemm`]
+/// requires.
 #[inline(always)]
 unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     p: &RawGemm<V::Scalar>,
@@ -145,7 +147,7 @@ unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usiz
     let nr = NR_VECTORS * V::WIDTH;
     for row in (0..p.m).step_by(MR) {
         // Zeros pad the last micro-panel of a packed `A`. If `A` is read in place, the last tile
-        // ends at the last row, and does not write the rows that it shares with the previous tile.
+        // ends at the last row, and does not write the rows shared with the previous tile.
         let start = if a_packed { row } else { row.min(p.m - MR) };
         let rows = row - start..MR.min(p.m - start);
         for column in (0..p.n).step_by(nr) {

@@ -1,7 +1,7 @@
 //! GEMM micro-kernel: updates one MR×NR tile of `C`, held in registers, with a sum over k.
 //!
-//! NR is a whole number of vectors, `NR_VECTORS`. Each element is one chain of fused multiply-adds
-//! in the order of k, regardless of its place in the tile.
+//! NR is a whole number of vectors, `NR_VECTORS`. Each element of `C` is one chain of fused
+//! multiply-adds in the order of k, in any position in the tile.
 
 use crate::host::{
     blas::kernel::args::RawGemm, cache::cache_line::CACHE_LINE, simd::vector::SimdVector,
@@ -12,19 +12,19 @@ use std::ops::Range;
 /// Prefetch distance within a packed panel, in steps along k.
 const PREFETCH_K_STEPS: usize = 16;
 
-// Modes of `micro_kernel`, which select how it loads rows of `B`. Modes are integers, because
-// stable Rust does not support enums as const parameters.
+// Modes of `micro_kernel`, which select how the kernel loads rows of `B`. Modes are integers,
+// because stable Rust does not support enums as const parameters.
 
 /// `B` is a packed micro-panel: every vector is loaded whole, and the panels are prefetched.
 pub(crate) const B_PACKED: u8 = 0;
 
-/// `B` is a matrix, and the tile covers whole vectors of its rows.
+/// `B` is a matrix, and the tile covers whole vectors of each row of `B`.
 pub(crate) const B_WHOLE_VECTORS: u8 = 1;
 
-/// `B` is a matrix, and the tile covers only a part of the last vector of each row.
+/// `B` is a matrix, and the tile covers only a part of the last vector of each row of `B`.
 pub(crate) const B_MASKED_TAIL: u8 = 2;
 
-/// `B` is a matrix, and the tile may cover only a part of any vector of its rows.
+/// `B` is a matrix, and the tile may cover only a part of any vector in a row of `B`.
 pub(crate) const B_MASKED: u8 = 3;
 
 /// Tile of `C` at `row` and `column`, of which only `rows` rows and `columns` columns are written.
@@ -35,8 +35,8 @@ pub(crate) struct MicroTile {
     pub(crate) columns: Range<usize>,
 }
 
-/// Computes one tile of `C`. `B` is a mode such as [`B_PACKED`]. `A` has the given strides along m
-/// and k.
+/// Computes one tile of `C`. The const parameter `B` is a mode such as [`B_PACKED`]. `A` has the
+/// given strides along m and k.
 ///
 /// The function is not inlined in unoptimized builds, where the stack frames of all tile sizes
 /// together would overflow the stack.
@@ -45,9 +45,9 @@ pub(crate) struct MicroTile {
 /// - The processor supports `V`.
 /// - `p.a` is valid for reads of `MR` rows of k elements from `tile.row` on.
 /// - `p.b` is valid for reads of `tile.columns` in k rows from `tile.column` on, or of all vectors
-///   of these rows if the mode loads whole vectors.
+///   of the k rows if the mode loads whole vectors.
 /// - `p.c` is valid for reads and writes of the tile's rows and columns, and no other thread
-///   accesses them. `c` is not read if β is 0.
+///   accesses `C`. `c` is not read if β is 0.
 /// - `p.bias` is null or valid for reads of the tile's rows.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) unsafe fn micro_kernel<
@@ -66,12 +66,12 @@ pub(crate) unsafe fn micro_kernel<
     unsafe {
         let mut a = p.a.add(tile.row * stride_m);
         let mut b = p.b.wrapping_add(tile.column);
-        // If all columns are written, a constant range lets the compiler evaluate the masks.
+        // If all columns are written, a constant column range lets the compiler evaluate the masks.
         let columns = if B == B_WHOLE_VECTORS { 0..NR_VECTORS * V::WIDTH } else { tile.columns };
         let tile = MicroTile { columns: columns.clone(), ..tile };
         let masks = masks::<V, NR_VECTORS>(&columns);
         let mut sums = [[V::splat(V::Scalar::zero()); NR_VECTORS]; MR];
-        // Processing two steps at a time halves the number of address computations.
+        // Process two steps along k at a time, to halve the number of address computations.
         let pairs = if V::HAS_32_REGISTERS && NR_VECTORS <= 2 { p.k / 2 } else { 0 };
         let strides = (stride_m, stride_k);
         for _ in 0..pairs {
@@ -88,7 +88,7 @@ pub(crate) unsafe fn micro_kernel<
     }
 }
 
-/// Adds `STEPS` steps along k to each sum.
+/// Adds the products of `STEPS` steps along k to each sum.
 ///
 /// # Safety
 /// The processor supports `V`. `a` is valid for reads of `MR` rows of `STEPS` elements, and `b` of
@@ -125,7 +125,7 @@ unsafe fn accumulate<
                 }
             }
         }
-        // Only micro-panels are prefetched, because the hardware prefetches the rows of a matrix.
+        // Prefetch micro-panels only, because the hardware prefetches the rows of a matrix.
         if B == B_PACKED && stride_k > 1 {
             for offset in (0..STEPS * MR).step_by(CACHE_LINE / size_of::<V::Scalar>()) {
                 V::prefetch(a.wrapping_add(PREFETCH_K_STEPS * stride_k + offset));
@@ -134,7 +134,7 @@ unsafe fn accumulate<
         for (i, sums) in sums.iter_mut().enumerate() {
             for (t, row) in rows.iter().enumerate() {
                 let x = V::splat(*a.add(i * stride_m + t * stride_k));
-                // Not `zip`: without link-time optimization, its constructor is a call.
+                // Avoid `zip`, whose constructor is a function call without link-time optimization.
                 for (j, sum) in sums.iter_mut().enumerate() {
                     *sum = x.mul_add(row[j], *sum);
                 }
@@ -143,7 +143,7 @@ unsafe fn accumulate<
     }
 }
 
-/// Returns a mask for each vector of a tile, which selects the elements among `columns`.
+/// Returns a mask for each vector of a tile, which selects the elements in `columns`.
 ///
 /// # Safety
 /// The processor supports `V`.
@@ -211,7 +211,7 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     }
 }
 
-/// Like [`write_back`], but writes only some of the rows, or adds a bias.
+/// Like [`write_back`], but writes only the rows of `tile`, and adds the bias, if any.
 ///
 /// # Safety
 /// The requirements of [`write_back`] hold.

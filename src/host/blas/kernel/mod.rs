@@ -1,6 +1,6 @@
 //! GEMM on one thread, structured like BLIS: packing, micro-kernels and the loops around them.
 //!
-//! [`macro_kernel`] packs panels of both operands and runs [`micro_kernel`] over them:
+//! [`macro_kernel`] packs panels of both operands and runs [`micro_kernel`] over the panels:
 //!
 //! ```text
 //! for ic in 0..m, step MC                   block of rows of A and C
@@ -21,23 +21,23 @@
 //! └───────────────┘         └─────────────────────┴─────────────────────┴───
 //! ```
 //!
-//! `C` is row-major, so `A` and `B` swap the roles that they have in BLIS, whose `C` is
-//! column-major. The panel of `A` is larger than the panel of `B`, which stays in L2.
+//! `C` is row-major here, but column-major in BLIS. The roles of `A` and `B` are therefore
+//! exchanged: the panel of `A` is the larger panel, and the panel of `B` stays in L2.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`args`] | `RawGemm`, `BatchStrides`: arguments by raw pointers |
-//! | [`half_block`] | block of a 16-bit GEMM |
-//! | [`blocking`] | MR, MC, KC, NC, and the workspace for panels |
-//! | [`packing`], [`indirect_packing`] | panels from strided matrices, and from index tables |
-//! | [`micro_kernel`] | an MR×NR tile of `C` from rows of `B` |
-//! | [`dot_kernel`] | an MR×NR tile of `C` from dot products with rows of `Bᵀ` |
-//! | [`unpacked`] | GEMM that reads its operands in place, with either kernel |
+//! | [`half_block`] | `HalfBlock`: block of a 16-bit GEMM |
+//! | [`blocking`] | choice of MR, MC, KC and NC, and the workspace for panels |
+//! | [`packing`], [`indirect_packing`] | packing of matrices with strides or with address tables |
+//! | [`micro_kernel`] | kernel that computes an MR×NR tile of `C` from rows of `B` |
+//! | [`dot_kernel`] | kernel that computes an MR×NR tile of `C` by dot products with rows of `Bᵀ` |
+//! | [`unpacked`] | unpacked GEMM, with the micro-kernel or the dot kernel |
 //! | [`macro_kernel`] | packed GEMM |
 //!
 //! All kernels are generic over [`SimdVector`](crate::host::simd::vector::SimdVector). With the
-//! vector type `[S; 4]`, they compile for every target. `SimdScalar::dispatch` selects AVX2 or
-//! AVX-512 vectors, whose results differ within rounding, because of FMA.
+//! vector type `[S; 4]`, the kernels compile for every target. `SimdScalar::dispatch` selects AVX2
+//! or AVX-512 vectors. Results with AVX2 or AVX-512 differ within rounding, because of FMA.
 
 pub(crate) mod args;
 pub(crate) mod half_block;

@@ -1,8 +1,9 @@
 //! Packing: copies `op(A)` and `op(B)` into micro-panels, in the order of the micro-kernel's reads.
 //!
 //! A panel consists of micro-panels of MR rows of `op(A)`, or NR columns of `op(B)`. A micro-panel
-//! holds its MR or NR elements of one step along k contiguously, followed by the elements of the
-//! next step. Zeros pad the last micro-panel. 16-bit elements are widened to `f32`.
+//! holds the MR or NR elements of one step along k contiguously, followed by the elements of the
+//! next step. Zeros fill the missing rows or columns of the last micro-panel. Packing widens 16-bit
+//! elements to `f32`.
 
 use crate::{
     element::Element,
@@ -19,12 +20,12 @@ use crate::{
 use num_traits::Zero;
 use std::ops::Range;
 
-/// Prefetch distance, in rows, if rows are copied. The part read from each row is too short for the
-/// hardware prefetcher.
+/// Prefetch distance, in rows, for packing by copying. Packing reads too short a part of each row
+/// for the hardware prefetcher.
 const PACK_PREFETCH_ROWS: usize = 6;
 
-/// Prefetch distance, in bytes, if rows are transposed. A micro-panel reads more rows at a time
-/// than the hardware prefetcher tracks.
+/// Prefetch distance, in bytes, for packing by transposition. A micro-panel reads more rows at a
+/// time than the hardware prefetcher tracks.
 pub(crate) const PACK_PREFETCH_BYTES: usize = 256;
 
 /// Source of packed panels: `op(A)` or `op(B)` of a GEMM.
@@ -32,11 +33,11 @@ pub(crate) const PACK_PREFETCH_BYTES: usize = 256;
 /// `mn` is a range of rows of `op(A)` or of columns of `op(B)`. `k` is a range of steps along k,
 /// and `panel_dim` is MR or NR.
 pub(crate) trait PackSource<S>: Sync {
-    /// Packs the elements at `mn` and `k` into micro-panels of `panel_dim`. May also overwrite
-    /// elements of `panel` after the micro-panels.
+    /// Packs the elements at `mn` and `k` into micro-panels of `panel_dim`. Implementations may
+    /// overwrite elements of `panel` after the micro-panels.
     ///
     /// # Panics
-    /// If the source is too short, or `panel` is shorter than [`panel_len`].
+    /// Panics if the pack source is too short, or `panel` is shorter than [`panel_len`].
     fn pack(&self, mn: Range<usize>, k: Range<usize>, panel_dim: usize, panel: &mut [S]);
 }
 
@@ -49,12 +50,12 @@ pub(crate) struct StridedSource<'a, T> {
 }
 
 impl<'a, T> StridedSource<'a, T> {
-    /// Returns the source of `op(A)`.
+    /// Returns the pack source of `op(A)`.
     pub(crate) fn for_a(trans: Transpose, x: &'a [T], ld: usize) -> Self {
         Self { x, ld, k_contiguous: trans == Transpose::No }
     }
 
-    /// Returns the source of `op(B)`.
+    /// Returns the pack source of `op(B)`.
     pub(crate) fn for_b(trans: Transpose, x: &'a [T], ld: usize) -> Self {
         Self { x, ld, k_contiguous: trans == Transpose::Yes }
     }
@@ -77,7 +78,8 @@ impl<T: Element<Acc = S>, S: SimdScalar> PackSource<S> for StridedSource<'_, T> 
     }
 }
 
-/// Part of another [`PackSource`], for one task. `mn` is counted from `first` on.
+/// Part of another [`PackSource`] for one task: index 0 of `mn` is index `first` of the other
+/// source.
 pub(crate) struct SourceBlock<'a, S> {
     pub(crate) source: &'a dyn PackSource<S>,
     pub(crate) first: usize,
@@ -129,7 +131,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
         // SAFETY: the processor supports `V`.
         let (vectors, tail_mask) =
             (panel_dim / V::WIDTH, unsafe { V::mask(0, panel_dim % V::WIDTH) });
-        // The outer loop is over rows, so that memory is read sequentially.
+        // The outer loop visits the source rows, so that memory is read sequentially.
         for i in 0..k {
             let x = x.wrapping_add(i * ld);
             for first in (0..mn).step_by(panel_dim) {
@@ -171,7 +173,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for first in (0..mn).step_by(panel_dim) {
             let rows = panel_dim.min(mn - first);
-            // Elements that need no widening are transposed in squares of one vector's width.
+            // Transpose elements that need no widening in squares of `WIDTH`×`WIDTH` elements.
             let square_rows = if is_wide::<T>() { rows / V::WIDTH * V::WIDTH } else { 0 };
             for start in (0..k).step_by(V::WIDTH) {
                 let len = V::WIDTH.min(k - start);
@@ -186,7 +188,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
                             V::prefetch(
                                 x.wrapping_add(PACK_PREFETCH_BYTES / size_of::<T>()).cast(),
                             );
-                            // A copy of constant length needs no mask.
+                            // Copy a constant number of elements, which needs no mask.
                             match len == V::WIDTH {
                                 true => V::load_as(x, V::WIDTH),
                                 false => V::load_as(x, len),
@@ -222,7 +224,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
 }
 
 /// Transposes rows `first..panel_dim` into `len` steps of a micro-panel. `load(i)` returns `len`
-/// elements of row `i`, if `i < rows`; further rows are zero.
+/// elements of row `i < rows`. Rows from `rows` on are zero.
 ///
 /// # Safety
 /// The processor supports `V`. `steps` is valid for writes of `len` + 3 steps of `panel_dim`

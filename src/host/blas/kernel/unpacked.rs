@@ -5,7 +5,7 @@
 //! - If `B` is not transposed, the micro-kernel adds multiples of rows of `B`, in the order of k.
 //! - If only `B` is transposed, the dot kernel multiplies rows of `A` by rows of `B`.
 //!
-//! No kernel supports two transposed operands. All positions of `C` are computed with the same
+//! Neither kernel supports two transposed operands. All elements of `C` are computed with the same
 //! operations.
 
 use crate::cast::{cast_slice, cast_slice_mut};
@@ -28,15 +28,16 @@ use crate::{
 /// Smallest n, in vectors, at which rows of `B` are read with aligned loads.
 const ALIGN_MIN_VECTORS: usize = 16;
 
-/// Largest number of elements of a `B` that mostly stays in L1.
+/// Largest `B`, in elements, that mostly stays in L1.
 const L1_B_MAX_LEN: usize = 1 << 14;
 
-/// Returns whether unpacked kernels were measured to be faster than packing for the whole of `op`.
+/// Returns whether unpacked kernels were faster than packing in measurements of GEMMs with the
+/// shape of `op`.
 pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
-        // With few rows of `A`, transposing `B` while packing does not pay off. The larger k is,
-        // the less the horizontal reduction of each dot product costs in comparison.
+        // With few rows of `A`, packing a transposed `B` does not pay off. The larger k is, the
+        // smaller the share of the horizontal reduction in each dot product.
         (Transpose::No, Transpose::Yes) => {
             op.k >= 32 && op.k >= 12 * op.m && (op.m * op.n <= 1024 || op.m <= 16)
         }
@@ -77,13 +78,13 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
     }
 }
 
-/// Computes `C ← α·op(A)·B + β·C`, where `op(A)` has these strides along m and k. Tiles are two
+/// Computes `C ← α·op(A)·B + β·C`, where `op(A)` has the given strides along m and k. Tiles are two
 /// vectors wide.
 ///
 /// # Safety
-/// The processor supports `V`. `p.a` is valid for reads of m×k elements with these strides, and
+/// The processor supports `V`. `p.a` is valid for reads of m×k elements with strides `strides`, and
 /// `p.b` of k rows of n elements. `p.c` is valid for reads and writes of m rows of n elements, and
-/// no other thread accesses them.
+/// no other thread accesses `C`.
 #[inline(always)]
 unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usize)) {
     if p.m == 1 {
@@ -97,7 +98,8 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
         return;
     }
     let sizes: &[usize] = if V::HAS_32_REGISTERS { &[12, 10, 8] } else { &[6, 5, 4] };
-    // Minimize the rows that the last two tiles share and recompute, then the number of tiles.
+    // Minimize first the number of rows that two tiles compute redundantly, and second the number
+    // of tiles.
     let fitting = sizes.iter().copied().filter(|&mr| mr <= p.m);
     let mr = fitting.min_by_key(|&mr| p.m.div_ceil(mr) * mr).unwrap_or(match p.m {
         4.. => 4,
@@ -136,8 +138,8 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
     let prefix = if p.n >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
     let end = prefix + p.n;
     let vectors = end.div_ceil(V::WIDTH);
-    // Use tiles of almost equal size, because in a tile with few sums, the latency of each addition
-    // would limit throughput.
+    // Use tiles of almost equal size, because the latency of additions would limit the throughput
+    // of a tile with few sums.
     let tile_vectors = vectors.div_ceil(vectors.div_ceil(V::MAX_ROW_VECTORS));
     let (b, c) = (p.b.wrapping_sub(prefix), p.c.wrapping_sub(prefix));
     let p = &RawGemm { b, c, ..*p };
@@ -157,7 +159,7 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
                             false => micro_kernel::<V, 1, $vectors, B_MASKED>(p, strides, tile),
                         },
                     )*
-                    _ => debug_assert!(false, "tile: unexpected width of {count} vectors"),
+                    _ => debug_assert!(false, "GEMM tile: unexpected width of {count} vectors"),
                 }
             };
         }
@@ -179,8 +181,8 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     for column in (0..p.n).step_by(2 * V::WIDTH) {
         let columns = (p.n - column).min(2 * V::WIDTH);
         for row in (0..p.m).step_by(MR) {
-            // The last tile ends at the last row, and does not write rows that it shares with the
-            // previous tile.
+            // The last tile ends at the last row, and does not write rows shared with the previous
+            // tile.
             let start = row.min(p.m - MR);
             let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
             // SAFETY: the tile is within m rows and n columns, and its mode loads only elements of
@@ -202,7 +204,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
 /// not empty.
 ///
 /// # Panics
-/// If `b` is shorter than the matrix.
+/// Panics if `b` is shorter than the matrix.
 pub(crate) fn row_times_matrix<T: Element>(
     (alpha, beta): (T::Acc, T::Acc),
     x: &[T],
@@ -220,7 +222,7 @@ pub(crate) fn row_times_matrix<T: Element>(
         let (rows, columns) = if trans_b == Transpose::No { (k, n) } else { (n, k) };
         assert!(
             (rows - 1) * ldb + columns <= b.len(),
-            "b: {} elements, expected {rows}×{columns}",
+            "row_times_matrix: b has {} elements, expected {rows}×{columns}",
             b.len()
         );
         let (a, b) = (cast_slice::<T, S>(x).as_ptr(), cast_slice::<T, S>(b).as_ptr());

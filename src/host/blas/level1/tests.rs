@@ -13,8 +13,8 @@ fn level1_sums_are_accurate_and_bit_identical_on_any_number_of_threads() {
     assert!((f64::from(got[0]) / exact - 1.0).abs() < 1e-6);
 }
 
-/// Operands that exceed the caches take the code paths with software prefetch and non-temporal
-/// stores.
+/// BLAS level 1 updates use software prefetch and non-temporal stores for operands that exceed the
+/// caches.
 #[test]
 fn level1_updates_of_large_operands_are_exact() {
     let len = (8 << 20) / size_of::<f32>() + 77;
@@ -39,7 +39,8 @@ fn level1_updates_of_large_operands_are_exact() {
     }
 }
 
-/// Operands start at every offset in a cache line. Some operands are too short to be aligned.
+/// Operands of the sums start at every offset in a cache line. Some operands are too short to
+/// contain a cache-line boundary.
 #[test]
 fn level1_sums_are_bit_identical_at_any_address() {
     fn bits<T: Element>(len: usize) {
@@ -64,7 +65,7 @@ fn level1_sums_are_bit_identical_at_any_address() {
         bits::<f32>(len);
         bits::<f64>(len);
     }
-    // The products underflow to −0, but their sum is +0.
+    // The products underflow to −0, but the sum of the products must be +0.
     let (x, y) = (vec![-1e-30f32; 100], vec![1e-30f32; 100]);
     for (start, len) in (0..17).flat_map(|start| [1, 64, 70].map(|len| (start, len))) {
         let sum = dot(&Workers::sequential(), &x[start..][..len], &y[..len]).unwrap();
@@ -80,7 +81,7 @@ fn level1_is_bit_identical_at_each_simd_level() {
     for (len, start) in lengths.into_iter().flat_map(|len| [0, 1, 7].map(|start| (len, start))) {
         let (x, y, fma) = (&x[start..][..len], &y[..len], FmaMode::Emulated);
         let sum = accumulate(false, (x, y), |sum, x, y| fma.mul_add(x, y, sum), |a, b| a + b);
-        // The update must not change the elements before and after its range.
+        // `axpy` must not change the elements before and after the updated range.
         let y0 = fractions::<f32>(10, 5100);
         let mut updated = y0.clone();
         update_slice(fma, x, &mut updated[2 * start..][..len], |fma, x, y| fma.mul_add(0.3, x, y));

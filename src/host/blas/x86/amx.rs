@@ -1,18 +1,19 @@
 //! GEMM of 16-bit elements with AMX, whose tile registers hold matrices of `bf16`.
 //!
-//! One instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. The
+//! One instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. The AMX
 //! instruction adds the products to a tile of 16×16 `f32` sums of `C`. The kernel computes four
-//! tiles of `C` at a time, so it uses each loaded tile twice. The order of additions depends on k
+//! tiles of `C` at a time, and so uses each loaded tile twice. The order of additions depends on k
 //! alone.
 //!
 //! An `f16` is exactly the sum of two `bf16`, so a product of two `f16` is four products of `bf16`.
-//! The kernel adds all four products to the same sum, 32 steps at a time.
+//! For `f16`, the kernel adds all four products to the same sum, 32 steps along k at a time.
 //!
-//! AMX instructions treat subnormal operands as zero and flush subnormal sums to zero. NaN and
-//! infinities of `bf16` propagate. The parts of an `f16` are zero or at least 2⁻²⁴, and sums of
-//! their products are multiples of 2⁻⁴⁸, so neither parts nor sums are subnormal. An infinite `f16`
-//! yields NaN, because the remainder of its first part is NaN. The caller therefore recomputes
-//! non-finite sums. Sums of finite `f16` are finite.
+//! AMX instructions treat subnormal operands as zero and flush subnormal sums to zero. AMX
+//! instructions propagate NaN and infinities of `bf16`. The two `bf16` terms of an `f16` are zero
+//! or at least 2⁻²⁴, and sums of products of such terms are multiples of 2⁻⁴⁸. Neither terms nor
+//! sums are therefore subnormal. An infinite `f16` yields NaN, because the remainder after the
+//! first term is NaN. The caller therefore recomputes non-finite sums. Sums of finite `f16` are
+//! finite.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -37,14 +38,15 @@ use std::{
     sync::LazyLock,
 };
 
-/// Returns KC, at which a micro-panel of `B` stays in L1. With two terms, KC is smaller, so that L1
-/// also holds a micro-panel of `A`, whose tiles are loaded twice.
+/// Returns KC for elements of one or two `bf16` terms. A micro-panel of `B` with KC steps stays in
+/// L1. For elements of two `bf16` terms, L1 also holds a micro-panel of `A`, whose tiles are loaded
+/// twice.
 const fn kc(terms: usize) -> usize {
     if terms == 1 { 512 } else { 192 }
 }
 
-/// Number of columns of `B` that are packed at a time. Each row of `B` is then read in runs of 256
-/// bytes.
+/// Number of columns of `B` that are packed at a time, so that each row of `B` is read in runs of
+/// 256 bytes.
 const B_PACK_COLUMNS: usize = 4 * BLOCK_ROWS;
 
 /// Smallest number of floating-point operations at which AMX was faster than widening to `f32`.
@@ -55,12 +57,12 @@ const MIN_OUTPUTS: usize = 256;
 
 #[cfg(test)]
 thread_local! {
-    /// Whether a test on this thread uses AMX for GEMMs of any size.
+    /// Whether a test uses AMX for GEMMs of any size on this thread.
     static ANY_SIZE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Returns whether AMX is available and `op` is large enough. The result depends on the whole
-/// shape, so that all parts of a GEMM take the same path.
+/// Returns whether AMX is available and `op` is large enough. `op` must be the whole GEMM, so that
+/// all threads take the same path.
 pub(crate) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
     let shape = match H::DTYPE {
         DType::Bf16 => op.m * op.n >= MIN_OUTPUTS,
@@ -73,13 +75,13 @@ pub(crate) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
     large && is_available()
 }
 
-/// Returns the fraction of the products that AMX computes for elements rather than for padding.
+/// Returns the share of AMX products that belong to matrix elements rather than to padding.
 fn useful_share<H: Element>(op: &Gemm<H>) -> f64 {
     let share = |len: usize, unit: usize| len as f64 / len.next_multiple_of(unit) as f64;
     share(op.m, BLOCK_ROWS) * share(op.n, BLOCK_ROWS) * share(op.k, TILE_K)
 }
 
-/// Returns whether the processor has AMX for `bf16` and Linux permits its use to this process.
+/// Returns whether the processor has AMX for `bf16` and Linux permits this process to use AMX.
 pub(crate) fn is_available() -> bool {
     static AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
         SimdLevel::highest() == SimdLevel::Avx512 && has_tiles() && request_permission()
@@ -87,7 +89,8 @@ pub(crate) fn is_available() -> bool {
     *AVAILABLE
 }
 
-/// Returns whether the processor has tiles of `bf16` and the system saves them at thread switches.
+/// Returns whether the processor has AMX tiles of `bf16` and the system saves tiles at thread
+/// switches.
 fn has_tiles() -> bool {
     const BF16_AND_TILE: u32 = 1 << 22 | 1 << 24;
     const TILE_STATE: u64 = 1 << 17 | 1 << 18;
@@ -103,7 +106,7 @@ fn has_tiles() -> bool {
     (u64::from(high) << 32 | u64::from(low)) & TILE_STATE == TILE_STATE
 }
 
-/// Requests permission from Linux for the whole process to use the tiles.
+/// Requests permission from Linux for the whole process to use AMX tiles.
 fn request_permission() -> bool {
     const ARCH_PRCTL: i64 = 158;
     const ARCH_REQ_XCOMP_PERM: u64 = 0x1023;
@@ -127,8 +130,8 @@ pub(crate) fn are_finite(sums: &[f32]) -> bool {
         || {
             let mut max = 0;
             for sum in sums {
-                // Without their sign bits, bit patterns of floating-point numbers are ordered like
-                // magnitudes.
+                // The bit patterns of floating-point numbers, without the sign bit, are ordered
+                // like the magnitudes.
                 max = max.max(sum.to_bits() << 1);
             }
             max
@@ -137,8 +140,9 @@ pub(crate) fn are_finite(sums: &[f32]) -> bool {
     max < f32::INFINITY.to_bits() << 1
 }
 
-/// Computes the sums of `block`. Calls `finish(column, sums)` for each group of [`BLOCK_ROWS`]
-/// columns, which starts at `column`. Each row of `sums` has [`BLOCK_ROWS`] elements.
+/// Computes the `f32` sums of `block`. Calls `finish(column, sums)` for each group of
+/// [`BLOCK_ROWS`] columns, which starts at `column`. Each row of `sums` has [`BLOCK_ROWS`]
+/// elements.
 pub(crate) fn accumulate_block<H: Element>(
     block: &HalfBlock<'_, H>,
     mut finish: impl FnMut(usize, &mut [f32]),
@@ -146,11 +150,12 @@ pub(crate) fn accumulate_block<H: Element>(
     let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
     let terms = bf16_terms::<H>();
     let kc = kc(terms).min(op.k.next_multiple_of(TILE_K));
-    // Number of 32-bit words in a panel's row of `A` or column of `B`.
+    // Number of 32-bit words in a row of a panel of `A`, or in a column of a panel of `B`.
     let row_words = kc / 2 * terms;
     let (padded_m, padded_n) = (m.next_multiple_of(BLOCK_ROWS), n.next_multiple_of(BLOCK_ROWS));
     let b_columns = B_PACK_COLUMNS.min(padded_n);
-    // With a single block along k, each panel's sums are finished before the next panel starts.
+    // With a single block along k, the sums of each panel are finished before the next panel
+    // starts.
     let sum_columns = if op.k > kc { padded_n } else { BLOCK_ROWS };
     let words = (padded_m + b_columns) * row_words + sum_columns * padded_m;
     with_scratch(words + TILE_ROW_BYTES / 4, |scratch: &mut [f32]| {
@@ -194,7 +199,7 @@ struct TileConfig {
     rows: [u8; 16],
 }
 
-/// Eight tiles of 16 rows of 64 bytes.
+/// Configuration of eight tiles, each of 16 rows of 64 bytes.
 const TILE_CONFIG: TileConfig = {
     let mut config = TileConfig { palette: 1, zeros: [0; 15], bytes: [0; 16], rows: [0; 16] };
     let mut tile = 0;
@@ -205,9 +210,9 @@ const TILE_CONFIG: TileConfig = {
     config
 };
 
-/// Multiplies all micro-panels of `a` by the micro-panel `b`. If `add`, adds the products to
-/// `sums`, else overwrites `sums`. With two terms, 32 steps take four products each, in an order
-/// that needs few tile loads.
+/// Multiplies all micro-panels of `a` by the micro-panel `b`. Adds the products to `sums` if `add`
+/// is true, else overwrites `sums`. With two `bf16` terms per element, 32 steps take four tile
+/// products, in an order that needs few tile loads.
 fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
     let (steps, a_panels) = (b.len() / (2 * terms * TILE_WORDS), a.len() / b.len());
     assert!(

@@ -15,23 +15,24 @@ pub(crate) struct AmxPackSource<'a, H> {
     pub(crate) ld: usize,
     /// Whether elements are contiguous along k, rather than along m or n.
     pub(crate) k_contiguous: bool,
-    /// Index of the first row or column, and index of the first step along k.
+    /// Start of the packed part: index of the first row or column, and index of the first step
+    /// along k.
     pub(crate) first: [usize; 2],
     pub(crate) mn: usize,
     pub(crate) k: usize,
     /// Whether the 32-bit words of a tile are transposed after loading. A tile of `A` has one row
-    /// per row of `A`, and a tile of `B` one row per pair of steps along k. If elements are
-    /// contiguous along k, loads give rows like those of `A`, otherwise rows like those of `B`.
+    /// per row of `A`, and a tile of `B` one row per pair of steps along k. A load gives the rows
+    /// of a tile of `A` if elements are contiguous along k, otherwise the rows of a tile of `B`.
     pub(crate) transpose: bool,
 }
 
-/// Packs the source into tiles: all steps along k of the first [`TILE_ROWS`] rows or columns, then
-/// all steps of the next rows or columns. Zeros pad the last [`BLOCK_ROWS`] rows or columns, and
-/// the last [`TILE_K`] steps. If elements have two [`bf16_terms`], the tile of the low terms
-/// follows that of the high terms.
+/// Packs the source into tiles: all steps along k of the first [`TILE_ROWS`] rows or columns,
+/// followed by all steps of the next rows or columns. Zeros pad the last [`BLOCK_ROWS`] rows or
+/// columns, and the last [`TILE_K`] steps. If elements have two [`bf16_terms`], the tile of the low
+/// terms follows the tile of the high terms.
 ///
 /// # Panics
-/// If the source or `tiles` is too short, or the processor lacks AVX-512.
+/// Panics if the source or `tiles` is too short, or if the processor lacks AVX-512.
 pub(crate) fn pack<H: Element>(source: &AmxPackSource<'_, H>, tiles: &mut [f32]) {
     let AmxPackSource { ld, k_contiguous, first: [row, step], mn, k, .. } = *source;
     let (first, end) = if k_contiguous {
@@ -44,21 +45,21 @@ pub(crate) fn pack<H: Element>(source: &AmxPackSource<'_, H>, tiles: &mut [f32])
     let words = mn.div_ceil(BLOCK_ROWS) * 2 * k.div_ceil(TILE_K) * bf16_terms::<H>() * TILE_WORDS;
     assert!(words <= tiles.len(), "AMX tiles: {} words, expected {words}", tiles.len());
     let x = source.x[first..].as_ptr();
-    assert!(SimdLevel::highest() == SimdLevel::Avx512, "AMX tiles are packed with AVX-512");
-    // SAFETY: the assertions show that `x` holds the source, `tiles` its tiles, and that the
-    // processor has AVX-512.
+    assert!(SimdLevel::highest() == SimdLevel::Avx512, "packing of AMX tiles requires AVX-512");
+    // SAFETY: the assertions show that `x` holds the source, that `tiles` holds the packed tiles,
+    // and that the processor has AVX-512.
     unsafe { pack_tiles(source, x.cast(), tiles.as_mut_ptr().cast()) };
 }
 
 /// # Safety
-/// `x` points to the first element of the source, all of which is valid for reads. `tiles` is valid
-/// for writes of all tiles.
+/// `x` points to the first element of the source, and the whole source is valid for reads. `tiles`
+/// is valid for writes of all tiles.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, tiles: *mut u32) {
     let AmxPackSource { ld, k_contiguous, mn, k, transpose, .. } = *source;
     let (panels, steps) = (mn.div_ceil(BLOCK_ROWS) * 2, k.div_ceil(TILE_K));
     for i in 0..panels * steps {
-        // Read the source in the order of addresses.
+        // Visit the tiles in the order of the source addresses.
         let (panel, step) =
             if k_contiguous { (i / steps, i % steps) } else { (i % panels, i / panels) };
         let (row, start) = (panel * TILE_ROWS, step * TILE_K);
@@ -88,7 +89,8 @@ unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, t
 /// Loads a tile with one row for each of `mn` source rows of `k` elements, `ld` elements apart.
 ///
 /// # Safety
-/// `x` is valid for reads of these rows; `mn` is at most [`TILE_ROWS`], `k` at most [`TILE_K`].
+/// `x` is valid for reads of `mn` rows of `k` elements; `mn` is at most [`TILE_ROWS`], `k` at most
+/// [`TILE_K`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 unsafe fn load_rows(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i; TILE_ROWS] {
@@ -102,17 +104,18 @@ unsafe fn load_rows(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i; 
 }
 
 /// Loads a tile with one row for each pair of the `k` steps, which are `ld` elements apart. Each
-/// word of a row pairs the elements of two steps. A step has `mn` contiguous elements.
+/// 32-bit word of a tile row pairs the elements of two steps. A step has `mn` contiguous elements.
 ///
 /// # Safety
-/// `x` is valid for reads of these steps; `mn` is at most [`TILE_ROWS`], `k` at most [`TILE_K`].
+/// `x` is valid for reads of `k` steps of `mn` elements; `mn` is at most [`TILE_ROWS`], `k` at most
+/// [`TILE_K`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 unsafe fn load_pairs(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i; TILE_ROWS] {
     let mask = ((1u32 << mn) - 1) as __mmask16;
     let mut tile = [_mm512_setzero_si512(); TILE_ROWS];
     for (pair, row) in tile.iter_mut().enumerate().take(k.div_ceil(2)) {
-        // If `k` is odd, the last step is paired with zeros.
+        // Zeros complete the last pair of steps if `k` is odd.
         let second_mask = if 2 * pair + 1 < k { mask } else { 0 };
         let x = x.wrapping_add(2 * pair * ld);
         // SAFETY: the masks select `mn` elements of steps that are less than `k`.
@@ -132,21 +135,22 @@ unsafe fn load_pairs(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i;
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
-    let mut quads = rows;
-    for (rows, quad) in rows.chunks_exact(4).zip(quads.chunks_exact_mut(4)) {
+    let mut groups = rows;
+    for (rows, group) in rows.chunks_exact(4).zip(groups.chunks_exact_mut(4)) {
         let [a, b] = [0, 2].map(|i| _mm512_unpacklo_epi32(rows[i], rows[i + 1]));
         let [c, d] = [0, 2].map(|i| _mm512_unpackhi_epi32(rows[i], rows[i + 1]));
-        quad[0] = _mm512_unpacklo_epi64(a, b);
-        quad[1] = _mm512_unpackhi_epi64(a, b);
-        quad[2] = _mm512_unpacklo_epi64(c, d);
-        quad[3] = _mm512_unpackhi_epi64(c, d);
+        group[0] = _mm512_unpacklo_epi64(a, b);
+        group[1] = _mm512_unpackhi_epi64(a, b);
+        group[2] = _mm512_unpacklo_epi64(c, d);
+        group[3] = _mm512_unpackhi_epi64(c, d);
     }
-    // Vector `i` of a quad holds columns `i`, `i + 4`, `i + 8` and `i + 12` of the quad's four
-    // rows, in 128-bit quarters. Shuffles gather the quarters of each column from the four quads.
-    let mut columns = quads;
+    // Each group of four vectors holds a 4×16 part of the tile. Vector `i` of a group has columns
+    // `i`, `i + 4`, `i + 8` and `i + 12` in 128-bit quarters. Shuffles gather the quarters of each
+    // column from the four groups.
+    let mut columns = groups;
     for i in 0..4 {
-        let even = [0, 8].map(|j| _mm512_shuffle_i32x4::<0x88>(quads[j + i], quads[j + 4 + i]));
-        let odd = [0, 8].map(|j| _mm512_shuffle_i32x4::<0xdd>(quads[j + i], quads[j + 4 + i]));
+        let even = [0, 8].map(|j| _mm512_shuffle_i32x4::<0x88>(groups[j + i], groups[j + 4 + i]));
+        let odd = [0, 8].map(|j| _mm512_shuffle_i32x4::<0xdd>(groups[j + i], groups[j + 4 + i]));
         columns[i] = _mm512_shuffle_i32x4::<0x88>(even[0], even[1]);
         columns[4 + i] = _mm512_shuffle_i32x4::<0x88>(odd[0], odd[1]);
         columns[8 + i] = _mm512_shuffle_i32x4::<0xdd>(even[0], even[1]);
@@ -155,7 +159,8 @@ fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
     columns
 }
 
-/// Permutation of [`split_f16`]: the first elements of all pairs, then the second elements.
+/// Permutation of [`split_f16`] that puts the first elements of all pairs before the second
+/// elements.
 const DEINTERLEAVE: [u16; 2 * TILE_ROWS] = {
     let mut order = [0; 2 * TILE_ROWS];
     let mut i = 0;
@@ -166,12 +171,12 @@ const DEINTERLEAVE: [u16; 2 * TILE_ROWS] = {
     order
 };
 
-/// Mask of the bits of an `f32` that form its `bf16` prefix.
+/// Mask of the upper 16 bits of an `f32`, which are a `bf16`.
 const BF16_BITS: i32 = !0xffff;
 
-/// Splits each `f16` exactly into two `bf16` with the same sum: the first 8 of its 11 significant
-/// bits, and the remainder, which is normal or zero. If the `f16` is infinite or NaN, so is the
-/// first `bf16`.
+/// Splits each `f16` exactly into two `bf16` terms: the first 8 of the 11 significant bits, and the
+/// remainder, which is normal or zero. An infinite or NaN `f16` gives an infinite or NaN first
+/// `bf16`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 pub(crate) fn split_f16(pairs: __m512i) -> [__m512i; 2] {

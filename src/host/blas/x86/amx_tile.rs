@@ -2,16 +2,17 @@
 
 use crate::element::{DType, Element};
 
-/// Number of rows in a tile: rows of `A`, rows of sums, or pairs of steps of `B` along k.
+/// Number of rows in an AMX tile. A tile row is a row of `A`, a row of sums, or a pair of steps of
+/// `B` along k.
 pub(crate) const TILE_ROWS: usize = 16;
 
-/// Number of steps along k in a tile.
+/// Number of steps along k in an AMX tile.
 pub(crate) const TILE_K: usize = 32;
 
-/// Size in bytes of a row of a tile.
+/// Size in bytes of a row of an AMX tile.
 pub(crate) const TILE_ROW_BYTES: usize = 64;
 
-/// Number of 32-bit words in a tile.
+/// Number of 32-bit words in an AMX tile.
 pub(crate) const TILE_WORDS: usize = 256;
 
 /// MR and NR: number of rows and columns of the four tiles of `C` that are computed at a time.

@@ -9,18 +9,18 @@ use crate::host::{
 };
 use std::{arch::x86_64::*, mem::transmute};
 
-/// Number of elements processed at a time, one for each accumulator.
+/// Number of elements that a loop processes at a time, one for each accumulator.
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
 /// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs, and adds the accumulators. `f(sum, 0, 0)` must
-/// return `sum`. Prefetches `x` in software if `prefetch`.
+/// return `sum`. Prefetches `x` in software if `prefetch` is true.
 ///
-/// Loads of `x` are aligned to cache lines. Alignment rotates the elements among the accumulators,
-/// which only swaps operands of additions in the tree. The portable and AVX-512 loops therefore
-/// give bit-identical results.
+/// Loads of `x` are aligned to cache lines. The alignment rotates the elements among the
+/// accumulators, which only swaps operands of additions in the tree that adds the accumulators. The
+/// portable and AVX-512 loops therefore give bit-identical results.
 ///
 /// # Panics
-/// If the lengths differ.
+/// Panics if the lengths of `x` and `y` differ.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn sum(
     prefetch: bool,
@@ -35,9 +35,9 @@ pub(crate) fn sum(
     let mut left = prefix + x.len();
     let (mut x, mut y) = (x.as_ptr().wrapping_sub(prefix), y.as_ptr());
     // SAFETY: this function enables AVX-512. Masks exclude everything before the first element and
-    // after the last element; unmasked vectors lie between them. The head of `y` is loaded from its
-    // first element and expanded, because masked loads are slow if they reach into an unmapped
-    // page.
+    // after the last element; unmasked vectors lie between the first and the last element. The head
+    // of `y` is loaded from its first element and expanded, because masked loads are slow if they
+    // reach into an unmapped page.
     unsafe {
         if prefix > 0 {
             let mask = u16::MAX << prefix & first_lanes(left);
@@ -70,7 +70,7 @@ pub(crate) fn sum(
 /// `yᵢ ← f(xᵢ, yᵢ)`. Stores are aligned, because a store across two cache lines costs two stores.
 ///
 /// # Panics
-/// If the lengths differ.
+/// Panics if the lengths of `x` and `y` differ.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Copy) {
     assert!(x.len() == y.len());
@@ -112,8 +112,8 @@ unsafe fn update_masked(mask: u16, x: *const f32, y: *mut f32, f: impl Fn(f32, f
     }
 }
 
-/// Accumulates at most [`BLOCK`] of the `left` elements of `x` and `y`. The first vector goes to
-/// accumulator row `FIRST`.
+/// Accumulates at most [`BLOCK`] of the `left` elements of `x` and `y`. The first vector is added
+/// to accumulator row `FIRST`.
 ///
 /// # Safety
 /// The processor has AVX-512, and `x` and `y` are valid for reads of these elements.
@@ -152,12 +152,13 @@ fn first_lanes(count: usize) -> u16 {
 /// The processor has AVX-512.
 #[inline(always)]
 unsafe fn map2(x: __m512, y: __m512, f: impl Fn(f32, f32) -> f32) -> __m512 {
-    // SAFETY: `__m512` is 16 `f32`, which may have any bits.
+    // SAFETY: `__m512` and `[f32; 16]` have the same size, and any bit pattern is valid for `f32`.
     let [x, mut y]: [[f32; LANES]; 2] = unsafe { transmute([x, y]) };
     for i in 0..LANES {
         y[i] = f(x[i], y[i]);
     }
-    // SAFETY: 16 `f32` are an `__m512`, which may have any bits.
+    // SAFETY: `[f32; 16]` and `__m512` have the same size, and any bit pattern is valid for
+    // `__m512`.
     unsafe { transmute(y) }
 }
 
@@ -167,16 +168,17 @@ unsafe fn map2(x: __m512, y: __m512, f: impl Fn(f32, f32) -> f32) -> __m512 {
 /// The processor has AVX-512.
 #[inline(always)]
 unsafe fn map3(sum: __m512, x: __m512, y: __m512, f: impl Fn(f32, f32, f32) -> f32) -> __m512 {
-    // SAFETY: `__m512` is 16 `f32`, which may have any bits.
+    // SAFETY: `__m512` and `[f32; 16]` have the same size, and any bit pattern is valid for `f32`.
     let [mut sum, x, y]: [[f32; LANES]; 3] = unsafe { transmute([sum, x, y]) };
     for i in 0..LANES {
         sum[i] = f(sum[i], x[i], y[i]);
     }
-    // SAFETY: 16 `f32` are an `__m512`, which may have any bits.
+    // SAFETY: `[f32; 16]` and `__m512` have the same size, and any bit pattern is valid for
+    // `__m512`.
     unsafe { transmute(sum) }
 }
 
-/// Adds all accumulators. In each round, the upper half is added to the lower half.
+/// Adds all accumulators. Each round adds the upper half of the accumulators to the lower half.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce([a, b, c, d]: [__m512; ACCUMULATOR_ROWS]) -> f32 {

@@ -1,10 +1,10 @@
-//! Paths for x86-64 that replace portable loops of the BLAS at run time.
+//! x86-64 code paths that replace portable BLAS loops at run time.
 //!
-//! - [`level1`] replaces the level 1 loops for `f32` if the processor has AVX-512. Results are
-//!   bit-identical.
+//! - [`level1`] replaces the level 1 loops for `f32` if the processor has AVX-512. Results of the
+//!   AVX-512 loops are bit-identical to the results of the portable loops.
 //! - [`amx`] computes larger GEMMs of 16-bit elements without widening, if the processor has AMX
-//!   and Linux permits it. [`amx_pack`] packs operands into tiles, whose shapes are in
-//!   [`amx_tile`]. AMX adds in a different order and treats subnormal `bf16` as zero.
+//!   and Linux permits its use. [`amx_pack`] packs operands into tiles, whose shapes [`amx_tile`]
+//!   defines. AMX adds in a different order and treats subnormal `bf16` as zero.
 
 pub(crate) mod level1;
 #[cfg(target_os = "linux")]

@@ -11,7 +11,7 @@ use crate::{
 };
 use std::cell::RefCell;
 
-/// Returns functions whose results are rounded.
+/// Returns unary functions whose results are rounded.
 fn inexact_unary<A: Element + Float>() -> [Unary<A>; 13] {
     let c = |v| A::from_f64(v);
     [
@@ -90,7 +90,7 @@ fn elementwise_errors_name_the_operand() {
     assert_eq!(operand(affine(&w, &axis, &x, &x[..2], &x[..2], &mut y)), ("affine", "y"));
 }
 
-/// The operands are long enough for non-temporal stores.
+/// Operands are long enough for non-temporal stores.
 #[test]
 fn elementwise_results_of_long_operands_match_the_definition() {
     let w = Workers::sequential();
@@ -104,7 +104,7 @@ fn elementwise_results_of_long_operands_match_the_definition() {
     }
 }
 
-/// A NaN makes its whole block take the slower path for special arguments.
+/// One NaN makes a whole block of elements take the slower code path for special arguments.
 #[test]
 fn elementwise_results_do_not_depend_on_neighbouring_elements() {
     let w = Workers::sequential();

@@ -1,3 +1,3 @@
-//! x86-64 fast paths of `math`.
+//! Fast code paths of `math` for x86-64.
 
 pub(crate) mod sqrt_div;

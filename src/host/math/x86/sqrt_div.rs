@@ -1,16 +1,16 @@
 //! Square roots and quotients in `f32` with AVX-512, some of them refined from estimates.
 //!
-//! The divider needs ten cycles per vector, while the FMA units would be idle. The divider
-//! therefore computes only some vectors of each block, and the FMA units compute the other vectors
-//! at the same time. The FMA units refine an estimate by one or two Newton steps and a step from
-//! the exact remainder (Markstein, *IA-64 and Elementary Functions*). All results are correctly
-//! rounded, like the results of square root and division instructions.
+//! The divider of the processor needs ten cycles per vector, and the FMA units are idle in the
+//! meantime. The divider therefore computes only some vectors of each block, and the FMA units
+//! compute the other vectors at the same time. The FMA units refine an estimate by one or two
+//! Newton steps and a step from the exact remainder (Markstein, *IA-64 and Elementary Functions*).
+//! All results are correctly rounded, like the results of square root and division instructions.
 //!
 //! Refined results are correctly rounded for every estimate with a relative error of up to 2⁻¹⁴,
-//! which processors guarantee. Before rounding, the error of the last step is below 2⁻²² ulp. The
-//! tests try all estimates for roots and quotients that are within 2⁻²² ulp of the midpoint of two
-//! numbers. The divider also computes blocks with divisors just below a power of two, or with
-//! operands near the ends of the exponent range.
+//! which processors guarantee. Before rounding, the error of the last refinement step is below 2⁻²²
+//! ulp. The tests try all estimates for roots and quotients that lie within 2⁻²² ulp of the
+//! midpoint of two `f32` values. The divider also computes blocks with divisors just below a power
+//! of two, or with operands near the ends of the exponent range.
 
 use crate::host::cache::cache_line::zip_with_aligned_stores;
 use std::arch::x86_64::{
@@ -39,7 +39,7 @@ pub(crate) fn sqrt(x: &[f32], y: &mut [f32]) {
         |x, y| {
             let ((x, rest_x), (y, rest_y)) = (x.as_chunks(), y.as_chunks_mut());
             for (x, y) in x.iter().zip(y) {
-                // SAFETY: this function is compiled for AVX-512, so its caller checked for it.
+                // SAFETY: this function is compiled for AVX-512, so the caller checked for AVX-512.
                 unsafe { sqrt_block(x, y) };
             }
             for (x, y) in rest_x.iter().zip(rest_y) {
@@ -62,7 +62,7 @@ pub(crate) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
             let ((a, rest_a), (y, rest_y)) = (a.as_chunks(), y.as_chunks_mut());
             let (part, rest_b) = part.as_chunks();
             for ((a, b), y) in a.iter().zip(part).zip(y) {
-                // SAFETY: this function is compiled for AVX-512, so its caller checked for it.
+                // SAFETY: this function is compiled for AVX-512, so the caller checked for AVX-512.
                 unsafe { div_block(a, b, y) };
             }
             for ((a, b), y) in rest_a.iter().zip(rest_b).zip(rest_y) {
@@ -78,7 +78,7 @@ pub(crate) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
 /// The processor has AVX-512 F.
 #[inline(always)]
 unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
-    // Bits of 2⁻⁹⁹. For operands from this value on, remainders are exact.
+    // Bit pattern of 2⁻⁹⁹. The remainder of a square root is exact for operands from 2⁻⁹⁹ on.
     const MIN: u32 = 2f32.to_bits() - (100 << 23);
     const RANGE: u32 = f32::INFINITY.to_bits() - MIN;
     let mut refinable = true;
@@ -147,16 +147,17 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     }
 }
 
-/// Returns whether the quotients after the first [`DIV_IN_DIVIDER`] may be refined. The conditions
-/// are `2⁻⁶³ ≤ |a| < 2⁶⁵` and `2⁻³¹ ≤ |b| < 2³³`, and no `b` has a fraction of all ones.
+/// Returns whether refined quotients are correctly rounded for all elements after the first
+/// [`DIV_IN_DIVIDER`]. The conditions are `2⁻⁶³ ≤ |a| < 2⁶⁵` and `2⁻³¹ ≤ |b| < 2³³`, and no `b`
+/// whose fraction bits are all ones.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
 #[inline(always)]
 unsafe fn is_refinable(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
-    // Exponents start with bits 01 or 10 in the range of `a`, and with 011 or 100 in the range of
-    // `b`.
-    // SAFETY: the caller guarantees AVX-512 F, and both arrays hold a vector at each `i`.
+    // Exponent fields start with bits 01 or 10 in the allowed range of `a`, and with 011 or 100 in
+    // the allowed range of `b`. SAFETY: the caller guarantees AVX-512 F, and both arrays hold a
+    // vector at each `i`.
     unsafe {
         let (mut wide, mut narrow) = (_mm512_set1_epi32(-1), _mm512_setzero_si512());
         let mut fraction = _mm512_setzero_si512();

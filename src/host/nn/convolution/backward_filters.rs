@@ -19,23 +19,25 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Largest number of parts into which the batch is cut. The gradient of each part is summed
-/// separately.
+/// Largest number of parts into which the batch is cut. Each part of the batch has a partial sum of
+/// the filter gradient.
 const MAX_PARTIAL_SUMS: usize = 8;
 
-/// Number of positions in each part of the batch.
+/// Smallest number of positions in each part of the batch.
 const POSITIONS_PER_PARTIAL_SUM: usize = 1024;
 
-/// Number of filter elements in one task of the pass that adds the parts' sums to the gradient.
+/// Number of filter elements in one task of the pass that adds the partial sums to the gradient.
 const ADD_GRAIN: usize = 1 << 16;
 
-/// Number of rows of the im2col matrix, each a pair of channel and tap, in one task.
+/// Number of rows of the im2col matrix in one task. A row of the im2col matrix belongs to one tap
+/// of one channel.
 const TAPS_PER_TASK: usize = 96;
 
 /// Returns the number of images in each part of the batch, and the number of parts.
 ///
-/// If there are many `filter_parts`, which are also tasks, the batch is cut into fewer parts.
-fn cut_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
+/// The larger `filter_parts` is, the fewer parts the batch has, because each filter part is also a
+/// task.
+fn split_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
     let parts = op.batch() * op.window().positions() / POSITIONS_PER_PARTIAL_SUM;
     let parts = parts.min(MAX_PARTIAL_SUMS.div_ceil(filter_parts)).clamp(1, op.batch());
     let images = op.batch().div_ceil(parts);
@@ -51,7 +53,7 @@ pub(crate) fn by_depthwise<T: Element>(
     dy: &[T],
     dfilters: &mut [T],
 ) {
-    let (images, batch_parts) = cut_batch(op, 1);
+    let (images, batch_parts) = split_batch(op, 1);
     let len = dfilters.len();
     with_scratch(batch_parts * len, |sums: &mut [T::Acc]| {
         depthwise.backward_filters(task_workers(workers, op), images, x, dy, sums);
@@ -79,10 +81,10 @@ pub(crate) fn by_gemm<T: Element>(
     let (m, n) = (columns.outputs, columns.rows());
     let (image_len, output_len) = (op.window().image_len(), op.outputs() * op.window().positions());
     let max_parts = n.div_ceil(TAPS_PER_TASK);
-    let (images, batch_parts) = cut_batch(op, max_parts * op.groups());
-    // The number of threads decides how rows are divided, which does not change results. The cuts
-    // of the batch, which determine the order of additions, must not depend on the number of
-    // threads.
+    let (images, batch_parts) = split_batch(op, max_parts * op.groups());
+    // The number of threads determines only the division of rows, which does not change results.
+    // The division of the batch determines the order of additions, and must not depend on the
+    // number of threads.
     let parts = workers.count().div_ceil(batch_parts * op.groups()).min(max_parts);
     let width = n.div_ceil(parts).next_multiple_of(32).min(n);
     let parts = n.div_ceil(width);

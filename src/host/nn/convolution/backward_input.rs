@@ -25,7 +25,7 @@ use num_traits::Float;
 /// Number of elements of the im2col matrix that stay in L1 until they are added to the images.
 const L1_COLUMNS_LEN: usize = 1 << 14;
 
-/// Smallest number of rows of the im2col matrix for which the GEMM is fast.
+/// Smallest number of rows of the im2col matrix for which a GEMM is fast.
 const MIN_M: usize = 96;
 
 /// Number of channels whose filters are flipped together, so that reads and writes are contiguous.
@@ -51,8 +51,8 @@ pub(crate) fn by_gemm<T: Element>(
 /// Returns the convolution of `dy` with flipped filters that computes `dx`.
 ///
 /// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. Also returns
-/// `None` if image elements outnumber windows by more than 25 %, because the flipped convolution
-/// computes one output per image element, but the GEMM of [`by_columns`] one column per window.
+/// `None` if image elements outnumber windows by more than 25 %. The flipped convolution computes
+/// one output per image element, but the GEMM of [`by_columns`] computes one column per window.
 fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     let window = op.window();
     let flipped_axis = |(axis, &output): (&SpatialAxis, &usize)| {
@@ -70,7 +70,7 @@ fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     }
 }
 
-/// Writes the filters of the [`flipped_convolution`].
+/// Writes the filters of the [`flipped_convolution`] to `flipped`.
 ///
 /// A flipped filter belongs to one input plane. For every output plane of the group, a flipped
 /// filter holds the taps on that input plane in reverse.
@@ -95,8 +95,8 @@ fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], 
     }
 }
 
-/// Computes the im2col matrix `filtersᵀ · dy`, some channels at a time, and adds these channels to
-/// the images.
+/// Computes blocks of channels of the im2col matrix `filtersᵀ · dy`, and adds each block to the
+/// images.
 fn by_columns<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -115,7 +115,7 @@ fn by_columns<T: Element>(
                 let dy = widened(dy, dy_scratch);
                 let mut result = Ok(());
                 overwrite_widened(dx, dx_scratch, |dx| {
-                    result = one_image(gemm_workers, op, &window_taps, filters, dy, dx);
+                    result = backward_one_image(gemm_workers, op, &window_taps, filters, dy, dx);
                 });
                 result
             })
@@ -124,7 +124,7 @@ fn by_columns<T: Element>(
 }
 
 /// Runs [`by_columns`] for one image.
-fn one_image<A: Element<Acc = A> + Float>(
+fn backward_one_image<A: Element<Acc = A> + Float>(
     workers: &Workers,
     op: &Convolution,
     window_taps: &WindowTaps,
@@ -137,15 +137,16 @@ fn one_image<A: Element<Acc = A> + Float>(
     let channels = window.channels() / op.groups();
     let (rows, k) = (channels * taps, op.outputs() / op.groups());
     let block = match n {
-        // A GEMM with one column adds in another order if it has few rows. One GEMM for all
-        // channels keeps results independent of the number of threads.
+        // A GEMM with one column and few rows adds in another order. One GEMM for all channels
+        // keeps results independent of the number of threads.
         1 => channels.max(1),
         _ => {
-            // Threads that share a GEMM need all channels. A single thread takes as many channels
-            // as L1 holds.
+            // Threads that share a GEMM compute all channels at once, to have enough work. A single
+            // thread computes as many channels at a time as L1 holds.
             let l1_channels = (L1_COLUMNS_LEN / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
             let max = if workers.count() > 1 { channels } else { l1_channels };
-            // Blocks have similar lengths, because a GEMM of one row would add in another order.
+            // All blocks have about the same length, because a GEMM of one row would add in another
+            // order.
             channels.div_ceil(channels.div_ceil(max.clamp(1, channels.max(1))))
         }
     };

@@ -1,9 +1,9 @@
-//! Depthwise convolution: every channel is a group and has its own filters.
+//! Depthwise convolution: every channel is a group with separate filters.
 //!
-//! A GEMM of one row would read each element for only a few operations. Depthwise convolution
-//! instead copies each plane to a polyphase layout (see [`PolyphasePlane`]), where one tap of many
-//! windows is contiguous. Many windows are then summed at once, tap by tap, and borders need no
-//! special cases.
+//! A depthwise convolution by GEMM would use each loaded element for only a few operations. The
+//! depthwise kernels therefore copy each plane to a polyphase layout (see [`PolyphasePlane`]),
+//! where one tap of many windows is contiguous. The depthwise kernels sum many windows at once, tap
+//! by tap, without special cases for borders.
 
 use crate::{
     element::Element,
@@ -25,13 +25,13 @@ use crate::{
 use num_traits::{Float, Zero};
 use std::ops::Range;
 
-/// Largest number of filters per channel. For more filters, a GEMM is faster.
+/// Largest number of filters per channel. For more filters per channel, a GEMM is faster.
 const MAX_CHANNEL_MULTIPLIER: usize = 4;
 
-/// Number of windows summed at a time: a few vectors, which hides the latency of additions.
+/// Number of windows summed at a time. A few vectors of windows hide the latency of additions.
 const WINDOWS: usize = 64;
 
-/// Number of elements in the planes of one task.
+/// Number of elements in all planes of one task.
 const GRAIN: usize = 1 << 15;
 
 /// Geometry of a depthwise convolution with one or two axes.
@@ -51,7 +51,7 @@ pub(crate) struct Depthwise {
 }
 
 impl Depthwise {
-    /// Returns `None` if `op` is not depthwise, or if this path would not be faster than a GEMM.
+    /// Returns `None` if `op` is not depthwise, or if a GEMM would be at least as fast.
     pub(crate) fn new(op: &Convolution) -> Option<Self> {
         let window = op.window();
         let channels = window.channels();
@@ -144,7 +144,8 @@ impl Depthwise {
         let planes = self.planes_per_task();
         workers.for_each_chunk(dx, planes * self.plane_len, |task, dx| {
             self.with_buffers::<T>(|wide, phases, values| {
-                // The slots before the first window and between rows of windows stay zero.
+                // Elements of `values` before the first window and between rows of windows stay
+                // zero.
                 for (p, dx) in (task * planes..).zip(dx.chunks_exact_mut(self.plane_len)) {
                     phases.fill(T::Acc::zero());
                     for (i, o) in self.filters_of(p).enumerate() {
@@ -172,7 +173,8 @@ impl Depthwise {
         });
     }
 
-    /// `sums ← dy ∗ x`, separately for each part of the batch. Each part has `images` images.
+    /// `sums ← dy ∗ x`, separately for each part of the batch. Each part of the batch has `images`
+    /// images.
     pub(crate) fn backward_filters<T: Element>(
         &self,
         workers: &Workers,
@@ -220,13 +222,14 @@ impl Depthwise {
         self.layout.window_slots().next_multiple_of(WINDOWS)
     }
 
-    /// Returns the greatest offset of any tap from the start of its phase.
+    /// Returns the greatest offset of any tap from the start of the tap's phase.
     fn max_tap_offset(&self) -> usize {
         self.phase_taps.iter().flatten().map(|&(_, offset)| offset).max().unwrap_or(0)
     }
 
     /// Calls `body` with three zeroed buffers: for a widened plane, for a polyphase plane, and for
-    /// one value per window. The third buffer also has [`Self::max_tap_offset`] leading zeros.
+    /// one value per window. [`Self::max_tap_offset`] additional zeros precede the values of the
+    /// windows.
     fn with_buffers<T: Element>(
         &self,
         body: impl FnOnce(&mut [T::Acc], &mut [T::Acc], &mut [T::Acc]),
@@ -261,7 +264,7 @@ impl Depthwise {
     }
 }
 
-/// `yₙ ← yₙ + Σ wₜ · x[offsetₜ + n]` over the taps, which are pairs of offset and weight.
+/// `yₙ ← yₙ + Σ wₜ · x[offsetₜ + n]` over all taps `t`, which are pairs of offset and weight.
 fn add_taps<A: Element + Float>(
     x: &[A],
     taps: impl Iterator<Item = (usize, A)> + Clone,
@@ -290,7 +293,7 @@ fn add_taps<A: Element + Float>(
     );
 }
 
-/// `sumsₜ ← sumsₜ + Σ yₙ · x[offsetₜ + n]`; the length of `y` is a multiple of [`WINDOWS`].
+/// `sumsₜ ← sumsₜ + Σ yₙ · x[offsetₜ + n]`. The length of `y` must be a multiple of [`WINDOWS`].
 fn add_products<A: Element + Float>(x: &[A], offsets: &[usize], y: &[A], sums: &mut [A]) {
     vectorized(
         #[inline(always)]
@@ -303,7 +306,7 @@ fn add_products<A: Element + Float>(x: &[A], offsets: &[usize], y: &[A], sums: &
                         lanes[j] = lanes[j] + y[j] * x[j];
                     }
                 }
-                // Add the upper half to the lower half until one lane is left.
+                // Add the upper half of the lanes to the lower half until one lane is left.
                 let mut len = WINDOWS / 2;
                 while len > 0 {
                     for j in 0..len {

@@ -1,10 +1,10 @@
 //! Implicit GEMM: address tables of the im2col matrix, and the images of one GEMM.
 //!
 //! The im2col matrix is never stored. The matrix element in row `r` (a tap of a channel) and column
-//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, offsets do not
-//! have this form, so each image is first copied to a *frame*. A frame is padded, split into
-//! polyphase planes and about as large as its image. A stored im2col matrix would be larger by a
-//! factor of the number of taps.
+//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, an image has no
+//! offsets of this form. Each image is therefore first copied to a *frame*: a zero-padded copy of
+//! the image, split into polyphase planes. A frame is about as large as the image. A stored im2col
+//! matrix would be larger by a factor of the number of taps.
 
 use crate::{
     element::Element,
@@ -19,22 +19,22 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Smallest number of columns for which a GEMM is fast.
+/// Smallest number of im2col columns for which a GEMM is fast.
 const MIN_N: usize = 64;
 
-/// Smallest number of positions for which a GEMM that sums over positions is fast. The GEMM reads
-/// and writes each sum once per `MIN_K` products.
+/// Smallest number of positions for which a GEMM that sums over positions is fast. A GEMM of depth
+/// `MIN_K` reads and writes each sum once per `MIN_K` products.
 const MIN_K: usize = 384;
 
 /// Largest number of images in one GEMM.
 const MAX_IMAGES: usize = 32;
 
-/// Smallest number of frame elements for which a trial allocation checks the free memory.
+/// Number of frame elements from which a trial allocation checks whether memory suffices.
 const PREALLOC_CHECK_LEN: usize = 1 << 24;
 
 /// Address tables of the im2col matrix of one group of channels, for several images at a time.
 pub(crate) struct ImplicitColumns {
-    /// Windows on the channels of one group.
+    /// Convolution windows on the channels of one group.
     window: Window,
     batch: usize,
     groups: usize,
@@ -42,19 +42,20 @@ pub(crate) struct ImplicitColumns {
     pub(crate) outputs: usize,
     /// Largest number of images in one GEMM.
     pub(crate) max_images: usize,
-    /// Taps of the copy from an image to its padded frame, or `None` if images are read in place.
+    /// Index ranges of the copy from an image to its zero-padded frame, or `None` if images are
+    /// read in place.
     frame_taps: Option<WindowTaps>,
     /// Number of elements in one polyphase plane of a frame.
     plane_len: usize,
-    /// Number of elements from one image or frame to the next.
+    /// Distance in elements from one image or frame to the next.
     image_stride: usize,
     row_offsets: Vec<usize>,
-    /// Offsets of the positions as spans of contiguous elements, image after image.
+    /// Spans of contiguous elements that hold the positions, image after image.
     position_spans: Vec<CopySpan>,
     spans_per_image: usize,
 }
 
-/// Number of images in one GEMM, and their group of channels.
+/// Images and channel group of one GEMM.
 pub(crate) struct ImageGroup {
     images: usize,
     /// Index of the group of channels.
@@ -64,7 +65,7 @@ pub(crate) struct ImageGroup {
 }
 
 impl ImplicitColumns {
-    /// Returns the tables for a GEMM whose columns are positions.
+    /// Returns the address tables for a GEMM whose columns are positions.
     pub(crate) fn for_outputs(op: &Convolution) -> Result<Self> {
         let positions = op.window().positions().max(1);
         let is_efficient = |images: &usize| {
@@ -72,14 +73,14 @@ impl ImplicitColumns {
             let idle_lanes = columns.next_multiple_of(16) - columns;
             columns >= MIN_N && idle_lanes <= columns / 15
         };
-        // Among the four smallest efficient numbers of images, use the first that divides the
-        // batch. If none divides the batch, use the smallest.
+        // Use the first of the four smallest efficient image counts that divides the batch. If none
+        // of the four counts divides the batch, use the smallest.
         let candidates = || (1..MAX_IMAGES).filter(is_efficient).take(4);
         let divisor = candidates().find(|&images| op.batch().is_multiple_of(images));
         Self::new(op, divisor.or(candidates().next()).unwrap_or(MAX_IMAGES))
     }
 
-    /// Returns the tables for a GEMM that sums over positions.
+    /// Returns the address tables for a GEMM that sums over positions.
     pub(crate) fn for_filter_gradients(op: &Convolution) -> Result<Self> {
         Self::new(op, MIN_K.div_ceil(op.window().positions().max(1)).min(MAX_IMAGES))
     }
@@ -89,7 +90,7 @@ impl ImplicitColumns {
         let window = Window::new(all.channels() / op.groups(), all.axes())?;
         let (batch, groups) = (op.batch(), op.groups());
         let max_images = max_images.clamp(1, batch.max(1));
-        check_frame_memory(&window, max_images)?;
+        check_memory_for_frames(&window, max_images)?;
         let in_place = window.axes().iter().all(|axis| axis.stride == 1 && axis.pad == 0);
         let phases: Vec<SpatialAxis> = window.axes().iter().map(phase_axis).collect();
         let extents = plane_extents(&window);
@@ -131,13 +132,13 @@ impl ImplicitColumns {
         self.batch.div_ceil(self.max_images)
     }
 
-    /// Returns `group` for the first `images` images of the operands.
+    /// Returns channel group `group` of the first `images` images of the operands.
     pub(crate) fn image_group(&self, group: usize, images: usize) -> ImageGroup {
         ImageGroup { images, group, columns: images * self.window.positions() }
     }
 
-    /// Returns the part of `x` that equals the im2col matrix of the group, if the group has one
-    /// image and that image is its own im2col matrix.
+    /// Returns the part of `x` that equals the im2col matrix of the group. Returns `None` if the
+    /// group has several images, or if the image differs from the im2col matrix.
     pub(crate) fn image_as_columns<'a, A>(
         &self,
         group: &ImageGroup,
@@ -146,8 +147,8 @@ impl ImplicitColumns {
         (self.window.is_identity() && group.images == 1).then(|| &x[self.image_range(group, 0)])
     }
 
-    /// Calls `body` with some rows of the im2col matrix of the images, or with the transpose of
-    /// these rows.
+    /// Calls `body` with rows of the im2col matrix of the images, or with the transpose of these
+    /// rows.
     pub(crate) fn with_columns<A: Element, R>(
         &self,
         workers: &Workers,
@@ -172,7 +173,8 @@ impl ImplicitColumns {
         })
     }
 
-    /// Returns the outputs of the group as a matrix, if the group has a single image.
+    /// Returns the outputs of a group with a single image as a matrix, and `None` for several
+    /// images.
     pub(crate) fn output_mut<'a, A>(
         &self,
         group: &ImageGroup,
@@ -191,7 +193,8 @@ impl ImplicitColumns {
         self.for_each_output(group, |row, output| y[output].copy_from_slice(&matrix[row]));
     }
 
-    /// Calls `body` with the outputs of the group as a matrix, and with the leading dimension.
+    /// Calls `body` with the outputs of the group as a matrix, and with the matrix's leading
+    /// dimension.
     pub(crate) fn with_gathered_outputs<A: Element, R>(
         &self,
         group: &ImageGroup,
@@ -207,8 +210,8 @@ impl ImplicitColumns {
         })
     }
 
-    /// Calls `body` for each output plane of each image, with the plane's part of a row of the
-    /// output matrix and the plane's range in `y`.
+    /// Calls `body` for each output plane of each image. `body` receives the range of the plane in
+    /// a row of the output matrix, and the range of the plane in `y`.
     fn for_each_output(
         &self,
         group: &ImageGroup,
@@ -237,13 +240,13 @@ impl ImplicitColumns {
     }
 }
 
-/// Returns the distance from the first tap to the last, in elements.
+/// Returns the distance from the first to the last tap of a window, in elements.
 fn tap_distance(axis: &SpatialAxis) -> usize {
     axis.dilation * (axis.kernel - 1)
 }
 
-/// Returns the axis that copies an image to its frame, with one tap per phase. The phase of a tap
-/// is the tap's offset modulo the stride.
+/// Returns the axis of the copy from an image to the frame, with one tap per phase. The phase of a
+/// tap is the tap's offset modulo the stride.
 fn phase_axis(axis: &SpatialAxis) -> SpatialAxis {
     SpatialAxis { kernel: axis.stride.min(tap_distance(axis) + 1), dilation: 1, ..*axis }
 }
@@ -254,9 +257,9 @@ fn plane_extents(window: &Window) -> Vec<usize> {
     axes.map(|(axis, output)| output + tap_distance(axis) / axis.stride).collect()
 }
 
-/// Fails if memory for the frames of `images` images cannot be allocated. If the dilation far
-/// exceeds the image extent, frames are far larger than images and outputs.
-fn check_frame_memory(window: &Window, images: usize) -> Result<()> {
+/// Fails if memory for the frames of `images` images cannot be allocated. Frames are far larger
+/// than images and outputs if the dilation far exceeds the image extent.
+fn check_memory_for_frames(window: &Window, images: usize) -> Result<()> {
     let phases = window.axes().iter().map(|axis| phase_axis(axis).kernel);
     let factors = [images, window.channels()].into_iter().chain(phases);
     let len = factors
@@ -270,10 +273,11 @@ fn check_frame_memory(window: &Window, images: usize) -> Result<()> {
 }
 
 /// Returns the offset of each row of the im2col matrix in a frame with `channel_len` elements per
-/// channel and planes of these `extents`.
+/// channel and polyphase planes of `extents`.
 fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<usize> {
     let plane_len: usize = extents.iter().product();
-    // Phase and offset in the phase's plane, for each tap along the axes so far.
+    // Phase of each tap along the axes visited so far, and the tap's offset in the plane of that
+    // phase.
     let mut taps = vec![(0, 0)];
     for (axis, extent) in window.axes().iter().zip(extents) {
         let phases = phase_axis(axis).kernel;
@@ -290,7 +294,7 @@ fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<us
     (0..window.channels()).flat_map(of_channel).collect()
 }
 
-/// Returns the offsets of the positions of one image in a polyphase plane of these extents.
+/// Returns the spans of the positions of one image in a polyphase plane of extents `extents`.
 fn position_spans(window: &Window, extents: &[usize]) -> Vec<CopySpan> {
     let output = window.output();
     let width = output.last().copied().unwrap_or(1);

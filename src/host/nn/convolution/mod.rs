@@ -1,20 +1,21 @@
 //! Convolution with groups, in any number of axes: forward pass and both gradients.
 //!
 //! A convolution is the GEMM `y = filters · columns`, where the im2col matrix `columns` holds every
-//! tap of every window. The functions of this file check the operands, widen 16-bit filters to the
-//! accumulator type and choose a path by the shapes alone:
+//! tap of every window. The public functions check the operands, widen 16-bit filters to the
+//! accumulator type, and choose one of the following paths by the shapes alone:
 //!
 //! - `depthwise` computes convolutions in one or two axes whose groups are single channels with at
-//!   most four filters, by sums over a polyphase layout of each plane, without GEMM.
+//!   most four filters. Depthwise kernels sum over a polyphase layout of each plane and need no
+//!   GEMM.
 //! - `forward` computes all other convolutions by a GEMM that reads the images through address
-//!   tables, which `implicit_gemm` builds. With strides or padding, images are first copied to a
-//!   padded polyphase layout. Images with few positions share a GEMM.
+//!   tables, which `implicit_gemm` builds. For strides or padding, each image is first copied to a
+//!   padded polyphase layout. Several images with few positions share one GEMM.
 //! - `backward_input` runs `forward` on `dy` with flipped filters. With a stride above 1, or if the
-//!   image is much larger than the output, a GEMM computes some channels of the im2col matrix
-//!   instead, and `col2im` adds these channels to the image.
-//! - `backward_filters` multiplies `dy` by the transposed im2col matrix, whose rows threads share.
-//!   If there are few rows, the batch is also cut into at most eight parts, whose sums are added in
-//!   order.
+//!   image is much larger than the output, a GEMM instead computes the im2col matrix in blocks of
+//!   channels, and `col2im` adds each block to the image.
+//! - `backward_filters` multiplies `dy` by the transposed im2col matrix, and distributes the rows
+//!   of the im2col matrix among threads. If there are few rows, the batch is also cut into at most
+//!   eight parts, whose partial sums are added in order.
 //! - `schedule` decides which threads run tasks, and which threads share one GEMM.
 //!
 //! A task widens 16-bit images, rounds results once, and applies the activation while the outputs
@@ -109,8 +110,8 @@ fn convolve_then<T: Element>(
 /// Input gradient of a convolution: `dx ← filtersᵀ ∗ dy`. Overwrites `dx`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `filters` holds the filters, `dy` the gradients
-/// of the outputs and `dx` those of the images.
+/// [`Error::Length`](crate::Error::Length) unless `filters` holds the filters, `dy` the output
+/// gradients and `dx` the image gradients.
 pub(crate) fn convolve_backward_input<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -137,8 +138,8 @@ pub(crate) fn convolve_backward_input<T: Element>(
 /// Filter gradient of a convolution, added to `dfilters`: `dfilters ← dfilters + dy ∗ x`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `x` holds the images, `dy` the gradients of the
-/// outputs and `dfilters` those of the filters.
+/// [`Error::Length`](crate::Error::Length) unless `x` holds the images, `dy` the output gradients
+/// and `dfilters` the filter gradients.
 pub(crate) fn convolve_backward_filters<T: Element>(
     workers: &Workers,
     op: &Convolution,

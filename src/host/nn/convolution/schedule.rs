@@ -1,9 +1,9 @@
-//! Distribution of a convolution among threads, and activation of its outputs.
+//! Distribution of a convolution's work among threads, and activation of the outputs.
 //!
 //! A convolution is cut into tasks: images, groups of images, or rows of the im2col matrix. If
-//! every thread gets a task, each task runs on one thread. If there are fewer tasks, they run one
-//! after another and all threads share each GEMM. Results are bit-identical for any number of
-//! threads.
+//! there are at least as many tasks as threads, each task runs on one thread. If there are fewer
+//! tasks than threads, tasks run one after another, and all threads share each GEMM. Results are
+//! bit-identical for any number of threads.
 
 use crate::{
     element::Element,
@@ -12,20 +12,20 @@ use crate::{
     op::{Convolution, Unary},
 };
 
-/// Floating-point operations below which one thread is faster than several.
+/// Number of floating-point operations below which one thread is faster than several.
 const PARALLEL_MIN_FLOPS: u64 = 2_000_000;
 
-/// Set that contains only the calling thread.
+/// Set of threads that contains only the calling thread.
 pub(crate) static ONE_THREAD: Workers = Workers::sequential();
 
-/// Returns the threads to use for work that is cut into more tasks than there are threads.
+/// Returns the threads that share work which is cut into more tasks than there are threads.
 pub(crate) fn task_workers<'a>(workers: &'a Workers, op: &Convolution) -> &'a Workers {
     split_workers(workers, op, usize::MAX).0
 }
 
 /// Returns the threads that share `tasks`, and the threads that share the work within one task.
 ///
-/// At least one of the two sets is [`ONE_THREAD`].
+/// At least one of the two returned sets is [`ONE_THREAD`].
 pub(crate) fn split_workers<'a>(
     workers: &'a Workers,
     op: &Convolution,
@@ -40,7 +40,7 @@ pub(crate) fn split_workers<'a>(
     }
 }
 
-/// `y ← activation(y)`, if there is an activation.
+/// `y ← activation(y)`, or no change if `activation` is `None`.
 pub(crate) fn activate<T: Element>(
     workers: &Workers,
     activation: Option<Unary<T::Acc>>,

@@ -29,7 +29,7 @@ fn convolution(
 fn cases() -> Vec<Convolution> {
     let square = |input, kernel, stride, pad| [axis(input, kernel, stride, pad, 1); 2];
     vec![
-        // LeNet's layers, in small batches.
+        // Convolution layers of LeNet, in small batches.
         convolution(3, 1, 20, 1, &square(28, 5, 1, 0)),
         convolution(17, 20, 50, 1, &square(12, 5, 1, 0)),
         // Convolutions without images, channels, outputs or input elements.
@@ -37,7 +37,7 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 0, 4, 1, &square(5, 3, 1, 1)),
         convolution(2, 3, 0, 1, &square(5, 3, 1, 1)),
         convolution(2, 2, 2, 1, &[axis(0, 3, 1, 2, 1)]),
-        // Convolutions of a single element, and with zero to four axes.
+        // Convolutions of a single element, and convolutions with zero to four axes.
         convolution(1, 1, 1, 1, &square(1, 1, 1, 0)),
         convolution(3, 4, 5, 1, &[]),
         convolution(2, 3, 4, 1, &[axis(30, 5, 2, 2, 2)]),
@@ -49,8 +49,8 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 2, 3, 1, &[axis(4, 3, 1, 1, 1), axis(5, 2, 2, 0, 1), axis(6, 3, 1, 1, 1)]),
         convolution(2, 2, 2, 1, &[axis(4, 2, 1, 0, 1), axis(3, 2, 1, 1, 1), axis(4, 3, 2, 1, 1)]),
         convolution(1, 1, 2, 1, &[axis(3, 2, 1, 0, 1); 4]),
-        // Images that are their own im2col matrix, with one image, several groups or several
-        // images.
+        // Convolutions with 1×1 kernels, whose im2col matrix equals the image unless the stride
+        // exceeds 1.
         convolution(2, 6, 5, 1, &square(11, 1, 1, 0)),
         convolution(3, 6, 4, 2, &square(9, 1, 1, 0)),
         convolution(70, 5, 4, 1, &square(2, 1, 1, 0)),
@@ -65,31 +65,33 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 7, 14, 7, &[axis(40, 4, 3, 2, 2)]),
         convolution(2, 3, 3, 3, &[axis(14, 2, 5, 0, 1), axis(17, 1, 4, 0, 1)]),
         convolution(9, 3, 3, 3, &square(56, 3, 1, 1)),
-        // Depthwise convolutions by GEMM, because of a multiplier of five or a kernel wider than
-        // the image.
+        // Depthwise convolutions that take the GEMM path, because of a multiplier of five or a
+        // kernel wider than the image.
         convolution(2, 2, 10, 2, &square(10, 3, 1, 1)),
         convolution(2, 2, 2, 2, &square(2, 3, 1, 1)),
-        // Convolutions with few positions, or with padding wider than the image.
+        // Convolutions with few positions per image, or with padding wider than the image.
         convolution(70, 3, 7, 1, &square(4, 3, 1, 0)),
         convolution(2, 2, 2, 1, &square(1, 3, 2, 4)),
-        // An im2col matrix that exceeds the caches.
+        // A convolution whose im2col matrix exceeds the caches.
         convolution(2, 40, 6, 2, &square(80, 4, 1, 1)),
         convolution(1, 96, 8, 1, &[axis(600, 9, 1, 4, 1)]),
-        // An image that several threads share, with one channel more than a block of channels.
+        // A convolution whose single image several threads share, with one channel more than a
+        // block of channels.
         convolution(1, 97, 16, 1, &square(56, 1, 2, 0)),
-        // Image gradients in blocks of channels, with a single position or a single tap.
+        // Convolutions whose image gradients are computed in blocks of channels, with a single
+        // position or a single tap.
         convolution(1, 260, 128, 1, &square(8, 8, 1, 0)),
         convolution(1, 257, 64, 1, &square(15, 1, 2, 0)),
     ]
 }
 
-/// Returns the cases without large convolutions, which take most of the time.
+/// Returns all cases except large convolutions, which take most of the test time.
 fn small_cases() -> impl Iterator<Item = Convolution> {
     cases().into_iter().filter(|op| op.flops() < 5_000_000)
 }
 
 /// Calls `term(i, j, k)` for each product `x[i] · filters[j]` of the definition of `y[k]`.
-fn each_term(op: &Convolution, mut term: impl FnMut(usize, usize, usize)) {
+fn for_each_product(op: &Convolution, mut term: impl FnMut(usize, usize, usize)) {
     let window = op.window();
     let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
     let (taps, positions, plane_len) = (window.taps(), window.positions(), window.plane_len());
@@ -125,7 +127,7 @@ fn each_term(op: &Convolution, mut term: impl FnMut(usize, usize, usize)) {
     }
 }
 
-/// Operands are small integers, whose sums are exact, so results must equal the definition.
+/// Sums of small integers are exact, so results on integer operands must equal the definition.
 fn convolution_and_gradients_match_the_definition<T: Element>() {
     check_directions::<T>(small_cases());
 }
@@ -139,7 +141,7 @@ fn check_directions<T: Element>(cases: impl IntoIterator<Item = Convolution>) {
         let dfilters: Vec<T> = integers(5, op.filter_len());
         let (wide_x, wide_filters, wide_dy) = (wide(&x), wide(&filters), wide(&dy));
         let (mut y, mut dx, mut df) = (vec![0.0; dy.len()], vec![0.0; x.len()], wide(&dfilters));
-        each_term(&op, |i, j, k| {
+        for_each_product(&op, |i, j, k| {
             y[k] += wide_x[i] * wide_filters[j];
             dx[i] += wide_dy[k] * wide_filters[j];
             df[j] += wide_dy[k] * wide_x[i];
@@ -163,7 +165,7 @@ fn check_directions<T: Element>(cases: impl IntoIterator<Item = Convolution>) {
     }
 }
 
-/// Sums of these fractions are rounded, so results show the order of additions.
+/// Sums of fractions are rounded, so a change in the order of additions would change results.
 fn convolution_is_bit_identical_on_any_number_of_threads<T: Element>() {
     for op in small_cases() {
         let x: Vec<T> = fractions(1, op.input_len());
@@ -237,14 +239,14 @@ fn convolution_length_errors_name_the_operand() {
     });
 }
 
-/// Tables of taps or positions are not built without channels, outputs or images.
+/// A convolution without channels, outputs or images must not build tables of taps or positions.
 #[test]
 fn an_empty_convolution_allocates_nothing() {
     let (w, pad) = (&Workers::sequential(), 1 << 50);
     let wide = SpatialAxis { pad, ..SpatialAxis::new(1, 2 * pad + 1) };
-    let far = SpatialAxis { stride: 3, ..SpatialAxis::new(1 << 28, 3) };
+    let long = SpatialAxis { stride: 3, ..SpatialAxis::new(1 << 28, 3) };
     for (batch, channels, outputs, axes) in
-        [(1, 0, 2, &[wide][..]), (1, 2, 0, &[wide]), (0, 1, 2, &[far, far])]
+        [(1, 0, 2, &[wide][..]), (1, 2, 0, &[wide]), (0, 1, 2, &[long, long])]
     {
         let op = convolution(batch, channels, outputs, 1, axes);
         let (f, bias) = (vec![1.0f32; op.filter_len()], vec![3.0; outputs]);
@@ -259,7 +261,7 @@ fn an_empty_convolution_allocates_nothing() {
     }
 }
 
-/// Each frame is as wide as the dilation, which far exceeds the image.
+/// The zero-padded copy of each image is as wide as the dilation, which far exceeds the image.
 #[test]
 fn convolution_that_exceeds_memory_is_an_error() {
     let w = &Workers::sequential();

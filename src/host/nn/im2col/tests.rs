@@ -14,7 +14,7 @@ fn axis(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize)
     SpatialAxis { input, kernel, stride, pad, dilation }
 }
 
-/// Returns windows over zero to three axes. Some taps read only padding.
+/// Returns windows over zero to three axes, including windows whose outer taps read only padding.
 fn windows() -> Vec<Window> {
     let window = |channels, axes: &[SpatialAxis]| Window::new(channels, axes).unwrap();
     vec![
@@ -108,7 +108,7 @@ fn im2col_length_errors_name_the_operand() {
 fn im2col_without_channels_allocates_nothing() {
     let (w, pad) = (&Workers::sequential(), 1 << 50);
     let op = Window::new(0, &[axis(2, pad + 1, 1, pad, 1)]);
-    assert!(op.is_err(), "taps × positions must not overflow, even without channels");
+    assert!(op.is_err(), "expected an error, because taps × positions overflows");
     let op = Window::new(0, &[axis(1, 2 * pad + 1, 1, pad, 1)]).unwrap();
     im2col::<f32>(w, &op, &[], &mut []).unwrap();
     col2im::<f32>(w, &op, &[], &mut []).unwrap();

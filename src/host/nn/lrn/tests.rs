@@ -1,4 +1,5 @@
-//! Tests of LRN beyond the conformance kit, which compares LRN with its definition.
+//! Tests of LRN on several threads and of LRN errors. The conformance kit compares LRN with the
+//! definition.
 
 use super::*;
 use crate::host::{

@@ -65,7 +65,7 @@ pub(crate) fn average_pool<T: Element>(
 }
 
 /// Sets each element of `dx` to the sum of `dy / divisor` over the windows that contain the
-/// element. The divisors are those of [`average_pool`]. Overwrites `dx`.
+/// element, with the divisors of [`average_pool`]. Overwrites `dx`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -160,13 +160,13 @@ fn with_buffers<T: Element>(
     });
 }
 
-/// Returns the divisor of each window's mean, in the order of slots.
+/// Returns the divisor of the mean of each window, in the order of window slots.
 fn divisors<T: Element>(op: &Pool2d, layout: &PolyphasePlane) -> Vec<T::Acc> {
     layout.per_window(T::acc(1.0), |row, column| divisor(op, row * op.output()[1] + column))
 }
 
 /// Returns the number of elements, including padding, that count towards a window's mean. The
-/// result is not positive if the window starts beyond the padded input.
+/// divisor is zero or negative if the window starts beyond the padded input.
 fn divisor<A: Element>(op: &Pool2d, window: usize) -> A {
     let extent = |axis: usize, p: usize| {
         let start = p * op.stride[axis];
@@ -177,7 +177,7 @@ fn divisor<A: Element>(op: &Pool2d, window: usize) -> A {
     A::from_f64(extent(0, window / width) * extent(1, window % width))
 }
 
-/// `y ← Σ x / divisor` of each window of the polyphase plane `x`.
+/// `y ← Σ x / divisor` for each window of the polyphase plane `x`.
 fn average<A: Element + Float>(x: &[A], taps: &[Tap], divisors: &[A], y: &mut [A]) {
     vectorized(
         #[inline(always)]
@@ -188,7 +188,7 @@ fn average<A: Element + Float>(x: &[A], taps: &[Tap], divisors: &[A], y: &mut [A
                 for tap in taps {
                     let x: &[A; LANES] = x[tap.offset + i * LANES..]
                         .first_chunk()
-                        .expect("the layout ends with LANES elements of padding");
+                        .expect("the polyphase layout ends with LANES elements of padding");
                     for j in 0..LANES {
                         sum[j] = sum[j] + x[j];
                     }
@@ -201,13 +201,14 @@ fn average<A: Element + Float>(x: &[A], taps: &[Tap], divisors: &[A], y: &mut [A
     );
 }
 
-/// Adds the `y` of each window to all its taps in the polyphase plane `x`, in the order of windows.
+/// Adds the element of `y` for each window to all taps of that window in the polyphase plane `x`,
+/// in the order of windows.
 fn add_to_taps<A: Element + Float>(y: &[A], taps: &[Tap], x: &mut [A]) {
     vectorized(
         #[inline(always)]
         || {
-            // Loop over taps in reverse, because an earlier window reads an element with a later
-            // tap.
+            // Loop over taps in reverse, because earlier windows read the same element with later
+            // taps.
             for tap in taps.iter().rev() {
                 let x = &mut x[tap.offset..][..y.len()];
                 x.iter_mut().zip(y).for_each(|(x, &y)| *x = *x + y);

@@ -21,13 +21,13 @@ use crate::{
 use num_traits::Float;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Writes the maximum of each window to `y`, and its index `row · width + column` in the input
-/// plane to `mask`.
+/// Writes the maximum of each window to `y`, and the index `row · width + column` of the maximum in
+/// the input plane to `mask`.
 ///
 /// The maximum starts as the lowest finite value (of `f32` for `f64`), and only a greater element
-/// replaces it. Among equal elements, the first in row-major order is therefore the maximum, and
-/// NaN is never chosen. A window without a greater element, such as one within the padding, yields
-/// the lowest finite value and a mask of −1.
+/// replaces the maximum. The maximum is therefore the first of several equal elements in row-major
+/// order, and never NaN. A window without an element above the lowest finite value, such as a
+/// window within the padding, yields the lowest finite value and a mask of −1.
 ///
 /// # Errors
 /// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] reports an
@@ -83,13 +83,13 @@ pub(crate) fn max_pool<T: Element>(
     Ok(())
 }
 
-/// `dx[mask] ← Σ dy` over the windows with this mask. Overwrites `dx`.
+/// `dx[mask] ← Σ dy` over all windows with the same `mask`. Overwrites `dx`.
 ///
-/// A mask of −1 is skipped. After an error, the contents of `dx` are unspecified.
+/// Windows with a mask of −1 are skipped. After an error, the contents of `dx` are unspecified.
 ///
 /// # Errors
 /// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] names a mask
-/// outside its plane.
+/// outside the input plane.
 #[doc(alias = "PoolBackward")]
 pub(crate) fn max_pool_backward<T: Element>(
     workers: &Workers,
@@ -152,7 +152,8 @@ fn forward_by_window<T: Element>(
                     index = range.clone().find(|&i| x[i].to_acc() == range_max);
                 }
             }
-            // `max` would be wrong, because the first of several zeros may have the other sign.
+            // Store the first element that equals `max`, because `max` may be a zero of the
+            // opposite sign.
             *y = index.map_or(T::from_acc(lowest), |index| x[index]);
             *mask = index.map_or(-1, |index| index as i32);
         }
@@ -201,7 +202,8 @@ fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mas
         let input = (2 * row * width, width);
         let mut column = 0;
         while column < out_width {
-            // The last block overlaps the previous one if it would otherwise exceed the row.
+            // The last block starts early, and overlaps the previous block, if the row is not a
+            // multiple of the block.
             column = match out_width {
                 8.. => {
                     windows_2x2::<A, 8, 16>(x, input, column.min(out_width - 8), lowest, y, mask)
@@ -214,7 +216,7 @@ fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mas
 }
 
 /// Computes the maxima of `N` 2×2 windows from `column` on. Returns the column after the last
-/// window.
+/// computed window.
 #[inline(always)]
 fn windows_2x2<A: Element + Float, const N: usize, const TWO_N: usize>(
     x: &[A],
@@ -242,7 +244,7 @@ fn windows_2x2<A: Element + Float, const N: usize, const TWO_N: usize>(
     column + N
 }
 
-/// Mark of a window in which no element is greater than the lowest value.
+/// Marker of a window in which no element is greater than the lowest value.
 const NOT_FOUND: i32 = i32::MIN;
 
 /// Computes the maxima of the windows of polyphase plane `x`.
@@ -273,11 +275,11 @@ fn max_by_taps<A: Element + Float>(
     }
 }
 
-/// Computes the maxima of `N` windows of a row. Returns the column after the last window.
+/// Computes the maxima of `N` windows of a row. Returns the column after the last computed window.
 ///
-/// The windows start at `column`, or earlier if they would exceed the row. The first window of the
-/// row has the given slot and starts at index `row_index`. Indices grow by `column_step` per
-/// window.
+/// The block of windows starts at `column`, or earlier if the block would exceed the row. The first
+/// window of the row has slot `slot` and starts at index `row_index`. The index grows by
+/// `column_step` per window.
 #[inline(always)]
 fn windows_by_taps<A: Element + Float, const N: usize>(
     x: &[A],

@@ -1,13 +1,14 @@
 //! Two-dimensional pooling: maximum, average and stochastic.
 //!
-//! `planes` cuts the planes into tasks and lists the input elements of a window. Each file checks
-//! the operands and chooses a path by the geometry alone:
+//! `planes` divides the planes into tasks and lists the input elements of a window. Each pooling
+//! method checks the operands and chooses a path by the geometry alone:
 //!
 //! - `max` and `average` copy each input plane to the layout of [`polyphase`](super::polyphase). In
-//!   that layout, one tap of neighbouring windows is contiguous, so a portable loop over the taps
-//!   computes many windows at once. The backward pass of `average` adds to the polyphase plane and
-//!   copies the plane back. The backward pass of `max` follows the mask.
-//! - `max` reads a plane in place if its windows are 2×2, do not overlap and lie inside the plane.
+//!   the polyphase layout, one tap of neighbouring windows is contiguous, so a portable loop over
+//!   the taps computes many windows at once. The backward pass of `average` adds to the polyphase
+//!   plane and copies the plane back. The backward pass of `max` adds to the elements that the mask
+//!   names.
+//! - `max` reads a plane in place if the windows are 2×2, do not overlap and lie inside the plane.
 //! - `max` and `average` compute one window at a time if a plane has few windows, or windows larger
 //!   than the plane, as in global pooling.
 //! - `stochastic` always computes one window at a time.

@@ -6,7 +6,8 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Number of elements in one task. A second thread pays off only at twice this number.
+/// Number of elements in one task. Two threads are faster than one only from `2 · GRAIN` elements
+/// on.
 pub(crate) const GRAIN: usize = 1 << 16;
 
 /// Returns the number of elements of an input plane and of an output plane.
@@ -41,7 +42,7 @@ pub(crate) fn window_ranges(op: &Pool2d, window: usize) -> impl Iterator<Item = 
     };
     let ([_, out_width], [_, width]) = (op.output(), op.input);
     let (rows, columns) = (clipped(0, window / out_width), clipped(1, window % out_width));
-    // Consecutive rows of full width form one range.
+    // Consecutive rows of the full plane width form one range.
     let (ranges, height) = match columns.len() == width {
         true => (usize::from(!rows.is_empty()), rows.len()),
         false => (rows.len(), 1),

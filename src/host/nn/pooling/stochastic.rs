@@ -10,13 +10,15 @@ use crate::{
     op::Pool2d,
 };
 
-/// Draws an element of each window with a probability proportional to its value. Writes the element
-/// to `y`, and its index in the input plane to `mask`. Negative elements and NaN count as zero.
+/// Draws an element of each window with a probability proportional to the element. Writes the
+/// element to `y`, and the element's index in the input plane to `mask`. Negative elements and NaN
+/// count as zero.
 ///
-/// Every device must draw the same element: the first at which the running sum exceeds `u` times
-/// the total sum of the window. Sums are computed in row-major order and in `f64`. If no running
-/// sum is large enough, for example without positive elements, the window's first element is drawn.
-/// A window without elements yields 0 and a mask of −1. Source: Zeiler and Fergus (2013).
+/// Every device must draw the same element: the first element at which the running sum exceeds `u`
+/// times the total sum of the window. Sums are computed in row-major order and in `f64`. If no
+/// running sum is large enough, for example without positive elements, the function draws the first
+/// element of the window. A window without elements yields 0 and a mask of −1. Zeiler and Fergus
+/// (2013) introduced stochastic pooling.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.

@@ -1,4 +1,5 @@
-//! Tests of pooling beyond the conformance kit, which compares pooling with its definition.
+//! Tests of pooling on several threads, of pooling errors and of special values. The conformance
+//! kit compares pooling with the definition.
 
 use crate::{
     element::Element,
@@ -93,7 +94,8 @@ fn pooling_accepts_empty_operands() {
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![0; op.output_len()]);
     max_pool::<f32>(&w, &op, &[], &mut y, &mut mask).unwrap();
     assert!(y.iter().all(|&y| y == f32::MIN) && mask.iter().all(|&mask| mask == -1));
-    // Without batches or channels there are no planes. A single plane would exceed memory.
+    // A batch without images or channels has no planes; a single plane of these extents would
+    // exceed memory.
     let (extent, plane) = (1 << 28, [1 << 28; 2]);
     for (input, kernel, pad) in [([1; 2], [extent + 1; 2], plane), (plane, [extent / 2; 2], [0; 2])]
     {
@@ -111,14 +113,14 @@ fn pooling_with_an_inconsistent_descriptor_is_an_error() {
     let valid = Pool2d::new(2, [4, 4], [2, 2], [2, 2], [0, 0], PoolRounding::Ceil).unwrap();
     let (w, x) = (&Workers::sequential(), &[1.0f32; 32][..]);
     let (mut y, mut mask) = ([0.0; 8], [0; 8]);
-    let changes: [fn(&mut Pool2d); 5] = [
+    let inconsistencies: [fn(&mut Pool2d); 5] = [
         |op| op.stride = [0, 2],
         |op| op.kernel = [5, 5],
         |op| op.input = [8, 2],
         |op| op.pad = [2, 2],
         |op| op.planes = usize::MAX,
     ];
-    for change in changes {
+    for change in inconsistencies {
         let mut op = valid;
         change(&mut op);
         assert!(max_pool(w, &op, x, &mut y, &mut mask).is_err(), "{op:?}");

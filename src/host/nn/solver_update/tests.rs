@@ -30,7 +30,7 @@ fn squares<T: Element>(tag: u64, len: usize) -> Vec<T::Acc> {
     fractions::<T::Acc>(tag, len).into_iter().map(|v| v * v).collect()
 }
 
-/// Runs one update with as many history values as the rule uses.
+/// Runs one solver update with as many history values per weight as the update rule uses.
 fn run<T: Element>(
     workers: &Workers,
     op: &SolverUpdate<T>,
@@ -53,7 +53,8 @@ fn weights_with_master_weights_are_rounded_f32_weights<T: Element>() {
         let mut w = fractions::<T>(2, len);
         let mut w_wide = vec![T::acc(0.0); len];
         widen(&w, &mut w_wide);
-        // Zeros are stale master weights, which the first update sets to the weights.
+        // Master weights of zero are stale, so the first update sets each one to the value of the
+        // weight.
         let mut masters = vec![T::acc(0.0); len];
         let history = || [squares::<T>(3, len), squares::<T>(4, len)];
         let ([mut h, mut k], [mut h_wide, mut k_wide]) = (history(), history());

@@ -16,7 +16,7 @@ fn runs(axis: &Axis, x: &[f64]) -> Vec<Vec<f64>> {
     (0..axis.reduced_count()).map(run).collect()
 }
 
-/// Also checks that sums are close to sums in `f64`.
+/// Besides thread counts, the test checks that sums are close to sums in `f64`.
 fn reductions_do_not_depend_on_the_number_of_threads<T: Element>() {
     let large_axes = [(1, 2 * GRAIN + 100, 1), (200, 700, 1), (26, 11, 500), (2, 80, 900)];
     for (outer, extent, inner) in large_axes {
@@ -43,7 +43,7 @@ fn reductions_do_not_depend_on_the_number_of_threads<T: Element>() {
 
 for_each_element!(reductions_do_not_depend_on_the_number_of_threads);
 
-/// Sums 100,000 tenths, for which a single `f32` accumulator would be wrong by more than 1.
+/// A single `f32` accumulator of 100,000 elements of 0.1 would be wrong by more than 1.
 #[test]
 fn long_sums_are_accurate() {
     let n = 100_000;

@@ -1,3 +1,3 @@
-//! x86-64 fast paths of `reduction`.
+//! Fast code paths of `reduction` for x86-64.
 
 pub(crate) mod row_sums;

@@ -1,9 +1,9 @@
 //! Sums of rows of `f32` with AVX-512.
 //!
-//! Every vector is a whole cache line, wherever a row begins. The lane of an element is its
-//! position in the cache line, so lanes are rotated by the row's offset from a cache line. The tree
-//! that reduces the lanes is symmetric, so a rotation only swaps operands of additions. Results are
-//! therefore bit-identical to those of `Reducer::reduce_slice`.
+//! Every vector is a whole cache line, wherever a row begins. The lane of an element is the
+//! element's position in the cache line, so lanes are rotated by the row's offset from a cache
+//! line. The tree that reduces the lanes is symmetric, so a rotation only swaps operands of
+//! additions. Results are therefore bit-identical to the results of `Reducer::reduce_slice`.
 
 use std::arch::x86_64::{
     __m512, _mm512_add_ps, _mm512_castpd_ps, _mm512_castps_pd, _mm512_loadu_ps,
@@ -16,8 +16,8 @@ use std::mem::transmute;
 /// Number of elements in a vector and in a cache line.
 const LANES: usize = 16;
 
-/// Number of rows whose lanes are filled before they are reduced. The sums of `GROUP` rows fill a
-/// vector.
+/// Number of rows whose lanes are accumulated before a common reduction. The sums of `GROUP` rows
+/// fill a vector.
 const GROUP: usize = 16;
 
 /// Like [`GROUP`], but for the rows after the last whole group.
@@ -33,7 +33,7 @@ pub(crate) fn sum_rows<Y>(
     y: &mut [Y],
     store: impl Fn(f32, &mut Y),
 ) {
-    assert!(extent > 0, "rows are empty");
+    assert!(extent > 0, "sum_rows: rows must not be empty");
     let (mut x, (groups, rest)) = (x, y.as_chunks_mut::<GROUP>());
     for y in groups {
         let sums = reduce_rows(rows_to_lanes(x, extent, map));
@@ -80,9 +80,9 @@ fn rows_to_lanes<const ROWS: usize>(
 /// Position of a row relative to cache lines.
 #[derive(Clone, Copy)]
 struct RowAlignment {
-    /// Number of elements of the first cache line that precede the row.
+    /// Number of elements in the first cache line before the row.
     offset: usize,
-    /// Number of cache lines after the first.
+    /// Number of cache lines of the row after the first cache line.
     lines: usize,
     /// Mask of the elements of the first cache line that belong to the row.
     first: u16,
@@ -194,7 +194,7 @@ fn reduce_few_rows([a, b, c, d]: [__m512; SMALL_GROUP]) -> [f32; SMALL_GROUP] {
         _mm512_add_ps(low, high)
     });
     let (low, high) = (_mm512_shuffle_f32x4::<0x88>(ab, cd), _mm512_shuffle_f32x4::<0xdd>(ab, cd));
-    // From this point on, each quarter of a vector belongs to one row.
+    // Each 128-bit quarter of `quarters` belongs to one row.
     let quarters = _mm512_add_ps(low, high);
     let halves = _mm512_add_ps(quarters, _mm512_permute_ps::<0x4e>(quarters));
     let sums = elements(_mm512_add_ps(halves, _mm512_permute_ps::<0xb1>(halves)));

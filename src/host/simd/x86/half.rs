@@ -1,9 +1,9 @@
 //! Conversion of 16-bit elements on x86-64, between `f32` vectors and memory.
 //!
-//! [`widen`] and [`narrow`] convert slices for `accumulator`, with AVX-512. The results of both
-//! functions are bit-identical to those of the crate `half`. Functions with a vector width in their
-//! name convert one vector for the GEMM kernels, and are inlined into functions compiled for the
-//! features of that vector.
+//! [`widen`] and [`narrow`] convert slices for `accumulator`, with AVX-512. Results of [`widen`]
+//! and [`narrow`] are bit-identical to the results of the crate `half`. Functions with a vector
+//! width in the name convert one vector for the GEMM kernels, and are inlined into functions
+//! compiled for the features of the vector type.
 
 use crate::{
     element::{DType, Element},
@@ -14,7 +14,8 @@ use std::arch::x86_64::*;
 /// Number of elements in the widest vector.
 const LANES: usize = 16;
 
-/// `y ← x`, converted exactly, with NaN made quiet. `x` and `y` are equally long.
+/// `y ← x`, converted exactly, except that signaling NaN becomes quiet. `x` and `y` are equally
+/// long.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
     zip_with_aligned_stores(
@@ -24,7 +25,7 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
         |x, y| {
             let (blocks_x, rest_x) = x.as_chunks::<LANES>();
             let (blocks_y, rest_y) = y.as_chunks_mut::<LANES>();
-            // SAFETY: this function is compiled for AVX-512, so its caller checked for it.
+            // SAFETY: this function is compiled for AVX-512, so the caller checked for AVX-512.
             unsafe {
                 for (x, y) in blocks_x.iter().zip(blocks_y) {
                     widen_vector(x, y);
@@ -45,7 +46,7 @@ pub(crate) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
         |x, y| {
             let (blocks_x, rest_x) = x.as_chunks::<LANES>();
             let (blocks_y, rest_y) = y.as_chunks_mut::<LANES>();
-            // SAFETY: this function is compiled for AVX-512, so its caller checked for it.
+            // SAFETY: this function is compiled for AVX-512, so the caller checked for AVX-512.
             unsafe {
                 for (x, y) in blocks_x.iter().zip(blocks_y) {
                     narrow_vector(x, y);
@@ -112,8 +113,8 @@ pub(crate) unsafe fn widen_512<T: Element>(p: *const T, count: usize) -> __m512 
 pub(crate) unsafe fn widen_256<T: Element>(p: *const T, count: usize) -> __m256 {
     // SAFETY: each branch reads at most the `count` elements that the caller guarantees.
     unsafe {
-        // AVX2 has no masked 16-bit loads. A count of four is frequent, because panels have four
-        // rows.
+        // AVX2 has no masked 16-bit loads. Loads of four elements are frequent, because
+        // micro-panels have four rows.
         let x = match count {
             8.. => _mm_loadu_si128(p.cast()),
             4 => _mm_loadl_epi64(p.cast()),
@@ -178,7 +179,8 @@ fn mask_first(count: usize) -> __mmask16 {
     ((1u32 << count) - 1) as __mmask16
 }
 
-/// Widens `bf16`, the upper half of an `f32`. Makes NaN quiet, like the F16C instruction.
+/// Widens `bf16`, the upper half of an `f32`. Signaling NaN becomes quiet, as in the F16C
+/// conversion instruction.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
@@ -194,8 +196,8 @@ unsafe fn from_bf16_512(x: __m256i) -> __m512 {
     }
 }
 
-/// Rounds to `bf16`: adds `0x7fff` plus the last remaining bit, and returns the upper half. NaN
-/// becomes a quiet NaN.
+/// Rounds to `bf16`: adds `0x7fff` plus the lowest bit of the upper half, and returns the upper
+/// half. NaN becomes a quiet NaN.
 ///
 /// # Safety
 /// The processor has AVX-512 F.

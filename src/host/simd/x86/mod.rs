@@ -1,4 +1,4 @@
-//! x86-64 intrinsics used by the portable files of `simd`.
+//! x86-64 intrinsics for vector types and for 16-bit conversion.
 
 pub(crate) mod half;
 mod vector;

@@ -12,7 +12,7 @@ use std::arch::x86_64::*;
 /// Defines inlined methods whose body is one unsafe expression.
 macro_rules! methods {
     ($($name:ident($($param:ident $(: $type:ty)?),*) $(-> $result:ty)? = $body:expr;)*) => { $(
-        #[allow(unused_unsafe)] // Safe functions make the integer masks of AVX-512.
+        #[allow(unused_unsafe)] // `$body` of an AVX-512 mask is safe integer code.
         #[inline(always)]
         unsafe fn $name($($param $(: $type)?),*) $(-> $result)? {
             // SAFETY: the callers of the trait guarantee the processor's features, and that `p` is
@@ -83,15 +83,15 @@ macro_rules! simd_vector {
             $(
                 #[inline(always)]
                 unsafe fn widen<T: Element<Acc = $scalar>>(p: *const T, count: usize) -> Self {
-                    // SAFETY: the preconditions are those of `methods`, and a narrower `T` has 16
-                    // bits.
+                    // SAFETY: the preconditions equal the preconditions of `methods`, and a
+                    // narrower `T` has 16 bits.
                     unsafe { $widen(p, count) }
                 }
 
                 #[inline(always)]
                 unsafe fn narrow<T: Element<Acc = $scalar>>(self, p: *mut T, count: usize) {
-                    // SAFETY: the preconditions are those of `methods`, and a narrower `T` has 16
-                    // bits.
+                    // SAFETY: the preconditions equal the preconditions of `methods`, and a
+                    // narrower `T` has 16 bits.
                     unsafe { $narrow(self, p, count) };
                 }
             )?
@@ -133,7 +133,7 @@ simd_vector!(
     transpose4: transpose4_256d
 );
 
-/// Defines a function that is inlined into callers compiled for the features of its vectors.
+/// Defines a function that is inlined into callers compiled for the features of the vector type.
 ///
 /// # Safety
 /// The requirements of the implemented [`SimdVector`] function hold: the processor has the
@@ -198,7 +198,7 @@ simd_fn!(mask_first_256d(count: usize) -> __m256i {
     _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3))
 });
 simd_fn!(
-    /// Returns the sum of each vector. Adds neighbouring elements first.
+    /// Returns the sum of the elements of each vector. Neighbouring elements are added first.
     sum4_256(v: [__m256; 4]) -> [f32; 4] {{
         let pairs = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
         let high = _mm256_extractf128_ps::<1>(pairs);
@@ -206,7 +206,7 @@ simd_fn!(
     }}
 );
 simd_fn!(
-    /// Returns the sum of each vector. Adds neighbouring elements first.
+    /// Returns the sum of the elements of each vector. Neighbouring elements are added first.
     sum4_256d(v: [__m256d; 4]) -> [f64; 4] {{
         let (low, high) = (_mm256_hadd_pd(v[0], v[1]), _mm256_hadd_pd(v[2], v[3]));
         let even = _mm256_permute2f128_pd::<0x20>(low, high);
@@ -230,7 +230,7 @@ simd_fn!(sum4_512d(v: [__m512d; 4]) -> [f64; 4] {{
     sum4_256d([add_halves_512d(a), add_halves_512d(b), add_halves_512d(c), add_halves_512d(d)])
 }});
 
-// The permutations below use only the low bits of their indices, which therefore wrap around.
+// Permutation instructions use only the low bits of an index, so indices wrap around.
 simd_fn!(rotate_512(v: __m512, count: usize) -> __m512 {{
     let indices = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     _mm512_permutexvar_ps(_mm512_add_epi32(indices, _mm512_set1_epi32(count as i32)), v)
@@ -259,8 +259,8 @@ macro_rules! transpose4 {
             let rows = [$singles(a), $singles(b), $singles(c), $singles(d)];
             let rows = std::mem::transmute::<[$vector; 4], [[__m128; $quarters]; 4]>(rows);
             let store_row = |i: usize| _mm_storeu_ps(p.add(i * stride), rows[i % 4][i / 4]);
-            // The loop is unrolled by hand, so that all indices are constants and `rows` stays in
-            // registers.
+            // The loop over rows is unrolled by hand, so that all indices are constants and `rows`
+            // stays in registers.
             for quarter in 0..$quarters {
                 if count > 4 * quarter {
                     store_row(4 * quarter);
@@ -307,7 +307,7 @@ transpose4_d!(transpose4_512d, __m512d, 4, _mm512_unpacklo_pd _mm512_unpackhi_pd
 transpose4_d!(transpose4_256d, __m256d, 2, _mm256_unpacklo_pd _mm256_unpackhi_pd);
 
 simd_fn!(
-    /// Adds pairs of elements. Sums from `a` and sums from `b` alternate in each quarter.
+    /// Adds pairs of elements. Sums from `a` and sums from `b` alternate in each 128-bit quarter.
     add_pairs_512(a: __m512, b: __m512) -> __m512 {
         _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b))
     }
@@ -316,7 +316,7 @@ simd_fn!(add_pairs_512d(a: __m512d, b: __m512d) -> __m512d {
     _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b))
 });
 simd_fn!(
-    /// Returns the even-numbered quarters of both vectors, and the odd-numbered quarters.
+    /// Returns the even-numbered 128-bit quarters of both vectors, and the odd-numbered quarters.
     even_odd_quarters(a: __m512d, b: __m512d) -> (__m512d, __m512d) {
         (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b))
     }
@@ -338,14 +338,14 @@ simd_fn!(sum8_512(v: [__m512; 8]) -> __m512 {{
     };
     let (a, b) = even_odd_quarters(four(a, b), four(c, d));
     let sums = _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b));
-    // Each input vector has two partial sums left: in quarters 0 and 1 for the first four vectors,
-    // and in quarters 2 and 3 for the last four vectors.
+    // Each input vector has two partial sums left. The first four vectors have partial sums in
+    // 128-bit quarters 0 and 1, and the last four vectors in quarters 2 and 3.
     let (a, b) = even_odd_quarters(_mm512_castps_pd(sums), _mm512_castps_pd(sums));
     _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b))
 }});
 simd_fn!(
-    /// Loads elements `i..i + 4` of every fourth row, from row `first` on. The shuffle unit is not
-    /// needed to insert a quarter from memory.
+    /// Loads elements `i..i + 4` of every fourth row, from row `first` on. Inserting a 128-bit
+    /// quarter from memory does not occupy the shuffle unit.
     load_quarters_512(rows: &[*const f32; MAX_LANES], first: usize, i: usize) -> __m512 {{
         let quarter = |row: usize| _mm_loadu_ps(rows[first + row].add(i));
         let x = _mm512_castps128_ps512(quarter(0));

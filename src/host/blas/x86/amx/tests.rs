@@ -9,7 +9,7 @@ use crate::{
                 tests::{
                     batched_gemm_of_integers_is_exact,
                     gemm_is_bit_identical_on_any_number_of_threads,
-                    gemm_of_16_bit_integers_is_exact, gemm_of_integers_is_exact, naive,
+                    gemm_of_16_bit_integers_is_exact, gemm_of_integers_is_exact, naive_gemm,
                 },
             },
             x86::{amx_pack::split_f16, amx_tile::TILE_K},
@@ -31,22 +31,22 @@ fn has_amx() -> bool {
     is_available()
 }
 
-/// Calls `body` with AMX for GEMMs of any size.
-fn with_any_size(body: impl FnOnce()) {
+/// Calls `body`, in which GEMMs of any size use AMX.
+fn with_amx_for_any_size(body: impl FnOnce()) {
     ANY_SIZE.set(true);
     body();
     ANY_SIZE.set(false);
 }
 
-/// Checks GEMMs of any size, first with AMX, then without AMX.
-fn any_gemm<H: Element>() {
+/// Checks GEMMs of any size with AMX and without AMX.
+fn check_gemms_of_any_size<H: Element>() {
     let body = || {
         gemm_of_integers_is_exact::<H>();
         gemm_of_16_bit_integers_is_exact::<H>();
         gemm_is_bit_identical_on_any_number_of_threads::<H>();
         batched_gemm_of_integers_is_exact::<H>();
     };
-    with_any_size(body);
+    with_amx_for_any_size(body);
     with_level(SimdLevel::highest(), body);
 }
 
@@ -55,8 +55,8 @@ fn gemm_with_and_without_amx_is_exact() {
     if !has_amx() {
         return;
     }
-    any_gemm::<bf16>();
-    any_gemm::<f16>();
+    check_gemms_of_any_size::<bf16>();
+    check_gemms_of_any_size::<f16>();
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn amx_multiplies_every_bf16_and_flushes_subnormals() {
     let op = Gemm::new(a.len(), 3, 1).transpose(Yes, No);
     let mut c = vec![bf16::default(); 3 * a.len()];
     let one = [bf16::from_f64(1.0); 3];
-    with_any_size(|| gemm(&Workers::sequential(), &op, &a, &one, &mut c).unwrap());
+    with_amx_for_any_size(|| gemm(&Workers::sequential(), &op, &a, &one, &mut c).unwrap());
     for (a, row) in a.iter().zip(c.chunks(3)) {
         let expected = normal(a.to_f64());
         let same = |c: &bf16| c.to_f64() == expected || c.is_nan() && expected.is_nan();
@@ -77,19 +77,19 @@ fn amx_multiplies_every_bf16_and_flushes_subnormals() {
     }
 }
 
-/// Multiplies every value by factors that exercise all four products of `bf16` terms.
+/// Multiplies every `f16` value by factors that exercise all four products of `bf16` terms.
 #[test]
 fn amx_multiplies_every_f16() {
     if !has_amx() {
         return;
     }
     let a: Vec<_> = (0..=u16::MAX).map(f16::from_bits).collect();
-    // The bits of 1, 1 + 2⁻¹⁰, the negated smallest subnormal, the largest subnormal, the largest
-    // value, 0, both infinities and NaN.
+    // Bits of the `f16` factors 1, 1 + 2⁻¹⁰, the negated smallest subnormal, the largest subnormal,
+    // the largest value, 0, both infinities and NaN.
     let b = [0x3c00, 0x3c01, 0x8001, 0x03ff, 0x7bff, 0, 0x7c00, 0xfc00, 0x7e00].map(f16::from_bits);
     let op = Gemm::new(a.len(), b.len(), 1).transpose(Yes, No).alpha(2.0);
     let mut c = vec![f16::default(); b.len() * a.len()];
-    with_any_size(|| gemm(&Workers::sequential(), &op, &a, &b, &mut c).unwrap());
+    with_amx_for_any_size(|| gemm(&Workers::sequential(), &op, &a, &b, &mut c).unwrap());
     for (a, row) in a.iter().zip(c.chunks(b.len())) {
         for (b, c) in b.iter().zip(row) {
             let expected = f16::from_f32(2.0 * a.to_f32() * b.to_f32());
@@ -141,7 +141,7 @@ fn amx_keeps_nan_and_infinity_in_their_row() {
         let mut a = integers::<bf16>(1, m * k);
         a[36 * k + step] = bf16::from_f64(special);
         let mut c = vec![bf16::default(); m * n];
-        with_any_size(|| gemm(&Workers::sequential(), &op, &a, &b, &mut c).unwrap());
+        with_amx_for_any_size(|| gemm(&Workers::sequential(), &op, &a, &b, &mut c).unwrap());
         let (others, row) = c.split_at(36 * n);
         assert!(others.iter().all(|c| c.is_finite()));
         let same = |c: f64| c == special || c.is_nan() && special.is_nan();
@@ -149,9 +149,9 @@ fn amx_keeps_nan_and_infinity_in_their_row() {
     }
 }
 
-/// NaN and infinities in both operands are multiplied by zeros, by one another, and by `f16`
-/// without a low term. With any number of threads, the results of AMX must equal sums in `f64`. Sums
-/// without NaN or infinity must not change.
+/// The operands multiply NaN and infinities by zeros, by one another, and by `f16` without a low
+/// term. With any number of threads, AMX results must equal sums in `f64`. Non-finite elements must
+/// not change sums of finite elements.
 #[test]
 fn amx_sums_of_nonfinite_f16_match_f64() {
     if !has_amx() {
@@ -165,7 +165,7 @@ fn amx_sums_of_nonfinite_f16_match_f64() {
         let c0 = fractions::<f16>(3, m * n);
         let run = |workers, a: &[f16], b: &[f16]| {
             let mut c = c0.clone();
-            with_any_size(|| gemm(workers, &op, a, b, &mut c).unwrap());
+            with_amx_for_any_size(|| gemm(workers, &op, a, b, &mut c).unwrap());
             c
         };
         let finite = run(&workers[0], &a, &b);
@@ -182,7 +182,7 @@ fn amx_sums_of_nonfinite_f16_match_f64() {
         }
         let [one, two, three] = workers.each_ref().map(|workers| run(workers, &a, &b));
         let mut expected = wide(&c0);
-        naive(&op, &a, &b, &mut expected);
+        naive_gemm(&op, &a, &b, &mut expected);
         let mut infinities = 0;
         for (i, expected) in expected.into_iter().enumerate() {
             let same = if expected.is_finite() {
@@ -199,8 +199,8 @@ fn amx_sums_of_nonfinite_f16_match_f64() {
     }
 }
 
-/// Terms are the two `bf16` into which an `f16` splits. Sums of 3p·q − p·3q are zero only if the
-/// GEMM uses both terms of each element, because p and 3p have different terms.
+/// AMX splits each `f16` into two `bf16` terms. Sums of 3p·q − p·3q are zero only if the GEMM uses
+/// both terms of each element, because p and 3p have different terms.
 #[test]
 fn amx_uses_both_bf16_terms_of_every_f16() {
     if !has_amx() {
@@ -219,6 +219,6 @@ fn amx_uses_both_bf16_terms_of_every_f16() {
     let op = Gemm::<f16>::new(m, n, k).transpose(No, Yes).beta(1.0);
     let mut c = integers::<f16>(3, m * n);
     let c0 = c.clone();
-    with_any_size(|| gemm(&Workers::sequential(), &op, &a, &b, &mut c).unwrap());
+    with_amx_for_any_size(|| gemm(&Workers::sequential(), &op, &a, &b, &mut c).unwrap());
     assert_eq!(wide(&c), wide(&c0));
 }

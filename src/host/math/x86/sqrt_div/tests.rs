@@ -1,7 +1,7 @@
 use super::*;
 use crate::host::math::{div_newton, sqrt_newton};
 
-/// Largest relative error of the processor's estimates.
+/// Largest relative error of the processor's reciprocal and root estimates.
 const MAX_ERROR: f64 = 1.0 / 16_384.0;
 
 /// Returns every `step`-th `f32` whose relative distance from `exact` is below [`MAX_ERROR`].
@@ -10,30 +10,33 @@ fn estimates(exact: f64, step: u32) -> impl Iterator<Item = f32> {
     (low.next_up().to_bits()..high.to_bits()).step_by(step as usize).map(f32::from_bits)
 }
 
-/// Tests numbers with even and odd exponents. If the root is close to the midpoint of two numbers,
-/// all estimates are tested, else only some estimates of some numbers.
+/// Tests numbers with even and odd exponents: all estimates for roots close to the midpoint of two
+/// `f32` values, and some estimates for other roots.
 #[test]
 fn refined_roots_are_rounded_correctly() {
     let (one, four) = (1f32.to_bits(), 4f32.to_bits());
-    let mut close = 0;
+    let mut close_roots = 0;
     for bits in one..four {
         let x = f32::from_bits(bits);
         let root = f64::from(x).sqrt();
-        // `halves` is the root in units of half an ulp, so its odd values are midpoints of two
-        // `f32`.
-        let halves = root * f64::from(1 << 24);
-        let halfway = ((halves - 1.0) / 2.0).round() * 2.0 + 1.0;
+        // Odd numbers of half ulps are the midpoints of two `f32` values.
+        let root_in_half_ulps = root * f64::from(1 << 24);
+        let nearest_midpoint = ((root_in_half_ulps - 1.0) / 2.0).round() * 2.0 + 1.0;
         let step = match () {
-            () if (halves - halfway).abs() < 1.0 / f64::from(1 << 18) => 1,
+            () if (root_in_half_ulps - nearest_midpoint).abs() < 1.0 / f64::from(1 << 18) => 1,
             () if bits % 64 == 0 => 331,
             () => continue,
         };
-        close += u32::from(step == 1);
+        close_roots += u32::from(step == 1);
         for estimate in estimates(1.0 / root, step) {
-            assert_eq!(refined_sqrt(x, estimate), x.sqrt(), "{x:e} by {estimate:e}");
+            assert_eq!(
+                refined_sqrt(x, estimate),
+                x.sqrt(),
+                "root of {x:e} from estimate {estimate:e}"
+            );
         }
     }
-    assert_eq!(close, 70);
+    assert_eq!(close_roots, 70);
 }
 
 /// Returns the inverse of 2ⁿ modulo an odd number.
@@ -41,19 +44,23 @@ fn inverse_of_power(n: u32, modulus: u64) -> u64 {
     (0..n).fold(1, |inverse, _| inverse * modulus.div_ceil(2) % modulus)
 }
 
-/// Tests quotients close to the midpoint of two numbers. If a / b is close to the midpoint m, a·2ⁿ
-/// − m·b is small, where a and b are 24-bit integers and m is a 25-bit integer.
+/// Tests quotients a / b close to the midpoint m of two `f32` values. For such quotients, a·2ⁿ −
+/// m·b is small, where a and b are 24-bit integers and m is a 25-bit integer.
 #[test]
 fn refined_quotients_are_rounded_correctly() {
     const ONE: u64 = 1 << 23;
     let mut count = 0;
     for b in (ONE + 1..2 * ONE - 1).step_by(2 * 4999) {
-        // The first range of `a` gives quotients of at least 1, the second gives quotients below 1.
+        // The first range of `a` gives quotients of at least 1, and the second range gives
+        // quotients below 1.
         for (n, a_range) in [(24, b..2 * ONE), (25, ONE..b)] {
             let inverse = inverse_of_power(n, b);
             for k in [-7i64, -5, -3, -1, 1, 3, 5, 7] {
-                let least = inverse * k.rem_euclid(b as i64) as u64 % b;
-                for a in [least, least + b].into_iter().filter(|a| a_range.contains(a)) {
+                let smallest_dividend = inverse * k.rem_euclid(b as i64) as u64 % b;
+                for a in [smallest_dividend, smallest_dividend + b]
+                    .into_iter()
+                    .filter(|a| a_range.contains(a))
+                {
                     let [a, b] = [a, b].map(|v| v as f32 / ONE as f32);
                     for estimate in estimates(1.0 / f64::from(b), 7) {
                         assert_eq!(refined_div(a, b, estimate), a / b, "{a:e} / {b:e}");
@@ -66,9 +73,9 @@ fn refined_quotients_are_rounded_correctly() {
     assert!(count > 4000, "{count}");
 }
 
-/// The operands include blocks that are refined and blocks that the divider computes.
+/// The operands include blocks that the FMA units refine and blocks that the divider computes.
 #[test]
-fn roots_and_quotients_are_bit_identical_to_the_instructions() {
+fn newton_roots_and_quotients_are_bit_identical_to_hardware_results() {
     let patterns = |step: usize| (0..=u32::MAX).step_by(step).map(f32::from_bits);
     let edges = [0.0, -0.0, f32::NAN, f32::INFINITY, 1e-45, f32::MAX, 2f32.next_down(), 1.0];
     let mut x: Vec<f32> = patterns(30_011).collect();
@@ -78,7 +85,8 @@ fn roots_and_quotients_are_bit_identical_to_the_instructions() {
         return;
     }
     assert!(x.iter().zip(&y).all(|(x, y)| x.sqrt().to_bits() == y.to_bits()));
-    // Divisors are close to the dividends, have all signs and sizes, or have fractions of all ones.
+    // Divisors are close to the dividends, have all signs and sizes, or have fraction bits that are
+    // all ones.
     let divisors: [Vec<f32>; 3] = [
         x.iter().map(|x| x * 0.7).collect(),
         patterns(30_011).cycle().skip(60_000).take(x.len()).collect(),
