@@ -74,7 +74,7 @@ impl<D> Device for D where
 {
 }
 
-/// Implements the named kernel families for a type, with every kernel at its default. Implements
+/// Implements the named kernel families for a type, with the default of every kernel. Implements
 /// all families if none is named.
 ///
 /// ```
@@ -135,8 +135,9 @@ pub fn open(name: &str, options: DeviceOptions) -> Result<AnyDevice> {
         },
         #[cfg(feature = "cuda")]
         (_, Some(ordinal)) => {
-            let DeviceOptions { threads, gemm_backend: products, tf32 } = options;
-            let builder = CudaDevice::builder().threads(threads).gemm_backend(products).tf32(tf32);
+            let DeviceOptions { threads, gemm_backend, tf32 } = options;
+            let builder =
+                CudaDevice::builder().threads(threads).gemm_backend(gemm_backend).tf32(tf32);
             Ok(AnyDevice::new(&builder.open(ordinal)?))
         }
         #[cfg(not(feature = "cuda"))]

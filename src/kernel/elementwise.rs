@@ -1,4 +1,4 @@
-//! Elementwise maps.
+//! Elementwise kernels.
 
 use crate::{
     element::{Element, Storable},

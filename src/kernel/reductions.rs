@@ -1,4 +1,4 @@
-//! Reductions.
+//! Reduction kernels.
 
 use crate::{
     element::Element,

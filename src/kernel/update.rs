@@ -1,4 +1,4 @@
-//! Solver updates.
+//! The kernel that updates weights by one step of a solver.
 
 use super::fallback;
 use crate::{
@@ -8,8 +8,8 @@ use crate::{
     op::SolverUpdate,
 };
 
-// `declare_family!` does not declare this kernel, because no other kernel has an optional output or
-// a list of outputs.
+// `declare_family!` does not declare `solver_update`, because no other kernel has an optional
+// output or a list of outputs.
 /// Solver updates, each of which is one pass over the parameters.
 ///
 /// ```

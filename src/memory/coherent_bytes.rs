@@ -45,8 +45,8 @@ pub enum Head {
     Synced,
 }
 
-/// The set of valid sides. A read adds the side that it reads to the set; a write leaves only the
-/// side that it writes.
+/// The set of valid sides. A read adds the side that is read to the set; a write leaves only the
+/// written side in the set.
 struct ValidSides(AtomicU8);
 
 const HOST: u8 = 1;
@@ -69,17 +69,21 @@ impl ValidSides {
     }
 }
 
-/// The bytes of a [`SyncedMemory`](super::SyncedMemory), whose methods document those of this type.
-/// The type is not generic over the device, so its code is compiled once.
+/// The bytes of a [`SyncedMemory`](super::SyncedMemory). Methods without documentation behave like
+/// the methods of the same name of `SyncedMemory`. `CoherentBytes` is not generic over the device,
+/// so its code is compiled once.
 pub(crate) struct CoherentBytes {
     device: Arc<dyn ErasedMemory>,
     bytes: usize,
     valid: ValidSides,
-    /// Filled exactly while the host side is valid; unused with unified memory.
+    /// Allocation of the host side, present exactly while the host is valid; unused with unified
+    /// memory.
     host: OnceLock<HostBytes>,
-    /// Filled exactly while the device side is valid or, with unified memory, once it is allocated.
+    /// Allocation of the device side, present exactly while the device is valid or, with unified
+    /// memory, from the first access on.
     dev: OnceLock<AnyBuffer>,
-    /// Stale allocations, kept for reuse. The lock also serializes the filling of `host` and `dev`.
+    /// Stale allocations, kept for reuse. Only a thread that holds the lock may fill `host` or
+    /// `dev`.
     spare: Mutex<SpareAllocations>,
 }
 
@@ -310,7 +314,8 @@ impl CoherentBytes {
         self.fill_dev_on(&*self.device, |_| Ok(()))
     }
 
-    /// Fills `dev` through `queue`, and calls `settle` before other threads can see the buffer.
+    /// Fills `dev` through `queue`, and calls `settle` with `queue` before other threads can see
+    /// the buffer.
     #[track_caller]
     fn fill_dev_on(
         &self,
@@ -389,7 +394,7 @@ impl fmt::Debug for CoherentBytes {
     }
 }
 
-/// Returns the contents of a cell that the caller has just filled under `&mut self`.
+/// Returns the contents of a cell that the caller has just filled.
 fn filled<T>(cell: Option<&mut T>) -> Result<&mut T> {
     cell.ok_or_else(|| Error::InvalidData("memory is not allocated".into()))
 }

@@ -13,7 +13,7 @@ use std::fmt::Debug;
 /// of work. The device must keep a buffer's memory allocated until queued work that uses it is
 /// done, even if the buffer is dropped earlier.
 ///
-/// Copies of bytes to and from the memory of any device:
+/// The example copies bytes to and from the memory of any device:
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -33,7 +33,7 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     type Buffer: Send + Sync + 'static;
 
     /// Whether this crate compiles the kernels of this device for [`AnyDevice`](crate::AnyDevice),
-    /// so that dependent crates need not.
+    /// so that dependent crates do not compile the kernels again.
     #[doc(hidden)]
     const COMPILED_HERE: CompiledHere = CompiledHere(false);
 
@@ -67,8 +67,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         Ok(self.clone())
     }
 
-    /// Orders this queue after `other`: work added to this queue from now on starts only when all
-    /// work queued on `other` so far is done.
+    /// Orders this queue after `other`: work added to this queue after the call starts only when
+    /// all work queued on `other` before the call is done.
     fn order_after(&self, other: &Self) -> Result<()> {
         other.synchronize()
     }
@@ -95,7 +95,7 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Called before a fallback, a kernel that runs on the host because this device has no
+    /// Handles a fallback: a kernel that is about to run on the host, because this device has no
     /// override. By default, records the fallback in the [`ledger`](crate::memory::ledger).
     ///
     /// # Errors
@@ -105,9 +105,9 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         fallback_event(|| self.name(), kernel)
     }
 
-    /// Called with an allocation whose contents are stale, because it is kept for reuse or about to
-    /// be overwritten. Does nothing by default. A test device can poison the contents, so that
-    /// tests detect reads of stale data.
+    /// Handles an allocation whose contents are stale, because the allocation is kept for reuse or
+    /// about to be overwritten. Does nothing by default. A test device can poison the contents, so
+    /// that tests detect reads of stale data.
     fn on_stale(&self, allocation: StaleAllocation<'_, Self::Buffer>) {
         let _ = allocation;
     }
@@ -138,9 +138,9 @@ impl CompiledHere {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub enum StaleAllocation<'a, B> {
-    /// On the host.
+    /// An allocation on the host.
     Host(&'a mut HostBytes),
-    /// On the device.
+    /// An allocation on the device.
     Device(&'a mut B),
 }
 
@@ -165,7 +165,7 @@ pub trait Mapping<B> {
     /// Returns the bytes of the buffer, writable.
     fn map_mut<'a>(&self, buffer: &'a mut B) -> Result<&'a mut [u8]>;
     /// Adopts host bytes as a buffer without copying them. Returns the bytes as the error if the
-    /// device cannot adopt them; the default always does.
+    /// device cannot adopt them. The default adopts nothing and always returns the bytes.
     fn adopt(&self, bytes: HostBytes) -> Result<B, HostBytes> {
         Err(bytes)
     }

@@ -1,7 +1,7 @@
 //! Typed, bounds-checked ranges of a [`SyncedMemory`].
 //!
-//! A kernel accesses the elements of a view through `host` or `device`, which copies them to that
-//! side if needed.
+//! A kernel accesses the elements of a view through `host` or `device`, which copies the elements
+//! to the host or the device if needed.
 
 use super::{
     coherent_bytes::{CoherentBytes, Overwrite},
@@ -65,7 +65,7 @@ pub struct ViewMut<'a, T, D: Memory> {
 pub enum Src<'a, T, D: Memory> {
     /// The output operand; the kernel runs in place.
     InPlace,
-    /// Another operand.
+    /// An operand other than the output operand.
     View(View<'a, T, D>),
 }
 
@@ -178,13 +178,13 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     /// Views the first `len` elements of `mem`.
     ///
     /// # Errors
-    /// [`Error::Range`] if `mem` holds fewer elements.
+    /// [`Error::Range`] if `mem` holds fewer than `len` elements.
     pub fn new(mem: &'a SyncedMemory<D>, len: usize) -> Result<Self> {
         let mem = &mem.value;
         Ok(Self { mem, span: Span::first::<T>(len, mem.size())?, types: PhantomData })
     }
 
-    /// Views the first `len` elements of `mem`, which must hold at least that many.
+    /// Views the first `len` elements of `mem`, which must hold at least `len` elements.
     pub(crate) fn new_unchecked(mem: &'a SyncedMemory<D>, len: usize) -> Self {
         debug_assert!(len * size_of::<T>() <= mem.size());
         Self { mem: &mem.value, span: Span { start: 0, len }, types: PhantomData }
@@ -195,7 +195,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
         self.span.len
     }
 
-    /// Returns whether there are no elements.
+    /// Returns whether the view has no elements.
     pub fn is_empty(&self) -> bool {
         self.span.len == 0
     }
@@ -234,13 +234,13 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// Views the first `len` elements of `mem`.
     ///
     /// # Errors
-    /// [`Error::Range`] if `mem` holds fewer elements.
+    /// [`Error::Range`] if `mem` holds fewer than `len` elements.
     pub fn new(mem: &'a mut SyncedMemory<D>, len: usize) -> Result<Self> {
         let span = Span::first::<T>(len, mem.size())?;
         Ok(Self { mem: &mut mem.value, span, types: PhantomData })
     }
 
-    /// Views the first `len` elements of `mem`, which must hold at least that many.
+    /// Views the first `len` elements of `mem`, which must hold at least `len` elements.
     pub(crate) fn new_unchecked(mem: &'a mut SyncedMemory<D>, len: usize) -> Self {
         debug_assert!(len * size_of::<T>() <= mem.size());
         Self { mem: &mut mem.value, span: Span { start: 0, len }, types: PhantomData }
@@ -251,7 +251,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         self.span.len
     }
 
-    /// Returns whether there are no elements.
+    /// Returns whether the view has no elements.
     pub fn is_empty(&self) -> bool {
         self.span.len == 0
     }
@@ -321,8 +321,9 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(result)
     }
 
-    /// Like [`host_overwrite`](Self::host_overwrite), but returns the output as a value, which the
-    /// kernel commits after it has succeeded.
+    /// Prepares to overwrite every element in host memory, like
+    /// [`host_overwrite`](Self::host_overwrite). The caller commits the returned output after the
+    /// kernel has succeeded.
     #[track_caller]
     pub(crate) fn host_output(&mut self) -> Result<HostOutput<'_, T>> {
         if !self.is_whole() {
@@ -385,21 +386,21 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
 // A view depends on the type of the device only through the type of the buffer that `device`
 // returns. `device` fails if the memory belongs to another type of device.
 impl<'a, T, D: Memory> View<'a, T, D> {
-    /// Returns this view for kernels of device type `E`, to which its memory belongs.
+    /// Returns this view for kernels of device type `E`, to which the view's memory belongs.
     pub(crate) fn on<E: Memory>(self) -> View<'a, T, E> {
         View { mem: self.mem, span: self.span, types: PhantomData }
     }
 }
 
 impl<'a, T, D: Memory> ViewMut<'a, T, D> {
-    /// Returns this view for kernels of device type `E`, to which its memory belongs.
+    /// Returns this view for kernels of device type `E`, to which the view's memory belongs.
     pub(crate) fn on<E: Memory>(self) -> ViewMut<'a, T, E> {
         ViewMut { mem: self.mem, span: self.span, types: PhantomData }
     }
 }
 
 impl<'a, T, D: Memory> Src<'a, T, D> {
-    /// Returns this operand for kernels of device type `E`, to which its memory belongs.
+    /// Returns this operand for kernels of device type `E`, to which the operand's memory belongs.
     pub(crate) fn on<E: Memory>(self) -> Src<'a, T, E> {
         match self {
             Self::InPlace => Src::InPlace,

@@ -27,10 +27,10 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Describes an axis by its three extents.
+    /// Describes an axis by the three factors of the operand's shape.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`] if their product overflows.
+    /// [`Error::ShapeOverflow`] if the product of the extents overflows.
     pub fn new(outer: usize, extent: usize, inner: usize) -> Result<Self> {
         Shape::new(&[outer, extent, inner])?;
         Ok(Self { outer, extent, inner })

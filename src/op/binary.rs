@@ -60,9 +60,9 @@ scalar_functions! {
             slope: A,
         } => "relu_grad",
         /// `a` where `b > 0`, else `a · (b + alpha)`; `b` is ELU's output. If `alpha < 0`, `b` is
-        /// ELU's input, and the second case is `a · alpha · eᵇ`.
+        /// ELU's input, and the gradient for `b ≤ 0` is `a · alpha · eᵇ`.
         EluGrad {
-            /// Negated limit of the function at −∞.
+            /// Negated limit of ELU at −∞.
             alpha: A,
         } => "elu_grad",
         /// `a · b · (1 − b)`; `b` is the sigmoid's output.
@@ -76,28 +76,28 @@ scalar_functions! {
             /// Factor of the exponent.
             beta: A,
         } => "swish_grad",
-        /// `a` where `low ≤ b ≤ high`, else 0; `b` is the input.
+        /// `a` where `low ≤ b ≤ high`, else 0; `b` is the input of `Clip`.
         ClipGrad {
             /// Lower bound.
             low: A,
             /// Upper bound.
             high: A,
         } => "clip_grad",
-        /// `a · factor · scale / (scale·b + shift)`; `b` is the input.
+        /// `a · factor · scale / (scale·b + shift)`; `b` is the input of `LnAffine`.
         LnAffineGrad {
             /// Factor of `b`.
             scale: A,
-            /// Summand after scaling.
+            /// Constant that is added to the scaled `b`.
             shift: A,
             /// Factor of the logarithm.
             factor: A,
         } => "ln_affine_grad",
         /// `a · power · scale · (scale·b + shift)^(power − 1)`, but 0 if `power · scale` is 0; `b`
-        /// is the input.
+        /// is the input of `PowAffine`.
         PowAffineGrad {
             /// Factor of `b`.
             scale: A,
-            /// Summand after scaling.
+            /// Constant that is added to the scaled `b`.
             shift: A,
             /// The exponent.
             power: A,
@@ -126,7 +126,7 @@ impl<A: Float> Binary<A> {
         check_len(self.name(), "y", axis.count(), y)
     }
 
-    /// Evaluates the function, as the reference for every device.
+    /// Evaluates the function. The kernels of all devices approximate this definition.
     #[inline(always)]
     pub fn eval(&self, a: A, b: A) -> A {
         self.eval_with::<StdFunctions>(a, b)

@@ -103,7 +103,7 @@ impl<T: Element> Gemm<T> {
         Self { beta, ..self }
     }
 
-    /// Adds to `C` instead of overwriting it: β = 1.
+    /// Sets β to 1, so that the GEMM adds to `C` instead of overwriting `C`.
     #[must_use]
     pub fn accumulate(self) -> Self {
         self.beta(T::Acc::one())
@@ -115,7 +115,8 @@ impl<T: Element> Gemm<T> {
         Self { lda, ldb, ldc, ..self }
     }
 
-    /// Returns whether the GEMM writes every element of `C`, without gaps, and reads none.
+    /// Returns whether the GEMM writes every element of `C`, without gaps, and reads no element of
+    /// `C`.
     pub fn overwrites(&self) -> bool {
         self.beta.is_zero() && (self.ldc == self.n || self.m <= 1)
     }
@@ -137,7 +138,7 @@ impl<T: Element> Gemm<T> {
         ))
     }
 
-    /// Fails unless operands of these lengths contain all elements that the GEMM uses.
+    /// Fails unless operands of `a`, `b` and `c` elements contain all elements that the GEMM uses.
     ///
     /// # Errors
     /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`] if a leading dimension is
@@ -202,8 +203,8 @@ pub struct GemmBatch {
 }
 
 impl GemmBatch {
-    /// Fails unless operands of these lengths suffice for all `count` GEMMs and no two `C`s
-    /// overlap.
+    /// Fails unless operands of `a`, `b` and `c` elements suffice for all GEMMs of the batch, and
+    /// no two `C`s overlap.
     ///
     /// # Errors
     /// Errors of [`Gemm::check`]; [`Error::InvalidInput`] if two `C`s overlap.
@@ -244,7 +245,7 @@ pub struct Gemv<T: Element> {
     pub m: usize,
     /// Number of columns of `A` as stored.
     pub n: usize,
-    /// Whether `op(A)` is `Aᵀ`; if so, `x` has m elements and `y` n.
+    /// Whether `op(A)` is `Aᵀ`; if `op(A)` is `Aᵀ`, `x` has m elements and `y` has n.
     pub trans: Transpose,
     /// Factor of the product.
     pub alpha: T::Acc,
@@ -287,7 +288,7 @@ impl<T: Element> Gemv<T> {
     }
 
     /// Fails unless `A` contains all elements that the GEMV uses, and `x` and `y` have exactly the
-    /// lengths that it needs.
+    /// lengths that the GEMV needs.
     ///
     /// # Errors
     /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`] if `lda` is too short.

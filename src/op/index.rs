@@ -7,7 +7,7 @@ use crate::{
 
 /// Copy of a `rows × columns` block between row-major matrices, to concatenate, slice or crop.
 ///
-/// Copies to the last two columns of a 2 × 3 matrix:
+/// The example copies a block to the last two columns of a 2 × 3 matrix:
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::Copy2d};
@@ -31,7 +31,7 @@ pub struct Copy2d {
 }
 
 impl Copy2d {
-    /// Fails unless operands of these lengths contain the block.
+    /// Fails unless operands of `x` and `y` elements contain the block.
     ///
     /// # Errors
     /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`] if `ldx` or `ldy` is too

@@ -16,7 +16,7 @@ use num_traits::Float;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossNormalization {
-    /// Number of all labels, including ignored ones: `outer · inner`.
+    /// Number of all labels, including ignored labels: `outer · inner`.
     Full,
     /// Number of labels that are not ignored; at least 1.
     Valid,
@@ -66,7 +66,7 @@ pub struct SoftmaxLoss {
 }
 
 impl SoftmaxLoss {
-    /// Returns the divisor if `valid` labels are not ignored.
+    /// Returns the divisor for `valid` labels that are not ignored.
     pub fn divisor(&self, valid: usize) -> f64 {
         self.normalization.divisor(self.axis.outer, self.axis.inner, valid)
     }
@@ -102,7 +102,7 @@ impl SoftmaxLoss {
 pub struct Accuracy {
     /// Axis of the classes.
     pub axis: Axis,
-    /// Number of greatest scores; a label counts as correct if its score is among them.
+    /// Number of greatest scores among which the score of a correct label must be.
     pub top_k: usize,
     /// Label that marks ignored positions.
     pub ignore: Option<i64>,
@@ -126,7 +126,7 @@ impl Accuracy {
 /// classes: `−Σ m[label, k] · ln max(x[k], floor)`. Without a matrix, only the label's class
 /// counts.
 ///
-/// The matrix gives class 0 three times the weight of class 1:
+/// In the example, the matrix gives class 0 three times the weight of class 1:
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices};
@@ -143,7 +143,7 @@ impl Accuracy {
 pub struct ClassLoss {
     /// Axis of the classes.
     pub axis: Axis,
-    /// Kind of `f`.
+    /// The loss function `f`.
     pub kind: ClassLossKind,
     /// Label that marks ignored positions.
     pub ignore: Option<i64>,
@@ -221,7 +221,7 @@ impl ClassLoss {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElementwiseLoss<A> {
-    /// Kind of `f`.
+    /// The loss function `f`.
     pub kind: ElementwiseLossKind<A>,
     /// Number of items.
     pub batch: usize,
@@ -264,7 +264,7 @@ pub enum ElementwiseLossKind<A> {
 }
 
 impl<A: Float> ElementwiseLossKind<A> {
-    /// Evaluates the loss, as the reference for every device.
+    /// Evaluates the loss. The kernels of all devices approximate this definition.
     #[inline(always)]
     pub fn eval(&self, x: A, t: A) -> A {
         let (zero, one) = (A::zero(), A::one());
@@ -315,7 +315,7 @@ impl<A> ElementwiseLoss<A> {
         check_len(op, "t", count, t)
     }
 
-    /// Returns the divisor if `valid` targets are not ignored.
+    /// Returns the divisor for `valid` targets that are not ignored.
     pub fn divisor(&self, valid: usize) -> f64 {
         self.normalization.divisor(self.batch, self.item_len, valid)
     }

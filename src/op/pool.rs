@@ -56,7 +56,7 @@ pub struct Pool2d {
 impl Pool2d {
     /// Describes a pooling operation with the number of windows that Caffe computes.
     ///
-    /// There are `round((input + 2·pad − kernel) / stride) + 1` windows. With padding, the last
+    /// Each axis has `round((input + 2·pad − kernel) / stride) + 1` windows. With padding, the last
     /// window is dropped if it would start in the padding after the input. With
     /// [`PoolRounding::Ceil`], a kernel larger than the padded input by less than a stride has one
     /// window.

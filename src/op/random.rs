@@ -47,7 +47,7 @@ impl RngKey {
     /// Like [`child`](Self::child), with a name as the tag.
     #[must_use]
     pub fn named_child(self, name: &str) -> Self {
-        // FNV-1a, 64 bits.
+        // The 64-bit FNV-1a hash of the name.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -66,7 +66,7 @@ impl RngKey {
     }
 }
 
-/// Constant that is mixed into the seed of derived keys, so that their streams differ from the
+/// Constant that is mixed into the seed of a derived key, so that the key's stream differs from the
 /// parent's.
 const CHILD: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -151,7 +151,7 @@ mod tests {
 
     /// Known answers from the Random123 distribution (`kat_vectors`, philox4x32 10).
     #[test]
-    fn words_match_the_known_answers() {
+    fn philox_words_match_the_known_answers_of_random123() {
         let zero = philox([0; 4], [0; 2]);
         assert_eq!(zero, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
         let ones = philox([u32::MAX; 4], [u32::MAX; 2]);

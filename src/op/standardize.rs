@@ -4,7 +4,7 @@ use super::Axis;
 use crate::error::{Result, check_len};
 use num_traits::Float;
 
-/// Where ε is added to prevent a division by zero.
+/// The term to which standardization adds ε, to prevent a division by zero.
 ///
 /// ```
 /// use cortado::op::{Axis, EpsilonPlacement::*, Standardize};
@@ -48,9 +48,9 @@ pub enum EpsilonPlacement {
 pub struct Standardize {
     /// Axis of the index `e`.
     pub axis: Axis,
-    /// Value of ε.
+    /// The constant ε, which prevents a division by zero.
     pub epsilon: f64,
-    /// Where ε is added.
+    /// Whether ε is added to the variance or to the standard deviation.
     pub epsilon_placement: EpsilonPlacement,
 }
 

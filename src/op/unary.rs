@@ -105,7 +105,7 @@ scalar_functions! {
         } => "relu",
         /// `x` where `x > 0`, else `alpha · (eˣ − 1)`.
         Elu {
-            /// Negated limit of the function at −∞.
+            /// Negated limit of ELU at −∞.
             alpha: A,
         } => "elu",
         /// `x / (1 + e^(−beta·x))`
@@ -124,14 +124,14 @@ scalar_functions! {
         ExpAffine {
             /// Factor of `x`.
             scale: A,
-            /// Summand after scaling.
+            /// Constant that is added to the scaled `x`.
             shift: A,
         } => "exp_affine",
         /// `factor · ln(scale·x + shift)`
         LnAffine {
             /// Factor of `x`.
             scale: A,
-            /// Summand after scaling.
+            /// Constant that is added to the scaled `x`.
             shift: A,
             /// Factor of the logarithm.
             factor: A,
@@ -140,7 +140,7 @@ scalar_functions! {
         PowAffine {
             /// Factor of `x`.
             scale: A,
-            /// Summand after scaling.
+            /// Constant that is added to the scaled `x`.
             shift: A,
             /// The exponent.
             power: A,
@@ -149,7 +149,7 @@ scalar_functions! {
 }
 
 impl<A: Float> Unary<A> {
-    /// Evaluates the function, as the reference for every device.
+    /// Evaluates the function. The kernels of all devices approximate this definition.
     #[inline(always)]
     pub fn eval(&self, x: A) -> A {
         self.eval_with::<StdFunctions>(x)

@@ -60,7 +60,7 @@ pub struct SolverUpdate<T: Element> {
     /// Regularization term of weight decay.
     #[doc(alias = "Regularize")]
     pub regularization: Regularization,
-    /// Rule that computes the step.
+    /// Rule that computes the step from the gradient.
     pub rule: UpdateRule<T>,
 }
 
@@ -97,7 +97,7 @@ pub enum UpdateRule<T: Element> {
     },
     /// `h ← h + g²`; the step is `rate · g / (√h + delta)`. Source: Duchi, Hazan, Singer 2011.
     AdaGrad {
-        /// Keeps the divisor from being 0.
+        /// Summand that keeps the divisor from being 0.
         delta: T::Acc,
     },
     /// `h ← decay · h + (1 − decay) · g²`; the step is `rate · g / (√h + delta)`. Source: Tieleman
@@ -105,7 +105,7 @@ pub enum UpdateRule<T: Element> {
     RmsProp {
         /// Decay factor of the mean of squares.
         decay: T::Acc,
-        /// Keeps the divisor from being 0.
+        /// Summand that keeps the divisor from being 0.
         delta: T::Acc,
     },
     /// ```text
@@ -117,7 +117,7 @@ pub enum UpdateRule<T: Element> {
     AdaDelta {
         /// Decay factor of the means of squares.
         momentum: T::Acc,
-        /// Keeps the divisor and the first steps from being 0.
+        /// Summand that keeps the divisor and the first steps from being 0.
         delta: T::Acc,
     },
     /// ```text
@@ -131,7 +131,7 @@ pub enum UpdateRule<T: Element> {
         beta1: T::Acc,
         /// Decay factor of the mean of squares.
         beta2: T::Acc,
-        /// Keeps the divisor from being 0.
+        /// Summand that keeps the divisor from being 0.
         delta: T::Acc,
     },
 }

@@ -120,7 +120,8 @@ impl Library {
     }
 }
 
-/// Opens cuBLAS at `path`, after its dependency cuBLASLt if the same folder contains it.
+/// Opens cuBLAS at `path`. First opens cuBLASLt, on which cuBLAS depends, if the folder of `path`
+/// contains cuBLASLt.
 fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
     // SAFETY: the initialization of cuBLAS has no preconditions.
     let open = |path: &Path| unsafe { libloading::Library::new(path) };

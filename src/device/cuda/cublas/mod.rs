@@ -191,10 +191,10 @@ fn operation(trans: Transpose) -> c_int {
 /// Returns the `cudaDataType` of an element type and the `cublasComputeType_t` of its sums.
 fn types(element: DType) -> (c_int, c_int) {
     const COMPUTE_32F: c_int = 68;
-    const SUMS_IN_64: c_int = 70;
+    const COMPUTE_64F: c_int = 70;
     match element {
         DType::F32 => (0, COMPUTE_32F),
-        DType::F64 => (1, SUMS_IN_64),
+        DType::F64 => (1, COMPUTE_64F),
         DType::F16 => (2, COMPUTE_32F),
         DType::Bf16 => (14, COMPUTE_32F),
     }

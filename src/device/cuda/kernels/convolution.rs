@@ -2,9 +2,9 @@
 //!
 //! - The forward pass is an implicit GEMM for each group: the im2col matrix is never stored. With
 //!   stride 1, the gradient of the images is also an implicit GEMM.
-//! - With a larger stride, most taps of an implicit GEMM for this gradient would read zeros.
-//!   Instead, a GEMM stores the gradient of the im2col matrix for a few images at a time, and
-//!   col2im sums it.
+//! - With a larger stride, most taps of an implicit GEMM for the gradient of the images would read
+//!   zeros. Instead, a GEMM stores the gradient of the im2col matrix for a few images at a time,
+//!   and col2im sums the stored gradient.
 //! - Separate kernels compute depthwise convolutions, whose filters have one channel.
 
 use super::{
@@ -290,8 +290,8 @@ impl<'a> Groups<'a> {
         }
         let columns = self.channels * op.window().taps();
         let k = op.batch() * op.window().positions();
-        // The sums are long, and splitting the sums increases the number of blocks. For such sums,
-        // large tiles are faster even if there are only a few tiles.
+        // Large tiles are faster even if there are only a few tiles, because the sums are long and
+        // can be split among more blocks.
         let tiles = device.tiles(T::DTYPE, self.outputs, columns, k.div_ceil(1024) * op.groups());
         let blocks = tiles.count(self.outputs, columns) * op.groups();
         let split = device.split_tiles(blocks, k);
