@@ -64,7 +64,7 @@ pub(super) fn create_temporary<F>(
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = target.with_file_name(format!(".cortado-{}-{count}.tmp", process::id()));
         match create(&path) {
-            // A crashed process with the same process id left a file of this name.
+            // The path exists if an earlier process with the same process id crashed.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             created => return created.map(|created| (created, path)),
         }

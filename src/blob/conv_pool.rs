@@ -56,8 +56,8 @@ pub struct PoolWindow {
 }
 
 impl PoolWindow {
-    /// Describes windows of these extents that do not overlap, without padding. The number of
-    /// windows is rounded up, as Caffe rounds it.
+    /// Describes windows of these extents that do not overlap, without padding. As in Caffe, the
+    /// number of windows is rounded up.
     pub fn new(kernel: [usize; 2]) -> Self {
         Self { kernel, stride: kernel, pad: [0, 0], rounding: PoolRounding::Ceil }
     }
@@ -135,7 +135,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     }
 
     /// Returns the mean of each window of images (N × C × H × W) as a new blob. As in Caffe, the
-    /// divisor counts elements in the padding, but none beyond it.
+    /// divisor counts elements in the padding, but no elements beyond the padding.
     ///
     /// ```
     /// use cortado::prelude::*;

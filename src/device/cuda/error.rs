@@ -27,11 +27,11 @@ pub struct CudaFailure {
     name: String,
     text: String,
     /// Kernel launches that may have caused the error, oldest first; empty if the call itself
-    /// caused it.
+    /// caused the error.
     pub launches: Vec<PendingLaunch>,
 }
 
-/// A kernel launch whose queue has not been synchronized since.
+/// A kernel launch whose queue has not been synchronized since the launch.
 ///
 /// ```
 /// use cortado::device::cuda::CudaFailure;

@@ -27,7 +27,8 @@ const KINDS: [(&str, &str); 3] = [
     ("to_indices", "is not an index below the bound"),
 ];
 
-/// One word per kind: 0, or the bitwise complement of the position of the first invalid value.
+/// One word per kind of invalid value: 0, or the bitwise complement of the position of the first
+/// invalid value.
 type Words = [AtomicU64; KINDS.len()];
 
 /// The error words of a queue, in pinned host memory. The GPU writes the words directly, so the
@@ -56,7 +57,7 @@ impl KernelErrorFlags {
         Ok(Self(words))
     }
 
-    /// Returns the GPU's address of the word of a kind, which is also its address on the host.
+    /// Returns the address of the word of a kind, which is the same on the GPU and the host.
     pub(super) fn address(&self, kind: KernelError) -> CUdeviceptr {
         self.0.as_ptr() as CUdeviceptr + (size_of::<AtomicU64>() * kind as usize) as u64
     }
@@ -64,7 +65,7 @@ impl KernelErrorFlags {
     /// Returns the error for the first kind of invalid value that was reported, and clears all
     /// words. The caller has waited for the kernels that write the words.
     pub(super) fn take(&self) -> Option<Error> {
-        // SAFETY: `new` initialized the words, and they are freed only when `self` is dropped.
+        // SAFETY: `new` initialized the words, which are freed only when `self` is dropped.
         let words = unsafe { self.0.as_ref() };
         let found = words.each_ref().map(|word| word.swap(0, Relaxed));
         let (word, (subject, problem)) =

@@ -19,8 +19,8 @@ use zerocopy::{Immutable, IntoBytes};
 /// Default number of threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Largest number of blocks per multiprocessor, which runs several blocks at once. The threads of
-/// these blocks loop over any remaining items.
+/// Largest number of blocks per multiprocessor, which runs several blocks at once. The threads of a
+/// grid of this size loop over any remaining items.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 32;
 
 /// A kernel that is about to be launched. The caller adds arguments in the order of its parameters.
@@ -38,7 +38,7 @@ pub(super) struct Launch<'a> {
     /// Index in `words` at which each argument starts.
     starts: Vec<usize>,
     site: &'static Location<'static>,
-    /// Attributes transfers of operands to this kernel.
+    /// Guard that attributes transfers of operands to the kernel.
     _scope: ledger::KernelScope,
     operands: PhantomData<&'a CudaBuffer>,
 }
@@ -83,7 +83,7 @@ impl CudaDevice {
         })
     }
 
-    /// Allocates `len` uninitialized values, for results that one launch stores and the next one
+    /// Allocates `len` uninitialized values, for results that one launch stores and the next launch
     /// reads.
     pub(super) fn scratch<T: Storable>(&self, len: usize) -> Result<CudaBuffer> {
         CudaBuffer::new(&self.stream, len.saturating_mul(size_of::<T>()))
@@ -138,7 +138,7 @@ impl<'a> Launch<'a> {
         self.arg(if buffer.is_empty() { 0 } else { address + offset as u64 })
     }
 
-    /// Adds an input and an output that is overwritten, possibly in place.
+    /// Adds an input operand and an output operand that the kernel overwrites, possibly in place.
     #[track_caller]
     pub(super) fn src_dst<T: Element>(
         self,

@@ -1,4 +1,4 @@
-//! Convolution: `kernels/convolution.cu`.
+//! Launches of convolutions (`kernels/convolution.cu`).
 //!
 //! - The forward pass is an implicit GEMM for each group: the im2col matrix is never stored. With
 //!   stride 1, the gradient of the images is also an implicit GEMM.

@@ -1,4 +1,4 @@
-//! Launches of losses and accuracies.
+//! Launches of loss and accuracy kernels.
 //!
 //! The CUDA kernels report invalid labels as an error, which the next wait for the queue returns.
 
@@ -56,7 +56,7 @@ impl Labels {
         }
     }
 
-    /// Returns the labels of a loss whose divisor may depend on the labels.
+    /// Returns the argument struct of a loss, whose divisor may depend on the labels.
     fn of_loss(axis: &Axis, ignore: Option<i64>, normalization: LossNormalization) -> Self {
         Self::new(axis, ignore, divisor(normalization, axis.outer, axis.inner))
     }
@@ -116,7 +116,8 @@ impl CudaDevice {
         labels: Labels,
         label: View<'_, T, Self>,
     ) -> Result<(CudaBuffer, usize)> {
-        // Without classes, the gradient kernel checks no labels, so `count_labels` checks them.
+        // Without classes, the gradient kernel checks no labels, so `count_labels` checks the
+        // labels.
         if labels.divisor != 0.0 && labels.extent != 0 {
             return Ok((self.scratch::<Part>(0)?, 0));
         }
@@ -178,7 +179,7 @@ impl CudaDevice {
             ElementwiseLossKind::ContrastiveLegacy { margin } => (3, margin),
         };
         let count = op.batch * op.item_len;
-        // If no target is ignored, the host knows the number of targets.
+        // If no target is ignored, the host can compute the divisor.
         let divisor = match op.ignore {
             None => op.divisor(count),
             Some(_) => divisor(op.normalization, op.batch, op.item_len),

@@ -23,7 +23,7 @@ const THREADS: u32 = 256;
 /// Largest number of thread blocks that split the reduction at one position of the axis.
 const MAX_PARTS: usize = 64;
 
-/// Smallest number of elements at which a separate thread block is faster.
+/// Smallest number of elements in one part of a split reduction.
 const MIN_PART: usize = 1 << 12;
 
 /// Two sums in double precision: the struct `Sums` of the CUDA kernels.
