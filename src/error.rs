@@ -37,7 +37,8 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// A message names the kernel and its operand, as in the kernel's signature, or else the device,
 /// the file or the layer. [`Error::context`] prefixes the place where the error arose.
 ///
-/// `Debug` prints the same message as `Display`, so that a `main` that returns [`Result`] prints it.
+/// `Debug` prints the same message as `Display`, so that a `main` that returns [`Result`] prints
+/// that message.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -52,22 +53,22 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 pub enum Error {
     /// An operand of a kernel has the wrong number of elements.
     Length {
-        /// Kernel name.
+        /// Name of the kernel.
         op: &'static str,
-        /// Operand name, as in the kernel's signature.
+        /// Name of the operand, as in the kernel's signature.
         operand: &'static str,
-        /// Elements needed.
+        /// Number of elements that the kernel needs.
         want: usize,
-        /// Elements found.
+        /// Number of elements of the operand.
         got: usize,
     },
     /// A range that extends beyond the sequence from which it selects elements.
     Range {
         /// Name of the sequence that the range selects from.
         what: &'static str,
-        /// First element.
+        /// Index of the first element of the range.
         start: usize,
-        /// One past the last element.
+        /// Index one past the last element of the range.
         end: usize,
         /// Length of the sequence, in elements.
         len: usize,
@@ -90,7 +91,7 @@ pub enum Error {
     },
     /// A parameter outside its domain.
     InvalidInput {
-        /// Kernel, filler or function.
+        /// Name of the kernel, filler or function.
         op: &'static str,
         /// The parameter and the reason why it is invalid.
         why: String,
@@ -104,7 +105,7 @@ pub enum Error {
     OutOfMemory {
         /// Name of the device, or `host`.
         device: String,
-        /// Requested bytes.
+        /// Number of requested bytes.
         bytes: usize,
     },
     /// A transfer or fallback that a policy of the calling thread denies. The memory is unchanged.
@@ -128,7 +129,7 @@ pub enum Error {
     },
     /// A file that could not be read or written.
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The operating system's error.
         source: std::io::Error,
@@ -137,9 +138,9 @@ pub enum Error {
     Parse {
         /// Path of the file, or the name that the caller gave to the text.
         file: String,
-        /// Line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Column, from 1.
+        /// Column number, from 1.
         column: usize,
         /// The unexpected text and what was expected instead.
         message: String,
@@ -153,7 +154,7 @@ pub enum Error {
         /// The registered types, separated by `, `.
         known: String,
     },
-    /// An error with the place where it arose: a layer, a blob or a file.
+    /// An error, with the layer, the blob or the file in which the error arose.
     Context {
         /// The place where the error arose.
         context: String,
@@ -232,18 +233,19 @@ impl Error {
         Self::InvalidInput { op, why: why.into() }
     }
 
-    /// Returns [`Error::OutOfMemory`] for a host allocation of this many bytes.
+    /// Returns [`Error::OutOfMemory`] for a host allocation of `bytes` bytes.
     pub(crate) fn out_of_host_memory(bytes: usize) -> Self {
         Self::OutOfMemory { device: "host".into(), bytes }
     }
 
-    /// Wraps this error with the place where it arose.
+    /// Wraps this error, with the place where the error arose.
     #[must_use]
     pub fn context(self, context: impl Into<String>) -> Self {
         Self::Context { context: context.into(), source: Box::new(self) }
     }
 
-    /// Returns the innermost error, without any [`Error::Context`], for callers that match on it.
+    /// Returns the innermost error, without any [`Error::Context`], for callers that match on the
+    /// kind of error.
     pub fn root(&self) -> &Self {
         match self {
             Self::Context { source, .. } => source.root(),

@@ -34,19 +34,19 @@ use crate::{
 pub enum Filler {
     /// The same value for all elements.
     Constant {
-        /// The value.
+        /// Value of every element.
         value: f64,
     },
-    /// `U[min, max)`
+    /// Uniformly distributed values: `U[min, max)`.
     Uniform {
         /// Lower bound, inclusive.
         min: f64,
         /// Upper bound, exclusive.
         max: f64,
     },
-    /// `N(mean, std²)`
+    /// Normally distributed values: `N(mean, std²)`.
     Gaussian {
-        /// Mean.
+        /// Mean of the distribution.
         mean: f64,
         /// Standard deviation, which must be positive.
         std: f64,
@@ -181,7 +181,7 @@ fn fan(shape: &Shape, norm: VarianceNorm) -> f64 {
     }
 }
 
-/// Keeps each value with probability `kept / outputs` and sets the others to zero.
+/// Keeps each value with probability `kept / outputs` and sets all other values to zero.
 fn sparsify<T: Element>(kept: u32, shape: &Shape, key: RngKey, data: &mut [T]) -> Result<()> {
     let no_axis = || Error::invalid_input("filler", "`sparse` needs a shape of at least one axis");
     let outputs = *shape.first().ok_or_else(no_axis)?;
@@ -197,7 +197,7 @@ fn sparsify<T: Element>(kept: u32, shape: &Shape, key: RngKey, data: &mut [T]) -
     Ok(())
 }
 
-/// Scales each of the `rows` rows so that its values sum to 1.
+/// Scales each of the `rows` rows so that the values of the row sum to 1.
 fn normalize_rows<T: Element>(data: &mut [T], rows: usize) -> Result<()> {
     for row in data.chunks_mut((data.len() / rows).max(1)) {
         let sum: f64 = row.iter().map(|value| value.to_f64()).sum();

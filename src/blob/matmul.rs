@@ -49,7 +49,7 @@ impl<'a, T: Element, D: Device> From<&'a Blob<T, D>> for Matrix<'a, T, D> {
 impl<T: Element, D: Device> Blob<T, D> {
     /// Returns the transpose of this matrix as an operand of [`matmul`]. Copies nothing.
     ///
-    /// The blob must have two axes. [`matmul`] reports any other number of axes.
+    /// [`matmul`] returns an error unless the blob has two axes.
     pub fn t(&self) -> Matrix<'_, T, D> {
         Matrix { blob: self, transpose: Transpose::Yes }
     }

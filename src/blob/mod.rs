@@ -147,9 +147,9 @@ impl<T: Storable, D: Device> Blob<T, D> {
     }
 
     /// Changes the shape. Keeps the storage and its values if the storage is large enough;
-    /// otherwise replaces it with a storage of zeros.
+    /// otherwise replaces the storage with a storage of zeros.
     ///
-    /// If the blob outgrows a storage that it shares with aliases, the aliases keep that storage.
+    /// If a shared storage is too small, the aliases of the blob keep the shared storage.
     ///
     /// ```
     /// use cortado::prelude::*;

@@ -3,7 +3,7 @@
 //! prost does not report the offset of malformed bytes, drops unknown fields, and is stricter than
 //! protobuf's C++ library. The scan skips values without decoding them. The scan collects unknown
 //! fields, reports errors with offset and field path, and lists replacements of byte ranges. After
-//! these replacements, prost reads the same message as the C++ library.
+//! the replacements, prost reads the same message as the C++ library.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
@@ -50,7 +50,7 @@ pub(super) struct ScanResult {
 pub(super) enum UnknownFieldAction<'a> {
     Ignore,
     Collect,
-    /// Moves the fields of the map to the end of their messages.
+    /// Moves the fields of the map to the end of the messages that the paths name.
     Insert(&'a mut FieldsByPath),
 }
 
@@ -251,7 +251,8 @@ impl Scan<'_> {
         Ok(growth)
     }
 
-    /// Inserts unknown fields at the end of the current message. Returns their length.
+    /// Inserts unknown fields at the end of the current message. Returns the number of inserted
+    /// bytes.
     fn insert_unknown(&mut self, schema: &Schema) -> i64 {
         let UnknownFieldAction::Insert(unknown) = &mut self.action else { return 0 };
         let Some(fields) = unknown.remove(&self.path.steps) else { return 0 };
@@ -269,8 +270,8 @@ impl Scan<'_> {
 }
 
 /// Removes the fields that a message type declares. Returns the remaining fields and the number of
-/// removed fields. A field that an upgrade moved to another message type could otherwise become the
-/// value of a declared field.
+/// removed fields. Without the removal, a field that an upgrade moved to another message type could
+/// become the value of a declared field.
 fn without_known(schema: &Schema, fields: &[u8]) -> (Vec<u8>, usize) {
     let (mut unknown, mut known_count) = (Vec::with_capacity(fields.len()), 0);
     // The visit cannot fail, because the scan has collected only whole fields.

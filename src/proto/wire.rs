@@ -9,7 +9,7 @@ pub(super) trait ReadSeek: Read + Seek {}
 
 impl<S: Read + Seek> ReadSeek for S {}
 
-/// The reason why bytes are not a message.
+/// The reason why a sequence of bytes is not a valid message.
 #[derive(Debug)]
 pub(super) enum WireError {
     Io(io::Error),
@@ -45,7 +45,7 @@ impl Key {
 /// The maximum nesting depth of groups, as in protobuf and prost.
 const MAX_DEPTH: usize = 100;
 
-/// A buffered reader that knows its offset in the source.
+/// A buffered reader that tracks its offset in the source.
 ///
 /// Each reading method checks the end of the enclosing message before it reads or allocates. A
 /// wrong length therefore cannot cause an allocation larger than the source.

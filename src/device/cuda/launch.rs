@@ -23,11 +23,11 @@ pub(super) const THREADS: u32 = 256;
 /// grid of this size loop over any remaining items.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 32;
 
-/// A kernel that is about to be launched. The caller adds arguments in the order of its parameters.
+/// A kernel that is about to be launched. The caller adds arguments in the order of the
+/// kernel's parameters.
 ///
-/// The borrow of an operand lasts until the launch, and the driver frees memory in queue order.
-/// Operands live until the kernel has run. The launch checks the size of each argument against the
-/// PTX.
+/// Operands live until the kernel has run, because a `Launch` borrows its operands and the driver
+/// frees memory in queue order. The launch checks the size of each argument against the PTX.
 #[must_use = "the kernel is launched only by a grid method"]
 pub(super) struct Launch<'a> {
     device: &'a CudaDevice,

@@ -56,7 +56,7 @@ fn arrays(file: &Reader, group: &str, layer: &str) -> Result<Vec<(u8, BlobProto)
     names.collect()
 }
 
-/// Returns the blob at an index, after appending empty blobs up to this index.
+/// Returns the blob at `index`, after appending empty blobs up to `index`.
 fn blob_at(blobs: &mut Vec<BlobProto>, index: u8) -> &mut BlobProto {
     let index = usize::from(index);
     if blobs.len() <= index {
@@ -118,7 +118,7 @@ fn layer_groups<'a>(
     Ok(Node::Group(layers))
 }
 
-/// Fails if an HDF5 file cannot store a net with layers of these names.
+/// Fails if an HDF5 file cannot store a net whose layers have the names `layers`.
 pub(crate) fn check_hdf5_names<'a>(layers: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut seen = BTreeSet::new();
     for name in layers {

@@ -27,8 +27,9 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     Ok(vec![Change::Inputs])
 }
 
-/// Removes the input shapes from the net. Returns one shape per input, or no shapes if the net has
-/// none. `input_shape` takes precedence over `input_dim`. The function drops surplus shapes.
+/// Removes the input shapes from the net. Returns one shape per input, or an empty list if the net
+/// has no input shapes. `input_shape` takes precedence over `input_dim`. The function drops surplus
+/// shapes.
 fn take_shapes(net: &mut NetParameter) -> Result<Vec<BlobShape>> {
     let (mut shapes, dims) = (mem::take(&mut net.input_shape), mem::take(&mut net.input_dim));
     let field = if shapes.is_empty() { "input_dim" } else { "input_shape" };

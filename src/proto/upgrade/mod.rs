@@ -22,7 +22,7 @@
 //! upgrade moves the `blobs` of layers without copying. A message in the current format stays
 //! unchanged.
 //!
-//! The upgrades differ from Caffe's:
+//! The upgrades differ from Caffe's upgrades in five points:
 //! - A net with V0 layers keeps `state`, `debug_info` and `input_shape`; Caffe drops these fields.
 //! - In a net with V0 layers, a layer of another format and a V1 field of a V0 layer are errors;
 //!   Caffe drops such layers and fields.

@@ -146,7 +146,8 @@ macro_rules! moves {
     }};
 }
 
-/// Returns the V1 layer without bottoms and tops, and the fields that its type does not use.
+/// Returns the V1 layer without bottoms and tops, and the fields that the layer's type does not
+/// use.
 #[doc(alias = "UpgradeV0LayerParameter")]
 fn parameters(old: V0LayerParameter) -> Result<(V1LayerParameter, Vec<&'static str>)> {
     Ok(moves! { old:
