@@ -1,4 +1,4 @@
-//! Casts between slices of plain data, which reinterpret bytes without copying them.
+//! Casts between slices of plain data, which reinterpret the bytes without a copy.
 
 use crate::element::Storable;
 use std::slice::from_ref;

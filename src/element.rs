@@ -116,7 +116,7 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storab
 /// A numeric type that kernels support: [`f32`], [`f64`], [`struct@f16`] or [`struct@bf16`].
 ///
 /// Kernels compute in [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and round once when
-/// they store a result.
+/// storing a result.
 ///
 /// ```
 /// use cortado::{Element, f16};

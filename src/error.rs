@@ -32,7 +32,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// ```
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// The errors of this crate, with one variant for each kind that a caller may handle differently.
+/// The errors of this crate, with one variant for each kind of error that a caller may handle
+/// differently.
 ///
 /// A message names the kernel and its operand, as in the kernel's signature, or else the device,
 /// the file or the layer. [`Error::context`] prefixes the place where the error arose.
@@ -93,7 +94,7 @@ pub enum Error {
     InvalidInput {
         /// Name of the kernel, filler or function.
         op: &'static str,
-        /// The parameter and the reason why it is invalid.
+        /// The parameter, and the reason why the parameter is invalid.
         why: String,
     },
     /// Storage whose outstanding borrow conflicts with the requested access.

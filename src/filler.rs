@@ -16,9 +16,9 @@ use crate::{
 /// Random fillers derive their values from an [`RngKey`]. The same key gives bit-identical values
 /// on every device and for any number of threads.
 ///
-/// A weight's first extent is the number of outputs, and its second extent the number of inputs.
-/// For a weight of `count` elements, *fan-in* is `count / extent[0]` and *fan-out* is `count /
-/// extent[1]`. A missing extent counts as 1.
+/// A weight's first extent is the number of outputs, and a weight's second extent is the number of
+/// inputs. For a weight of `count` elements, *fan-in* is `count / extent[0]` and *fan-out* is
+/// `count / extent[1]`. A missing extent of a shape counts as 1.
 ///
 /// ```
 /// use cortado::{op::RngKey, prelude::*, proto::filler_parameter::VarianceNorm};
@@ -56,15 +56,16 @@ pub enum Filler {
     },
     /// `U[0, 1)`, scaled so that the values of each output sum to 1.
     PositiveUnitball,
-    /// `U[−a, a)` with `a = √(3/n)`; `n` is the fan that `norm` selects. Source: Glorot, Bengio
-    /// 2010.
+    /// `U[−a, a)` with `a = √(3/n)`; `norm` selects `n` from fan-in, fan-out and the average of
+    /// both. Source: Glorot, Bengio 2010.
     Xavier {
-        /// Selects fan-in, fan-out or their average.
+        /// Selects fan-in, fan-out or the average of both.
         norm: VarianceNorm,
     },
-    /// `N(0, 2/n)`; `n` is the fan that `norm` selects. Source: He, Zhang, Ren, Sun 2015.
+    /// `N(0, 2/n)`; `norm` selects `n` from fan-in, fan-out and the average of both. Source: He,
+    /// Zhang, Ren, Sun 2015.
     Msra {
-        /// Selects fan-in, fan-out or their average.
+        /// Selects fan-in, fan-out or the average of both.
         norm: VarianceNorm,
     },
     /// The weights of bilinear interpolation, for a deconvolution that upsamples. The shape must

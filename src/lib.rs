@@ -49,9 +49,9 @@
 //! | [`Blob`] | an array with a shape and, on request, a gradient |
 //! | [`CpuDevice`] | the CPU; `with_threads` sets the number of threads |
 //! | [`AnyDevice`] | a device that is chosen at run time, for example by [`device::open`] |
-//! | [`SimulatedDevice`] | tests: a device with separate memory that finds missing copies |
+//! | [`SimulatedDevice`] | a device for tests, whose separate memory reveals missing copies |
 //! | [`SyncedMemory`], [`View`], [`ViewMut`] | implementations of kernels and devices |
-//! | [`struct@f16`], [`struct@bf16`] | 16-bit elements; kernels compute with them in `f32` |
+//! | [`struct@f16`], [`struct@bf16`] | 16-bit elements, with which kernels compute in `f32` |
 //!
 //! # Features
 //!

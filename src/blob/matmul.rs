@@ -11,8 +11,8 @@ use num_traits::{One, Zero};
 
 /// A blob with two axes as an operand of [`matmul`], possibly transposed.
 ///
-/// A reference to a blob converts into a matrix. [`Blob::t`] returns the transposed matrix. No
-/// conversion copies elements.
+/// A reference to a blob converts into a matrix. [`Blob::t`] returns the transposed matrix. A
+/// conversion to a matrix copies no elements.
 ///
 /// ```
 /// use cortado::{blob::Matrix, prelude::*};

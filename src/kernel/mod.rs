@@ -42,7 +42,7 @@ pub use reductions::Reductions;
 pub use update::Update;
 
 /// The traits of all kernel families. Code that calls kernels of a concrete device type, such as
-/// [`CpuDevice`](crate::CpuDevice), must import these traits.
+/// [`CpuDevice`](crate::CpuDevice), must import the traits.
 ///
 /// ```
 /// use cortado::{Blob, CpuDevice, kernel::traits::*};

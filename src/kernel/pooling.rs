@@ -20,7 +20,7 @@ macro_rules! kernels {
             /// ```
             trait Pooling {}
 
-            /// `y ← the maximum of each window`; `mask ← the index of the maximum in its plane`. If
+            /// `y ← the maximum of each window`; `mask ← the index of the maximum in the plane`. If
             /// several elements equal the maximum, the mask is the index of the first. A window
             /// without elements has the mask −1.
             fn max_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T, mask: overwrite i32) {
@@ -47,10 +47,10 @@ macro_rules! kernels {
                 op.check("average_pool_backward", ("dx", dx), ("dy", dy))
             }
 
-            /// `y ← one element of each window`, drawn with probability proportional to its value;
-            /// `mask ← the index of the drawn element in its plane`. `u` holds one random number in
-            /// [0, 1) per window. [`max_pool_backward`](Self::max_pool_backward) also computes the
-            /// gradient of stochastic pooling.
+            /// `y ← one element of each window`, drawn with probability proportional to the
+            /// element's value; `mask ← the index of the drawn element in the plane`. `u` holds one
+            /// random number in [0, 1) per window. [`max_pool_backward`](Self::max_pool_backward)
+            /// also computes the gradient of stochastic pooling.
             ///
             /// Every device draws the same element of a window: the first at which the running sum,
             /// in row-major order and in `f64`, exceeds `u` times the total sum. Negative elements

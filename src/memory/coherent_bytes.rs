@@ -40,7 +40,7 @@ pub enum Head {
     /// Only the device side is valid.
     #[doc(alias = "HEAD_AT_GPU")]
     HeadAtDevice,
-    /// Both sides are valid.
+    /// Host and device side are both valid.
     #[doc(alias = "SYNCED")]
     Synced,
 }
@@ -71,7 +71,7 @@ impl ValidSides {
 
 /// The bytes of a [`SyncedMemory`](super::SyncedMemory). Methods without documentation behave like
 /// the methods of the same name of `SyncedMemory`. `CoherentBytes` is not generic over the device,
-/// so its code is compiled once.
+/// so the code of `CoherentBytes` is compiled once.
 pub(crate) struct CoherentBytes {
     device: Arc<dyn ErasedMemory>,
     bytes: usize,

@@ -10,8 +10,8 @@ use std::fmt::Debug;
 /// The memory of a compute device: the only trait that a backend must implement.
 ///
 /// A `Memory` value is a cheap handle: clones refer to the same device and the same in-order queue
-/// of work. The device must keep a buffer's memory allocated until queued work that uses it is
-/// done, even if the buffer is dropped earlier.
+/// of work. The device must keep a buffer's memory allocated until queued work that uses the buffer
+/// is done, even if the buffer is dropped earlier.
 ///
 /// The example copies bytes to and from the memory of any device:
 ///
@@ -47,12 +47,14 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// caller may free memory and retry.
     fn alloc(&self, bytes: usize) -> Result<Self::Buffer>;
 
-    /// Copies `src` to `dst`, starting at byte `offset` of `dst`, after all work queued so far. On
-    /// return, the caller may reuse `src`. The caller has checked that the bytes fit in the buffer.
+    /// Copies `src` to `dst`, starting at byte `offset` of `dst`, after all work that is already
+    /// queued. On return, the caller may reuse `src`. The caller has checked that the bytes fit in
+    /// the buffer.
     fn upload(&self, src: &[u8], dst: &mut Self::Buffer, offset: usize) -> Result<()>;
 
-    /// Copies bytes of `src`, starting at byte `offset`, to `dst`, after all work queued so far. On
-    /// return, `dst` is complete. The caller has checked that the buffer contains the bytes.
+    /// Copies bytes of `src`, starting at byte `offset`, to `dst`, after all work that is already
+    /// queued. On return, `dst` is complete. The caller has checked that the buffer contains the
+    /// bytes.
     fn download(&self, src: &Self::Buffer, offset: usize, dst: &mut [u8]) -> Result<()>;
 
     /// Waits until all queued work is done. Does nothing by default, for devices without a queue.
@@ -90,7 +92,7 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     }
 
     /// Returns names and values of device properties for display, such as the size of the device's
-    /// memory. The list is empty by default.
+    /// memory. By default, the list of properties is empty.
     fn properties(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
@@ -164,8 +166,8 @@ pub trait Mapping<B> {
     fn map<'a>(&self, buffer: &'a B) -> Result<&'a [u8]>;
     /// Returns the bytes of the buffer, writable.
     fn map_mut<'a>(&self, buffer: &'a mut B) -> Result<&'a mut [u8]>;
-    /// Adopts host bytes as a buffer without copying them. Returns the bytes as the error if the
-    /// device cannot adopt them. The default adopts nothing and always returns the bytes.
+    /// Adopts host bytes as a buffer without a copy. Returns the bytes as the error if the device
+    /// cannot adopt them. The default adopts nothing and always returns the bytes.
     fn adopt(&self, bytes: HostBytes) -> Result<B, HostBytes> {
         Err(bytes)
     }

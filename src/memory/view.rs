@@ -272,7 +272,8 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(ViewMut { span: self.span.sub(range)?, mem: self.mem, types: PhantomData })
     }
 
-    /// Reborrows this view, so that the caller can pass it to a kernel and use it again.
+    /// Reborrows this view, so that the caller can pass the view to a kernel and use the view
+    /// again.
     pub fn reborrow(&mut self) -> ViewMut<'_, T, D> {
         ViewMut { mem: self.mem, span: self.span, types: PhantomData }
     }
@@ -308,7 +309,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     }
 
     /// Calls `write` to overwrite every element in host memory; the device becomes stale. Copies
-    /// nothing if the view covers its whole memory. If `write` fails before it writes anything, the
+    /// nothing if the view covers its whole memory. If `write` fails before the first write, the
     /// elements are unchanged.
     ///
     /// # Errors

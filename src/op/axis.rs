@@ -1,4 +1,4 @@
-//! One axis of a shape, with the products of the extents before and after it.
+//! One axis of a shape, with the products of the extents before and after the axis.
 
 use crate::{
     error::{Error, Result, check_len},

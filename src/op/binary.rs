@@ -54,9 +54,10 @@ scalar_functions! {
         PreluSlope => "prelu_slope",
         /// `a · sign b`; `b` is the input of `|x|`.
         AbsGrad => "abs_grad",
-        /// `a` where `b > 0`, else `slope · a`; `b` is ReLU's input, or its output if `slope ≥ 0`.
+        /// `a` where `b > 0`, else `slope · a`; `b` is ReLU's input, or ReLU's output if `slope ≥
+        /// 0`.
         ReluGrad {
-            /// Slope left of zero.
+            /// Slope for negative inputs.
             slope: A,
         } => "relu_grad",
         /// `a` where `b > 0`, else `a · (b + alpha)`; `b` is ELU's output. If `alpha < 0`, `b` is

@@ -75,8 +75,8 @@ impl<T: Element> Gemm<T> {
         Self { m, n, k, trans_a, trans_b, alpha, beta, lda: k, ldb: n, ldc: n }
     }
 
-    /// Describes `C(m×n) ← op(A)·op(B)`. The stored operands have no gaps between rows: `A` is
-    /// stored as k×m if it is transposed, and `B` as n×k.
+    /// Describes `C(m×n) ← op(A)·op(B)`. The stored operands have no gaps between rows: A
+    /// transposed `A` is stored as k×m, and a transposed `B` as n×k.
     ///
     /// ```
     /// use cortado::op::{Gemm, Transpose::{No, Yes}};
@@ -122,7 +122,7 @@ impl<T: Element> Gemm<T> {
     }
 
     /// Returns the spans of `A`, `B` and `C`: for each, the number of elements from the first to
-    /// the last one that the GEMM uses.
+    /// the last element that the GEMM uses.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if a leading dimension is shorter than a row, or a span overflows.

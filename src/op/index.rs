@@ -145,7 +145,7 @@ impl Permute {
         check_len("permute", "y", self.shape.count(), y)
     }
 
-    /// Returns the extents of the result.
+    /// Returns the extents of the permuted result.
     pub fn output(&self) -> Vec<usize> {
         self.order.iter().map(|&axis| self.shape[axis]).collect()
     }
@@ -168,7 +168,7 @@ pub struct Tile {
     pub outer: usize,
     /// Product of the extents of the axis and all axes after it.
     pub inner: usize,
-    /// Number of repetitions.
+    /// Number of repetitions of each run.
     pub tiles: usize,
 }
 

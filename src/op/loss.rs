@@ -22,7 +22,7 @@ pub enum LossNormalization {
     Valid,
     /// Batch size: `outer`.
     BatchSize,
-    /// The divisor is 1.
+    /// No normalization: the divisor is 1.
     None,
 }
 
@@ -42,8 +42,8 @@ impl LossNormalization {
 /// `loss ← −Σ ln max(p[label], tiny) / n` over softmax probabilities `p`.
 ///
 /// `tiny` is the smallest positive normal `f32`, so the loss of a zero probability is 87.3 instead
-/// of infinity. There is one label for each position of `axis.outer × axis.inner`: a class index,
-/// stored as an element.
+/// of infinity. Each position of `axis.outer × axis.inner` has one label: a class index, stored as
+/// an element.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Axis, LossNormalization, SoftmaxLoss}};

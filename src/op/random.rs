@@ -67,7 +67,7 @@ impl RngKey {
 }
 
 /// Constant that is mixed into the seed of a derived key, so that the key's stream differs from the
-/// parent's.
+/// stream of the parent key.
 const CHILD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A sequential generator of the stream of an [`RngKey`].

@@ -57,8 +57,8 @@ impl Reduce {
     }
 }
 
-/// The `k` greatest elements along an axis, in descending order. Of equal elements, the one with
-/// the larger index comes first. NaN is less than any number.
+/// The `k` greatest elements along an axis, in descending order. Among equal elements, the element
+/// with the larger index comes first. NaN is less than any number.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Axis, TopK}};

@@ -27,9 +27,9 @@ pub enum EpsilonPlacement {
 
 /// `y[o,e,i] = (x[o,e,i] − mean[e]) · rate[e]`, where the rate is the inverse standard deviation.
 ///
-/// If `mean` and `variance` are those of `x`, the gradient is
-/// `dx = (dy − Σ dy / m − y · Σ dy·y / m) · rate`, with sums over the `m` elements at `e`. Source:
-/// Ioffe, Szegedy 2015, section 3.
+/// If `mean` and `variance` are the moments of `x`, the gradient is `dx = (dy − Σ dy / m − y · Σ
+/// dy·y / m) · rate`, with sums over the `m` elements at `e`. Source: Ioffe, Szegedy 2015, section
+/// 3.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Axis, EpsilonPlacement, Standardize}};

@@ -29,7 +29,7 @@ macro_rules! scalar_functions {
         }
 
         impl<A: Element> $function<A> {
-            /// Returns the same function with its scalars in another type.
+            /// Returns the same function with scalars of type `B`.
             pub fn cast<B: Element>(self) -> $function<B> {
                 match self {
                     $(
@@ -100,7 +100,7 @@ scalar_functions! {
         Threshold(t: A) => "threshold",
         /// `max(x, 0) + slope · min(x, 0)`
         Relu {
-            /// Slope left of zero.
+            /// Slope for negative inputs.
             slope: A,
         } => "relu",
         /// `x` where `x > 0`, else `alpha · (eˣ − 1)`.

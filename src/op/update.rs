@@ -27,7 +27,7 @@ pub enum Regularization {
     L2,
 }
 
-/// One update of the weights:
+/// One update of the weights by the formulas:
 ///
 /// ```text
 /// g ← scale · dw + decay · r(w)      r of the regularization
@@ -86,13 +86,13 @@ pub enum UpdateRule<T: Element> {
     /// Stochastic gradient descent: `h ← momentum · h + rate · g`; the step is `h`.
     #[doc(alias = "sgd_update")]
     Sgd {
-        /// Factor of the previous `h`.
+        /// Factor of the previous history value `h`.
         momentum: T::Acc,
     },
     /// Nesterov's accelerated gradient: `h` as for [`Sgd`](Self::Sgd); the step is
     /// `(1 + momentum) · h − momentum · (the previous h)`.
     Nesterov {
-        /// Factor of the previous `h`.
+        /// Factor of the previous history value `h`.
         momentum: T::Acc,
     },
     /// `h ← h + g²`; the step is `rate · g / (√h + delta)`. Source: Duchi, Hazan, Singer 2011.
@@ -164,8 +164,8 @@ pub fn adam_correction(beta1: f64, beta2: f64, steps: usize) -> f64 {
 }
 
 impl<T: Element> SolverUpdate<T> {
-    /// Fails unless all operands are as long as the weights. `history` has one length for each
-    /// history value of the rule.
+    /// Fails unless all operands are as long as the weights. `history` yields one operand length
+    /// for each history value of the rule.
     ///
     /// # Errors
     /// [`Error::Length`](crate::Error::Length) with the operand's name.

@@ -83,8 +83,8 @@ impl SpatialAxis {
 
 /// Windows over an image of `channels × input…`, in any number of spatial axes.
 ///
-/// The im2col matrix of an image, its *columns*, has `channels · ∏kernel` rows (channel outermost,
-/// then the taps in row-major order) and `∏output` columns.
+/// The im2col matrix of an image, called *columns*, has `channels · ∏kernel` rows (channel
+/// outermost, then the taps in row-major order) and `∏output` columns.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{SpatialAxis, Window}};
@@ -107,14 +107,14 @@ impl Window {
     /// Describes windows over `channels` planes along `axes`.
     ///
     /// # Errors
-    /// Errors of [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if the image or its columns are
-    /// too large.
+    /// Errors of [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if the image or the im2col
+    /// matrix is too large.
     pub fn new(channels: usize, axes: &[SpatialAxis]) -> Result<Self> {
         let output = axes.iter().map(SpatialAxis::output).collect::<Result<Vec<_>>>()?;
         let kernel: Vec<_> = axes.iter().map(|axis| axis.kernel).collect();
         let (taps, positions) = (Shape::new(&kernel)?.count(), Shape::new(&output)?.count());
         // The product of taps and positions is checked even without channels, because kernels
-        // compute it.
+        // compute the product.
         Shape::new(&[channels, taps, positions])?;
         let image: Vec<_> = [channels].into_iter().chain(axes.iter().map(|a| a.input)).collect();
         Shape::new(&image)?;

@@ -24,7 +24,7 @@ const MAX_MESSAGE_LEN: usize = i32::MAX as usize;
 /// Returns the values that protobuf's C++ library reads. A field with a known number but another
 /// wire type counts as unknown. A zero byte or an end of a group in place of a field ends the
 /// message, with a warning in the log. Unknown fields are dropped;
-/// [`UnknownFields`](super::UnknownFields) keeps them.
+/// [`UnknownFields`](super::UnknownFields) keeps unknown fields.
 ///
 /// ```
 /// use cortado::proto::{BlobShape, Message, parse_binary};
@@ -232,7 +232,7 @@ mod tests {
                 let mut changed = bytes.clone();
                 changed[at] = value;
                 if let Ok(read) = parse_binary::<NetParameter>(&changed, "") {
-                    // A wrong length must not make a list longer than the input.
+                    // A wrong length must not produce a list that is longer than the input.
                     assert!(read.encoded_len() <= 2 * bytes.len(), "{at} {value}");
                 }
             }

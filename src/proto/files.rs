@@ -33,8 +33,8 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 ///
 /// An HDF5 file has only the name and the blobs of each layer: values in `data/<layer>/<index>`,
 /// gradients in `diff/<layer>/<index>`. The file omits the values of a blob that shares the values
-/// of another blob; the function reads an empty message for such a blob. The datasets may have any
-/// numeric type.
+/// of another blob; the function reads an empty message for a blob without values. The datasets may
+/// have any numeric type.
 ///
 /// ```no_run
 /// use cortado::{prelude::*, proto::{read_net, read_trained_net}};

@@ -172,7 +172,7 @@ impl Scan<'_> {
     }
 
     /// Scans an unknown field. A field with a `known_number` has the wrong wire type; the scan
-    /// removes such a field, because prost would reject the message.
+    /// removes the field, because prost would reject the message.
     fn unknown_field(&mut self, key: Key, rest: Range<u64>, known_number: bool) -> WireResult<i64> {
         self.path.push(None, PathStep { field: key.number, index: 0 });
         self.reader.skip_value(key, rest.end)?;
@@ -259,7 +259,7 @@ impl Scan<'_> {
         let (fields, known_count) = without_known(schema, &fields);
         if known_count > 0 {
             self.result.warnings.push(format!(
-                "{}: dropped unknown fields ({known_count}), because {} declares their numbers",
+                "{}: dropped unknown fields ({known_count}), because {} declares the field numbers",
                 self.path, schema.name
             ));
         }

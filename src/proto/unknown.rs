@@ -14,8 +14,8 @@ use crate::{atomic_fs, error::Result};
 /// The unknown fields of a file: the bytes of each field, and the path of the message that
 /// contained the field. Forks of Caffe write fields that `proto/caffe.proto` does not declare.
 ///
-/// [`read_binary`](super::read_binary) drops unknown fields. [`write`](Self::write) puts them
-/// after the known fields of the same message, as protobuf's C++ library does.
+/// [`read_binary`](super::read_binary) drops unknown fields. [`write`](Self::write) puts unknown
+/// fields after the known fields of the same message, as protobuf's C++ library does.
 ///
 /// ```no_run
 /// use cortado::proto::{NetParameter, UnknownFields};
@@ -56,7 +56,7 @@ impl UnknownFields {
         Ok((message, Self { fields }))
     }
 
-    /// Returns whether there are no unknown fields.
+    /// Returns whether the file has no unknown fields.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }

@@ -14,9 +14,9 @@ use std::{any::Any, fmt, sync::Arc};
 
 /// A device whose type is known only at run time.
 ///
-/// Nets, layers and solvers run on an `AnyDevice`, so this crate compiles them once. Each method of
-/// an `AnyDevice` calls the method of the same name of the wrapped device. A clone is a handle to
-/// the same device and queue.
+/// Nets, layers and solvers run on an `AnyDevice`, so this crate compiles their code once. Each
+/// method of an `AnyDevice` calls the method of the same name of the wrapped device. A clone is a
+/// handle to the same device and queue.
 ///
 /// ```
 /// use cortado::{AnyDevice, Blob, CpuDevice, kernel::Elementwise};
@@ -56,7 +56,8 @@ impl AnyDevice {
     }
 }
 
-/// The methods of [`Memory`] that [`ErasedMemory`] lacks, because coherence does not need them.
+/// The methods of [`Memory`] that [`ErasedMemory`] lacks, because the code for coherence does not
+/// need the methods.
 pub(super) trait ErasedDevice: ErasedMemory {
     fn fork_queue(&self) -> Result<AnyDevice>;
     fn host_workers(&self) -> &Workers;

@@ -160,7 +160,7 @@ macro_rules! other_method {
 macro_rules! erase_families {
     ($($family:ident),*) => {
         $(mod $family {
-            #[allow(unused_imports)] // Each family uses only some of these imports.
+            #[allow(unused_imports)] // Each family uses only some of the imports.
             use super::*;
             #[allow(unused_imports)]
             use crate::{
@@ -210,7 +210,7 @@ impl AnyDevice {
     }
 }
 
-/// The kernels with two type parameters, of which [`Kernels`] fixes one.
+/// The kernels with two type parameters. [`Kernels`] fixes one of the two element types.
 mod two_types {
     use super::*;
     use crate::{element::DType, kernel::fallback};

@@ -137,7 +137,7 @@ impl CudaBuilder {
         Self { driver: Some(path.to_owned()), ..self }
     }
 
-    /// Sets the path of cuBLAS or of the folder that contains it.
+    /// Sets the path of cuBLAS or of the folder that contains cuBLAS.
     #[doc(hidden)]
     #[must_use]
     pub fn cublas_path(self, path: &Path) -> Self {

@@ -31,8 +31,8 @@ const KINDS: [(&str, &str); 3] = [
 /// invalid value.
 type Words = [AtomicU64; KINDS.len()];
 
-/// The error words of a queue, in pinned host memory. The GPU writes the words directly, so the
-/// host reads them without a copy.
+/// The error words of a queue, in pinned host memory. The GPU writes the error words directly to
+/// host memory, so no copy is needed.
 pub(super) struct KernelErrorFlags(NonNull<Words>);
 
 // SAFETY: `self` owns the memory, which any thread may access and free.
@@ -41,7 +41,7 @@ unsafe impl Send for KernelErrorFlags {}
 unsafe impl Sync for KernelErrorFlags {}
 
 impl KernelErrorFlags {
-    /// Allocates the words in the current context, and sets them to 0.
+    /// Allocates the error words in the current context, and sets all words to 0.
     pub(super) fn new() -> Result<Self, CudaFailure> {
         let mut start = ptr::null_mut();
         // SAFETY: `start` is valid for writing the address.
@@ -76,7 +76,8 @@ impl KernelErrorFlags {
 
 impl Drop for KernelErrorFlags {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the memory, and `Stream::drop` has waited for kernels that write it.
+        // SAFETY: `self` owns the memory, and `Stream::drop` has waited for kernels that write the
+        // memory.
         let _ = unsafe { cuMemFreeHost(self.0.as_ptr().cast()) };
     }
 }

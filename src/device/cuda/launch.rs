@@ -19,8 +19,8 @@ use zerocopy::{Immutable, IntoBytes};
 /// Default number of threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Largest number of blocks per multiprocessor, which runs several blocks at once. The threads of a
-/// grid of this size loop over any remaining items.
+/// Largest number of blocks per multiprocessor, which runs several blocks at once. If a grid has
+/// fewer threads than items, the threads loop over the remaining items.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 32;
 
 /// A kernel that is about to be launched. The caller adds arguments in the order of the

@@ -1,4 +1,4 @@
-//! Queues (CUDA streams), and the order between them.
+//! Queues (CUDA streams), and the order between queues.
 
 use super::{
     context::Context,

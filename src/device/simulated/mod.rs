@@ -5,7 +5,7 @@
 //! - Queued work runs only when a caller waits for the queue. A missing wait, or a missing order
 //!   between two queues, therefore shows in the first run.
 //! - Memory without a value (stale, freed, or written by work that failed) holds [`POISON`].
-//! - Every kernel is native: a call checks its operands and queues the host kernel. Results are
+//! - Every kernel is native: a call checks the operands and queues the host kernel. Results are
 //!   bit-identical to the host's.
 //! - A test can make allocations, copies, launches and queued work fail ([`Fault`]).
 

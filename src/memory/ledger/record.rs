@@ -104,7 +104,7 @@ pub struct Entry {
 /// Totals by kernel call and device name, then by event kind.
 type EventTable = BTreeMap<(KernelCall, String), BTreeMap<EventKind, Total>>;
 
-/// A record of transfers and fallbacks. Clones share one record.
+/// A record of transfers and fallbacks. Clones of a ledger share one record.
 ///
 /// ```
 /// use cortado::{CpuDevice, Blob, ledger::{EventKind, Ledger}};

@@ -42,7 +42,7 @@ pub(in crate::proto) fn read_net(path: &Path) -> Result<NetParameter> {
     Ok(NetParameter { layer: layer.collect::<Result<_>>()?, ..Default::default() })
 }
 
-/// Reads the arrays of a layer and the indices of their parameters.
+/// Reads the arrays of a layer's parameters, with the index of each parameter.
 fn arrays(file: &Reader, group: &str, layer: &str) -> Result<Vec<(u8, BlobProto)>> {
     let group = format!("{group}/{layer}");
     let names = file.datasets(&group)?.into_iter().map(|name| {
@@ -123,7 +123,7 @@ pub(crate) fn check_hdf5_names<'a>(layers: impl Iterator<Item = &'a str>) -> Res
     let mut seen = BTreeSet::new();
     for name in layers {
         let problem = match name {
-            "" | "." => "HDF5 does not allow it as a group name",
+            "" | "." => "HDF5 does not allow `.` or an empty name",
             _ if name.contains('/') => "a slash separates groups",
             _ if name.contains('\0') => "a zero byte ends a name",
             _ if !seen.insert(name) => "two layers have the name",

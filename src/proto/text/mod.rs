@@ -88,8 +88,8 @@ fn read<M: CaffeMessage>(path: &Path, unknown: UnknownFieldPolicy) -> Result<M> 
 /// Prints a message as text in Caffe's layout: one field per line in the order of the field
 /// numbers, two spaces of indentation per level, bytes outside printable ASCII as octal escapes.
 ///
-/// Reading the text returns the same message, unless an enum field has a number that the enum does
-/// not declare: it is printed as a number, which the parser rejects.
+/// Reading the text returns the same message, unless an enum field has an undeclared number. The
+/// printer prints an undeclared number, but the parser rejects the number.
 ///
 /// # Errors
 /// [`Error::InvalidData`] if the message's encoding does not match its descriptor.

@@ -41,7 +41,7 @@ fn take_shapes(net: &mut NetParameter) -> Result<Vec<BlobShape>> {
     if given && shapes.len() < net.input.len() {
         let input = &net.input[shapes.len()];
         return Err(Error::InvalidData(format!(
-            "input `{input}`: expected a shape in {field}, found none"
+            "input `{input}`: expected a shape in {field}, found no shape"
         )));
     }
     shapes.truncate(net.input.len());

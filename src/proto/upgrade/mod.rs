@@ -23,13 +23,14 @@
 //! unchanged.
 //!
 //! The upgrades differ from Caffe's upgrades in five points:
-//! - A net with V0 layers keeps `state`, `debug_info` and `input_shape`; Caffe drops these fields.
+//! - A net with V0 layers keeps `state`, `debug_info` and `input_shape`; Caffe drops `state`,
+//!   `debug_info` and `input_shape`.
 //! - In a net with V0 layers, a layer of another format and a V1 field of a V0 layer are errors;
-//!   Caffe drops such layers and fields.
+//!   Caffe drops both the layer and the field.
 //! - A padding layer without exactly one bottom and one top is an error even if its top is unused.
 //! - A list of `input_shape` or `input_dim` that is too short is an error; Caffe reads past the end
 //!   of the list.
-//! - The upgrade adds no empty `data_param` or `transform_param` if there is no field to move.
+//! - The upgrade adds no empty `data_param` or `transform_param` if no field has to move.
 
 mod batch_norm;
 mod change;

@@ -40,7 +40,8 @@ macro_rules! functions {
                 // The library is never unloaded, because cuBLAS leaves threads and handlers in the
                 // process.
                 let library = ManuallyDrop::new(library);
-                // SAFETY: functions with these names have had these signatures since `MIN_VERSION`.
+                // SAFETY: cuBLAS has exported functions with the declared names and signatures
+                // since `MIN_VERSION`.
                 Ok(unsafe { Self { $($name: *library.get($symbol)?,)* } })
             }
         }

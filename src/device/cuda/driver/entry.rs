@@ -1,4 +1,4 @@
-//! Entry points of the driver: lookup of their addresses, and conversion of their result codes.
+//! Entry points of the driver: lookup of addresses, and conversion of result codes.
 
 use super::library::{NO_DEVICE, library};
 use std::{
@@ -78,8 +78,8 @@ macro_rules! entry_points {
                     },
                 );
             let code = match ENTRY.find() {
-                // SAFETY: the signature is the one that `cust::sys` declares for the driver
-                // function of this name.
+                // SAFETY: `cust::sys` declares the same signature for the driver function of the
+                // same name.
                 Ok(found) => unsafe {
                     std::mem::transmute::<*mut c_void, Function>(found.as_ptr())($($argument),*)
                 },

@@ -40,9 +40,9 @@ struct GemmArgs {
 #[derive(Clone, Copy)]
 pub(super) struct TileShape {
     name: &'static str,
-    /// Rows of a tile.
+    /// Number of rows of a tile.
     pub rows: usize,
-    /// Columns of a tile.
+    /// Number of columns of a tile.
     pub columns: usize,
     /// Whether operands are rounded to TF32.
     tf32: bool,

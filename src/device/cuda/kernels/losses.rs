@@ -24,7 +24,7 @@ const THREADS: usize = 256;
 /// Number of threads that process one label, in kernels that read all scores of each label.
 const WARP: usize = 32;
 
-/// Largest number of blocks that share a sum. A second launch of one block adds up the partial
+/// Largest number of blocks that share a sum. A second launch, of one block, adds up the partial
 /// sums.
 const MAX_PARTS: usize = 256;
 
@@ -87,8 +87,8 @@ fn sum_blocks(n: usize, threads: usize) -> usize {
 
 impl CudaDevice {
     /// Launches a kernel whose `blocks` blocks store partial sums, and a second kernel that stores
-    /// the mean to `y`. If `blocks` is 1, the first kernel stores `y`. `launch` has all arguments
-    /// except the parts and `y`.
+    /// the mean to `y`. If `blocks` is 1, the first kernel stores `y`. The caller has added all
+    /// arguments except the partial sums and `y` to `launch`.
     #[track_caller]
     fn mean<T: Element>(
         &self,
@@ -163,8 +163,9 @@ impl CudaDevice {
         launch.read(label.device()?).read_optional(matrix)
     }
 
-    /// Prepares a launch of an elementwise loss kernel, with the arguments up to its constants.
-    /// Returns the launch and the divisor; 0 stands for the number of targets that are not ignored.
+    /// Prepares a launch of an elementwise loss kernel, with the arguments up to the constants of
+    /// the loss. Returns the launch and the divisor; 0 stands for the number of targets that are
+    /// not ignored.
     #[track_caller]
     fn elementwise_loss_kernel<T: Element>(
         &self,

@@ -15,7 +15,7 @@ const MAX_PARTS: usize = 256;
 /// The number and the length of the parts into which a launch splits each of its sums.
 #[derive(Clone, Copy)]
 pub(super) struct SplitReduction {
-    /// Number of parts.
+    /// Number of parts of each sum.
     pub parts: usize,
     /// Number of items of each part but the last, a multiple of 64.
     pub part_len: usize,
