@@ -5,7 +5,7 @@ use std::slice::from_ref;
 
 const MISMATCH: &str = "the bytes of a cast fit the size and the alignment of the new type";
 
-/// Returns the same bytes as a slice of another type.
+/// Returns the bytes of a slice as a slice of another type.
 ///
 /// # Panics
 /// Panics if the bytes are not aligned for `B`, or if the number of bytes is not a multiple of the
@@ -15,7 +15,7 @@ pub(crate) fn cast_slice<A: Storable, B: Storable>(a: &[A]) -> &[B] {
     try_cast_slice(a).expect(MISMATCH)
 }
 
-/// Returns the same bytes as a mutable slice of another type.
+/// Returns the bytes of a mutable slice as a slice of another type.
 ///
 /// # Panics
 /// Panics in the same cases as [`cast_slice`].
@@ -24,15 +24,15 @@ pub(crate) fn cast_slice_mut<A: Storable, B: Storable>(a: &mut [A]) -> &mut [B] 
     try_cast_slice_mut(a).expect(MISMATCH)
 }
 
-/// Returns the same bytes as a slice of another type. Returns `None` if the bytes are not aligned
-/// for `B`, or if the number of bytes is not a multiple of the size of `B`.
+/// Returns the bytes of a slice as a slice of another type. Returns `None` if the bytes are not
+/// aligned for `B`, or if the number of bytes is not a multiple of the size of `B`.
 #[inline(always)]
 pub(crate) fn try_cast_slice<A: Storable, B: Storable>(a: &[A]) -> Option<&[B]> {
     B::from_bytes(A::bytes_of(a))
 }
 
-/// Returns the same bytes as a mutable slice of another type. Returns `None` in the same cases as
-/// [`try_cast_slice`].
+/// Returns the bytes of a mutable slice as a slice of another type. Returns `None` in the same
+/// cases as [`try_cast_slice`].
 #[inline(always)]
 pub(crate) fn try_cast_slice_mut<A: Storable, B: Storable>(a: &mut [A]) -> Option<&mut [B]> {
     B::from_bytes_mut(A::bytes_of_mut(a))

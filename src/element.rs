@@ -153,7 +153,7 @@ pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + De
 /// compiled for one element type.
 ///
 /// # Panics
-/// Panics if the entry is not a `V`.
+/// Panics unless the entry of `values` has the type `V`.
 pub(crate) fn for_element_type<T: Element, V: Any>(values: [&dyn Any; 4]) -> &V {
     values[T::DTYPE as usize].downcast_ref().expect("every element type has a value of type `V`")
 }

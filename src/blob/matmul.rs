@@ -47,7 +47,7 @@ impl<'a, T: Element, D: Device> From<&'a Blob<T, D>> for Matrix<'a, T, D> {
 }
 
 impl<T: Element, D: Device> Blob<T, D> {
-    /// Returns the transpose of this matrix as an operand of [`matmul`]. Copies nothing.
+    /// Returns the transpose of this matrix as an operand of [`matmul`], without a copy.
     ///
     /// [`matmul`] returns an error unless the blob has two axes.
     pub fn t(&self) -> Matrix<'_, T, D> {

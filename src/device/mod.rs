@@ -75,7 +75,7 @@ impl<D> Device for D where
 }
 
 /// Implements the named kernel families for a type, with the default of every kernel. Implements
-/// all families if none is named.
+/// all families if the call names no family.
 ///
 /// ```
 /// # use cortado::{Device, Memory, Result};

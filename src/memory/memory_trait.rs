@@ -115,7 +115,7 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     }
 }
 
-/// The value of [`Memory::COMPILED_HERE`]. Only this crate can create a value that contains `true`.
+/// The value of [`Memory::COMPILED_HERE`]. Only this crate can create `CompiledHere(true)`.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct CompiledHere(bool);

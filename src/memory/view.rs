@@ -81,7 +81,7 @@ pub enum Src<'a, T, D: Memory> {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct DeviceSlice<'a, D: Memory> {
-    /// The whole buffer.
+    /// The buffer that contains the view.
     pub buffer: &'a D::Buffer,
     /// Offset in bytes of the view in the buffer.
     pub offset: usize,
@@ -103,7 +103,7 @@ pub struct DeviceSlice<'a, D: Memory> {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct DeviceSliceMut<'a, D: Memory> {
-    /// The whole buffer.
+    /// The buffer that contains the view.
     pub buffer: &'a mut D::Buffer,
     /// Offset in bytes of the view in the buffer.
     pub offset: usize,

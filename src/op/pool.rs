@@ -47,7 +47,7 @@ pub struct Pool2d {
     pub kernel: [usize; 2],
     /// Distance in elements from one window to the next.
     pub stride: [usize; 2],
-    /// Padding on each side.
+    /// Padding on each side of a plane, in elements.
     pub pad: [usize; 2],
     rounding: PoolRounding,
     output: [usize; 2],

@@ -124,8 +124,8 @@ pub enum UpdateRule<T: Element> {
     /// h ← beta1 · h + (1 − beta1) · g
     /// k ← beta2 · k + (1 − beta2) · g²
     /// ```
-    /// The step is `rate · h / (√k + delta)`. The rate includes [`adam_correction`]. Source:
-    /// Kingma and Ba 2015.
+    /// The step is `rate · h / (√k + delta)`. The learning rate includes the factor
+    /// [`adam_correction`]. Source: Kingma and Ba 2015.
     Adam {
         /// Decay factor of the mean of gradients.
         beta1: T::Acc,

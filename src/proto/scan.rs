@@ -274,7 +274,7 @@ impl Scan<'_> {
 /// become the value of a declared field.
 fn without_known(schema: &Schema, fields: &[u8]) -> (Vec<u8>, usize) {
     let (mut unknown, mut known_count) = (Vec::with_capacity(fields.len()), 0);
-    // The visit cannot fail, because the scan has collected only whole fields.
+    // `for_each_field` cannot fail, because the scan has collected only whole fields.
     let _ = for_each_field(fields, |key, bytes| match schema.field(key.number) {
         Some((_, field)) if field.accepts(key.wire_type) => known_count += 1,
         _ => unknown.extend_from_slice(bytes),

@@ -104,7 +104,7 @@ pub struct CudaBuilder {
 }
 
 impl CudaBuilder {
-    /// Limits the device to `bytes` bytes of the GPU's memory. An allocation beyond this limit
+    /// Limits the device to `bytes` bytes of the GPU's memory. An allocation beyond the limit
     /// returns [`Error::OutOfMemory`]. By default, the device can use all of the GPU's memory.
     #[must_use]
     pub fn memory_limit(self, bytes: usize) -> Self {

@@ -9,8 +9,8 @@
 //!   GPU at the first launch of one of the file's kernels.
 //! - GEMM uses the built-in kernels, or cuBLAS on request
 //!   (`docs/decisions/0021-cublas-on-request.md`).
-//! - `docs/decisions/0020-cuda-driver-at-run-time.md` explains the tests without a GPU; `docs/gpu`
-//!   lists the code that has never run on a GPU.
+//! - `docs/decisions/0020-cuda-driver-at-run-time.md` explains how tests run without a GPU;
+//!   `docs/gpu` lists the code that has never run on a GPU.
 
 mod buffer;
 mod kernel_errors;

@@ -88,7 +88,7 @@ impl SimulatedDevice {
         self.queue.len()
     }
 
-    /// Fails if an injected [`Fault::Copy`] occurs at this copy.
+    /// Counts a copy, and fails if an injected [`Fault::Copy`] occurs.
     fn check_copy_fault(&self, direction: &str, bytes: usize) -> Result<()> {
         if self.state.faults.occurs(Fault::Copy) {
             let what = format!("{direction} of {bytes} bytes: injected fault");

@@ -15,7 +15,7 @@ pub(super) enum Token<'a> {
     Float(&'a str),
     /// The value of a quoted string, with escapes replaced.
     String(Vec<u8>),
-    /// A character that starts no other token.
+    /// A punctuation character, such as `{` or `:`.
     Symbol(u8),
     /// The end of the text.
     End,
