@@ -168,15 +168,15 @@ impl Classifier {
         weights: impl AsRef<Path>,
         preprocessing: &Preprocessing,
     ) -> Result<Self> {
-        let at = |path: &Path| {
+        let in_file = |path: &Path| {
             let path = path.display().to_string();
             move |error: Error| error.context(path.clone())
         };
         let (definition, weights) = (definition.as_ref(), weights.as_ref());
         let builder = Net::builder(device).phase(Phase::Test).reuse_memory(true);
-        let mut net = builder.build(&proto::read_net(definition)?).map_err(at(definition))?;
-        net.copy_some_from(&proto::read_trained_net(weights)?).map_err(at(weights))?;
-        Self::new(net, preprocessing).map_err(at(definition))
+        let mut net = builder.build(&proto::read_net(definition)?).map_err(in_file(definition))?;
+        net.copy_some_from(&proto::read_trained_net(weights)?).map_err(in_file(weights))?;
+        Self::new(net, preprocessing).map_err(in_file(definition))
     }
 
     /// Creates a classifier from a net with trained weights.

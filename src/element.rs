@@ -242,8 +242,8 @@ element!(f64, f64, F64, |x| x, |x| x, |v| v, |x| x);
 /// and correctly rounded sums".
 #[inline(always)]
 pub(crate) fn round_to_odd(x: f64) -> f32 {
-    let near = x as f32;
-    let (bits, widened) = (near.to_bits(), f64::from(near));
+    let nearest = x as f32;
+    let (bits, widened) = (nearest.to_bits(), f64::from(nearest));
     let even = u32::from(bits & 1 == 0);
     // Adding 1 to the bits gives the next larger magnitude. Zero and infinity have even bit
     // patterns. NaN compares as neither smaller nor larger, so the bits of a NaN are unchanged.

@@ -217,8 +217,8 @@ fn bilinear<T: Element>(data: &mut [T], shape: &Shape) -> Result<()> {
     };
     // Single precision and Caffe's order of operations give results bit-identical to Caffe's.
     let factor = width.div_ceil(2) as f32;
-    let centre = (width as f32 - 1.0) / (2.0 * factor);
-    let weight = |x: usize| 1.0 - (x as f32 / factor - centre).abs();
+    let center = (width as f32 - 1.0) / (2.0 * factor);
+    let weight = |x: usize| 1.0 - (x as f32 / factor - center).abs();
     for (i, value) in data.iter_mut().enumerate() {
         *value = T::from_f64(f64::from(weight(i % width) * weight(i / width % height)));
     }

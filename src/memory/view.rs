@@ -121,7 +121,7 @@ pub(crate) struct HostOutput<'a, T> {
 impl<T: Storable> HostOutput<'_, T> {
     pub(crate) fn elements(&mut self) -> Result<&mut [T]> {
         let bytes = &mut self.memory.bytes()?[self.range.clone()];
-        crate::cast::try_cast_slice_mut(bytes).ok_or_else(misaligned)
+        crate::cast::try_cast_slice_mut(bytes).ok_or_else(misaligned_error)
     }
 
     /// Makes the written elements the value of the view; the device becomes stale.
@@ -216,7 +216,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     #[track_caller]
     pub fn host(self) -> Result<&'a [T]> {
         let bytes = self.mem.host()?;
-        crate::cast::try_cast_slice(&bytes[self.span.bytes::<T>()]).ok_or_else(misaligned)
+        crate::cast::try_cast_slice(&bytes[self.span.bytes::<T>()]).ok_or_else(misaligned_error)
     }
 
     /// Returns the elements in device memory.
@@ -290,7 +290,8 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [T]> {
         let range = self.span.bytes::<T>();
-        crate::cast::try_cast_slice_mut(&mut self.mem.host_mut()?[range]).ok_or_else(misaligned)
+        crate::cast::try_cast_slice_mut(&mut self.mem.host_mut()?[range])
+            .ok_or_else(misaligned_error)
     }
 
     /// Like [`host_mut`](Self::host_mut), for kernels that overwrite every element: copies nothing
@@ -305,7 +306,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         }
         let range = self.span.bytes::<T>();
         crate::cast::try_cast_slice_mut(&mut self.mem.host_write_only()?[range])
-            .ok_or_else(misaligned)
+            .ok_or_else(misaligned_error)
     }
 
     /// Calls `write` to overwrite every element in host memory; the device becomes stale. Copies
@@ -428,7 +429,7 @@ impl<T, D: Memory> fmt::Debug for ViewMut<'_, T, D> {
     }
 }
 
-fn misaligned() -> Error {
+fn misaligned_error() -> Error {
     Error::InvalidData("adopted bytes are not aligned for the element type".into())
 }
 

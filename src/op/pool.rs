@@ -138,7 +138,7 @@ fn windows(
     if pad >= kernel {
         return Err(error("padding must be smaller than the kernel"));
     }
-    let padded_input = pad.checked_mul(2).and_then(|both| both.checked_add(input));
+    let padded_input = pad.checked_mul(2).and_then(|padding| padding.checked_add(input));
     let padded_input = padded_input.ok_or_else(|| error("overflow"))?;
     let steps = match (padded_input.checked_sub(kernel), rounding) {
         (Some(slack), PoolRounding::Ceil) => slack.div_ceil(stride),

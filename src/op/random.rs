@@ -35,8 +35,8 @@ impl RngKey {
     #[must_use]
     pub fn child(self, tag: u64) -> Self {
         let [a, b, c, d] = philox(
-            [tag as u32, (tag >> 32) as u32, lo(self.stream), hi(self.stream)],
-            key(self.seed ^ CHILD),
+            [tag as u32, (tag >> 32) as u32, low_word(self.stream), high_word(self.stream)],
+            key(self.seed ^ CHILD_KEY_CONSTANT),
         );
         Self {
             seed: self.seed,
@@ -57,7 +57,10 @@ impl RngKey {
     /// Returns the four random words at counter `index` of this stream.
     #[inline(always)]
     pub fn words(self, index: u64) -> [u32; 4] {
-        philox([lo(index), hi(index), lo(self.stream), hi(self.stream)], key(self.seed))
+        philox(
+            [low_word(index), high_word(index), low_word(self.stream), high_word(self.stream)],
+            key(self.seed),
+        )
     }
 
     /// Returns a sequential generator of this stream, for the `rand` crate's distributions.
@@ -68,7 +71,7 @@ impl RngKey {
 
 /// Constant that is mixed into the seed of a derived key, so that the key's stream differs from the
 /// stream of the parent key.
-const CHILD: u64 = 0x9e37_79b9_7f4a_7c15;
+const CHILD_KEY_CONSTANT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A sequential generator of the stream of an [`RngKey`].
 ///
@@ -114,16 +117,16 @@ impl TryRng for Philox {
     }
 }
 
-fn lo(word: u64) -> u32 {
+fn low_word(word: u64) -> u32 {
     word as u32
 }
 
-fn hi(word: u64) -> u32 {
+fn high_word(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
 fn key(seed: u64) -> [u32; 2] {
-    [lo(seed), hi(seed)]
+    [low_word(seed), high_word(seed)]
 }
 
 /// Computes ten rounds of the Philox4x32 bijection.
@@ -136,10 +139,10 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
         let first = u64::from(counter[0]) * 0xd251_1f53;
         let second = u64::from(counter[2]) * 0xcd9e_8d57;
         counter = [
-            hi(second) ^ counter[1] ^ key[0],
-            lo(second),
-            hi(first) ^ counter[3] ^ key[1],
-            lo(first),
+            high_word(second) ^ counter[1] ^ key[0],
+            low_word(second),
+            high_word(first) ^ counter[3] ^ key[1],
+            low_word(first),
         ];
     }
     counter

@@ -65,7 +65,7 @@ impl SpatialAxis {
     pub fn transposed(&self) -> Result<Self> {
         let Self { input, kernel, stride, pad, dilation } = *self;
         let steps = |count: usize, step: usize| count.checked_sub(1)?.checked_mul(step);
-        let enlarged = || {
+        let new_input = || {
             let padded = steps(input, stride)?.checked_add(steps(kernel, dilation)?)?;
             padded.checked_add(1)?.checked_sub(pad.checked_mul(2)?)
         };
@@ -76,7 +76,7 @@ impl SpatialAxis {
                 format!("no input extent yields {input} windows: {taps}"),
             )
         };
-        let transposed = Self { input: enlarged().ok_or_else(error)?, ..*self };
+        let transposed = Self { input: new_input().ok_or_else(error)?, ..*self };
         if transposed.output()? == input { Ok(transposed) } else { Err(error()) }
     }
 }
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn an_axis_without_a_transposed_axis_is_an_error() {
         let axis = SpatialAxis { input: 3, kernel: 2, stride: 1, pad: 2, dilation: 1 };
-        let bad = [
+        let invalid_axes = [
             SpatialAxis { pad: 3, ..axis },
             SpatialAxis { input: 0, ..axis },
             SpatialAxis { kernel: 0, ..axis },
@@ -215,7 +215,7 @@ mod tests {
             SpatialAxis { pad: usize::MAX, ..axis },
         ];
         assert_eq!(axis.transposed().unwrap().input, 0);
-        for axis in bad {
+        for axis in invalid_axes {
             assert!(
                 matches!(axis.transposed(), Err(Error::InvalidInput { op: "window", .. })),
                 "{axis:?}"

@@ -109,15 +109,15 @@ impl UnknownFields {
         if self.is_empty() {
             return Ok(bytes);
         }
-        let mut left = self.fields.clone();
+        let mut remaining = self.fields.clone();
         let mut source = std::io::Cursor::new(&bytes[..]);
         let len = bytes.len() as u64;
         let failed = |error| wire_error("encoded message", schema, error);
-        let action = UnknownFieldAction::Insert(&mut left);
+        let action = UnknownFieldAction::Insert(&mut remaining);
         let result = scan(schema, &mut source, len, action).map_err(failed)?;
         result.warnings.iter().for_each(|warning| log::warn!("{warning}"));
-        if !left.is_empty() {
-            log::warn!("dropped the unknown fields of removed messages ({})", left.len());
+        if !remaining.is_empty() {
+            log::warn!("dropped the unknown fields of removed messages ({})", remaining.len());
         }
         let spliced = result.splices.reader(&mut source, len).and_then(SplicedReader::into_bytes);
         spliced.map_err(|error| failed(WireError::Io(error)))

@@ -104,9 +104,9 @@ impl<'a> WireReader<'a> {
     pub(super) fn delimited_end(&mut self, end: u64) -> WireResult<u64> {
         let start = self.offset;
         let len = self.varint(end)?;
-        let left = end - self.offset;
-        if len > left {
-            return malformed(start, format!("length {len} exceeds remaining length {left}"));
+        let remaining = end - self.offset;
+        if len > remaining {
+            return malformed(start, format!("length {len} exceeds remaining length {remaining}"));
         }
         Ok(self.offset + len)
     }
@@ -163,9 +163,9 @@ impl<'a> WireReader<'a> {
     }
 
     fn skip_fixed(&mut self, len: u64, end: u64) -> WireResult<()> {
-        let left = end - self.offset;
-        if len > left {
-            let reason = format!("value of {len} bytes exceeds remaining length {left}");
+        let remaining = end - self.offset;
+        if len > remaining {
+            let reason = format!("value of {len} bytes exceeds remaining length {remaining}");
             return malformed(self.offset, reason);
         }
         self.skip_to(self.offset + len)

@@ -187,10 +187,10 @@ impl<'a> Launch<'a> {
             65..1024 => 32,
             _ => THREADS as usize,
         };
-        let across = columns.div_ceil(span).min(max_blocks);
-        let down = rows.div_ceil(THREADS as usize / span);
-        let down = down.min(max_blocks.div_ceil(across.max(1))).min(65535);
-        self.arg(span as u32).grid([across, down, 1], [THREADS, 1, 1])
+        let blocks_x = columns.div_ceil(span).min(max_blocks);
+        let blocks_y = rows.div_ceil(THREADS as usize / span);
+        let blocks_y = blocks_y.min(max_blocks.div_ceil(blocks_x.max(1))).min(65535);
+        self.arg(span as u32).grid([blocks_x, blocks_y, 1], [THREADS, 1, 1])
     }
 
     /// Like [`grid_2d`](Self::grid_2d), but for kernels that move 16 bytes at a time if the size of

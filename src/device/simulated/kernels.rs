@@ -51,8 +51,8 @@ macro_rules! simulated_method {
         ) -> result_type!($($result)?) {
             {
                 $(bind_len! { $kind $x })*
-                let fits: Result<()> = $check;
-                fits?;
+                let checked: Result<()> = $check;
+                checked?;
             }
             let element = element_name!($($generics)*);
             let mut launch = Launch::new(self, stringify!($kernel), element)?;

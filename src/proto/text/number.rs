@@ -6,24 +6,24 @@
 /// Subnormal numbers get 9 digits, because Google's printer calls `strtof`, which rejects subnormal
 /// numbers.
 pub(super) fn format_f32(value: f32) -> String {
-    let short = general(f64::from(value), 6);
+    let short = format_general(f64::from(value), 6);
     if !value.is_subnormal() && short.parse() == Ok(value) {
         short
     } else {
-        general(f64::from(value), 9)
+        format_general(f64::from(value), 9)
     }
 }
 
 /// Formats a number with 15 significant digits if the digits parse to the same number, else with 17
 /// digits, like `%g`.
 pub(super) fn format_f64(value: f64) -> String {
-    let short = general(value, 15);
-    if short.parse() == Ok(value) { short } else { general(value, 17) }
+    let short = format_general(value, 15);
+    if short.parse() == Ok(value) { short } else { format_general(value, 17) }
 }
 
 /// Formats a number like C's `%.{digits}g`: `digits` significant digits without trailing zeros, in
 /// scientific notation if the exponent is below -4 or at least `digits`.
-fn general(value: f64, digits: usize) -> String {
+fn format_general(value: f64, digits: usize) -> String {
     if value.is_nan() {
         return "nan".into();
     }
@@ -35,13 +35,13 @@ fn general(value: f64, digits: usize) -> String {
     let places = digits as i32 - 1 - exponent;
     if exponent < -4 || places < 0 {
         let sign = if exponent < 0 { '-' } else { '+' };
-        format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs())
+        format!("{}e{sign}{:02}", trim_trailing_zeros(mantissa), exponent.abs())
     } else {
-        without_zeros(&format!("{value:.*}", places as usize)).to_owned()
+        trim_trailing_zeros(&format!("{value:.*}", places as usize)).to_owned()
     }
 }
 
-fn without_zeros(number: &str) -> &str {
+fn trim_trailing_zeros(number: &str) -> &str {
     if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 

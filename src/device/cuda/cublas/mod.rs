@@ -35,7 +35,7 @@ const WIDE_SUMS: c_int = 16;
 /// `CUBLAS_TF32_TENSOR_OP_MATH`
 const TF32: c_int = 3;
 /// `CUBLAS_GEMM_DEFAULT`
-const ANY_ALGORITHM: c_int = -1;
+const DEFAULT_ALGORITHM: c_int = -1;
 
 /// cuBLAS for one queue.
 pub(super) struct Cublas {
@@ -93,7 +93,7 @@ impl Cublas {
         let [left, right] = [op.trans_b, op.trans_a].map(operation);
         let [m, n, k] = [op.n, op.m, op.k].map(|extent| extent as c_int);
         let [lda, ldb, ldc] = [op.lda, op.ldb, op.ldc].map(|leading| leading as c_int);
-        let (kind, sums) = types(T::DTYPE);
+        let (kind, sums) = cuda_types(T::DTYPE);
         let kernel = if batch.count == 1 { "cublasGemmEx" } else { "cublasGemmStridedBatchedEx" };
 
         context.enter()?;
@@ -113,12 +113,12 @@ impl Cublas {
                 1 => (self.library.gemm)(
                     handle, left, right, m, n, k, alpha,
                     b, kind, ldb, a, kind, lda, beta,
-                    c, kind, ldc, sums, ANY_ALGORITHM,
+                    c, kind, ldc, sums, DEFAULT_ALGORITHM,
                 ),
                 count => (self.library.gemm_batched)(
                     handle, left, right, m, n, k, alpha,
                     b, kind, ldb, stride_b, a, kind, lda, stride_a, beta,
-                    c, kind, ldc, stride_c, count as c_int, sums, ANY_ALGORITHM,
+                    c, kind, ldc, stride_c, count as c_int, sums, DEFAULT_ALGORITHM,
                 ),
             }
         };
@@ -189,7 +189,7 @@ fn operation(trans: Transpose) -> c_int {
 }
 
 /// Returns the `cudaDataType` of an element type and the `cublasComputeType_t` of its sums.
-fn types(element: DType) -> (c_int, c_int) {
+fn cuda_types(element: DType) -> (c_int, c_int) {
     const COMPUTE_32F: c_int = 68;
     const COMPUTE_64F: c_int = 70;
     match element {
