@@ -182,7 +182,7 @@ macro_rules! compiled_for {
             }
         }
         let function = select($T::DTYPE).downcast::<fn($($arg),*) -> $result>();
-        *function.expect("every element type has a function of this type")
+        *function.expect("every element type has a function of the given signature")
     }};
 }
 #[cfg(feature = "net")]

@@ -143,7 +143,7 @@ pub enum Error {
         line: usize,
         /// Column number, from 1.
         column: usize,
-        /// The unexpected text and what was expected instead.
+        /// Description of the found text and the expected text.
         message: String,
     },
     /// A message or file with invalid content.

@@ -40,9 +40,9 @@ scalar_functions! {
         Div => "div",
         /// `a / b`, but 0 where `b = 0`.
         DivOrZero => "div_or_zero",
-        /// `max(a, b)`; `b` if either is NaN.
+        /// `max(a, b)`; `b` if `a` or `b` is NaN.
         Max => "max",
-        /// `min(a, b)`; `b` if either is NaN.
+        /// `min(a, b)`; `b` if `a` or `b` is NaN.
         Min => "min",
         /// 1 where `a > b`, else 0.
         Greater => "greater",
@@ -74,7 +74,7 @@ scalar_functions! {
         SoftplusGrad => "softplus_grad",
         /// `a · s · (1 + beta·b·(1 − s))` with `s = 1 / (1 + e^(−beta·b))`; `b` is Swish's input.
         SwishGrad {
-            /// Factor of the exponent.
+            /// Factor of `b` in the exponent.
             beta: A,
         } => "swish_grad",
         /// `a` where `low ≤ b ≤ high`, else 0; `b` is the input of `Clip`.

@@ -223,7 +223,7 @@ impl ClassLoss {
 pub struct ElementwiseLoss<A> {
     /// The loss function `f`.
     pub kind: ElementwiseLossKind<A>,
-    /// Number of items.
+    /// Number of items in the batch.
     pub batch: usize,
     /// Number of elements of an item.
     pub item_len: usize,

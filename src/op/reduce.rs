@@ -3,7 +3,7 @@
 use super::Axis;
 use crate::error::{Error, Result, check_len};
 
-/// Reduction of `n` elements to one.
+/// A reduction of `n` elements to one element.
 ///
 /// ```
 /// use cortado::prelude::*;

@@ -110,7 +110,7 @@ scalar_functions! {
         } => "elu",
         /// `x / (1 + e^(−beta·x))`
         Swish {
-            /// Factor of the exponent.
+            /// Factor of `x` in the exponent.
             beta: A,
         } => "swish",
         /// `min(max(x, low), high)`

@@ -21,9 +21,9 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Regularization {
-    /// Sign of the weight; 0 for a weight of 0.
+    /// `r(w)` is the sign of the weight; 0 for a weight of 0.
     L1,
-    /// The weight itself.
+    /// `r(w)` is the weight itself.
     L2,
 }
 

@@ -233,7 +233,7 @@ impl Scan<'_> {
 
     /// Scans a string. The C++ library accepts any bytes, but Rust's strings are UTF-8, so the scan
     /// replaces invalid bytes. Text in any encoding has no control characters except tabs and line
-    /// ends. A file with other control characters is not a message.
+    /// ends. A string with other control characters shows that the file is not a message.
     fn text(&mut self, stop: u64) -> WireResult<i64> {
         let start = self.reader.offset();
         let bytes = self.reader.read_to(stop)?;

@@ -1,4 +1,4 @@
-//! Parse errors, located by byte offset.
+//! Parse errors with byte offsets.
 
 /// A problem, and the byte offset in the text at which the parser found the problem.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 //!
 //! - The forward pass is an implicit GEMM for each group: the im2col matrix is never stored. With
 //!   stride 1, the gradient of the images is also an implicit GEMM.
-//! - With a larger stride, most taps of an implicit GEMM for the gradient of the images would read
-//!   zeros. Instead, a GEMM stores the gradient of the im2col matrix for a few images at a time,
-//!   and col2im sums the stored gradient.
+//! - With a larger stride, a GEMM stores the gradient of the im2col matrix for a few images at a
+//!   time, and col2im sums the stored gradient. Most taps of an implicit GEMM for the gradient of
+//!   the images would read zeros.
 //! - Separate kernels compute depthwise convolutions, whose filters have one channel.
 
 use super::{
