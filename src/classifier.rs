@@ -79,7 +79,7 @@ pub struct Preprocessing {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum MeanPixel {
-    /// Nothing is subtracted.
+    /// No mean is subtracted.
     #[default]
     None,
     /// One value for all channels, or one for each channel: blue, green, red.

@@ -76,7 +76,7 @@ pub enum Error {
     },
     /// An axis that the shape does not have.
     Axis {
-        /// The requested axis. Negative axes count from the end.
+        /// The requested axis, such as −1. Negative axes count from the end.
         axis: isize,
         /// Number of axes of the shape.
         axes: usize,
@@ -87,7 +87,7 @@ pub enum Error {
     ShapeOverflow {
         /// Extents of the shape.
         shape: Vec<usize>,
-        /// The exceeded limit.
+        /// The limit that the shape exceeds.
         why: &'static str,
     },
     /// A parameter outside its domain.
@@ -123,9 +123,9 @@ pub enum Error {
     },
     /// A device name that this build of the crate does not know.
     UnknownDevice {
-        /// The requested name.
+        /// The requested device name.
         name: String,
-        /// The known names, separated by `, `.
+        /// The known device names, separated by `, `.
         known: String,
     },
     /// A file that could not be read or written.
@@ -150,9 +150,9 @@ pub enum Error {
     InvalidData(String),
     /// A layer type that is not registered.
     UnknownLayer {
-        /// The requested `type`.
+        /// The requested layer type.
         kind: String,
-        /// The registered types, separated by `, `.
+        /// The registered layer types, separated by `, `.
         known: String,
     },
     /// An error, with the layer, the blob or the file in which the error arose.

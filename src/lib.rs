@@ -34,7 +34,7 @@
 //!
 //! # Where to start
 //!
-//! | to | start at |
+//! | task | start at |
 //! |---|---|
 //! | compute with arrays on any device | [`prelude`] and [`Blob`] |
 //! | train or run a Caffe model | `Solver`, `Net` (feature `net`, on by default) |

@@ -42,8 +42,8 @@ impl<T: Element, D: Device> Blob<T, D> {
         self.device().unary(f.cast(), x.src(), out.view_mut())
     }
 
-    /// Returns `f(a, b)` of each pair of elements as a new blob of this blob's shape. This blob is
-    /// `a`.
+    /// Returns `f(a, b)` of each pair of elements as a new blob of this blob's shape. The operand
+    /// `a` is this blob.
     ///
     /// `b` has the shape of `a`, or is broadcast: missing leading axes and axes of extent 1 are
     /// repeated, and the other axes must be neighbors. A bias of shape C × 1 × 1 is added to
@@ -224,7 +224,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     }
 }
 
-/// Fails unless the output `y` has the shape `expected`. The error also shows the operands' shapes.
+/// Fails unless the output `y` has the shape `expected`. The error message also contains the shapes
+/// of the operands.
 pub(super) fn check_output<T: Element, D: Device, const N: usize>(
     op: &str,
     operands: [(&str, &Blob<T, D>); N],

@@ -345,9 +345,9 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.diff.same_storage(&other.diff)
     }
 
-    /// Swaps the data with that of `other` without copying. Aliases of either blob see the swap. A
-    /// data layer swaps data to take a prefetched batch and to return the storage of the previous
-    /// batch.
+    /// Swaps the data of this blob and of `other` without a copy. Aliases of either blob see the
+    /// swap. A data layer swaps data to take a prefetched batch and to return the storage of the
+    /// previous batch.
     ///
     /// ```
     /// use cortado::prelude::*;

@@ -25,8 +25,8 @@ use crate::{
     memory::Memory,
 };
 
-/// A compute device: the only bound that generic code needs. [`AnyDevice`] is a device for code
-/// that is not generic.
+/// A compute device: the only trait bound that generic code needs. [`AnyDevice`] is a device for
+/// code that is not generic.
 ///
 /// Every type that implements [`Memory`] and all kernel families implements `Device`. The macro
 /// [`families!`](crate::families) implements families without overrides.

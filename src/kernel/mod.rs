@@ -8,7 +8,7 @@
 //! kernels that it computes itself. An override can support a subset of the element types, by a
 //! match on [`Element::DTYPE`](crate::Element::DTYPE).
 //!
-//! For every method:
+//! Rules for every method:
 //! - errors name an operand as the method's signature does, such as `a`, `x` or `dy`;
 //! - an override calls the descriptor's `check` with the operands' lengths before it launches
 //!   anything, as the host kernels do;

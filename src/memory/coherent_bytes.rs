@@ -354,7 +354,7 @@ impl CoherentBytes {
 /// unless only the host was valid or memory is unified.
 pub(super) struct Overwrite<'a> {
     memory: &'a mut CoherentBytes,
-    /// The host's allocation; `None` if the bytes are written in place.
+    /// Allocation for the written bytes; `None` if the bytes are written in place.
     host_allocation: Option<HostBytes>,
     written: bool,
 }

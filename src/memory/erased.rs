@@ -24,8 +24,8 @@ impl AnyBuffer {
         Self(Box::new(buffer))
     }
 
-    /// Returns the buffer as a `B`. The buffer of an [`AnyDevice`](crate::AnyDevice) contains the
-    /// buffer of the wrapped device, and downcasts to the type of either buffer.
+    /// Returns the buffer as a value of type `B`. The buffer of an [`AnyDevice`](crate::AnyDevice)
+    /// contains the buffer of the wrapped device, and downcasts to the type of either buffer.
     pub fn downcast_ref<B: 'static>(&self) -> Option<&B> {
         self.0.downcast_ref().or_else(|| self.0.downcast_ref::<Self>()?.downcast_ref())
     }

@@ -53,8 +53,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     fn upload(&self, src: &[u8], dst: &mut Self::Buffer, offset: usize) -> Result<()>;
 
     /// Copies bytes of `src`, starting at byte `offset`, to `dst`, after all work that is already
-    /// queued. On return, `dst` is complete. The caller has checked that the buffer contains the
-    /// bytes.
+    /// queued. On return, `dst` contains all copied bytes. The caller has checked that the buffer
+    /// contains the bytes.
     fn download(&self, src: &Self::Buffer, offset: usize, dst: &mut [u8]) -> Result<()>;
 
     /// Waits until all queued work is done. Does nothing by default, for devices without a queue.

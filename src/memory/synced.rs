@@ -137,9 +137,9 @@ impl<D: Memory> SyncedMemory<D> {
     }
 
     /// Uploads the value through `queue`, a fork of this memory's device, unless the device is
-    /// valid. Waits for the copy. Data-loading threads call this method, so that the device's main
-    /// queue never waits for an upload. The copy starts after all work that is already queued on
-    /// the device, because queued work may still use a recycled allocation.
+    /// valid. Waits until the copy is done. Data-loading threads call this method, so that the
+    /// device's main queue never waits for an upload. The copy starts after all work that is
+    /// already queued on the device, because queued work may still use a recycled allocation.
     ///
     /// # Errors
     /// Errors of [`host`](Self::host).

@@ -192,7 +192,7 @@ impl<T: Element> Gemm<T> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GemmBatch {
-    /// Number of GEMMs.
+    /// Number of GEMMs in the batch.
     pub count: usize,
     /// Distance in elements from one `A` to the next.
     pub stride_a: usize,

@@ -71,7 +71,7 @@ pub struct RowIndexing {
     pub table: usize,
     /// Number of elements of a row.
     pub width: usize,
-    /// Number of indices.
+    /// Number of row indices.
     pub count: usize,
 }
 

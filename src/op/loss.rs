@@ -57,7 +57,7 @@ impl LossNormalization {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SoftmaxLoss {
-    /// Axis of the classes.
+    /// Axis along which the classes lie.
     pub axis: Axis,
     /// Label that marks ignored positions.
     pub ignore: Option<i64>,
@@ -100,7 +100,7 @@ impl SoftmaxLoss {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accuracy {
-    /// Axis of the classes.
+    /// Axis along which the classes lie.
     pub axis: Axis,
     /// Number of greatest scores among which the score of a correct label must be.
     pub top_k: usize,
@@ -141,7 +141,7 @@ impl Accuracy {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassLoss {
-    /// Axis of the classes.
+    /// Axis along which the classes lie.
     pub axis: Axis,
     /// The loss function `f`.
     pub kind: ClassLossKind,
@@ -205,8 +205,8 @@ impl ClassLoss {
 
 /// `loss ← Σ f(x, t) / n` over `batch × item_len` elements and their targets.
 ///
-/// Elements whose target is `ignore` do not count. As in Caffe, targets are truncated before the
-/// comparison with `ignore`, so a target of 0.7 is ignored if `ignore` is 0.
+/// Elements whose target is `ignore` do not contribute to the loss. As in Caffe, targets are
+/// truncated before the comparison with `ignore`, so a target of 0.7 is ignored if `ignore` is 0.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices};

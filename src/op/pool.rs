@@ -5,7 +5,7 @@ use crate::{
     shape::Shape,
 };
 
-/// Rounding of the number of windows.
+/// Rounding of the number of pooling windows.
 ///
 /// ```
 /// use cortado::op::{Pool2d, PoolRounding};

@@ -31,7 +31,7 @@ pub enum Reduce {
 }
 
 impl Reduce {
-    /// Returns the kernel name, as in device symbols.
+    /// Returns the name of the reduction, as in the names of device kernels.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",

@@ -42,7 +42,7 @@ macro_rules! scalar_functions {
         }
 
         impl<A> $function<A> {
-            /// Returns the kernel name, as in device symbols.
+            /// Returns the name of the function, as in the names of device kernels.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Self::$variant { .. } => $name,)+

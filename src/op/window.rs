@@ -5,7 +5,7 @@ use crate::{
     shape::Shape,
 };
 
-/// One spatial axis of a window. All lengths are in elements.
+/// One spatial axis of a window, with all lengths in elements.
 ///
 /// ```
 /// use cortado::op::SpatialAxis;
@@ -17,7 +17,7 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpatialAxis {
-    /// Extent of the input.
+    /// Extent of the input along the axis.
     pub input: usize,
     /// Number of taps of the kernel.
     pub kernel: usize,

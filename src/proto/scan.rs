@@ -46,7 +46,7 @@ pub(super) struct ScanResult {
     pub(super) warnings: Vec<String>,
 }
 
-/// The action of the scan for unknown fields.
+/// The action that the scan takes for unknown fields.
 pub(super) enum UnknownFieldAction<'a> {
     Ignore,
     Collect,
@@ -113,7 +113,8 @@ impl fmt::Display for Path {
 
 struct Scan<'a> {
     reader: WireReader<'a>,
-    /// The path of the current field. After an error, [`scan`] reports this path.
+    /// The path of the current field. After an error, [`scan`] reports the path in the error
+    /// message.
     path: Path,
     action: UnknownFieldAction<'a>,
     result: ScanResult,

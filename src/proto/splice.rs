@@ -19,7 +19,7 @@ struct Splice {
     replacement: Vec<u8>,
 }
 
-/// Replacements of byte ranges of a source. The ranges do not overlap.
+/// Replacements of byte ranges of a source, which do not overlap.
 #[derive(Debug, Default)]
 pub(super) struct Splices {
     list: Vec<Splice>,

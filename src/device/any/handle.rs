@@ -50,7 +50,7 @@ impl AnyDevice {
         (&*self.0.device as &dyn Any).downcast_ref()
     }
 
-    /// Returns the kernels for `T`, whose type is `V`.
+    /// Returns the kernels for element type `T` as a value of type `V`.
     pub(super) fn table<T: Element, V: Any>(&self) -> &V {
         for_element_type::<T, V>(self.0.kernels.each_ref().map(|kernels| &**kernels as &dyn Any))
     }

@@ -63,7 +63,7 @@ impl KernelErrorFlags {
     }
 
     /// Returns the error for the first kind of invalid value that was reported, and clears all
-    /// words. The caller has waited for the kernels that write the words.
+    /// words. The caller has waited for the kernels that write the error words.
     pub(super) fn take(&self) -> Option<Error> {
         // SAFETY: `new` initialized the words, which are freed only when `self` is dropped.
         let words = unsafe { self.0.as_ref() };

@@ -76,7 +76,7 @@ macro_rules! bind_len {
             Src::InPlace => None,
         };
     };
-    // Not every check needs every length.
+    // Some checks do not use the lengths of all operands.
     ($kind:ident $x:ident) => {
         #[allow(unused_variables)]
         let $x = $x.len();

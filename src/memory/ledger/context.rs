@@ -260,7 +260,7 @@ impl KernelCall {
     }
 }
 
-/// Records that a native kernel of a device starts. Every override must call this function first.
+/// Records that a native kernel of a device starts. Every override must call `enter_kernel` first.
 ///
 /// ```
 /// # fn launch<T: cortado::Element>() {
@@ -289,7 +289,7 @@ pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
 /// ```
 #[must_use = "dropping the guard ends the kernel's ledger scope"]
 pub struct KernelScope {
-    /// The enclosing kernel; `None` if no [`Watch`] existed at entry.
+    /// The enclosing kernel; `None` if no [`Watch`] existed when the kernel started.
     outer: Option<Option<KernelCall>>,
     thread: PhantomData<*const ()>,
 }

@@ -217,7 +217,7 @@ impl fmt::Display for Ledger {
 }
 
 /// Runs a block and asserts the number of uploads and downloads that it causes on the calling
-/// thread. Returns the value of the block. A failed assertion prints the [`Ledger`].
+/// thread. Expands to the value of the block. A failed assertion prints the [`Ledger`].
 ///
 /// ```
 /// use cortado::{CpuDevice, SyncedMemory, assert_transfers};

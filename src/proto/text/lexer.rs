@@ -17,7 +17,7 @@ pub(super) enum Token<'a> {
     String(Vec<u8>),
     /// A punctuation character, such as `{` or `:`.
     Symbol(u8),
-    /// The end of the text.
+    /// The end of the parsed text.
     End,
 }
 
@@ -230,7 +230,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    /// Reads a number of `min` to `max` digits.
+    /// Reads a number of `min` to `max` digits in base `radix`.
     fn digits(&mut self, radix: u32, min: usize, max: usize) -> Option<u32> {
         let digit = |byte: u8| char::from(byte).to_digit(radix);
         let rest = self.text[self.offset..].iter().take(max);

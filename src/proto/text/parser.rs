@@ -13,7 +13,7 @@ use crate::suggest::did_you_mean;
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum UnknownFieldPolicy {
-    /// The parser fails.
+    /// The parser returns an error.
     Reject,
     /// The parser skips the field and reports it.
     Skip,
@@ -117,7 +117,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses one value. Values of packed fields are written unpacked, which decodes identically.
+    /// Parses one value of a field. Values of packed fields are written unpacked, which decodes
+    /// identically.
     fn value(&mut self, field: &Field) -> Result<(), TextError> {
         match field.kind {
             FieldType::Message(index) => {
@@ -192,7 +193,7 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// Parses a number. Spaces may follow the sign, which is a separate token. Integers must be
+    /// Parses a number. Spaces may follow the sign, which is a separate token. An integer must be
     /// decimal.
     fn double(&mut self) -> Result<f64, TextError> {
         let negative = self.accept(b'-')?;

@@ -6,7 +6,7 @@ use crate::proto::{messages::NetParameter, scan::PathStep, schema::Schema};
 pub(super) struct Relocation {
     /// The new index of each old layer; the index of a removed padding layer is `None`.
     layers: Vec<Option<usize>>,
-    /// Whether the upgrade inserted an Input layer at the front.
+    /// Whether the upgrade inserted an Input layer at the front of the net.
     has_input_layer: bool,
 }
 

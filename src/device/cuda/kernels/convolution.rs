@@ -78,9 +78,9 @@ struct DepthwiseArgs {
 pub(super) struct Groups<'a> {
     op: &'a Convolution,
     axes: [WindowAxis; AXES],
-    /// Channels per group.
+    /// Number of channels per group.
     channels: usize,
-    /// Output planes per group.
+    /// Number of output planes per group.
     outputs: usize,
 }
 
@@ -138,8 +138,8 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Prepares one GEMM per group: `rows` × k filters times the im2col matrix of `channels`
-    /// channels. Returns the launch and the number of blocks.
+    /// Prepares one GEMM per group, which multiplies `rows` × k filters by the im2col matrix of
+    /// `channels` channels. Returns the launch and the number of blocks.
     #[track_caller]
     fn implicit_gemm<'d, T: Element>(
         &self,
@@ -152,7 +152,8 @@ impl<'a> Groups<'a> {
         let columns = self.op.batch() * positions as usize;
         let tiles = device.tiles(T::DTYPE, rows, columns, self.op.groups());
         // Successive values of k of a thread differ by the number of threads that load one column
-        // of the tile. The loop splits this difference into taps along each axis.
+        // of the tile. The loop splits the difference of successive values of k into taps along
+        // each axis.
         let mut advance = THREADS / tiles.columns as u32;
         for axis in axes.iter_mut().rev() {
             (axis.advance, advance) = (advance % axis.taps, advance / axis.taps);

@@ -10,8 +10,8 @@ use crate::{
     op::{Axis, EpsilonPlacement, Lrn, LrnRegion, Standardize},
 };
 
-/// Smallest `inner` extent at which one thread of a softmax kernel computes a whole row. From
-/// `inner` = 32 on, the threads of a warp read neighbouring elements.
+/// Smallest `inner` extent at which one thread of a softmax kernel computes a whole row. If `inner`
+/// is at least 32, the threads of a warp read neighbouring elements.
 const MIN_INNER: usize = 32;
 
 /// Longest row that a block of one warp computes; a longer row gets a block of [`THREADS`] threads.
