@@ -37,8 +37,8 @@ impl CpuDevice {
     }
 
     /// Creates a device with a separate pool of `threads` threads, which clones of the device
-    /// share. With one thread, kernels run on the calling thread. 0 threads are like
-    /// [`new`](Self::new).
+    /// share. With one thread, kernels run on the calling thread. If `threads` is 0, the function
+    /// is like [`new`](Self::new).
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the threads cannot be started.

@@ -46,8 +46,8 @@ impl fmt::Debug for AnyBuffer {
     }
 }
 
-/// [`Memory`] with [`AnyBuffer`] for the buffers of every device. Each method corresponds to the
-/// method of the same name of `Memory` or [`Mapping`](super::Mapping).
+/// A variant of [`Memory`] in which [`AnyBuffer`] is the buffer type of every device. Each method
+/// corresponds to the method of the same name of `Memory` or [`Mapping`](super::Mapping).
 pub(crate) trait ErasedMemory: Any + Send + Sync + fmt::Debug {
     fn name(&self) -> String;
     fn alloc(&self, bytes: usize) -> Result<AnyBuffer>;

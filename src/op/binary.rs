@@ -127,7 +127,7 @@ impl<A: Float> Binary<A> {
         check_len(self.name(), "y", axis.count(), y)
     }
 
-    /// Evaluates the function. The kernels of all devices approximate this definition.
+    /// Evaluates the function. The kernels of all devices approximate the result of `eval`.
     #[inline(always)]
     pub fn eval(&self, a: A, b: A) -> A {
         self.eval_with::<StdFunctions>(a, b)

@@ -123,8 +123,8 @@ impl Accuracy {
 /// [`SoftmaxLoss`].
 ///
 /// A logarithmic `f` can use a matrix `m` of `extent × extent`. The label's row of `m` weights the
-/// classes: `−Σ m[label, k] · ln max(x[k], floor)`. Without a matrix, only the label's class
-/// counts.
+/// classes: `−Σ m[label, k] · ln max(x[k], floor)`. Without a matrix, the logarithmic loss depends
+/// only on the score of the label's class.
 ///
 /// In the example, the matrix gives class 0 three times the weight of class 1:
 ///
@@ -264,7 +264,7 @@ pub enum ElementwiseLossKind<A> {
 }
 
 impl<A: Float> ElementwiseLossKind<A> {
-    /// Evaluates the loss. The kernels of all devices approximate this definition.
+    /// Evaluates the loss. The kernels of all devices approximate the result of `eval`.
     #[inline(always)]
     pub fn eval(&self, x: A, t: A) -> A {
         let (zero, one) = (A::zero(), A::one());

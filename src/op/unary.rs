@@ -149,7 +149,7 @@ scalar_functions! {
 }
 
 impl<A: Float> Unary<A> {
-    /// Evaluates the function. The kernels of all devices approximate this definition.
+    /// Evaluates the function. The kernels of all devices approximate the result of `eval`.
     #[inline(always)]
     pub fn eval(&self, x: A) -> A {
         self.eval_with::<StdFunctions>(x)

@@ -56,8 +56,8 @@ impl AnyDevice {
     }
 }
 
-/// The methods of [`Memory`] that [`ErasedMemory`] lacks, because the code for coherence does not
-/// need the methods.
+/// The methods of [`Memory`] that [`ErasedMemory`] lacks, because the coherence code does not call
+/// the methods.
 pub(super) trait ErasedDevice: ErasedMemory {
     fn fork_queue(&self) -> Result<AnyDevice>;
     fn host_workers(&self) -> &Workers;

@@ -58,7 +58,7 @@ impl SimulatedDevice {
     }
 
     /// Creates a device with a separate pool of `threads` threads. With one thread, kernels run on
-    /// the thread that waits. 0 threads are like [`new`](Self::new).
+    /// the thread that waits. If `threads` is 0, the function is like [`new`](Self::new).
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the threads cannot be started.

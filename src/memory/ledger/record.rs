@@ -42,7 +42,7 @@ impl fmt::Display for EventKind {
     }
 }
 
-/// The number of some events, and the number of bytes that the events copied.
+/// The number of recorded events, and the number of bytes that the events copied.
 ///
 /// ```
 /// use cortado::{ledger::{EventKind, Ledger, Total}, prelude::*};
