@@ -24,7 +24,7 @@ const CUBLAS_ENV: &str = "CORTADO_CUBLAS";
 /// First major version of cuBLAS whose functions have the signatures that this file declares.
 const MIN_VERSION: c_int = 11;
 
-/// `cublasHandle_t`
+/// The type `cublasHandle_t` of cuBLAS handles.
 pub(super) type RawHandle = *mut c_void;
 
 /// Declares the cuBLAS functions that the crate calls; each function returns a status.

@@ -32,9 +32,9 @@ const WORKSPACE: usize = 32 << 20;
 
 /// `CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION`: keeps sums of 16-bit elements in 32 bits.
 const WIDE_SUMS: c_int = 16;
-/// `CUBLAS_TF32_TENSOR_OP_MATH`
+/// The math mode `CUBLAS_TF32_TENSOR_OP_MATH`.
 const TF32: c_int = 3;
-/// `CUBLAS_GEMM_DEFAULT`
+/// The algorithm `CUBLAS_GEMM_DEFAULT`, with which cuBLAS chooses an algorithm.
 const DEFAULT_ALGORITHM: c_int = -1;
 
 /// cuBLAS for one queue.
@@ -180,7 +180,7 @@ fn check(context: &Context, call: &str, status: c_int) -> Result<()> {
     check_status(call, status).map_err(|why| Error::device(&*context.name, why))
 }
 
-/// `cublasOperation_t`
+/// Returns the `cublasOperation_t` of an operand.
 fn operation(trans: Transpose) -> c_int {
     match trans {
         Transpose::No => 0,

@@ -10,9 +10,9 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering::Relaxed},
 };
 
-/// `CUDA_ERROR_NOT_FOUND`
+/// The result code `CUDA_ERROR_NOT_FOUND`.
 const NOT_FOUND: c_uint = 500;
-/// `CUDA_ERROR_UNKNOWN`
+/// The result code `CUDA_ERROR_UNKNOWN`.
 const UNKNOWN: c_uint = 999;
 
 /// An entry point of the driver, whose address is looked up once.
@@ -49,8 +49,8 @@ pub(crate) fn raw_code() -> c_uint {
 }
 
 /// Converts a result code to a code that `cust` knows. The enumeration of `cust` ends with CUDA
-/// 11.4, and any other value would be undefined behaviour. Codes of later CUDA versions become
-/// `CUDA_ERROR_UNKNOWN`; [`raw_code`] returns the original code.
+/// 11.4, and any other value would be undefined behaviour. Codes of later CUDA versions become The
+/// result code `CUDA_ERROR_UNKNOWN`.; [`raw_code`] returns the original code.
 pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     if code != 0 {
         LAST_ERROR.set(code);

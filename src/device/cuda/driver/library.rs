@@ -10,7 +10,7 @@ use std::{
     sync::OnceLock,
 };
 
-/// `CUDA_ERROR_NO_DEVICE`
+/// The result code `CUDA_ERROR_NO_DEVICE`.
 pub(super) const NO_DEVICE: c_uint = 100;
 
 /// Paths of the driver library that are tried if `CORTADO_LIBCUDA` is not set.
