@@ -184,8 +184,8 @@ impl Classifier {
     /// # Errors
     /// [`Error::InvalidData`] unless the net has one Input layer with one top, and one output;
     /// [`Error::Shape`] unless the input has four axes and one or three channels;
-    /// [`Error::InvalidInput`] or [`Error::Shape`] if the mean has another number of channels; errors
-    /// of [`proto::read_binary`] for a mean image.
+    /// [`Error::InvalidInput`] or [`Error::Shape`] if the mean has another number of channels;
+    /// errors of [`proto::read_binary`] for a mean image.
     pub fn new(mut net: Net<f32>, preprocessing: &Preprocessing) -> Result<Self> {
         let (input, image) = reshape_to_one_image(&mut net)?;
         let outputs: Vec<_> = net.outputs().map(|(_, blob, _)| blob.count()).collect();

@@ -49,8 +49,8 @@ pub(crate) fn raw_code() -> c_uint {
 }
 
 /// Converts a result code to a code that `cust` knows. The enumeration of `cust` ends with CUDA
-/// 11.4, and any other value would be undefined behaviour. Codes of later CUDA versions become The
-/// result code `CUDA_ERROR_UNKNOWN`.; [`raw_code`] returns the original code.
+/// 11.4, and any other value would be undefined behaviour. Codes of later CUDA versions become
+/// `CUDA_ERROR_UNKNOWN`; [`raw_code`] returns the original code.
 pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     if code != 0 {
         LAST_ERROR.set(code);
