@@ -27,7 +27,7 @@ pub enum Regularization {
     L2,
 }
 
-/// One update of the weights by the formulas:
+/// One update of the weights `w` by the gradient `dw`:
 ///
 /// ```text
 /// g ← scale · dw + decay · r(w)      r of the regularization

@@ -9,7 +9,8 @@ use crate::{
 /// Number of blocks per multiprocessor below which sums are split.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 4;
 
-/// Largest number of parts of a sum. A second launch adds up the partial sums.
+/// Largest number of parts into which a launch splits a sum. A second launch adds up the partial
+/// sums.
 const MAX_PARTS: usize = 256;
 
 /// The number and the length of the parts into which a launch splits each of its sums.
