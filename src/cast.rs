@@ -1,20 +1,21 @@
-//! Casts between slices of plain data, which reinterpret bytes without copying them.
+//! Casts between slices of plain data, which reinterpret the bytes without a copy.
 
 use crate::element::Storable;
 use std::slice::from_ref;
 
 const MISMATCH: &str = "the bytes of a cast fit the size and the alignment of the new type";
 
-/// Returns the same bytes as a slice of another type.
+/// Returns the bytes of a slice as a slice of another type.
 ///
 /// # Panics
-/// Panics if the bytes are not aligned for `B` or if their number is not a multiple of its size.
+/// Panics if the bytes are not aligned for `B`, or if the number of bytes is not a multiple of the
+/// size of `B`.
 #[inline(always)]
 pub(crate) fn cast_slice<A: Storable, B: Storable>(a: &[A]) -> &[B] {
     try_cast_slice(a).expect(MISMATCH)
 }
 
-/// Returns the same bytes as a mutable slice of another type.
+/// Returns the bytes of a mutable slice as a slice of another type.
 ///
 /// # Panics
 /// Panics in the same cases as [`cast_slice`].
@@ -23,21 +24,21 @@ pub(crate) fn cast_slice_mut<A: Storable, B: Storable>(a: &mut [A]) -> &mut [B] 
     try_cast_slice_mut(a).expect(MISMATCH)
 }
 
-/// Returns the same bytes as a slice of another type. `None` if they are not aligned for `B`, or if
-/// their number is not a multiple of its size.
+/// Returns the bytes of a slice as a slice of another type. Returns `None` if the bytes are not
+/// aligned for `B`, or if the number of bytes is not a multiple of the size of `B`.
 #[inline(always)]
 pub(crate) fn try_cast_slice<A: Storable, B: Storable>(a: &[A]) -> Option<&[B]> {
     B::from_bytes(A::bytes_of(a))
 }
 
-/// Returns the same bytes as a mutable slice of another type. `None` in the same cases as
-/// [`try_cast_slice`].
+/// Returns the bytes of a mutable slice as a slice of another type. Returns `None` in the same
+/// cases as [`try_cast_slice`].
 #[inline(always)]
 pub(crate) fn try_cast_slice_mut<A: Storable, B: Storable>(a: &mut [A]) -> Option<&mut [B]> {
     B::from_bytes_mut(A::bytes_of_mut(a))
 }
 
-/// Returns a value with the same bytes.
+/// Returns a value of another type with the same bytes.
 ///
 /// # Panics
 /// Panics if the types differ in size.

@@ -1,4 +1,4 @@
-//! Classification of images by a trained net, as Caffe's example `cpp_classification` does it.
+//! Classification of images by a trained net, like Caffe's example `cpp_classification`.
 
 use crate::{
     blob::Blob,
@@ -16,8 +16,8 @@ use std::{
 
 /// A trained net with one input of images and one output of scores.
 ///
-/// The whole image is resized to the height and width of the net's input. The net computes on the
-/// device that it was built for.
+/// The whole image is resized to the height and width of the net's input. The classifier runs the
+/// net on the device for which the net was built.
 ///
 /// ```no_run
 /// use cortado::{classifier::{Classifier, MeanPixel, Preprocessing}, prelude::*};
@@ -45,7 +45,7 @@ pub struct Classifier {
     labels: Vec<String>,
 }
 
-/// How pixels, from 0 to 255, become the net's input: `(pixel − mean) · scale`.
+/// Conversion of pixels, from 0 to 255, to the net's input: `(pixel − mean) · scale`.
 ///
 /// ```
 /// use cortado::classifier::{MeanPixel, Preprocessing};
@@ -57,13 +57,13 @@ pub struct Classifier {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preprocessing {
-    /// The mean to subtract; by default none.
+    /// The mean that is subtracted from each pixel; by default, nothing is subtracted.
     pub mean: MeanPixel,
-    /// The factor after the mean is subtracted; by default 1.
+    /// The factor by which `pixel − mean` is multiplied; by default 1.
     pub scale: f32,
 }
 
-/// The mean of [`Preprocessing`].
+/// The mean that [`Preprocessing`] subtracts from each pixel.
 ///
 /// ```
 /// use cortado::{classifier::{Classifier, MeanPixel, Preprocessing}, prelude::*, proto};
@@ -79,7 +79,7 @@ pub struct Preprocessing {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum MeanPixel {
-    /// Nothing is subtracted.
+    /// No mean is subtracted.
     #[default]
     None,
     /// One value for all channels, or one for each channel: blue, green, red.
@@ -88,7 +88,7 @@ pub enum MeanPixel {
     Image(PathBuf),
 }
 
-/// A class, and the net's score for it.
+/// A class, and the net's score for the class.
 ///
 /// ```
 /// use cortado::classifier::Prediction;
@@ -103,7 +103,7 @@ pub enum MeanPixel {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// Index of the class, from 0.
+    /// Index of the class, counted from 0.
     pub class: usize,
     /// Name of the class, if the classifier has labels.
     pub label: Option<String>,
@@ -118,7 +118,7 @@ impl Default for Preprocessing {
 }
 
 impl MeanPixel {
-    /// Returns the values for images of this many channels.
+    /// Returns the values for images of `channels` channels.
     fn values(&self, channels: usize) -> Result<Vec<f32>> {
         match self {
             Self::None => Ok(Vec::new()),
@@ -168,24 +168,24 @@ impl Classifier {
         weights: impl AsRef<Path>,
         preprocessing: &Preprocessing,
     ) -> Result<Self> {
-        let at = |path: &Path| {
+        let in_file = |path: &Path| {
             let path = path.display().to_string();
             move |error: Error| error.context(path.clone())
         };
         let (definition, weights) = (definition.as_ref(), weights.as_ref());
         let builder = Net::builder(device).phase(Phase::Test).reuse_memory(true);
-        let mut net = builder.build(&proto::read_net(definition)?).map_err(at(definition))?;
-        net.copy_some_from(&proto::read_trained_net(weights)?).map_err(at(weights))?;
-        Self::new(net, preprocessing).map_err(at(definition))
+        let mut net = builder.build(&proto::read_net(definition)?).map_err(in_file(definition))?;
+        net.copy_some_from(&proto::read_trained_net(weights)?).map_err(in_file(weights))?;
+        Self::new(net, preprocessing).map_err(in_file(definition))
     }
 
-    /// Makes a classifier from a net with trained weights.
+    /// Creates a classifier from a net with trained weights.
     ///
     /// # Errors
     /// [`Error::InvalidData`] unless the net has one Input layer with one top, and one output;
     /// [`Error::Shape`] unless the input has four axes and one or three channels;
-    /// [`Error::InvalidInput`] or [`Error::Shape`] if the mean has another number of channels; errors
-    /// of [`proto::read_binary`] for a mean image.
+    /// [`Error::InvalidInput`] or [`Error::Shape`] if the mean has another number of channels;
+    /// errors of [`proto::read_binary`] for a mean image.
     pub fn new(mut net: Net<f32>, preprocessing: &Preprocessing) -> Result<Self> {
         let (input, image) = reshape_to_one_image(&mut net)?;
         let outputs: Vec<_> = net.outputs().map(|(_, blob, _)| blob.count()).collect();
@@ -205,7 +205,7 @@ impl Classifier {
     /// Reads the names of the classes from a file with one name per line.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::InvalidData`] unless there is one name for each class.
+    /// [`Error::Io`]; [`Error::InvalidData`] unless the file has one name for each class.
     pub fn with_labels(mut self, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
@@ -238,7 +238,7 @@ impl Classifier {
     /// [`classify`](Self::classify).
     ///
     /// # Errors
-    /// [`Error::Shape`] for another number of channels; errors of the net.
+    /// [`Error::Shape`] if the image has another number of channels; errors of the net.
     pub fn classify_image(&mut self, image: &Image, top_k: usize) -> Result<Vec<Prediction>> {
         let [channels, height, width] = self.image;
         if image.shape()[0] != channels {

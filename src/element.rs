@@ -55,8 +55,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Plain old data that memory can store, such as labels or pooling masks. Types with these traits of
-/// the crate `zerocopy` implement it.
+/// Plain old data that memory can store, such as labels or pooling masks. Types that implement
+/// `FromBytes`, `IntoBytes` and `Immutable` of the crate `zerocopy` implement `Storable`.
 ///
 /// ```
 /// use cortado::{element::Storable, prelude::*};
@@ -73,19 +73,19 @@ pub trait Storable: IntoBytes + Immutable + Copy + Send + Sync + 'static {
     fn bytes_of(values: &[Self]) -> &[u8];
     /// Returns the bytes of the values, writable.
     fn bytes_of_mut(values: &mut [Self]) -> &mut [u8];
-    /// Returns the values with these bytes. `None` if the bytes are not aligned for this type, or
-    /// if their number is not a multiple of its size.
+    /// Returns `bytes` as values. Returns `None` if the bytes are not aligned for the type, or if
+    /// the number of bytes is not a multiple of the type's size.
     fn from_bytes(bytes: &[u8]) -> Option<&[Self]>;
-    /// Returns the values with these bytes, writable. `None` in the same cases as
+    /// Returns `bytes` as writable values. Returns `None` in the same cases as
     /// [`from_bytes`](Self::from_bytes).
     fn from_bytes_mut(bytes: &mut [u8]) -> Option<&mut [Self]>;
-    /// Returns the value with these bytes, which need not be aligned. `None` unless there are as
-    /// many bytes as a value has.
+    /// Reads a value from `bytes`, which need not be aligned. Returns `None` unless `bytes` has the
+    /// size of a value.
     fn read_bytes(bytes: &[u8]) -> Option<Self>;
 }
 
-// `FromBytes` is no supertrait of `Storable`, because its method `zero` and the one of
-// `num_traits::Zero` would be ambiguous in generic code.
+// `FromBytes` is not a supertrait of `Storable`, because its method `zero` and
+// `num_traits::Zero::zero` would be ambiguous in generic code.
 impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storable for T {
     #[inline(always)]
     fn zeroed() -> Self {
@@ -116,7 +116,7 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storab
 /// A numeric type that kernels support: [`f32`], [`f64`], [`struct@f16`] or [`struct@bf16`].
 ///
 /// Kernels compute in [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and round once when
-/// they store a result.
+/// storing a result.
 ///
 /// ```
 /// use cortado::{Element, f16};
@@ -134,13 +134,13 @@ pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + De
     type Acc: Element<Acc = Self::Acc> + Float;
     /// This element type as a run-time value.
     const DTYPE: DType;
-    /// Widens to the accumulator type, exactly.
+    /// Widens the element to the accumulator type, exactly.
     fn to_acc(self) -> Self::Acc;
-    /// Narrows from the accumulator type, rounding to nearest, ties to even.
+    /// Narrows an accumulator to this type, rounding to nearest, ties to even.
     fn from_acc(acc: Self::Acc) -> Self;
-    /// Converts from `f64`, rounding to nearest.
+    /// Converts an `f64` to this type, rounding to nearest.
     fn from_f64(v: f64) -> Self;
-    /// Converts to `f64` exactly.
+    /// Converts the element to `f64`, exactly.
     fn to_f64(self) -> f64;
     /// Converts an `f64` to the type of a kernel's scalar arguments.
     fn acc(v: f64) -> Self::Acc {
@@ -149,11 +149,11 @@ pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + De
 }
 
 /// Returns the entry of `values` for `T`. `values` has one `V` for each element type, in the order
-/// of [`DType`]. Generic functions call it to select code that this crate has compiled for one
-/// element type.
+/// of [`DType`]. Generic functions call `for_element_type` to select code that this crate has
+/// compiled for one element type.
 ///
 /// # Panics
-/// Panics if the entry is not a `V`.
+/// Panics unless the entry of `values` has the type `V`.
 pub(crate) fn for_element_type<T: Element, V: Any>(values: [&dyn Any; 4]) -> &V {
     values[T::DTYPE as usize].downcast_ref().expect("every element type has a value of type `V`")
 }
@@ -182,7 +182,7 @@ macro_rules! compiled_for {
             }
         }
         let function = select($T::DTYPE).downcast::<fn($($arg),*) -> $result>();
-        *function.expect("every element type has a function of this type")
+        *function.expect("every element type has a function of the given signature")
     }};
 }
 #[cfg(feature = "net")]
@@ -238,15 +238,15 @@ element!(f64, f64, F64, |x| x, |x| x, |v| v, |x| x);
 ///
 /// Rounding the result to nearest, with at least two bits fewer, gives the value nearest to `x`.
 /// Rounding `x` to nearest twice can give another value: the first rounding can produce a tie,
-/// which the second rounds to even. Source: Boldo and Melquiond 2008, "Emulation of FMA and
-/// correctly rounded sums".
+/// which the second rounding rounds to even. Source: Boldo and Melquiond 2008, "Emulation of FMA
+/// and correctly rounded sums".
 #[inline(always)]
 pub(crate) fn round_to_odd(x: f64) -> f32 {
-    let near = x as f32;
-    let (bits, widened) = (near.to_bits(), f64::from(near));
+    let nearest = x as f32;
+    let (bits, widened) = (nearest.to_bits(), f64::from(nearest));
     let even = u32::from(bits & 1 == 0);
     // Adding 1 to the bits gives the next larger magnitude. Zero and infinity have even bit
-    // patterns. NaN compares as neither smaller nor larger, so its bits are unchanged.
+    // patterns. NaN compares as neither smaller nor larger, so the bits of a NaN are unchanged.
     let increase = u32::from(widened.abs() < x.abs()) & even;
     let decrease = u32::from(widened.abs() > x.abs()) & even;
     f32::from_bits(bits + increase - decrease)

@@ -32,12 +32,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// ```
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// The errors of this crate, with one variant for each kind that a caller may handle differently.
+/// The errors of this crate, with one variant for each kind of error that a caller may handle
+/// differently.
 ///
 /// A message names the kernel and its operand, as in the kernel's signature, or else the device,
 /// the file or the layer. [`Error::context`] prefixes the place where the error arose.
 ///
-/// `Debug` prints the same message as `Display`, so that a `main` that returns [`Result`] prints it.
+/// `Debug` prints the same message as `Display`, so that a `main` that returns [`Result`] prints
+/// that message.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -52,29 +54,29 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 pub enum Error {
     /// An operand of a kernel has the wrong number of elements.
     Length {
-        /// Kernel name.
+        /// Name of the kernel.
         op: &'static str,
-        /// Operand name, as in the kernel's signature.
+        /// Name of the operand, as in the kernel's signature.
         operand: &'static str,
-        /// Elements needed.
+        /// Number of elements that the kernel needs.
         want: usize,
-        /// Elements found.
+        /// Number of elements of the operand.
         got: usize,
     },
     /// A range that extends beyond the sequence from which it selects elements.
     Range {
         /// Name of the sequence that the range selects from.
         what: &'static str,
-        /// First element.
+        /// Index of the first element of the range.
         start: usize,
-        /// One past the last element.
+        /// Index one past the last element of the range.
         end: usize,
         /// Length of the sequence, in elements.
         len: usize,
     },
     /// An axis that the shape does not have.
     Axis {
-        /// The requested axis. Negative axes count from the end.
+        /// The requested axis, such as −1. Negative axes count from the end.
         axis: isize,
         /// Number of axes of the shape.
         axes: usize,
@@ -85,14 +87,14 @@ pub enum Error {
     ShapeOverflow {
         /// Extents of the shape.
         shape: Vec<usize>,
-        /// The exceeded limit.
+        /// The limit that the shape exceeds.
         why: &'static str,
     },
     /// A parameter outside its domain.
     InvalidInput {
-        /// Kernel, filler or function.
+        /// Name of the kernel, filler or function.
         op: &'static str,
-        /// The parameter and the reason why it is invalid.
+        /// The parameter, and the reason why the parameter is invalid.
         why: String,
     },
     /// Storage whose outstanding borrow conflicts with the requested access.
@@ -104,7 +106,7 @@ pub enum Error {
     OutOfMemory {
         /// Name of the device, or `host`.
         device: String,
-        /// Requested bytes.
+        /// Number of requested bytes.
         bytes: usize,
     },
     /// A transfer or fallback that a policy of the calling thread denies. The memory is unchanged.
@@ -121,14 +123,14 @@ pub enum Error {
     },
     /// A device name that this build of the crate does not know.
     UnknownDevice {
-        /// The requested name.
+        /// The requested device name.
         name: String,
-        /// The known names, separated by `, `.
+        /// The known device names, separated by `, `.
         known: String,
     },
     /// A file that could not be read or written.
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The operating system's error.
         source: std::io::Error,
@@ -137,23 +139,23 @@ pub enum Error {
     Parse {
         /// Path of the file, or the name that the caller gave to the text.
         file: String,
-        /// Line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Column, from 1.
+        /// Column number, from 1.
         column: usize,
-        /// The unexpected text and what was expected instead.
+        /// Description of the found text and the expected text.
         message: String,
     },
     /// A message or file with invalid content.
     InvalidData(String),
     /// A layer type that is not registered.
     UnknownLayer {
-        /// The requested `type`.
+        /// The requested layer type.
         kind: String,
-        /// The registered types, separated by `, `.
+        /// The registered layer types, separated by `, `.
         known: String,
     },
-    /// An error with the place where it arose: a layer, a blob or a file.
+    /// An error, with the layer, the blob or the file in which the error arose.
     Context {
         /// The place where the error arose.
         context: String,
@@ -232,18 +234,19 @@ impl Error {
         Self::InvalidInput { op, why: why.into() }
     }
 
-    /// Returns [`Error::OutOfMemory`] for a host allocation of this many bytes.
+    /// Returns [`Error::OutOfMemory`] for a host allocation of `bytes` bytes.
     pub(crate) fn out_of_host_memory(bytes: usize) -> Self {
         Self::OutOfMemory { device: "host".into(), bytes }
     }
 
-    /// Wraps this error with the place where it arose.
+    /// Wraps this error, with the place where the error arose.
     #[must_use]
     pub fn context(self, context: impl Into<String>) -> Self {
         Self::Context { context: context.into(), source: Box::new(self) }
     }
 
-    /// Returns the innermost error, without any [`Error::Context`], for callers that match on it.
+    /// Returns the innermost error, without any [`Error::Context`], for callers that match on the
+    /// kind of error.
     pub fn root(&self) -> &Self {
         match self {
             Self::Context { source, .. } => source.root(),

@@ -16,9 +16,9 @@ use crate::{
 /// Random fillers derive their values from an [`RngKey`]. The same key gives bit-identical values
 /// on every device and for any number of threads.
 ///
-/// A weight's first extent is the number of outputs, and its second extent the number of inputs.
-/// For a weight of `count` elements, *fan-in* is `count / extent[0]` and *fan-out* is `count /
-/// extent[1]`. A missing extent counts as 1.
+/// A weight's first extent is the number of outputs, and a weight's second extent is the number of
+/// inputs. For a weight of `count` elements, *fan-in* is `count / extent[0]` and *fan-out* is
+/// `count / extent[1]`. A missing extent of a shape counts as 1.
 ///
 /// ```
 /// use cortado::{op::RngKey, prelude::*, proto::filler_parameter::VarianceNorm};
@@ -34,19 +34,19 @@ use crate::{
 pub enum Filler {
     /// The same value for all elements.
     Constant {
-        /// The value.
+        /// Value of every element.
         value: f64,
     },
-    /// `U[min, max)`
+    /// Uniformly distributed values: `U[min, max)`.
     Uniform {
         /// Lower bound, inclusive.
         min: f64,
         /// Upper bound, exclusive.
         max: f64,
     },
-    /// `N(mean, std²)`
+    /// Normally distributed values: `N(mean, std²)`.
     Gaussian {
-        /// Mean.
+        /// Mean of the distribution.
         mean: f64,
         /// Standard deviation, which must be positive.
         std: f64,
@@ -56,15 +56,16 @@ pub enum Filler {
     },
     /// `U[0, 1)`, scaled so that the values of each output sum to 1.
     PositiveUnitball,
-    /// `U[−a, a)` with `a = √(3/n)`; `n` is the fan that `norm` selects. Source: Glorot, Bengio
-    /// 2010.
+    /// `U[−a, a)` with `a = √(3/n)`; `norm` selects `n` from fan-in, fan-out and the average of
+    /// both. Source: Glorot, Bengio 2010.
     Xavier {
-        /// Selects fan-in, fan-out or their average.
+        /// Selects fan-in, fan-out or the average of both.
         norm: VarianceNorm,
     },
-    /// `N(0, 2/n)`; `n` is the fan that `norm` selects. Source: He, Zhang, Ren, Sun 2015.
+    /// `N(0, 2/n)`; `norm` selects `n` from fan-in, fan-out and the average of both. Source: He,
+    /// Zhang, Ren, Sun 2015.
     Msra {
-        /// Selects fan-in, fan-out or their average.
+        /// Selects fan-in, fan-out or the average of both.
         norm: VarianceNorm,
     },
     /// The weights of bilinear interpolation, for a deconvolution that upsamples. The shape must
@@ -181,7 +182,7 @@ fn fan(shape: &Shape, norm: VarianceNorm) -> f64 {
     }
 }
 
-/// Keeps each value with probability `kept / outputs` and sets the others to zero.
+/// Keeps each value with probability `kept / outputs` and sets all other values to zero.
 fn sparsify<T: Element>(kept: u32, shape: &Shape, key: RngKey, data: &mut [T]) -> Result<()> {
     let no_axis = || Error::invalid_input("filler", "`sparse` needs a shape of at least one axis");
     let outputs = *shape.first().ok_or_else(no_axis)?;
@@ -197,7 +198,7 @@ fn sparsify<T: Element>(kept: u32, shape: &Shape, key: RngKey, data: &mut [T]) -
     Ok(())
 }
 
-/// Scales each of the `rows` rows so that its values sum to 1.
+/// Scales each of the `rows` rows so that the values of the row sum to 1.
 fn normalize_rows<T: Element>(data: &mut [T], rows: usize) -> Result<()> {
     for row in data.chunks_mut((data.len() / rows).max(1)) {
         let sum: f64 = row.iter().map(|value| value.to_f64()).sum();
@@ -216,8 +217,8 @@ fn bilinear<T: Element>(data: &mut [T], shape: &Shape) -> Result<()> {
     };
     // Single precision and Caffe's order of operations give results bit-identical to Caffe's.
     let factor = width.div_ceil(2) as f32;
-    let centre = (width as f32 - 1.0) / (2.0 * factor);
-    let weight = |x: usize| 1.0 - (x as f32 / factor - centre).abs();
+    let center = (width as f32 - 1.0) / (2.0 * factor);
+    let weight = |x: usize| 1.0 - (x as f32 / factor - center).abs();
     for (i, value) in data.iter_mut().enumerate() {
         *value = T::from_f64(f64::from(weight(i % width) * weight(i / width % height)));
     }

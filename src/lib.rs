@@ -13,7 +13,7 @@
 //! # Ok::<(), cortado::Error>(())
 //! ```
 //!
-//! # Three ideas
+//! # Three principles
 //!
 //! ```text
 //!   Blob<T, D>        values and their gradient, under one shape
@@ -24,23 +24,24 @@
 //! ```
 //!
 //! 1. **Memory is coherent.** Each side, host or device, is valid or stale. Reading a stale side
-//!    copies the value; writing a side makes the other one stale. A [`ledger`] records each copy
-//!    with the kernel and the line of the program that caused it.
+//!    copies the value; writing a side makes the other side stale. A [`ledger`] records each copy
+//!    with the kernel and the source line that caused the copy.
 //! 2. **Every kernel runs on every device.** A device overrides the kernels that it computes
-//!    itself. The others fall back to the host, and the memory above copies what they need.
-//! 3. **Results do not depend on the number of threads.** A kernel on the CPU gives the same bits
-//!    on one thread and on many.
+//!    itself. All other kernels fall back to the host, and [`SyncedMemory`] copies their operands
+//!    if needed.
+//! 3. **Results do not depend on the number of threads.** The results of a CPU kernel are
+//!    bit-identical on one thread and on many threads.
 //!
 //! # Where to start
 //!
-//! | to | start at |
+//! | task | start at |
 //! |---|---|
 //! | compute with arrays on any device | [`prelude`] and [`Blob`] |
 //! | train or run a Caffe model | `Solver`, `Net` (feature `net`, on by default) |
 //! | classify images with a trained net | `classifier::Classifier` (feature `image`) |
 //! | write a layer | `Layer` and `LayerRegistry` (feature `net`) |
 //! | write a device | [`guide`], [`Memory`] and [`kernel`] |
-//! | see what is copied, and why | [`ledger`] |
+//! | find out which data is copied, and why | [`ledger`] |
 //! | call a kernel on slices, without blobs | [`kernel::slices`] |
 //!
 //! | type | use it for |
@@ -48,9 +49,9 @@
 //! | [`Blob`] | an array with a shape and, on request, a gradient |
 //! | [`CpuDevice`] | the CPU; `with_threads` sets the number of threads |
 //! | [`AnyDevice`] | a device that is chosen at run time, for example by [`device::open`] |
-//! | [`SimulatedDevice`] | tests: a device with separate memory that finds missing copies |
-//! | [`SyncedMemory`], [`View`], [`ViewMut`] | kernels and devices of your own |
-//! | [`struct@f16`], [`struct@bf16`] | 16-bit elements; kernels compute with them in `f32` |
+//! | [`SimulatedDevice`] | a device for tests, whose separate memory reveals missing copies |
+//! | [`SyncedMemory`], [`View`], [`ViewMut`] | implementations of kernels and devices |
+//! | [`struct@f16`], [`struct@bf16`] | 16-bit elements, with which kernels compute in `f32` |
 //!
 //! # Features
 //!
@@ -60,10 +61,10 @@
 //! | `net` (default) | Caffe's text format, data, layers, nets and solvers |
 //! | `gzip` | data from IDX files that are compressed by gzip, as MNIST is distributed |
 //! | `tensor-io` | NumPy and safetensors files |
-//! | `hdf5` | weights, solver states and data as HDF5 |
+//! | `hdf5` | weights, solver states and data in HDF5 files |
 //! | `image` | data from JPEG and PNG files, and classification of images |
 //! | `ndarray` | conversion of blobs from and to arrays of the crate `ndarray` |
-//! | `cuda` | NVIDIA GPUs; builds and starts without CUDA |
+//! | `cuda` | NVIDIA GPUs; a program builds and starts without CUDA |
 //! | `conformance` | the conformance kit for devices |
 //!
 //! The command `cortado` is in the package `cortado-cli`.

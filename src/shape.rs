@@ -8,8 +8,8 @@ pub const MAX_AXES: usize = 32;
 
 /// The extents of a blob, outermost first. The product of the extents does not overflow.
 ///
-/// Dereferences to `[usize]`. A shape without axes has one element; an extent of 0 makes the count
-/// 0.
+/// A `Shape` dereferences to `[usize]`. A shape without axes has one element; an extent of 0 makes
+/// the count 0.
 ///
 /// ```
 /// use cortado::Shape;
@@ -28,7 +28,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Creates a shape with these extents.
+    /// Creates a shape with the given extents.
     ///
     /// # Errors
     /// [`Error::ShapeOverflow`] for more than [`MAX_AXES`] axes, or if the size in bytes, with
@@ -82,7 +82,7 @@ impl Shape {
     }
 
     /// Returns the product of the extents before `axis`, the extent of `axis`, and the product of
-    /// the extents after it. A negative `axis` counts from the end.
+    /// the extents after `axis`. A negative `axis` counts from the end.
     ///
     /// # Errors
     /// [`Error::Axis`] if `axis` is out of range.
@@ -95,7 +95,8 @@ impl Shape {
     /// Returns the offset of the element at `indices`; missing trailing indices count as 0.
     ///
     /// # Errors
-    /// [`Error::Shape`] for too many indices, or for an index that is not below its extent.
+    /// [`Error::Shape`] for too many indices, or for an index that is not below the extent of the
+    /// axis.
     pub fn offset(&self, indices: &[usize]) -> Result<usize> {
         let inside = indices.len() <= self.extents.len()
             && indices.iter().zip(&self.extents).all(|(&index, &extent)| index < extent);

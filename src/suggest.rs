@@ -1,7 +1,7 @@
 //! "Did you mean" suggestions for misspelt names.
 
 /// Maximum length in characters of a word that gets a suggestion. The time to compare two names is
-/// quadratic in their length.
+/// quadratic in the length of the names.
 const MAX_WORD_LEN: usize = 64;
 
 /// Returns `` (did you mean `NAME`?)`` with the known name nearest to `word`, or an empty string.

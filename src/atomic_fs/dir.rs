@@ -10,8 +10,8 @@ use std::{
 
 /// A directory that the caller fills under a temporary name, next to its final path.
 ///
-/// [`finish`](Self::finish) renames the directory to its final path. Dropping the value earlier
-/// removes the directory.
+/// [`finish`](Self::finish) renames the directory to its final path. Dropping an unfinished
+/// `StagedDir` removes the directory.
 pub(crate) struct StagedDir {
     target: PathBuf,
     path: PathBuf,
@@ -20,7 +20,7 @@ pub(crate) struct StagedDir {
 }
 
 impl StagedDir {
-    /// Creates the temporary directory for `target`. Fails if `target` exists, unless it is a
+    /// Creates the temporary directory for `target`. Fails if `target` exists, unless `target` is a
     /// directory and `replace` is set.
     pub(crate) fn create(target: &Path, replace: bool) -> Result<Self> {
         let target = std::path::absolute(target).map_err(|error| Error::io(target, error))?;
@@ -45,8 +45,8 @@ impl StagedDir {
         &self.target
     }
 
-    /// Renames the directory to its final path, and removes the directory that had this path, if
-    /// any.
+    /// Renames the directory to its final path, and removes the directory that had the final path
+    /// before, if any.
     pub(crate) fn finish(mut self) -> Result<()> {
         let renamed = self.rename();
         renamed.map_err(|error| Error::io(&self.target, error))?;
@@ -81,7 +81,7 @@ impl Drop for StagedDir {
     }
 }
 
-/// Fails if no file can be created in `folder`. Removes the file that it creates for this test.
+/// Creates and removes a file in `folder`. Fails if `folder` is not a writable directory.
 pub(crate) fn check_writable(folder: &Path) -> Result<()> {
     let created = create_temporary(&folder.join("file"), |path| File::create_new(path).map(drop));
     let removed = created.and_then(|((), path)| fs::remove_file(path));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn check_writable_rejects_a_path_that_is_no_directory_and_leaves_no_file() {
+    fn check_writable_rejects_a_path_that_is_not_a_directory_and_leaves_no_file() {
         let dir = tempfile::tempdir().unwrap();
         check_writable(dir.path()).unwrap();
         assert_eq!(names(dir.path()), [""; 0]);

@@ -11,9 +11,9 @@ use std::{
 
 /// Replaces the content of the file at `path` with `bytes`, or leaves the file unchanged.
 ///
-/// The function writes a temporary file in the same directory, flushes it to the disk and renames
-/// it to `path`. Readers therefore see the old or the new content, even after a crash.
-/// `write_atomically` follows links, and writes directly to pipes and terminals.
+/// The function writes a temporary file in the same directory, flushes the file to the disk and
+/// renames the file to `path`. Readers therefore see the old or the new content, even after a
+/// crash. `write_atomically` follows links, and writes directly to pipes and terminals.
 ///
 /// ```
 /// use cortado::atomic_fs::write_atomically;
@@ -64,7 +64,7 @@ pub(super) fn create_temporary<F>(
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = target.with_file_name(format!(".cortado-{}-{count}.tmp", process::id()));
         match create(&path) {
-            // A crashed process with the same process id left a file of this name.
+            // The temporary path exists if an earlier process with the same process id crashed.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             created => return created.map(|created| (created, path)),
         }

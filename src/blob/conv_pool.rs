@@ -56,8 +56,8 @@ pub struct PoolWindow {
 }
 
 impl PoolWindow {
-    /// Describes windows of these extents that do not overlap, without padding. The number of
-    /// windows is rounded up, as Caffe rounds it.
+    /// Describes windows of the extents `kernel` that do not overlap, without padding. As in Caffe,
+    /// the number of windows is rounded up.
     pub fn new(kernel: [usize; 2]) -> Self {
         Self { kernel, stride: kernel, pad: [0, 0], rounding: PoolRounding::Ceil }
     }
@@ -135,7 +135,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     }
 
     /// Returns the mean of each window of images (N × C × H × W) as a new blob. As in Caffe, the
-    /// divisor counts elements in the padding, but none beyond it.
+    /// divisor counts elements in the padding, but no elements beyond the padding.
     ///
     /// ```
     /// use cortado::prelude::*;
@@ -168,7 +168,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         self.device().convolve(op, x.view(), filters.view(), bias, y.data_mut()?.view_mut())
     }
 
-    /// Returns the convolution's descriptor and the shape of its result.
+    /// Returns the convolution's descriptor and the shape of the result.
     fn convolution(
         &self,
         filters: &Self,
@@ -207,7 +207,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         Ok((op, [batch, outputs, out_h, out_w]))
     }
 
-    /// Returns the pooling's descriptor and the shape of its result.
+    /// Returns the pooling's descriptor and the shape of the result.
     fn pooling(&self, name: &str, window: PoolWindow) -> Result<(Pool2d, [usize; 4])> {
         let fail = |why: &str| Error::Shape(format!("{name}: x of shape {}; {why}", self.shape()));
         let [batch, channels, h, w] = **self.shape() else {

@@ -1,4 +1,4 @@
-//! Blobs from values, and values from blobs.
+//! Conversion of values to blobs, and of blobs to values.
 
 use super::Blob;
 use crate::{
@@ -124,7 +124,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if the number of elements differs; [`Error::ShapeOverflow`].
+    /// [`Error::Shape`] unless both shapes have the same number of elements;
+    /// [`Error::ShapeOverflow`].
     pub fn reshaped(&self, shape: &[usize]) -> Result<Self> {
         let mut alias = self.share();
         let count = crate::shape::Shape::new(shape)?.count();
@@ -190,8 +191,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] unless the first axis has these entries; [`Error::Borrowed`]; errors of
-    /// the device.
+    /// [`Error::Shape`] unless the first axis contains `range`; [`Error::Borrowed`]; errors of the
+    /// device.
     #[track_caller]
     pub fn rows(&self, range: Range<usize>) -> Result<Self> {
         let Range { start, end } = range;

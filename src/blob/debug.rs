@@ -1,4 +1,4 @@
-//! `Debug` of blobs.
+//! Formatting of blobs with `Debug`.
 
 use super::Blob;
 use crate::{
@@ -32,10 +32,10 @@ impl<T: Storable, D: Device> fmt::Debug for Blob<T, D> {
 
 /// Formats the first elements of a blob.
 fn format_values<T: Storable>(values: &[T]) -> String {
-    const SHOWN: usize = 8;
-    let bytes = crate::cast::cast_slice::<T, u8>(&values[..values.len().min(SHOWN)]);
+    const MAX_VALUES: usize = 8;
+    let bytes = crate::cast::cast_slice::<T, u8>(&values[..values.len().min(MAX_VALUES)]);
     let kind = TypeId::of::<T>();
-    let shown: Vec<String> = if kind == TypeId::of::<f32>() {
+    let formatted: Vec<String> = if kind == TypeId::of::<f32>() {
         format_as::<f32>(bytes)
     } else if kind == TypeId::of::<f64>() {
         format_as::<f64>(bytes)
@@ -50,8 +50,8 @@ fn format_values<T: Storable>(values: &[T]) -> String {
     } else {
         return format!("{} elements of {}", values.len(), type_name::<T>());
     };
-    let rest = if values.len() > SHOWN { ", …" } else { "" };
-    format!("[{}{rest}]", shown.join(", "))
+    let rest = if values.len() > MAX_VALUES { ", …" } else { "" };
+    format!("[{}{rest}]", formatted.join(", "))
 }
 
 fn format_as<T: Storable + fmt::Display>(bytes: &[u8]) -> Vec<String> {

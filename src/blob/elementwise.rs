@@ -30,10 +30,11 @@ impl<T: Element, D: Device> Blob<T, D> {
         Ok(y)
     }
 
-    /// Computes `y ← f(x)` for each element. `y` may be this blob or share its data.
+    /// Computes `y ← f(x)` for each element. `y` may be this blob or an alias of it.
     ///
     /// # Errors
-    /// [`Error::Shape`] unless both shapes are equal; [`Error::Borrowed`]; errors of the device.
+    /// [`Error::Shape`] unless this blob and `y` have the same shape; [`Error::Borrowed`]; errors
+    /// of the device.
     #[track_caller]
     pub fn apply_into(&self, f: Unary<f64>, y: &Self) -> Result<()> {
         check_output(f.name(), [("x", self)], self.shape(), y)?;
@@ -41,8 +42,8 @@ impl<T: Element, D: Device> Blob<T, D> {
         self.device().unary(f.cast(), x.src(), out.view_mut())
     }
 
-    /// Returns `f(a, b)` of each pair of elements as a new blob of this blob's shape. This blob is
-    /// `a`.
+    /// Returns `f(a, b)` of each pair of elements as a new blob of this blob's shape. The operand
+    /// `a` is this blob.
     ///
     /// `b` has the shape of `a`, or is broadcast: missing leading axes and axes of extent 1 are
     /// repeated, and the other axes must be neighbors. A bias of shape C × 1 × 1 is added to
@@ -69,7 +70,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     }
 
     /// Computes `y ← f(a, b)` for each pair of elements, like [`combine`](Self::combine). `y` may
-    /// be this blob or share its data.
+    /// be this blob or an alias of it.
     ///
     /// # Errors
     /// Errors of [`combine`](Self::combine); [`Error::Shape`] unless `y` has the shape of `a`;
@@ -164,8 +165,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] unless both shapes are equal; [`Error::Borrowed`] if both blobs share their
-    /// data; errors of the device.
+    /// [`Error::Shape`] unless this blob and `b` have the same shape; [`Error::Borrowed`] if both
+    /// blobs share their data; errors of the device.
     #[track_caller]
     pub fn add_scaled(&self, factor: f64, b: &Self) -> Result<()> {
         if *self.shape() != *b.shape() {
@@ -223,7 +224,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     }
 }
 
-/// Fails unless the output `y` has the shape `expected`. The error also shows the operands' shapes.
+/// Fails unless the output `y` has the shape `expected`. The error message also contains the shapes
+/// of the operands.
 pub(super) fn check_output<T: Element, D: Device, const N: usize>(
     op: &str,
     operands: [(&str, &Blob<T, D>); N],
@@ -239,7 +241,7 @@ pub(super) fn check_output<T: Element, D: Device, const N: usize>(
     Err(Error::Shape(format!("{op}: {operands}; expected y of shape {expected}, found {found}")))
 }
 
-/// Returns the axis of `a` along which `b` lies when it is broadcast to `a`.
+/// Returns the axis of `a` along which `b` lies when `b` is broadcast to `a`.
 fn broadcast_axis(a: &Shape, b: &Shape) -> Option<Axis> {
     if a == b {
         return Some(Axis { outer: 1, extent: a.count(), inner: 1 });

@@ -1,4 +1,4 @@
-//! Products of matrices whose sizes follow from the shapes of blobs.
+//! Matrix products of blobs. The sizes follow from the shapes of the blobs.
 
 use super::Blob;
 use crate::{
@@ -11,8 +11,8 @@ use num_traits::{One, Zero};
 
 /// A blob with two axes as an operand of [`matmul`], possibly transposed.
 ///
-/// A reference to a blob converts into a matrix. [`Blob::t`] returns the transposed matrix. No
-/// conversion copies elements.
+/// A reference to a blob converts into a matrix. [`Blob::t`] returns the transposed matrix. A
+/// conversion to a matrix copies no elements.
 ///
 /// ```
 /// use cortado::{blob::Matrix, prelude::*};
@@ -47,16 +47,16 @@ impl<'a, T: Element, D: Device> From<&'a Blob<T, D>> for Matrix<'a, T, D> {
 }
 
 impl<T: Element, D: Device> Blob<T, D> {
-    /// Returns the transpose of this matrix as an operand of [`matmul`]. Copies nothing.
+    /// Returns the transpose of this matrix as an operand of [`matmul`], without a copy.
     ///
-    /// The blob must have two axes. [`matmul`] reports any other number of axes.
+    /// [`matmul`] returns an error unless the blob has two axes.
     pub fn t(&self) -> Matrix<'_, T, D> {
         Matrix { blob: self, transpose: Transpose::Yes }
     }
 }
 
 impl<T: Element, D: Device> Matrix<'_, T, D> {
-    /// Returns rows and columns, after transposition.
+    /// Returns the numbers of rows and columns after transposition.
     fn extents(&self) -> Option<[usize; 2]> {
         let [rows, columns] = **self.blob.shape() else { return None };
         Some(match self.transpose {
@@ -171,7 +171,7 @@ fn sizes<T: Element, D: Device>(
         Error::Shape(format!("{op}: {a}, {b}; {why}"))
     };
     let (Some([m, k]), Some([rows, n])) = (a.extents(), b.extents()) else {
-        return Err(fail("both must have two axes; `reshaped` returns a blob of another shape"));
+        return Err(fail("A and B must have two axes; `reshaped` returns a blob of another shape"));
     };
     match k == rows {
         true => Ok([m, n, k]),
@@ -179,7 +179,7 @@ fn sizes<T: Element, D: Device>(
     }
 }
 
-/// Returns the sizes of the product, after a check that `c` has its shape.
+/// Returns the sizes of the product, after a check that `c` has the product's shape.
 fn sizes_into<T: Element, D: Device>(
     op: &str,
     a: Matrix<'_, T, D>,

@@ -1,7 +1,7 @@
 //! Blobs: arrays of values, with gradients of the same shape.
 
 mod storage;
-mod create; // blobs from values, and values from blobs
+mod create; // conversion of values to blobs, and of blobs to values
 mod debug;
 mod arithmetic; // Caffe's methods: copies, sums, scaling, update
 mod matmul;
@@ -55,7 +55,7 @@ pub struct Blob<T: Storable, D: Device = AnyDevice> {
 }
 
 impl<T: Storable, D: Device> Blob<T, D> {
-    /// Creates a blob of zeros. The first access allocates its memory.
+    /// Creates a blob of zeros. The first access allocates the blob's memory.
     ///
     /// # Errors
     /// [`Error::ShapeOverflow`], like [`Shape::new`].
@@ -71,7 +71,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         })
     }
 
-    /// Creates a blob that holds `data`, without copying it if the device can adopt it.
+    /// Creates a blob that holds `data`, without a copy if the device can adopt `data`.
     ///
     /// # Errors
     /// [`Error::Length`] unless the length of `data` is the count of `shape`;
@@ -147,9 +147,9 @@ impl<T: Storable, D: Device> Blob<T, D> {
     }
 
     /// Changes the shape. Keeps the storage and its values if the storage is large enough;
-    /// otherwise replaces it with a storage of zeros.
+    /// otherwise replaces the storage with a storage of zeros.
     ///
-    /// If the blob outgrows a storage that it shares with aliases, the aliases keep that storage.
+    /// If a shared storage is too small, the aliases of the blob keep the shared storage.
     ///
     /// ```
     /// use cortado::prelude::*;
@@ -180,7 +180,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok(())
     }
 
-    /// Reshapes this blob to the shape of another.
+    /// Reshapes this blob to the shape of `other`.
     ///
     /// # Errors
     /// Errors of [`reshape`](Self::reshape).
@@ -229,7 +229,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.diff.write(self.count())
     }
 
-    /// Locks this blob's data for writing and `input`'s data for reading; both may share storage.
+    /// Locks this blob's data for writing and `input`'s data for reading; the two blobs may share
+    /// storage.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is in use.
@@ -240,7 +241,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.data.write_from(self.count(), &input.data, input.count())
     }
 
-    /// Locks this blob's diff for writing and `input`'s diff for reading; both may share storage.
+    /// Locks this blob's diff for writing and `input`'s diff for reading; the two blobs may share
+    /// storage.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is in use.
@@ -259,7 +261,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok(self.data()?.head())
     }
 
-    /// Returns the size of the data's storage in bytes, whether or not it is allocated.
+    /// Returns the size of the data's storage in bytes, whether or not the storage is allocated.
     fn capacity(&self) -> Result<usize> {
         self.data.bytes()
     }
@@ -289,7 +291,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok(())
     }
 
-    /// Returns an alias: a blob of the same shape that shares data and diff with this one.
+    /// Returns an alias: a blob of the same shape that shares data and diff with this blob.
     ///
     /// ```
     /// use cortado::prelude::*;
@@ -333,18 +335,19 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok(())
     }
 
-    /// Returns whether both blobs share their data.
+    /// Returns whether this blob shares its data with `other`.
     pub fn shares_data_with(&self, other: &Self) -> bool {
         self.data.same_storage(&other.data)
     }
 
-    /// Returns whether both blobs share their diff.
+    /// Returns whether this blob shares its diff with `other`.
     pub fn shares_diff_with(&self, other: &Self) -> bool {
         self.diff.same_storage(&other.diff)
     }
 
-    /// Swaps the data with that of `other` without copying. Aliases of either blob see the swap. A
-    /// data layer swaps data to take a prefetched batch and to return its old storage.
+    /// Swaps the data of this blob and of `other` without a copy. Aliases of either blob see the
+    /// swap. A data layer swaps data to take a prefetched batch and to return the storage of the
+    /// previous batch.
     ///
     /// ```
     /// use cortado::prelude::*;

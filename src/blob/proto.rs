@@ -47,7 +47,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// # Errors
     /// [`Error::Shape`] if the shapes differ, an extent is negative, or the number of values is not
     /// the count of the shape; also, as in Caffe, if the message has no elements and the blob never
-    /// held any. [`Error::Borrowed`]; errors of the device. On error, the blob is unchanged.
+    /// held elements. [`Error::Borrowed`]; errors of the device. On error, the blob is unchanged.
     #[doc(alias = "FromProto")]
     pub fn from_proto(&mut self, proto: &BlobProto, reshape: bool) -> Result<()> {
         let extents = extents(proto)?;

@@ -109,7 +109,8 @@ impl<T: Element, D: Device> Blob<T, D> {
         self.reshaped(&[self.count()])?.sum(0)?.item()
     }
 
-    /// Returns the mean of all elements, for example the loss of a batch. NaN if there are none.
+    /// Returns the mean of all elements, for example the loss of a batch. The mean of an empty blob
+    /// is NaN.
     ///
     /// # Errors
     /// Errors of [`sum_all`](Self::sum_all).
@@ -158,11 +159,11 @@ impl<T: Element, D: Device> Blob<T, D> {
         Ok(y)
     }
 
-    /// Writes the softmax along `axis` to `y`, which may be this blob or share its data.
+    /// Writes the softmax along `axis` to `y`, which may be this blob or an alias of it.
     ///
     /// # Errors
-    /// Errors of [`softmax`](Self::softmax); [`Error::Shape`](crate::Error::Shape) unless both
-    /// shapes are equal.
+    /// Errors of [`softmax`](Self::softmax); [`Error::Shape`](crate::Error::Shape) unless this blob
+    /// and `y` have the same shape.
     #[track_caller]
     pub fn softmax_into(&self, axis: isize, y: &Self) -> Result<()> {
         check_output("softmax", [("x", self)], self.shape(), y)?;
@@ -171,7 +172,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         self.device().softmax(&axis, x.src(), out.view_mut())
     }
 
-    /// Returns the axis that `op` reduces, and this blob's shape without it.
+    /// Returns the axis that `op` reduces, and this blob's shape without the axis.
     fn along(&self, op: &str, axis: isize) -> Result<(Axis, Vec<usize>)> {
         let context =
             |error: crate::Error| error.context(format!("{op}: x of shape {}", self.shape()));

@@ -36,8 +36,9 @@ impl CpuDevice {
         Self { workers: Workers::global().clone() }
     }
 
-    /// Creates a device with a separate pool of `threads` threads, which its clones share. With 1,
-    /// kernels run on the calling thread; 0 is like [`new`](Self::new).
+    /// Creates a device with a separate pool of `threads` threads, which clones of the device
+    /// share. With one thread, kernels run on the calling thread. If `threads` is 0, the function
+    /// is like [`new`](Self::new).
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the threads cannot be started.

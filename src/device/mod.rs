@@ -25,8 +25,8 @@ use crate::{
     memory::Memory,
 };
 
-/// A compute device: the only bound that generic code needs. [`AnyDevice`] is a device for code
-/// that is not generic.
+/// A compute device: the only trait bound that generic code needs. [`AnyDevice`] is a device for
+/// code that is not generic.
 ///
 /// Every type that implements [`Memory`] and all kernel families implements `Device`. The macro
 /// [`families!`](crate::families) implements families without overrides.
@@ -74,8 +74,8 @@ impl<D> Device for D where
 {
 }
 
-/// Implements the named kernel families for a type, with every kernel at its default. Implements
-/// all families if none is named.
+/// Implements the named kernel families for a type, with the default of every kernel. Implements
+/// all families if the call names no family.
 ///
 /// ```
 /// # use cortado::{Device, Memory, Result};
@@ -135,8 +135,9 @@ pub fn open(name: &str, options: DeviceOptions) -> Result<AnyDevice> {
         },
         #[cfg(feature = "cuda")]
         (_, Some(ordinal)) => {
-            let DeviceOptions { threads, gemm_backend: products, tf32 } = options;
-            let builder = CudaDevice::builder().threads(threads).gemm_backend(products).tf32(tf32);
+            let DeviceOptions { threads, gemm_backend, tf32 } = options;
+            let builder =
+                CudaDevice::builder().threads(threads).gemm_backend(gemm_backend).tf32(tf32);
             Ok(AnyDevice::new(&builder.open(ordinal)?))
         }
         #[cfg(not(feature = "cuda"))]

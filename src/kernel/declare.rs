@@ -1,16 +1,17 @@
 //! Macros that expand the declarations of kernels.
 //!
-//! The file of a family declares each kernel once, inside a macro `kernels!` that passes all
+//! The file of a kernel family declares each kernel once, inside a macro `kernels!` that passes all
 //! declarations of the family to another macro. `declare_family!` expands the declarations to the
-//! trait, its fallbacks, its functions on slices and their names. The simulated device expands the
-//! same declarations to its implementation.
+//! family's trait, fallbacks, functions on slices and kernel names. The simulated device expands
+//! the same declarations to its implementation.
 
 use crate::{
     error::Result,
     memory::{KernelCall, Memory, ledger::KernelScope},
 };
 
-/// Expands the declarations of a family to its trait, fallbacks, functions on slices and names.
+/// Expands the declarations of a kernel family to its trait, fallbacks, functions on slices and
+/// kernel names.
 ///
 /// A declaration looks like a method whose body checks the operands:
 ///
@@ -21,21 +22,22 @@ use crate::{
 /// ) { axis.check_affine(x, scale, shift, y) }
 /// ```
 ///
-/// An argument with a plain type is a parameter, passed by value or by reference. An argument whose
-/// type follows one of these words is an operand:
+/// An argument with a plain type is a parameter, passed by value or by reference. An argument is an
+/// operand if one of the following words precedes its type:
 /// - `read T`: a [`View`](crate::View) that the kernel reads;
 /// - `optional T`: an `Option<View>` that the kernel reads;
 /// - `update T`: a [`ViewMut`](crate::ViewMut) that the kernel reads and writes, or writes in part;
 /// - `overwrite T`: a `ViewMut` whose every element the kernel writes without reading any;
 /// - `overwrite(if condition) T`: like `overwrite T` if the condition holds, else like `update T`;
-/// - `src(function) T`: a [`Src`](crate::Src). A call in place runs the host function `function`,
-///   which updates the `overwrite` operand and does not take this operand.
+/// - `src(function) T`: a [`Src`](crate::Src), an input operand that may be the output itself. A
+///   call in place runs the host function `function`, which omits the `src` operand and updates the
+///   `overwrite` operand.
 ///
-/// The host function has the kernel's name and takes the arguments in the same order. Input
-/// operands come before output operands. In the body of a declaration, an operand's name stands for
-/// its length: a `usize`, or an `Option<usize>` for `optional` and `src`. Ledgers record the kernel
-/// by its name and by `T`, or by `u32` if it has no element type. The declarations follow `trait
-/// Family { … }`, which may contain further methods.
+/// The host function of a kernel has the kernel's name and the same order of arguments. A
+/// declaration lists input operands before output operands. In the body of a declaration, an
+/// operand's name stands for its length: a `usize`, or an `Option<usize>` for `optional` and `src`.
+/// Ledgers record the kernel by its name and by `T`, or by `u32` if the kernel has no element type.
+/// The declarations follow `trait Family { … }`, which may contain further methods.
 macro_rules! declare_family {
     (
         $(#[$attr:meta])*
@@ -57,7 +59,8 @@ macro_rules! declare_family {
             use super::*;
             use $crate::{host::{self, Workers}, kernel::slices::host_kernels};
 
-            /// The host functions of this family for one element type, compiled in this crate.
+            /// The host functions of one kernel family for one element type, compiled in this
+            /// crate.
             pub(crate) trait HostKernels<T: Element> {
                 each_kernel! { [host_declaration] $family $($kernels)* }
             }
@@ -101,7 +104,7 @@ macro_rules! kernel_names {
     };
 }
 
-/// Turns each argument into a group `(kind name [type] details)`.
+/// Turns each argument of a declaration into a group `(kind name [type] details)`.
 macro_rules! parse_arguments {
     ([$then:ident] $kernel:tt [$($done:tt)*]) => { $then! { $kernel $($done)* } };
     ($then:tt $kernel:tt [$($done:tt)*] $x:ident: read $T:ty $(, $($rest:tt)*)?) => {
@@ -152,7 +155,7 @@ macro_rules! result_type {
     ($R:ty) => { $crate::error::Result<$R> };
 }
 
-/// The element type that ledgers record for a kernel with these generic parameters.
+/// Expands to the name of the element type that ledgers record for a kernel.
 macro_rules! element_name {
     () => {
         "u32"
@@ -162,7 +165,7 @@ macro_rules! element_name {
     };
 }
 
-/// A method of a family's trait, which runs the fallback function.
+/// Expands to a method of a family's trait, which runs the fallback function.
 macro_rules! trait_method {
     (
         {
@@ -182,7 +185,7 @@ macro_rules! trait_method {
     };
 }
 
-/// A function of [`fallback`](super::fallback), which runs the host function.
+/// Expands to a function of [`fallback`](super::fallback), which runs the host function.
 macro_rules! fallback_function {
     (
         {
@@ -219,7 +222,7 @@ macro_rules! host_declaration {
     ({ $attr:tt $family:ident $kernel:ident [T: Element,] $result:tt $check:block } $($arg:tt)*) => {
         host_function! { [declaration] $family $result $kernel [] [] [] $($arg)* }
     };
-    // `HostKernels` omits kernels whose generic parameters are not just one element type.
+    // `HostKernels` contains only kernels whose one generic parameter is the element type.
     ($($other:tt)*) => {};
 }
 
@@ -253,8 +256,8 @@ macro_rules! slice_function {
     };
 }
 
-/// Expands to a host function and, if an operand is a `src`, to a second function that works in
-/// place, without this operand.
+/// Expands to a host function and, if an operand is declared as `src`, to a second function that
+/// works in place, without the `src` operand.
 macro_rules! host_function {
     (
         $form:tt $family:ident $result:tt $kernel:ident [$($name:ident)?]
@@ -292,7 +295,7 @@ macro_rules! host_type {
     ($output:ident $T:ty) => { &mut [$T] };
 }
 
-/// The first line of the documentation of a function of [`slices`](super::slices).
+/// Expands to the first line of the documentation of a function of [`slices`](super::slices).
 macro_rules! slice_doc {
     ($family:ident $kernel:ident $in_place:literal) => {
         concat!(
@@ -311,7 +314,8 @@ macro_rules! slice_doc {
     };
 }
 
-/// A host function as a method's declaration, as its implementation, or as a public function.
+/// Expands to the method declaration, the method implementation or the public form of a host
+/// function.
 macro_rules! host_function_as {
     (
         [declaration] $family:ident $name:ident $doc:tt [$($result:ty)?]
@@ -349,7 +353,7 @@ macro_rules! host_function_as {
 /// Calls a host function with the host side of each operand.
 ///
 /// The expansion nests a block for each operand, because an overwritten operand is committed after
-/// the call. The expansion passes parameters on unchanged.
+/// the call. The expansion passes on all other arguments unchanged.
 macro_rules! call_host {
     ([$(@in_place)? $function:path] [$workers:expr] [$($arg:ident)*]) => {
         $function($workers, $($arg),*)

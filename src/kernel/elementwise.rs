@@ -1,4 +1,4 @@
-//! Elementwise maps.
+//! Elementwise kernels.
 
 use crate::{
     element::{Element, Storable},
@@ -57,7 +57,7 @@ macro_rules! kernels {
                 axis: &Axis, x: src(affine_in_place) T, scale: read T, shift: read T, y: overwrite T
             ) { axis.check_affine(x, scale, shift, y) }
 
-            /// `y ← x` in another element type, rounded once.
+            /// `y ← x`, converted to another element type with one rounding.
             fn convert<T: Element, U: Element>(x: read T, y: overwrite U) {
                 check_len("convert", "y", x, y)
             }
@@ -67,8 +67,8 @@ macro_rules! kernels {
                 check_len("convert_integers", "y", x, y)
             }
 
-            /// Computes one time step of an [`Lstm`]. Replaces `gates` by their activations, and
-            /// computes the states `c` and `h` from the activations.
+            /// Computes one time step of an [`Lstm`]. Replaces the values in `gates` by the
+            /// activations of the gates, and computes the states `c` and `h` from the activations.
             fn lstm<T: Element>(
                 op: &Lstm,
                 c_prev: read T,
@@ -82,7 +82,7 @@ macro_rules! kernels {
             }
 
             /// Computes the gradient of one time step of an [`Lstm`]. Replaces the activations in
-            /// `gates` by the gradients of their inputs. Replaces the gradient of `c` in `dc` by
+            /// `gates` by the gradients of the gate inputs. Replaces the gradient of `c` in `dc` by
             /// the gradient of `c_prev`.
             fn lstm_backward<T: Element>(
                 op: &Lstm, c_prev: read T, c: read T, dh: read T, dc: update T, gates: update T

@@ -2,7 +2,7 @@
 //! side of the views.
 //!
 //! Each function takes the device and then the arguments of the kernel method of the same name. An
-//! override that supports only some element types calls the fallback for the others:
+//! override that supports only some element types calls the fallback for all other types:
 //!
 //! ```text
 //! match (x.downcast::<f32>(), y.downcast::<f32>()) { … , _ => fallback::copy(self, x, y) }

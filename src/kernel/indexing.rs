@@ -26,7 +26,8 @@ macro_rules! kernels {
             /// ```
             trait Indexing {}
 
-            /// `y[r·ldy + c] ← x[r·ldx + c]` over a block; the rest of `y` keeps its values.
+            /// `y[r·ldy + c] ← x[r·ldx + c]` over a block; elements of `y` outside the block keep
+            /// their values.
             fn copy_2d<T: Element>(op: &Copy2d, x: read T, y: update T) { op.check(x, y) }
 
             /// `y[i] ← table[indices[i]]`, row by row.
@@ -39,7 +40,7 @@ macro_rules! kernels {
                 op: &RowIndexing, y: read T, indices: read u32, table: update T
             ) { op.check("scatter_add", ("table", table), ("indices", indices), ("y", y)) }
 
-            /// `y ← x` with its axes in another order.
+            /// `y ← x` with the axes of `x` in another order.
             fn permute<T: Element>(op: &Permute, x: read T, y: overwrite T) { op.check(x, y) }
 
             /// `y ← x` repeated along an axis.

@@ -1,4 +1,4 @@
-//! Losses and accuracies.
+//! Loss and accuracy kernels.
 
 use crate::{
     element::Element,
@@ -48,8 +48,8 @@ macro_rules! kernels {
                 check_len("accuracy", "y", 1, y)
             }
 
-            /// `y[c] ← the share of correct answers` among the positions with label `c`; 0 if there
-            /// are none.
+            /// `y[c] ← the share of correct answers` among the positions with label `c`; 0 if no
+            /// position has label `c`.
             fn accuracy_by_class<T: Element>(
                 op: &Accuracy, scores: read T, label: read T, y: overwrite T
             ) {

@@ -8,12 +8,12 @@
 //! kernels that it computes itself. An override can support a subset of the element types, by a
 //! match on [`Element::DTYPE`](crate::Element::DTYPE).
 //!
-//! For every method:
+//! Rules for every method:
 //! - errors name an operand as the method's signature does, such as `a`, `x` or `dy`;
 //! - an override calls the descriptor's `check` with the operands' lengths before it launches
 //!   anything, as the host kernels do;
 //! - an input operand that may be the output itself is a [`Src`](crate::Src);
-//! - an operand that is overwritten is not read first, so a NaN in it does not spread.
+//! - a kernel does not read an operand that it overwrites, so a NaN in the operand does not spread.
 
 #[macro_use]
 pub(crate) mod declare;
@@ -41,8 +41,8 @@ pub use random::Random;
 pub use reductions::Reductions;
 pub use update::Update;
 
-/// The traits of devices. Code that calls kernels of a concrete device type, such as
-/// [`CpuDevice`](crate::CpuDevice), must import these traits.
+/// The traits of all kernel families. Code that calls kernels of a concrete device type, such as
+/// [`CpuDevice`](crate::CpuDevice), must import the traits.
 ///
 /// ```
 /// use cortado::{Blob, CpuDevice, kernel::traits::*};

@@ -29,7 +29,7 @@ macro_rules! kernels {
                 axis.check_counts("softmax", &[("y", y), ("x", x.unwrap_or(y))])
             }
 
-            /// `dx ← (dy − Σ dy·y) · y` along an axis; `y` is the softmax.
+            /// `dx ← (dy − Σ dy·y) · y` along an axis; `y` is the result of `softmax`.
             fn softmax_backward<T: Element>(
                 axis: &Axis, y: read T, dy: src(softmax_backward_in_place) T, dx: overwrite T
             ) {

@@ -1,4 +1,4 @@
-//! Random numbers.
+//! Random number kernels.
 
 use crate::{element::Element, op::RngKey};
 
@@ -7,7 +7,8 @@ macro_rules! kernels {
         $then! {
             /// Random numbers by Philox4x32-10: element `i` depends on the key and on `i` alone.
             ///
-            /// Every device follows these rules, so results are bit-identical on every device:
+            /// Results are bit-identical on every device, because every device follows the same
+            /// rules:
             /// - [`bernoulli`](Self::bernoulli), [`random_integers`](Self::random_integers) and
             ///   [`dropout`](Self::dropout) compute element `i` from word `i mod 4` of counter
             ///   `i / 4`.
@@ -16,8 +17,8 @@ macro_rules! kernels {
             ///   fraction `((a·2³² + b) >> 11) / 2⁵³`: words 0 and 1 the first fraction `u`, words
             ///   2 and 3 the second fraction `v`.
             /// - All arithmetic is in `f64`, with IEEE additions, multiplications, divisions and
-            ///   square roots, in the order written here and without fused operations. The result
-            ///   is rounded once to the element type.
+            ///   square roots, in the order of the formulas and without fused operations. The
+            ///   result is rounded once to the element type.
             ///
             /// ```
             /// use cortado::{op::RngKey, prelude::*};
@@ -35,7 +36,7 @@ macro_rules! kernels {
 
             /// `yᵢ ~ U[lo, hi)`: `lo + (hi − lo)·u` for even `i`, and `lo + (hi − lo)·v` for odd
             /// `i`. Results lie in the interval even after rounding to `T`, provided that `T` has a
-            /// value in it. If `lo = hi`, all results are `lo`.
+            /// value in the interval. If `lo = hi`, all results are `lo`.
             #[doc(alias = "caffe_rng_uniform")]
             fn uniform<T: Element>(key: RngKey, lo: f64, hi: f64, y: overwrite T) {
                 expect_interval(lo, hi).map(drop)
@@ -49,7 +50,7 @@ macro_rules! kernels {
             }
 
             /// `yᵢ ← 1` with probability `p`, rounded up to a multiple of 2⁻³², else 0. The result
-            /// is 1 if `word < p·2³²`.
+            /// is 1 if the element's random word is less than `p·2³²`.
             #[doc(alias = "caffe_rng_bernoulli")]
             fn bernoulli(key: RngKey, p: f64, y: overwrite u32) { expect_probability(p).map(drop) }
 
@@ -64,7 +65,7 @@ macro_rules! kernels {
             }
 
             /// `yᵢ ~` uniform over the integers below `bound`, which is at most 2³². The result is
-            /// the upper half of `word · bound`.
+            /// the upper half of the 64-bit product of the element's random word and `bound`.
             #[doc(alias = "caffe_rng_rand")]
             fn random_integers(key: RngKey, bound: u64, y: overwrite u32) { expect_bound(bound) }
         }

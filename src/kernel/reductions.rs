@@ -1,4 +1,4 @@
-//! Reductions.
+//! Reduction kernels.
 
 use crate::{
     element::Element,
@@ -47,8 +47,8 @@ macro_rules! kernels {
                 axis.check_extents("dot_to_axis", &[("y", y)])
             }
 
-            /// `y[o,i] ← the e of the maximum of x[o,e,i]`; the least such `e` if there are
-            /// several.
+            /// `y[o,i] ← the e of the maximum of x[o,e,i]`; the least `e` if several elements equal
+            /// the maximum.
             fn arg_max<T: Element>(axis: &Axis, x: read T, y: overwrite u32) {
                 axis.check_arg_max(x, y)
             }

@@ -2,7 +2,7 @@
 //!
 //! Each function takes the threads and then the arguments of the kernel method of the same name. A
 //! function that works in place, such as `unary_in_place`, has no input argument. Each function
-//! only selects the code for its element type, which this crate has compiled.
+//! selects the code for its element type, which this crate has already compiled.
 //!
 //! ```
 //! use cortado::{host::Workers, kernel::slices, op::Gemm};
@@ -27,7 +27,7 @@ use crate::{
 };
 use std::any::Any;
 
-/// The host functions of all families for one element type.
+/// The host functions of all kernel families for one element type.
 pub(crate) trait HostKernels<T: Element>:
     blas::slices::HostKernels<T>
     + conv::slices::HostKernels<T>

@@ -1,4 +1,4 @@
-//! Solver updates.
+//! The kernel that updates weights by one step of a solver.
 
 use super::fallback;
 use crate::{
@@ -8,8 +8,8 @@ use crate::{
     op::SolverUpdate,
 };
 
-// `declare_family!` does not declare this kernel, because no other kernel has an optional output or
-// a list of outputs.
+// `declare_family!` does not declare `solver_update`, because no other kernel has an optional
+// output or a list of outputs.
 /// Solver updates, each of which is one pass over the parameters.
 ///
 /// ```
@@ -30,9 +30,9 @@ pub trait Update: Memory {
     /// Updates the weights by one step of a solver; see [`SolverUpdate`]. `history` holds one
     /// operand for each value that the rule keeps per weight.
     ///
-    /// `masters` are the master weights of 16-bit weights, in the accumulator type, so that a step
-    /// too small to change a weight is not lost. If a weight differs from its rounded master
-    /// weight, other code has changed the weight, and the step starts from the weight.
+    /// `masters` are the master weights of 16-bit weights, in the accumulator type, which retain
+    /// steps that are too small to change a 16-bit weight. If a weight differs from its rounded
+    /// master weight, because other code has changed the weight, the step starts from the weight.
     #[track_caller]
     fn solver_update<T: Element>(
         &self,

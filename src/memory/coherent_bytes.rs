@@ -1,7 +1,7 @@
 //! Bytes with a side on the host and a side on a device, allocated and copied on first access.
 
 use super::{
-    erased::{AnyBuffer, ErasedMemory, foreign},
+    erased::{AnyBuffer, ErasedMemory, foreign_buffer_error},
     host_bytes::HostBytes,
     ledger::{EventKind, context::transfer_event},
     memory_trait::StaleAllocation,
@@ -40,13 +40,13 @@ pub enum Head {
     /// Only the device side is valid.
     #[doc(alias = "HEAD_AT_GPU")]
     HeadAtDevice,
-    /// Both sides are valid.
+    /// Host and device side are both valid.
     #[doc(alias = "SYNCED")]
     Synced,
 }
 
-/// The set of valid sides. A read adds the side that it reads to the set; a write leaves only the
-/// side that it writes.
+/// The set of valid sides. A read adds the side that is read to the set; a write leaves only the
+/// written side in the set.
 struct ValidSides(AtomicU8);
 
 const HOST: u8 = 1;
@@ -69,17 +69,21 @@ impl ValidSides {
     }
 }
 
-/// The bytes of a [`SyncedMemory`](super::SyncedMemory), whose methods document those of this type.
-/// The type is not generic over the device, so its code is compiled once.
+/// The bytes of a [`SyncedMemory`](super::SyncedMemory). Methods without documentation behave like
+/// the methods of the same name of `SyncedMemory`. `CoherentBytes` is not generic over the device,
+/// so the code of `CoherentBytes` is compiled once.
 pub(crate) struct CoherentBytes {
     device: Arc<dyn ErasedMemory>,
     bytes: usize,
     valid: ValidSides,
-    /// Filled exactly while the host side is valid; unused with unified memory.
+    /// Allocation of the host side, present exactly while the host is valid; unused with unified
+    /// memory.
     host: OnceLock<HostBytes>,
-    /// Filled exactly while the device side is valid or, with unified memory, once it is allocated.
+    /// Allocation of the device side, present exactly while the device is valid or, with unified
+    /// memory, from the first access on.
     dev: OnceLock<AnyBuffer>,
-    /// Stale allocations, kept for reuse. The lock also serializes the filling of `host` and `dev`.
+    /// Stale allocations, kept for reuse. Only a thread that holds the lock may fill `host` or
+    /// `dev`.
     spare: Mutex<SpareAllocations>,
 }
 
@@ -138,7 +142,7 @@ impl CoherentBytes {
         if self.device.is_unified() {
             self.fill_dev()?;
             self.valid.write(HOST);
-            return self.device.map_mut(filled(self.dev.get_mut())?);
+            return self.device.map_mut(expect_filled(self.dev.get_mut())?);
         }
         if self.host.get().is_none() {
             let bytes = self.recycled_host()?;
@@ -146,21 +150,21 @@ impl CoherentBytes {
         }
         self.retire_dev();
         self.valid.write(HOST);
-        Ok(filled(self.host.get_mut())?)
+        Ok(expect_filled(self.host.get_mut())?)
     }
 
     /// Prepares to overwrite all bytes on the host, without copying them first.
     #[track_caller]
     pub(super) fn begin_overwrite(&mut self) -> Result<Overwrite<'_>> {
         let in_place = self.device.is_unified() || self.head() == Head::HeadAtHost;
-        let taken = if in_place { None } else { Some(self.take_host()?) };
-        Ok(Overwrite { memory: self, taken, written: false })
+        let host_allocation = if in_place { None } else { Some(self.take_host()?) };
+        Ok(Overwrite { memory: self, host_allocation, written: false })
     }
 
     /// Returns the bytes of unified memory.
     fn mapped_host(&mut self) -> Result<&mut [u8]> {
         self.fill_dev()?;
-        self.device.map_mut(filled(self.dev.get_mut())?)
+        self.device.map_mut(expect_filled(self.dev.get_mut())?)
     }
 
     /// Removes and returns the host's allocation, with unspecified contents. The caller has checked
@@ -186,7 +190,7 @@ impl CoherentBytes {
     pub(super) fn device<B: 'static>(&self) -> Result<&B> {
         let buffer = self.fill_dev()?;
         self.valid.read(DEVICE);
-        buffer.downcast_ref().ok_or_else(|| foreign(&*self.device))
+        buffer.downcast_ref().ok_or_else(|| foreign_buffer_error(&*self.device))
     }
 
     #[track_caller]
@@ -197,8 +201,8 @@ impl CoherentBytes {
 
     pub(super) fn device_write_only<B: 'static>(&mut self) -> Result<&mut B> {
         self.make_only_device_valid(|buffer| buffer.downcast_ref::<B>().is_some())?;
-        let buffer = filled(self.dev.get_mut())?.downcast_mut();
-        buffer.ok_or_else(|| foreign(&*self.device))
+        let buffer = expect_filled(self.dev.get_mut())?.downcast_mut();
+        buffer.ok_or_else(|| foreign_buffer_error(&*self.device))
     }
 
     /// Makes the device the only valid side. Fails without changes if `is_expected` rejects the
@@ -216,7 +220,7 @@ impl CoherentBytes {
             }
         }
         if !self.dev.get().is_some_and(is_expected) {
-            return Err(foreign(&*self.device));
+            return Err(foreign_buffer_error(&*self.device));
         }
         if let Some(stale) = self.host.take() {
             self.retire_host(stale);
@@ -310,12 +314,13 @@ impl CoherentBytes {
         self.fill_dev_on(&*self.device, |_| Ok(()))
     }
 
-    /// Fills `dev` through `queue`, and calls `settle` before other threads can see the buffer.
+    /// Fills `dev` through `queue`, and calls `wait` with `queue` before other threads can see
+    /// the buffer.
     #[track_caller]
     fn fill_dev_on(
         &self,
         queue: &dyn ErasedMemory,
-        settle: fn(&dyn ErasedMemory) -> Result<()>,
+        wait: fn(&dyn ErasedMemory) -> Result<()>,
     ) -> Result<&AnyBuffer> {
         if let Some(dev) = self.dev.get() {
             return Ok(dev);
@@ -337,7 +342,7 @@ impl CoherentBytes {
             ),
             None => Ok(()),
         };
-        if let Err(error) = uploaded.and_then(|()| settle(queue)) {
+        if let Err(error) = uploaded.and_then(|()| wait(queue)) {
             spare.dev = Some(buffer);
             return Err(error);
         }
@@ -349,17 +354,17 @@ impl CoherentBytes {
 /// unless only the host was valid or memory is unified.
 pub(super) struct Overwrite<'a> {
     memory: &'a mut CoherentBytes,
-    /// The host's allocation; `None` if the bytes are written in place.
-    taken: Option<HostBytes>,
+    /// Allocation for the written bytes; `None` if the bytes are written in place.
+    host_allocation: Option<HostBytes>,
     written: bool,
 }
 
 impl Overwrite<'_> {
     pub(super) fn bytes(&mut self) -> Result<&mut [u8]> {
-        match &mut self.taken {
+        match &mut self.host_allocation {
             Some(bytes) => Ok(bytes),
             None if self.memory.device.is_unified() => self.memory.mapped_host(),
-            None => Ok(filled(self.memory.host.get_mut())?),
+            None => Ok(expect_filled(self.memory.host.get_mut())?),
         }
     }
 
@@ -371,7 +376,7 @@ impl Overwrite<'_> {
 
 impl Drop for Overwrite<'_> {
     fn drop(&mut self) {
-        match self.taken.take() {
+        match self.host_allocation.take() {
             Some(bytes) => self.memory.put_host(bytes, self.written),
             None if self.written => self.memory.valid.write(HOST),
             None => {}
@@ -389,7 +394,7 @@ impl fmt::Debug for CoherentBytes {
     }
 }
 
-/// Returns the contents of a cell that the caller has just filled under `&mut self`.
-fn filled<T>(cell: Option<&mut T>) -> Result<&mut T> {
+/// Returns the contents of a cell that the caller has just filled.
+fn expect_filled<T>(cell: Option<&mut T>) -> Result<&mut T> {
     cell.ok_or_else(|| Error::InvalidData("memory is not allocated".into()))
 }

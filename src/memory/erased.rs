@@ -24,8 +24,8 @@ impl AnyBuffer {
         Self(Box::new(buffer))
     }
 
-    /// Returns the buffer as a `B`. The buffer of an [`AnyDevice`](crate::AnyDevice) contains the
-    /// buffer of the device that it wraps, and downcasts to the type of either.
+    /// Returns the buffer as a value of type `B`. The buffer of an [`AnyDevice`](crate::AnyDevice)
+    /// contains the buffer of the wrapped device, and downcasts to the type of either buffer.
     pub fn downcast_ref<B: 'static>(&self) -> Option<&B> {
         self.0.downcast_ref().or_else(|| self.0.downcast_ref::<Self>()?.downcast_ref())
     }
@@ -46,8 +46,8 @@ impl fmt::Debug for AnyBuffer {
     }
 }
 
-/// [`Memory`] with [`AnyBuffer`] for the buffers of every device. Each method corresponds to the
-/// method of the same name of `Memory` or [`Mapping`](super::Mapping).
+/// A variant of [`Memory`] in which [`AnyBuffer`] is the buffer type of every device. Each method
+/// corresponds to the method of the same name of `Memory` or [`Mapping`](super::Mapping).
 pub(crate) trait ErasedMemory: Any + Send + Sync + fmt::Debug {
     fn name(&self) -> String;
     fn alloc(&self, bytes: usize) -> Result<AnyBuffer>;
@@ -72,11 +72,11 @@ impl<D: Memory> ErasedMemory for D {
         Ok(AnyBuffer::new(Memory::alloc(self, bytes)?))
     }
     fn upload(&self, src: &[u8], dst: &mut AnyBuffer, offset: usize) -> Result<()> {
-        let dst = dst.downcast_mut().ok_or_else(|| foreign(self))?;
+        let dst = dst.downcast_mut().ok_or_else(|| foreign_buffer_error(self))?;
         Memory::upload(self, src, dst, offset)
     }
     fn download(&self, src: &AnyBuffer, offset: usize, dst: &mut [u8]) -> Result<()> {
-        let src = src.downcast_ref().ok_or_else(|| foreign(self))?;
+        let src = src.downcast_ref().ok_or_else(|| foreign_buffer_error(self))?;
         Memory::download(self, src, offset, dst)
     }
     fn synchronize(&self) -> Result<()> {
@@ -105,12 +105,12 @@ impl<D: Memory> ErasedMemory for D {
         self.host_mapping().is_some()
     }
     fn map<'a>(&self, buffer: &'a AnyBuffer) -> Result<&'a [u8]> {
-        let mapping = self.host_mapping().ok_or_else(|| not_unified(self))?;
-        mapping.map(buffer.downcast_ref().ok_or_else(|| foreign(self))?)
+        let mapping = self.host_mapping().ok_or_else(|| not_unified_error(self))?;
+        mapping.map(buffer.downcast_ref().ok_or_else(|| foreign_buffer_error(self))?)
     }
     fn map_mut<'a>(&self, buffer: &'a mut AnyBuffer) -> Result<&'a mut [u8]> {
-        let mapping = self.host_mapping().ok_or_else(|| not_unified(self))?;
-        mapping.map_mut(buffer.downcast_mut().ok_or_else(|| foreign(self))?)
+        let mapping = self.host_mapping().ok_or_else(|| not_unified_error(self))?;
+        mapping.map_mut(buffer.downcast_mut().ok_or_else(|| foreign_buffer_error(self))?)
     }
     fn adopt(&self, bytes: HostBytes) -> Result<AnyBuffer, HostBytes> {
         match self.host_mapping() {
@@ -121,10 +121,10 @@ impl<D: Memory> ErasedMemory for D {
 }
 
 /// Returns the error for a buffer that another type of device has allocated.
-pub(super) fn foreign(device: &dyn ErasedMemory) -> Error {
+pub(super) fn foreign_buffer_error(device: &dyn ErasedMemory) -> Error {
     Error::device(device.name(), "the operand's memory belongs to another type of device")
 }
 
-fn not_unified(device: &dyn ErasedMemory) -> Error {
+fn not_unified_error(device: &dyn ErasedMemory) -> Error {
     Error::device(device.name(), "host_mapping() changed between calls")
 }

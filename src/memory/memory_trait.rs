@@ -10,10 +10,10 @@ use std::fmt::Debug;
 /// The memory of a compute device: the only trait that a backend must implement.
 ///
 /// A `Memory` value is a cheap handle: clones refer to the same device and the same in-order queue
-/// of work. The device must keep a buffer's memory allocated until queued work that uses it is
-/// done, even if the buffer is dropped earlier.
+/// of work. The device must keep a buffer's memory allocated until queued work that uses the buffer
+/// is done, even if the buffer is dropped earlier.
 ///
-/// Copies of bytes to and from the memory of any device:
+/// The example copies bytes to and from the memory of any device:
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -33,7 +33,7 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     type Buffer: Send + Sync + 'static;
 
     /// Whether this crate compiles the kernels of this device for [`AnyDevice`](crate::AnyDevice),
-    /// so that dependent crates need not.
+    /// so that dependent crates do not compile the kernels again.
     #[doc(hidden)]
     const COMPILED_HERE: CompiledHere = CompiledHere(false);
 
@@ -47,12 +47,14 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// caller may free memory and retry.
     fn alloc(&self, bytes: usize) -> Result<Self::Buffer>;
 
-    /// Copies `src` to `dst`, starting at byte `offset` of `dst`, after all work queued so far. On
-    /// return, the caller may reuse `src`. The caller has checked that the bytes fit in the buffer.
+    /// Copies `src` to `dst`, starting at byte `offset` of `dst`, after all work that is already
+    /// queued. On return, the caller may reuse `src`. The caller has checked that the bytes fit in
+    /// the buffer.
     fn upload(&self, src: &[u8], dst: &mut Self::Buffer, offset: usize) -> Result<()>;
 
-    /// Copies bytes of `src`, starting at byte `offset`, to `dst`, after all work queued so far. On
-    /// return, `dst` is complete. The caller has checked that the buffer contains the bytes.
+    /// Copies bytes of `src`, starting at byte `offset`, to `dst`, after all work that is already
+    /// queued. On return, `dst` contains all copied bytes. The caller has checked that the buffer
+    /// contains the bytes.
     fn download(&self, src: &Self::Buffer, offset: usize, dst: &mut [u8]) -> Result<()>;
 
     /// Waits until all queued work is done. Does nothing by default, for devices without a queue.
@@ -67,8 +69,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         Ok(self.clone())
     }
 
-    /// Orders this queue after `other`: work added to this queue from now on starts only when all
-    /// work queued on `other` so far is done.
+    /// Orders this queue after `other`: work added to this queue after the call starts only when
+    /// all work queued on `other` before the call is done.
     fn order_after(&self, other: &Self) -> Result<()> {
         other.synchronize()
     }
@@ -90,12 +92,12 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     }
 
     /// Returns names and values of device properties for display, such as the size of the device's
-    /// memory. The list is empty by default.
+    /// memory. By default, the list of properties is empty.
     fn properties(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// Called before a fallback, a kernel that runs on the host because this device has no
+    /// Handles a fallback: a kernel that is about to run on the host, because this device has no
     /// override. By default, records the fallback in the [`ledger`](crate::memory::ledger).
     ///
     /// # Errors
@@ -105,15 +107,15 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         fallback_event(|| self.name(), kernel)
     }
 
-    /// Called with an allocation whose contents are stale, because it is kept for reuse or about to
-    /// be overwritten. Does nothing by default. A test device can poison the contents, so that
-    /// tests detect reads of stale data.
+    /// Handles an allocation whose contents are stale, because the allocation is kept for reuse or
+    /// about to be overwritten. Does nothing by default. A test device can poison the contents, so
+    /// that tests detect reads of stale data.
     fn on_stale(&self, allocation: StaleAllocation<'_, Self::Buffer>) {
         let _ = allocation;
     }
 }
 
-/// The value of [`Memory::COMPILED_HERE`]. Only this crate can create a value that contains `true`.
+/// The value of [`Memory::COMPILED_HERE`]. Only this crate can create `CompiledHere(true)`.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct CompiledHere(bool);
@@ -138,9 +140,9 @@ impl CompiledHere {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub enum StaleAllocation<'a, B> {
-    /// On the host.
+    /// An allocation on the host.
     Host(&'a mut HostBytes),
-    /// On the device.
+    /// An allocation on the device.
     Device(&'a mut B),
 }
 
@@ -164,8 +166,8 @@ pub trait Mapping<B> {
     fn map<'a>(&self, buffer: &'a B) -> Result<&'a [u8]>;
     /// Returns the bytes of the buffer, writable.
     fn map_mut<'a>(&self, buffer: &'a mut B) -> Result<&'a mut [u8]>;
-    /// Adopts host bytes as a buffer without copying them. Returns the bytes as the error if the
-    /// device cannot adopt them; the default always does.
+    /// Adopts host bytes as a buffer without a copy. Returns the bytes as the error if the device
+    /// cannot adopt them. The default adopts nothing and always returns the bytes.
     fn adopt(&self, bytes: HostBytes) -> Result<B, HostBytes> {
         Err(bytes)
     }

@@ -4,9 +4,10 @@
 //!   `Memory` name the device, allocate memory and copy bytes. A `Memory` value is a handle to a
 //!   device *and* to one of the device's in-order queues.
 //! - [`SyncedMemory`] tracks which sides, host and device, are valid. Reading a stale side first
-//!   copies the value there; writing a side makes the other stale. Only `&mut` access makes a side
-//!   stale, so no borrow of a stale side exists, and the code needs no `unsafe`.
-//! - [`View`] selects elements; the kernel decides on which side it accesses the elements.
+//!   copies the value to that side; writing a side makes the other side stale. Only `&mut` access
+//!   makes a side stale, so no borrow of a stale side exists, and the code needs no `unsafe`.
+//! - [`View`] selects elements; the kernel decides whether to access the elements on the host or on
+//!   the device.
 
 mod coherent_bytes;
 mod erased;

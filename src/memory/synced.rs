@@ -10,15 +10,15 @@ use std::{fmt, sync::Arc};
 
 /// Bytes that are kept coherent between the host and device `D`.
 ///
-/// The first access to a side allocates it and copies the value there if needed. Unwritten memory
-/// reads as zero. Shared access (`&self`) may copy but never makes a side stale; exclusive access
-/// (`&mut self`) leaves one valid side. In unified memory ([`Memory::host_mapping`]), both sides
-/// share one allocation, which is never copied.
+/// The first access to a side allocates the side's bytes and copies the value to the side if
+/// needed. Unwritten memory reads as zero. Shared access (`&self`) may copy but never makes a side
+/// stale; exclusive access (`&mut self`) leaves one valid side. In unified memory
+/// ([`Memory::host_mapping`]), both sides share one allocation, which is never copied.
 ///
 /// If an operation fails, the value is unchanged. A successful operation may leave work, such as a
 /// copy, queued on the device. If queued work fails later, the next call that waits for the queue
 /// returns the error. The bytes that the failed work should have written are lost, although the
-/// memory counts them as valid. The caller must write these bytes again.
+/// memory counts the bytes as valid. The caller must write the lost bytes again.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory, assert_transfers};
@@ -38,7 +38,7 @@ pub struct SyncedMemory<D: Memory> {
 }
 
 impl<D: Memory> SyncedMemory<D> {
-    /// Creates a `SyncedMemory` of `bytes` bytes without allocating it.
+    /// Creates a `SyncedMemory` of `bytes` bytes, which the first access allocates.
     pub fn new(device: &D, bytes: usize) -> Self {
         Self { device: device.clone(), value: CoherentBytes::new(Arc::new(device.clone()), bytes) }
     }
@@ -137,9 +137,9 @@ impl<D: Memory> SyncedMemory<D> {
     }
 
     /// Uploads the value through `queue`, a fork of this memory's device, unless the device is
-    /// valid. Waits for the copy. Data-loading threads call this method, so that the device's main
-    /// queue never waits for an upload. The copy starts after all work queued on the device so far,
-    /// because that work may still use a recycled allocation.
+    /// valid. Waits until the copy is done. Data-loading threads call this method, so that the
+    /// device's main queue never waits for an upload. The copy starts after all work that is
+    /// already queued on the device, because queued work may still use a recycled allocation.
     ///
     /// # Errors
     /// Errors of [`host`](Self::host).
@@ -149,8 +149,8 @@ impl<D: Memory> SyncedMemory<D> {
         self.value.prefetch(queue)
     }
 
-    /// Replaces the value with `bytes` and takes ownership of them. Copies the bytes only if the
-    /// device has unified memory and cannot adopt them.
+    /// Replaces the value with `bytes` and takes ownership of `bytes`. Copies `bytes` only if the
+    /// device has unified memory and cannot adopt `bytes`.
     ///
     /// # Errors
     /// [`Error::Length`](crate::Error::Length) unless `bytes` has this memory's size.

@@ -1,7 +1,7 @@
 //! Typed, bounds-checked ranges of a [`SyncedMemory`].
 //!
-//! A kernel accesses the elements of a view through `host` or `device`, which copies them to that
-//! side if needed.
+//! A kernel accesses the elements of a view through `host` or `device`, which copies the elements
+//! to the host or the device if needed.
 
 use super::{
     coherent_bytes::{CoherentBytes, Overwrite},
@@ -65,7 +65,7 @@ pub struct ViewMut<'a, T, D: Memory> {
 pub enum Src<'a, T, D: Memory> {
     /// The output operand; the kernel runs in place.
     InPlace,
-    /// Another operand.
+    /// An operand other than the output operand.
     View(View<'a, T, D>),
 }
 
@@ -81,7 +81,7 @@ pub enum Src<'a, T, D: Memory> {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct DeviceSlice<'a, D: Memory> {
-    /// The whole buffer.
+    /// The buffer that contains the view.
     pub buffer: &'a D::Buffer,
     /// Offset in bytes of the view in the buffer.
     pub offset: usize,
@@ -103,7 +103,7 @@ pub struct DeviceSlice<'a, D: Memory> {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct DeviceSliceMut<'a, D: Memory> {
-    /// The whole buffer.
+    /// The buffer that contains the view.
     pub buffer: &'a mut D::Buffer,
     /// Offset in bytes of the view in the buffer.
     pub offset: usize,
@@ -121,7 +121,7 @@ pub(crate) struct HostOutput<'a, T> {
 impl<T: Storable> HostOutput<'_, T> {
     pub(crate) fn elements(&mut self) -> Result<&mut [T]> {
         let bytes = &mut self.memory.bytes()?[self.range.clone()];
-        crate::cast::try_cast_slice_mut(bytes).ok_or_else(misaligned)
+        crate::cast::try_cast_slice_mut(bytes).ok_or_else(misaligned_error)
     }
 
     /// Makes the written elements the value of the view; the device becomes stale.
@@ -178,13 +178,13 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     /// Views the first `len` elements of `mem`.
     ///
     /// # Errors
-    /// [`Error::Range`] if `mem` holds fewer elements.
+    /// [`Error::Range`] if `mem` holds fewer than `len` elements.
     pub fn new(mem: &'a SyncedMemory<D>, len: usize) -> Result<Self> {
         let mem = &mem.value;
         Ok(Self { mem, span: Span::first::<T>(len, mem.size())?, types: PhantomData })
     }
 
-    /// Views the first `len` elements of `mem`, which must hold at least that many.
+    /// Views the first `len` elements of `mem`, which must hold at least `len` elements.
     pub(crate) fn new_unchecked(mem: &'a SyncedMemory<D>, len: usize) -> Self {
         debug_assert!(len * size_of::<T>() <= mem.size());
         Self { mem: &mem.value, span: Span { start: 0, len }, types: PhantomData }
@@ -195,7 +195,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
         self.span.len
     }
 
-    /// Returns whether there are no elements.
+    /// Returns whether the view has no elements.
     pub fn is_empty(&self) -> bool {
         self.span.len == 0
     }
@@ -216,7 +216,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     #[track_caller]
     pub fn host(self) -> Result<&'a [T]> {
         let bytes = self.mem.host()?;
-        crate::cast::try_cast_slice(&bytes[self.span.bytes::<T>()]).ok_or_else(misaligned)
+        crate::cast::try_cast_slice(&bytes[self.span.bytes::<T>()]).ok_or_else(misaligned_error)
     }
 
     /// Returns the elements in device memory.
@@ -234,13 +234,13 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// Views the first `len` elements of `mem`.
     ///
     /// # Errors
-    /// [`Error::Range`] if `mem` holds fewer elements.
+    /// [`Error::Range`] if `mem` holds fewer than `len` elements.
     pub fn new(mem: &'a mut SyncedMemory<D>, len: usize) -> Result<Self> {
         let span = Span::first::<T>(len, mem.size())?;
         Ok(Self { mem: &mut mem.value, span, types: PhantomData })
     }
 
-    /// Views the first `len` elements of `mem`, which must hold at least that many.
+    /// Views the first `len` elements of `mem`, which must hold at least `len` elements.
     pub(crate) fn new_unchecked(mem: &'a mut SyncedMemory<D>, len: usize) -> Self {
         debug_assert!(len * size_of::<T>() <= mem.size());
         Self { mem: &mut mem.value, span: Span { start: 0, len }, types: PhantomData }
@@ -251,7 +251,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         self.span.len
     }
 
-    /// Returns whether there are no elements.
+    /// Returns whether the view has no elements.
     pub fn is_empty(&self) -> bool {
         self.span.len == 0
     }
@@ -272,7 +272,8 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(ViewMut { span: self.span.sub(range)?, mem: self.mem, types: PhantomData })
     }
 
-    /// Reborrows this view, so that the caller can pass it to a kernel and use it again.
+    /// Reborrows this view, so that the caller can pass the view to a kernel and use the view
+    /// again.
     pub fn reborrow(&mut self) -> ViewMut<'_, T, D> {
         ViewMut { mem: self.mem, span: self.span, types: PhantomData }
     }
@@ -289,7 +290,8 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [T]> {
         let range = self.span.bytes::<T>();
-        crate::cast::try_cast_slice_mut(&mut self.mem.host_mut()?[range]).ok_or_else(misaligned)
+        crate::cast::try_cast_slice_mut(&mut self.mem.host_mut()?[range])
+            .ok_or_else(misaligned_error)
     }
 
     /// Like [`host_mut`](Self::host_mut), for kernels that overwrite every element: copies nothing
@@ -304,11 +306,11 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         }
         let range = self.span.bytes::<T>();
         crate::cast::try_cast_slice_mut(&mut self.mem.host_write_only()?[range])
-            .ok_or_else(misaligned)
+            .ok_or_else(misaligned_error)
     }
 
     /// Calls `write` to overwrite every element in host memory; the device becomes stale. Copies
-    /// nothing if the view covers its whole memory. If `write` fails before it writes anything, the
+    /// nothing if the view covers its whole memory. If `write` fails before the first write, the
     /// elements are unchanged.
     ///
     /// # Errors
@@ -321,8 +323,9 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(result)
     }
 
-    /// Like [`host_overwrite`](Self::host_overwrite), but returns the output as a value, which the
-    /// kernel commits after it has succeeded.
+    /// Prepares to overwrite every element in host memory, like
+    /// [`host_overwrite`](Self::host_overwrite). The caller commits the returned output after the
+    /// kernel has succeeded.
     #[track_caller]
     pub(crate) fn host_output(&mut self) -> Result<HostOutput<'_, T>> {
         if !self.is_whole() {
@@ -385,21 +388,21 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
 // A view depends on the type of the device only through the type of the buffer that `device`
 // returns. `device` fails if the memory belongs to another type of device.
 impl<'a, T, D: Memory> View<'a, T, D> {
-    /// Returns this view for kernels of device type `E`, to which its memory belongs.
+    /// Returns this view for kernels of device type `E`, to which the view's memory belongs.
     pub(crate) fn on<E: Memory>(self) -> View<'a, T, E> {
         View { mem: self.mem, span: self.span, types: PhantomData }
     }
 }
 
 impl<'a, T, D: Memory> ViewMut<'a, T, D> {
-    /// Returns this view for kernels of device type `E`, to which its memory belongs.
+    /// Returns this view for kernels of device type `E`, to which the view's memory belongs.
     pub(crate) fn on<E: Memory>(self) -> ViewMut<'a, T, E> {
         ViewMut { mem: self.mem, span: self.span, types: PhantomData }
     }
 }
 
 impl<'a, T, D: Memory> Src<'a, T, D> {
-    /// Returns this operand for kernels of device type `E`, to which its memory belongs.
+    /// Returns this operand for kernels of device type `E`, to which the operand's memory belongs.
     pub(crate) fn on<E: Memory>(self) -> Src<'a, T, E> {
         match self {
             Self::InPlace => Src::InPlace,
@@ -426,7 +429,7 @@ impl<T, D: Memory> fmt::Debug for ViewMut<'_, T, D> {
     }
 }
 
-fn misaligned() -> Error {
+fn misaligned_error() -> Error {
     Error::InvalidData("adopted bytes are not aligned for the element type".into())
 }
 

@@ -1,4 +1,4 @@
-//! One axis of a shape, with the products of the extents before and after it.
+//! One axis of a shape, with the products of the extents before and after the axis.
 
 use crate::{
     error::{Error, Result, check_len},
@@ -27,10 +27,10 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Describes an axis by its three extents.
+    /// Describes an axis by the three factors of the operand's shape.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`] if their product overflows.
+    /// [`Error::ShapeOverflow`] if the product of the extents overflows.
     pub fn new(outer: usize, extent: usize, inner: usize) -> Result<Self> {
         Shape::new(&[outer, extent, inner])?;
         Ok(Self { outer, extent, inner })
@@ -48,17 +48,17 @@ impl Axis {
     /// Returns the number of elements, `outer · extent · inner`. For extents that
     /// [`new`](Self::new) rejects, returns `usize::MAX`, which no operand's length can equal.
     pub fn count(&self) -> usize {
-        if self.fits() { self.outer * self.extent * self.inner } else { usize::MAX }
+        if self.has_valid_count() { self.outer * self.extent * self.inner } else { usize::MAX }
     }
 
     /// Returns the number of elements after reducing the axis, `outer · inner`. Returns
     /// `usize::MAX` in the same cases as [`count`](Self::count).
     pub fn reduced_count(&self) -> usize {
-        if self.fits() { self.outer * self.inner } else { usize::MAX }
+        if self.has_valid_count() { self.outer * self.inner } else { usize::MAX }
     }
 
     /// Returns whether [`Shape::new`] would accept the extents.
-    fn fits(&self) -> bool {
+    fn has_valid_count(&self) -> bool {
         let [outer, extent, inner] = [self.outer, self.extent, self.inner].map(|n| n.max(1));
         let product = outer.checked_mul(extent).and_then(|product| product.checked_mul(inner));
         product.is_some_and(|product| product <= isize::MAX as usize / 16)

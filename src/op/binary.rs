@@ -40,9 +40,9 @@ scalar_functions! {
         Div => "div",
         /// `a / b`, but 0 where `b = 0`.
         DivOrZero => "div_or_zero",
-        /// `max(a, b)`; `b` if either is NaN.
+        /// `max(a, b)`; `b` if `a` or `b` is NaN.
         Max => "max",
-        /// `min(a, b)`; `b` if either is NaN.
+        /// `min(a, b)`; `b` if `a` or `b` is NaN.
         Min => "min",
         /// 1 where `a > b`, else 0.
         Greater => "greater",
@@ -54,15 +54,16 @@ scalar_functions! {
         PreluSlope => "prelu_slope",
         /// `a · sign b`; `b` is the input of `|x|`.
         AbsGrad => "abs_grad",
-        /// `a` where `b > 0`, else `slope · a`; `b` is ReLU's input, or its output if `slope ≥ 0`.
+        /// `a` where `b > 0`, else `slope · a`; `b` is ReLU's input, or ReLU's output if `slope ≥
+        /// 0`.
         ReluGrad {
-            /// Slope left of zero.
+            /// Slope for negative inputs.
             slope: A,
         } => "relu_grad",
         /// `a` where `b > 0`, else `a · (b + alpha)`; `b` is ELU's output. If `alpha < 0`, `b` is
-        /// ELU's input, and the second case is `a · alpha · eᵇ`.
+        /// ELU's input, and the gradient for `b ≤ 0` is `a · alpha · eᵇ`.
         EluGrad {
-            /// Negated limit of the function at −∞.
+            /// Negated limit of ELU at −∞.
             alpha: A,
         } => "elu_grad",
         /// `a · b · (1 − b)`; `b` is the sigmoid's output.
@@ -73,31 +74,31 @@ scalar_functions! {
         SoftplusGrad => "softplus_grad",
         /// `a · s · (1 + beta·b·(1 − s))` with `s = 1 / (1 + e^(−beta·b))`; `b` is Swish's input.
         SwishGrad {
-            /// Factor of the exponent.
+            /// Factor of `b` in the exponent.
             beta: A,
         } => "swish_grad",
-        /// `a` where `low ≤ b ≤ high`, else 0; `b` is the input.
+        /// `a` where `low ≤ b ≤ high`, else 0; `b` is the input of `Clip`.
         ClipGrad {
             /// Lower bound.
             low: A,
             /// Upper bound.
             high: A,
         } => "clip_grad",
-        /// `a · factor · scale / (scale·b + shift)`; `b` is the input.
+        /// `a · factor · scale / (scale·b + shift)`; `b` is the input of `LnAffine`.
         LnAffineGrad {
             /// Factor of `b`.
             scale: A,
-            /// Summand after scaling.
+            /// Constant that is added to the scaled `b`.
             shift: A,
             /// Factor of the logarithm.
             factor: A,
         } => "ln_affine_grad",
         /// `a · power · scale · (scale·b + shift)^(power − 1)`, but 0 if `power · scale` is 0; `b`
-        /// is the input.
+        /// is the input of `PowAffine`.
         PowAffineGrad {
             /// Factor of `b`.
             scale: A,
-            /// Summand after scaling.
+            /// Constant that is added to the scaled `b`.
             shift: A,
             /// The exponent.
             power: A,
@@ -126,7 +127,7 @@ impl<A: Float> Binary<A> {
         check_len(self.name(), "y", axis.count(), y)
     }
 
-    /// Evaluates the function, as the reference for every device.
+    /// Evaluates the function. The kernels of all devices approximate the result of `eval`.
     #[inline(always)]
     pub fn eval(&self, a: A, b: A) -> A {
         self.eval_with::<StdFunctions>(a, b)

@@ -8,11 +8,11 @@ use crate::{
 
 /// Convolution of `batch` images of `window.channels()` planes into `outputs` planes.
 ///
-/// Row-major operands: images `x` of batch × channels × input…, filters `w` of outputs ×
+/// All operands are row-major: images `x` of batch × channels × input…, filters `w` of outputs ×
 /// channels/groups × kernel…, a bias with an element for each output plane, and outputs `y` of
 /// batch × outputs × output…. Output planes of group g depend only on the input planes of group g.
 ///
-/// For 8 RGB images of 32 × 32 pixels and 16 filters of 5 × 5 taps:
+/// The example convolves 8 RGB images of 32 × 32 pixels with 16 filters of 5 × 5 taps:
 ///
 /// ```
 /// use cortado::op::{Convolution, SpatialAxis, Window};
@@ -70,22 +70,22 @@ impl Convolution {
         &self.window
     }
 
-    /// Returns the number of elements of `x`.
+    /// Returns the number of elements of the images `x`.
     pub fn input_len(&self) -> usize {
         self.batch * self.window.image_len()
     }
 
-    /// Returns the number of elements of `w`.
+    /// Returns the number of elements of the filters `w`.
     pub fn filter_len(&self) -> usize {
         self.outputs * (self.window.column_rows() / self.groups)
     }
 
-    /// Returns the number of elements of `y`.
+    /// Returns the number of elements of the outputs `y`.
     pub fn output_len(&self) -> usize {
         self.batch * self.outputs * self.window.positions()
     }
 
-    /// Returns the floating-point operation count of one pass over the batch, saturating.
+    /// Returns the number of floating-point operations of one pass over the batch, saturating.
     pub fn flops(&self) -> u64 {
         let per_output = 2 * (self.window.column_rows() / self.groups) as u64;
         per_output.saturating_mul(self.output_len() as u64)

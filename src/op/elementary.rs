@@ -3,7 +3,7 @@
 
 use num_traits::Float;
 
-/// Elementary functions of `A`, by default those of the standard library.
+/// Elementary functions of the type `A`, by default the functions of the standard library.
 ///
 /// The functions of the standard library are the reference for every device. Kernels may use faster
 /// implementations.

@@ -75,8 +75,8 @@ impl<T: Element> Gemm<T> {
         Self { m, n, k, trans_a, trans_b, alpha, beta, lda: k, ldb: n, ldc: n }
     }
 
-    /// Describes `C(m×n) ← op(A)·op(B)`. The stored operands have no gaps between rows: `A` is
-    /// stored as k×m if it is transposed, and `B` as n×k.
+    /// Describes `C(m×n) ← op(A)·op(B)`. The stored operands have no gaps between rows: A
+    /// transposed `A` is stored as k×m, and a transposed `B` as n×k.
     ///
     /// ```
     /// use cortado::op::{Gemm, Transpose::{No, Yes}};
@@ -103,7 +103,7 @@ impl<T: Element> Gemm<T> {
         Self { beta, ..self }
     }
 
-    /// Adds to `C` instead of overwriting it: β = 1.
+    /// Sets β to 1, so that the GEMM adds to `C` instead of overwriting `C`.
     #[must_use]
     pub fn accumulate(self) -> Self {
         self.beta(T::Acc::one())
@@ -115,13 +115,14 @@ impl<T: Element> Gemm<T> {
         Self { lda, ldb, ldc, ..self }
     }
 
-    /// Returns whether the GEMM writes every element of `C`, without gaps, and reads none.
+    /// Returns whether the GEMM writes every element of `C`, without gaps, and reads no element of
+    /// `C`.
     pub fn overwrites(&self) -> bool {
         self.beta.is_zero() && (self.ldc == self.n || self.m <= 1)
     }
 
     /// Returns the spans of `A`, `B` and `C`: for each, the number of elements from the first to
-    /// the last one that the GEMM uses.
+    /// the last element that the GEMM uses.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if a leading dimension is shorter than a row, or a span overflows.
@@ -137,7 +138,7 @@ impl<T: Element> Gemm<T> {
         ))
     }
 
-    /// Fails unless operands of these lengths contain all elements that the GEMM uses.
+    /// Fails unless operands of `a`, `b` and `c` elements contain all elements that the GEMM uses.
     ///
     /// # Errors
     /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`] if a leading dimension is
@@ -191,7 +192,7 @@ impl<T: Element> Gemm<T> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GemmBatch {
-    /// Number of GEMMs.
+    /// Number of GEMMs in the batch.
     pub count: usize,
     /// Distance in elements from one `A` to the next.
     pub stride_a: usize,
@@ -202,8 +203,8 @@ pub struct GemmBatch {
 }
 
 impl GemmBatch {
-    /// Fails unless operands of these lengths suffice for all `count` GEMMs and no two `C`s
-    /// overlap.
+    /// Fails unless operands of `a`, `b` and `c` elements suffice for all GEMMs of the batch, and
+    /// no two `C`s overlap.
     ///
     /// # Errors
     /// Errors of [`Gemm::check`]; [`Error::InvalidInput`] if two `C`s overlap.
@@ -244,7 +245,7 @@ pub struct Gemv<T: Element> {
     pub m: usize,
     /// Number of columns of `A` as stored.
     pub n: usize,
-    /// Whether `op(A)` is `Aᵀ`; if so, `x` has m elements and `y` n.
+    /// Whether `op(A)` is `Aᵀ`; if `op(A)` is `Aᵀ`, `x` has m elements and `y` has n.
     pub trans: Transpose,
     /// Factor of the product.
     pub alpha: T::Acc,
@@ -287,7 +288,7 @@ impl<T: Element> Gemv<T> {
     }
 
     /// Fails unless `A` contains all elements that the GEMV uses, and `x` and `y` have exactly the
-    /// lengths that it needs.
+    /// lengths that the GEMV needs.
     ///
     /// # Errors
     /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`] if `lda` is too short.

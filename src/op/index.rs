@@ -7,7 +7,7 @@ use crate::{
 
 /// Copy of a `rows × columns` block between row-major matrices, to concatenate, slice or crop.
 ///
-/// Copies to the last two columns of a 2 × 3 matrix:
+/// The example copies a block to the last two columns of a 2 × 3 matrix:
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::Copy2d};
@@ -31,7 +31,7 @@ pub struct Copy2d {
 }
 
 impl Copy2d {
-    /// Fails unless operands of these lengths contain the block.
+    /// Fails unless operands of `x` and `y` elements contain the block.
     ///
     /// # Errors
     /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`] if `ldx` or `ldy` is too
@@ -71,7 +71,7 @@ pub struct RowIndexing {
     pub table: usize,
     /// Number of elements of a row.
     pub width: usize,
-    /// Number of indices.
+    /// Number of row indices.
     pub count: usize,
 }
 
@@ -145,7 +145,7 @@ impl Permute {
         check_len("permute", "y", self.shape.count(), y)
     }
 
-    /// Returns the extents of the result.
+    /// Returns the extents of the permuted result.
     pub fn output(&self) -> Vec<usize> {
         self.order.iter().map(|&axis| self.shape[axis]).collect()
     }
@@ -168,7 +168,7 @@ pub struct Tile {
     pub outer: usize,
     /// Product of the extents of the axis and all axes after it.
     pub inner: usize,
-    /// Number of repetitions.
+    /// Number of repetitions of each run.
     pub tiles: usize,
 }
 

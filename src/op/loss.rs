@@ -16,13 +16,13 @@ use num_traits::Float;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossNormalization {
-    /// Number of all labels, including ignored ones: `outer · inner`.
+    /// Number of all labels, including ignored labels: `outer · inner`.
     Full,
     /// Number of labels that are not ignored; at least 1.
     Valid,
     /// Batch size: `outer`.
     BatchSize,
-    /// The divisor is 1.
+    /// No normalization: the divisor is 1.
     None,
 }
 
@@ -42,8 +42,8 @@ impl LossNormalization {
 /// `loss ← −Σ ln max(p[label], tiny) / n` over softmax probabilities `p`.
 ///
 /// `tiny` is the smallest positive normal `f32`, so the loss of a zero probability is 87.3 instead
-/// of infinity. There is one label for each position of `axis.outer × axis.inner`: a class index,
-/// stored as an element.
+/// of infinity. Each position of `axis.outer × axis.inner` has one label: a class index, stored as
+/// an element.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Axis, LossNormalization, SoftmaxLoss}};
@@ -57,7 +57,7 @@ impl LossNormalization {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SoftmaxLoss {
-    /// Axis of the classes.
+    /// Axis along which the classes lie.
     pub axis: Axis,
     /// Label that marks ignored positions.
     pub ignore: Option<i64>,
@@ -66,7 +66,7 @@ pub struct SoftmaxLoss {
 }
 
 impl SoftmaxLoss {
-    /// Returns the divisor if `valid` labels are not ignored.
+    /// Returns the divisor for `valid` labels that are not ignored.
     pub fn divisor(&self, valid: usize) -> f64 {
         self.normalization.divisor(self.axis.outer, self.axis.inner, valid)
     }
@@ -100,9 +100,9 @@ impl SoftmaxLoss {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accuracy {
-    /// Axis of the classes.
+    /// Axis along which the classes lie.
     pub axis: Axis,
-    /// Number of greatest scores; a label counts as correct if its score is among them.
+    /// Number of greatest scores among which the score of a correct label must be.
     pub top_k: usize,
     /// Label that marks ignored positions.
     pub ignore: Option<i64>,
@@ -123,10 +123,10 @@ impl Accuracy {
 /// [`SoftmaxLoss`].
 ///
 /// A logarithmic `f` can use a matrix `m` of `extent × extent`. The label's row of `m` weights the
-/// classes: `−Σ m[label, k] · ln max(x[k], floor)`. Without a matrix, only the label's class
-/// counts.
+/// classes: `−Σ m[label, k] · ln max(x[k], floor)`. Without a matrix, the logarithmic loss depends
+/// only on the score of the label's class.
 ///
-/// The matrix gives class 0 three times the weight of class 1:
+/// In the example, the matrix gives class 0 three times the weight of class 1:
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices};
@@ -141,9 +141,9 @@ impl Accuracy {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassLoss {
-    /// Axis of the classes.
+    /// Axis along which the classes lie.
     pub axis: Axis,
-    /// Kind of `f`.
+    /// The loss function `f`.
     pub kind: ClassLossKind,
     /// Label that marks ignored positions.
     pub ignore: Option<i64>,
@@ -205,8 +205,8 @@ impl ClassLoss {
 
 /// `loss ← Σ f(x, t) / n` over `batch × item_len` elements and their targets.
 ///
-/// Elements whose target is `ignore` do not count. As in Caffe, targets are truncated before the
-/// comparison with `ignore`, so a target of 0.7 is ignored if `ignore` is 0.
+/// Elements whose target is `ignore` do not contribute to the loss. As in Caffe, targets are
+/// truncated before the comparison with `ignore`, so a target of 0.7 is ignored if `ignore` is 0.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices};
@@ -221,9 +221,9 @@ impl ClassLoss {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElementwiseLoss<A> {
-    /// Kind of `f`.
+    /// The loss function `f`.
     pub kind: ElementwiseLossKind<A>,
-    /// Number of items.
+    /// Number of items in the batch.
     pub batch: usize,
     /// Number of elements of an item.
     pub item_len: usize,
@@ -264,7 +264,7 @@ pub enum ElementwiseLossKind<A> {
 }
 
 impl<A: Float> ElementwiseLossKind<A> {
-    /// Evaluates the loss, as the reference for every device.
+    /// Evaluates the loss. The kernels of all devices approximate the result of `eval`.
     #[inline(always)]
     pub fn eval(&self, x: A, t: A) -> A {
         let (zero, one) = (A::zero(), A::one());
@@ -315,7 +315,7 @@ impl<A> ElementwiseLoss<A> {
         check_len(op, "t", count, t)
     }
 
-    /// Returns the divisor if `valid` targets are not ignored.
+    /// Returns the divisor for `valid` targets that are not ignored.
     pub fn divisor(&self, valid: usize) -> f64 {
         self.normalization.divisor(self.batch, self.item_len, valid)
     }

@@ -5,7 +5,7 @@ use crate::{
     shape::Shape,
 };
 
-/// Region over which squares are summed.
+/// Region over which local response normalization sums squares.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Lrn, LrnRegion::*}};
@@ -31,7 +31,7 @@ pub enum LrnRegion {
 /// `y = x · s^(−β)` with `s = k + α/n · Σ x²` over a region of `n` elements around `x`.
 ///
 /// Operands are batch × channels × height × width. Across channels, `n = size`. Within a channel,
-/// `n = size²` and, as in Caffe, `k` is always 1. Elements beyond the borders count as zero.
+/// `n = size²` and, as in Caffe, `k` is always 1. Elements outside the operand count as zero.
 /// Source: Krizhevsky, Sutskever, Hinton 2012, section 3.3.
 ///
 /// ```
@@ -48,7 +48,7 @@ pub enum LrnRegion {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lrn {
-    /// Region of the sum.
+    /// Region over which squares are summed.
     pub region: LrnRegion,
     /// Number of images.
     pub batch: usize,
@@ -58,11 +58,11 @@ pub struct Lrn {
     pub plane: [usize; 2],
     /// Extent of the region, which must be odd.
     pub size: usize,
-    /// Factor of the mean of the squares.
+    /// Factor α of the mean of the squares.
     pub alpha: f64,
     /// Exponent.
     pub beta: f64,
-    /// Constant term of `s`.
+    /// Constant term `k` of `s`.
     pub k: f64,
 }
 

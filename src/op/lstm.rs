@@ -9,7 +9,8 @@ use crate::{
 ///
 /// Each stream has a row of `outputs` elements in the states `c` (cells) and `h` (hidden) and a row
 /// of `4·outputs` elements in `gates`. `cont` has one element per stream: 0 where a sequence
-/// begins, else 1. Let x₀ to x₃ be the quarters of a row of gates:
+/// begins, else 1. Let x₀ to x₃ be the four parts of a row of `gates`, each with `outputs`
+/// elements:
 ///
 /// ```text
 /// i = σ(x₀)   f = cont · σ(x₁)   o = σ(x₂)   g = tanh x₃

@@ -1,8 +1,8 @@
 //! Kernel descriptors: the shapes, scalars and scalar functions of each kernel.
 //!
-//! Host kernels, device kernels and the conformance tests share these definitions. The method
-//! `check` of a descriptor compares operand lengths with the shapes; its errors name the operand as
-//! the kernel's signature does. A backend calls `check` before it launches a kernel.
+//! Host kernels, device kernels and the conformance tests share the descriptors. The method `check`
+//! of a descriptor compares operand lengths with the shapes; the errors of `check` name the operand
+//! as the kernel's signature does. A backend calls `check` before it launches a kernel.
 
 mod axis;
 mod binary;

@@ -5,7 +5,7 @@ use crate::{
     shape::Shape,
 };
 
-/// Rounding of the number of windows.
+/// Rounding of the number of pooling windows.
 ///
 /// ```
 /// use cortado::op::{Pool2d, PoolRounding};
@@ -47,7 +47,7 @@ pub struct Pool2d {
     pub kernel: [usize; 2],
     /// Distance in elements from one window to the next.
     pub stride: [usize; 2],
-    /// Padding on each side.
+    /// Padding on each side of a plane, in elements.
     pub pad: [usize; 2],
     rounding: PoolRounding,
     output: [usize; 2],
@@ -56,7 +56,7 @@ pub struct Pool2d {
 impl Pool2d {
     /// Describes a pooling operation with the number of windows that Caffe computes.
     ///
-    /// There are `round((input + 2·pad − kernel) / stride) + 1` windows. With padding, the last
+    /// Each axis has `round((input + 2·pad − kernel) / stride) + 1` windows. With padding, the last
     /// window is dropped if it would start in the padding after the input. With
     /// [`PoolRounding::Ceil`], a kernel larger than the padded input by less than a stride has one
     /// window.
@@ -138,7 +138,7 @@ fn windows(
     if pad >= kernel {
         return Err(error("padding must be smaller than the kernel"));
     }
-    let padded_input = pad.checked_mul(2).and_then(|both| both.checked_add(input));
+    let padded_input = pad.checked_mul(2).and_then(|padding| padding.checked_add(input));
     let padded_input = padded_input.ok_or_else(|| error("overflow"))?;
     let steps = match (padded_input.checked_sub(kernel), rounding) {
         (Some(slack), PoolRounding::Ceil) => slack.div_ceil(stride),

@@ -35,8 +35,8 @@ impl RngKey {
     #[must_use]
     pub fn child(self, tag: u64) -> Self {
         let [a, b, c, d] = philox(
-            [tag as u32, (tag >> 32) as u32, lo(self.stream), hi(self.stream)],
-            key(self.seed ^ CHILD),
+            [tag as u32, (tag >> 32) as u32, low_word(self.stream), high_word(self.stream)],
+            key(self.seed ^ CHILD_KEY_CONSTANT),
         );
         Self {
             seed: self.seed,
@@ -47,7 +47,7 @@ impl RngKey {
     /// Like [`child`](Self::child), with a name as the tag.
     #[must_use]
     pub fn named_child(self, name: &str) -> Self {
-        // FNV-1a, 64 bits.
+        // The 64-bit FNV-1a hash of the name.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -57,7 +57,10 @@ impl RngKey {
     /// Returns the four random words at counter `index` of this stream.
     #[inline(always)]
     pub fn words(self, index: u64) -> [u32; 4] {
-        philox([lo(index), hi(index), lo(self.stream), hi(self.stream)], key(self.seed))
+        philox(
+            [low_word(index), high_word(index), low_word(self.stream), high_word(self.stream)],
+            key(self.seed),
+        )
     }
 
     /// Returns a sequential generator of this stream, for the `rand` crate's distributions.
@@ -66,9 +69,9 @@ impl RngKey {
     }
 }
 
-/// Constant that is mixed into the seed of derived keys, so that their streams differ from the
-/// parent's.
-const CHILD: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Constant that is mixed into the seed of a derived key, so that the key's stream differs from the
+/// stream of the parent key.
+const CHILD_KEY_CONSTANT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A sequential generator of the stream of an [`RngKey`].
 ///
@@ -114,16 +117,16 @@ impl TryRng for Philox {
     }
 }
 
-fn lo(word: u64) -> u32 {
+fn low_word(word: u64) -> u32 {
     word as u32
 }
 
-fn hi(word: u64) -> u32 {
+fn high_word(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
 fn key(seed: u64) -> [u32; 2] {
-    [lo(seed), hi(seed)]
+    [low_word(seed), high_word(seed)]
 }
 
 /// Computes ten rounds of the Philox4x32 bijection.
@@ -136,10 +139,10 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
         let first = u64::from(counter[0]) * 0xd251_1f53;
         let second = u64::from(counter[2]) * 0xcd9e_8d57;
         counter = [
-            hi(second) ^ counter[1] ^ key[0],
-            lo(second),
-            hi(first) ^ counter[3] ^ key[1],
-            lo(first),
+            high_word(second) ^ counter[1] ^ key[0],
+            low_word(second),
+            high_word(first) ^ counter[3] ^ key[1],
+            low_word(first),
         ];
     }
     counter
@@ -151,7 +154,7 @@ mod tests {
 
     /// Known answers from the Random123 distribution (`kat_vectors`, philox4x32 10).
     #[test]
-    fn words_match_the_known_answers() {
+    fn philox_words_match_the_known_answers_of_random123() {
         let zero = philox([0; 4], [0; 2]);
         assert_eq!(zero, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
         let ones = philox([u32::MAX; 4], [u32::MAX; 2]);

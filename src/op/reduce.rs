@@ -3,7 +3,7 @@
 use super::Axis;
 use crate::error::{Error, Result, check_len};
 
-/// Reduction of `n` elements to one.
+/// A reduction of `n` elements to one element.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -31,7 +31,7 @@ pub enum Reduce {
 }
 
 impl Reduce {
-    /// Returns the kernel name, as in device symbols.
+    /// Returns the name of the reduction, as in the names of device kernels.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",
@@ -57,8 +57,8 @@ impl Reduce {
     }
 }
 
-/// The `k` greatest elements along an axis, in descending order. Of equal elements, the one with
-/// the larger index comes first. NaN is less than any number.
+/// The `k` greatest elements along an axis, in descending order. Among equal elements, the element
+/// with the larger index comes first. NaN is less than any number.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Axis, TopK}};

@@ -4,7 +4,7 @@ use super::Axis;
 use crate::error::{Result, check_len};
 use num_traits::Float;
 
-/// Where ε is added to prevent a division by zero.
+/// The term to which standardization adds ε, to prevent a division by zero.
 ///
 /// ```
 /// use cortado::op::{Axis, EpsilonPlacement::*, Standardize};
@@ -27,9 +27,9 @@ pub enum EpsilonPlacement {
 
 /// `y[o,e,i] = (x[o,e,i] − mean[e]) · rate[e]`, where the rate is the inverse standard deviation.
 ///
-/// If `mean` and `variance` are those of `x`, the gradient is
-/// `dx = (dy − Σ dy / m − y · Σ dy·y / m) · rate`, with sums over the `m` elements at `e`. Source:
-/// Ioffe, Szegedy 2015, section 3.
+/// If `mean` and `variance` are the moments of `x`, the gradient is `dx = (dy − Σ dy / m − y · Σ
+/// dy·y / m) · rate`, with sums over the `m` elements at `e`. Source: Ioffe, Szegedy 2015, section
+/// 3.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Axis, EpsilonPlacement, Standardize}};
@@ -46,11 +46,11 @@ pub enum EpsilonPlacement {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standardize {
-    /// Axis of the index `e`.
+    /// Axis along which the index `e` of the formulas runs.
     pub axis: Axis,
-    /// Value of ε.
+    /// The constant ε, which prevents a division by zero.
     pub epsilon: f64,
-    /// Where ε is added.
+    /// Whether ε is added to the variance or to the standard deviation.
     pub epsilon_placement: EpsilonPlacement,
 }
 

@@ -29,7 +29,7 @@ macro_rules! scalar_functions {
         }
 
         impl<A: Element> $function<A> {
-            /// Returns the same function with its scalars in another type.
+            /// Returns the same function with scalars of type `B`.
             pub fn cast<B: Element>(self) -> $function<B> {
                 match self {
                     $(
@@ -42,7 +42,7 @@ macro_rules! scalar_functions {
         }
 
         impl<A> $function<A> {
-            /// Returns the kernel name, as in device symbols.
+            /// Returns the name of the function, as in the names of device kernels.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Self::$variant { .. } => $name,)+
@@ -100,17 +100,17 @@ scalar_functions! {
         Threshold(t: A) => "threshold",
         /// `max(x, 0) + slope · min(x, 0)`
         Relu {
-            /// Slope left of zero.
+            /// Slope for negative inputs.
             slope: A,
         } => "relu",
         /// `x` where `x > 0`, else `alpha · (eˣ − 1)`.
         Elu {
-            /// Negated limit of the function at −∞.
+            /// Negated limit of ELU at −∞.
             alpha: A,
         } => "elu",
         /// `x / (1 + e^(−beta·x))`
         Swish {
-            /// Factor of the exponent.
+            /// Factor of `x` in the exponent.
             beta: A,
         } => "swish",
         /// `min(max(x, low), high)`
@@ -124,14 +124,14 @@ scalar_functions! {
         ExpAffine {
             /// Factor of `x`.
             scale: A,
-            /// Summand after scaling.
+            /// Constant that is added to the scaled `x`.
             shift: A,
         } => "exp_affine",
         /// `factor · ln(scale·x + shift)`
         LnAffine {
             /// Factor of `x`.
             scale: A,
-            /// Summand after scaling.
+            /// Constant that is added to the scaled `x`.
             shift: A,
             /// Factor of the logarithm.
             factor: A,
@@ -140,7 +140,7 @@ scalar_functions! {
         PowAffine {
             /// Factor of `x`.
             scale: A,
-            /// Summand after scaling.
+            /// Constant that is added to the scaled `x`.
             shift: A,
             /// The exponent.
             power: A,
@@ -149,7 +149,7 @@ scalar_functions! {
 }
 
 impl<A: Float> Unary<A> {
-    /// Evaluates the function, as the reference for every device.
+    /// Evaluates the function. The kernels of all devices approximate the result of `eval`.
     #[inline(always)]
     pub fn eval(&self, x: A) -> A {
         self.eval_with::<StdFunctions>(x)

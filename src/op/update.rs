@@ -21,13 +21,13 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Regularization {
-    /// Sign of the weight; 0 for a weight of 0.
+    /// `r(w)` is the sign of the weight; 0 for a weight of 0.
     L1,
-    /// The weight itself.
+    /// `r(w)` is the weight itself.
     L2,
 }
 
-/// One update of the weights:
+/// One update of the weights `w` by the gradient `dw`:
 ///
 /// ```text
 /// g ← scale · dw + decay · r(w)      r of the regularization
@@ -60,7 +60,7 @@ pub struct SolverUpdate<T: Element> {
     /// Regularization term of weight decay.
     #[doc(alias = "Regularize")]
     pub regularization: Regularization,
-    /// Rule that computes the step.
+    /// Rule that computes the step from the gradient.
     pub rule: UpdateRule<T>,
 }
 
@@ -86,18 +86,18 @@ pub enum UpdateRule<T: Element> {
     /// Stochastic gradient descent: `h ← momentum · h + rate · g`; the step is `h`.
     #[doc(alias = "sgd_update")]
     Sgd {
-        /// Factor of the previous `h`.
+        /// Factor of the previous history value `h`.
         momentum: T::Acc,
     },
     /// Nesterov's accelerated gradient: `h` as for [`Sgd`](Self::Sgd); the step is
     /// `(1 + momentum) · h − momentum · (the previous h)`.
     Nesterov {
-        /// Factor of the previous `h`.
+        /// Factor of the previous history value `h`.
         momentum: T::Acc,
     },
     /// `h ← h + g²`; the step is `rate · g / (√h + delta)`. Source: Duchi, Hazan, Singer 2011.
     AdaGrad {
-        /// Keeps the divisor from being 0.
+        /// Summand that keeps the divisor from being 0.
         delta: T::Acc,
     },
     /// `h ← decay · h + (1 − decay) · g²`; the step is `rate · g / (√h + delta)`. Source: Tieleman
@@ -105,7 +105,7 @@ pub enum UpdateRule<T: Element> {
     RmsProp {
         /// Decay factor of the mean of squares.
         decay: T::Acc,
-        /// Keeps the divisor from being 0.
+        /// Summand that keeps the divisor from being 0.
         delta: T::Acc,
     },
     /// ```text
@@ -117,21 +117,21 @@ pub enum UpdateRule<T: Element> {
     AdaDelta {
         /// Decay factor of the means of squares.
         momentum: T::Acc,
-        /// Keeps the divisor and the first steps from being 0.
+        /// Summand that keeps the divisor and the first steps from being 0.
         delta: T::Acc,
     },
     /// ```text
     /// h ← beta1 · h + (1 − beta1) · g
     /// k ← beta2 · k + (1 − beta2) · g²
     /// ```
-    /// The step is `rate · h / (√k + delta)`. The rate includes [`adam_correction`]. Source:
-    /// Kingma and Ba 2015.
+    /// The step is `rate · h / (√k + delta)`. The learning rate includes the factor
+    /// [`adam_correction`]. Source: Kingma and Ba 2015.
     Adam {
         /// Decay factor of the mean of gradients.
         beta1: T::Acc,
         /// Decay factor of the mean of squares.
         beta2: T::Acc,
-        /// Keeps the divisor from being 0.
+        /// Summand that keeps the divisor from being 0.
         delta: T::Acc,
     },
 }
@@ -164,8 +164,8 @@ pub fn adam_correction(beta1: f64, beta2: f64, steps: usize) -> f64 {
 }
 
 impl<T: Element> SolverUpdate<T> {
-    /// Fails unless all operands are as long as the weights. `history` has one length for each
-    /// history value of the rule.
+    /// Fails unless all operands are as long as the weights. `history` yields one operand length
+    /// for each history value of the rule.
     ///
     /// # Errors
     /// [`Error::Length`](crate::Error::Length) with the operand's name.

@@ -5,7 +5,7 @@ use crate::{
     shape::Shape,
 };
 
-/// One spatial axis of a window. All lengths are in elements.
+/// One spatial axis of a window, with all lengths in elements.
 ///
 /// ```
 /// use cortado::op::SpatialAxis;
@@ -17,7 +17,7 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpatialAxis {
-    /// Extent of the input.
+    /// Extent of the input along the axis.
     pub input: usize,
     /// Number of taps of the kernel.
     pub kernel: usize,
@@ -65,7 +65,7 @@ impl SpatialAxis {
     pub fn transposed(&self) -> Result<Self> {
         let Self { input, kernel, stride, pad, dilation } = *self;
         let steps = |count: usize, step: usize| count.checked_sub(1)?.checked_mul(step);
-        let enlarged = || {
+        let new_input = || {
             let padded = steps(input, stride)?.checked_add(steps(kernel, dilation)?)?;
             padded.checked_add(1)?.checked_sub(pad.checked_mul(2)?)
         };
@@ -76,15 +76,15 @@ impl SpatialAxis {
                 format!("no input extent yields {input} windows: {taps}"),
             )
         };
-        let transposed = Self { input: enlarged().ok_or_else(error)?, ..*self };
+        let transposed = Self { input: new_input().ok_or_else(error)?, ..*self };
         if transposed.output()? == input { Ok(transposed) } else { Err(error()) }
     }
 }
 
 /// Windows over an image of `channels × input…`, in any number of spatial axes.
 ///
-/// The im2col matrix of an image, its *columns*, has `channels · ∏kernel` rows (channel outermost,
-/// then the taps in row-major order) and `∏output` columns.
+/// The im2col matrix of an image, called *columns*, has `channels · ∏kernel` rows (channel
+/// outermost, then the taps in row-major order) and `∏output` columns.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{SpatialAxis, Window}};
@@ -107,14 +107,14 @@ impl Window {
     /// Describes windows over `channels` planes along `axes`.
     ///
     /// # Errors
-    /// Errors of [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if the image or its columns are
-    /// too large.
+    /// Errors of [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if the image or the im2col
+    /// matrix is too large.
     pub fn new(channels: usize, axes: &[SpatialAxis]) -> Result<Self> {
         let output = axes.iter().map(SpatialAxis::output).collect::<Result<Vec<_>>>()?;
         let kernel: Vec<_> = axes.iter().map(|axis| axis.kernel).collect();
         let (taps, positions) = (Shape::new(&kernel)?.count(), Shape::new(&output)?.count());
         // The product of taps and positions is checked even without channels, because kernels
-        // compute it.
+        // compute the product.
         Shape::new(&[channels, taps, positions])?;
         let image: Vec<_> = [channels].into_iter().chain(axes.iter().map(|a| a.input)).collect();
         Shape::new(&image)?;
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn an_axis_without_a_transposed_axis_is_an_error() {
         let axis = SpatialAxis { input: 3, kernel: 2, stride: 1, pad: 2, dilation: 1 };
-        let bad = [
+        let invalid_axes = [
             SpatialAxis { pad: 3, ..axis },
             SpatialAxis { input: 0, ..axis },
             SpatialAxis { kernel: 0, ..axis },
@@ -215,7 +215,7 @@ mod tests {
             SpatialAxis { pad: usize::MAX, ..axis },
         ];
         assert_eq!(axis.transposed().unwrap().input, 0);
-        for axis in bad {
+        for axis in invalid_axes {
             assert!(
                 matches!(axis.transposed(), Err(Error::InvalidInput { op: "window", .. })),
                 "{axis:?}"

@@ -19,12 +19,12 @@ use crate::{
 /// Longest message, in bytes, that protobuf allows and Caffe reads.
 const MAX_MESSAGE_LEN: usize = i32::MAX as usize;
 
-/// Reads a message from its binary form; `file` names it in errors.
+/// Reads a message from its binary form; `file` names the bytes in errors.
 ///
 /// Returns the values that protobuf's C++ library reads. A field with a known number but another
 /// wire type counts as unknown. A zero byte or an end of a group in place of a field ends the
 /// message, with a warning in the log. Unknown fields are dropped;
-/// [`UnknownFields`](super::UnknownFields) keeps them.
+/// [`UnknownFields`](super::UnknownFields) keeps unknown fields.
 ///
 /// ```
 /// use cortado::proto::{BlobShape, Message, parse_binary};
@@ -38,21 +38,21 @@ const MAX_MESSAGE_LEN: usize = i32::MAX as usize;
 ///
 /// # Errors
 /// [`Error::InvalidData`], with the offset and the path of the field, if the bytes are truncated,
-/// malformed, or contain no known field. Bytes truncated between two fields of the outermost
-/// message are a shorter valid message, so they are read without an error.
+/// malformed, or contain no known field. Bytes that end between two fields of the outermost message
+/// are a shorter valid message, which is not an error.
 pub fn parse_binary<M: CaffeMessage>(bytes: &[u8], file: &str) -> Result<M> {
     Ok(MessageSource::bytes(bytes, file).decode(UnknownFieldAction::Ignore)?.0)
 }
 
 /// Reads a binary file of any length, such as a caffemodel, as [`parse_binary`] does.
 ///
-/// Needs memory for the message, and for a pipe also for its bytes.
+/// Needs memory for the message, and also for the file's bytes if the file is a pipe.
 #[doc(alias = "ReadProtoFromBinaryFile")]
 pub fn read_binary<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
     Ok(MessageSource::file(path.as_ref())?.decode(UnknownFieldAction::Ignore)?.0)
 }
 
-/// Writes a binary file atomically; replaces an existing one.
+/// Writes a binary file atomically; replaces an existing file.
 ///
 /// Needs memory for the message and its binary form.
 ///
@@ -82,7 +82,7 @@ pub(super) fn check_message_len(path: &Path, schema: &Schema, len: usize) -> Res
 
 /// The bytes or the file that a message is decoded from.
 pub(super) struct MessageSource<'a> {
-    /// Names the source in errors.
+    /// Name of the source in errors.
     name: String,
     source: Box<dyn ReadSeek + 'a>,
     len: u64,
@@ -94,8 +94,8 @@ impl<'a> MessageSource<'a> {
         Self { name, source: Box::new(Cursor::new(bytes)), len }
     }
 
-    /// Opens a file. Reads it into memory only if it is not a regular file, because decoding reads
-    /// twice and a pipe can be read only once.
+    /// Opens a file. Reads a file into memory only if it is not a regular file, because decoding
+    /// reads the source twice and a pipe can be read only once.
     pub(super) fn file(path: &Path) -> Result<Self> {
         let io = |source| Error::io(path, source);
         let file = File::open(path).map_err(io)?;
@@ -110,7 +110,7 @@ impl<'a> MessageSource<'a> {
     }
 
     /// Decodes a message, and returns the unknown fields that the scan collected. Reads the source
-    /// twice: in the scan and in prost.
+    /// twice: once in the scan and once in prost.
     pub(super) fn decode<M: CaffeMessage>(
         self,
         action: UnknownFieldAction<'_>,
@@ -147,7 +147,7 @@ impl<'a> MessageSource<'a> {
     }
 }
 
-/// Returns the error for a file that could not be read as a message of this type.
+/// Returns the error for a file that could not be read as a message of the type `schema`.
 pub(super) fn wire_error(file: &str, schema: &Schema, error: WireError) -> Error {
     match error {
         WireError::Io(source) => Error::io(file, source),
@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn a_blob_is_encoded_as_the_format_specifies() {
-        // Encoded by hand: packed lists, key = number << 3 | wire type, little endian.
+        // The expected bytes were encoded by hand: packed lists, key = number << 3 | wire type,
+        // little endian.
         let want = [
             &[0x2a, 8, 0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0][..],
             &[0x3a, 5, 0x0a, 3, 2, 0xac, 0x02],
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_read_packed_and_unpacked() {
+    fn packed_and_unpacked_lists_are_read() {
         let bytes = [0x2d, 0, 0, 0x80, 0x3f, 0x2a, 4, 0, 0, 0x20, 0xc0, 0x3a, 2, 0x08, 7];
         let read = parse_binary::<BlobProto>(&bytes, "b").unwrap();
         assert_eq!(read.data, [1.0, -2.5]);
@@ -203,9 +204,9 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_message_is_refused_except_between_fields() {
+    fn a_truncated_message_is_rejected_except_between_fields() {
         let bytes = net().encode_to_vec();
-        let field_ends = [0, 3]; // `name: "n"` takes three bytes; the layer is the rest.
+        let field_ends = [0, 3]; // `name: "n"` has three bytes.
         for end in 0..bytes.len() {
             match parse_binary::<NetParameter>(&bytes[..end], "net.caffemodel") {
                 Ok(partial) => {
@@ -224,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn a_message_with_a_changed_byte_is_read_or_refused() {
+    fn a_message_with_a_changed_byte_is_read_or_rejected() {
         let bytes = net().encode_to_vec();
         for at in 0..bytes.len() {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut changed = bytes.clone();
                 changed[at] = value;
                 if let Ok(read) = parse_binary::<NetParameter>(&changed, "") {
-                    // A wrong length must not make a list longer than the input.
+                    // A wrong length must not produce a list that is longer than the input.
                     assert!(read.encoded_len() <= 2 * bytes.len(), "{at} {value}");
                 }
             }
@@ -239,8 +240,9 @@ mod tests {
     }
 
     #[test]
-    fn absurd_lengths_are_refused_before_allocation() {
-        // Lengths 2^63 - 1 and 2^31 - 1 of data, of a blob in a vector and of an unknown field.
+    fn excessive_lengths_are_rejected_before_allocation() {
+        // The test tries lengths 2^63 - 1 and 2^31 - 1 of data, of a blob in a vector and of an
+        // unknown field.
         for length in [&[0xff; 8][..], &[0xff, 0xff, 0xff, 0xff]] {
             for key in [0x2a, 0x0a, 0xfa] {
                 let mut bytes = vec![key];
@@ -254,8 +256,8 @@ mod tests {
     }
 
     #[test]
-    fn deep_groups_are_refused() {
-        let bytes = vec![0x7b; 100_000]; // Field 15: start of a group that never ends.
+    fn deeply_nested_groups_are_rejected() {
+        let bytes = vec![0x7b; 100_000]; // 0x7b starts a group of field 15.
         assert!(parse_binary::<BlobProto>(&bytes, "").is_err());
     }
 

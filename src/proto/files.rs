@@ -33,8 +33,8 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 ///
 /// An HDF5 file has only the name and the blobs of each layer: values in `data/<layer>/<index>`,
 /// gradients in `diff/<layer>/<index>`. The file omits the values of a blob that shares the values
-/// of another blob; the function reads an empty message for such a blob. The datasets may have any
-/// numeric type.
+/// of another blob; the function reads an empty message for a blob without values. The datasets may
+/// have any numeric type.
 ///
 /// ```no_run
 /// use cortado::{prelude::*, proto::{read_net, read_trained_net}};
@@ -48,7 +48,7 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// # Errors
 /// Returns the errors of [`read_binary`] and of [`upgrade::net`] with the file's name. Returns
 /// [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file in which a dataset or group
-/// is damaged, missing or not part of this layout. The message names the file and the dataset or
+/// is damaged, missing or not part of Caffe's layout. The message names the file and the dataset or
 /// group. Without the feature `hdf5`, every HDF5 file is an error.
 #[doc(alias = "ReadNetParamsFromBinaryFileOrDie")]
 pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {

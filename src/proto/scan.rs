@@ -3,7 +3,7 @@
 //! prost does not report the offset of malformed bytes, drops unknown fields, and is stricter than
 //! protobuf's C++ library. The scan skips values without decoding them. The scan collects unknown
 //! fields, reports errors with offset and field path, and lists replacements of byte ranges. After
-//! these replacements, prost reads the same message as the C++ library.
+//! the replacements, prost reads the same message as the C++ library.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
@@ -46,11 +46,11 @@ pub(super) struct ScanResult {
     pub(super) warnings: Vec<String>,
 }
 
-/// The action of the scan for unknown fields.
+/// The action that the scan takes for unknown fields.
 pub(super) enum UnknownFieldAction<'a> {
     Ignore,
     Collect,
-    /// Moves the fields of the map to the end of their messages.
+    /// Moves the fields of the map to the end of the messages that the paths name.
     Insert(&'a mut FieldsByPath),
 }
 
@@ -113,7 +113,8 @@ impl fmt::Display for Path {
 
 struct Scan<'a> {
     reader: WireReader<'a>,
-    /// The path of the current field. After an error, [`scan`] reports this path.
+    /// The path of the current field. After an error, [`scan`] reports the path in the error
+    /// message.
     path: Path,
     action: UnknownFieldAction<'a>,
     result: ScanResult,
@@ -172,7 +173,7 @@ impl Scan<'_> {
     }
 
     /// Scans an unknown field. A field with a `known_number` has the wrong wire type; the scan
-    /// removes such a field, because prost would reject the message.
+    /// removes the field, because prost would reject the message.
     fn unknown_field(&mut self, key: Key, rest: Range<u64>, known_number: bool) -> WireResult<i64> {
         self.path.push(None, PathStep { field: key.number, index: 0 });
         self.reader.skip_value(key, rest.end)?;
@@ -233,7 +234,7 @@ impl Scan<'_> {
 
     /// Scans a string. The C++ library accepts any bytes, but Rust's strings are UTF-8, so the scan
     /// replaces invalid bytes. Text in any encoding has no control characters except tabs and line
-    /// ends. A file with other control characters is not a message.
+    /// ends. A string with other control characters shows that the file is not a message.
     fn text(&mut self, stop: u64) -> WireResult<i64> {
         let start = self.reader.offset();
         let bytes = self.reader.read_to(stop)?;
@@ -251,14 +252,15 @@ impl Scan<'_> {
         Ok(growth)
     }
 
-    /// Inserts unknown fields at the end of the current message. Returns their length.
+    /// Inserts unknown fields at the end of the current message. Returns the number of inserted
+    /// bytes.
     fn insert_unknown(&mut self, schema: &Schema) -> i64 {
         let UnknownFieldAction::Insert(unknown) = &mut self.action else { return 0 };
         let Some(fields) = unknown.remove(&self.path.steps) else { return 0 };
         let (fields, known_count) = without_known(schema, &fields);
         if known_count > 0 {
             self.result.warnings.push(format!(
-                "{}: dropped unknown fields ({known_count}), because {} declares their numbers",
+                "{}: dropped unknown fields ({known_count}), because {} declares the field numbers",
                 self.path, schema.name
             ));
         }
@@ -269,11 +271,11 @@ impl Scan<'_> {
 }
 
 /// Removes the fields that a message type declares. Returns the remaining fields and the number of
-/// removed fields. A field that an upgrade moved to another message type could otherwise become the
-/// value of a declared field.
+/// removed fields. Without the removal, a field that an upgrade moved to another message type could
+/// become the value of a declared field.
 fn without_known(schema: &Schema, fields: &[u8]) -> (Vec<u8>, usize) {
     let (mut unknown, mut known_count) = (Vec::with_capacity(fields.len()), 0);
-    // The visit cannot fail, because the scan has collected only whole fields.
+    // `for_each_field` cannot fail, because the scan has collected only whole fields.
     let _ = for_each_field(fields, |key, bytes| match schema.field(key.number) {
         Some((_, field)) if field.accepts(key.wire_type) => known_count += 1,
         _ => unknown.extend_from_slice(bytes),

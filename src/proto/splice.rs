@@ -19,7 +19,7 @@ struct Splice {
     replacement: Vec<u8>,
 }
 
-/// Replacements of byte ranges of a source. The ranges do not overlap.
+/// Replacements of byte ranges of a source, which do not overlap.
 #[derive(Debug, Default)]
 pub(super) struct Splices {
     list: Vec<Splice>,
@@ -73,7 +73,8 @@ pub struct SplicedReader<'a> {
     splices: Peekable<vec::IntoIter<Splice>>,
     offset: u64,
     end: u64,
-    /// The bytes of the last read. Unless `remaining` is 0, prost has not consumed all of them.
+    /// The bytes of the last read. Unless `remaining` is 0, the chunk has bytes that prost has not
+    /// consumed.
     chunk: Vec<u8>,
     consumed: usize,
     /// The number of bytes that prost has not consumed yet, including bytes of the chunk.
@@ -101,7 +102,7 @@ impl SplicedReader<'_> {
                 self.error = self.read_chunk().err();
             }
             if self.error.is_some() {
-                // `Buf` cannot report errors, so supply zeros for the remaining bytes.
+                // `Buf` cannot report errors, so the reader supplies zeros for the remaining bytes.
                 self.chunk.clear();
                 self.chunk.resize(self.remaining.min(CHUNK_LEN), 0);
             }

@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{atomic_fs, error::Result};
 
-/// The unknown fields of a file: their bytes, and the path of the message that each was in. Forks
-/// of Caffe write fields that `proto/caffe.proto` does not declare.
+/// The unknown fields of a file: the bytes of each field, and the path of the message that
+/// contained the field. Forks of Caffe write fields that `proto/caffe.proto` does not declare.
 ///
-/// [`read_binary`](super::read_binary) drops unknown fields. [`write`](Self::write) puts them
-/// after the known fields of the same message, as protobuf's C++ library does.
+/// [`read_binary`](super::read_binary) drops unknown fields. [`write`](Self::write) puts unknown
+/// fields after the known fields of the same message, as protobuf's C++ library does.
 ///
 /// ```no_run
 /// use cortado::proto::{NetParameter, UnknownFields};
@@ -33,7 +33,8 @@ pub struct UnknownFields {
 }
 
 impl UnknownFields {
-    /// Reads a binary file like [`read_binary`](super::read_binary), with its unknown fields.
+    /// Reads a binary file like [`read_binary`](super::read_binary), together with the file's
+    /// unknown fields.
     ///
     /// # Errors
     /// Errors of `read_binary`.
@@ -41,7 +42,7 @@ impl UnknownFields {
         Self::decode(MessageSource::file(path.as_ref())?)
     }
 
-    /// Reads a message like [`parse_binary`](super::parse_binary), together with its unknown
+    /// Reads a message like [`parse_binary`](super::parse_binary), together with the unknown
     /// fields. `file` names the bytes in errors.
     ///
     /// # Errors
@@ -55,7 +56,7 @@ impl UnknownFields {
         Ok((message, Self { fields }))
     }
 
-    /// Returns whether there are no unknown fields.
+    /// Returns whether the file has no unknown fields.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
@@ -65,11 +66,11 @@ impl UnknownFields {
         self.fields.keys().map(Vec::as_slice)
     }
 
-    /// Updates the paths of messages that have moved: `remap` changes a path in place. The fields
-    /// are dropped if it returns `false`.
+    /// Updates the paths of messages that have moved: `remap` changes a path in place. If `remap`
+    /// returns `false`, the function drops the fields of the path.
     ///
-    /// Example: a layer was inserted at the front, layers moved from the older field `layers` (2)
-    /// to `layer` (100), and the `blobs` of each layer from field 6 to field 7:
+    /// In the example, a layer was inserted at the front, layers moved from the older field
+    /// `layers` (2) to `layer` (100), and the `blobs` of each layer moved from field 6 to field 7:
     ///
     /// ```
     /// # let mut unknown = cortado::proto::UnknownFields::default();
@@ -92,10 +93,10 @@ impl UnknownFields {
         }
     }
 
-    /// Encodes a message together with these fields.
+    /// Encodes a message together with the unknown fields.
     ///
-    /// Drops two kinds of fields, with a warning in the log: those of a message that no longer
-    /// exists, and those that the message at their path declares.
+    /// Drops two kinds of fields, with a warning in the log: fields of a message that no longer
+    /// exists, and fields that the message at the path declares.
     ///
     /// # Errors
     /// [`Error::InvalidData`](crate::Error::InvalidData) if the encoded message cannot be scanned.
@@ -108,21 +109,22 @@ impl UnknownFields {
         if self.is_empty() {
             return Ok(bytes);
         }
-        let mut left = self.fields.clone();
+        let mut remaining = self.fields.clone();
         let mut source = std::io::Cursor::new(&bytes[..]);
         let len = bytes.len() as u64;
         let failed = |error| wire_error("encoded message", schema, error);
-        let action = UnknownFieldAction::Insert(&mut left);
+        let action = UnknownFieldAction::Insert(&mut remaining);
         let result = scan(schema, &mut source, len, action).map_err(failed)?;
         result.warnings.iter().for_each(|warning| log::warn!("{warning}"));
-        if !left.is_empty() {
-            log::warn!("dropped the unknown fields of removed messages ({})", left.len());
+        if !remaining.is_empty() {
+            log::warn!("dropped the unknown fields of removed messages ({})", remaining.len());
         }
         let spliced = result.splices.reader(&mut source, len).and_then(SplicedReader::into_bytes);
         spliced.map_err(|error| failed(WireError::Io(error)))
     }
 
-    /// Writes a message together with these fields, like [`write_binary`](super::write_binary).
+    /// Writes a message together with the unknown fields, like
+    /// [`write_binary`](super::write_binary).
     ///
     /// Needs memory for the message and up to twice the file size.
     ///

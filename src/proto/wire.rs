@@ -9,7 +9,7 @@ pub(super) trait ReadSeek: Read + Seek {}
 
 impl<S: Read + Seek> ReadSeek for S {}
 
-/// The reason why bytes are not a message.
+/// The reason why a sequence of bytes is not a valid message.
 #[derive(Debug)]
 pub(super) enum WireError {
     Io(io::Error),
@@ -45,7 +45,7 @@ impl Key {
 /// The maximum nesting depth of groups, as in protobuf and prost.
 const MAX_DEPTH: usize = 100;
 
-/// A buffered reader that knows its offset in the source.
+/// A buffered reader that tracks its offset in the source.
 ///
 /// Each reading method checks the end of the enclosing message before it reads or allocates. A
 /// wrong length therefore cannot cause an allocation larger than the source.
@@ -104,9 +104,9 @@ impl<'a> WireReader<'a> {
     pub(super) fn delimited_end(&mut self, end: u64) -> WireResult<u64> {
         let start = self.offset;
         let len = self.varint(end)?;
-        let left = end - self.offset;
-        if len > left {
-            return malformed(start, format!("length {len} exceeds remaining length {left}"));
+        let remaining = end - self.offset;
+        if len > remaining {
+            return malformed(start, format!("length {len} exceeds remaining length {remaining}"));
         }
         Ok(self.offset + len)
     }
@@ -163,9 +163,9 @@ impl<'a> WireReader<'a> {
     }
 
     fn skip_fixed(&mut self, len: u64, end: u64) -> WireResult<()> {
-        let left = end - self.offset;
-        if len > left {
-            let reason = format!("value of {len} bytes exceeds remaining length {left}");
+        let remaining = end - self.offset;
+        if len > remaining {
+            let reason = format!("value of {len} bytes exceeds remaining length {remaining}");
             return malformed(self.offset, reason);
         }
         self.skip_to(self.offset + len)

@@ -13,8 +13,8 @@ use crate::{
     op::{Convolution, SolverUpdate, Unary},
 };
 
-/// Expands the declarations of a family to a trait of its kernels for one element type. Implements
-/// this trait for all devices, and the family for `AnyDevice`.
+/// Expands the declarations of a kernel family to a trait `Kernels` for one element type.
+/// Implements `Kernels` for all devices, and the family for `AnyDevice`.
 macro_rules! erase_family {
     ($(#[$attr:meta])* trait $family:ident { $($methods:tt)* } $($kernels:tt)*) => {
         pub(in crate::device::any) trait Kernels<T: Element> {
@@ -125,7 +125,7 @@ macro_rules! any_method {
     };
 }
 
-/// The kernels for an element type, which is `f32` for a kernel without element type.
+/// Expands to the kernels for an element type; a kernel without element type uses `f32`.
 macro_rules! element_kernels {
     ($device:ident) => {
         $device.kernels::<f32>()
@@ -135,7 +135,7 @@ macro_rules! element_kernels {
     };
 }
 
-/// The method of a family that the family's macro `kernels!` does not declare.
+/// Expands to the method of a kernel family that the family's macro `kernels!` does not declare.
 macro_rules! other_method {
     (Conv) => {
         #[track_caller]
@@ -160,7 +160,7 @@ macro_rules! other_method {
 macro_rules! erase_families {
     ($($family:ident),*) => {
         $(mod $family {
-            #[allow(unused_imports)] // Each family uses only some of these imports.
+            #[allow(unused_imports)] // Each family uses only some of the imports.
             use super::*;
             #[allow(unused_imports)]
             use crate::{
@@ -210,7 +210,7 @@ impl AnyDevice {
     }
 }
 
-/// The kernels with two type parameters, of which [`Kernels`] fixes one.
+/// The kernels with two type parameters. [`Kernels`] fixes one of the two element types.
 mod two_types {
     use super::*;
     use crate::{element::DType, kernel::fallback};

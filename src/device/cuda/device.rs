@@ -104,7 +104,7 @@ pub struct CudaBuilder {
 }
 
 impl CudaBuilder {
-    /// Limits the device to `bytes` bytes of the GPU's memory. An allocation beyond this limit
+    /// Limits the device to `bytes` bytes of the GPU's memory. An allocation beyond the limit
     /// returns [`Error::OutOfMemory`]. By default, the device can use all of the GPU's memory.
     #[must_use]
     pub fn memory_limit(self, bytes: usize) -> Self {
@@ -137,7 +137,7 @@ impl CudaBuilder {
         Self { driver: Some(path.to_owned()), ..self }
     }
 
-    /// Sets the path of cuBLAS or of the folder that contains it.
+    /// Sets the path of cuBLAS or of the folder that contains cuBLAS.
     #[doc(hidden)]
     #[must_use]
     pub fn cublas_path(self, path: &Path) -> Self {

@@ -1,4 +1,4 @@
-//! Errors of the CUDA driver, with the kernel launches that may have caused them.
+//! Errors of the CUDA driver, with the kernel launches that may have caused the errors.
 
 use super::driver::{describe, raw_code};
 use crate::error::{Error, Result};
@@ -27,11 +27,11 @@ pub struct CudaFailure {
     name: String,
     text: String,
     /// Kernel launches that may have caused the error, oldest first; empty if the call itself
-    /// caused it.
+    /// caused the error.
     pub launches: Vec<PendingLaunch>,
 }
 
-/// A kernel launch whose queue has not been synchronized since.
+/// A kernel launch whose queue has not been synchronized since the launch.
 ///
 /// ```
 /// use cortado::device::cuda::CudaFailure;
@@ -64,7 +64,7 @@ impl CudaFailure {
         matches!(self.code, 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 999)
     }
 
-    /// Adds the queued launches, if one of them may have caused the error.
+    /// Adds the queued launches, if a queued launch may have caused the error.
     pub(super) fn with_launches(mut self, launches: impl FnOnce() -> Vec<PendingLaunch>) -> Self {
         if self.may_come_from_queued_work() {
             self.launches = launches();

@@ -27,11 +27,12 @@ const KINDS: [(&str, &str); 3] = [
     ("to_indices", "is not an index below the bound"),
 ];
 
-/// One word per kind: 0, or the bitwise complement of the position of the first invalid value.
+/// One word per kind of invalid value: 0, or the bitwise complement of the position of the first
+/// invalid value.
 type Words = [AtomicU64; KINDS.len()];
 
-/// The error words of a queue, in pinned host memory. The GPU writes the words directly, so the
-/// host reads them without a copy.
+/// The error words of a queue, in pinned host memory. The GPU writes the error words directly to
+/// host memory, so no copy is needed.
 pub(super) struct KernelErrorFlags(NonNull<Words>);
 
 // SAFETY: `self` owns the memory, which any thread may access and free.
@@ -40,7 +41,7 @@ unsafe impl Send for KernelErrorFlags {}
 unsafe impl Sync for KernelErrorFlags {}
 
 impl KernelErrorFlags {
-    /// Allocates the words in the current context, and sets them to 0.
+    /// Allocates the error words in the current context, and sets all words to 0.
     pub(super) fn new() -> Result<Self, CudaFailure> {
         let mut start = ptr::null_mut();
         // SAFETY: `start` is valid for writing the address.
@@ -56,15 +57,15 @@ impl KernelErrorFlags {
         Ok(Self(words))
     }
 
-    /// Returns the GPU's address of the word of a kind, which is also its address on the host.
+    /// Returns the address of the word of a kind, which is the same on the GPU and the host.
     pub(super) fn address(&self, kind: KernelError) -> CUdeviceptr {
         self.0.as_ptr() as CUdeviceptr + (size_of::<AtomicU64>() * kind as usize) as u64
     }
 
     /// Returns the error for the first kind of invalid value that was reported, and clears all
-    /// words. The caller has waited for the kernels that write the words.
+    /// words. The caller has waited for the kernels that write the error words.
     pub(super) fn take(&self) -> Option<Error> {
-        // SAFETY: `new` initialized the words, and they are freed only when `self` is dropped.
+        // SAFETY: `new` initialized the words, which are freed only when `self` is dropped.
         let words = unsafe { self.0.as_ref() };
         let found = words.each_ref().map(|word| word.swap(0, Relaxed));
         let (word, (subject, problem)) =
@@ -75,7 +76,8 @@ impl KernelErrorFlags {
 
 impl Drop for KernelErrorFlags {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the memory, and `Stream::drop` has waited for kernels that write it.
+        // SAFETY: `self` owns the memory, and `Stream::drop` has waited for kernels that write the
+        // memory.
         let _ = unsafe { cuMemFreeHost(self.0.as_ptr().cast()) };
     }
 }

@@ -19,15 +19,15 @@ use zerocopy::{Immutable, IntoBytes};
 /// Default number of threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Largest number of blocks per multiprocessor, which runs several blocks at once. The threads of
-/// these blocks loop over any remaining items.
+/// Largest number of blocks per multiprocessor, which runs several blocks at once. If a grid has
+/// fewer threads than items, the threads loop over the remaining items.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 32;
 
-/// A kernel that is about to be launched. The caller adds arguments in the order of its parameters.
+/// A kernel that is about to be launched. The caller adds arguments in the order of the
+/// kernel's parameters.
 ///
-/// The borrow of an operand lasts until the launch, and the driver frees memory in queue order.
-/// Operands live until the kernel has run. The launch checks the size of each argument against the
-/// PTX.
+/// Operands live until the kernel has run, because a `Launch` borrows its operands and the driver
+/// frees memory in queue order. The launch checks the size of each argument against the PTX.
 #[must_use = "the kernel is launched only by a grid method"]
 pub(super) struct Launch<'a> {
     device: &'a CudaDevice,
@@ -38,7 +38,7 @@ pub(super) struct Launch<'a> {
     /// Index in `words` at which each argument starts.
     starts: Vec<usize>,
     site: &'static Location<'static>,
-    /// Attributes transfers of operands to this kernel.
+    /// Guard that attributes transfers of operands to the kernel.
     _scope: ledger::KernelScope,
     operands: PhantomData<&'a CudaBuffer>,
 }
@@ -83,7 +83,7 @@ impl CudaDevice {
         })
     }
 
-    /// Allocates `len` uninitialized values, for results that one launch stores and the next one
+    /// Allocates `len` uninitialized values, for results that one launch stores and the next launch
     /// reads.
     pub(super) fn scratch<T: Storable>(&self, len: usize) -> Result<CudaBuffer> {
         CudaBuffer::new(&self.stream, len.saturating_mul(size_of::<T>()))
@@ -138,7 +138,7 @@ impl<'a> Launch<'a> {
         self.arg(if buffer.is_empty() { 0 } else { address + offset as u64 })
     }
 
-    /// Adds an input and an output that is overwritten, possibly in place.
+    /// Adds an input operand and an output operand that the kernel overwrites, possibly in place.
     #[track_caller]
     pub(super) fn src_dst<T: Element>(
         self,
@@ -187,10 +187,10 @@ impl<'a> Launch<'a> {
             65..1024 => 32,
             _ => THREADS as usize,
         };
-        let across = columns.div_ceil(span).min(max_blocks);
-        let down = rows.div_ceil(THREADS as usize / span);
-        let down = down.min(max_blocks.div_ceil(across.max(1))).min(65535);
-        self.arg(span as u32).grid([across, down, 1], [THREADS, 1, 1])
+        let blocks_x = columns.div_ceil(span).min(max_blocks);
+        let blocks_y = rows.div_ceil(THREADS as usize / span);
+        let blocks_y = blocks_y.min(max_blocks.div_ceil(blocks_x.max(1))).min(65535);
+        self.arg(span as u32).grid([blocks_x, blocks_y, 1], [THREADS, 1, 1])
     }
 
     /// Like [`grid_2d`](Self::grid_2d), but for kernels that move 16 bytes at a time if the size of

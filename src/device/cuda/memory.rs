@@ -57,7 +57,8 @@ impl Memory for CudaDevice {
         self.stream.order_after(&other.stream)
     }
 
-    /// Allocates pinned memory if the size is worth pinning, else pageable memory.
+    /// Allocates pinned memory for large sizes, or pageable memory for small sizes or if pinning
+    /// fails.
     fn alloc_host(&self, bytes: usize) -> Result<HostBytes> {
         match PinnedBytes::zeroed(self.context(), bytes) {
             Some(pinned) => Ok(HostBytes::adopt(pinned)),

@@ -29,7 +29,7 @@ unsafe impl Send for MemoryPool {}
 unsafe impl Sync for MemoryPool {}
 
 impl MemoryPool {
-    /// Creates a pool of at most `limit` bytes on the GPU with this number.
+    /// Creates a pool of at most `limit` bytes on GPU number `ordinal`.
     pub(super) fn new(ordinal: u32, limit: Option<usize>) -> Result<Self, CudaFailure> {
         let properties = CUmemPoolProps_st {
             allocType: CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -43,7 +43,7 @@ impl MemoryPool {
         check_driver("cuMemPoolCreate", unsafe { cuMemPoolCreate(&mut raw, &properties) })?;
         let pool = Self { raw, limit: limit.unwrap_or(usize::MAX), in_use: AtomicUsize::new(0) };
         let mut bytes = u64::MAX;
-        // SAFETY: this attribute is a `u64`, which the driver reads during the call.
+        // SAFETY: the release threshold is a `u64`, which the driver reads during the call.
         let set = unsafe {
             cuMemPoolSetAttribute(raw, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, (&raw mut bytes).cast())
         };
@@ -51,7 +51,8 @@ impl MemoryPool {
         Ok(pool)
     }
 
-    /// Allocates `bytes` uninitialized bytes, for work that is queued on `stream` from now on.
+    /// Allocates `bytes` uninitialized bytes, for work that the caller queues on `stream` after the
+    /// call.
     pub(super) fn take(&self, bytes: usize, stream: CUstream) -> Result<CUdeviceptr, CudaFailure> {
         let add = |in_use: usize| in_use.checked_add(bytes).filter(|sum| *sum <= self.limit);
         if self.in_use.fetch_update(Relaxed, Relaxed, add).is_err() {
@@ -65,8 +66,8 @@ impl MemoryPool {
         Ok(address)
     }
 
-    /// Frees `bytes` bytes at `address` when the work queued on `stream` so far is done. No other
-    /// work may use these bytes.
+    /// Frees `bytes` bytes at `address` after the work that is already queued on `stream`. No other
+    /// work may use the freed bytes.
     pub(super) fn give(&self, address: CUdeviceptr, bytes: usize, stream: CUstream) {
         // SAFETY: `CudaBuffer::drop`, the only caller, passes memory that it took from this pool,
         // and gives up the only copy of its address. The caller has ordered `stream` after the

@@ -5,12 +5,12 @@
 //!   machine.
 //! - A device is a context and a queue. The driver allocates and frees memory in queue order,
 //!   without a wait. A queue never reuses memory that queued work of another queue still uses.
-//! - The build compiles `kernels/*.cu` to PTX. The driver compiles a file's PTX for the GPU when
-//!   one of its kernels is first launched.
+//! - The build compiles `kernels/*.cu` to PTX. The driver compiles the PTX of a source file for the
+//!   GPU at the first launch of one of the file's kernels.
 //! - GEMM uses the built-in kernels, or cuBLAS on request
 //!   (`docs/decisions/0021-cublas-on-request.md`).
-//! - `docs/decisions/0020-cuda-driver-at-run-time.md` explains the tests without a GPU; `docs/gpu`
-//!   lists the code that has never run on a GPU.
+//! - `docs/decisions/0020-cuda-driver-at-run-time.md` explains how tests run without a GPU;
+//!   `docs/gpu` lists the code that has never run on a GPU.
 
 mod buffer;
 mod kernel_errors;

@@ -1,4 +1,4 @@
-//! Queues (CUDA streams), and the order between them.
+//! Queues (CUDA streams), and the order between queues.
 
 use super::{
     context::Context,
@@ -20,7 +20,7 @@ use std::{
 pub(super) struct Stream {
     pub(super) context: Arc<Context>,
     raw: CUstream,
-    /// Created for the first kernel that reports invalid values.
+    /// Error flags, created for the first kernel that reports invalid values.
     error_flags: OnceLock<KernelErrorFlags>,
 }
 
@@ -66,7 +66,7 @@ impl Stream {
         self.error_flags.get().and_then(KernelErrorFlags::take).map_or(Ok(()), Err)
     }
 
-    /// Makes later work of this queue wait for all work that is queued on `other` so far.
+    /// Makes later work of this queue wait for all work that is already queued on `other`.
     pub(super) fn order_after(&self, other: &Self) -> Result<()> {
         if ptr::eq(self, other) {
             return Ok(());

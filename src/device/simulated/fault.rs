@@ -1,8 +1,8 @@
-//! Injected faults.
+//! Faults that a test injects into a simulated device.
 
 use parking_lot::Mutex;
 
-/// Kinds of events that can be made to fail.
+/// A kind of event that a test can make fail.
 ///
 /// ```
 /// use cortado::{device::simulated::Fault, prelude::*};
@@ -15,28 +15,31 @@ use parking_lot::Mutex;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// An allocation: [`Error::OutOfMemory`](crate::Error::OutOfMemory), and nothing is allocated.
+    /// An allocation, which returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) and allocates
+    /// nothing.
     Alloc,
-    /// An upload or a download: [`Error::Device`](crate::Error::Device), and nothing is copied.
+    /// An upload or a download, which returns [`Error::Device`](crate::Error::Device) and copies
+    /// nothing.
     Copy,
-    /// The launch of a kernel: [`Error::Device`](crate::Error::Device), and nothing is queued.
+    /// The launch of a kernel, which returns [`Error::Device`](crate::Error::Device) and queues
+    /// nothing.
     Launch,
     /// Queued work, a kernel or an upload, while it runs. The next call that waits returns
     /// [`Error::Device`](crate::Error::Device); the outputs of the work are poisoned.
     InFlight,
 }
 
-/// Pending faults, each with the number of events of its kind until it occurs.
+/// Pending faults, each with the number of events of its kind until the fault occurs.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Mutex<Vec<(Fault, u64)>>);
 
 impl Faults {
-    /// Makes the `nth` event of a kind fail; 1 is the next.
+    /// Makes the `nth` next event of kind `fault` fail.
     pub(super) fn inject(&self, fault: Fault, nth: u64) {
         self.0.lock().push((fault, nth.max(1)));
     }
 
-    /// Counts an event, and returns whether it has to fail.
+    /// Counts an event, and returns whether the event has to fail.
     pub(super) fn occurs(&self, event: Fault) -> bool {
         let mut occurs = false;
         self.0.lock().retain_mut(|(fault, remaining)| {

@@ -1,5 +1,5 @@
 //! Kernels, generated from the declarations in [`kernel`](crate::kernel). A call checks the
-//! operands and queues the host function; a wait runs it.
+//! operands and queues the host function. A wait for the queue runs the host function.
 
 use super::{SimulatedDevice, launch::Launch};
 use crate::{
@@ -35,7 +35,8 @@ macro_rules! simulate_family {
     };
 }
 
-/// A method that checks the operands, brings them to the device and queues the host function.
+/// Expands to a method that checks the operands, copies stale operands to the device and queues the
+/// host function.
 macro_rules! simulated_method {
     (
         {
@@ -50,8 +51,8 @@ macro_rules! simulated_method {
         ) -> result_type!($($result)?) {
             {
                 $(bind_len! { $kind $x })*
-                let fits: Result<()> = $check;
-                fits?;
+                let checked: Result<()> = $check;
+                checked?;
             }
             let element = element_name!($($generics)*);
             let mut launch = Launch::new(self, stringify!($kernel), element)?;
@@ -75,14 +76,14 @@ macro_rules! bind_len {
             Src::InPlace => None,
         };
     };
-    // Not every check needs every length.
+    // Some checks do not use the lengths of all operands.
     ($kind:ident $x:ident) => {
         #[allow(unused_variables)]
         let $x = $x.len();
     };
 }
 
-/// Queues a host function; the closure owns its arguments until it runs.
+/// Queues a host function in a closure, which owns the function's arguments.
 macro_rules! queue_host_call {
     ($launch:ident [$(@in_place)? $function:path] [] [$($arg:expr,)*]) => {
         $launch.queue(move |workers| $function(workers, $($arg),*))

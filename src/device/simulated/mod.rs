@@ -1,13 +1,13 @@
 //! A simulated discrete device in host memory, which finds coherence bugs without a GPU.
 //!
 //! Decisions:
-//! - It has its own memory: host and device see each other's values only after a copy.
-//! - Queued work runs only when a caller waits for it; unordered forks lag behind. A missing wait
-//!   or ordering therefore shows in the first run.
+//! - The device has separate memory: host and device see each other's values only after a copy.
+//! - Queued work runs only when a caller waits for the queue. A missing wait, or a missing order
+//!   between two queues, therefore shows in the first run.
 //! - Memory without a value (stale, freed, or written by work that failed) holds [`POISON`].
-//! - Every kernel is native: a call checks its operands and queues the host kernel. Results are
+//! - Every kernel is native: a call checks the operands and queues the host kernel. Results are
 //!   bit-identical to the host's.
-//! - Allocations, copies, launches and work in flight fail on demand ([`Fault`]).
+//! - A test can make allocations, copies, launches and queued work fail ([`Fault`]).
 
 mod buffer;
 mod fault;
@@ -31,8 +31,8 @@ use queue::{Job, Queue};
 use state::DeviceState;
 use std::{fmt, sync::Arc};
 
-/// A device in host memory that is as strict as the contract of [`Memory`] allows. See the
-/// [module](self).
+/// A device in host memory that is as strict as the contract of [`Memory`] allows. The [module
+/// documentation](self) lists the design decisions.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -57,8 +57,8 @@ impl SimulatedDevice {
         Self::with_workers(Workers::global().clone())
     }
 
-    /// Creates a device with `threads` threads of its own; 1 runs on the thread that waits, 0 is
-    /// like [`new`](Self::new).
+    /// Creates a device with a separate pool of `threads` threads. With one thread, kernels run on
+    /// the thread that waits. If `threads` is 0, the function is like [`new`](Self::new).
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the threads cannot be started.
@@ -73,12 +73,12 @@ impl SimulatedDevice {
         Self { state: Arc::default(), queue: Arc::default(), workers }
     }
 
-    /// Makes the `nth` event of this kind fail, on this handle or any fork of it; 1 is the next.
+    /// Makes the `nth` next event of kind `fault` fail, on this handle or on any of its forks.
     pub fn inject_fault(&self, fault: Fault, nth: u64) {
         self.state.faults.inject(fault, nth);
     }
 
-    /// Returns the counts of events on the device and its forks so far.
+    /// Returns the numbers of events on the device and its forks.
     pub fn counters(&self) -> Counters {
         self.state.counters()
     }
@@ -88,7 +88,7 @@ impl SimulatedDevice {
         self.queue.len()
     }
 
-    /// Fails if an injected [`Fault::Copy`] occurs at this copy.
+    /// Counts a copy, and fails if an injected [`Fault::Copy`] occurs.
     fn check_copy_fault(&self, direction: &str, bytes: usize) -> Result<()> {
         if self.state.faults.occurs(Fault::Copy) {
             let what = format!("{direction} of {bytes} bytes: injected fault");
@@ -163,7 +163,8 @@ impl Memory for SimulatedDevice {
     fn host_workers(&self) -> &Workers {
         &self.workers
     }
-    /// Poisons the allocation: host bytes at once, device bytes after the work queued so far.
+    /// Poisons the allocation: host bytes at once, device bytes after the work that is already
+    /// queued.
     fn on_stale(&self, allocation: StaleAllocation<'_, Buffer>) {
         match allocation {
             StaleAllocation::Host(bytes) => poison(bytes),

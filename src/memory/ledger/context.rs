@@ -49,8 +49,8 @@ fn with_context<R>(f: impl FnOnce(&mut LedgerContext) -> R) -> R {
     CONTEXT.with_borrow_mut(f)
 }
 
-/// Number of [`Watch`]es in the process. If there are none, transfers and fallbacks do not read the
-/// thread's context.
+/// Number of [`Watch`]es in the process. While no `Watch` exists, transfers and fallbacks do not
+/// read the thread's context.
 static WATCHES: AtomicUsize = AtomicUsize::new(0);
 
 #[inline]
@@ -58,7 +58,7 @@ fn is_watched() -> bool {
     WATCHES.load(Relaxed) != 0
 }
 
-/// A guard that makes transfers and fallbacks read their thread's context. Not `Send`.
+/// A guard that makes transfers and fallbacks read their thread's context. A `Watch` is not `Send`.
 #[derive(Debug)]
 struct Watch(PhantomData<*const ()>);
 
@@ -104,7 +104,7 @@ impl LedgerContext {
     }
 }
 
-/// Restores a thread's previous [`LedgerContext`] when it is dropped.
+/// A guard that restores a thread's previous [`LedgerContext`] on drop.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory};
@@ -135,9 +135,9 @@ impl Drop for ContextGuard {
 }
 
 impl Ledger {
-    /// Records the transfers and fallbacks of the calling thread, and of threads that read data on
-    /// its behalf, until the guard is dropped. Ledgers nest: all open ledgers of a thread record
-    /// each event.
+    /// Records the transfers and fallbacks of the calling thread, and of threads that read data for
+    /// the calling thread, until the guard is dropped. Ledgers nest: all open ledgers of a thread
+    /// record each event.
     pub fn open(&self) -> LedgerGuard {
         let watch = Watch::new();
         with_context(|context| context.ledgers.push(self.clone()));
@@ -145,7 +145,7 @@ impl Ledger {
     }
 }
 
-/// Keeps a [`Ledger`] open on the thread that opened it.
+/// A guard that keeps a [`Ledger`] open on the thread that opened the ledger.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory, ledger::{EventKind, Ledger}};
@@ -179,7 +179,7 @@ impl Drop for LedgerGuard {
     }
 }
 
-/// Keeps a [`Policy`] in force on the thread that set it.
+/// A guard that keeps a [`Policy`] in force on the thread that set the policy.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory};
@@ -209,7 +209,7 @@ enum Subject {
 }
 
 /// Sets the calling thread's policy for copies between host and device, until the guard is dropped.
-/// Of nested policies, the innermost applies.
+/// The innermost of nested policies applies.
 ///
 /// ```
 /// use cortado::{CpuDevice, SyncedMemory, ledger::{self, Policy}};
@@ -260,7 +260,7 @@ impl KernelCall {
     }
 }
 
-/// Records that a native kernel of a device starts. Every override must call this function first.
+/// Records that a native kernel of a device starts. Every override must call `enter_kernel` first.
 ///
 /// ```
 /// # fn launch<T: cortado::Element>() {
@@ -289,7 +289,7 @@ pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
 /// ```
 #[must_use = "dropping the guard ends the kernel's ledger scope"]
 pub struct KernelScope {
-    /// The enclosing kernel; `None` if no [`Watch`] existed at entry.
+    /// The enclosing kernel; `None` if no [`Watch`] existed when the kernel started.
     outer: Option<Option<KernelCall>>,
     thread: PhantomData<*const ()>,
 }
@@ -337,8 +337,8 @@ pub(in crate::memory) fn transfer_event(
         return copy();
     }
     let context = LedgerContext::current();
-    // `new` is not called in a closure, because `#[track_caller]` would report the closure as the
-    // caller.
+    // `KernelCall::new` is called outside the closures, because `#[track_caller]` would report a
+    // closure as the caller.
     let direct = KernelCall::new(DIRECT_ACCESS, "");
     let cause = context.kernel.unwrap_or(direct);
     context.transfers.apply(|| match cause.name {

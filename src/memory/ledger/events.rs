@@ -17,8 +17,8 @@ pub fn record_fallback<D: Memory>(device: &D, kernel: &KernelCall) -> Result<()>
 }
 
 /// Runs `copy`, which transfers `bytes` bytes in the direction `kind`, and records the transfer if
-/// `copy` succeeds. [`SyncedMemory`](crate::SyncedMemory) records its transfers itself. A device
-/// calls this function for copies of a kernel's scalar result to the host.
+/// `copy` succeeds. [`SyncedMemory`](crate::SyncedMemory) already records all its transfers. A
+/// device calls this function for copies of a kernel's scalar result to the host.
 ///
 /// # Errors
 /// [`Error::Denied`](crate::Error::Denied) if the calling thread denies transfers; errors of

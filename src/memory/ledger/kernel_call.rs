@@ -25,8 +25,8 @@ pub struct KernelCall {
 }
 
 impl KernelCall {
-    /// Describes the kernel `name` for elements of type `element`. If the calling function is
-    /// `#[track_caller]`, the call site is where that function is called.
+    /// Describes the kernel `name` for elements of type `element`. If the function that calls `new`
+    /// is `#[track_caller]`, the call site is the caller of that function.
     #[track_caller]
     pub fn new(name: &'static str, element: &'static str) -> Self {
         let caller = Location::caller();
@@ -40,7 +40,7 @@ thread_local! {
 }
 
 /// A guard that makes kernel calls of this thread report the caller of [`enter`](Self::enter),
-/// because a call through a trait object loses its caller.
+/// because a call through a trait object does not pass on its caller.
 pub(crate) struct CallSite {
     outer: Option<&'static Location<'static>>,
     thread: PhantomData<*const ()>,

@@ -1,6 +1,6 @@
 //! The ledger: records of transfers and host fallbacks, and policies that log or deny them.
 //!
-//! - A [`Ledger`] is a value that the caller opens on a thread. There is no global ledger.
+//! - A [`Ledger`] is a value that the caller opens on a thread. The process has no global ledger.
 //! - Policies apply to one thread, until the guard that set them is dropped.
 //! - A transfer is attributed to the running kernel and its call site or, outside kernels, to the
 //!   code that accessed the memory.

@@ -42,7 +42,7 @@ impl fmt::Display for EventKind {
     }
 }
 
-/// A number of events and the bytes that they copied.
+/// The number of recorded events, and the number of bytes that the events copied.
 ///
 /// ```
 /// use cortado::{ledger::{EventKind, Ledger, Total}, prelude::*};
@@ -101,10 +101,10 @@ pub struct Entry {
     pub bytes: u64,
 }
 
-/// Totals by cause and device name, then by kind.
+/// Totals by kernel call and device name, then by event kind.
 type EventTable = BTreeMap<(KernelCall, String), BTreeMap<EventKind, Total>>;
 
-/// A record of transfers and fallbacks. Clones share one record.
+/// A record of transfers and fallbacks. Clones of a ledger share one record.
 ///
 /// ```
 /// use cortado::{CpuDevice, Blob, ledger::{EventKind, Ledger}};
@@ -129,12 +129,12 @@ impl Ledger {
         Self::default()
     }
 
-    /// Returns whether both values are clones of one ledger.
+    /// Returns whether `self` and `other` are clones of one ledger.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.events, &other.events)
     }
 
-    /// Returns the events so far, grouped by kernel, element type, call site, device and kind.
+    /// Returns the recorded events, grouped by kernel, element type, call site, device and kind.
     pub fn entries(&self) -> Vec<Entry> {
         let events = self.events.lock();
         let rows = events.iter().flat_map(|((kernel, device), kinds)| {
@@ -217,7 +217,7 @@ impl fmt::Display for Ledger {
 }
 
 /// Runs a block and asserts the number of uploads and downloads that it causes on the calling
-/// thread. Returns the value of the block. A failed assertion prints the [`Ledger`].
+/// thread. Expands to the value of the block. A failed assertion prints the [`Ledger`].
 ///
 /// ```
 /// use cortado::{CpuDevice, SyncedMemory, assert_transfers};

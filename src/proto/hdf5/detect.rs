@@ -12,7 +12,8 @@ pub(in crate::proto) fn has_extension(path: &Path) -> bool {
 /// Returns whether a file has the extension or the content of an HDF5 file.
 pub(in crate::proto) fn is_hdf5(path: &Path) -> bool {
     let mut start = [0; SIGNATURE.len()];
-    // Read the content of regular files only, because a process can read a pipe only once.
+    // The function reads the content of regular files only, because a process can read a pipe only
+    // once.
     has_extension(path)
         || path.is_file()
             && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()

@@ -1,4 +1,4 @@
-//! A stub of HDF5 files for builds without the feature `hdf5`, whose functions fail.
+//! Stub functions for HDF5 files, which return an error, for builds without the feature `hdf5`.
 
 use crate::{
     error::{Error, Result},

@@ -42,7 +42,7 @@ pub(in crate::proto) fn read_net(path: &Path) -> Result<NetParameter> {
     Ok(NetParameter { layer: layer.collect::<Result<_>>()?, ..Default::default() })
 }
 
-/// Reads the arrays of a layer and the indices of their parameters.
+/// Reads the arrays of a layer's parameters, with the index of each parameter.
 fn arrays(file: &Reader, group: &str, layer: &str) -> Result<Vec<(u8, BlobProto)>> {
     let group = format!("{group}/{layer}");
     let names = file.datasets(&group)?.into_iter().map(|name| {
@@ -56,7 +56,7 @@ fn arrays(file: &Reader, group: &str, layer: &str) -> Result<Vec<(u8, BlobProto)
     names.collect()
 }
 
-/// Returns the blob at an index, after appending empty blobs up to this index.
+/// Returns the blob at `index`, after appending empty blobs up to `index`.
 fn blob_at(blobs: &mut Vec<BlobProto>, index: u8) -> &mut BlobProto {
     let index = usize::from(index);
     if blobs.len() <= index {
@@ -118,12 +118,12 @@ fn layer_groups<'a>(
     Ok(Node::Group(layers))
 }
 
-/// Fails if an HDF5 file cannot store a net with layers of these names.
+/// Fails if an HDF5 file cannot store a net whose layers have the names `layers`.
 pub(crate) fn check_hdf5_names<'a>(layers: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut seen = BTreeSet::new();
     for name in layers {
         let problem = match name {
-            "" | "." => "HDF5 does not allow it as a group name",
+            "" | "." => "HDF5 does not allow `.` or an empty name",
             _ if name.contains('/') => "a slash separates groups",
             _ if name.contains('\0') => "a zero byte ends a name",
             _ if !seen.insert(name) => "two layers have the name",

@@ -1,4 +1,4 @@
-//! The groups and datasets of an HDF5 file to write.
+//! Groups and datasets that the writer stores in an HDF5 file.
 
 use crate::{
     error::{Error, Result},

@@ -15,7 +15,8 @@ use std::{cell::Cell, fmt::Display, fs, path::Path};
 pub(super) struct Reader {
     file: File,
     name: String,
-    /// The bytes that further datasets may have, so that a damaged file cannot exhaust memory.
+    /// Number of bytes that may still be read from datasets, so that a damaged file cannot exhaust
+    /// memory.
     byte_budget: Cell<u64>,
 }
 
@@ -115,17 +116,17 @@ impl Reader {
         self.file.dataset(dataset).map_err(|error| self.damaged(dataset, error))
     }
 
-    /// Returns the number of elements of a dataset. Fails if all datasets read so far, counted once
-    /// per read, have more bytes than the file can hold.
+    /// Returns the number of elements of a dataset. Fails if the datasets of all reads together
+    /// have more bytes than the file can hold.
     fn count(&self, dataset: &str, found: &Dataset) -> Result<u64> {
         let damaged = |error| self.damaged(dataset, error);
         let extents = found.shape().map_err(damaged)?;
         let element_size = found.element_size().map_err(damaged)?;
-        let times_extents =
+        let multiply_by_extents =
             |factor: u64| extents.iter().try_fold(factor, |product, &by| product.checked_mul(by));
-        let bytes = times_extents(element_size);
+        let bytes = multiply_by_extents(element_size);
         let budget = bytes.and_then(|bytes| self.byte_budget.get().checked_sub(bytes));
-        match (times_extents(1), budget) {
+        match (multiply_by_extents(1), budget) {
             (Some(count), Some(budget)) => {
                 self.byte_budget.set(budget);
                 Ok(count)

@@ -1,6 +1,6 @@
-//! Parse errors, located by byte offset.
+//! Parse errors with byte offsets.
 
-/// The problem, and the byte offset of the text at which it was found.
+/// A problem, and the byte offset in the text at which the parser found the problem.
 #[derive(Debug)]
 pub(super) struct TextError {
     pub(super) offset: usize,

@@ -1,23 +1,23 @@
-//! Lexer of the text format.
+//! Lexer of protobuf's text format.
 
 use std::fmt;
 
 use super::error::{TextError, error};
 
-/// A token of the text format.
+/// A token of protobuf's text format.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'a> {
-    /// A letter or `_`, then letters, digits and `_`.
+    /// A name: a letter or `_`, followed by letters, digits and `_`.
     Identifier(&'a str),
-    /// Decimal, octal (`017`) or hexadecimal (`0x1F`), without a sign.
+    /// A decimal, octal (`017`) or hexadecimal (`0x1F`) integer without a sign.
     Integer(&'a str),
-    /// Has a decimal point, an exponent or a trailing `f`; without a sign.
+    /// A number without a sign, with a decimal point, an exponent or a trailing `f`.
     Float(&'a str),
     /// The value of a quoted string, with escapes replaced.
     String(Vec<u8>),
-    /// Any other character.
+    /// A punctuation character, such as `{` or `:`.
     Symbol(u8),
-    /// The end of the text.
+    /// The end of the parsed text.
     End,
 }
 
@@ -34,10 +34,10 @@ impl fmt::Display for Token<'_> {
     }
 }
 
-/// Splits a text into tokens.
+/// A lexer, which splits a text into tokens.
 pub(super) struct Lexer<'a> {
     text: &'a [u8],
-    /// Bytes consumed.
+    /// Number of bytes that the lexer has consumed.
     offset: usize,
 }
 
@@ -74,14 +74,14 @@ impl<'a> Lexer<'a> {
         self.text.get(self.offset).copied()
     }
 
-    /// Consumes the next byte if `matches` holds for it; returns whether it does.
+    /// Consumes the next byte if `matches` holds for the byte; returns whether it does.
     fn accept(&mut self, matches: impl Fn(u8) -> bool) -> bool {
         let found = self.peek().is_some_and(matches);
         self.offset += usize::from(found);
         found
     }
 
-    /// Consumes the leading bytes for which `matches` holds; returns their count.
+    /// Consumes the leading bytes for which `matches` holds; returns the number of consumed bytes.
     fn skip(&mut self, matches: impl Fn(u8) -> bool) -> usize {
         let rest = &self.text[self.offset..];
         let count = rest.iter().position(|&byte| !matches(byte)).unwrap_or(rest.len());
@@ -129,7 +129,8 @@ impl<'a> Lexer<'a> {
         Ok(Token::Integer(text))
     }
 
-    /// Consumes the fraction, exponent and suffix of a decimal number; returns whether it had any.
+    /// Consumes the fraction, exponent and suffix of a decimal number, if any; returns whether the
+    /// number is a float.
     fn fraction(&mut self, start: usize) -> Result<bool, TextError> {
         let digits = &self.text[start..self.offset];
         if digits.len() > 1 && digits[0] == b'0' {
@@ -187,7 +188,8 @@ impl<'a> Lexer<'a> {
             b't' => b'\t',
             b'v' => 0x0b,
             b'\\' | b'?' | b'\'' | b'"' => kind,
-            // Up to three digits, starting with the one just consumed; truncated to 8 bits.
+            // An octal escape has one to three digits, of which the first is already consumed. The
+            // value is truncated to 8 bits.
             b'0'..=b'7' => {
                 self.offset -= 1;
                 self.digits(8, 1, 3).unwrap_or(0) as u8
@@ -228,7 +230,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    /// Reads a number of `min` to `max` digits.
+    /// Reads a number of `min` to `max` digits in base `radix`.
     fn digits(&mut self, radix: u32, min: usize, max: usize) -> Option<u32> {
         let digit = |byte: u8| char::from(byte).to_digit(radix);
         let rest = self.text[self.offset..].iter().take(max);

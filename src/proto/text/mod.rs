@@ -1,7 +1,8 @@
 //! Parser and printer of protobuf's text format (prototxt), like Google's C++ library 3.21.
 //!
-//! The parser converts text to the binary format, which prost decodes; the printer converts it
-//! back. Both follow the descriptors of `proto/caffe.proto`, so neither depends on the Rust types.
+//! The parser converts text to the binary format, which prost decodes; the printer converts the
+//! binary format to text. Parser and printer follow the descriptors of `proto/caffe.proto` and do
+//! not depend on the Rust types.
 
 mod error;
 mod lexer;
@@ -24,7 +25,7 @@ use crate::{
 use error::TextError;
 use parser::UnknownFieldPolicy;
 
-/// Reads a message from text; `file` names it in errors.
+/// Reads a message from text; `file` names the text in errors.
 ///
 /// Accepts what Caffe accepts: comments from `#` to the end of the line, an optional `:` before a
 /// nested message, `{ }` or `< >`, lists in brackets, adjacent strings, `,` or `;` after a field.
@@ -39,7 +40,8 @@ pub fn parse_text<M: CaffeMessage>(text: impl AsRef<[u8]>, file: &str) -> Result
 }
 
 /// Reads a message like [`parse_text`], but skips unknown fields, which forks of Caffe write, and
-/// logs a warning for each. Without these fields, the message may mean something else.
+/// logs a warning for each skipped field. Without the skipped fields, the message may have another
+/// meaning.
 pub fn parse_text_lossy<M: CaffeMessage>(text: impl AsRef<[u8]>, file: &str) -> Result<M> {
     parse(text.as_ref(), file, UnknownFieldPolicy::Skip)
 }
@@ -86,8 +88,8 @@ fn read<M: CaffeMessage>(path: &Path, unknown: UnknownFieldPolicy) -> Result<M> 
 /// Prints a message as text in Caffe's layout: one field per line in the order of the field
 /// numbers, two spaces of indentation per level, bytes outside printable ASCII as octal escapes.
 ///
-/// Reading the text returns the same message, unless an enum field has a number that the enum does
-/// not declare: it is printed as a number, which the parser rejects.
+/// Reading the text returns the same message, unless an enum field has an undeclared number. The
+/// printer prints an undeclared number, but the parser rejects the number.
 ///
 /// # Errors
 /// [`Error::InvalidData`] if the message's encoding does not match its descriptor.
@@ -113,7 +115,7 @@ fn position(text: &[u8], offset: usize) -> (usize, usize) {
     let before = &text[..offset.min(text.len())];
     let line = before.iter().filter(|&&byte| byte == b'\n').count();
     let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
-    // Each UTF-8 character counts once, at its first byte.
+    // The column counts each UTF-8 character once, at the character's first byte.
     let column = before[start..].iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
     (line + 1, column + 1)
 }

@@ -1,26 +1,29 @@
 //! Formatting of floating-point numbers.
 
-/// Formats with 6 significant digits if they parse to the same number, else with 9, like `%g`.
+/// Formats a number with 6 significant digits if the digits parse to the same number, else with 9
+/// digits, like `%g`.
 ///
-/// Subnormal numbers get 9 digits, because Google's printer calls `strtof`, which rejects them.
+/// Subnormal numbers get 9 digits, because Google's printer calls `strtof`, which rejects subnormal
+/// numbers.
 pub(super) fn format_f32(value: f32) -> String {
-    let short = general(f64::from(value), 6);
+    let short = format_general(f64::from(value), 6);
     if !value.is_subnormal() && short.parse() == Ok(value) {
         short
     } else {
-        general(f64::from(value), 9)
+        format_general(f64::from(value), 9)
     }
 }
 
-/// Formats with 15 significant digits if they parse to the same number, else with 17, like `%g`.
+/// Formats a number with 15 significant digits if the digits parse to the same number, else with 17
+/// digits, like `%g`.
 pub(super) fn format_f64(value: f64) -> String {
-    let short = general(value, 15);
-    if short.parse() == Ok(value) { short } else { general(value, 17) }
+    let short = format_general(value, 15);
+    if short.parse() == Ok(value) { short } else { format_general(value, 17) }
 }
 
-/// Formats like C's `%.{digits}g`: `digits` significant digits without trailing zeros, in
+/// Formats a number like C's `%.{digits}g`: `digits` significant digits without trailing zeros, in
 /// scientific notation if the exponent is below -4 or at least `digits`.
-fn general(value: f64, digits: usize) -> String {
+fn format_general(value: f64, digits: usize) -> String {
     if value.is_nan() {
         return "nan".into();
     }
@@ -32,13 +35,13 @@ fn general(value: f64, digits: usize) -> String {
     let places = digits as i32 - 1 - exponent;
     if exponent < -4 || places < 0 {
         let sign = if exponent < 0 { '-' } else { '+' };
-        format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs())
+        format!("{}e{sign}{:02}", trim_trailing_zeros(mantissa), exponent.abs())
     } else {
-        without_zeros(&format!("{value:.*}", places as usize)).to_owned()
+        trim_trailing_zeros(&format!("{value:.*}", places as usize)).to_owned()
     }
 }
 
-fn without_zeros(number: &str) -> &str {
+fn trim_trailing_zeros(number: &str) -> &str {
     if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
@@ -47,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_print_as_in_c() {
+    fn f32_values_print_as_in_c() {
         let cases = [
             (0.0, "0"),
             (-0.0, "-0"),
@@ -62,7 +65,7 @@ mod tests {
             (16777216.0, "16777216"),
             (1.0 / 3.0, "0.333333343"),
             (1.220_703_1e-4, "0.000122070312"), // 2^-13: the tenth digit is 5, rounded to even
-            (3.662_109_4e-4, "0.000366210938"), // 3 * 2^-13, likewise
+            (3.662_109_4e-4, "0.000366210938"), // 3 * 2^-13: the tenth digit is 5, rounded to even
             (f32::MAX, "3.40282347e+38"),
             (f32::MIN_POSITIVE, "1.17549435e-38"),
             (1e-40, "9.9999461e-41"),
@@ -77,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_print_as_in_c() {
+    fn f64_values_print_as_in_c() {
         let cases = [
             (0.1, "0.1"),
             (1.0 / 3.0, "0.33333333333333331"),

@@ -13,9 +13,9 @@ use crate::suggest::did_you_mean;
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum UnknownFieldPolicy {
-    /// Fail.
+    /// The parser returns an error.
     Reject,
-    /// Skip the field and report it.
+    /// The parser skips the field and reports it.
     Skip,
 }
 
@@ -41,7 +41,7 @@ struct Parser<'a> {
     token: Token<'a>,
     offset: usize,
     unknown_fields: UnknownFieldPolicy,
-    /// The current message so far, in the binary format.
+    /// The parsed part of the current message, in the binary format.
     wire: Vec<u8>,
     skipped: Vec<TextError>,
 }
@@ -101,7 +101,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Parses a list after its `[`.
+    /// Parses a list whose `[` is already consumed.
     fn list(&mut self, field: &Field) -> Result<(), TextError> {
         if self.accept(b']')? {
             return Ok(());
@@ -117,7 +117,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses one value. Values of packed fields are written unpacked, which decodes identically.
+    /// Parses one value of a field. Values of packed fields are written unpacked, which decodes
+    /// identically.
     fn value(&mut self, field: &Field) -> Result<(), TextError> {
         match field.kind {
             FieldType::Message(index) => {
@@ -137,7 +138,7 @@ impl<'a> Parser<'a> {
                 self.put_bytes(field, &value);
             }
             FieldType::Float => {
-                let value = self.double()? as f32; // out of range becomes infinity
+                let value = self.double()? as f32; // a number out of range becomes infinity
                 encode_key(field.number, WireType::ThirtyTwoBit, &mut self.wire);
                 self.wire.extend(value.to_le_bytes());
             }
@@ -165,7 +166,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a nested message; returns its binary form.
+    /// Parses a nested message; returns the message in the binary format.
     fn nested(&mut self, message: &Schema) -> Result<Vec<u8>, TextError> {
         let end = match self.token {
             Token::Symbol(b'{') => Token::Symbol(b'}'),
@@ -192,7 +193,8 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// Parses a number. Spaces may follow its sign, a separate token. Integers are decimal.
+    /// Parses a number. Spaces may follow the sign, which is a separate token. An integer must be
+    /// decimal.
     fn double(&mut self) -> Result<f64, TextError> {
         let negative = self.accept(b'-')?;
         let value = match self.token {
@@ -229,7 +231,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses an integer from `-max - 1` to `max`; returns it in two's complement.
+    /// Parses an integer from `-max - 1` to `max`; returns the integer in two's complement.
     fn signed(&mut self, max: i64) -> Result<u64, TextError> {
         if self.accept(b'-')? {
             Ok(self.unsigned(max as u64 + 1)?.wrapping_neg())
@@ -282,7 +284,8 @@ impl<'a> Parser<'a> {
             return self.unexpected("`:`");
         }
         self.accept(b'-')?;
-        // A loop instead of recursion, because unknown messages may nest arbitrarily deep.
+        // The parser loops instead of recursing, because unknown messages may nest arbitrarily
+        // deep.
         let mut closing = Vec::new();
         loop {
             match self.token {
@@ -338,7 +341,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Parses a decimal, octal or hexadecimal number; `None` beyond 64 bits.
+/// Parses a decimal, octal or hexadecimal number; `None` if the number exceeds 64 bits.
 fn integer(text: &str) -> Option<u64> {
     let (digits, radix) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (&text[2..], 16),

@@ -7,7 +7,7 @@ use prost::encoding::{WireType, decode_key, decode_varint};
 use super::number;
 use crate::proto::schema::{ENUMS, FieldType, MESSAGES, Schema};
 
-/// Returns the text of a message; `None` if `wire` is not a valid encoding of its type.
+/// Returns the text of a message; `None` if `wire` is not a valid encoding of the message type.
 pub(super) fn print(message: &Schema, wire: &[u8]) -> Option<String> {
     let mut text = String::new();
     fields(message, wire, 0, &mut text)?;

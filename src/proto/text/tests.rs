@@ -18,7 +18,7 @@ fn parse_bytes(literal: &[u8]) -> Result<Vec<u8>> {
 }
 
 #[test]
-fn errors_state_position_and_problem() {
+fn parse_errors_state_the_position_and_the_problem() {
     let cases = [
         ("name: 12", "1:7: expected a string, found `12`"),
         ("name \"n\"", "1:6: expected `:`, found the string \"n\""),
@@ -86,7 +86,7 @@ fn bytes_are_printed_as_c_escapes_and_read_back() {
 }
 
 #[test]
-fn printed_layout_is_that_of_google() {
+fn the_printed_layout_matches_googles_printer() {
     let text = "name: \"n\"
 input_dim: 1
 input_dim: -2
@@ -132,7 +132,7 @@ fn comments_may_contain_any_bytes() {
 }
 
 #[test]
-fn a_truncated_text_is_read_or_refused() {
+fn a_truncated_text_is_parsed_or_rejected() {
     let text = "layer { name: \"a\\n\" loss_weight: [1.5e3, -0x1] include < level: 1 > } # end";
     for end in 0..text.len() {
         let _ = parse(&text[..end]);
@@ -144,7 +144,7 @@ fn a_truncated_text_is_read_or_refused() {
 
 /// The nesting depth of message types bounds the recursion depth of the parser.
 #[test]
-fn no_message_contains_itself() {
+fn no_message_type_contains_itself() {
     fn depth(message: &Schema, left: usize) -> usize {
         assert!(left > 0, "{} nests deeper than expected", message.name);
         let inner = message.fields().iter().map(|field| match field.kind {

@@ -3,7 +3,7 @@
 use super::change::Change;
 use crate::{error::Result, proto::messages::NetParameter};
 
-const FIXED: (Option<f32>, Option<f32>) = (Some(0.0), Some(0.0));
+const ZERO_MULTIPLIERS: (Option<f32>, Option<f32>) = (Some(0.0), Some(0.0));
 
 #[doc(alias = "UpgradeNetBatchNorm")]
 pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
@@ -11,8 +11,8 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     let layers = net.layer.iter_mut().filter(|layer| layer.r#type() == "BatchNorm");
     for layer in layers.filter(|layer| layer.param.len() == 3) {
         for spec in &mut layer.param {
-            changed |= (spec.lr_mult, spec.decay_mult) != FIXED;
-            (spec.lr_mult, spec.decay_mult) = FIXED;
+            changed |= (spec.lr_mult, spec.decay_mult) != ZERO_MULTIPLIERS;
+            (spec.lr_mult, spec.decay_mult) = ZERO_MULTIPLIERS;
         }
     }
     Ok(changed.then_some(Change::BatchNorm).into_iter().collect())

@@ -27,8 +27,9 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     Ok(vec![Change::Inputs])
 }
 
-/// Removes the input shapes from the net. Returns one shape per input, or no shapes if the net has
-/// none. `input_shape` takes precedence over `input_dim`. The function drops surplus shapes.
+/// Removes the input shapes from the net. Returns one shape per input, or an empty list if the net
+/// has no input shapes. `input_shape` takes precedence over `input_dim`. The function drops surplus
+/// shapes.
 fn take_shapes(net: &mut NetParameter) -> Result<Vec<BlobShape>> {
     let (mut shapes, dims) = (mem::take(&mut net.input_shape), mem::take(&mut net.input_dim));
     let field = if shapes.is_empty() { "input_dim" } else { "input_shape" };
@@ -40,7 +41,7 @@ fn take_shapes(net: &mut NetParameter) -> Result<Vec<BlobShape>> {
     if given && shapes.len() < net.input.len() {
         let input = &net.input[shapes.len()];
         return Err(Error::InvalidData(format!(
-            "input `{input}`: expected a shape in {field}, found none"
+            "input `{input}`: expected a shape in {field}, found no shape"
         )));
     }
     shapes.truncate(net.input.len());

@@ -9,8 +9,8 @@
 //! 2. *Transformation fields* (`scale`, `mean_file`, `crop_size`, `mirror`) of V1's DATA,
 //!    IMAGE_DATA and WINDOW_DATA layers move to their `transform_param`.
 //! 3. *Layers of the V1 format* (`layers { type: CONVOLUTION … }`) become layers of the current
-//!    format. The type becomes a string. The lists `param` (names), `blob_share_mode`, `blobs_lr`
-//!    and `weight_decay` become one `param` entry for each learnable blob.
+//! format. The layer type becomes a string. The lists `param` (names), `blob_share_mode`,
+//! `blobs_lr` and `weight_decay` become one `param` entry for each learnable blob.
 //! 4. *Input fields* (`input` with `input_shape`, or with four `input_dim` each) become an Input
 //!    layer at the front. The upgrade removes inputs without shapes, which trained nets have.
 //! 5. *BatchNorm layers with three `param`*: the learning rates and weight decays become 0, because
@@ -22,14 +22,15 @@
 //! upgrade moves the `blobs` of layers without copying. A message in the current format stays
 //! unchanged.
 //!
-//! The upgrades differ from Caffe's:
-//! - A net with V0 layers keeps `state`, `debug_info` and `input_shape`; Caffe drops these fields.
+//! The upgrades differ from Caffe's upgrades in five points:
+//! - A net with V0 layers keeps `state`, `debug_info` and `input_shape`; Caffe drops `state`,
+//!   `debug_info` and `input_shape`.
 //! - In a net with V0 layers, a layer of another format and a V1 field of a V0 layer are errors;
-//!   Caffe drops such layers and fields.
+//!   Caffe drops both the layer and the field.
 //! - A padding layer without exactly one bottom and one top is an error even if its top is unused.
 //! - A list of `input_shape` or `input_dim` that is too short is an error; Caffe reads past the end
 //!   of the list.
-//! - The upgrade adds no empty `data_param` or `transform_param` if there is no field to move.
+//! - The upgrade adds no empty `data_param` or `transform_param` if no field has to move.
 
 mod batch_norm;
 mod change;

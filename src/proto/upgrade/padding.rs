@@ -30,7 +30,7 @@ pub(super) fn is_padding(layer: &V1LayerParameter) -> bool {
 
 #[doc(alias = "UpgradeV0PaddingLayers")]
 pub(super) fn merge(net: &mut NetParameter) -> Result<()> {
-    // The blobs of the layers visited so far, each with the padding layer that produced the blob.
+    // The blobs of the visited layers, each with the padding layer, if any, that produced the blob.
     let mut blobs: HashMap<_, _> = net.input.iter().map(|input| (input.clone(), None)).collect();
     for mut layer in mem::take(&mut net.layers) {
         merge_into_layer(&mut layer, &blobs)?;

@@ -4,9 +4,9 @@ use crate::proto::{messages::NetParameter, scan::PathStep, schema::Schema};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Relocation {
-    /// The new index of each old layer; `None` for a removed padding layer.
+    /// The new index of each old layer; the index of a removed padding layer is `None`.
     layers: Vec<Option<usize>>,
-    /// Whether the upgrade inserted an Input layer at the front.
+    /// Whether the upgrade inserted an Input layer at the front of the net.
     has_input_layer: bool,
 }
 

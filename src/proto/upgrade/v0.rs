@@ -107,7 +107,7 @@ impl Put<i32> for Option<u32> {
 /// Reports a field as dropped if the layer has another type.
 ///
 /// The pattern has no `..`, so the compiler reports a field that the macro call omits.
-macro_rules! moves {
+macro_rules! move_layer_fields {
     ($old:ident: $($field:ident: $($type:literal => $to:ident $(.$part:ident)?),+;)*) => {{
         let V0LayerParameter {
             name, r#type, blobs, blobs_lr, weight_decay, scale, meanfile, cropsize, mirror,
@@ -146,10 +146,11 @@ macro_rules! moves {
     }};
 }
 
-/// Returns the V1 layer without bottoms and tops, and the fields that its type does not use.
+/// Returns the V1 layer without bottoms and tops, and the fields that the layer's type does not
+/// use.
 #[doc(alias = "UpgradeV0LayerParameter")]
 fn parameters(old: V0LayerParameter) -> Result<(V1LayerParameter, Vec<&'static str>)> {
-    Ok(moves! { old:
+    Ok(move_layer_fields! { old:
         num_output: "conv" => convolution_param.num_output,
             "innerproduct" => inner_product_param.num_output;
         biasterm: "conv" => convolution_param.bias_term,

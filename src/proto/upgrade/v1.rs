@@ -29,7 +29,7 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
 /// Moves the fields of a layer. The listed fields have the same name and type in both formats.
 ///
 /// The pattern has no `..`, so the compiler reports a field that the macro call omits.
-macro_rules! moves {
+macro_rules! move_layer_fields {
     ($old:ident: $($same:ident)*) => {{
         let V1LayerParameter {
             layer: _, r#type, param, blob_share_mode, blobs_lr, weight_decay, $($same),*
@@ -38,7 +38,7 @@ macro_rules! moves {
             // The type numbers of Caffe's forks have no names. Trained layers do not need a type,
             // because nets match trained layers by name.
             r#type: r#type.and_then(type_name).map(str::to_owned),
-            param: specs(param, blob_share_mode, blobs_lr, weight_decay),
+            param: param_specs(param, blob_share_mode, blobs_lr, weight_decay),
             $($same,)*
             ..Default::default()
         }
@@ -47,7 +47,7 @@ macro_rules! moves {
 
 #[doc(alias = "UpgradeV1LayerParameter")]
 fn to_current(old: V1LayerParameter) -> LayerParameter {
-    moves! { old:
+    move_layer_fields! { old:
         name bottom top include exclude blobs loss_weight
         accuracy_param argmax_param concat_param contrastive_loss_param convolution_param
         data_param dropout_param dummy_data_param eltwise_param exp_param hdf5_data_param
@@ -59,7 +59,7 @@ fn to_current(old: V1LayerParameter) -> LayerParameter {
 }
 
 /// Combines four lists, which may differ in length, to one `param` entry per learnable blob.
-fn specs(
+fn param_specs(
     names: Vec<String>,
     share_modes: Vec<i32>,
     lr_mults: Vec<f32>,

@@ -24,7 +24,7 @@ const CUBLAS_ENV: &str = "CORTADO_CUBLAS";
 /// First major version of cuBLAS whose functions have the signatures that this file declares.
 const MIN_VERSION: c_int = 11;
 
-/// `cublasHandle_t`
+/// The type `cublasHandle_t` of cuBLAS handles.
 pub(super) type RawHandle = *mut c_void;
 
 /// Declares the cuBLAS functions that the crate calls; each function returns a status.
@@ -40,7 +40,8 @@ macro_rules! functions {
                 // The library is never unloaded, because cuBLAS leaves threads and handlers in the
                 // process.
                 let library = ManuallyDrop::new(library);
-                // SAFETY: functions with these names have had these signatures since `MIN_VERSION`.
+                // SAFETY: cuBLAS has exported functions with the declared names and signatures
+                // since `MIN_VERSION`.
                 Ok(unsafe { Self { $($name: *library.get($symbol)?,)* } })
             }
         }
@@ -120,7 +121,8 @@ impl Library {
     }
 }
 
-/// Opens cuBLAS at `path`, after its dependency cuBLASLt if the same folder contains it.
+/// Opens cuBLAS at `path`. First opens cuBLASLt, on which cuBLAS depends, if the folder of `path`
+/// contains cuBLASLt.
 fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
     // SAFETY: the initialization of cuBLAS has no preconditions.
     let open = |path: &Path| unsafe { libloading::Library::new(path) };

@@ -32,10 +32,10 @@ const WORKSPACE: usize = 32 << 20;
 
 /// `CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION`: keeps sums of 16-bit elements in 32 bits.
 const WIDE_SUMS: c_int = 16;
-/// `CUBLAS_TF32_TENSOR_OP_MATH`
+/// The math mode `CUBLAS_TF32_TENSOR_OP_MATH`.
 const TF32: c_int = 3;
-/// `CUBLAS_GEMM_DEFAULT`
-const ANY_ALGORITHM: c_int = -1;
+/// The algorithm `CUBLAS_GEMM_DEFAULT`, with which cuBLAS chooses an algorithm.
+const DEFAULT_ALGORITHM: c_int = -1;
 
 /// cuBLAS for one queue.
 pub(super) struct Cublas {
@@ -93,7 +93,7 @@ impl Cublas {
         let [left, right] = [op.trans_b, op.trans_a].map(operation);
         let [m, n, k] = [op.n, op.m, op.k].map(|extent| extent as c_int);
         let [lda, ldb, ldc] = [op.lda, op.ldb, op.ldc].map(|leading| leading as c_int);
-        let (kind, sums) = types(T::DTYPE);
+        let (kind, sums) = cuda_types(T::DTYPE);
         let kernel = if batch.count == 1 { "cublasGemmEx" } else { "cublasGemmStridedBatchedEx" };
 
         context.enter()?;
@@ -113,12 +113,12 @@ impl Cublas {
                 1 => (self.library.gemm)(
                     handle, left, right, m, n, k, alpha,
                     b, kind, ldb, a, kind, lda, beta,
-                    c, kind, ldc, sums, ANY_ALGORITHM,
+                    c, kind, ldc, sums, DEFAULT_ALGORITHM,
                 ),
                 count => (self.library.gemm_batched)(
                     handle, left, right, m, n, k, alpha,
                     b, kind, ldb, stride_b, a, kind, lda, stride_a, beta,
-                    c, kind, ldc, stride_c, count as c_int, sums, ANY_ALGORITHM,
+                    c, kind, ldc, stride_c, count as c_int, sums, DEFAULT_ALGORITHM,
                 ),
             }
         };
@@ -180,7 +180,7 @@ fn check(context: &Context, call: &str, status: c_int) -> Result<()> {
     check_status(call, status).map_err(|why| Error::device(&*context.name, why))
 }
 
-/// `cublasOperation_t`
+/// Returns the `cublasOperation_t` of an operand.
 fn operation(trans: Transpose) -> c_int {
     match trans {
         Transpose::No => 0,
@@ -189,12 +189,12 @@ fn operation(trans: Transpose) -> c_int {
 }
 
 /// Returns the `cudaDataType` of an element type and the `cublasComputeType_t` of its sums.
-fn types(element: DType) -> (c_int, c_int) {
+fn cuda_types(element: DType) -> (c_int, c_int) {
     const COMPUTE_32F: c_int = 68;
-    const SUMS_IN_64: c_int = 70;
+    const COMPUTE_64F: c_int = 70;
     match element {
         DType::F32 => (0, COMPUTE_32F),
-        DType::F64 => (1, SUMS_IN_64),
+        DType::F64 => (1, COMPUTE_64F),
         DType::F16 => (2, COMPUTE_32F),
         DType::Bf16 => (14, COMPUTE_32F),
     }

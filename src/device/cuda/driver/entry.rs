@@ -1,4 +1,4 @@
-//! Entry points of the driver: lookup of their addresses, and conversion of their result codes.
+//! Entry points of the driver: lookup of addresses, and conversion of result codes.
 
 use super::library::{NO_DEVICE, library};
 use std::{
@@ -10,9 +10,9 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering::Relaxed},
 };
 
-/// `CUDA_ERROR_NOT_FOUND`
+/// The result code `CUDA_ERROR_NOT_FOUND`.
 const NOT_FOUND: c_uint = 500;
-/// `CUDA_ERROR_UNKNOWN`
+/// The result code `CUDA_ERROR_UNKNOWN`.
 const UNKNOWN: c_uint = 999;
 
 /// An entry point of the driver, whose address is looked up once.
@@ -48,8 +48,8 @@ pub(crate) fn raw_code() -> c_uint {
     LAST_ERROR.get()
 }
 
-/// Converts a result code to one that `cust` knows. The enumeration of `cust` ends with CUDA 11.4,
-/// and any other value would be undefined behaviour. Codes of later CUDA versions become
+/// Converts a result code to a code that `cust` knows. The enumeration of `cust` ends with CUDA
+/// 11.4, and any other value would be undefined behaviour. Codes of later CUDA versions become
 /// `CUDA_ERROR_UNKNOWN`; [`raw_code`] returns the original code.
 pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     if code != 0 {
@@ -78,8 +78,8 @@ macro_rules! entry_points {
                     },
                 );
             let code = match ENTRY.find() {
-                // SAFETY: the signature is the one that `cust::sys` declares for the driver
-                // function of this name.
+                // SAFETY: `cust::sys` declares the same signature for the driver function of the
+                // same name.
                 Ok(found) => unsafe {
                     std::mem::transmute::<*mut c_void, Function>(found.as_ptr())($($argument),*)
                 },
@@ -91,8 +91,8 @@ macro_rules! entry_points {
 }
 pub(super) use entry_points;
 
-/// Returns the text of an error code, even without a driver, because `cust` panics if this function
-/// fails.
+/// Returns the text of an error code, even without a driver, because `cust` panics if
+/// `cuGetErrorString` fails.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 unsafe extern "C" fn cuGetErrorString(error: c_uint, text: *mut *const c_char) -> c_uint {
@@ -114,21 +114,22 @@ unsafe extern "C" fn cuGetErrorString(error: c_uint, text: *mut *const c_char) -
     0
 }
 
-/// Returns the driver's name and text for an error code. The name of an unknown code contains its
-/// number.
+/// Returns the driver's name and text for an error code. The name of an unknown error code contains
+/// the code as a number.
 pub(crate) fn describe(code: c_uint) -> (String, String) {
     type Function = unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint;
-    let ask = |name: &'static CStr| -> Option<String> {
+    let lookup = |name: &'static CStr| -> Option<String> {
         let found = Entry::new(name).find().ok()?;
         let mut text = ptr::null();
-        // SAFETY: both functions have this signature, and the texts they return are static.
+        // SAFETY: `cuGetErrorName` and `cuGetErrorString` have this signature and return static
+        // texts.
         unsafe {
             let code = transmute::<*mut c_void, Function>(found.as_ptr())(code, &mut text);
             let found = code == 0 && !text.is_null();
             found.then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
         }
     };
-    let name = ask(c"cuGetErrorName").unwrap_or_else(|| format!("CUDA error {code}"));
-    let text = ask(c"cuGetErrorString").unwrap_or_else(|| "no description".into());
+    let name = lookup(c"cuGetErrorName").unwrap_or_else(|| format!("CUDA error {code}"));
+    let text = lookup(c"cuGetErrorString").unwrap_or_else(|| "no description".into());
     (name, text)
 }

@@ -10,10 +10,10 @@ use std::{
     sync::OnceLock,
 };
 
-/// `CUDA_ERROR_NO_DEVICE`
+/// The result code `CUDA_ERROR_NO_DEVICE`.
 pub(super) const NO_DEVICE: c_uint = 100;
 
-/// Paths at which the driver library is searched if `CORTADO_LIBCUDA` is not set.
+/// Paths of the driver library that are tried if `CORTADO_LIBCUDA` is not set.
 const DEFAULT_PATHS: &[&str] = if cfg!(windows) {
     &["nvcuda.dll"]
 } else {

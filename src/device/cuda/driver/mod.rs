@@ -1,9 +1,9 @@
 //! NVIDIA's CUDA driver, loaded at run time.
 //!
-//! `cust` declares the driver's entry points as external symbols. This module defines these
-//! symbols, so that a program links and starts without the driver. Each entry point looks up its
-//! address in the driver library at its first call. Without the library, opening a device returns
-//! an error.
+//! `cust` declares the driver's entry points as external symbols. The module `driver` defines the
+//! symbols, so that a program links and starts without the driver. The first call of an entry point
+//! looks up the address in the driver library. Without the library, opening a device returns an
+//! error.
 
 mod entry;
 mod library;

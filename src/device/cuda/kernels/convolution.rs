@@ -1,10 +1,10 @@
-//! Convolution: `kernels/convolution.cu`.
+//! Launches of convolutions (`kernels/convolution.cu`).
 //!
 //! - The forward pass is an implicit GEMM for each group: the im2col matrix is never stored. With
 //!   stride 1, the gradient of the images is also an implicit GEMM.
-//! - With a larger stride, most taps of an implicit GEMM for this gradient would read zeros.
-//!   Instead, a GEMM stores the gradient of the im2col matrix for a few images at a time, and
-//!   col2im sums it.
+//! - With a larger stride, a GEMM stores the gradient of the im2col matrix for a few images at a
+//!   time, and col2im sums the stored gradient. Most taps of an implicit GEMM for the gradient of
+//!   the images would read zeros.
 //! - Separate kernels compute depthwise convolutions, whose filters have one channel.
 
 use super::{
@@ -78,9 +78,9 @@ struct DepthwiseArgs {
 pub(super) struct Groups<'a> {
     op: &'a Convolution,
     axes: [WindowAxis; AXES],
-    /// Channels per group.
+    /// Number of channels per group.
     channels: usize,
-    /// Output planes per group.
+    /// Number of output planes per group.
     outputs: usize,
 }
 
@@ -138,8 +138,8 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Prepares one GEMM per group: `rows` × k filters times the im2col matrix of `channels`
-    /// channels. Returns the launch and the number of blocks.
+    /// Prepares one GEMM per group, which multiplies `rows` × k filters by the im2col matrix of
+    /// `channels` channels. Returns the launch and the number of blocks.
     #[track_caller]
     fn implicit_gemm<'d, T: Element>(
         &self,
@@ -152,7 +152,8 @@ impl<'a> Groups<'a> {
         let columns = self.op.batch() * positions as usize;
         let tiles = device.tiles(T::DTYPE, rows, columns, self.op.groups());
         // Successive values of k of a thread differ by the number of threads that load one column
-        // of the tile. The loop splits this difference into taps along each axis.
+        // of the tile. The loop splits the difference of successive values of k into taps along
+        // each axis.
         let mut advance = THREADS / tiles.columns as u32;
         for axis in axes.iter_mut().rev() {
             (axis.advance, advance) = (advance % axis.taps, advance / axis.taps);
@@ -290,8 +291,8 @@ impl<'a> Groups<'a> {
         }
         let columns = self.channels * op.window().taps();
         let k = op.batch() * op.window().positions();
-        // The sums are long, and splitting the sums increases the number of blocks. For such sums,
-        // large tiles are faster even if there are only a few tiles.
+        // Large tiles are faster even if there are only a few tiles, because the sums are long and
+        // can be split among more blocks.
         let tiles = device.tiles(T::DTYPE, self.outputs, columns, k.div_ceil(1024) * op.groups());
         let blocks = tiles.count(self.outputs, columns) * op.groups();
         let split = device.split_tiles(blocks, k);

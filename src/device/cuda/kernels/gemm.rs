@@ -1,4 +1,4 @@
-//! Tiled GEMM: `kernels/gemm.cu`, and the tile shapes that convolutions share with it.
+//! Launches of the tiled GEMM (`kernels/gemm.cu`), and tile shapes, which convolutions also use.
 
 use super::split_reduction::SplitReduction;
 use crate::{
@@ -17,7 +17,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// Threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Smallest number of terms of a sum at which a separate thread block is faster.
+/// Smallest number of terms in one part of a split sum.
 const MIN_TERMS: usize = 256;
 
 /// Argument struct `Gemm` of the CUDA kernels.
@@ -40,9 +40,9 @@ struct GemmArgs {
 #[derive(Clone, Copy)]
 pub(super) struct TileShape {
     name: &'static str,
-    /// Rows of a tile.
+    /// Number of rows of a tile.
     pub rows: usize,
-    /// Columns of a tile.
+    /// Number of columns of a tile.
     pub columns: usize,
     /// Whether operands are rounded to TF32.
     tf32: bool,
@@ -53,8 +53,8 @@ impl TileShape {
     const LOW: Self = Self::new("low", 32, 128);
     const SMALL: Self = Self::new("small", 64, 64);
 
-    const fn new(name: &'static str, down: usize, across: usize) -> Self {
-        Self { name, rows: down, columns: across, tf32: false }
+    const fn new(name: &'static str, rows: usize, columns: usize) -> Self {
+        Self { name, rows, columns, tf32: false }
     }
 
     /// Returns the symbol of a kernel for this shape, without the element type.
@@ -70,7 +70,7 @@ impl TileShape {
 }
 
 impl CudaDevice {
-    /// Returns the tile shape for `count` GEMMs: the large shape if its tiles can fill the GPU.
+    /// Returns the tile shape for `count` GEMMs: the large shape if large tiles can fill the GPU.
     pub(super) fn tiles(
         &self,
         element: DType,
@@ -97,7 +97,7 @@ impl CudaDevice {
         self.split(2 * blocks, k, MIN_TERMS)
     }
 
-    /// Returns whether the kernels, which count in 32 bits, support GEMMs of these extents.
+    /// Returns whether the kernels, which count in 32 bits, support the GEMMs of a batch.
     pub(super) fn supports_gemm<T: Element>(op: &op::Gemm<T>, batch: &GemmBatch) -> bool {
         let tiles = TileShape::LOW.count(op.m, op.n).max(TileShape::SMALL.count(op.m, op.n));
         let max = i32::MAX as usize;

@@ -1,4 +1,4 @@
-//! Matrix-vector products: `kernels/gemv.cu`.
+//! Launches of matrix-vector products (`kernels/gemv.cu`).
 
 use super::reduce_launch::warps;
 use crate::{

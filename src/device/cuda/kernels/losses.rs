@@ -1,4 +1,4 @@
-//! Launches of losses and accuracies.
+//! Launches of loss and accuracy kernels.
 //!
 //! The CUDA kernels report invalid labels as an error, which the next wait for the queue returns.
 
@@ -24,7 +24,7 @@ const THREADS: usize = 256;
 /// Number of threads that process one label, in kernels that read all scores of each label.
 const WARP: usize = 32;
 
-/// Largest number of blocks that share a sum. A second launch of one block adds up the partial
+/// Largest number of blocks that share a sum. A second launch, of one block, adds up the partial
 /// sums.
 const MAX_PARTS: usize = 256;
 
@@ -56,7 +56,7 @@ impl Labels {
         }
     }
 
-    /// Returns the labels of a loss whose divisor may depend on the labels.
+    /// Returns the argument struct of a loss, whose divisor may depend on the labels.
     fn of_loss(axis: &Axis, ignore: Option<i64>, normalization: LossNormalization) -> Self {
         Self::new(axis, ignore, divisor(normalization, axis.outer, axis.inner))
     }
@@ -87,8 +87,8 @@ fn sum_blocks(n: usize, threads: usize) -> usize {
 
 impl CudaDevice {
     /// Launches a kernel whose `blocks` blocks store partial sums, and a second kernel that stores
-    /// the mean to `y`. If `blocks` is 1, the first kernel stores `y`. `launch` has all arguments
-    /// except the parts and `y`.
+    /// the mean to `y`. If `blocks` is 1, the first kernel stores `y`. The caller has added all
+    /// arguments except the partial sums and `y` to `launch`.
     #[track_caller]
     fn mean<T: Element>(
         &self,
@@ -116,7 +116,8 @@ impl CudaDevice {
         labels: Labels,
         label: View<'_, T, Self>,
     ) -> Result<(CudaBuffer, usize)> {
-        // Without classes, the gradient kernel checks no labels, so `count_labels` checks them.
+        // Without classes, the gradient kernel checks no labels, so `count_labels` checks the
+        // labels.
         if labels.divisor != 0.0 && labels.extent != 0 {
             return Ok((self.scratch::<Part>(0)?, 0));
         }
@@ -162,8 +163,9 @@ impl CudaDevice {
         launch.read(label.device()?).read_optional(matrix)
     }
 
-    /// Prepares a launch of an elementwise loss kernel, with the arguments up to its constants.
-    /// Returns the launch and the divisor; 0 stands for the number of targets that are not ignored.
+    /// Prepares a launch of an elementwise loss kernel, with the arguments up to the constants of
+    /// the loss. Returns the launch and the divisor; 0 stands for the number of targets that are
+    /// not ignored.
     #[track_caller]
     fn elementwise_loss_kernel<T: Element>(
         &self,
@@ -178,7 +180,7 @@ impl CudaDevice {
             ElementwiseLossKind::ContrastiveLegacy { margin } => (3, margin),
         };
         let count = op.batch * op.item_len;
-        // If no target is ignored, the host knows the number of targets.
+        // If no target is ignored, the host can compute the divisor.
         let divisor = match op.ignore {
             None => op.divisor(count),
             Some(_) => divisor(op.normalization, op.batch, op.item_len),

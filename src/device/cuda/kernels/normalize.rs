@@ -10,8 +10,8 @@ use crate::{
     op::{Axis, EpsilonPlacement, Lrn, LrnRegion, Standardize},
 };
 
-/// Smallest `inner` extent at which one thread of a softmax kernel computes a whole row. From this
-/// extent on, the threads of a warp read neighbouring elements.
+/// Smallest `inner` extent at which one thread of a softmax kernel computes a whole row. If `inner`
+/// is at least 32, the threads of a warp read neighbouring elements.
 const MIN_INNER: usize = 32;
 
 /// Longest row that a block of one warp computes; a longer row gets a block of [`THREADS`] threads.
@@ -23,7 +23,7 @@ const THREADS: u32 = 256;
 /// Largest number of thread blocks that split the reduction at one position of the axis.
 const MAX_PARTS: usize = 64;
 
-/// Smallest number of elements at which a separate thread block is faster.
+/// Smallest number of elements in one part of a split reduction.
 const MIN_PART: usize = 1 << 12;
 
 /// Two sums in double precision: the struct `Sums` of the CUDA kernels.

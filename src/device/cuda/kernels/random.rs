@@ -55,9 +55,9 @@ impl Random for CudaDevice {
     }
 
     fn bernoulli(&self, key: RngKey, p: f64, mut y: ViewMut<'_, u32, Self>) -> Result<()> {
-        let below = expect_probability(p)?;
+        let threshold = expect_probability(p)?;
         let n = y.len();
-        let launch = self.u32_kernel("bernoulli", "bernoulli")?.size(n).key(key).arg(below);
+        let launch = self.u32_kernel("bernoulli", "bernoulli")?.size(n).key(key).arg(threshold);
         launch.write(y.device_write_only()?).grid_1d(n.div_ceil(4))
     }
 
@@ -68,10 +68,10 @@ impl Random for CudaDevice {
         x: Src<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let below = expect_keep(keep)?;
+        let threshold = expect_keep(keep)?;
         let n = y.len();
         check_len("dropout", "y", src_len(&x).unwrap_or(n), n)?;
-        let launch = self.kernel::<T>("dropout")?.size(n).key(key).arg(below);
+        let launch = self.kernel::<T>("dropout")?.size(n).key(key).arg(threshold);
         launch.arg(T::acc(1.0 / keep)).src_dst(x, &mut y)?.grid_1d(n.div_ceil(4))
     }
 

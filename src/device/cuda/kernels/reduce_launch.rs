@@ -1,4 +1,4 @@
-//! Reductions of many elements to one output each: `kernels/reduce.cu`.
+//! Launches of reductions (`kernels/reduce.cu`).
 
 use super::split_reduction::SplitReduction;
 use crate::{
@@ -31,7 +31,7 @@ pub(super) enum Layout {
     Columns { inner: usize },
 }
 
-/// A reduction whose result `v` becomes `v / divisor + β·y`.
+/// A reduction that stores `v / divisor + β·y` for a reduced value `v`.
 #[derive(Clone, Copy)]
 pub(super) struct ReductionLaunch<T: Element> {
     /// Name of the kernel that the ledger records.
@@ -97,8 +97,8 @@ impl CudaDevice {
         launch.grid_1d(outputs.saturating_mul(32))
     }
 
-    /// Reduces `items` elements of one or two vectors to a number. Each vector comes with its
-    /// increment.
+    /// Reduces `items` elements of one or two vectors to a number. Each vector is a pair of a view
+    /// and an increment.
     #[track_caller]
     pub(super) fn reduce_to_number<T: Element>(
         &self,
@@ -115,8 +115,8 @@ impl CudaDevice {
         let operands = (x, z.map(|(z, _)| z));
         let launch = self.reduce_parts(reduction, (1, items), (layout, split, WARPS), operands)?;
         launch.null().operand(&parts, 0).grid([split.parts, 1, 1], [THREADS, 1, 1])?;
-        // The partial sums and the result have the accumulator type, so this kernel runs for that
-        // type.
+        // The final kernel runs for the accumulator type, the type of the partial sums and the
+        // result.
         let launch = self.variant::<T::Acc>(reduction.kernel_name, reduction.finish_kernel())?;
         let launch = launch.sizes([1, split.parts]).arg(reduction.finish());
         launch.operand(&parts, 0).operand(&result, 0).grid([1, 1, 1], [32, 1, 1])?;
@@ -151,8 +151,8 @@ impl CudaDevice {
             }
             // Argument struct `Columns` of the CUDA kernels.
             Layout::Columns { inner } => {
-                let deep = threads_per_column((outputs, items));
-                launch.struct_of([outputs, items, inner, split.parts, split.part_len, deep])
+                let threads = threads_per_column((outputs, items));
+                launch.struct_of([outputs, items, inner, split.parts, split.part_len, threads])
             }
         };
         launch.arg(reduction.finish()).read(x.device()?).read_optional(z)

@@ -9,22 +9,22 @@ use crate::{
 /// Number of blocks per multiprocessor below which sums are split.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 4;
 
-/// Largest number of parts of a sum. A second launch adds up the partial sums.
+/// Largest number of parts into which a launch splits a sum. A second launch adds up the partial
+/// sums.
 const MAX_PARTS: usize = 256;
 
-/// The split of every sum of a launch into parts.
+/// The number and the length of the parts into which a launch splits each of its sums.
 #[derive(Clone, Copy)]
 pub(super) struct SplitReduction {
-    /// Number of parts.
+    /// Number of parts of each sum.
     pub parts: usize,
-    /// Number of items of each part but the last: a multiple of the number that a thread loads at
-    /// once.
+    /// Number of items of each part but the last, a multiple of 64.
     pub part_len: usize,
 }
 
 impl CudaDevice {
-    /// Splits sums of `items` items, computed by `blocks` blocks, into parts of at least about
-    /// `min_items` items.
+    /// Splits the sums of a launch of `blocks` blocks into parts. Each sum has `items` items, and
+    /// each part has at least about `min_items` items.
     pub(super) fn split(&self, blocks: usize, items: usize, min_items: usize) -> SplitReduction {
         let target = BLOCKS_PER_MULTIPROCESSOR * self.context().multiprocessors;
         let parts = target.div_ceil(blocks.max(1)).min(items / min_items).clamp(1, MAX_PARTS);
@@ -32,7 +32,7 @@ impl CudaDevice {
         SplitReduction { parts: items.div_ceil(chunk.max(1)).max(1), part_len: chunk }
     }
 
-    /// Allocates the partial sums of `outputs` outputs, unless there is only one part.
+    /// Allocates the partial sums of `outputs` outputs, unless each sum has only one part.
     pub(super) fn partial_sums<T: Element>(
         &self,
         split: SplitReduction,
