@@ -48,12 +48,12 @@ impl IdxSource {
         Ok(Self { name: format!("idx:{prefix}"), ..Self::open_files(&images, &labels)? })
     }
 
-    /// Reads a file of images and a file of their labels.
+    /// Reads a file of images and a file of labels.
     ///
     /// # Errors
     /// Returns [`Error::Io`] for a file that cannot be read. Returns [`Error::InvalidData`] for a
     /// wrong magic number, a file without images, fewer or more bytes than the header states, or
-    /// different numbers of images and labels. Each error names the file.
+    /// different numbers of images and labels. The error message names the file.
     pub fn open_files(images: impl AsRef<Path>, labels: impl AsRef<Path>) -> Result<Self> {
         let (images_path, labels_path) = (images.as_ref(), labels.as_ref());
         let ([count, height, width], images) = load(images_path)?;
@@ -121,7 +121,7 @@ fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
     let stored = file.metadata().map_err(|error| Error::io(path, error))?.len();
     let mut file = BufReader::new(file);
-    // Check the content, because some programs unpack a file without renaming the file.
+    // Detect gzip by the content, because some programs unpack a file without removing `.gz`.
     let zipped = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP_MAGIC);
     if !zipped {
         return parse(path, file, stored);
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!([(); 4].map(|()| next(&mut idx)), want);
         idx.skip(1).unwrap();
         assert_eq!(next(&mut idx), want[2]);
-        idx.skip(u64::MAX).unwrap(); // a multiple of the 3 records
+        idx.skip(u64::MAX).unwrap(); // u64::MAX is a multiple of 3, the number of records
         assert_eq!(next(&mut idx), want[0]);
     }
 
@@ -261,7 +261,8 @@ mod tests {
         fs::remove_file(&plain).unwrap();
         fs::write(format!("{plain}.gz"), zip(&images())).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
-        // Read an uncompressed file with and a compressed file without the extension `.gz`.
+        // Now the uncompressed file has the extension `.gz`, and later the compressed file has
+        // none.
         fs::write(format!("{plain}.gz"), images()).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
         fs::write(plain, zip(&images())).unwrap();

@@ -47,7 +47,7 @@ impl ImageList {
     ///
     /// # Errors
     /// Returns [`Error::Io`], and [`Error::InvalidData`] for an empty list or a line without a
-    /// label. The message names the line.
+    /// label. The error message names the line.
     pub fn open(path: impl AsRef<Path>, root: impl Into<String>) -> Result<Self> {
         let path = path.as_ref();
         let files = read_list(path)?;
@@ -79,7 +79,7 @@ impl ImageList {
         self
     }
 
-    /// Returns the paths without the root and the labels, in the order of the list.
+    /// Returns the labels and the paths (without the root), in the order of the list.
     pub fn files(&self) -> &[(String, i32)] {
         &self.files
     }

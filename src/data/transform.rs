@@ -228,7 +228,7 @@ impl Mean {
         }
     }
 
-    /// Checks that the mean covers a centred crop of this shape.
+    /// Checks that the mean covers a centred crop of the given shape.
     pub(super) fn check_covers(&self, [channels, height, width]: [usize; 3]) -> Result<()> {
         match self {
             Self::Values(values) if values.len() > 1 && values.len() != channels => {
@@ -244,7 +244,7 @@ impl Mean {
         }
     }
 
-    /// Returns the mean at a channel, row and column of the mean's centred crop of this shape.
+    /// Returns the mean at a channel, row and column of a centred crop from the mean image.
     pub(super) fn get(&self, [_, rows, columns]: [usize; 3], [c, row, column]: [usize; 3]) -> f32 {
         match self {
             Self::Values(means) => means.get(c).or(means.first()).copied().unwrap_or(0.0),

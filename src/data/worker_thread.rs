@@ -9,7 +9,7 @@ use crate::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A thread that is joined on drop. The owner must make the thread end before the drop.
+/// A thread handle whose drop joins the thread. The owner must end the thread before the drop.
 pub(super) struct JoinOnDrop(Option<JoinHandle<()>>);
 
 impl JoinOnDrop {

@@ -45,7 +45,7 @@ fn prefetcher(
     Prefetcher::new(&AnyDevice::new(device), reader, transformer, options(batch, depth))
 }
 
-/// Checks the data of a batch and returns its labels.
+/// Checks the data of a batch and returns the labels of the batch.
 fn labels(batch: &Batch<f32>) -> Vec<f32> {
     let (data, label) = (batch.data.data().unwrap(), batch.label.data().unwrap());
     let (data, label) = (data.host().unwrap(), label.host().unwrap());
@@ -113,7 +113,7 @@ fn batches_are_bit_identical_for_any_number_of_threads() {
 }
 
 #[test]
-fn two_nets_that_share_a_source_get_the_batches_of_one_net() {
+fn two_nets_that_share_a_source_get_the_same_images_as_one_net_in_turn() {
     let param = TransformationParameter { crop_size: Some(9), ..Default::default() };
     let images = |count: usize, size: usize| -> Vec<Vec<Vec<f32>>> {
         let source = Box::new("train?count=10".parse::<DigitsSource>().unwrap());
@@ -196,7 +196,7 @@ fn an_error_of_a_batch_names_the_first_of_several_failing_records() {
 }
 
 #[test]
-fn new_with_invalid_options_or_a_failing_first_record_is_an_error() {
+fn prefetcher_new_with_invalid_options_or_a_failing_first_record_returns_an_error() {
     let cpu = cpu();
     let source = Numbers::failing(7, 0, |_| Err(Error::InvalidData("unreadable".into())));
     let error = prefetcher(&cpu, source, 3, 2).unwrap_err().to_string();
@@ -321,7 +321,8 @@ fn errors_of_unconsumed_batches_are_logged_on_drop() {
     assert_eq!(torn, [want]);
 }
 
-/// A device with separate memory. Each forked queue has a separate count of uploads.
+/// A device whose memory is separate from the host's. Uploads on forked queues are counted
+/// separately.
 #[derive(Clone, Debug, Default)]
 struct Discrete {
     uploads: Arc<AtomicU64>,

@@ -154,7 +154,7 @@ fn training_crops_are_random_and_depend_on_the_key_and_record_number_only() {
         let y: Vec<f32> = transformed(&train, number, &record);
         histogram[crops.iter().position(|crop| *crop == y).unwrap()] += 1;
     }
-    // Each count is binomial, with a mean of 100 and a standard deviation of 9.6.
+    // The count of each crop is binomial, with a mean of 100 and a standard deviation of 9.6.
     assert!(histogram.iter().all(|count| (60..140).contains(count)), "{histogram:?}");
 
     let same_key = new(param.clone(), Phase::Train);

@@ -56,7 +56,7 @@ fn window_crops_match_opencv() {
         let mut windows = open(&param, &transform).unwrap();
         let mut record = Record::default();
         for [label, values] in rows {
-            // Search for a record that draws this window with this mirroring.
+            // Search for the number of a record that draws the expected window and mirroring.
             let number = (0..).find(|&number| {
                 windows.next = number;
                 let (window, flipped) = windows.draw();

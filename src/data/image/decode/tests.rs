@@ -1,7 +1,7 @@
 use super::*;
 use std::{fs, path::Path};
 
-/// OpenCV's result for a file; `tests/images/make.py` writes these results.
+/// The image that OpenCV returns for a file. `tests/images/make.py` writes the images of OpenCV.
 struct Case {
     file: String,
     /// The operation: decoding to `stored`, `bgr` or `gray`, or resizing.

@@ -4,7 +4,7 @@ use std::{fs, io::Write, path::PathBuf};
 /// The lengths of the values in the database `tree`.
 const LENGTHS: [usize; 16] = [0, 3, 40, 7, 1, 1547, 2, 5, 1548, 0, 3, 4080, 1, 4081, 2, 8300];
 
-/// Returns the path of a database that the C library wrote: see `tests/lmdb/make.py`.
+/// Returns the path of a database that `tests/lmdb/make.py` wrote with LMDB's C library.
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lmdb").join(format!("{name}.mdb"))
 }
@@ -13,7 +13,7 @@ fn error(path: &Path) -> String {
     LmdbReader::open(path).err().unwrap().to_string()
 }
 
-/// Reads all records and returns their total size.
+/// Reads all records and returns the total size of keys and values.
 fn drain(path: &Path) -> Result<usize> {
     let (mut reader, mut bytes) = (LmdbReader::open(path)?, 0);
     while reader.advance()? {
