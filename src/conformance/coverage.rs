@@ -45,7 +45,7 @@ impl<'a> Coverage<'a> {
 
     /// Returns a JSON object with the device's name and, for each kernel and element type,
     /// `native`, `fallback` or `failed`. A kernel without element types gets the key `u32`. The
-    /// JSON object omits combinations that were not tested.
+    /// JSON object omits untested combinations of kernel and element type.
     pub fn to_json(&self) -> String {
         let cell = |cell: &&CheckResult| {
             let element = cell.element.map_or("u32", DType::name);

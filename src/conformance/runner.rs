@@ -34,7 +34,7 @@ impl CheckRunner<'_> {
     }
 
     /// Runs `test` on random cases and shrinks the first case that fails. Equal seeds draw equal
-    /// cases, and a run with fewer cases draws the first ones of a longer run.
+    /// cases, and a run with fewer cases draws the first cases of a longer run.
     pub(super) fn try_random<S: Strategy>(
         &self,
         strategy: S,

@@ -7,11 +7,11 @@ use proptest::prelude::*;
 /// Kind of numbers that operands hold, which decides how results are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Values {
-    /// Integers from −4 to 4. All partial sums of such integers are exact, so a result must be the
-    /// nearest element.
+    /// Integers from −4 to 4. Sums of these integers are exact, so a result must be the expected
+    /// value rounded to the element type.
     Integers,
-    /// Real numbers in [−1, 1). A sum of such numbers may differ by the rounding errors of its
-    /// terms.
+    /// Real numbers in [−1, 1). A sum of these real numbers may differ from the expected value by
+    /// rounding errors.
     Reals,
 }
 

@@ -14,7 +14,7 @@ use std::{
 #[cfg(feature = "gzip")]
 use {crate::proto::MAX_DEFLATE_RATIO, flate2::bufread::MultiGzDecoder};
 
-/// Images and labels from a pair of IDX files, which may be compressed by gzip (feature `gzip`). The
+/// Images and labels from two IDX files, which may be compressed by gzip (feature `gzip`). The
 /// source holds all images and labels in memory.
 ///
 /// ```no_run

@@ -26,14 +26,15 @@ impl Run {
     }
 }
 
-/// Function that creates the runs of a case, with their operands, just before the runs are timed.
+/// Function that creates the runs and the operands of a case just before the benchmark times the
+/// runs.
 pub(crate) type RunFactory = Box<dyn Fn(&Peers, &Workers) -> Vec<Run>>;
 
 /// Benchmark case: a kernel call of one size.
 pub struct Case {
     /// Kernel or kernel family, such as `sgemm` or `level1`.…
     pub group: &'static str,
-    /// Name of kernel and size, unique in the group.
+    /// Name of the kernel and problem size, unique in the group.
     pub name: String,
     /// Amount of work of one call.
     pub work: Work,
@@ -62,7 +63,8 @@ pub fn cases() -> Vec<Case> {
     list
 }
 
-/// Lengths of vectors: the shortest fit in L1, the longest only in main memory.
+/// Lengths of vectors: the shortest vectors fit in L1, and the longest vectors fit only in main
+/// memory.
 pub(crate) const LENGTHS: [usize; 8] =
     [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24];
 

@@ -38,9 +38,8 @@ pub(crate) fn add(list: &mut Vec<Case>) {
     }
 }
 
-/// Creates a run of cortado's function with operands x and y. As for the other libraries, the
-/// slices come from raw pointers, because the guards of a `RefCell` would take measurable time for
-/// short operands.
+/// Creates a run of cortado's function with operands x and y. The slices come from raw pointers,
+/// because the guards of a `RefCell` would take measurable time for short operands.
 macro_rules! cortado_run {
     ($operands:ident, $workers:ident, $n:ident, |$w:ident, $x:ident, $y:ident| $call:expr) => {{
         let ((x, y), workers) = ($operands.clone(), $workers.clone());

@@ -61,7 +61,7 @@ fn convolve<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     Ok(())
 }
 
-/// Activations to fuse with a convolution, with and without elementary functions.
+/// Activations to fuse with a convolution. Some of the activations compute elementary functions.
 const ACTIVATIONS: [Unary<f64>; 3] =
     [Unary::Relu { slope: 0.0 }, Unary::Relu { slope: 0.3 }, Unary::Tanh];
 
@@ -120,7 +120,7 @@ fn convolve_backward_filters<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// Returns a window along axes that are given as `[input, kernel, stride, pad, dilation]`.
+/// Returns a window along the given axes, each as `[input, kernel, stride, pad, dilation]`.
 fn window(channels: usize, axes: &[[usize; 5]]) -> Result<Window> {
     fn axis(&[input, kernel, stride, pad, dilation]: &[usize; 5]) -> SpatialAxis {
         SpatialAxis { input, kernel, stride, pad, dilation }
@@ -128,7 +128,7 @@ fn window(channels: usize, axes: &[[usize; 5]]) -> Result<Window> {
     Window::new(channels, &axes.iter().map(axis).collect::<Vec<_>>())
 }
 
-/// Returns a window of 3 × 2 taps in two channels of 4 × 5.
+/// Returns a window of 3 × 2 taps for images of two 4 × 5 channels.
 fn small() -> Result<Window> {
     window(2, &[[4, 3, 1, 1, 1], [5, 2, 2, 0, 1]])
 }

@@ -1,5 +1,5 @@
-//! Harness of kernel checks: calls kernels on placed operands and compares the results with the
-//! expected ones.
+//! Harness of kernel checks: places operands in memories, calls a kernel and compares its outputs
+//! with expected elements.
 
 use super::cases::{CaseSetup, Cases, Length, NamedValues};
 use crate::{
@@ -22,15 +22,15 @@ use std::fmt::Debug;
 /// Name of an operand, and a slice of its elements before the call.
 pub(super) type NamedSlice<'a, T> = (&'static str, &'a [T]);
 
-/// Expected elements of an output, and how close the device's results must be.
+/// Expected elements of an output, and the required accuracy of the device's results.
 pub(super) enum ExpectedOutput {
-    /// Results must be bit-identical to these elements.
+    /// Results must be bit-identical to the given elements.
     Bits(Vec<f64>),
-    /// Results must be the elements nearest to these values.
+    /// Results must be the given values, rounded to the element type.
     Nearest(Vec<f64>),
-    /// Results must be within the rounding error, and exact if the operands are integers.
+    /// Results may differ by the rounding error, but must be exact if the operands are integers.
     Sums(Vec<Expected>),
-    /// Results must be within the rounding error, even if the operands are integers.
+    /// Results may differ by the rounding error, even if the operands are integers.
     Within(Vec<Expected>),
 }
 
@@ -60,8 +60,8 @@ impl CheckRunner<'_> {
         self.try_random((cases.random.clone(), CaseSetup::any()), test)
     }
 
-    /// Checks a kernel whose operands all have elements of type `T`, and that it refuses wrong
-    /// lengths of each operand.
+    /// Checks the outputs of a kernel whose operands all have the element type `T`. Also checks
+    /// that the kernel refuses wrong lengths of each operand.
     ///
     /// `operands` returns the inputs and the previous contents of the outputs. `want` gets the
     /// inputs and the previous contents of the outputs, and returns the expected outputs.
@@ -93,9 +93,9 @@ impl CheckRunner<'_> {
         })
     }
 
-    /// Checks a kernel that can run in place: once with the source in its own operand, and once
-    /// with the source in the output. The method also checks that the kernel refuses wrong lengths
-    /// of each operand.
+    /// Checks a kernel that can run in place: once with a separate source operand, and once with
+    /// the source in the output. The method also checks that the kernel refuses wrong lengths of
+    /// each operand.
     ///
     /// `operands` returns the source, the other inputs and the name of the output. The source and
     /// the output of an in-place kernel have the same length.
@@ -206,8 +206,9 @@ impl CheckRunner<'_> {
         Ok(())
     }
 
-    /// Fails unless an invalid kernel call causes an error by the next download of its output and,
-    /// in a second call, by the next `synchronize` of the device.
+    /// Fails unless the device reports an invalid kernel call in the next download of the output at
+    /// the latest. A second invalid call must cause an error in the next `synchronize` at the
+    /// latest.
     pub(super) fn check_late_error<T: Storable, U: Storable, const I: usize>(
         &self,
         invalid: &str,

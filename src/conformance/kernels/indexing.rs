@@ -71,7 +71,7 @@ fn gather<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 }
 
 fn scatter_add<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    // `scatter_add` adds rows in order and rounds each sum to the nearest element, so the result is
+    // `scatter_add` adds rows in order and rounds each sum to the element type, so the result is
     // unique.
     let round = |sum| T::from_f64(sum).to_f64();
     try_indexed::<T>(

@@ -25,14 +25,14 @@ checks! {
 /// Factor by which the kernels scale gradients.
 pub(super) const SCALE: f64 = -2.5;
 
-/// Returns the numbers after replacing some of them by 0 and some by 1.
+/// Replaces some of the numbers by 0 and some by 1.
 fn with_zeros_and_ones<T: Element>(mut x: Vec<T>) -> Vec<T> {
     x.iter_mut().step_by(5).for_each(|x| *x = T::from_f64(0.0));
     x.iter_mut().skip(1).step_by(7).for_each(|x| *x = T::from_f64(1.0));
     x
 }
 
-/// Returns class labels, of which every third one is ignored if there is an ignored label.
+/// Returns class labels. If the loss ignores a label, every third label is the ignored label.
 fn labels<T: Element>(axis: &Axis, ignore: Option<i64>, setup: &CaseSetup) -> Vec<T> {
     let classes = setup.stream().indices(axis.extent.max(1), axis.reduced_count());
     let label = |(i, class)| match ignore {
@@ -209,10 +209,11 @@ fn accuracies() -> Result<Cases<Accuracy>> {
     Ok(Cases::new(corners, random, case(([2, 3, 2], 1, None))?))
 }
 
-/// Class loss, and whether it has an infogain matrix.
+/// Class loss, and whether the loss has an infogain matrix.
 type MatrixLoss = (ClassLoss, bool);
 
-/// Returns scores or probabilities, labels, and a matrix. Some scores and probabilities are 0 or 1.
+/// Returns scores or probabilities, labels, and an infogain matrix. Some scores and probabilities
+/// are 0 or 1.
 fn class_operands<T: Element>((op, _): &MatrixLoss, setup: &CaseSetup) -> [NamedValues<T>; 3] {
     let x = match op.kind {
         Hinge | SquaredHinge => setup.stream().take(op.axis.count()),

@@ -26,8 +26,7 @@ struct MatrixProduct {
     trans: [bool; 2],
     alpha: f64,
     beta: f64,
-    /// Number of elements that each operand has between its rows, between its matrices and at its
-    /// end.
+    /// Number of unused elements of each operand between rows, between matrices and at the end.
     gaps: [usize; 3],
 }
 
@@ -47,8 +46,8 @@ impl MatrixProduct {
         }
         for trans in transposes {
             whole.push(Self { trans, extents: [33, 17, 65], gaps: [2, 1, 3], ..Self::SMALL });
-            // A square operand and its transpose have the same length, so only their values tell
-            // them apart.
+            // A square operand and its transpose have the same length, so a wrong transposition
+            // changes only the values of the result.
             let squares = [[6, 6, 6], [9, 2, 9], [2, 9, 9], [33, 33, 33]];
             whole.extend(squares.map(|extents| Self { trans, extents, ..Self::SMALL }));
             for (alpha, beta) in SCALARS.into_iter().flat_map(|a| SCALARS.map(|b| (a, b))) {
@@ -107,7 +106,7 @@ fn c_before<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> 
     c
 }
 
-/// Number of matrix products in a batch, and whether all of them share one `A` and one `B`.
+/// Number of matrix products in a batch, and whether all matrix products share one `A` and one `B`.
 type Batch = (usize, [bool; 2]);
 
 fn gemm<T: Element>(runner: &CheckRunner<'_>) -> Verdict {

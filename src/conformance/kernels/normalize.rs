@@ -27,7 +27,7 @@ fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |axis, x, []| ExpectedOutput::Within(oracle::softmax(axis, x)),
     )?;
     // The first case has scores whose exponentials overflow. The second case has a NaN, which must
-    // affect only the results along its own axis.
+    // affect only the softmax over the elements that include the NaN.
     let axis = Axis::new(2, 3, 2)?;
     let cases = [
         ([1e4, -1e4, 1e4, 0.0, -1e4, 1e4], [0.5, 0.0, 0.5, 0.0, 0.0, 1.0]),
@@ -100,8 +100,8 @@ fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verd
 
 fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    // The first operands have a mean near 0, and the second ones a mean of 100. With a mean of 100,
-    // a difference of large squares would cancel.
+    // The means of the operands are near 0 and near 100. With a mean near 100, a variance computed
+    // as a difference of squares would cancel.
     for is_far in [false, true] {
         runner.try_kernel(
             &axes()?.filter(|axis| axis.reduced_count() > 0),
@@ -178,8 +178,8 @@ fn standardize_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns cases of normalization along an axis: empty axes, one element, classes of batches and of
-/// pixels, and many elements along, before and after the axis.
+/// Returns cases of normalization along an axis: empty axes, one element, class scores of batches
+/// and of pixels, and many elements along, before and after the axis.
 fn axes() -> Result<Cases<Axis>> {
     let extents = [
         [0, 3, 2],

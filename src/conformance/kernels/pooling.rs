@@ -20,7 +20,7 @@ fn max_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_all(&pools()?, |op, setup| {
         let mut stream = setup.stream();
         let numbers = stream.take::<T>(op.input_len());
-        // `max_pool` must never return NaN, nor a value that is not above the start value of the
+        // `max_pool` must ignore NaN and every value that is not above the start value of the
         // maximum.
         let special = [f64::NAN, f64::NEG_INFINITY, max_pool_start::<T>(), f64::INFINITY, -0.0];
         let with_special = numbers.iter().map(|x| match stream.indices(8, 1)[..] {
@@ -39,7 +39,8 @@ fn max_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     check_pool_lengths::<T>(runner, &op, |x, y, mask| device.max_pool(&op, x, y, mask))
 }
 
-/// Calls a kernel, and compares the pooled elements and the mask with the expected ones.
+/// Calls a kernel, and compares the pooled elements and the mask with the expected elements and
+/// mask.
 fn expect_pooled<T: Element>(
     runner: &CheckRunner<'_>,
     op: &Pool2d,
@@ -107,8 +108,8 @@ fn max_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             device.max_pool_backward(&op, dy, mask_of(masks, 0)?.view()?, dx)
         })
     })?;
-    // With a mask outside the plane, the kernel may fail or return any result. The kernel must not
-    // write outside `dx`.
+    // If the mask holds indices outside the plane, the kernel may fail or return any result. The
+    // kernel must not write outside `dx`.
     runner.try_cases([i32::MIN, -2, (op.input[0] * op.input[1]) as i32, i32::MAX], |&element| {
         let ones = |len, place| Operand::new(device, &vec![T::from_f64(1.0); len], place);
         let mask = mask_of(op.output_len(), element)?;
@@ -178,7 +179,7 @@ fn stochastic_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns the start value of a maximum: the smallest finite number of the type, or of `f32` for
+/// Returns the start value of a maximum: the smallest finite number of `T`, or of `f32` if `T` is
 /// `f64`.
 fn max_pool_start<T: Element>() -> f64 {
     match T::DTYPE {
@@ -198,9 +199,9 @@ fn small() -> Result<Pool2d> {
     Pool2d::new(2, [3, 5], [2, 3], [1, 2], [0, 0], PoolRounding::Ceil)
 }
 
-/// Returns cases of pooling: empty planes, one element, and planes larger than a block of a GPU.
-/// The pooling windows extend past the edge, lie in or outside the padding, leave gaps, overlap, or
-/// cover the plane.
+/// Returns cases of pooling: empty planes, one element, and planes with more elements than a GPU
+/// thread block computes. The pooling windows extend past the edge, lie in or outside the padding,
+/// leave gaps, overlap, or cover the plane.
 fn pools() -> Result<Cases<Pool2d>> {
     use PoolRounding::{Ceil, Floor};
     let corners = vec![

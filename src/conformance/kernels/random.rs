@@ -17,7 +17,8 @@ checks! {
     without elements "random_integers": random_integers();
 }
 
-/// Lengths near pairs, groups of four and blocks, in which kernels generate random numbers.
+/// Lengths near multiples of 2, of 4 and of a block, because kernels generate random numbers in
+/// such groups.
 const LENGTHS: [usize; 12] = [0, 1, 2, 3, 4, 5, 7, 255, 1025, 4099, 16_385, 33_001];
 
 /// Key and length of a random operand, and the parameters `P` of its distribution.
@@ -29,7 +30,7 @@ struct RandomCase<P> {
 }
 
 /// Returns cases of random operands: every length, parameter set and placement, and keys that
-/// differ only in their upper halves.
+/// differ only in the upper halves of their words.
 fn cases<P: Copy + Debug + 'static>(choices: &'static [P]) -> Cases<RandomCase<P>> {
     let one = RandomCase { key: RngKey { seed: 1, stream: 2 }, len: 37, parameters: choices[0] };
     let keys = [(1 << 40, 0), (0, 1 << 40), (u64::MAX, 3), (3, u64::MAX)];
@@ -121,8 +122,8 @@ fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         expect_within("y", &got, &oracle::gaussian::<T>(case.key, case.parameters, case.len))?;
         let wide = normals::<f64>(runner, case, setup)?.into_iter().map(T::from_f64);
         expect_bits("y (expected: y in `f64`, rounded)", &got, &wide.collect::<Vec<_>>())?;
-        // The oracle's elementary functions round differently, so the last bits are compared with
-        // those of the host kernel.
+        // The elementary functions of the oracle round differently, so compare the last bits with
+        // the result of the host kernel.
         let mut cpu = unset::<T>(case.len);
         host::gaussian(Workers::global(), case.key, mean, std, &mut cpu)?;
         expect_bits("y (expected: y of the CPU)", &got, &cpu)

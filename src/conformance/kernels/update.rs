@@ -79,8 +79,9 @@ fn update<T: Element>(
             squares.iter_mut().for_each(|v| *v = *v * *v);
         }
     }
-    // One third of the master weights equal their weights, one third round to them, and one third
-    // differ. If a weight and its master weight differ, the update must start from the weight.
+    // One third of the master weights equal the weights, one third round to the weights, and one
+    // third do not round to the weights. If a master weight does not round to its weight, the
+    // update must start from the weight.
     let master = |(i, w): (usize, &T)| match i % 3 {
         0 => w.to_acc(),
         1 => w.to_acc() + w.to_acc() * T::acc(1.0 / 4096.0),
@@ -115,8 +116,8 @@ fn update<T: Element>(
     let Some(masters) = &operands.masters else {
         return setup.values.judge("weights", &weights, &want);
     };
-    // A master weight has more bits than an integer needs, so even an update by integers is not
-    // exact.
+    // Some master weights have fractions, so the update is inexact even if all other operands are
+    // integers.
     let masters = masters.values()?;
     let want: Vec<_> = want.into_iter().map(|want| Expected { inexact: true, ..want }).collect();
     setup.values.judge("masters", &masters, &want)?;
@@ -151,7 +152,7 @@ fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     })
 }
 
-/// Returns the descriptor of an update with the constants of a kernel on `T`.
+/// Converts the constants of an update to the types of a kernel on `T`.
 fn narrow<T: Element>(op: &SolverUpdate<f64>) -> SolverUpdate<T> {
     let [rate, scale, decay] = [op.rate, op.scale, op.decay].map(T::acc);
     let rule = match op.rule {

@@ -32,7 +32,8 @@ fn filled(device: &AnyDevice, value: f32) -> Verdict<Operand<f32>> {
     Ok(Operand::new(device, &vec![value; LEN], Placement::WHOLE)?)
 }
 
-/// Drops operands while queued kernels still read them, and allocates memory that must stay zero.
+/// Drops operands while queued kernels still read the operands, and allocates memory that must stay
+/// zero.
 fn drops_operands_in_flight(device: &AnyDevice) -> Verdict {
     let mut y = filled(device, 1.0)?;
     let mut fresh = Vec::new();
@@ -52,7 +53,7 @@ fn drops_operands_in_flight(device: &AnyDevice) -> Verdict {
 }
 
 /// Doubles the number 1 by `CALLS` queued kernels, and downloads the result on a queue that is
-/// ordered after them.
+/// ordered after the kernels.
 fn downloads_after_kernels(device: &AnyDevice) -> Verdict {
     let fork = device.fork_queue()?;
     let mut y = filled(device, 1.0)?;
@@ -66,8 +67,8 @@ fn downloads_after_kernels(device: &AnyDevice) -> Verdict {
     expect_bits("element downloaded on another queue", &got, &vec![(1u32 << CALLS) as f32; LEN])
 }
 
-/// Uploads `x` between kernels that read it, either on the device's own queue or on a fork. Uploads
-/// on the fork are ordered after earlier kernels and before later ones.
+/// Uploads `x` between kernels that read `x`, either on the device's own queue or on a forked
+/// queue. Uploads on the forked queue are ordered after earlier kernels and before later kernels.
 fn uploads_between_kernels(device: &AnyDevice, fork: Option<&AnyDevice>) -> Verdict {
     let (mut x, mut y) = (filled(device, 1.0)?, filled(device, 1.0)?);
     for i in 0..CALLS {

@@ -1,4 +1,4 @@
-//! Gradient check of one layer: compares its gradients with finite differences of its tops.
+//! Gradient check of one layer: compares the layer's gradients with finite differences of the tops.
 
 use super::{
     blobs::{data, diff, set_data},
@@ -23,8 +23,8 @@ use crate::{
 /// intermediate results that a layer stores.
 const STORED_ROUNDINGS: f64 = 16.0;
 
-/// Gradient check of one layer. Compares its gradients in `f64` with finite differences of `Σ
-/// weight · top`, and its tops and gradients in narrower element types with those in `f64`.
+/// Gradient check of one layer. Compares the gradients in `f64` with finite differences of `Σ
+/// weight · top`, and the tops and gradients in narrower element types with the `f64` results.
 ///
 /// The check also fails unless a backward pass overwrites the gradients of bottoms, adds to the
 /// gradients of parameters, and leaves other gradients unchanged.
@@ -62,8 +62,9 @@ struct Bottom {
 }
 
 impl GradientCheck {
-    /// Creates a check of the layer with these fields of a `LayerParameter`, of which only `type`
-    /// is required. A layer without `top` fields has as few tops as its type allows.
+    /// Creates a check of the layer that `layer` defines: fields of a `LayerParameter` in text
+    /// format, of which only `type` is required. A layer without `top` fields has as few tops as
+    /// its type allows.
     pub fn new(layer: &str) -> Self {
         let (bottoms, params) = (Vec::new(), Vec::new());
         Self { layer: layer.to_owned(), bottoms, params, in_place: false }
@@ -135,7 +136,7 @@ impl GradientCheck {
         Ok(results)
     }
 
-    /// Compares tops and gradients in a narrower element type with those in `f64`.
+    /// Compares tops and gradients in a narrower element type with the tops and gradients in `f64`.
     fn compare_in<T: Element>(&self, device: &AnyDevice, want: &Results) -> Result<()> {
         let got = Trial::<T>::new(self, device, &LayerRegistry::standard())?.results()?;
         let rounding = ROUNDINGS * epsilon::<T::Acc>() + STORED_ROUNDINGS * epsilon::<T>();
@@ -151,8 +152,8 @@ fn wrong(why: String) -> Result<()> {
     Err(Error::invalid_input("gradient check", why))
 }
 
-/// Names and values of the gradients of all operands, followed by those of the tops. The list of
-/// values is empty for an operand without a gradient.
+/// Names and values of the gradients of all operands, followed by the names and values of the tops.
+/// The list of values is empty for an operand without a gradient.
 type Results = Vec<(String, Vec<f64>)>;
 
 /// Layer under test, with its bottoms and tops.

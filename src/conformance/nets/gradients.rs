@@ -31,7 +31,8 @@ const LAYERS: [(&str, &str); 6] = [
 /// Largest number of elements per blob whose gradients are compared.
 const ELEMENTS: usize = 24;
 
-/// Checks each net in `f32` and `f64`. The device computes the finite differences in `f64`.
+/// Checks the gradients of each net in `f32` and `f64`. The device computes the finite differences
+/// in `f64`.
 pub(super) fn gradients(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_cases(LAYERS, |(kind, param)| {
         let definition = parse_text(definition(kind, param), "a net of the kit")?;
@@ -41,8 +42,8 @@ pub(super) fn gradients(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns the definition of a net: the given layer, an inner product unless that layer is one, and
-/// a softmax loss.
+/// Returns the definition of a net: the given layer, an inner product unless the given layer is an
+/// inner product, and a softmax loss.
 fn definition(kind: &str, param: &str) -> String {
     let (top, scores) = match kind {
         "InnerProduct" => ("scores", ""),

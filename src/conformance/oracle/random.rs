@@ -51,7 +51,7 @@ pub(crate) fn uniform<T: Element>(key: RngKey, (lo, hi): (f64, f64), len: usize)
 }
 
 /// Returns the smallest and the largest value of `T` in `[lo, hi)`, or `None` if `T` has no value
-/// there.
+/// in the interval.
 fn extremes<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
     let mut candidates: Vec<f64> = match T::DTYPE {
         DType::F64 => [lo, hi].map(|x| [x, x.next_down(), x.next_up()]).concat(),
@@ -59,7 +59,7 @@ fn extremes<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
             let near = |x: f32| [x, x.next_down(), x.next_up()].map(f64::from);
             [lo, hi].map(|x| near(x as f32)).concat()
         }
-        // A 16-bit type has so few values that all of them are candidates.
+        // A 16-bit type has so few values that all values are candidates.
         DType::F16 => (0..=u16::MAX).map(|bits| f16::from_bits(bits).to_f64()).collect(),
         DType::Bf16 => (0..=u16::MAX).map(|bits| bf16::from_bits(bits).to_f64()).collect(),
     };

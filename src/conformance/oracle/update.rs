@@ -5,7 +5,7 @@ use crate::{
     op::{Regularization, SolverUpdate, UpdateRule},
 };
 
-/// Allowed roundings of one update, in addition to those that the magnitudes include.
+/// Allowed roundings of one update, in addition to the roundings that the magnitudes include.
 const ROUNDINGS: f64 = 12.0;
 
 /// Weight and its two history values, before or after an update.
