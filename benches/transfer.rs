@@ -8,8 +8,8 @@ use cortado::{CpuDevice, Memory, Result, SyncedMemory};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::{hint::black_box, time::Duration};
 
-/// Simulated device, whose memory is on the host but is accessible only by transfers. A transfer is
-/// one copy.
+/// Simulated device, whose memory is on the host but is accessible only by transfers. The device
+/// copies the bytes of a transfer once.
 #[derive(Clone, Debug)]
 struct Discrete;
 

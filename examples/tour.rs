@@ -1,4 +1,4 @@
-//! Example of coherent memory, which prints each allocation and each transfer when it happens.
+//! Example of coherent memory, which prints a line for each allocation and each transfer.
 //!
 //! `cargo run --release --example tour`
 

@@ -1,4 +1,4 @@
-//! Benchmarks of copies between host and GPU, alone and while another queue computes.
+//! Benchmarks of copies between host and GPU, with and without GEMM on another queue.
 
 use crate::{Bench, clock};
 use cortado::{Blob, Memory, Result, device::CudaDevice, kernel::Blas, op::Gemm};
@@ -53,8 +53,8 @@ fn overlap(bench: &Bench) -> Result<()> {
     let [copy, computing, both] = [copy, computing, both].map(|seconds| seconds * 1e3);
     println!(
         "\nA pinned upload of {bytes} bytes takes {copy:.2} ms, and GEMM on another queue \
-         {computing:.2} ms. The two together take {both:.2} ms, so {hidden:.0} % of the shorter time \
-         is hidden."
+         {computing:.2} ms. The two together take {both:.2} ms, so {hidden:.0} % of the shorter \
+         time is hidden."
     );
     Ok(())
 }

@@ -110,8 +110,8 @@ impl<T: Element> Case<T> {
         self.device.synchronize()
     }
 
-    /// Queues one run of the kernel and does not wait for its end. A caller that queues several
-    /// runs hides the launch overhead.
+    /// Queues one run of the kernel and returns before the kernel has finished. A caller that
+    /// queues several runs hides the launch overhead.
     ///
     /// # Errors
     /// Fails if the kernel fails.

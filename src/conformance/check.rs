@@ -62,7 +62,7 @@ pub enum Outcome {
 /// Function that runs a check on one element type, or on `None` for a check without element types.
 type Body = dyn Fn(&CheckRunner<'_>, Option<DType>) -> Verdict;
 
-/// Conformance check: one property that every device must have.
+/// Conformance check of one property that every device must have.
 pub(super) struct Check {
     /// Name of the check and of the generated test. The name starts with the name of the kernel.
     pub(super) name: &'static str,

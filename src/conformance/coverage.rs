@@ -67,7 +67,7 @@ impl fmt::Display for Coverage<'_> {
         writeln!(f, "| kernel | {names} |\n|---|{}", "---|".repeat(DTYPES.len()))?;
         for (name, cells) in &self.rows {
             let cell = |dtype| {
-                // The result of a kernel without element types fills its whole row of the table.
+                // The result of a kernel without element types fills all cells of the kernel's row.
                 let fits = |cell: &&&CheckResult| cell.element.is_none_or(|e| e == dtype);
                 cells.iter().find(fits).map_or("untested", |cell| word(&cell.outcome))
             };

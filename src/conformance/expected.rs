@@ -64,8 +64,8 @@ impl Expected {
     /// the accumulator, each relative to `magnitude`, and one rounding to the element type.
     ///
     /// One rounding causes an error of at most half an epsilon. The bound allows a whole epsilon
-    /// per rounding, because the oracle's own `f64` sum has errors as large as those of an `f64`
-    /// accumulator.
+    /// per rounding, because the `f64` sum of the oracle has errors as large as the errors of an
+    /// `f64` accumulator.
     pub(super) fn bound<T: Element>(&self) -> f64 {
         self.roundings * epsilon::<T::Acc>() * self.magnitude
             + epsilon::<T>() * self.value.abs()

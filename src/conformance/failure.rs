@@ -56,8 +56,8 @@ pub struct Failure {
     pub check: &'static str,
     /// Element type, or `None` for a check without an element type.
     pub element: Option<DType>,
-    /// Message with the difference from the expected result and the failed case. The kit shrinks a
-    /// failed random case before it reports the case.
+    /// Message with the difference from the expected result and the failed case. The conformance
+    /// kit shrinks a failed random case before reporting the case.
     pub message: String,
     /// Name of the device, as [`Memory::name`](crate::Memory::name) returns it.
     pub device: String,

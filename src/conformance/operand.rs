@@ -77,12 +77,12 @@ impl<T: Storable> Operand<T> {
         Ok(Self { memory, before, range: place.lead..place.lead + values.len() })
     }
 
-    /// Returns a view of the operand for a kernel that reads it.
+    /// Returns a view of the operand for a kernel that reads the operand.
     pub(super) fn view(&self) -> Result<View<'_, T, AnyDevice>> {
         View::new(&self.memory, self.before.len())?.slice(self.range.clone())
     }
 
-    /// Returns a view of the operand for a kernel that writes it.
+    /// Returns a view of the operand for a kernel that writes the operand.
     pub(super) fn view_mut(&mut self) -> Result<ViewMut<'_, T, AnyDevice>> {
         ViewMut::new(&mut self.memory, self.before.len())?.slice(self.range.clone())
     }

@@ -36,7 +36,7 @@ impl Database {
         }
     }
 
-    /// Returns the error message for a registry without the scheme of this format.
+    /// Returns the error message for a registry without the scheme of the database format.
     pub(super) fn unsupported(self) -> &'static str {
         match self {
             Self::Lmdb => "this is an LMDB database, but no scheme `lmdb` is registered",

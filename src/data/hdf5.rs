@@ -52,7 +52,7 @@ pub struct Hdf5Rows {
     file: Datasets,
     rows: usize,
     row: usize,
-    /// The order of the rows in this file; empty without shuffling.
+    /// The order of the rows in the current file; empty without shuffling.
     row_order: Vec<usize>,
     loaded: Range<usize>,
     values: Vec<Vec<f64>>,

@@ -37,7 +37,7 @@ pub struct IdxSource {
 
 impl IdxSource {
     /// Reads `PREFIX-images-idx3-ubyte` and `PREFIX-labels-idx1-ubyte`, or the files with `.gz`
-    /// appended to these names.
+    /// appended to the names.
     ///
     /// # Errors
     /// Returns the errors of [`open_files`](Self::open_files).
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_named_in_the_error() {
+    fn a_missing_idx_file_is_named_in_the_error() {
         let (_dir, prefix) = pair(&images(), &labels());
         fs::remove_file(format!("{prefix}-labels-idx1-ubyte")).unwrap();
         let error = IdxSource::open(&*prefix).err().unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_another_format_are_named_in_the_error() {
+    fn a_file_that_is_no_idx_file_is_named_in_the_error() {
         let (no_images, no_labels) = (file(0x803, &[0, 28, 28], &[]), file(0x801, &[0], &[]));
         let (floats, two_labels) = (file(0x0d01, &[3], &[0; 12]), file(0x801, &[2], &[7, 8]));
         for (images, labels, parts) in [
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_and_overlong_files_are_rejected() {
+    fn truncated_and_overlong_idx_files_are_rejected() {
         let images = images();
         for len in 0..images.len() {
             let plain = error(&images[..len], &labels());
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_claims_more_than_the_file_contains_is_rejected() {
+    fn an_idx_header_that_claims_more_data_than_the_file_contains_is_rejected() {
         for extents in [[u32::MAX; 3], [u32::MAX, 1, 1], [1 << 20, 28, 28]] {
             let images = file(0x803, &extents, &[0; 64]);
             for images in [zip(&images), images] {

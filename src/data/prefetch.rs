@@ -1,4 +1,4 @@
-//! A thread that prepares batches before the net needs them.
+//! A thread that prepares batches before the net needs the batches.
 
 mod batch;
 mod worker;
@@ -53,8 +53,9 @@ pub struct PrefetchOptions {
 /// transform the records of a large batch. The prefetcher recycles a fixed number of batches:
 /// [`next`](Self::next) returns a batch, and [`recycle`](Self::recycle) takes a batch back.
 ///
-/// The thread ends at its first error, or when the prefetcher is dropped; the drop joins the
-/// thread. Dropping the prefetcher logs an error that [`next`](Self::next) never returned.
+/// The thread ends at its first error, or when the prefetcher is dropped. Dropping the prefetcher
+/// joins the thread. Dropping the prefetcher logs an error that [`next`](Self::next) never
+/// returned.
 ///
 /// ```
 /// use cortado::data::{DataReader, DataTransformer, PrefetchOptions, Prefetcher, SourceRegistry};
@@ -157,8 +158,8 @@ impl<T: Element> Prefetcher<T> {
         let batches = &self.shared.batches;
         if self.outstanding == self.depth {
             let batch = Batch::new(&self.device, self.shape)?;
-            // The push fails if an error has ended the prefetching thread. The code below returns
-            // that error.
+            // The push fails if an error has ended the prefetching thread. `next` returns the error
+            // below.
             let _ = batches.free.push(batch);
             self.outstanding -= 1;
         }

@@ -22,7 +22,7 @@ use std::{
 pub enum QueueError {
     /// The queue stayed full (for a push) or empty (for a pop) until the timeout.
     TimedOut,
-    /// The queue is closed. A queue whose pop fails with this error is also empty and stays empty.
+    /// The queue is closed. If a pop fails with `Closed`, the queue is empty and stays empty.
     Closed,
 }
 

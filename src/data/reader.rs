@@ -1,4 +1,4 @@
-//! A thread that reads records of a source ahead of their use, for several readers.
+//! A thread that reads records of a source ahead, for several readers.
 
 use super::{
     queue_pair::QueuePair,
@@ -15,10 +15,10 @@ use std::{fmt, sync::Arc};
 /// each record once, and the speed of one net does not affect the records of another net.
 ///
 /// The thread reads a bounded number of records ahead for each reader. A reader that stops
-/// consuming therefore blocks the other readers; a dropped reader does not. The thread recycles the
-/// buffers of records. The thread ends at its first error, or when the last reader is dropped.
-/// Dropping the last reader joins the thread. A dropped reader logs a thread error that the reader
-/// never returned.
+/// consuming therefore blocks the other readers, but a dropped reader does not block the others.
+/// The thread recycles the buffers of records. The thread ends at its first error, or when the last
+/// reader is dropped. Dropping the last reader joins the thread. A dropped reader logs a thread
+/// error that the reader never returned.
 ///
 /// ```
 /// use cortado::data::{DataReader, SourceRegistry};
@@ -157,7 +157,8 @@ impl DataReader {
         self.queues.error.take().map_or(Ok(false), Err)
     }
 
-    /// Consumes the first `count` of the [`records`](Self::records), or all if there are fewer.
+    /// Consumes the first `count` of the [`records`](Self::records), or all records if there are
+    /// fewer.
     pub fn consume(&mut self, count: usize) {
         let Some(run) = &self.run else { return };
         let count = count.min(run.len - self.consumed);

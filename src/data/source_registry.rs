@@ -12,7 +12,7 @@ type Open = dyn Fn(&str) -> Result<Box<dyn Source>> + Send + Sync;
 /// A map from schemes to functions that open data sources. Callers can register further schemes.
 ///
 /// The name of a source is `SCHEME:REST`. The [default](SourceRegistry::default) registry has the
-/// schemes
+/// following schemes:
 /// - `idx:PREFIX`: see [`IdxSource`];
 /// - `digits:train` and `digits:test`: see [`DigitsSource`];
 /// - `lmdb:PATH`: see [`LmdbSource`].

@@ -66,7 +66,7 @@ struct Crop {
 }
 
 impl DataTransformer {
-    /// Creates a transformer, and reads the `mean_file` if `param` names one.
+    /// Creates a transformer, and reads the mean from `mean_file` if `param` has this field.
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if both `mean_file` and `mean_value` are set or the mean

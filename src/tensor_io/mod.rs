@@ -23,7 +23,7 @@
 //!
 //! Writers write a file completely or not at all. The error for a damaged file names the file and,
 //! in a file of several tensors, the tensor. Readers allocate no more memory than the file has
-//! bytes, regardless of the sizes in its header.
+//! bytes, regardless of the sizes in the file's header.
 
 mod npy_header;
 mod npy;

@@ -1,4 +1,4 @@
-//! Benchmark cases, each of which runs on several libraries.
+//! Benchmark cases, each of which compares several libraries.
 
 use crate::{elementwise, images, library::Peers, matrices, operand::Operand, vectors};
 use cortado::{Element, host::Workers, kernel::slices::uniform, op::RngKey};
@@ -12,7 +12,7 @@ pub enum Work {
     Bytes(u64),
 }
 
-/// One benchmark case on one library.
+/// Kernel call of one library for a benchmark case.
 pub struct Run {
     /// Name of the library.
     pub library: &'static str,
@@ -30,9 +30,9 @@ impl Run {
 /// runs.
 pub(crate) type RunFactory = Box<dyn Fn(&Peers, &Workers) -> Vec<Run>>;
 
-/// Benchmark case: a kernel call of one size.
+/// Benchmark case: a kernel with operands of one size.
 pub struct Case {
-    /// Kernel or kernel family, such as `sgemm` or `level1`.…
+    /// Kernel or kernel family, such as `sgemm` or `level1`.
     pub group: &'static str,
     /// Name of the kernel and problem size, unique in the group.
     pub name: String,

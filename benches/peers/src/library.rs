@@ -38,7 +38,7 @@ impl Library {
     /// Returns the function `name`, or `None` if the library lacks the function.
     ///
     /// # Safety
-    /// `F` must be the type of the function.
+    /// `F` must be the type of the library function `name`.
     pub unsafe fn symbol<F: Copy>(&self, name: &str) -> Option<F> {
         let name = format!("{}{name}", self.prefix);
         // SAFETY: the caller guarantees the type.

@@ -202,7 +202,8 @@ fn gemm_crate<T: Element + 'static>(
     })
 }
 
-/// Returns a run of the crate `matrixmultiply`'s GEMM with default features, on one thread.
+/// Returns a run of the GEMM of the crate `matrixmultiply`, with default features and on one
+/// thread.
 fn matrixmultiply_gemm<T: Real>(op: Gemm<T>, (a, b, c): Operands<T>) -> Run {
     let ((rsa, csa), (rsb, csb)) = (strides(op.trans_a, op.lda), strides(op.trans_b, op.ldb));
     Run::new("matrixmultiply", move || {

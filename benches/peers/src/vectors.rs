@@ -167,7 +167,8 @@ fn level1(list: &mut Vec<Case>, n: usize) {
     );
 }
 
-/// Adds cases that reduce rows of 256 elements. Other libraries run `asum` on each row.
+/// Adds cases that reduce rows of 256 elements. The other libraries have no such kernel and run
+/// `asum` on each row.
 fn rows(list: &mut Vec<Case>, n: usize) {
     let (extent, work) = (256, Work::Bytes((n * size_of::<f32>()) as u64));
     for op in [Reduce::Sum, Reduce::Max] {

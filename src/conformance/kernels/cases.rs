@@ -91,8 +91,8 @@ impl CaseSetup {
     }
 }
 
-/// Returns an output before a kernel multiplies it by `β`. If β is 0, the output is NaN, because
-/// the kernel must not read the output.
+/// Returns the previous content of an output that a kernel multiplies by `β`. If β is 0, the output
+/// is NaN, because the kernel must not read the output.
 pub(super) fn times_beta<T: Element>((name, y): NamedValues<T>, beta: f64) -> NamedValues<T> {
     (name, if beta == 0.0 { unset(y.len()) } else { y })
 }

@@ -65,8 +65,8 @@ fn convolve<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 const ACTIVATIONS: [Unary<f64>; 3] =
     [Unary::Relu { slope: 0.0 }, Unary::Relu { slope: 0.3 }, Unary::Tanh];
 
-/// Checks that the fused kernel is bit-identical to the device's convolution followed by its
-/// activation.
+/// Checks that the fused kernel is bit-identical to the device's convolution followed by the
+/// device's activation.
 fn convolve_with_activation<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_all(&convolutions()?, |op, setup| {
@@ -134,7 +134,7 @@ fn small() -> Result<Window> {
 }
 
 /// Returns windows along one to three axes: windows of one tap, windows outside the image, large
-/// strides, empty images, and more windows than one block of a GPU computes.
+/// strides, empty images, and more windows than one GPU thread block computes.
 fn window_corners() -> Result<Vec<Window>> {
     Ok(vec![
         window(0, &[[4, 3, 1, 1, 1]])?,

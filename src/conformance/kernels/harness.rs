@@ -94,8 +94,7 @@ impl CheckRunner<'_> {
     }
 
     /// Checks a kernel that can run in place: once with a separate source operand, and once with
-    /// the source in the output. The method also checks that the kernel refuses wrong lengths of
-    /// each operand.
+    /// the source in the output. Also checks that the kernel refuses wrong lengths of each operand.
     ///
     /// `operands` returns the source, the other inputs and the name of the output. The source and
     /// the output of an in-place kernel have the same length.
@@ -165,8 +164,8 @@ impl CheckRunner<'_> {
         Ok(array(written.iter().map(Operand::values).collect::<Verdict<_>>()?)?)
     }
 
-    /// Fails unless a kernel call with operands of these lengths returns an error and leaves its
-    /// outputs unchanged. `invalid` describes the wrong operand in the failure message.
+    /// Fails unless a kernel call with operands of the given lengths returns an error and leaves
+    /// the outputs unchanged. `invalid` describes the wrong operand in the failure message.
     pub(super) fn check_refused<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         invalid: &str,
@@ -174,8 +173,8 @@ impl CheckRunner<'_> {
         outputs: [Length; O],
         kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Verdict {
-        // Zeros are valid labels and indices, so only the lengths are invalid. Output bytes are not
-        // 0, so that a kernel that writes zeros is detected.
+        // Zeros are valid labels and indices, so the lengths of the operands are the only error.
+        // Output bytes are not 0, so that a kernel that writes zeros is detected.
         let read = inputs.map(|input| filled::<T>(input, 0));
         let written = outputs.map(|output| filled::<U>(output, 0x3f));
         let setup = CaseSetup::placed(Placement::CORNERS[1]);

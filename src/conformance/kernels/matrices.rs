@@ -34,8 +34,8 @@ impl MatrixProduct {
     const SMALL: Self =
         Self { extents: [3, 5, 4], trans: [false; 2], alpha: 1.0, beta: 0.0, gaps: [0; 3] };
 
-    /// Returns matrix products with every extent combined with several others, and with every
-    /// transposition, pair of scalars and placement.
+    /// Returns matrix products with every extent combined with several other extents, and with
+    /// every transposition, pair of scalars and placement.
     fn cases() -> Cases<Self> {
         let transposes = [[false, false], [false, true], [true, false], [true, true]];
         let mut whole = Vec::new();

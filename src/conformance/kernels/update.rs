@@ -79,7 +79,7 @@ fn update<T: Element>(
             squares.iter_mut().for_each(|v| *v = *v * *v);
         }
     }
-    // One third of the master weights equal the weights, one third round to the weights, and one
+    // A third of the master weights are equal to the weights, a third round to the weights, and a
     // third do not round to the weights. If a master weight does not round to its weight, the
     // update must start from the weight.
     let master = |(i, w): (usize, &T)| match i % 3 {
@@ -171,8 +171,8 @@ fn narrow<T: Element>(op: &SolverUpdate<f64>) -> SolverUpdate<T> {
 }
 
 /// Returns cases of updates: lengths near the sizes of vectors and blocks, and constants that are
-/// often 0 or 1. With the constants of these cases, updates of integers are exact even in `bf16`,
-/// unless the rule divides.
+/// often 0 or 1. The constants make updates of integers exact even in `bf16`, unless the rule
+/// divides.
 fn updates(rule: Rule) -> Cases<(usize, SolverUpdate<f64>)> {
     let update = move |regularization, [rate, keep, decay, scale, delta]: [f64; 5]| SolverUpdate {
         rate,

@@ -11,11 +11,11 @@ use crate::{
     kernel::traits::*,
 };
 
-/// Number of elements of an operand. A kernel on an operand of this length runs longer than the
+/// Number of elements of an operand. A kernel on an operand of 2¹⁶ elements runs longer than the
 /// call that queues the kernel.
 const LEN: usize = 1 << 16;
 
-/// Number of kernels that are queued one after another.
+/// Number of kernel calls that a check queues in a row.
 const CALLS: usize = 12;
 
 /// Expected result of adding the index of each call to 1.

@@ -40,8 +40,8 @@ const STORED_ROUNDINGS: f64 = 16.0;
 ///
 /// [`run_with`](Self::run_with) checks a layer of a custom registry.
 ///
-/// The finite differences have the step 10⁻⁴, so the layer must be smooth within this distance of
-/// its inputs. Random inputs are at least 1/16 away from 0.
+/// The finite differences have the step 10⁻⁴, so the layer must be smooth within a distance of 10⁻⁴
+/// around its inputs. Random inputs are at least 1/16 away from 0.
 #[must_use]
 pub struct GradientCheck {
     layer: String,
@@ -57,14 +57,14 @@ struct Bottom {
     shape: Vec<usize>,
     /// Values of the bottom, or `None` for random values.
     values: Option<Function>,
-    /// Whether the layer computes a gradient for this bottom.
+    /// Whether the layer computes a gradient for the bottom.
     propagates: bool,
 }
 
 impl GradientCheck {
-    /// Creates a check of the layer that `layer` defines: fields of a `LayerParameter` in text
-    /// format, of which only `type` is required. A layer without `top` fields has as few tops as
-    /// its type allows.
+    /// Creates a check of a layer. `layer` contains the fields of a `LayerParameter` in text
+    /// format, of which only `type` is required. A layer without `top` fields gets the minimum
+    /// number of tops for the layer type.
     pub fn new(layer: &str) -> Self {
         let (bottoms, params) = (Vec::new(), Vec::new());
         Self { layer: layer.to_owned(), bottoms, params, in_place: false }
@@ -277,7 +277,7 @@ impl<T: Element> Trial<T> {
             let unchanged = |d: &f64| if is_bottom { d.is_nan() } else { *d == INITIAL_GRADIENT };
             if !requested && !shared && self.propagates[operand] && !diff.iter().all(unchanged) {
                 let name = self.gradient_name(operand);
-                wrong(format!("{name} was written although it was not requested"))?;
+                wrong(format!("{name} was not requested, but the layer has written the gradient"))?;
             }
             let before = if is_bottom { 0.0 } else { INITIAL_GRADIENT };
             let diff = diff.into_iter().map(|d| d - before);
@@ -303,7 +303,7 @@ impl<T: Element> Trial<T> {
             self.forward()?;
             let alone = self.backward(&only)?;
             let (name, want) = &all[operand];
-            let name = format!("when requested alone, {name}");
+            let name = format!("with no other gradient requested, {name}");
             compare_all(&name, &alone[operand], want, 0.0).or_else(wrong)?;
         }
         Ok(())
@@ -329,7 +329,8 @@ impl Trial<f64> {
     }
 }
 
-/// Gradient of every parameter before a backward pass, which must add to this value.
+/// Gradient of every parameter before a backward pass. The backward pass must add to
+/// `INITIAL_GRADIENT`.
 const INITIAL_GRADIENT: f64 = 0.25;
 
 /// Returns random numbers that every element type represents exactly, at least 1/16 away from 0.

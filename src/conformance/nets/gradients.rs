@@ -1,4 +1,5 @@
-//! Check of small nets: compares their gradients with finite differences of the objective.
+//! Check of small nets: compares the gradients of each net with finite differences of the
+//! objective.
 
 use super::{
     blobs::{diff, named, set_data},
@@ -80,7 +81,7 @@ fn filled<T: Element>(runner: &CheckRunner<'_>, definition: &NetParameter) -> Ve
     Ok(net)
 }
 
-/// Returns the blobs whose gradients are compared: `data` and all parameters.
+/// Returns the blobs whose gradients the check compares: the blob `data` and all parameters.
 fn differentiated_blobs<T: Element>(net: &Net<T>) -> Verdict<Vec<Blob<T>>> {
     let params = net.learnable_params().map(|param| param.blob().share());
     Ok([named(net, "data")?.share()].into_iter().chain(params).collect())

@@ -83,7 +83,8 @@ pub(crate) fn accuracy(op: &Accuracy, scores: &[f64], label: &[f64]) -> Expected
     fraction_correct(op, scores, positions(&op.axis, label, op.ignore))
 }
 
-/// Returns, for each class, the fraction of its labels whose score is among the `top_k` largest.
+/// Returns, for each class, the fraction of labels of the class whose score is among the `top_k`
+/// largest.
 pub(crate) fn accuracy_by_class(op: &Accuracy, scores: &[f64], label: &[f64]) -> Vec<Expected> {
     let of_class = |class| positions(&op.axis, label, op.ignore).filter(move |(_, c)| *c == class);
     (0..op.axis.extent).map(|class| fraction_correct(op, scores, of_class(class))).collect()

@@ -17,8 +17,8 @@ pub(crate) struct Weight<V> {
 
 /// Returns a weight and its history values after one update.
 ///
-/// The magnitude of a result is the error that one rounding causes. Quotients and roots multiply an
-/// error by their derivative.
+/// The magnitude of a result is the error that one rounding causes. A quotient or root multiplies
+/// the error of an operand by the derivative of the quotient or root.
 pub(crate) fn solver_update(
     op: &SolverUpdate<f64>,
     dw: f64,
@@ -37,7 +37,8 @@ pub(crate) fn solver_update(
         (value, (keep * old).abs() + (1.0 - keep).abs() * new_size)
     };
     let square = (g * g, 2.0 * g.abs() * g_size);
-    // Computes `rate · top / (√squares + delta)` and its magnitude, from `top` and its magnitude.
+    // Computes `rate · top / (√squares + delta)` and the magnitude of the quotient, given `top` and
+    // the magnitude `size` of `top`.
     let over_root = |(top, size): (f64, f64), squares: f64, delta: f64| {
         let root = squares.sqrt();
         let divisor = root + delta;

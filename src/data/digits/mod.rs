@@ -237,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn images_of_all_splits_and_seeds_differ() {
+    fn digit_images_of_all_splits_and_seeds_differ() {
         let sets = ["train", "test", "train?seed=2", "test?seed=2"];
         let images: HashSet<_> = sets.iter().flat_map(|set| first(set, 500)).collect();
         assert_eq!(images.len(), 2000);
     }
 
     #[test]
-    fn classes_are_equally_frequent() {
+    fn digit_classes_are_equally_frequent() {
         let digits = digits("train");
         let mut histogram = [0_u32; 10];
         (0..60_000).for_each(|index| histogram[digits.label(index).1] += 1);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_parameters_are_named_in_the_error() {
+    fn an_invalid_parameter_of_a_digits_source_is_named_in_the_error() {
         for (name, want) in [
             ("validate", "unknown split `validate`; use `train` or `test`"),
             ("", "unknown split ``; use `train` or `test`"),

@@ -119,8 +119,8 @@ mod tests {
         }
     }
 
-    /// Returns half the segment's width at its point nearest to `[x, y]`, minus the distance to
-    /// that point.
+    /// Returns half the segment's width at its point nearest to `[x, y]`, minus the distance of the
+    /// two points.
     fn depth(segment: &Segment, [x, y]: [f64; 2]) -> f64 {
         let [from, to] = [segment.from, segment.to].map(|end| end.map(f64::from));
         let (d, p) = ([to[0] - from[0], to[1] - from[1]], [x - from[0], y - from[1]]);

@@ -49,7 +49,7 @@ fn read(rows: &mut Hdf5Rows, count: usize) -> Vec<usize> {
 }
 
 #[test]
-fn rows_come_in_order_across_files_and_epochs() {
+fn hdf5_rows_come_in_order_across_files_and_epochs() {
     for counts in [&[5][..], &[2, 1, 4]] {
         let (_dir, list) = files(counts);
         let total = counts.iter().sum::<usize>();
@@ -81,7 +81,7 @@ fn a_shuffled_epoch_has_each_row_once_in_an_order_that_depends_on_the_key_only()
 }
 
 #[test]
-fn errors_name_the_file_and_the_dataset() {
+fn hdf5_errors_name_the_file_and_the_dataset() {
     let (dir, list) = files(&[3, 2]);
     let error = |names: &[&str]| {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();

@@ -45,7 +45,7 @@ pub(super) const TREE_OVERFLOWS: usize = 24;
 pub(super) const TREE_ENTRIES: usize = 32;
 pub(super) const TREE_ROOT: usize = 40;
 
-/// A whole page or the first bytes of a page. Reads outside these bytes return `None`.
+/// The bytes of a whole page or of the start of a page. Reads outside the bytes return `None`.
 #[derive(Clone, Copy)]
 pub(super) struct Page<'a>(pub(super) &'a [u8]);
 
@@ -107,7 +107,7 @@ impl<'a> Node<'a> {
         self.low as usize
     }
 
-    /// Returns the value of a leaf node; `None` if the value is not within the page.
+    /// Returns the value of a leaf node; Returns `None` if the value is not within the page.
     pub(super) fn value(&self) -> Option<&'a [u8]> {
         self.rest.get(..self.len())
     }

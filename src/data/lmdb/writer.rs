@@ -23,11 +23,11 @@ const MAX_NODE_SIZE: usize = (PAGE_SIZE - HEADER) / 2 - 2;
 /// The flag of a tree with integer keys, which LMDB sets for the tree of free pages.
 const INTEGER_KEYS: u16 = 0x08;
 
-/// A writer of a new LMDB database, whose file is like that of a single LMDB transaction.
+/// A writer that creates an LMDB database as if by a single transaction.
 ///
 /// The writer writes each page once, in order, and holds one page per level of the tree in memory.
-/// The writer uses a temporary directory, which [`finish`](Self::finish) renames. LMDB's C library
-/// creates the file `lock.mdb` when it opens the database.
+/// The writer uses a temporary directory, which [`finish`](Self::finish) renames. The writer
+/// creates no file `lock.mdb`, because LMDB's C library creates `lock.mdb` on opening a database.
 ///
 /// ```
 /// use cortado::data::{LmdbReader, LmdbWriter};
@@ -123,8 +123,8 @@ impl LmdbWriter {
     /// Completes the database, and renames the temporary directory to the path of the database.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] if a write fails. After an error, there is no new database at the
-    /// path.
+    /// Returns [`Error::Io`] if a write fails. After an error, there is no new database at the path
+    /// of the database.
     #[doc(alias = "Commit")]
     pub fn finish(mut self) -> Result<()> {
         let (mut root, mut level) = (NO_PAGE, 0);

@@ -139,7 +139,7 @@ fn two_nets_that_share_a_source_get_the_same_images_as_one_net_in_turn() {
 }
 
 #[test]
-fn batches_that_are_not_recycled_are_replaced() {
+fn a_batch_that_is_not_recycled_is_replaced_by_a_new_batch() {
     let mut data = prefetcher(&CpuDevice::new(), Numbers::new(100), 2, 2).unwrap();
     let mut batches: Vec<_> = (0..10).map(|_| data.next().unwrap()).collect();
     for (j, batch) in batches.iter().enumerate() {
@@ -152,7 +152,7 @@ fn batches_that_are_not_recycled_are_replaced() {
 }
 
 #[test]
-fn an_error_follows_the_batches_before_it_and_names_source_and_record() {
+fn next_returns_the_batches_before_an_error_and_then_the_error() {
     let faults: [(Fault, _); 3] = [
         (|_| Err(Error::InvalidData("unreadable".into())), "numbers, record 5: unreadable"),
         (|_| panic!("broken {}", 7), "numbers, record 5: panicked: broken 7"),
@@ -257,8 +257,8 @@ fn wait_time_includes_waits_for_a_slow_source() {
 }
 
 /// The simulated device delays queued work as long as possible. The test therefore fails if the
-/// thread overwrites a batch before a kernel has read the batch, or returns a batch before its
-/// upload is done.
+/// thread overwrites a batch before a kernel has read the batch, or returns a batch before the
+/// upload of the batch is done.
 #[test]
 fn a_batch_is_overwritten_only_after_the_device_has_read_it() {
     let device = SimulatedDevice::with_threads(1).unwrap();
@@ -283,7 +283,7 @@ fn a_batch_is_overwritten_only_after_the_device_has_read_it() {
 }
 
 #[test]
-fn next_returns_the_error_of_a_failed_upload() {
+fn prefetcher_next_returns_the_error_of_a_failed_upload() {
     for fault in [simulated::Fault::Copy, simulated::Fault::InFlight] {
         let device = SimulatedDevice::with_threads(1).unwrap();
         device.inject_fault(fault, 5); // each batch needs two uploads

@@ -170,7 +170,7 @@ fn training_crops_are_random_and_depend_on_the_key_and_record_number_only() {
 }
 
 #[test]
-fn test_crops_are_centred_and_mirrored_at_random() {
+fn crops_in_the_test_phase_are_centred_and_mirrored_at_random() {
     let param =
         TransformationParameter { crop_size: Some(3), mirror: Some(true), ..Default::default() };
     let (record, test) = (floats(), new(param, Phase::Test));
@@ -185,7 +185,7 @@ fn test_crops_are_centred_and_mirrored_at_random() {
 }
 
 #[test]
-fn invalid_parameters_are_named_in_the_error() {
+fn an_invalid_transformation_parameter_is_named_in_the_error() {
     let error = |param: TransformationParameter| {
         let made = DataTransformer::new(&param, Phase::Train, KEY);
         let error =

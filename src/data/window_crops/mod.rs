@@ -58,7 +58,8 @@ pub struct WindowCrops {
 
 impl WindowCrops {
     /// Opens the windows of `window_data_param`. `crop_size`, `mirror`, `scale` and the mean come
-    /// from `transform_param`, to which the upgrade of an older definition moves these fields.
+    /// from `transform_param`. The upgrade of an old net definition moves these four fields to
+    /// `transform_param`.
     ///
     /// # Errors
     /// - [`Error::Io`], and the errors of reading the mean file;

@@ -127,7 +127,7 @@ fn a_larger_mean_image_is_centred_on_the_crop() {
 }
 
 #[test]
-fn errors_name_the_invalid_parameter_line_or_window() {
+fn errors_of_window_crops_name_the_invalid_parameter_line_or_window() {
     type Change = dyn Fn(&mut WindowDataParameter, &mut TransformationParameter);
     let cases: [(&Change, &str); 8] = [
         (&|_, t| t.crop_size = None, "`crop_size`"),

@@ -1,4 +1,4 @@
-//! A parser of Caffe's `window_file`, which lists images and their windows.
+//! A parser of Caffe's `window_file`, which lists images and the windows of each image.
 
 use crate::error::{Error, Result};
 use std::{fs, path::Path, str::FromStr};

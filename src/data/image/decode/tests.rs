@@ -64,7 +64,7 @@ fn resized_images_match_opencv() {
 }
 
 #[test]
-fn channels_are_stored_as_planes() {
+fn a_record_stores_an_image_as_one_plane_per_channel() {
     let image = Image { channels: 3, height: 1, width: 2, pixels: vec![1, 2, 3, 4, 5, 6] };
     let mut record = crate::data::Record::default();
     record.set_label(9);
