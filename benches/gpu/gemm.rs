@@ -49,9 +49,9 @@ pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
         if bench.brief { vec![[16, 8, 24]] } else { squares.chain(NET_SHAPES).collect() };
     for shape in shapes {
         let cells = [
-            pair::<f32>(exact, &cublas, bench.brief, shape)?,
-            pair::<f32>(&tf32, &cublas_tf32, bench.brief, shape)?,
-            pair::<bf16>(exact, &cublas, bench.brief, shape)?,
+            rate_cells::<f32>(exact, &cublas, bench.brief, shape)?,
+            rate_cells::<f32>(&tf32, &cublas_tf32, bench.brief, shape)?,
+            rate_cells::<bf16>(exact, &cublas, bench.brief, shape)?,
         ];
         let [m, n, k] = shape;
         println!("| {m} × {n} × {k} |{}", cells.concat());
@@ -61,7 +61,7 @@ pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
 
 /// Returns three cells of a row: cortado's rate, the rate of cuBLAS, and the ratio of the two
 /// rates.
-fn pair<T: Element>(
+fn rate_cells<T: Element>(
     own: &CudaDevice,
     cublas: &Option<CudaDevice>,
     brief: bool,

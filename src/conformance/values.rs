@@ -27,7 +27,7 @@ impl Values {
     }
 
     /// Compares the result of a kernel on operands of the kind `self` with the expected result.
-    pub(super) fn judge<T: Element>(self, name: &str, got: &[T], want: &[Expected]) -> Verdict {
+    pub(super) fn compare<T: Element>(self, name: &str, got: &[T], want: &[Expected]) -> Verdict {
         match self {
             Self::Integers => {
                 let want: Vec<_> = want.iter().map(|sum| sum.of_integers()).collect();

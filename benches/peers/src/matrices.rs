@@ -131,8 +131,8 @@ impl Real for f64 {
 pub(crate) fn add(list: &mut Vec<Case>) {
     gemm::<f32>(list);
     gemm::<f64>(list);
-    half(list);
-    batched::<f32>(list);
+    half_precision_gemm(list);
+    batched_gemm::<f32>(list);
     gemv::<f32>(list);
     gemv::<f64>(list);
 }
@@ -241,7 +241,7 @@ fn gemm<T: Real>(list: &mut Vec<Case>) {
 }
 
 /// Adds cases of GEMM with 16-bit elements, compared with cortado's `f32` GEMM.
-fn half(list: &mut Vec<Case>) {
+fn half_precision_gemm(list: &mut Vec<Case>) {
     for shape @ [m, n, k] in [[128; 3], [512; 3], [1024; 3], [64, 500, 800]] {
         let work = Work::Flops(2 * (m * n * k) as u64);
         let name = name(Transpose::No, Transpose::No, shape);
@@ -265,7 +265,7 @@ fn half(list: &mut Vec<Case>) {
 
 /// Adds cases of batched GEMM with small matrices. Other libraries compute each GEMM by a separate
 /// call.
-fn batched<T: Real>(list: &mut Vec<Case>) {
+fn batched_gemm<T: Real>(list: &mut Vec<Case>) {
     for (count, [m, n, k]) in [(64, [16, 16, 16]), (64, [20, 64, 25]), (16, [50, 64, 500])] {
         let op = Gemm::<T>::new(m, n, k);
         let batch = GemmBatch { count, stride_a: m * k, stride_b: k * n, stride_c: m * n };

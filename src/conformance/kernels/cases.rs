@@ -82,7 +82,7 @@ impl CaseSetup {
 
     /// Returns inputs like [`operands`](Self::operands), and outputs of NaN that the kernel must
     /// overwrite.
-    pub(super) fn fresh<T: Element, const I: usize, const O: usize>(
+    pub(super) fn inputs_and_outputs<T: Element, const I: usize, const O: usize>(
         &self,
         inputs: [Length; I],
         outputs: [Length; O],
@@ -93,7 +93,10 @@ impl CaseSetup {
 
 /// Returns the previous content of an output that a kernel multiplies by `β`. If β is 0, the output
 /// is NaN, because the kernel must not read the output.
-pub(super) fn times_beta<T: Element>((name, y): NamedValues<T>, beta: f64) -> NamedValues<T> {
+pub(super) fn output_before_kernel<T: Element>(
+    (name, y): NamedValues<T>,
+    beta: f64,
+) -> NamedValues<T> {
     (name, if beta == 0.0 { unset(y.len()) } else { y })
 }
 
@@ -138,13 +141,13 @@ impl<C: Clone + Debug + 'static> Cases<C> {
 
     /// Combines each case with one of the given parameters.
     pub(super) fn with<P: Clone + Debug + 'static>(self, parameters: &[P]) -> Cases<(C, P)> {
-        let turns = || parameters.iter().cloned().cycle();
-        let fixed = self.fixed.into_iter().zip(turns());
+        let cycled_parameters = || parameters.iter().cloned().cycle();
+        let fixed = self.fixed.into_iter().zip(cycled_parameters());
         let random = (self.random, prop::sample::select(parameters.to_vec()));
         Cases {
             fixed: fixed.map(|((case, setup), parameter)| ((case, parameter), setup)).collect(),
             random: random.boxed(),
-            refused: self.refused.into_iter().zip(turns()).collect(),
+            refused: self.refused.into_iter().zip(cycled_parameters()).collect(),
         }
     }
 

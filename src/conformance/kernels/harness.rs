@@ -35,15 +35,15 @@ pub(super) enum ExpectedOutput {
 }
 
 impl ExpectedOutput {
-    pub(super) fn judge<T: Element>(&self, name: &str, got: &[T], values: Values) -> Verdict {
+    pub(super) fn compare<T: Element>(&self, name: &str, got: &[T], values: Values) -> Verdict {
         match self {
             Self::Bits(want) => {
                 let want: Vec<T> = want.iter().map(|&want| T::from_f64(want)).collect();
                 expect_bits(name, got, &want)
             }
             Self::Nearest(want) => expect_nearest(name, got, want),
-            Self::Sums(want) => values.judge(name, got, want),
-            Self::Within(want) => Values::Reals.judge(name, got, want),
+            Self::Sums(want) => values.compare(name, got, want),
+            Self::Within(want) => Values::Reals.compare(name, got, want),
         }
     }
 }
@@ -81,10 +81,10 @@ impl CheckRunner<'_> {
             let (inputs, outputs) = operands(case, setup);
             let (x, y) = (inputs.each_ref().map(wide_named), outputs.each_ref().map(wide_named));
             let want = want(case, x.each_ref().map(|x| &x[..]), y.each_ref().map(|y| &y[..]));
-            let got =
-                self.call(setup, given(&inputs), given(&outputs), |x, y| kernel(case, x, y))?;
+            let got = self
+                .call(setup, as_slices(&inputs), as_slices(&outputs), |x, y| kernel(case, x, y))?;
             let mut results = outputs.iter().zip(&got).zip(&want);
-            results.try_for_each(|((output, got), want)| want.judge(output.0, got, setup.values))
+            results.try_for_each(|((output, got), want)| want.compare(output.0, got, setup.values))
         })?;
         self.try_cases(&cases.refused, |case| {
             let (inputs, outputs) = operands(case, &CaseSetup::WHOLE);
@@ -114,17 +114,17 @@ impl CheckRunner<'_> {
             let ((source, x), inputs, output) = operands(case, setup);
             let others = inputs.each_ref().map(wide_named);
             let want = want(case, &wide(&x), others.each_ref().map(|input| &input[..]));
-            let inputs = given(&inputs);
+            let inputs = as_slices(&inputs);
             let [got] = self.call(setup, inputs, [(output, &x)], |inputs, [y]| {
                 kernel(case, Src::InPlace, inputs, y)
             })?;
-            want.judge(&format!("in place: {output}"), &got, setup.values)?;
+            want.compare(&format!("in place: {output}"), &got, setup.values)?;
             let operand = Operand::new(self.device, &x, setup.places[I + 1])?;
             let [got] = self.call(setup, inputs, [(output, &unset(x.len()))], |inputs, [y]| {
                 kernel(case, operand.view()?.into(), inputs, y)
             })?;
             operand.unchanged(source)?;
-            want.judge(output, &got, setup.values)
+            want.compare(output, &got, setup.values)
         })?;
         self.try_cases(&cases.refused, |case| {
             let ((source, x), inputs, output) = operands(case, &CaseSetup::WHOLE);
@@ -178,7 +178,8 @@ impl CheckRunner<'_> {
         let read = inputs.map(|input| filled::<T>(input, 0));
         let written = outputs.map(|output| filled::<U>(output, 0x3f));
         let setup = CaseSetup::placed(Placement::CORNERS[1]);
-        let (result, _, written) = self.run(&setup, given(&read), given(&written), kernel)?;
+        let (result, _, written) =
+            self.run(&setup, as_slices(&read), as_slices(&written), kernel)?;
         expect_refused(result, invalid)?;
         outputs.iter().zip(&written).try_for_each(|((name, _), operand)| operand.unchanged(name))
     }
@@ -258,7 +259,9 @@ fn placed<T: Storable>(
 }
 
 /// Borrows the elements of the operands.
-pub(super) fn given<T, const N: usize>(operands: &[NamedValues<T>; N]) -> [NamedSlice<'_, T>; N] {
+pub(super) fn as_slices<T, const N: usize>(
+    operands: &[NamedValues<T>; N],
+) -> [NamedSlice<'_, T>; N] {
     operands.each_ref().map(|(name, values)| (*name, &values[..]))
 }
 

@@ -93,7 +93,7 @@ fn transpose(yes: bool) -> Transpose {
 
 /// Returns `C` before a matrix product. Elements that the kernel must not read are NaN, and
 /// elements that the kernel must not change are [`GAP_VALUE`].
-fn c_before<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> {
+fn initial_c<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> {
     let mut c = vec![T::from_f64(GAP_VALUE); values.len()];
     if op.n == 0 {
         return c;
@@ -110,7 +110,7 @@ fn c_before<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> 
 type Batch = (usize, [bool; 2]);
 
 fn gemm<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    products::<T>(
+    check_matrix_products::<T>(
         runner,
         &MatrixProduct::cases().with(&[(1, [false; 2])]),
         1,
@@ -122,14 +122,14 @@ fn gemm_batched<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let batches: Vec<Batch> = (0..105).map(|i| (i % 5, [i % 3 == 0, i % 7 == 0])).collect();
     let mut cases = MatrixProduct::cases();
     cases.fixed.retain(|(case, _)| case.extents.iter().product::<usize>() < 40_000);
-    products::<T>(runner, &cases.with(&batches), 3, |op, batch, [a, b], c| {
+    check_matrix_products::<T>(runner, &cases.with(&batches), 3, |op, batch, [a, b], c| {
         runner.device.gemm_batched(op, batch, a, b, c)
     })
 }
 
 /// Checks batches of matrix products. A batch of `refused_count` matrix products must be refused if
 /// an operand or a leading dimension is too small.
-fn products<T: Element>(
+fn check_matrix_products<T: Element>(
     runner: &CheckRunner<'_>,
     cases: &Cases<(MatrixProduct, Batch)>,
     refused_count: usize,
@@ -156,7 +156,7 @@ fn products<T: Element>(
             (a, b) = (unset(a.len()), unset(b.len()));
         }
         let starts: Vec<_> = (0..count).map(|i| i * stride_c).collect();
-        let c = c_before(&op, &starts, &c);
+        let c = initial_c(&op, &starts, &c);
         let (a_wide, b_wide, c_wide) = (wide(&a), wide(&b), wide(&c));
         let mut want = oracle::gemm(&Gemm { m: 0, ..op }, &[], &[], &c_wide);
         for (i, start) in starts.into_iter().enumerate() {
@@ -168,7 +168,7 @@ fn products<T: Element>(
         let [got] = runner.call(setup, [("a", &a), ("b", &b)], [("c", &c)], |inputs, [c]| {
             kernel(&op, &batch, inputs, c)
         })?;
-        setup.values.judge("c", &got, &want)
+        setup.values.compare("c", &got, &want)
     })?;
     let (op, batch) =
         (Gemm::<T>::new(3, 5, 4), GemmBatch { count: 3, stride_a: 12, stride_b: 20, stride_c: 15 });
@@ -191,12 +191,12 @@ fn gemv<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let (x_len, y_len) = op.lengths();
         let a = stream.take::<T>(op.m.saturating_sub(1) * op.lda + op.n + case.gaps[1]);
         let x = stream.take::<T>(x_len);
-        let (_, y) = times_beta(("y", stream.take(y_len)), case.beta);
+        let (_, y) = output_before_kernel(("y", stream.take(y_len)), case.beta);
         let want = oracle::gemv(&op, &wide(&a), &wide(&x), &wide(&y));
         let [got] = runner.call(setup, [("a", &a), ("x", &x)], [("y", &y)], |[a, x], [y]| {
             runner.device.gemv(&op, a, x, y)
         })?;
-        setup.values.judge("y", &got, &want)
+        setup.values.compare("y", &got, &want)
     })?;
     let op = Gemv::<T>::new(Transpose::No, 3, 4);
     let wrong = [[11, 4, 3], [12, 5, 3], [12, 3, 3], [12, 4, 4], [12, 4, 2]];

@@ -51,7 +51,7 @@ fn cases<P: Copy + Debug + 'static>(choices: &'static [P]) -> Cases<RandomCase<P
 }
 
 /// Returns the numbers that a kernel generates for one case.
-fn draws<U: Storable>(
+fn generated_numbers<U: Storable>(
     runner: &CheckRunner<'_>,
     setup: &CaseSetup,
     before: &[U],
@@ -92,8 +92,9 @@ fn uniform<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_all(
         &cases(&INTERVALS),
         |&RandomCase { key, len, parameters: (low, high) }, setup| {
-            let got =
-                draws(runner, setup, &unset::<T>(len), |y| device.uniform(key, low, high, y))?;
+            let got = generated_numbers(runner, setup, &unset::<T>(len), |y| {
+                device.uniform(key, low, high, y)
+            })?;
             expect_bits("y", &got, &oracle::uniform(key, (low, high), len))
         },
     )?;
@@ -112,7 +113,7 @@ fn normals<T: Element>(
     &RandomCase { key, len, parameters: (mean, std) }: &RandomCase<(f64, f64)>,
     setup: &CaseSetup,
 ) -> Verdict<Vec<T>> {
-    draws(runner, setup, &unset(len), |y| runner.device.gaussian(key, mean, std, y))
+    generated_numbers(runner, setup, &unset(len), |y| runner.device.gaussian(key, mean, std, y))
 }
 
 fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -164,7 +165,8 @@ fn bernoulli(runner: &CheckRunner<'_>) -> Verdict {
     const PROBABILITIES: [f64; 6] = [0.0, 1.0, 0.5, 0.3, 1e-9, 0.999_999_999_9];
     let device = runner.device;
     runner.try_all(&cases(&PROBABILITIES), |&RandomCase { key, len, parameters: p }, setup| {
-        let got = draws(runner, setup, &vec![UNSET; len], |y| device.bernoulli(key, p, y))?;
+        let got =
+            generated_numbers(runner, setup, &vec![UNSET; len], |y| device.bernoulli(key, p, y))?;
         expect_bits("y", &got, &oracle::bernoulli(key, p, len))
     })?;
     check_invalid(runner, "a probability outside [0, 1]", [-0.1, 1.1, f64::NAN], |p, y| {
@@ -176,8 +178,9 @@ fn random_integers(runner: &CheckRunner<'_>) -> Verdict {
     const BOUNDS: [u64; 6] = [1, 2, 10, 1 << 31, 3_000_000_000, 1 << 32];
     let device = runner.device;
     runner.try_all(&cases(&BOUNDS), |&RandomCase { key, len, parameters: bound }, setup| {
-        let got =
-            draws(runner, setup, &vec![UNSET; len], |y| device.random_integers(key, bound, y))?;
+        let got = generated_numbers(runner, setup, &vec![UNSET; len], |y| {
+            device.random_integers(key, bound, y)
+        })?;
         expect_bits("y", &got, &oracle::random_integers(key, bound, len))
     })?;
     check_invalid(runner, "a bound outside 1..=2³²", [0, (1 << 32) + 1, u64::MAX], |bound, y| {

@@ -130,7 +130,7 @@ impl GradientCheck {
         for operand in trial.differentiated() {
             let differences = trial.differences(operand)?;
             let (name, got) = &results[operand];
-            compare_gradient::<f64>(name, got, &differences).or_else(wrong)?;
+            compare_gradient::<f64>(name, got, &differences).or_else(wrong_gradient)?;
         }
         trial.expect_independent(&results)?;
         Ok(results)
@@ -143,12 +143,12 @@ impl GradientCheck {
         got.iter().zip(want).try_for_each(|((name, got), (_, want))| {
             let name = format!("in {}: {name}", T::DTYPE.name());
             let largest = want.iter().fold(0.0f64, |max, value| max.max(value.abs()));
-            compare_all(&name, got, want, rounding * largest).or_else(wrong)
+            compare_all(&name, got, want, rounding * largest).or_else(wrong_gradient)
         })
     }
 }
 
-fn wrong(why: String) -> Result<()> {
+fn wrong_gradient(why: String) -> Result<()> {
     Err(Error::invalid_input("gradient check", why))
 }
 
@@ -277,7 +277,9 @@ impl<T: Element> Trial<T> {
             let unchanged = |d: &f64| if is_bottom { d.is_nan() } else { *d == INITIAL_GRADIENT };
             if !requested && !shared && self.propagates[operand] && !diff.iter().all(unchanged) {
                 let name = self.gradient_name(operand);
-                wrong(format!("{name} was not requested, but the layer has written the gradient"))?;
+                wrong_gradient(format!(
+                    "{name} was not requested, but the layer has written the gradient"
+                ))?;
             }
             let before = if is_bottom { 0.0 } else { INITIAL_GRADIENT };
             let diff = diff.into_iter().map(|d| d - before);
@@ -304,7 +306,7 @@ impl<T: Element> Trial<T> {
             let alone = self.backward(&only)?;
             let (name, want) = &all[operand];
             let name = format!("with no other gradient requested, {name}");
-            compare_all(&name, &alone[operand], want, 0.0).or_else(wrong)?;
+            compare_all(&name, &alone[operand], want, 0.0).or_else(wrong_gradient)?;
         }
         Ok(())
     }

@@ -39,7 +39,7 @@ pub(crate) fn solver_update(
     let square = (g * g, 2.0 * g.abs() * g_size);
     // Computes `rate · top / (√squares + delta)` and the magnitude of the quotient, given `top` and
     // the magnitude `size` of `top`.
-    let over_root = |(top, size): (f64, f64), squares: f64, delta: f64| {
+    let divide_by_root = |(top, size): (f64, f64), squares: f64, delta: f64| {
         let root = squares.sqrt();
         let divisor = root + delta;
         let error = size / divisor + top.abs() * (g_size + root) / (divisor * divisor);
@@ -56,11 +56,11 @@ pub(crate) fn solver_update(
         }
         UpdateRule::AdaGrad { delta } => {
             let squares = (h + square.0, h + square.1);
-            (over_root((g, g_size), squares.0, delta), squares, (k, 0.0))
+            (divide_by_root((g, g_size), squares.0, delta), squares, (k, 0.0))
         }
         UpdateRule::RmsProp { decay, delta } => {
             let squares = mean(decay, h, square.0, square.1);
-            (over_root((g, g_size), squares.0, delta), squares, (k, 0.0))
+            (divide_by_root((g, g_size), squares.0, delta), squares, (k, 0.0))
         }
         UpdateRule::AdaDelta { momentum, delta } => {
             let squares = mean(momentum, h, square.0, square.1);
@@ -73,7 +73,7 @@ pub(crate) fn solver_update(
         UpdateRule::Adam { beta1, beta2, delta } => {
             let first = mean(beta1, h, g, g_size);
             let squares = mean(beta2, k, square.0, square.1);
-            (over_root(first, squares.0, delta), first, squares)
+            (divide_by_root(first, squares.0, delta), first, squares)
         }
     };
     let inexact = !matches!(op.rule, UpdateRule::Sgd { .. } | UpdateRule::Nesterov { .. });

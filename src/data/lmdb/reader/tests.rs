@@ -14,7 +14,7 @@ fn error(path: &Path) -> String {
 }
 
 /// Reads all records and returns the total size of keys and values.
-fn drain(path: &Path) -> Result<usize> {
+fn read_all(path: &Path) -> Result<usize> {
     let (mut reader, mut bytes) = (LmdbReader::open(path)?, 0);
     while reader.advance()? {
         let (key, value) = reader.entry()?;
@@ -110,18 +110,18 @@ fn damaged_databases_never_cause_a_panic_or_an_endless_loop() {
         file.seek(SeekFrom::Start(at as u64)).unwrap();
         file.write_all(&[byte]).unwrap();
     };
-    let (good, mut refused) = (drain(&path).unwrap(), 0);
+    let (good, mut refused) = (read_all(&path).unwrap(), 0);
     for page in 0..whole.len() / 4096 {
         for offset in (0..if page < 2 { 160 } else { 24 }).chain([3600, 3602, 3604, 3606]) {
             let at = page * 4096 + offset;
             set(at, !whole[at]);
-            match drain(&path) {
+            match read_all(&path) {
                 Ok(bytes) => assert!(bytes < 4 * good),
                 Err(_) => refused += 1,
             }
             set(at, whole[at]);
         }
     }
-    assert_eq!(drain(&path).unwrap(), good);
+    assert_eq!(read_all(&path).unwrap(), good);
     assert!(refused > 200, "{refused}");
 }
