@@ -85,8 +85,8 @@ impl<T: Element> Case<T> {
         self.kernel
     }
 
-    /// Returns the problem size: elements of a vector, rows of a square matrix, or images of a
-    /// batch.
+    /// Returns the problem size: the number of elements of a vector, of rows of a square matrix, or
+    /// of images in a batch.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -285,8 +285,8 @@ fn matrices<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     })
 }
 
-/// Adds cases of the second convolution of LeNet on `n` images: a 5 × 5 convolution of 20 planes of
-/// 12 × 12 into 50 planes, its im2col, and the max pooling after the convolution.
+/// Adds cases of the second convolution of LeNet on `n` images, its im2col, and the max pooling
+/// after the convolution. The 5 × 5 convolution maps 20 planes of 12 × 12 to 50 planes.
 fn images<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let side = op::SpatialAxis::new(12, 5);
     let window = Window::new(20, &[side, side])?;

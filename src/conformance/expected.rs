@@ -60,8 +60,9 @@ impl Expected {
         Self { value: factor * value, magnitude: factor.abs() * magnitude, ..self }
     }
 
-    /// Returns the largest allowed distance of a result from the expected value: the roundings in
-    /// the accumulator, each relative to `magnitude`, and one rounding to the element type.
+    /// Returns the largest allowed distance of a result from the expected value. The bound includes
+    /// the roundings in the accumulator, each relative to `magnitude`, and one rounding to the
+    /// element type.
     ///
     /// One rounding causes an error of at most half an epsilon. The bound allows a whole epsilon
     /// per rounding, because the `f64` sum of the oracle has errors as large as the errors of an

@@ -14,7 +14,7 @@
 //! the gradients of a custom layer.
 //!
 //! Design decisions of the conformance kit:
-//! - Results are compared with oracles: plain loops in `f64`, written from the formulas in
+//! - The kit compares results with oracles: plain loops in `f64`, written from the formulas in
 //!   [`op`](crate::op). Oracles share no code with the host kernels.
 //! - Sums of small integers are exact, so the kit compares such sums bit by bit. A sum of real
 //!   numbers may differ from the oracle by the rounding errors of the sum. The kit tolerates no

@@ -48,7 +48,7 @@ impl TryFrom<Datum> for Record {
     type Error = Error;
 
     /// Moves the bytes of the datum to the record without copying. As in Caffe, the record gets the
-    /// datum's floats only if the datum has no bytes.
+    /// floats of the datum only if the datum has no bytes.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] for an encoded image, a negative extent, or a number of

@@ -47,7 +47,7 @@ impl ImageList {
     ///
     /// # Errors
     /// Returns [`Error::Io`], and [`Error::InvalidData`] for an empty list or a line without a
-    /// label. The error message names the line.
+    /// label. The error message names the invalid line of the list file.
     pub fn open(path: impl AsRef<Path>, root: impl Into<String>) -> Result<Self> {
         let path = path.as_ref();
         let files = read_list(path)?;

@@ -80,7 +80,8 @@ pub struct Prefetcher<T: Element> {
     depth: usize,
     outstanding: usize,
     wait_time: Duration,
-    /// The prefetching thread. `drop` closes the queues, and dropping this field joins the thread.
+    /// The handle of the prefetching thread, which joins the thread after `drop` has closed the
+    /// queues.
     _thread: JoinOnDrop,
 }
 
@@ -91,7 +92,8 @@ struct Shared<T: Element> {
     error: WorkerError,
 }
 
-/// The maximum number of batches prepared ahead. More batches would only use more memory.
+/// The maximum number of batches prepared ahead. Preparing more batches ahead would only use more
+/// memory.
 const MAX_DEPTH: usize = 1024;
 /// The shortest wait for data that the prefetcher logs.
 const SLOW_WAIT: Duration = Duration::from_secs(1);
@@ -158,8 +160,8 @@ impl<T: Element> Prefetcher<T> {
         let batches = &self.shared.batches;
         if self.outstanding == self.depth {
             let batch = Batch::new(&self.device, self.shape)?;
-            // The push fails if an error has ended the prefetching thread. `next` returns the error
-            // below.
+            // If an error has ended the prefetching thread, the push fails, and `next` returns the
+            // error of the thread.
             let _ = batches.free.push(batch);
             self.outstanding -= 1;
         }

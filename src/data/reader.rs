@@ -39,7 +39,7 @@ pub struct DataReader {
     consumed: usize,
     number: u64,
     stride: u64,
-    /// The reader thread. `drop` closes the queues, and dropping this field joins the thread.
+    /// The handle of the reader thread, which joins the thread after `drop` has closed the queues.
     _thread: Arc<JoinOnDrop>,
 }
 
@@ -178,7 +178,8 @@ impl DataReader {
         self.number
     }
 
-    /// Returns the difference between the numbers of successive records: the number of readers.
+    /// Returns the number of readers, which is the difference between the numbers of successive
+    /// records of one reader.
     pub fn stride(&self) -> u64 {
         self.stride
     }

@@ -81,9 +81,8 @@ impl DataTransformer {
     /// Returns the number of channels, the height and the width of the transformed `record`.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`] with the parameter that does not match the record: a
-    /// `crop_size` above the height or width, a number of `mean_value`s other than 1 or the number
-    /// of channels, or a `mean_file` of another shape.
+    /// Returns [`Error::InvalidInput`] for a `crop_size` above the height or width, for a number of
+    /// `mean_value`s other than 1 or the number of channels, or for a `mean_file` of another shape.
     #[doc(alias = "InferBlobShape")]
     pub fn output_shape(&self, record: &Record) -> Result<[usize; 3]> {
         let [channels, height, width] = record.shape();
@@ -123,7 +122,7 @@ impl DataTransformer {
         let [_, height, width] = to;
         let (down, right) = (from[1] - height, from[2] - width);
         let [coin, y, x, _] = self.key.words(number);
-        // The draw is uniform in 0..=max, except for a bias of at most 2⁻³².
+        // The random offset is uniform in 0..=max, except for a bias of at most 2⁻³².
         let draw = |word: u32, max: usize| ((u64::from(word) * (max as u64 + 1)) >> 32) as usize;
         let (top, left) = match self.phase {
             Phase::Train => (draw(y, down), draw(x, right)),

@@ -11,7 +11,7 @@ use std::{borrow::Cow, fs, path::Path};
 
 /// Size in bytes of the field that contains the header's length.
 const LENGTH_BYTES: usize = 8;
-/// Key of the metadata in the header. No tensor may have the key as a name.
+/// Key of the metadata in a safetensors header. No tensor may have the name `__metadata__`.
 const RESERVED: &str = "__metadata__";
 
 /// Reads the tensors of a safetensors file, in file order. The supported types are `F16`, `BF16`,

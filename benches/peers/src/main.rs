@@ -18,7 +18,7 @@ struct Options {
     /// median.
     minimum: bool,
     /// Parts of case names. Only cases whose name contains one of the parts run. If the list is
-    /// empty, all cases run.
+    /// empty, all benchmark cases run.
     name_parts: Vec<String>,
 }
 

@@ -11,9 +11,9 @@ const CACHE_LINE: usize = 64;
 
 /// Operand that starts at a cache line, like cortado's memory. Clones share the memory.
 ///
-/// The runs of a case share operands because the addresses of operands affect a kernel's time: by
-/// up to a factor of 2 in cache, and by a tenth if pages of different operands compete for sets of
-/// the last-level cache.
+/// The runs of a case share operands, because the addresses of operands affect a kernel's time. In
+/// cache, the addresses change the time by up to a factor of 2. The time changes by a tenth if
+/// pages of different operands compete for sets of the last-level cache.
 pub(crate) struct Operand<T> {
     memory: Rc<RefCell<Vec<T>>>,
     start: usize,

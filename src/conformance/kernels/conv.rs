@@ -162,7 +162,7 @@ fn window_cases() -> Result<Cases<Window>> {
 }
 
 /// Returns cases of convolutions: every window of [`window_corners`], groups, depthwise filters,
-/// and 1 × 1 kernels, which are matrix products.
+/// and 1 × 1 convolutions, which are matrix products.
 fn convolution_cases() -> Result<Cases<Convolution>> {
     let mut corners = vec![
         Convolution::new(0, 2, 1, small_window()?)?,

@@ -152,7 +152,7 @@ fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     })
 }
 
-/// Converts the constants of an update to the types of a kernel on `T`.
+/// Converts the descriptor of a solver update from `f64` to the element type `T`.
 fn narrow<T: Element>(op: &SolverUpdate<f64>) -> SolverUpdate<T> {
     let [rate, scale, decay] = [op.rate, op.scale, op.decay].map(T::acc);
     let rule = match op.rule {

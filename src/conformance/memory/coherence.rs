@@ -29,7 +29,7 @@ enum Access {
     OverwritePartOnHost,
     OverwritePartOnDevice,
     Adopt,
-    /// Uploads the bytes through another queue.
+    /// Uploads the memory through another queue.
     Prefetch,
 }
 use Access::*;

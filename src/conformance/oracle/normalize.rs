@@ -171,8 +171,8 @@ pub(crate) fn standardize_backward(
         let slice: Vec<usize> = slice(axis, e).collect();
         let rate = rate(op, variance[e]);
         let y = |i: usize| (x[i] - mean[e]) * rate;
-        // The difference `x − mean` may cancel, so the error of the difference is relative to `|x|
-        // + |mean|`.
+        // The difference `x − mean` may lose digits by cancellation, so its error is relative to
+        // `|x| + |mean|`.
         let terms = |i: usize| (x[i].abs() + mean[e].abs()) * rate;
         let first: Expected = slice.iter().map(|&i| dy[i]).collect();
         let second: Expected = slice.iter().map(|&i| dy[i] * y(i)).collect();

@@ -14,8 +14,8 @@ fn window_range(op: &Pool2d, axis: usize, at: usize) -> (Range<usize>, usize) {
 }
 
 /// Calls `body(window, elements, size)` for each window of each plane. `window` is the index of the
-/// window's output, `elements` are the indices of its inputs in row-major order, and `size` is the
-/// window's size in the padded input.
+/// window's output, and `elements` are the indices of the window's inputs in row-major order.
+/// `size` is the window's size in the padded input.
 fn each_window(op: &Pool2d, mut body: impl FnMut(usize, &[usize], usize)) {
     let ([height, width], plane) = (op.output(), op.input[0] * op.input[1]);
     for (window, position) in (0..op.output_len()).map(|w| (w, w % (height * width))) {

@@ -62,7 +62,8 @@ struct Pages {
 }
 
 impl LmdbReader {
-    /// Opens the database whose file `data.mdb`, or the directory of that file, is at `path`.
+    /// Opens the LMDB database at `path`, which is the file `data.mdb` or the directory of that
+    /// file.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the file cannot be read. Returns [`Error::InvalidData`] for a file

@@ -33,7 +33,8 @@ pub struct LmdbSource {
 }
 
 impl LmdbSource {
-    /// Opens the database whose file `data.mdb`, or the directory of that file, is at `path`.
+    /// Opens the LMDB database at `path`, which is the file `data.mdb` or the directory of that
+    /// file.
     ///
     /// # Errors
     /// Returns errors of [`LmdbReader::open`], and [`Error::InvalidData`] for an empty database.

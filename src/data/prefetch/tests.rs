@@ -92,7 +92,7 @@ fn digits(threads: usize, depth: usize, run: usize) -> Vec<(Vec<f32>, Vec<f32>)>
 fn batches_are_bit_identical_for_any_number_of_threads() {
     let want = digits(1, 1, 1);
     for (threads, depth, run) in [(1, 3, 300), (2, 2, 300), (8, 3, 300), (8, 1, 299), (0, 2, 64)] {
-        assert!(digits(threads, depth, run) == want, "{threads} threads, runs of {run}");
+        assert!(digits(threads, depth, run) == want, "{threads} threads, {run} records per run");
     }
     assert_ne!(
         want[0].0[..576],
@@ -257,8 +257,8 @@ fn wait_time_includes_waits_for_a_slow_source() {
 }
 
 /// The simulated device delays queued work as long as possible. The test therefore fails if the
-/// thread overwrites a batch before a kernel has read the batch, or returns a batch before the
-/// upload of the batch is done.
+/// thread overwrites a batch before a kernel has read the batch. The test also fails if `next`
+/// returns a batch before the upload of the batch is done.
 #[test]
 fn a_batch_is_overwritten_only_after_the_device_has_read_it() {
     let device = SimulatedDevice::with_threads(1).unwrap();
@@ -286,7 +286,7 @@ fn a_batch_is_overwritten_only_after_the_device_has_read_it() {
 fn prefetcher_next_returns_the_error_of_a_failed_upload() {
     for fault in [simulated::Fault::Copy, simulated::Fault::InFlight] {
         let device = SimulatedDevice::with_threads(1).unwrap();
-        device.inject_fault(fault, 5); // each batch needs two uploads
+        device.inject_fault(fault, 5); // a batch needs two uploads: data and labels
         let mut data = prefetcher(&device, Numbers::new(10), 3, 4).unwrap();
         for j in 0..2 {
             let batch = data.next().unwrap();
@@ -302,7 +302,7 @@ fn prefetcher_next_returns_the_error_of_a_failed_upload() {
 fn errors_of_unconsumed_batches_are_logged_on_drop() {
     record_warnings();
     let [device, other] = [(); 2].map(|()| SimulatedDevice::with_threads(1).unwrap());
-    device.inject_fault(simulated::Fault::Copy, 5); // each batch needs two uploads
+    device.inject_fault(simulated::Fault::Copy, 5); // a batch needs two uploads: data and labels
     let torn: Fault = |_| Err(Error::InvalidData("a torn page of a batch".into()));
     let mut both = [
         prefetcher(&device, Numbers::new(10), 3, 4).unwrap(),

@@ -141,7 +141,7 @@ impl WindowCrops {
         let [word, coin, ..] = self.key.words(self.next);
         let background = self.next % self.batch < self.batch - self.foreground;
         let windows = if background { &self.windows.background } else { &self.windows.foreground };
-        // The draw is uniform, except for a bias of at most 2⁻³².
+        // The random index is uniform, except for a bias of at most 2⁻³².
         let index = (u64::from(word) * windows.len() as u64) >> 32;
         (windows[index as usize], self.mirror && coin >> 31 == 1)
     }

@@ -23,7 +23,8 @@ fn read(path: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     records
 }
 
-/// A page holds at most 8 keys of 500 bytes, so that few records already need several levels.
+/// A page of 4096 bytes holds at most 8 keys of 500 bytes, so that few records already need several
+/// levels.
 #[test]
 fn records_written_to_databases_of_several_levels_are_read_back() {
     let dir = tempfile::tempdir().unwrap();
