@@ -1,4 +1,4 @@
-//! Runs the bench kit on every device of the crate. Criterion times each case. Tables then show
+//! Runs the benchmark kit on every device of the crate. Criterion times each case. Tables then show
 //! each device's rates relative to the device's peak rates, and the sizes from which the device is
 //! faster than one CPU thread.
 //!

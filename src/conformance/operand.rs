@@ -127,7 +127,7 @@ impl<T: Storable> Operand<T> {
 }
 
 /// Returns NaN for every element of an output that a kernel must overwrite but not read. A kernel
-/// that reads the output then returns NaN.
+/// that reads the NaNs returns a wrong result.
 pub(super) fn unset<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }

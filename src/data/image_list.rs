@@ -222,7 +222,7 @@ mod tests {
             let state = |images: &ImageList| (images.next, images.epoch, images.order.clone());
             assert_eq!(state(&skipped), state(&advanced), "after {count} more records");
         }
-        skipped.skip(u64::MAX).unwrap(); // takes constant time
+        skipped.skip(u64::MAX).unwrap(); // `skip` takes constant time
     }
 
     #[test]

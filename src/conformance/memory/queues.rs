@@ -18,7 +18,7 @@ const LEN: usize = 1 << 16;
 /// Number of kernel calls that a check queues in a row.
 const CALLS: usize = 12;
 
-/// Expected result of adding the index of each call to 1.
+/// Sum of 1 and the indices of all kernel calls.
 const EXPECTED_SUM: f32 = 1.0 + (CALLS * (CALLS - 1) / 2) as f32;
 
 pub(super) fn queues(runner: &CheckRunner<'_>) -> Verdict {

@@ -98,7 +98,7 @@ fn luminance(pixel: &[u8]) -> u8 {
     ((9797 * r + 19234 * g + 3737 * b + (1 << 14)) >> 15) as u8
 }
 
-/// Returns the image with blue as the first channel; `None` if `pixels` has a wrong length.
+/// Returns the image with blue as the first channel, or `None` if `pixels` has a wrong length.
 fn image(mut pixels: Vec<u8>, channels: usize, height: usize, width: usize) -> Option<Image> {
     if channels > 1 {
         pixels.chunks_exact_mut(channels).for_each(|pixel| pixel.swap(0, 2));
