@@ -9,7 +9,7 @@ use std::time::Duration;
 
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
-/// `[m, n, k]` of each GEMM: square matrices, then the GEMMs of LeNet's layers.
+/// `[m, n, k]` of each GEMM: square matrices, followed by the GEMMs of LeNet's layers.
 const SHAPES: [[usize; 3]; 7] = [
     [64, 64, 64],
     [256, 256, 256],
@@ -110,7 +110,7 @@ fn blas(c: &mut Criterion) {
     all_kernels::<bf16>(c);
 }
 
-/// Returns a configuration with short measurements, because there are many cases.
+/// Returns a Criterion configuration with short measurements, because there are many cases.
 fn config() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(200))

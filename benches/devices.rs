@@ -1,9 +1,9 @@
-//! Runs the bench kit on every device of the crate. Criterion times each case. After that, tables
-//! show each device's rates relative to its peak rates, and the sizes from which the device is
+//! Runs the benchmark kit on every device of the crate. Criterion times each case. Tables then show
+//! each device's rates relative to the device's peak rates, and the sizes from which the device is
 //! faster than one CPU thread.
 //!
 //! ```sh
-//! cargo bench --bench devices                # everything
+//! cargo bench --bench devices                # all kernels
 //! cargo bench --bench devices -- gemm        # cases of one kernel, and all tables
 //! ```
 
@@ -18,8 +18,8 @@ use std::time::Duration;
 fn main() -> Result<()> {
     let one = CpuDevice::with_threads(1)?;
     let all = CpuDevice::new();
-    // The simulated device has one thread, so it differs from the CPU device `one` only by its
-    // queue and transfers.
+    // The simulated device has one thread, so it differs from the CPU device `one` only by a queue
+    // and transfers.
     let simulated = SimulatedDevice::with_threads(1)?;
     // `cargo bench` passes `--bench`. Without `--bench`, or with `--test`, every case runs once and
     // is not timed.

@@ -1,13 +1,14 @@
 //! Classifies an image with a trained net.
 //!
-//! First train LeNet, which writes the weights:
+//! The first command trains LeNet and writes the weights. The second command classifies an image:
 //!
 //! ```sh
 //! cargo run --profile quick -- train --solver examples/digits/solver.prototxt
 //! cargo run --profile quick --features image --example classify
 //! ```
 //!
-//! Arguments: the weights and the images, instead of the defaults.
+//! The first argument replaces the default file of weights, and further arguments replace the
+//! default image.
 
 use cortado::{
     classifier::{Classifier, Preprocessing},

@@ -1,4 +1,5 @@
-//! A device of your own: four methods of memory and one kernel, checked by the conformance kit.
+//! A custom device: implements the four methods of `Memory` and one kernel, and runs the
+//! conformance kit.
 //!
 //! `cargo run --profile quick --features conformance --example custom_backend`
 
@@ -10,7 +11,8 @@ use cortado::{
     prelude::*,
 };
 
-/// A device whose memory the host cannot access. Its "hardware" is a vector of bytes.
+/// A device whose memory the host cannot access. A vector of bytes stands for the memory of the
+/// device.
 #[derive(Clone, Debug)]
 struct Npu;
 
@@ -33,11 +35,11 @@ impl Memory for Npu {
     }
 }
 
-// All kernels of these families run on the host.
+// All kernels of the listed families run on the host.
 cortado::families!(Npu: Elementwise, Reductions, Random, Conv, Pooling, Normalize, Losses, Indexing,
     Update);
 
-/// One kernel of BLAS runs on the device; the others run on the host.
+/// The kernel `copy` runs on the device, and all other BLAS kernels run on the host.
 impl Blas for Npu {
     fn copy<T: Element>(&self, x: View<'_, T, Self>, mut y: ViewMut<'_, T, Self>) -> Result<()> {
         cortado::error::check_len("copy", "y", x.len(), y.len())?;
@@ -50,7 +52,7 @@ impl Blas for Npu {
 }
 
 fn main() -> Result<()> {
-    // Any program for devices now runs on this device.
+    // Every cortado program now runs on the custom device.
     let a = Blob::from_slice(&Npu, &[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
     let ledger = Ledger::new();
     {
@@ -59,7 +61,8 @@ fn main() -> Result<()> {
     }
     println!("GEMM ran on the host: {} fallback", ledger.total(EventKind::Fallback).count);
 
-    // The kit compares each kernel with `f64` oracles and checks the coherence of the memory.
+    // The conformance kit compares each kernel with `f64` oracles and checks the coherence of the
+    // memory.
     let report = Kit::new().cases(2).run(&Npu);
     let (native, all) = report.coverage().native_cells();
     println!("{native} of {all} pairs of kernel and element type are native");

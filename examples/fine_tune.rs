@@ -1,7 +1,9 @@
-//! Fine-tunes a net: a net trained on many images starts with these weights on a small data set.
+//! Fine-tunes a net: trains a net on many images, and continues with the trained weights on a small
+//! data set.
 //!
-//! The second net copies the weights of each layer whose name is in the first net. Its last layer
-//! has another name, so it starts from random weights. A `lr_mult` of 0 keeps the copied layers.
+//! The second net copies the weights of each layer whose name is in the first net. The last layer
+//! of the second net has another name, so the last layer starts from random weights. An `lr_mult`
+//! of 0 freezes the copied layers.
 //!
 //! `cargo run --release --example fine_tune`
 

@@ -15,7 +15,7 @@ fn train<D: Device>(x: &Blob<f32, D>, y: &Blob<f32, D>) -> Result<Blob<f32, D>> 
     Ok(weights)
 }
 
-/// Returns the share of points that `weights` classify correctly.
+/// Returns the fraction of points that `weights` classify correctly.
 fn accuracy<D: Device>(x: &Blob<f32, D>, y: &Blob<f32, D>, weights: &Blob<f32, D>) -> Result<f32> {
     let class = matmul(x, weights)?.apply(Unary::Threshold(0.0))?;
     Ok(1.0 - class.sub(y)?.apply(Unary::Abs)?.mean_all()?)

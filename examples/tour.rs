@@ -1,4 +1,4 @@
-//! Example of coherent memory, which prints each allocation and each transfer when it happens.
+//! Example of coherent memory, which prints a line for each allocation and each transfer.
 //!
 //! `cargo run --release --example tour`
 
@@ -8,8 +8,8 @@ use cortado::{
     op::Unary,
 };
 
-/// A device whose memory is separate from the host's, so that transfers happen. The trait `Memory`
-/// needs only four methods.
+/// A device whose memory is separate from the host's memory, so that accesses cause transfers. A
+/// device must implement only four methods of the trait `Memory`.
 #[derive(Clone, Debug)]
 struct Discrete;
 
@@ -62,15 +62,15 @@ fn tour<D: Device>(device: &D) -> Result<()> {
     let x = Blob::<f32, D>::new(device, &[2, 3])?;
     show("creating a blob", &x)?;
     device.fill(1.5, x.data_mut()?.view_mut())?;
-    show("filling it with 1.5", &x)?;
+    show("filling the blob with 1.5", &x)?;
     println!("{:>14}  x[1,2] = {}", "", x.data_at(&[1, 2])?);
     show("reading an element on the host", &x)?;
     device.unary(Unary::Sqr, cortado::Src::InPlace, x.data_mut()?.view_mut())?;
-    show("squaring it, a kernel that `Discrete` does not override", &x)?;
+    show("squaring the blob by a kernel that `Discrete` does not override", &x)?;
     println!("{:>14}  Σ|x| = {}", "", x.asum_data()?);
-    show("summing on the host, without a transfer", &x)?;
+    show("summing the blob on the host, without a transfer", &x)?;
     device.fill(0.0, x.data_mut()?.view_mut())?;
-    show("filling it again: the old values are not copied first", &x)
+    show("filling the blob again, without a transfer of the old values", &x)
 }
 
 fn main() -> Result<()> {

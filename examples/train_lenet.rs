@@ -1,6 +1,6 @@
-//! Trains LeNet on digit images that cortado draws, and prints each test's accuracy.
+//! Trains LeNet on digit images that cortado draws, and prints the accuracy of each test.
 //!
-//! `cargo run --release --example train_lenet`, in the root of the repository. A number as the
+//! Run `cargo run --release --example train_lenet` in the root of the repository. A number as the
 //! argument limits the iterations.
 
 use cortado::{

@@ -3,7 +3,7 @@
 use cortado::{Memory, Result, device::CudaDevice};
 use std::time::Instant;
 
-/// Approximate duration of all samples of a measurement, in seconds.
+/// Approximate total time of the samples of one measurement, in seconds.
 const BUDGET: f64 = 0.1;
 
 const SAMPLES: usize = 5;
@@ -21,7 +21,7 @@ pub(crate) fn mean_seconds(
 }
 
 /// Returns the seconds per call of `work`: the median of several means, after a warm-up call. If
-/// `brief` is true, times one call.
+/// `brief` is true, the function times a single call.
 pub(crate) fn seconds(
     device: &CudaDevice,
     brief: bool,

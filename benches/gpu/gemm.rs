@@ -4,8 +4,8 @@ use crate::{Bench, clock};
 use cortado::op::{Gemm, RngKey};
 use cortado::{Blob, Element, Filler, Memory, Result, bf16, device::CudaDevice, kernel::Blas};
 
-/// `[m, n, k]` of LeNet's GEMMs (batch 64), AlexNet's convolutions per image and group, its inner
-/// products (batch 10), and some of GoogLeNet's convolutions.
+/// `[m, n, k]` of LeNet's GEMMs (batch 64), AlexNet's convolutions per image and group, AlexNet's
+/// inner products (batch 10), and some of GoogLeNet's convolutions.
 const NET_SHAPES: [[usize; 3]; 12] = [
     [20, 576, 25],
     [50, 64, 500],
@@ -21,7 +21,8 @@ const NET_SHAPES: [[usize; 3]; 12] = [
     [128, 784, 864],
 ];
 
-/// Prints the TFLOP/s of each shape. If `required` is true, a missing cuBLAS is an error.
+/// Prints a table of the TFLOP/s of GEMM for each shape. If `required` is true, a missing cuBLAS is
+/// an error.
 pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
     println!("\n### GEMM\n");
     let (exact, tf32) = (&bench.device, bench.builder.clone().tf32(true).open(0)?);
@@ -36,7 +37,7 @@ pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
     if let Some((_, version)) =
         cublas.iter().flat_map(CudaDevice::properties).find(|(name, _)| *name == "cuBLAS")
     {
-        println!("Compared with cuBLAS {version} in the same run.\n");
+        println!("TFLOP/s of cortado and of cuBLAS {version}, measured in the same run.\n");
     }
     println!("TFLOP/s.\n");
     println!(
@@ -48,9 +49,9 @@ pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
         if bench.brief { vec![[16, 8, 24]] } else { squares.chain(NET_SHAPES).collect() };
     for shape in shapes {
         let cells = [
-            pair::<f32>(exact, &cublas, bench.brief, shape)?,
-            pair::<f32>(&tf32, &cublas_tf32, bench.brief, shape)?,
-            pair::<bf16>(exact, &cublas, bench.brief, shape)?,
+            rate_cells::<f32>(exact, &cublas, bench.brief, shape)?,
+            rate_cells::<f32>(&tf32, &cublas_tf32, bench.brief, shape)?,
+            rate_cells::<bf16>(exact, &cublas, bench.brief, shape)?,
         ];
         let [m, n, k] = shape;
         println!("| {m} × {n} × {k} |{}", cells.concat());
@@ -58,8 +59,9 @@ pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
     Ok(())
 }
 
-/// Returns three cells of a row: cortado's rate, the rate of cuBLAS, and their ratio.
-fn pair<T: Element>(
+/// Returns three cells of a row: cortado's rate, the rate of cuBLAS, and the ratio of the two
+/// rates.
+fn rate_cells<T: Element>(
     own: &CudaDevice,
     cublas: &Option<CudaDevice>,
     brief: bool,

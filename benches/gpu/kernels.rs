@@ -14,7 +14,7 @@ pub(crate) fn tables(bench: &Bench) -> Result<()> {
     bandwidths::<bf16>(bench)
 }
 
-/// Times the first run of each kernel, for which the driver compiles its module.
+/// Times the first run of each kernel, for which the driver compiles the kernel's module.
 fn load_times(bench: &Bench) -> Result<()> {
     let start = Instant::now();
     let mut slowest = (0.0, "");
@@ -28,8 +28,8 @@ fn load_times(bench: &Bench) -> Result<()> {
     }
     let (total, (seconds, kernel)) = (start.elapsed().as_secs_f64(), slowest);
     println!(
-        "\n### Loading\n\nThe first runs of the kit's kernels take {total:.2} s; the slowest is \
-         {kernel}, {seconds:.2} s. The driver caches compiled kernels between processes."
+        "\n### Loading\n\nThe first runs of all kernels take {total:.2} s, of which {kernel} (the \
+         slowest) takes {seconds:.2} s. The driver caches compiled kernels between processes."
     );
     Ok(())
 }
@@ -39,7 +39,7 @@ fn bandwidths<T: Element>(bench: &Bench) -> Result<()> {
     let sizes = if bench.brief { SizeRange::Smoke } else { SizeRange::Large };
     let mut rows = Vec::new();
     for case in cases::<T>(&bench.device, sizes)? {
-        // The GEMM table covers these kernels.
+        // The GEMM table covers the kernels that compute matrix products.
         if ["gemm", "convolve", "im2col"].contains(&case.kernel()) {
             continue;
         }

@@ -1,9 +1,9 @@
 //! Benchmarks of an NVIDIA GPU: host transfers, kernels relative to the bandwidth of a copy, GEMM
-//! compared with cuBLAS, and training steps. Prints tables in Markdown.
+//! compared with cuBLAS, and training steps. The benchmarks print tables in Markdown.
 //!
 //! ```sh
 //! cargo bench --features cuda --bench gpu              # on a GPU; takes minutes
-//! cargo bench --features cuda --bench gpu -- --test    # once, on small operands; needs no GPU
+//! cargo bench --features cuda --bench gpu -- --test    # one run on small operands; needs no GPU
 //! ```
 //!
 //! `scripts/gpu.sh` runs this benchmark, and the same nets in PyTorch, on a machine without cargo.
@@ -37,7 +37,7 @@ impl Bench {
     /// Opens the device with cuBLAS as its GEMM backend.
     ///
     /// # Errors
-    /// If cuBLAS cannot be loaded.
+    /// Fails if cuBLAS cannot be loaded.
     fn cublas(&self, tf32: bool) -> Result<CudaDevice> {
         self.builder.clone().gemm_backend(GemmBackend::Cublas).tf32(tf32).open(0)
     }

@@ -18,9 +18,12 @@ const NETS: [(&str, &str, [usize; 4]); 3] = [
 /// Number of training steps per timing sample.
 const STEPS: usize = 20;
 
-/// Prints the milliseconds of a training step: forward, backward and update.
+/// Prints the milliseconds of a training step, which consists of a forward pass, a backward pass
+/// and an update.
 pub(crate) fn table(bench: &Bench) -> Result<()> {
-    println!("\n### Training steps\n\nf32, SGD with momentum; milliseconds.\n");
+    println!(
+        "\n### Training steps\n\nMilliseconds of a training step in f32, by SGD with momentum.\n"
+    );
     println!("| net | batch | first step | step | images/s |\n|---|--:|--:|--:|--:|");
     for (name, path, shape) in NETS {
         let [batch, channels, rows, columns] = if bench.brief { [1, 1, 28, 28] } else { shape };
@@ -41,7 +44,8 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Builds a solver for the net at `path`. The input images are constant, so they are filled once.
+/// Builds a solver for the net at `path`. The input images are constant, so the solver fills the
+/// images only once.
 fn solver(device: &CudaDevice, path: &str, shape: [usize; 4]) -> Result<Solver<f32>> {
     let text = fs::read_to_string(path).map_err(|error| cortado::Error::io(path, error))?;
     let mut net: NetParameter = parse_text(text, path)?;

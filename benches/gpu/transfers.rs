@@ -1,13 +1,16 @@
-//! Benchmarks of copies between host and GPU, alone and while another queue computes.
+//! Benchmarks of copies between host and GPU, with and without GEMM on another queue.
 
 use crate::{Bench, clock};
 use cortado::{Blob, Memory, Result, device::CudaDevice, kernel::Blas, op::Gemm};
 
 /// Prints the GB/s of copies of each size from and to pageable and pinned memory, and the time of a
-/// copy during computation on another queue.
+/// copy while another queue computes.
 pub(crate) fn table(bench: &Bench) -> Result<()> {
     let (device, brief) = (&bench.device, bench.brief);
-    println!("\n### Copies\n\nGB/s; `alloc_host` allocates the pinned memory.\n");
+    println!(
+        "\n### Copies\n\nRates in GB/s of copies to the GPU (up) and to the host (down). \
+         `alloc_host` allocates the pinned memory.\n"
+    );
     println!("| bytes | up, pageable | up, pinned | down, pageable | down, pinned |");
     println!("|--:|--:|--:|--:|--:|");
     let sizes: &[usize] =
@@ -50,7 +53,8 @@ fn overlap(bench: &Bench) -> Result<()> {
     let [copy, computing, both] = [copy, computing, both].map(|seconds| seconds * 1e3);
     println!(
         "\nA pinned upload of {bytes} bytes takes {copy:.2} ms, and GEMM on another queue \
-         {computing:.2} ms. Both at once take {both:.2} ms: {hidden:.0} % of the shorter overlaps the longer."
+         {computing:.2} ms. The two together take {both:.2} ms, so {hidden:.0} % of the shorter \
+         time is hidden."
     );
     Ok(())
 }

@@ -33,10 +33,10 @@ pub struct BreakEven {
 #[derive(Clone, Debug)]
 struct Row {
     kernel: &'static str,
-    /// Break-even sizes: with operands on the device, then with transfers.
+    /// Break-even sizes: without transfers (operands on the device), and with transfers.
     break_even: [Option<usize>; 2],
-    /// Quotients of the host's and the device's time at the largest size, in the order of
-    /// `break_even`.
+    /// Speedups at the largest size (time on the host / time on the device), without and with
+    /// transfers.
     speedup: [f64; 2],
 }
 
@@ -60,7 +60,8 @@ impl BreakEven {
         self.row(kernel)?.break_even[0]
     }
 
-    /// Like [`resident`](Self::resident), but includes transfers of the operands and the result.
+    /// Like [`resident`](Self::resident), but the times include transfers of the operands and the
+    /// result.
     pub fn with_transfers(&self, kernel: &str) -> Option<usize> {
         self.row(kernel)?.break_even[1]
     }
@@ -80,7 +81,8 @@ impl Row {
             .zip(timings(host))
             .filter(|(device, host)| device.size == host.size)
             .collect();
-        // The host's time is the same with and without transfers, because the host needs none.
+        // The host's time is the same with and without transfers, because the host needs no
+        // transfers.
         let times: [fn(&Timing) -> Duration; 2] =
             [|timing| timing.time, |timing| timing.time_with_transfers];
         let speedup = |time: fn(&Timing) -> Duration, (device, host): &(Timing, Timing)| {

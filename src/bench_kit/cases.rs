@@ -46,7 +46,8 @@ pub struct Work {
 pub enum SizeRange {
     /// One small size per kernel, for a smoke test.
     Smoke,
-    /// Sizes from operands that fit in registers to operands that fill the caches.
+    /// Several sizes per kernel, from operands that fit in registers to operands that fill the
+    /// caches.
     Full,
     /// One size per kernel at which memory bandwidth limits the speed. With `f32`, each operand
     /// takes 256 MiB of memory, and the operands of all cases take about 12 GiB.
@@ -55,7 +56,7 @@ pub enum SizeRange {
 
 type Run<T> = Box<dyn Fn(&AnyDevice, &[Blob<T>]) -> Result<()>>;
 
-/// Benchmark case: a kernel at one size, with operands.
+/// Benchmark case: a kernel with operands of one size.
 ///
 /// ```
 /// use cortado::{CpuDevice, bench_kit::{SizeRange, cases}};
@@ -84,8 +85,8 @@ impl<T: Element> Case<T> {
         self.kernel
     }
 
-    /// Returns the problem size: elements of a vector, rows of a square matrix, or images of a
-    /// batch.
+    /// Returns the problem size: the number of elements of a vector, of rows of a square matrix, or
+    /// of images in a batch.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -109,8 +110,8 @@ impl<T: Element> Case<T> {
         self.device.synchronize()
     }
 
-    /// Queues one run of the kernel without waiting for it. A caller that queues several runs hides
-    /// the launch overhead.
+    /// Queues one run of the kernel and returns before the kernel has finished. A caller that
+    /// queues several runs hides the launch overhead.
     ///
     /// # Errors
     /// Fails if the kernel fails.
@@ -134,7 +135,7 @@ impl<T: Element> Case<T> {
     }
 }
 
-/// Returns the benchmark cases of all kernels for these sizes, with random operands.
+/// Returns the benchmark cases of all kernels for the given sizes, with random operands.
 ///
 /// # Errors
 /// Fails if the device cannot allocate or fill the operands.
@@ -170,8 +171,8 @@ struct CaseList<'d, T: Element> {
 }
 
 impl<T: Element> CaseList<'_, T> {
-    /// Adds a case whose operands have these lengths, the output last. `accessed` is the number of
-    /// elements that the kernel reads and writes, and `flops` its number of floating-point
+    /// Adds a case whose operands have the given lengths, the output last. `accessed` is the number
+    /// of elements that the kernel reads and writes, and `flops` is the number of floating-point
     /// operations.
     fn add(
         &mut self,
@@ -227,8 +228,8 @@ fn vectors<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     update(list, n, ("adam", 14), UpdateRule::Adam { beta1: momentum, beta2, delta })
 }
 
-/// Adds a case that updates `n` weights by a solver's update rule, with `flops` operations per
-/// weight.
+/// Adds a case that updates `n` weights by a solver's update rule, with `flops` floating-point
+/// operations per weight.
 fn update<T: Element>(
     list: &mut CaseList<'_, T>,
     n: usize,
@@ -284,8 +285,8 @@ fn matrices<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     })
 }
 
-/// Adds cases of the second convolution of LeNet on `n` images: a 5 × 5 convolution of 20 planes of
-/// 12 × 12 into 50 planes, its im2col, and the max pooling after it.
+/// Adds cases of the second convolution of LeNet on `n` images, its im2col, and the max pooling
+/// after the convolution. The 5 × 5 convolution maps 20 planes of 12 × 12 to 50 planes.
 fn images<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let side = op::SpatialAxis::new(12, 5);
     let window = Window::new(20, &[side, side])?;

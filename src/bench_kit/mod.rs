@@ -1,7 +1,7 @@
 //! Benchmark kit: times kernels on any device and prints tables of the results.
 //!
 //! - A [`Case`] is one kernel at one size. A case states its work in bytes and floating-point
-//!   operations, and any benchmark harness can time it.
+//!   operations, and any benchmark harness can time a case.
 //! - A [`Survey`] times all cases on one device. A survey compares the rate of each case with the
 //!   bandwidth of `copy` and the speed of `gemm` on the same device.
 //! - A [`BreakEven`] compares two surveys. The result gives, for each kernel, the size from which

@@ -32,7 +32,7 @@ pub struct Timing {
     pub work: Work,
     /// Median time of one run with the operands on the device.
     pub time: Duration,
-    /// Like `time`, but includes transfers of the operands and the result.
+    /// Median time of one run, including transfers of the operands and the result.
     pub time_with_transfers: Duration,
 }
 
@@ -71,7 +71,7 @@ pub struct Peaks {
 ///
 /// The printed table gives the bandwidth of a case as a percentage of the bandwidth of a copy of
 /// similar size. The table also gives the FLOP/s of a case as a percentage of the fastest GEMM. A
-/// case near 100 % in one of these columns runs as fast as the device allows.
+/// case near 100 % of the copy bandwidth or of the GEMM rate runs as fast as the device allows.
 ///
 /// ```no_run
 /// use cortado::{CpuDevice, bench_kit::{SizeRange, Survey}};
@@ -94,7 +94,7 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Times every case on `device`, for about 20 ms each.
+    /// Times every benchmark case on `device` for about 20 ms.
     ///
     /// # Errors
     /// Fails if a kernel or a transfer fails.
@@ -114,7 +114,7 @@ impl Survey {
         Ok(Self { device, element: T::DTYPE.name(), timings: lines, peaks })
     }
 
-    /// Returns the bandwidth of the copy whose byte count is closest to that of `timing`.
+    /// Returns the bandwidth of the copy whose byte count is closest to the byte count of `timing`.
     fn copy_bandwidth(&self, timing: &Timing) -> f64 {
         let copies = self.timings.iter().filter(|timing| timing.kernel == "copy");
         let nearest = copies.min_by_key(|copy| {
@@ -133,7 +133,7 @@ fn time_case<T: Element>(case: &Case<T>) -> Result<Timing> {
     Ok(Timing { kernel, size, work, time, time_with_transfers: across })
 }
 
-/// Time that all samples of one case take together.
+/// Total time of all samples of one benchmark case.
 const SAMPLING_TIME: Duration = Duration::from_millis(10);
 
 /// Returns the median time of one run after a warm-up run. One sample times several runs

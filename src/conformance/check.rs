@@ -1,4 +1,4 @@
-//! Conformance checks: named properties that a device must have, and the results of checking them.
+//! Conformance checks, each of which tests one property that every device must have.
 
 use super::{
     failure::{Failure, Verdict, flaw},
@@ -10,7 +10,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// Element types, in the order in which the kit checks and prints them.
+/// Element types, in the order in which the conformance kit checks and prints their results.
 pub(super) const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::Bf16];
 
 /// Result of one conformance check on one element type.
@@ -21,13 +21,13 @@ pub(super) const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType
 /// let (element, outcome) = (Some(DType::F16), Outcome::Fallback);
 /// let result = CheckResult { check: "dot", kernel: Some("dot"), element, outcome };
 /// let on_host = result.kernel.filter(|_| result.outcome == Outcome::Fallback);
-/// assert_eq!(on_host, Some("dot")); // a kernel that the device could add
+/// assert_eq!(on_host, Some("dot")); // the device runs `dot` on the host
 /// ```
 #[derive(Clone, Debug)]
 pub struct CheckResult {
     /// Name of the check.
     pub check: &'static str,
-    /// Kernel that the check calls, or `None` for a check without one kernel.
+    /// Kernel that the check tests, or `None` for a check that tests no single kernel.
     pub kernel: Option<&'static str>,
     /// Element type, or `None` for a check without an element type.
     pub element: Option<DType>,
@@ -35,7 +35,7 @@ pub struct CheckResult {
     pub outcome: Outcome,
 }
 
-/// Outcome of a check: whether it passed, and where its kernel ran.
+/// Outcome of a conformance check: whether the check passed, and where the tested kernel ran.
 ///
 /// ```
 /// use cortado::conformance::Outcome;
@@ -51,9 +51,9 @@ pub struct CheckResult {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The check passed, and its kernel never fell back to the host.
+    /// The check passed, and the tested kernel never fell back to the host.
     Native,
-    /// The check passed, but its kernel fell back to the host in at least one case.
+    /// The check passed, but the tested kernel fell back to the host in at least one case.
     Fallback,
     /// The check failed.
     Failed(Failure),
@@ -62,9 +62,9 @@ pub enum Outcome {
 /// Function that runs a check on one element type, or on `None` for a check without element types.
 type Body = dyn Fn(&CheckRunner<'_>, Option<DType>) -> Verdict;
 
-/// Conformance check: one property that every device must have.
+/// Conformance check of one property that every device must have.
 pub(super) struct Check {
-    /// Name of the check and of its test, which starts with the name of the kernel.
+    /// Name of the check and of the generated test. The name starts with the name of the kernel.
     pub(super) name: &'static str,
     /// Kernel whose fallbacks to the host the check records.
     pub(super) kernel: Option<&'static str>,
@@ -97,8 +97,8 @@ impl Check {
         Self { name, kernel: Some(kernel), elements: DTYPES.map(Some).to_vec(), body }
     }
 
-    /// Runs the check on one of its [`elements`](Self::elements). A panic in the check counts as a
-    /// failure.
+    /// Runs the check on one element type of [`elements`](Self::elements). A panic in the check
+    /// counts as a failure.
     pub(super) fn run(
         &self,
         device: &AnyDevice,

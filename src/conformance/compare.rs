@@ -8,8 +8,8 @@ use super::{
 use crate::element::{Element, Storable};
 use std::{fmt::Debug, slice::from_ref};
 
-/// Fails unless each element is the element nearest to the expected value. All NaNs compare equal,
-/// and −0 equals +0.
+/// Fails unless each element is the expected value, rounded to the element type. All NaNs compare
+/// equal, and −0 equals +0.
 pub(super) fn expect_nearest<T: Element>(name: &str, got: &[T], want: &[f64]) -> Verdict {
     expect_len(name, got.len(), want.len())?;
     for (i, (&got, &want)) in got.iter().zip(want).enumerate() {
@@ -38,7 +38,7 @@ pub(super) fn expect_within<T: Element>(name: &str, got: &[T], want: &[Expected]
     Ok(())
 }
 
-/// Fails unless the elements are bit-identical to the expected ones.
+/// Fails unless the elements are bit-identical to the expected elements.
 pub(super) fn expect_bits<T: Storable + Debug>(name: &str, got: &[T], want: &[T]) -> Verdict {
     expect_len(name, got.len(), want.len())?;
     let differs = |(_, (got, want)): &(usize, (&T, &T))| {

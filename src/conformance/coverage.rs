@@ -45,11 +45,11 @@ impl<'a> Coverage<'a> {
 
     /// Returns a JSON object with the device's name and, for each kernel and element type,
     /// `native`, `fallback` or `failed`. A kernel without element types gets the key `u32`. The
-    /// JSON object omits combinations that were not tested.
+    /// JSON object omits untested combinations of kernel and element type.
     pub fn to_json(&self) -> String {
         let cell = |cell: &&CheckResult| {
             let element = cell.element.map_or("u32", DType::name);
-            format!("{}: {}", quoted(element), quoted(word(&cell.outcome)))
+            format!("{}: {}", quoted(element), quoted(outcome_word(&cell.outcome)))
         };
         let row = |(name, cells): &(&str, Vec<&CheckResult>)| {
             let cells: Vec<_> = cells.iter().map(cell).collect();
@@ -67,9 +67,9 @@ impl fmt::Display for Coverage<'_> {
         writeln!(f, "| kernel | {names} |\n|---|{}", "---|".repeat(DTYPES.len()))?;
         for (name, cells) in &self.rows {
             let cell = |dtype| {
-                // The result of a kernel without element types fills its whole row of the table.
+                // The result of a kernel without element types fills all cells of the kernel's row.
                 let fits = |cell: &&&CheckResult| cell.element.is_none_or(|e| e == dtype);
-                cells.iter().find(fits).map_or("untested", |cell| word(&cell.outcome))
+                cells.iter().find(fits).map_or("untested", |cell| outcome_word(&cell.outcome))
             };
             writeln!(f, "| {name} | {} |", DTYPES.map(cell).join(" | "))?;
         }
@@ -77,7 +77,7 @@ impl fmt::Display for Coverage<'_> {
     }
 }
 
-fn word(outcome: &Outcome) -> &'static str {
+fn outcome_word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Native => "native",
         Outcome::Fallback => "fallback",

@@ -9,15 +9,15 @@ pub(super) struct Expected {
     pub(super) value: f64,
     /// Sum of the terms' magnitudes, `Σ |tᵢ|`.
     pub(super) magnitude: f64,
-    /// Largest number of roundings, each with an error relative to `magnitude`: one per term, and a
-    /// few more. With 0 roundings, the result must be `value` rounded to the accumulator type and
-    /// then to the element type.
+    /// Allowed number of roundings, each with an error relative to `magnitude`. If 0, the result
+    /// must be `value` rounded to the accumulator type and then to the element type.
     pub(super) roundings: f64,
     /// Whether the result is rounded even if all terms are integers.
     pub(super) inexact: bool,
 }
 
-/// Roundings in addition to one per term: those of factors and of the result in the accumulator.
+/// Allowed roundings in addition to one per term: the roundings of factors and of the accumulated
+/// result.
 const SPARE_ROUNDINGS: f64 = 4.0;
 
 impl Expected {
@@ -37,7 +37,7 @@ impl Expected {
         Self { inexact: true, ..Self::product(value, ulps) }
     }
 
-    /// Returns the expected result for operands that are integers.
+    /// Converts the expected result to that for integer operands.
     pub(super) fn of_integers(self) -> Self {
         if self.inexact { self } else { Self::exact(self.value) }
     }
@@ -60,12 +60,13 @@ impl Expected {
         Self { value: factor * value, magnitude: factor.abs() * magnitude, ..self }
     }
 
-    /// Returns the largest allowed distance of a result from the expected value: the roundings in
-    /// the accumulator, each relative to `magnitude`, and one rounding to the element type.
+    /// Returns the largest allowed distance of a result from the expected value. The bound includes
+    /// the roundings in the accumulator, each relative to `magnitude`, and one rounding to the
+    /// element type.
     ///
     /// One rounding causes an error of at most half an epsilon. The bound allows a whole epsilon
-    /// per rounding, because the oracle's own `f64` sum has errors as large as those of an `f64`
-    /// accumulator.
+    /// per rounding, because the `f64` sum of the oracle has errors as large as the errors of an
+    /// `f64` accumulator.
     pub(super) fn bound<T: Element>(&self) -> f64 {
         self.roundings * epsilon::<T::Acc>() * self.magnitude
             + epsilon::<T>() * self.value.abs()

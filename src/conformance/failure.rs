@@ -48,7 +48,7 @@ pub(super) fn expect_refused<R>(result: Result<R>, invalid: &str) -> Verdict {
 /// let kit = Kit::new().seed(3).cases(9);
 /// let failure: Failure = kit.check(&CpuDevice::new(), "axpi").unwrap_err();
 /// assert_eq!((failure.seed, failure.cases), (3, 9));
-/// assert!(failure.to_string().contains("CORTADO_SEED=3 CORTADO_CASES=9")); // how to repeat it
+/// assert!(failure.to_string().contains("CORTADO_SEED=3 CORTADO_CASES=9")); // command to repeat
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -56,8 +56,8 @@ pub struct Failure {
     pub check: &'static str,
     /// Element type, or `None` for a check without an element type.
     pub element: Option<DType>,
-    /// Message with the difference from the expected result and the failed case. The kit shrinks a
-    /// failed random case before it reports the case.
+    /// Message with the difference from the expected result and the failed case. The conformance
+    /// kit shrinks a failed random case before reporting the case.
     pub message: String,
     /// Name of the device, as [`Memory::name`](crate::Memory::name) returns it.
     pub device: String,

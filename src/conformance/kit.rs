@@ -30,8 +30,8 @@ fn all_checks() -> Vec<Check> {
     checks
 }
 
-/// Conformance kit with a seed and a number of random cases. Kits with equal seeds and numbers run
-/// equal cases on every device.
+/// Conformance kit with a seed and a number of random cases. Kits with equal seeds and equal
+/// numbers of cases run the same cases on every device.
 ///
 /// ```
 /// use cortado::{CpuDevice, conformance::Kit};

@@ -13,17 +13,17 @@
 //! [`Coverage`] of a report tells native kernels from fallbacks to the host. `GradientCheck` checks
 //! the gradients of a custom layer.
 //!
-//! Design decisions of the kit:
-//! - Results are compared with oracles: plain loops in `f64`, written from the formulas in
+//! Design decisions of the conformance kit:
+//! - The kit compares results with oracles: plain loops in `f64`, written from the formulas in
 //!   [`op`](crate::op). Oracles share no code with the host kernels.
-//! - Sums of small integers are exact, so their results are compared bit by bit. A sum of real
-//!   numbers may differ from the oracle by the rounding errors of its terms. The kit tolerates no
+//! - Sums of small integers are exact, so the kit compares such sums bit by bit. A sum of real
+//!   numbers may differ from the oracle by the rounding errors of the sum. The kit tolerates no
 //!   other differences from an oracle.
-//! - An operand is a whole memory or a part of one between guard elements, valid on the host, the
+//! - An operand fills a memory, or lies between guard elements, and is valid on the host, the
 //!   device or both. An output that the kernel overwrites holds NaN before the call.
 //! - Random cases are drawn from a seed. A random case that fails is shrunk.
 
-// Modules are listed bottom up: each file imports only modules above its own.
+// Modules are in dependency order: each module imports only from modules higher in the list.
 mod expected;
 mod failure;
 mod compare;

@@ -60,8 +60,8 @@ pub(super) struct Operand<T: Storable> {
 }
 
 impl<T: Storable> Operand<T> {
-    /// Creates an operand that holds `values`. [`unset`] gives the values of an operand that the
-    /// kernel must not read.
+    /// Creates an operand that holds `values`. Pass [`unset`] values for an output that the kernel
+    /// must not read.
     pub(super) fn new(device: &AnyDevice, values: &[T], place: Placement) -> Result<Self> {
         let guards = |n: usize| (0..n).map(guard::<T>);
         let before: Vec<T> =
@@ -77,12 +77,12 @@ impl<T: Storable> Operand<T> {
         Ok(Self { memory, before, range: place.lead..place.lead + values.len() })
     }
 
-    /// Returns a view of the operand for a kernel that reads it.
+    /// Returns a view of the operand for a kernel that reads the operand.
     pub(super) fn view(&self) -> Result<View<'_, T, AnyDevice>> {
         View::new(&self.memory, self.before.len())?.slice(self.range.clone())
     }
 
-    /// Returns a view of the operand for a kernel that writes it.
+    /// Returns a view of the operand for a kernel that writes the operand.
     pub(super) fn view_mut(&mut self) -> Result<ViewMut<'_, T, AnyDevice>> {
         ViewMut::new(&mut self.memory, self.before.len())?.slice(self.range.clone())
     }
@@ -126,8 +126,8 @@ impl<T: Storable> Operand<T> {
     }
 }
 
-/// Returns NaN for every element of an output that a kernel must overwrite without reading it. A
-/// kernel that wrongly reads such an output returns NaN.
+/// Returns NaN for every element of an output that a kernel must overwrite but not read. A kernel
+/// that reads the NaNs returns a wrong result.
 pub(super) fn unset<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }

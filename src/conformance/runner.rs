@@ -1,4 +1,4 @@
-//! Runs one conformance check on its fixed and its random cases.
+//! Runs one conformance check on fixed and on random cases.
 
 use super::failure::{CaseFailure, Verdict};
 use crate::device::AnyDevice;
@@ -14,7 +14,7 @@ const MAX_SHRINKS: u32 = 256;
 /// Device under test and source of random cases.
 pub(super) struct CheckRunner<'d> {
     pub(super) device: &'d AnyDevice,
-    /// Seed of this check on this element type.
+    /// Seed of the random cases of one check on one element type.
     pub(super) seed: u64,
     /// Number of random cases.
     pub(super) cases: u32,
@@ -34,7 +34,7 @@ impl CheckRunner<'_> {
     }
 
     /// Runs `test` on random cases and shrinks the first case that fails. Equal seeds draw equal
-    /// cases, and a run with fewer cases draws the first ones of a longer run.
+    /// cases, and a run with fewer cases draws the first cases of a longer run.
     pub(super) fn try_random<S: Strategy>(
         &self,
         strategy: S,

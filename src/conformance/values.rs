@@ -4,14 +4,14 @@ use super::{compare::expect_within, expected::Expected, failure::Verdict};
 use crate::element::Element;
 use proptest::prelude::*;
 
-/// Kind of numbers that operands hold, which decides how results are compared.
+/// Kind of the numbers in operands, which decides how the kit compares results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Values {
-    /// Integers from −4 to 4. All partial sums of such integers are exact, so a result must be the
-    /// nearest element.
+    /// Integers from −4 to 4. Sums of these integers are exact, so a result must be the expected
+    /// value rounded to the element type.
     Integers,
-    /// Real numbers in [−1, 1). A sum of such numbers may differ by the rounding errors of its
-    /// terms.
+    /// Real numbers in [−1, 1). A sum of these real numbers may differ from the expected value by
+    /// rounding errors.
     Reals,
 }
 
@@ -21,13 +21,13 @@ impl Values {
         prop_oneof![Just(Self::Integers), Just(Self::Reals)].boxed()
     }
 
-    /// Returns a stream of numbers of this kind.
+    /// Returns a stream of pseudo-random numbers of the kind `self`.
     pub(super) fn stream(self, seed: u64) -> ValueStream {
         ValueStream { values: self, state: seed }
     }
 
-    /// Compares the result of a kernel on numbers of this kind with the expected result.
-    pub(super) fn judge<T: Element>(self, name: &str, got: &[T], want: &[Expected]) -> Verdict {
+    /// Compares the result of a kernel on operands of the kind `self` with the expected result.
+    pub(super) fn compare<T: Element>(self, name: &str, got: &[T], want: &[Expected]) -> Verdict {
         match self {
             Self::Integers => {
                 let want: Vec<_> = want.iter().map(|sum| sum.of_integers()).collect();

@@ -3,7 +3,7 @@
 use std::{fs::File, io::Read, path::Path};
 
 /// The format of a database, detected from its files. The detection ignores Caffe's field
-/// `backend`, because its default is `LEVELDB`.
+/// `backend`, because `LEVELDB` is the default of `backend`.
 #[derive(Clone, Copy)]
 pub(super) enum Database {
     Lmdb,
@@ -11,7 +11,7 @@ pub(super) enum Database {
 }
 
 impl Database {
-    /// Returns the format of the database at `path`, or the reason why the path is not a database.
+    /// Returns the format of the database at `path`, or the reason why `path` is not a database.
     pub(super) fn detect(path: &Path) -> Result<Self, &'static str> {
         if path.join("data.mdb").is_file() {
             Ok(Self::Lmdb)
@@ -36,7 +36,7 @@ impl Database {
         }
     }
 
-    /// Returns the error message for a registry without the scheme of this format.
+    /// Returns the error message for a registry without the scheme of the database format.
     pub(super) fn unsupported(self) -> &'static str {
         match self {
             Self::Lmdb => "this is an LMDB database, but no scheme `lmdb` is registered",

@@ -47,8 +47,8 @@ impl Record {
 impl TryFrom<Datum> for Record {
     type Error = Error;
 
-    /// Moves the bytes of the datum to the record without copying. As in Caffe, a datum without
-    /// bytes supplies its floats.
+    /// Moves the bytes of the datum to the record without copying. As in Caffe, the record gets the
+    /// floats of the datum only if the datum has no bytes.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] for an encoded image, a negative extent, or a number of
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_takes_the_bytes_of_a_datum_or_else_its_floats() {
+    fn a_record_gets_the_floats_of_a_datum_only_if_the_datum_has_no_bytes() {
         let floats = Datum { float_data: vec![1.5; 4], ..datum() };
         let both = Datum { data: Some(vec![1, 2, 3, 4]), ..floats.clone() };
         let record = Record::try_from(both).unwrap();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inconsistent_datum_is_rejected() {
+    fn a_datum_whose_values_do_not_match_its_shape_is_rejected() {
         for (datum, want) in [
             (datum(), "expected 4 values for shape [1, 2, 2], found 0"),
             (

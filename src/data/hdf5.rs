@@ -25,8 +25,8 @@ use std::{
 /// the last row, [`read`](Self::read) continues with the first row.
 ///
 /// A row consists of the elements of each dataset at one index of the first axis. With shuffling,
-/// the reader loads whole files, and the order depends only on the key. Without shuffling, the
-/// reader loads a few rows at a time.
+/// the reader loads whole files, and the order of the rows depends only on the key. Without
+/// shuffling, the reader loads a few rows at a time.
 ///
 /// ```no_run
 /// use cortado::data::Hdf5Rows;
@@ -52,15 +52,15 @@ pub struct Hdf5Rows {
     file: Datasets,
     rows: usize,
     row: usize,
-    /// The order of the rows in this file; empty without shuffling.
+    /// The order of the rows in the current file; empty without shuffling.
     row_order: Vec<usize>,
     loaded: Range<usize>,
     values: Vec<Vec<f64>>,
 }
 
 impl Hdf5Rows {
-    /// Opens the datasets with these `names`. Without a `key` for shuffling, later calls read
-    /// `slice` rows at a time.
+    /// Opens the datasets called `names` in the first file of `list`. Without shuffling, the reader
+    /// loads `slice` rows at a time.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if a file cannot be read. Returns [`Error::InvalidData`] for a list
@@ -144,7 +144,7 @@ impl Hdf5Rows {
             position = 0;
             shuffle_order(self.shuffle, &mut self.shuffles, &mut self.file_order);
         }
-        // Reopening is only necessary if there are several files.
+        // A list of one file needs no reopening, because the file is still open.
         if self.file_order.len() > 1 {
             let path = &self.files[self.file_order[position]];
             let (file, rows, shapes) = open(path, &self.names)?;

@@ -14,7 +14,7 @@ use std::{
 #[cfg(feature = "gzip")]
 use {crate::proto::MAX_DEFLATE_RATIO, flate2::bufread::MultiGzDecoder};
 
-/// Images and labels from a pair of IDX files, which may be compressed by gzip (feature `gzip`). The
+/// Images and labels from two IDX files, which may be compressed by gzip (feature `gzip`). The
 /// source holds all images and labels in memory.
 ///
 /// ```no_run
@@ -37,7 +37,7 @@ pub struct IdxSource {
 
 impl IdxSource {
     /// Reads `PREFIX-images-idx3-ubyte` and `PREFIX-labels-idx1-ubyte`, or the files with `.gz`
-    /// appended to these names.
+    /// appended to the names.
     ///
     /// # Errors
     /// Returns the errors of [`open_files`](Self::open_files).
@@ -48,12 +48,12 @@ impl IdxSource {
         Ok(Self { name: format!("idx:{prefix}"), ..Self::open_files(&images, &labels)? })
     }
 
-    /// Reads a file of images and a file of their labels.
+    /// Reads a file of images and a file of labels.
     ///
     /// # Errors
     /// Returns [`Error::Io`] for a file that cannot be read. Returns [`Error::InvalidData`] for a
     /// wrong magic number, a file without images, fewer or more bytes than the header states, or
-    /// different numbers of images and labels. Each error names the file.
+    /// different numbers of images and labels. The error message names the file.
     pub fn open_files(images: impl AsRef<Path>, labels: impl AsRef<Path>) -> Result<Self> {
         let (images_path, labels_path) = (images.as_ref(), labels.as_ref());
         let ([count, height, width], images) = load(images_path)?;
@@ -121,7 +121,7 @@ fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
     let stored = file.metadata().map_err(|error| Error::io(path, error))?.len();
     let mut file = BufReader::new(file);
-    // Check the content, because some programs unpack a file without renaming the file.
+    // Detect gzip by the content, because some programs unpack a file without removing `.gz`.
     let zipped = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP_MAGIC);
     if !zipped {
         return parse(path, file, stored);
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!([(); 4].map(|()| next(&mut idx)), want);
         idx.skip(1).unwrap();
         assert_eq!(next(&mut idx), want[2]);
-        idx.skip(u64::MAX).unwrap(); // a multiple of the 3 records
+        idx.skip(u64::MAX).unwrap(); // u64::MAX is a multiple of 3, the number of records
         assert_eq!(next(&mut idx), want[0]);
     }
 
@@ -261,7 +261,8 @@ mod tests {
         fs::remove_file(&plain).unwrap();
         fs::write(format!("{plain}.gz"), zip(&images())).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
-        // Read an uncompressed file with and a compressed file without the extension `.gz`.
+        // Now the uncompressed file has the extension `.gz`, and later the compressed file has
+        // none.
         fs::write(format!("{plain}.gz"), images()).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
         fs::write(plain, zip(&images())).unwrap();
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_named_in_the_error() {
+    fn a_missing_idx_file_is_named_in_the_error() {
         let (_dir, prefix) = pair(&images(), &labels());
         fs::remove_file(format!("{prefix}-labels-idx1-ubyte")).unwrap();
         let error = IdxSource::open(&*prefix).err().unwrap();
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_another_format_are_named_in_the_error() {
+    fn a_file_that_is_no_idx_file_is_named_in_the_error() {
         let (no_images, no_labels) = (file(0x803, &[0, 28, 28], &[]), file(0x801, &[0], &[]));
         let (floats, two_labels) = (file(0x0d01, &[3], &[0; 12]), file(0x801, &[2], &[7, 8]));
         for (images, labels, parts) in [
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_and_overlong_files_are_rejected() {
+    fn truncated_and_overlong_idx_files_are_rejected() {
         let images = images();
         for len in 0..images.len() {
             let plain = error(&images[..len], &labels());
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_claims_more_than_the_file_contains_is_rejected() {
+    fn an_idx_header_that_claims_more_data_than_the_file_contains_is_rejected() {
         for extents in [[u32::MAX; 3], [u32::MAX, 1, 1], [1 << 20, 28, 28]] {
             let images = file(0x803, &extents, &[0; 64]);
             for images in [zip(&images), images] {

@@ -35,7 +35,7 @@ pub struct ImageList {
     color: Color,
     size: Option<[usize; 2]>,
     shuffle: Option<RngKey>,
-    /// The order of the files in this epoch; empty without shuffling.
+    /// The order of the files in the current epoch; empty without shuffling.
     order: Vec<usize>,
     next: usize,
     epoch: u64,
@@ -47,7 +47,7 @@ impl ImageList {
     ///
     /// # Errors
     /// Returns [`Error::Io`], and [`Error::InvalidData`] for an empty list or a line without a
-    /// label. The message names the line.
+    /// label. The error message names the invalid line of the list file.
     pub fn open(path: impl AsRef<Path>, root: impl Into<String>) -> Result<Self> {
         let path = path.as_ref();
         let files = read_list(path)?;
@@ -79,12 +79,12 @@ impl ImageList {
         self
     }
 
-    /// Returns the paths without the root and the labels, in the order of the list.
+    /// Returns the labels and the paths (without the root), in the order of the list.
     pub fn files(&self) -> &[(String, i32)] {
         &self.files
     }
 
-    /// Returns the paths and the labels in the order of this epoch.
+    /// Returns the paths and the labels in the order of the current epoch.
     pub fn shuffled_files(&self) -> impl Iterator<Item = (String, i32)> {
         (0..self.files.len()).map(|position| self.files[self.file_index(position)].clone())
     }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn each_epoch_has_another_order_which_depends_on_the_key_only() {
+    fn each_epoch_of_an_image_list_has_another_order_that_depends_on_the_key_only() {
         let text: String = (0..40).map(|i| format!("{i}.png {i}\n")).collect();
         let epoch = |images: &mut ImageList| {
             let order = images.order.clone();
@@ -222,11 +222,11 @@ mod tests {
             let state = |images: &ImageList| (images.next, images.epoch, images.order.clone());
             assert_eq!(state(&skipped), state(&advanced), "after {count} more records");
         }
-        skipped.skip(u64::MAX).unwrap(); // takes constant time
+        skipped.skip(u64::MAX).unwrap(); // `skip` takes constant time
     }
 
     #[test]
-    fn a_missing_file_is_named_in_the_error() {
+    fn a_missing_image_file_is_named_in_the_error() {
         let mut images = list("no such.png 1").unwrap();
         let error = images.read(&mut Record::default()).unwrap_err().to_string();
         assert!(error.starts_with("no such.png: "), "{error}");

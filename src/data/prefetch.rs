@@ -1,4 +1,4 @@
-//! A thread that prepares batches before the net needs them.
+//! A thread that prepares batches before the net needs the batches.
 
 mod batch;
 mod worker;
@@ -31,7 +31,7 @@ use worker::BatchFiller;
 /// ```
 /// use cortado::data::PrefetchOptions;
 ///
-/// // Two batches of 64: the net works on one while one thread fills the other.
+/// // The net computes on one batch of 64 records while a thread fills a second batch.
 /// let options = PrefetchOptions { size: 64, depth: 2, threads: 1 };
 /// let all_threads = PrefetchOptions { threads: 0, ..options };
 /// assert_eq!(all_threads.size, 64);
@@ -53,8 +53,9 @@ pub struct PrefetchOptions {
 /// transform the records of a large batch. The prefetcher recycles a fixed number of batches:
 /// [`next`](Self::next) returns a batch, and [`recycle`](Self::recycle) takes a batch back.
 ///
-/// The thread ends at its first error, or when the prefetcher is dropped; the drop joins the
-/// thread. The drop logs an error that [`next`](Self::next) never returned.
+/// The thread ends at its first error, or when the prefetcher is dropped. Dropping the prefetcher
+/// joins the thread. Dropping the prefetcher logs an error that [`next`](Self::next) never
+/// returned.
 ///
 /// ```
 /// use cortado::data::{DataReader, DataTransformer, PrefetchOptions, Prefetcher, SourceRegistry};
@@ -79,7 +80,8 @@ pub struct Prefetcher<T: Element> {
     depth: usize,
     outstanding: usize,
     wait_time: Duration,
-    /// The prefetching thread, which is joined on drop, after `drop` has closed the queues.
+    /// The handle of the prefetching thread, which joins the thread after `drop` has closed the
+    /// queues.
     _thread: JoinOnDrop,
 }
 
@@ -90,7 +92,8 @@ struct Shared<T: Element> {
     error: WorkerError,
 }
 
-/// The maximum number of batches prepared ahead. More batches would only use memory.
+/// The maximum number of batches prepared ahead. Preparing more batches ahead would only use more
+/// memory.
 const MAX_DEPTH: usize = 1024;
 /// The shortest wait for data that the prefetcher logs.
 const SLOW_WAIT: Duration = Duration::from_secs(1);
@@ -144,20 +147,21 @@ impl<T: Element> Prefetcher<T> {
         &self.shared.name
     }
 
-    /// Waits for the next batch, which is valid on host and device, and returns it.
+    /// Waits for and returns the next batch, whose blobs are valid on host and device.
     ///
     /// If the caller holds all batches, this call allocates another batch. A batch that the caller
     /// does not recycle therefore costs memory, but blocks no thread.
     ///
     /// # Errors
-    /// Returns the error or panic that ended the preparation of the batch, with the source and the
-    /// record number. Every later call returns an error.
-    #[allow(clippy::should_implement_trait)] // not an `Iterator`, because it never ends
+    /// Returns the error or panic that ended the prefetching thread, with the source and the record
+    /// number. Every call after an error returns an error.
+    #[allow(clippy::should_implement_trait)] // not an `Iterator`, because the batches never end
     pub fn next(&mut self) -> Result<Batch<T>> {
         let batches = &self.shared.batches;
         if self.outstanding == self.depth {
             let batch = Batch::new(&self.device, self.shape)?;
-            // The push fails if an error ended the thread; `next` returns the error below.
+            // If an error has ended the prefetching thread, the push fails, and `next` returns the
+            // error of the thread.
             let _ = batches.free.push(batch);
             self.outstanding -= 1;
         }
@@ -183,7 +187,7 @@ impl<T: Element> Prefetcher<T> {
     pub fn recycle(&mut self, batch: Batch<T>) {
         if self.outstanding > 0 && batch.has_shape(self.shape) {
             self.outstanding -= 1;
-            // A queue that an error has closed drops the batch.
+            // After an error, the queue is closed and drops the batch.
             let _ = self.shared.batches.free.push(batch);
         }
     }

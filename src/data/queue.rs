@@ -20,9 +20,9 @@ use std::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueError {
-    /// The queue stayed full, or empty, until the timeout.
+    /// The queue stayed full (for a push) or empty (for a pop) until the timeout.
     TimedOut,
-    /// The queue is closed. A queue whose pop fails with this error is also empty and stays empty.
+    /// The queue is closed. If a pop fails with `Closed`, the queue is empty and stays empty.
     Closed,
 }
 
@@ -125,7 +125,7 @@ impl<T> BlockingQueue<T> {
         T: Clone,
     {
         let state = self.wait_for_item(None, None).ok()?;
-        // The item stays in the queue, so wake another waiting thread.
+        // Peeking leaves the item in the queue, so wake another waiting thread.
         self.pushed.notify_one();
         state.items.front().cloned()
     }

@@ -19,19 +19,19 @@ use super::queue::BlockingQueue;
 /// ```
 #[derive(Debug, Default)]
 pub struct QueuePair<T> {
-    /// Items that may be overwritten.
+    /// Items that the producer may overwrite.
     pub free: BlockingQueue<T>,
     /// Items that the producer has filled.
     pub full: BlockingQueue<T>,
 }
 
 impl<T> QueuePair<T> {
-    /// Returns a pair with these `items`, all of them in `free`.
+    /// Returns a queue pair whose queue `free` holds all `items`.
     pub fn new(items: impl IntoIterator<Item = T>) -> Self {
         Self { free: items.into_iter().collect(), full: BlockingQueue::new() }
     }
 
-    /// Closes both queues.
+    /// Closes the queues `free` and `full`.
     pub fn close(&self) {
         self.free.close();
         self.full.close();

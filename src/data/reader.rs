@@ -1,4 +1,4 @@
-//! A thread that reads records of a source ahead of their use, for several readers.
+//! A thread that reads records of a source ahead, for several readers.
 
 use super::{
     queue_pair::QueuePair,
@@ -15,9 +15,10 @@ use std::{fmt, sync::Arc};
 /// each record once, and the speed of one net does not affect the records of another net.
 ///
 /// The thread reads a bounded number of records ahead for each reader. A reader that stops
-/// consuming therefore blocks the other readers; a dropped reader does not. The thread recycles the
-/// buffers of records. The thread ends at its first error, or when the last reader is dropped; that
-/// drop joins the thread. A reader that is dropped logs an error that it never received.
+/// consuming therefore blocks the other readers, but a dropped reader does not block the others.
+/// The thread recycles the buffers of records. The thread ends at its first error, or when the last
+/// reader is dropped. Dropping the last reader joins the thread. A dropped reader logs a thread
+/// error that the reader never returned.
 ///
 /// ```
 /// use cortado::data::{DataReader, SourceRegistry};
@@ -38,7 +39,7 @@ pub struct DataReader {
     consumed: usize,
     number: u64,
     stride: u64,
-    /// The reader thread, which is joined on drop, after `drop` has closed the queues.
+    /// The handle of the reader thread, which joins the thread after `drop` has closed the queues.
     _thread: Arc<JoinOnDrop>,
 }
 
@@ -55,7 +56,7 @@ struct ReaderQueues {
     error: WorkerError,
 }
 
-/// Records that pass through a queue together, because queue operations are slow.
+/// A run of records, which a queue passes as one item because queue operations are slow.
 struct RecordRun {
     records: Vec<Record>,
     len: usize,
@@ -68,14 +69,14 @@ struct ReadThread {
     number: u64,
 }
 
-/// The number of runs per reader: the thread fills one run while the caller consumes one.
+/// The number of runs per reader: the thread fills one run while the caller consumes the other run.
 const RUNS: usize = 2;
 /// The maximum number of records in a run, and the maximum number of readers of a source.
 const MAX_RUN_LEN: usize = 1024;
 
 impl DataReader {
     /// Starts a thread that skips `skip` records of `source` and then reads up to two runs of `run`
-    /// records ahead. The reader gets a run when all its records are read.
+    /// records ahead. The reader gets a run after the thread has read all records of the run.
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if `run` is not in 1 to 1024 or the thread cannot be
@@ -130,8 +131,8 @@ impl DataReader {
     /// records until the caller [consumes](Self::consume) them.
     ///
     /// # Errors
-    /// Returns the error or panic that ended the reading of the next record, with the source and
-    /// the record number. Every later call returns an error.
+    /// Returns the error or panic that ended the reader thread, with the source and the record
+    /// number. Every call after an error returns an error.
     pub fn records(&mut self) -> Result<&[Record]> {
         self.wait_for_run()?;
         match &self.run {
@@ -156,7 +157,8 @@ impl DataReader {
         self.queues.error.take().map_or(Ok(false), Err)
     }
 
-    /// Consumes the first `count` of the [`records`](Self::records), or all if there are fewer.
+    /// Consumes the first `count` of the [`records`](Self::records), or all records if there are
+    /// fewer.
     pub fn consume(&mut self, count: usize) {
         let Some(run) = &self.run else { return };
         let count = count.min(run.len - self.consumed);
@@ -165,23 +167,25 @@ impl DataReader {
         if self.consumed == run.len
             && let Some(run) = self.run.take()
         {
-            // A queue that an error has closed drops the run.
+            // After an error, the queue is closed and drops the run.
             let _ = self.queues.runs.free.push(run);
         }
     }
 
-    /// Returns the number of the next record. Numbers start at 0, count the records of all readers
-    /// and continue when the source repeats.
+    /// Returns the number of the next record. Record numbers start at 0, count the records of all
+    /// readers and continue when the source repeats.
     pub fn next_record(&self) -> u64 {
         self.number
     }
 
-    /// Returns the difference between the numbers of successive records: the number of readers.
+    /// Returns the number of readers, which is the difference between the numbers of successive
+    /// records of one reader.
     pub fn stride(&self) -> u64 {
         self.stride
     }
 
-    /// Adds context to an error: the source, and the position of record `number` in it.
+    /// Adds context to an error: the name of the source, and the position of record `number` in the
+    /// source.
     #[must_use]
     pub fn locate_error(&self, number: u64, error: Error) -> Error {
         self.name.locate_error(number, error)
@@ -228,8 +232,8 @@ impl ReadThread {
         let text = error.to_string();
         let mut error = Some(error);
         for queues in &self.queues {
-            // An `Error` cannot be cloned: the first reader gets the error, all other readers its
-            // text.
+            // An `Error` cannot be cloned. The first reader gets the error, and every other reader
+            // gets the text of the error.
             let error = error.take().unwrap_or_else(|| Error::InvalidData(text.clone()));
             queues.error.set(error);
             queues.runs.close();
@@ -246,7 +250,8 @@ impl ReadThread {
             runs.iter_mut().flatten().for_each(|run| run.len = 0);
             let filled = catch_panic(|| self.fill(&mut runs));
             let filled = filled.map_err(|error| self.name.locate_error(self.number, error));
-            // Pass on the records that were read before an error, because these records are valid.
+            // Pass on the records that were read before an error, because only the failed record is
+            // invalid.
             for (queues, run) in self.queues.iter().zip(runs) {
                 if let Some(run) = run.filter(|run| run.len > 0) {
                     let _ = queues.runs.full.push(run);

@@ -36,7 +36,8 @@ pub trait Source: Send {
     /// Reads the next record into `record` and reuses the buffers of `record`.
     ///
     /// # Errors
-    /// Returns any failure to read the record. The caller adds the source and the record number.
+    /// Returns any failure to read the record. The caller adds the source and the record number to
+    /// the error.
     fn read(&mut self, record: &mut Record) -> Result<()>;
 
     /// Makes later reads decode encoded images to `color`. The default implementation does nothing.
@@ -44,7 +45,7 @@ pub trait Source: Send {
         let _ = color;
     }
 
-    /// Skips `count` records. The default implementation reads the records.
+    /// Skips `count` records. The default implementation reads and discards the records.
     ///
     /// # Errors
     /// Returns the errors of [`read`](Self::read).

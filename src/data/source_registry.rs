@@ -9,10 +9,10 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 /// A function that opens the source whose name is `SCHEME:` followed by the argument.
 type Open = dyn Fn(&str) -> Result<Box<dyn Source>> + Send + Sync;
 
-/// The kinds of data sources by scheme. Callers can register further schemes.
+/// A map from schemes to functions that open data sources. Callers can register further schemes.
 ///
 /// The name of a source is `SCHEME:REST`. The [default](SourceRegistry::default) registry has the
-/// schemes
+/// following schemes:
 /// - `idx:PREFIX`: see [`IdxSource`];
 /// - `digits:train` and `digits:test`: see [`DigitsSource`];
 /// - `lmdb:PATH`: see [`LmdbSource`].

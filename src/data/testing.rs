@@ -76,7 +76,7 @@ impl Numbers {
     }
 }
 
-/// A fault that only takes time.
+/// A fault that delays reading and causes no error.
 pub(super) fn slow(_: &mut Record) -> Result<()> {
     thread::sleep(Duration::from_millis(20));
     Ok(())

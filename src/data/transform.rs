@@ -66,7 +66,7 @@ struct Crop {
 }
 
 impl DataTransformer {
-    /// Creates a transformer, and reads the `mean_file` if `param` names one.
+    /// Creates a transformer, and reads the mean from `mean_file` if `param` has this field.
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if both `mean_file` and `mean_value` are set or the mean
@@ -81,9 +81,8 @@ impl DataTransformer {
     /// Returns the number of channels, the height and the width of the transformed `record`.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`] with the parameter that does not match the record: a
-    /// `crop_size` above the height or width, a number of `mean_value`s other than 1 or the number
-    /// of channels, or a `mean_file` of another shape.
+    /// Returns [`Error::InvalidInput`] for a `crop_size` above the height or width, for a number of
+    /// `mean_value`s other than 1 or the number of channels, or for a `mean_file` of another shape.
     #[doc(alias = "InferBlobShape")]
     pub fn output_shape(&self, record: &Record) -> Result<[usize; 3]> {
         let [channels, height, width] = record.shape();
@@ -123,7 +122,7 @@ impl DataTransformer {
         let [_, height, width] = to;
         let (down, right) = (from[1] - height, from[2] - width);
         let [coin, y, x, _] = self.key.words(number);
-        // The draw is uniform in 0..=max, except for a bias of at most 2⁻³².
+        // The random offset is uniform in 0..=max, except for a bias of at most 2⁻³².
         let draw = |word: u32, max: usize| ((u64::from(word) * (max as u64 + 1)) >> 32) as usize;
         let (top, left) = match self.phase {
             Phase::Train => (draw(y, down), draw(x, right)),
@@ -228,7 +227,7 @@ impl Mean {
         }
     }
 
-    /// Checks that the mean covers a centred crop of this shape.
+    /// Checks that the mean covers a centred crop of the given shape.
     pub(super) fn check_covers(&self, [channels, height, width]: [usize; 3]) -> Result<()> {
         match self {
             Self::Values(values) if values.len() > 1 && values.len() != channels => {
@@ -244,7 +243,7 @@ impl Mean {
         }
     }
 
-    /// Returns the mean at a channel, row and column of the mean's centred crop of this shape.
+    /// Returns the mean at a channel, row and column of a centred crop from the mean image.
     pub(super) fn get(&self, [_, rows, columns]: [usize; 3], [c, row, column]: [usize; 3]) -> f32 {
         match self {
             Self::Values(means) => means.get(c).or(means.first()).copied().unwrap_or(0.0),

@@ -2,7 +2,8 @@
 //!
 //! A [`Tensor`] is one array of a tensor file. [`Blob::to_tensor`](crate::Blob::to_tensor) and
 //! [`Blob::from_tensor`](crate::Blob::from_tensor) convert a blob. `Net::to_tensors` and
-//! `Net::copy_tensors_from` convert all parameters of a net, each named `<layer>.<index>`.
+//! `Net::copy_tensors_from` convert all parameters of a net to and from tensors called
+//! `<layer>.<index>`.
 //!
 //! ```
 //! use cortado::{Blob, CpuDevice, tensor_io};
@@ -20,9 +21,9 @@
 //! # }
 //! ```
 //!
-//! A file is written completely or not at all. The error for a damaged file names the file and, in
-//! a file of several tensors, the tensor. Readers allocate no more memory than the file has bytes,
-//! regardless of the sizes in its header.
+//! Writers write a file completely or not at all. The error for a damaged file names the file and,
+//! in a file of several tensors, the tensor. Readers allocate no more memory than the file has
+//! bytes, regardless of the sizes in the file's header.
 
 mod npy_header;
 mod npy;

@@ -19,7 +19,8 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, keys in any order.
+    /// Parses a header such as `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, with
+    /// keys in any order.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let mut text = Cursor(text);
         let (mut descr, mut order, mut shape) = (None, None, None);
@@ -51,7 +52,7 @@ impl Header {
 }
 
 /// Returns NumPy's header for little-endian values in C order, without the padding at the end.
-/// Returns `None` for a type that NumPy does not have.
+/// Returns `None` for an element type that NumPy does not have.
 pub(super) fn text(dtype: DType, shape: &[usize]) -> Option<String> {
     let descr = match dtype {
         DType::F16 => "<f2",
@@ -64,7 +65,8 @@ pub(super) fn text(dtype: DType, shape: &[usize]) -> Option<String> {
     let shape = format!("({}{comma})", extents.join(", "));
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     if let Some(first) = extents.first() {
-        // NumPy pads the first extent to 21 digits, so that appending to the file can overwrite it.
+        // NumPy pads the first extent to 21 digits, so that a program that appends rows can
+        // overwrite the extent.
         text.extend(std::iter::repeat_n(' ', 21usize.saturating_sub(first.len())));
     }
     Some(text)
@@ -97,8 +99,8 @@ fn element_type(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
     }
 }
 
-/// Parser of the dictionary, which holds the unparsed rest of the text and skips spaces before a
-/// token.
+/// Parser of a Python dictionary. The parser holds the unparsed part of the text and skips spaces
+/// before a token.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {

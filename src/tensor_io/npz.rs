@@ -15,14 +15,15 @@ use std::{
 };
 use zip::{CompressionMethod, ZipArchive, ZipWriter, result::ZipError, write::SimpleFileOptions};
 
-/// File extension of the members of the archive.
+/// File extension of the members of a `.npz` archive.
 const EXTENSION: &str = ".npy";
 
 /// Reads the arrays of a `.npz` file, compressed or not, in file order.
 ///
 /// # Errors
-/// Errors from [`read_npy`](super::read_npy), with the names of the file and of the array;
-/// [`Error::InvalidData`] for a file that is not a zip archive, or a member that is not a `.npy` file.
+/// Returns the errors of [`read_npy`](super::read_npy), with the names of the file and of the
+/// array. Returns [`Error::InvalidData`] for a file that is not a zip archive, or a member that is
+/// not a `.npy` file.
 pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let path = path.as_ref();
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
@@ -31,13 +32,14 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     (0..archive.len()).map(|index| read_member(&mut archive, index, path)).collect()
 }
 
-/// Writes a `.npz` file, completely or not at all and uncompressed, like `numpy.savez`. `bf16` is
-/// written as `float32` without rounding.
+/// Writes an uncompressed `.npz` file like `numpy.savez`, completely or not at all. The function
+/// writes `bf16` as `float32` without rounding.
 ///
-/// Needs memory for both the tensors and the content of the file.
+/// The function needs memory for both the tensors and the content of the file.
 ///
 /// # Errors
-/// [`Error::InvalidData`] if two tensors have the same name; [`Error::Io`], [`Error::OutOfMemory`].
+/// Returns [`Error::InvalidData`] if two tensors have the same name, [`Error::Io`] and
+/// [`Error::OutOfMemory`].
 pub fn write_npz(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result<()> {
     let path = path.as_ref();
     check_distinct_names(tensors).map_err(|error| error.context(path.display().to_string()))?;

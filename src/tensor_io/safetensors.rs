@@ -11,17 +11,18 @@ use std::{borrow::Cow, fs, path::Path};
 
 /// Size in bytes of the field that contains the header's length.
 const LENGTH_BYTES: usize = 8;
-/// Key of the metadata in the header, which no tensor may have as its name.
+/// Key of the metadata in a safetensors header. No tensor may have the name `__metadata__`.
 const RESERVED: &str = "__metadata__";
 
 /// Reads the tensors of a safetensors file, in file order. The supported types are `F16`, `BF16`,
-/// `F32` and `F64`. The file's metadata (`__metadata__`) is dropped.
+/// `F32` and `F64`. The function ignores the file's metadata (`__metadata__`).
 ///
-/// Needs memory for both the content of the file and the tensors.
+/// The function needs memory for both the content of the file and the tensors.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::ShapeOverflow`], also for more than 32 axes; [`Error::InvalidData`], with
-/// the name of the file or the tensor, for a damaged file or an unsupported element type.
+/// Returns [`Error::Io`]. Returns [`Error::ShapeOverflow`], also for more than 32 axes. Returns
+/// [`Error::InvalidData`], with the name of the file or the tensor, for a damaged file or an
+/// unsupported element type.
 pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let path = path.as_ref();
     let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
@@ -30,11 +31,11 @@ pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>>
 
 /// Writes a safetensors file, completely or not at all.
 ///
-/// Needs memory for both the tensors and the content of the file.
+/// The function needs memory for both the tensors and the content of the file.
 ///
 /// # Errors
-/// [`Error::InvalidData`] if two tensors have the same name, or a tensor has the reserved name
-/// `__metadata__`; [`Error::Io`].
+/// Returns [`Error::InvalidData`] if two tensors have the same name, or a tensor has the reserved
+/// name `__metadata__`. Returns [`Error::Io`] if the file cannot be written.
 pub fn write_safetensors(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result<()> {
     let path = path.as_ref();
     let bytes = to_bytes(tensors).map_err(|error| error.context(path.display().to_string()))?;
@@ -57,7 +58,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
     names.map(|name| tensor(&metadata, data, &name).map(|tensor| (name, tensor))).collect()
 }
 
-/// Splits the file into header and values.
+/// Splits the content of a safetensors file into header and values.
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
     let no_header = || Error::InvalidData("not a safetensors file".into());
     let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>().ok_or_else(no_header)?;

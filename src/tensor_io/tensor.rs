@@ -1,4 +1,4 @@
-//! Tensors: arrays as they are stored in files.
+//! Tensors: arrays in the form in which tensor files store arrays.
 
 use crate::{
     element::{DType, Element, bf16, f16},
@@ -31,7 +31,8 @@ impl Tensor {
     /// Returns a tensor whose elements are stored in `bytes`.
     ///
     /// # Errors
-    /// Errors from [`Shape::new`]; [`Error::Length`] unless the length of `bytes` matches.
+    /// Returns the errors of [`Shape::new`], and [`Error::Length`] if the length of `bytes` does
+    /// not match the shape.
     pub fn new(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Self> {
         let shape = Shape::new(shape)?;
         check_len("Tensor::new", "bytes", shape.count() * dtype.size(), bytes.len())?;
@@ -41,7 +42,8 @@ impl Tensor {
     /// Returns a tensor with a copy of `values`.
     ///
     /// # Errors
-    /// Errors from [`Shape::new`]; [`Error::Length`] unless the length of `values` matches.
+    /// Returns the errors of [`Shape::new`], and [`Error::Length`] if the length of `values` does
+    /// not match the shape.
     pub fn from_values<T: Element>(shape: &[usize], values: &[T]) -> Result<Self> {
         let mut bytes = crate::cast::cast_slice(values).to_vec();
         if cfg!(target_endian = "big") {
@@ -55,7 +57,7 @@ impl Tensor {
         self.dtype
     }
 
-    /// Returns the extents, outermost first.
+    /// Returns the extents, with the outermost axis first.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -75,14 +77,15 @@ impl Tensor {
         })
     }
 
-    /// Writes the elements to `out`, each rounded to nearest.
+    /// Writes the elements to `out`, each rounded to the nearest `T`.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `out` has the same number of elements.
+    /// Returns [`Error::Length`] unless `out` has as many elements as the tensor.
     pub fn copy_to<T: Element>(&self, out: &mut [T]) -> Result<()> {
         check_len("Tensor::copy_to", "out", self.shape.count(), out.len())?;
         if T::DTYPE == self.dtype {
-            // Equal types copy the bytes, because a conversion could change the payload of a NaN.
+            // For equal element types, copy the bytes, because a conversion could change the
+            // payload of a NaN.
             let bytes = crate::cast::cast_slice_mut(out);
             bytes.copy_from_slice(&self.bytes);
             if cfg!(target_endian = "big") {
@@ -99,10 +102,10 @@ impl Tensor {
         Ok(())
     }
 
-    /// Returns the elements, each rounded to nearest.
+    /// Returns the elements, each rounded to the nearest `T`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// Returns [`Error::OutOfMemory`].
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let mut values = Vec::new();
         let count = self.shape.count();
@@ -114,10 +117,10 @@ impl Tensor {
         Ok(values)
     }
 
-    /// Returns this tensor with its elements rounded to another type.
+    /// Returns a copy of the tensor with the elements rounded to another type.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// Returns [`Error::OutOfMemory`].
     pub fn to_dtype(&self, dtype: DType) -> Result<Self> {
         match dtype {
             DType::F16 => Self::from_values(&self.shape, &self.to_vec::<f16>()?),
@@ -128,7 +131,8 @@ impl Tensor {
     }
 }
 
-/// Fails if two tensors have the same name: a reader would find only one of them.
+/// Fails if two tensors have the same name, because a reader would find only one of the two
+/// tensors.
 pub(super) fn check_distinct_names(tensors: &[(String, Tensor)]) -> Result<()> {
     let mut seen = HashSet::new();
     match tensors.iter().find(|(name, _)| !seen.insert(name)) {

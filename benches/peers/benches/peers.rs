@@ -1,4 +1,4 @@
-//! Runs every case on every library, with one thread and with two.
+//! Runs every benchmark case on every library, with one thread and with two threads.
 
 use cortado::host::Workers;
 use cortado_peers::{Peers, Work, cases};
@@ -24,7 +24,7 @@ fn peers(c: &mut Criterion) {
     }
 }
 
-/// Returns a configuration with short measurements, because there are many cases.
+/// Returns a Criterion configuration with short measurements, because there are many cases.
 fn config() -> Criterion {
     Criterion::default()
         .sample_size(20)

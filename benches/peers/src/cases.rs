@@ -1,4 +1,4 @@
-//! Benchmark cases, each of which runs on several libraries.
+//! Benchmark cases, each of which compares several libraries.
 
 use crate::{elementwise, images, library::Peers, matrices, operand::Operand, vectors};
 use cortado::{Element, host::Workers, kernel::slices::uniform, op::RngKey};
@@ -12,7 +12,7 @@ pub enum Work {
     Bytes(u64),
 }
 
-/// One benchmark case on one library.
+/// Kernel call of one library for a benchmark case.
 pub struct Run {
     /// Name of the library.
     pub library: &'static str,
@@ -26,14 +26,15 @@ impl Run {
     }
 }
 
-/// Function that creates the runs of a case, with their operands, just before the runs are timed.
+/// Function that creates the runs and the operands of a case just before the benchmark times the
+/// runs.
 pub(crate) type RunFactory = Box<dyn Fn(&Peers, &Workers) -> Vec<Run>>;
 
-/// Benchmark case: a kernel call of one size.
+/// Benchmark case: a kernel with operands of one size.
 pub struct Case {
-    /// Kernel or kernel family, such as `sgemm` or `level1`.…
+    /// Kernel or kernel family, such as `sgemm` or `level1`.
     pub group: &'static str,
-    /// Name of kernel and size, unique in the group.
+    /// Name of the kernel and problem size, unique in the group.
     pub name: String,
     /// Amount of work of one call.
     pub work: Work,
@@ -62,7 +63,8 @@ pub fn cases() -> Vec<Case> {
     list
 }
 
-/// Lengths of vectors: the shortest fit in L1, the longest only in main memory.
+/// Lengths of vectors: the shortest vectors fit in L1, and the longest vectors fit only in main
+/// memory.
 pub(crate) const LENGTHS: [usize; 8] =
     [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24];
 

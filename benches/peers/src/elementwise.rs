@@ -19,7 +19,7 @@ type VmlBinary = unsafe extern "C" fn(c_int, *const f32, *const f32, *mut f32, i
 /// MKL's `vmsPowx`, with parameters n, a, power, y and mode.
 type VmlPowx = unsafe extern "C" fn(c_int, *const f32, f32, *mut f32, i64);
 
-/// MKL's mode `VML_HA`, whose errors are below 1 ulp, like cortado's.
+/// MKL's mode `VML_HA`, whose errors are below 1 ulp, like the errors of cortado.
 const HIGH_ACCURACY: i64 = 2;
 
 pub(crate) fn add(list: &mut Vec<Case>) {
@@ -112,8 +112,8 @@ fn binary(list: &mut Vec<Case>, n: usize) {
     }
 }
 
-/// Adds cases of softmax over rows of 1000 classes. MKL computes only the exponential; plain loops
-/// compute the rest.
+/// Adds cases of softmax over rows of 1000 classes. MKL computes only the exponential. Plain loops
+/// compute the maximum, the sum and the quotients.
 fn softmax(list: &mut Vec<Case>, n: usize) {
     let work = Work::Bytes((2 * n * size_of::<f32>()) as u64);
     let extent = n.min(1000);

@@ -35,10 +35,10 @@ impl Library {
         Some(Box::leak(Box::new(library)))
     }
 
-    /// Returns the function `name`, or `None` if the library lacks it.
+    /// Returns the function `name`, or `None` if the library lacks the function.
     ///
     /// # Safety
-    /// `F` must be the type of the function.
+    /// `F` must be the type of the library function `name`.
     pub unsafe fn symbol<F: Copy>(&self, name: &str) -> Option<F> {
         let name = format!("{}{name}", self.prefix);
         // SAFETY: the caller guarantees the type.
@@ -64,7 +64,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Loads the libraries whose paths environment variables give.
+    /// Loads the libraries at the paths that the environment variables contain.
     pub fn find() -> Self {
         let openblas = Library::find("OpenBLAS", "CORTADO_PEER_OPENBLAS");
         let mkl = Library::find("MKL", "CORTADO_PEER_MKL");

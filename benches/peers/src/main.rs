@@ -1,5 +1,5 @@
 //! Measures the speed of cortado relative to other libraries. Every round of a case runs all
-//! libraries, so that changes of the machine's speed affect all of them.
+//! libraries, so that changes of the machine's speed affect all libraries.
 //!
 //! `cargo run --release -- [--threads N] [--rounds N] [--least] [PART-OF-A-NAME …]`
 
@@ -16,20 +16,21 @@ struct Options {
     rounds: usize,
     /// Whether to report the minimum time, which varies less on a busy machine, instead of the
     /// median.
-    least: bool,
-    /// Parts of case names: only cases whose name contains one of them run; all cases if empty.
+    minimum: bool,
+    /// Parts of case names. Only cases whose name contains one of the parts run. If the list is
+    /// empty, all benchmark cases run.
     name_parts: Vec<String>,
 }
 
 fn parse_options() -> Result<Options, String> {
-    let mut options = Options { threads: 1, rounds: 15, least: false, name_parts: Vec::new() };
+    let mut options = Options { threads: 1, rounds: 15, minimum: false, name_parts: Vec::new() };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let number = match argument.as_str() {
             "--threads" => &mut options.threads,
             "--rounds" => &mut options.rounds,
             "--least" => {
-                options.least = true;
+                options.minimum = true;
                 continue;
             }
             flag if flag.starts_with('-') => return Err(format!("{flag}: unknown option")),
@@ -72,7 +73,7 @@ fn measure(runs: &mut [Run], options: &Options) -> Vec<f64> {
         for turn in 0..runs.len() {
             let index = (round + turn) % runs.len();
             let (run, count) = (&mut runs[index], counts[index]);
-            // An untimed call fills the caches with the operands of this run.
+            // An untimed call fills the caches with the operands of the timed calls.
             (run.call)();
             let start = Instant::now();
             (0..count).for_each(|_| black_box(&mut run.call)());
@@ -80,7 +81,7 @@ fn measure(runs: &mut [Run], options: &Options) -> Vec<f64> {
         }
     }
     times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
-    times.iter().map(|times| times[if options.least { 0 } else { times.len() / 2 }]).collect()
+    times.iter().map(|times| times[if options.minimum { 0 } else { times.len() / 2 }]).collect()
 }
 
 fn main() -> ExitCode {
@@ -101,7 +102,7 @@ fn main() -> ExitCode {
     };
     peers.set_threads(options.threads);
     println!(
-        "threads: {}; for each library: its rate, and cortado's rate divided by it",
+        "threads: {}; for each library: rate, and cortado's rate divided by the library's rate",
         options.threads
     );
     let mut ratios: Vec<(&str, &str, f64)> = Vec::new();

@@ -14,8 +14,8 @@ use cortado::{
 use gemm::Parallelism;
 use std::ffi::c_int;
 
-/// `[m, n, k]` of each GEMM: square matrices, then layers of LeNet and AlexNet, and fully connected
-/// layers.
+/// `[m, n, k]` of each GEMM: square matrices, followed by layers of LeNet and AlexNet, and fully
+/// connected layers.
 const SHAPES: [[usize; 3]; 17] = [
     [64, 64, 64],
     [128, 128, 128],
@@ -36,7 +36,7 @@ const SHAPES: [[usize; 3]; 17] = [
     [4096, 1, 4096],
 ];
 
-/// `[m, n, k]` of each transposed GEMM: two square matrices, then GEMMs of backward passes.
+/// `[m, n, k]` of each transposed GEMM: two square matrices, followed by GEMMs of backward passes.
 const TRANSPOSED: [[usize; 3]; 6] = [
     [256, 256, 256],
     [1024, 1024, 1024],
@@ -131,8 +131,8 @@ impl Real for f64 {
 pub(crate) fn add(list: &mut Vec<Case>) {
     gemm::<f32>(list);
     gemm::<f64>(list);
-    half(list);
-    batched::<f32>(list);
+    half_precision_gemm(list);
+    batched_gemm::<f32>(list);
     gemv::<f32>(list);
     gemv::<f64>(list);
 }
@@ -158,7 +158,7 @@ fn cortado_gemm<T: Element>(workers: &Workers, op: Gemm<T>, (a, b, c): Operands<
     })
 }
 
-/// Returns a run of a BLAS library's GEMM, or `None` if the library lacks it.
+/// Returns a run of a BLAS library's GEMM, or `None` if the library lacks the function.
 fn cblas_gemm<T: Real>(library: &Library, op: Gemm<T>, (a, b, c): Operands<T>) -> Option<Run> {
     let name = format!("cblas_{}gemm", T::LETTER);
     // SAFETY: the type matches the CBLAS interface.
@@ -202,7 +202,8 @@ fn gemm_crate<T: Element + 'static>(
     })
 }
 
-/// Returns a run of the crate `matrixmultiply`'s GEMM with default features, on one thread.
+/// Returns a run of the GEMM of the crate `matrixmultiply`, with default features and on one
+/// thread.
 fn matrixmultiply_gemm<T: Real>(op: Gemm<T>, (a, b, c): Operands<T>) -> Run {
     let ((rsa, csa), (rsb, csb)) = (strides(op.trans_a, op.lda), strides(op.trans_b, op.ldb));
     Run::new("matrixmultiply", move || {
@@ -239,8 +240,8 @@ fn gemm<T: Real>(list: &mut Vec<Case>) {
     }
 }
 
-/// Adds cases of GEMM with 16-bit elements, compared with cortado's GEMM with `f32`.
-fn half(list: &mut Vec<Case>) {
+/// Adds cases of GEMM with 16-bit elements, compared with cortado's `f32` GEMM.
+fn half_precision_gemm(list: &mut Vec<Case>) {
     for shape @ [m, n, k] in [[128; 3], [512; 3], [1024; 3], [64, 500, 800]] {
         let work = Work::Flops(2 * (m * n * k) as u64);
         let name = name(Transpose::No, Transpose::No, shape);
@@ -262,8 +263,9 @@ fn half(list: &mut Vec<Case>) {
     }
 }
 
-/// Adds cases of batched GEMM with small matrices; other libraries are called once for each GEMM.
-fn batched<T: Real>(list: &mut Vec<Case>) {
+/// Adds cases of batched GEMM with small matrices. Other libraries compute each GEMM by a separate
+/// call.
+fn batched_gemm<T: Real>(list: &mut Vec<Case>) {
     for (count, [m, n, k]) in [(64, [16, 16, 16]), (64, [20, 64, 25]), (16, [50, 64, 500])] {
         let op = Gemm::<T>::new(m, n, k);
         let batch = GemmBatch { count, stride_a: m * k, stride_b: k * n, stride_c: m * n };

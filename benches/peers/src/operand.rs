@@ -9,11 +9,11 @@ use std::{
 /// Alignment of operands in bytes, and number of spare elements that the alignment needs.
 const CACHE_LINE: usize = 64;
 
-/// Operand whose memory is aligned to a cache line, like cortado's. Clones share the memory.
+/// Operand that starts at a cache line, like cortado's memory. Clones share the memory.
 ///
-/// The runs of a case share operands because their addresses affect a kernel's time: by up to a
-/// factor of 2 in cache, and by a tenth if pages of different operands compete for sets of the
-/// last-level cache.
+/// The runs of a case share operands, because the addresses of operands affect a kernel's time. In
+/// cache, the addresses change the time by up to a factor of 2. The time changes by a tenth if
+/// pages of different operands compete for sets of the last-level cache.
 pub(crate) struct Operand<T> {
     memory: Rc<RefCell<Vec<T>>>,
     start: usize,

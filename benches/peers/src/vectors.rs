@@ -38,9 +38,8 @@ pub(crate) fn add(list: &mut Vec<Case>) {
     }
 }
 
-/// Creates a run of cortado's function with operands x and y. As for the other libraries, the
-/// slices come from raw pointers, because the guards of a `RefCell` would take measurable time for
-/// short operands.
+/// Creates a run of cortado's function with operands x and y. The slices come from raw pointers,
+/// because the guards of a `RefCell` would take measurable time for short operands.
 macro_rules! cortado_run {
     ($operands:ident, $workers:ident, $n:ident, |$w:ident, $x:ident, $y:ident| $call:expr) => {{
         let ((x, y), workers) = ($operands.clone(), $workers.clone());
@@ -168,7 +167,8 @@ fn level1(list: &mut Vec<Case>, n: usize) {
     );
 }
 
-/// Adds cases that reduce rows of 256 elements. Other libraries run `asum` on each row.
+/// Adds cases that reduce rows of 256 elements. The other libraries have no such kernel and run
+/// `asum` on each row.
 fn rows(list: &mut Vec<Case>, n: usize) {
     let (extent, work) = (256, Work::Bytes((n * size_of::<f32>()) as u64));
     for op in [Reduce::Sum, Reduce::Max] {

@@ -19,11 +19,11 @@ checks! {
 fn copy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &vector_cases(),
-        |case, setup| setup.fresh::<T, 1, 1>([("x", case.len)], [("y", case.len)]),
+        |case, setup| setup.inputs_and_outputs::<T, 1, 1>([("x", case.len)], [("y", case.len)]),
         |_, [x], [y]| runner.device.copy(x, y),
         |_, [x], _| [ExpectedOutput::Bits(x.to_vec())],
     )?;
-    // A copy through arithmetic or another element type changes some of these values.
+    // Arithmetic, or a conversion to another element type, would change some of the copied values.
     let x = [-0.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, 1.0].map(T::from_f64);
     let y = ("y", &[T::default(); 5][..]);
     let [got] =
@@ -64,7 +64,7 @@ fn scaled_sum<T: Element>(
         &vector_cases(),
         |case, setup| {
             let [x, y] = setup.operands::<T, 2>([("x", case.len), ("y", case.len)]);
-            ([x], [times_beta(y, beta(case))])
+            ([x], [output_before_kernel(y, beta(case))])
         },
         |case, [x], [y]| kernel(case, x, y),
         |case, [x], [y]| {
@@ -77,7 +77,7 @@ fn scaled_sum<T: Element>(
 
 fn dot<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let kernel = |x: View<'_, T, AnyDevice>, y: View<'_, T, AnyDevice>| runner.device.dot(x, y);
-    returns_sum(runner, kernel, |x, y| x.iter().zip(y).map(|(x, y)| x * y).collect())?;
+    check_scalar_result(runner, kernel, |x, y| x.iter().zip(y).map(|(x, y)| x * y).collect())?;
     runner.try_cases([1, 4], |&len| {
         runner.check_lengths::<T, T, 2, 0>([("x", len), ("y", len)], [], |[x, y], []| {
             kernel(x, y).map(drop)
@@ -86,7 +86,7 @@ fn dot<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 }
 
 /// Checks a kernel that returns one number of the accumulator type.
-fn returns_sum<T: Element>(
+fn check_scalar_result<T: Element>(
     runner: &CheckRunner<'_>,
     kernel: impl Fn(View<'_, T, AnyDevice>, View<'_, T, AnyDevice>) -> Result<T::Acc>,
     oracle: fn(&[f64], &[f64]) -> Expected,
@@ -99,7 +99,7 @@ fn returns_sum<T: Element>(
             sum = kernel(x, y)?;
             Ok(())
         })?;
-        setup.values.judge("result", &[sum], &[oracle(&wide(&x), &wide(&y))])
+        setup.values.compare("result", &[sum], &[oracle(&wide(&x), &wide(&y))])
     })
 }
 
@@ -141,7 +141,7 @@ fn dot_strided<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             Ok(())
         })?;
         let term = |i: usize| x[i * incx].to_f64() * y[i * incy].to_f64();
-        setup.values.judge("result", &[dot], &[(0..n).map(term).collect()])
+        setup.values.compare("result", &[dot], &[(0..n).map(term).collect()])
     })?;
     runner.try_cases([(6, 4), (7, 3)], |&(x, y)| {
         let invalid = "an operand that is too short for 4 elements with strides 2 in x and 1 in y";
@@ -153,21 +153,21 @@ fn dot_strided<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn asum<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let oracle = |x: &[f64], _: &[f64]| x.iter().map(|x| x.abs()).collect();
-    returns_sum::<T>(runner, |x, _| runner.device.asum(x), oracle)
+    check_scalar_result::<T>(runner, |x, _| runner.device.asum(x), oracle)
 }
 
 fn sumsq<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let oracle = |x: &[f64], _: &[f64]| x.iter().map(|x| x * x).collect();
-    returns_sum::<T>(runner, |x, _| runner.device.sumsq(x), oracle)
+    check_scalar_result::<T>(runner, |x, _| runner.device.sumsq(x), oracle)
 }
 
 fn amax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    returns_sum::<T>(
+    check_scalar_result::<T>(
         runner,
         |x, _| runner.device.amax(x),
         |x, _| Expected::exact(x.iter().fold(0.0, |max: f64, x| max.max(x.abs()))),
     )?;
-    // The largest element, infinity or NaN is at various positions.
+    // Place the largest element, an infinity or a NaN at various positions.
     runner.try_cases((0..70).step_by(3), |&at: &usize| {
         let large = [(-5.0, Placement::CORNERS[1]), (f64::NEG_INFINITY, Placement::CORNERS[1])];
         for (value, place) in large.into_iter().chain([(f64::NAN, Placement::WHOLE)]) {

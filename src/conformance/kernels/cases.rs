@@ -26,21 +26,22 @@ pub(super) struct CaseSetup {
     pub(super) values: Values,
     /// Seed of the operands' values.
     pub(super) seed: u64,
-    /// Placements of the operands: those of the inputs, followed by those of the outputs.
+    /// Placements of the inputs, followed by the placements of the outputs.
     pub(super) places: [Placement; OPERANDS],
 }
 
 impl CaseSetup {
-    /// Setup with integer operands that fill their memories.
+    /// Setup in which each operand holds integers and fills a whole memory.
     pub(super) const WHOLE: Self =
         Self { values: Values::Integers, seed: 1, places: [Placement::WHOLE; OPERANDS] };
 
-    /// Returns a setup with integer operands that all have this placement.
+    /// Returns a setup with integer operands that all have the placement `place`.
     pub(super) fn placed(place: Placement) -> Self {
         Self { places: [place; OPERANDS], ..Self::WHOLE }
     }
 
-    /// Returns setups in which every operand takes every placement, and adjacent operands differ.
+    /// Returns setups in which every operand takes every placement, and adjacent operands have
+    /// different placements.
     fn placements() -> impl Iterator<Item = Self> {
         let corners = Placement::CORNERS;
         (0..corners.len()).map(move |turn| Self {
@@ -64,12 +65,13 @@ impl CaseSetup {
         (Values::any(), any::<u64>(), places).prop_map(setup)
     }
 
-    /// Returns the stream from which the values of this case are drawn.
+    /// Returns the stream of pseudo-random numbers for the operands of this case.
     pub(super) fn stream(&self) -> ValueStream {
         self.values.stream(self.seed)
     }
 
-    /// Returns operands with these names and lengths, filled from the case's stream in order.
+    /// Returns operands with the given names and lengths, filled in order from the stream of this
+    /// case.
     pub(super) fn operands<T: Element, const N: usize>(
         &self,
         lengths: [Length; N],
@@ -80,7 +82,7 @@ impl CaseSetup {
 
     /// Returns inputs like [`operands`](Self::operands), and outputs of NaN that the kernel must
     /// overwrite.
-    pub(super) fn fresh<T: Element, const I: usize, const O: usize>(
+    pub(super) fn inputs_and_outputs<T: Element, const I: usize, const O: usize>(
         &self,
         inputs: [Length; I],
         outputs: [Length; O],
@@ -89,18 +91,21 @@ impl CaseSetup {
     }
 }
 
-/// Returns an output before a kernel multiplies it by `β`. If β is 0, the output is NaN, because
-/// the kernel must not read the output.
-pub(super) fn times_beta<T: Element>((name, y): NamedValues<T>, beta: f64) -> NamedValues<T> {
+/// Returns the previous content of an output that a kernel multiplies by `β`. If β is 0, the output
+/// is NaN, because the kernel must not read the output.
+pub(super) fn output_before_kernel<T: Element>(
+    (name, y): NamedValues<T>,
+    beta: f64,
+) -> NamedValues<T> {
     (name, if beta == 0.0 { unset(y.len()) } else { y })
 }
 
-/// Cases of a check: a `C` describes the kernel call, and a [`CaseSetup`] describes its operands.
+/// Cases of a check: a `C` describes the kernel call, and a [`CaseSetup`] describes the operands.
 #[derive(Clone, Debug)]
 pub(super) struct Cases<C: Debug> {
     pub(super) fixed: Vec<(C, CaseSetup)>,
     pub(super) random: BoxedStrategy<C>,
-    /// Kernel calls that must fail if one of their operands has a wrong length.
+    /// Kernel calls that must fail if one operand has a wrong length.
     pub(super) refused: Vec<C>,
 }
 
@@ -123,30 +128,31 @@ impl<C: Clone + Debug + 'static> Cases<C> {
         Self { fixed, random: random.boxed(), refused: vec![refused] }
     }
 
-    /// Returns only the cases that `keep` accepts.
+    /// Removes the cases that `keep` rejects.
     pub(super) fn filter(mut self, keep: fn(&C) -> bool) -> Self {
         self.fixed.retain(|(case, _)| keep(case));
         Self { random: self.random.prop_filter("rejected by the filter", keep).boxed(), ..self }
     }
 
-    /// Returns these cases without tests of wrong operand lengths.
+    /// Removes the tests of wrong operand lengths.
     pub(super) fn without_refused(self) -> Self {
         Self { refused: Vec::new(), ..self }
     }
 
-    /// Combines each of these cases with one of the parameters.
+    /// Combines each case with one of the given parameters.
     pub(super) fn with<P: Clone + Debug + 'static>(self, parameters: &[P]) -> Cases<(C, P)> {
-        let turns = || parameters.iter().cloned().cycle();
-        let fixed = self.fixed.into_iter().zip(turns());
+        let cycled_parameters = || parameters.iter().cloned().cycle();
+        let fixed = self.fixed.into_iter().zip(cycled_parameters());
         let random = (self.random, prop::sample::select(parameters.to_vec()));
         Cases {
             fixed: fixed.map(|((case, setup), parameter)| ((case, parameter), setup)).collect(),
             random: random.boxed(),
-            refused: self.refused.into_iter().zip(turns()).collect(),
+            refused: self.refused.into_iter().zip(cycled_parameters()).collect(),
         }
     }
 
-    /// Creates cases from fixed and random ones, without tests of wrong operand lengths.
+    /// Creates cases from a list of fixed cases and a strategy for random cases, without tests of
+    /// wrong operand lengths.
     pub(super) fn from_fixed(
         fixed: Vec<(C, CaseSetup)>,
         random: impl Strategy<Value = C> + 'static,
@@ -155,8 +161,8 @@ impl<C: Clone + Debug + 'static> Cases<C> {
     }
 }
 
-/// Scalars α and β, some of which have special code in kernels. The product of each scalar with an
-/// integer is exact.
+/// Values of the scalars α and β. Kernels have special code for some of the values, and the product
+/// of each value with an integer is exact.
 pub(super) const SCALARS: [f64; 5] = [0.0, 1.0, -1.0, 0.5, 2.0];
 
 /// Lengths near the sizes of vectors, warps, tasks and blocks.

@@ -1,6 +1,6 @@
 //! Conformance checks of the kernel family [`Conv`](crate::kernel::Conv).
 
-use super::{harness::given, prelude::*};
+use super::{harness::as_slices, prelude::*};
 use crate::{
     conformance::oracle::conv as oracle,
     op::{Convolution, SpatialAxis, Unary, Window},
@@ -17,9 +17,12 @@ checks! {
 
 fn im2col<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
-        &windows()?,
+        &window_cases()?,
         |op, setup| {
-            setup.fresh::<T, 1, 1>([("x", op.image_len())], [("columns", op.columns_len())])
+            setup.inputs_and_outputs::<T, 1, 1>(
+                [("x", op.image_len())],
+                [("columns", op.columns_len())],
+            )
         },
         |op, [x], [columns]| runner.device.im2col(op, x, columns),
         |op, [x], _| [ExpectedOutput::Bits(oracle::im2col(op, x))],
@@ -28,9 +31,12 @@ fn im2col<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn col2im<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
-        &windows()?,
+        &window_cases()?,
         |op, setup| {
-            setup.fresh::<T, 1, 1>([("columns", op.columns_len())], [("x", op.image_len())])
+            setup.inputs_and_outputs::<T, 1, 1>(
+                [("columns", op.columns_len())],
+                [("x", op.image_len())],
+            )
         },
         |op, [columns], [x]| runner.device.col2im(op, columns, x),
         |op, [columns], _| [ExpectedOutput::Sums(oracle::col2im(op, columns))],
@@ -44,8 +50,8 @@ fn operands<T: Element>(op: &Convolution, setup: &CaseSetup) -> [NamedValues<T>;
 }
 
 fn convolve<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    let without_bias = convolutions()?.without_refused();
-    for (has_bias, cases) in [(true, convolutions()?), (false, without_bias)] {
+    let without_bias = convolution_cases()?.without_refused();
+    for (has_bias, cases) in [(true, convolution_cases()?), (false, without_bias)] {
         runner.try_kernel(
             &cases,
             |op, setup| {
@@ -61,17 +67,17 @@ fn convolve<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     Ok(())
 }
 
-/// Activations to fuse with a convolution, with and without elementary functions.
+/// Activations to fuse with a convolution. Some of the activations compute elementary functions.
 const ACTIVATIONS: [Unary<f64>; 3] =
     [Unary::Relu { slope: 0.0 }, Unary::Relu { slope: 0.3 }, Unary::Tanh];
 
-/// Checks that the fused kernel is bit-identical to the device's convolution followed by its
-/// activation.
+/// Checks that the fused kernel is bit-identical to the device's convolution followed by the
+/// device's activation.
 fn convolve_with_activation<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    runner.try_all(&convolutions()?, |op, setup| {
+    runner.try_all(&convolution_cases()?, |op, setup| {
         let operands = operands::<T>(op, setup);
-        let [x, w, bias, _] = given(&operands);
+        let [x, w, bias, _] = as_slices(&operands);
         let y = ("y", &unset(op.output_len())[..]);
         for (i, function) in ACTIVATIONS.map(Unary::cast).into_iter().enumerate() {
             let has_bias = i != 1;
@@ -87,7 +93,7 @@ fn convolve_with_activation<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         }
         Ok(())
     })?;
-    let (op, function) = (Convolution::new(2, 2, 2, small()?)?, ACTIVATIONS[0].cast());
+    let (op, function) = (Convolution::new(2, 2, 2, small_window()?)?, ACTIVATIONS[0].cast());
     let [x, w, bias, y] = operands::<T>(&op, &CaseSetup::WHOLE).map(|x| (x.0, x.1.len()));
     runner.check_lengths::<T, T, 3, 1>([x, w, bias], [y], |[x, w, bias], [y]| {
         device.convolve_with_activation(&op, x, w, Some(bias), function, y)
@@ -96,7 +102,7 @@ fn convolve_with_activation<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn convolve_backward_input<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
-        &convolutions()?,
+        &convolution_cases()?,
         |op, setup| {
             let [_, filters, _, (_, dy)] = operands::<T>(op, setup);
             ([filters, ("dy", dy)], [("dx", unset(op.input_len()))])
@@ -108,7 +114,7 @@ fn convolve_backward_input<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn convolve_backward_filters<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
-        &convolutions()?,
+        &convolution_cases()?,
         |op, setup| {
             let [x, (_, before), _, (_, dy)] = operands::<T>(op, setup);
             ([x, ("dy", dy)], [("dfilters", before)])
@@ -120,7 +126,7 @@ fn convolve_backward_filters<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// Returns a window along axes that are given as `[input, kernel, stride, pad, dilation]`.
+/// Returns a window along the given axes, each as `[input, kernel, stride, pad, dilation]`.
 fn window(channels: usize, axes: &[[usize; 5]]) -> Result<Window> {
     fn axis(&[input, kernel, stride, pad, dilation]: &[usize; 5]) -> SpatialAxis {
         SpatialAxis { input, kernel, stride, pad, dilation }
@@ -128,13 +134,13 @@ fn window(channels: usize, axes: &[[usize; 5]]) -> Result<Window> {
     Window::new(channels, &axes.iter().map(axis).collect::<Vec<_>>())
 }
 
-/// Returns a window of 3 × 2 taps in two channels of 4 × 5.
-fn small() -> Result<Window> {
+/// Returns a window of 3 × 2 taps for images of two 4 × 5 channels.
+fn small_window() -> Result<Window> {
     window(2, &[[4, 3, 1, 1, 1], [5, 2, 2, 0, 1]])
 }
 
 /// Returns windows along one to three axes: windows of one tap, windows outside the image, large
-/// strides, empty images, and more windows than one block of a GPU computes.
+/// strides, empty images, and more windows than one GPU thread block computes.
 fn window_corners() -> Result<Vec<Window>> {
     Ok(vec![
         window(0, &[[4, 3, 1, 1, 1]])?,
@@ -147,20 +153,20 @@ fn window_corners() -> Result<Vec<Window>> {
         window(2, &[[7, 3, 1, 2, 2], [8, 2, 3, 0, 3]])?,
         window(2, &[[3, 2, 1, 0, 1], [4, 3, 2, 1, 1], [5, 2, 1, 1, 2]])?,
         window(3, &[[35, 3, 1, 1, 1], [37, 3, 1, 1, 1]])?,
-        small()?,
+        small_window()?,
     ])
 }
 
-fn windows() -> Result<Cases<Window>> {
-    Ok(Cases::new(window_corners()?, random_window(3), small()?))
+fn window_cases() -> Result<Cases<Window>> {
+    Ok(Cases::new(window_corners()?, random_window(3), small_window()?))
 }
 
 /// Returns cases of convolutions: every window of [`window_corners`], groups, depthwise filters,
-/// and 1 × 1 kernels, which are matrix products.
-fn convolutions() -> Result<Cases<Convolution>> {
+/// and 1 × 1 convolutions, which are matrix products.
+fn convolution_cases() -> Result<Cases<Convolution>> {
     let mut corners = vec![
-        Convolution::new(0, 2, 1, small()?)?,
-        Convolution::new(2, 0, 1, small()?)?,
+        Convolution::new(0, 2, 1, small_window()?)?,
+        Convolution::new(2, 0, 1, small_window()?)?,
         Convolution::new(2, 6, 3, window(3, &[[6, 3, 1, 1, 1], [5, 3, 2, 1, 1]])?)?,
         Convolution::new(2, 4, 4, window(4, &[[6, 3, 1, 1, 1], [7, 3, 1, 1, 1]])?)?,
         Convolution::new(3, 9, 1, window(7, &[[5, 1, 1, 0, 1], [7, 1, 1, 0, 1]])?)?,
@@ -171,7 +177,7 @@ fn convolutions() -> Result<Cases<Convolution>> {
     for window in window_corners()? {
         corners.push(Convolution::new(2, 3, 1, window)?);
     }
-    Ok(Cases::new(corners, random_convolution(), Convolution::new(2, 2, 2, small()?)?))
+    Ok(Cases::new(corners, random_convolution(), Convolution::new(2, 2, 2, small_window()?)?))
 }
 
 fn random_window(channels: usize) -> impl Strategy<Value = Window> {

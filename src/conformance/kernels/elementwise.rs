@@ -67,7 +67,7 @@ const CLIP: [Unary<f64>; 2] =
     [Unary::Clip { low: -0.5, high: 2.0 }, Unary::Clip { low: 1.0, high: -1.0 }];
 const LN_AFFINE: Unary<f64> = Unary::LnAffine { scale: 0.5, shift: 2.0, factor: -1.5 };
 const LN_AFFINE_GRAD: Binary<f64> = Binary::LnAffineGrad { scale: 0.5, shift: 2.0, factor: -1.5 };
-/// Positive and negative exponents, with and without special code in kernels.
+/// Exponents of the power function. Kernels have special code for some of the exponents.
 const POWERS: [f64; 6] = [0.0, 1.0, 2.0, 3.0, -1.0, 0.75];
 const ELU_GRAD: [Binary<f64>; 2] =
     [Binary::EluGrad { alpha: 0.25 }, Binary::EluGrad { alpha: -0.25 }];
@@ -83,7 +83,7 @@ fn pow_affine_grad() -> [Binary<f64>; 6] {
 }
 
 /// Returns arguments at which elementwise functions have extrema, overflow or are undefined, and
-/// arguments between them.
+/// arguments between these points.
 fn special_values<T: Element>() -> Vec<T> {
     let values = [0.0, 1e-3, 0.1, 0.7, 1.5, 3.0, 7.5, 10.0, f64::INFINITY];
     let signed = values.into_iter().flat_map(|x| [x, -x]);
@@ -218,7 +218,7 @@ fn convert_to<T: Element, U: Element>(runner: &CheckRunner<'_>) -> Verdict {
         converts(&x, &wide(&x), setup)
     })?;
     // The operands are ties, which must round to even, and numbers next to a tie, which rounding
-    // twice would round in the wrong direction. No element type can hold a tie of `f64`.
+    // twice would round in the wrong direction. A tie of `f64` would need a wider element type.
     let e = epsilon::<U>();
     let ties = [
         (f64::NAN, f64::NAN),
@@ -239,12 +239,12 @@ fn convert_to<T: Element, U: Element>(runner: &CheckRunner<'_>) -> Verdict {
 }
 
 fn convert_integers<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    // `f32` and narrower types cannot hold these integers and must round them.
+    // `f32` and narrower types cannot represent the large integers, so the conversion must round.
     convert_from::<i32, T>(runner, [-1, 16_777_217, -33_554_434, i32::MIN, i32::MAX])?;
     convert_from::<u32, T>(runner, [1, 16_777_217, 33_554_434, 1 << 31, u32::MAX])
 }
 
-/// Checks the conversion of integers of type `N`, some of which are the `large` ones.
+/// Checks the conversion of integers of type `N`, including the integers in `large`.
 fn convert_from<N, T: Element>(runner: &CheckRunner<'_>, large: [N; 5]) -> Verdict
 where
     N: Storable + From<u16> + Into<f64>,

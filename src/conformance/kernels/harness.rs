@@ -1,5 +1,5 @@
-//! Harness of kernel checks: calls kernels on placed operands and compares the results with the
-//! expected ones.
+//! Harness of kernel checks: places operands in memories, calls a kernel and compares its outputs
+//! with expected elements.
 
 use super::cases::{CaseSetup, Cases, Length, NamedValues};
 use crate::{
@@ -22,28 +22,28 @@ use std::fmt::Debug;
 /// Name of an operand, and a slice of its elements before the call.
 pub(super) type NamedSlice<'a, T> = (&'static str, &'a [T]);
 
-/// Expected elements of an output, and how close the device's results must be.
+/// Expected elements of an output, and the required accuracy of the device's results.
 pub(super) enum ExpectedOutput {
-    /// Results must be bit-identical to these elements.
+    /// Results must be bit-identical to the given elements.
     Bits(Vec<f64>),
-    /// Results must be the elements nearest to these values.
+    /// Results must be the given values, rounded to the element type.
     Nearest(Vec<f64>),
-    /// Results must be within the rounding error, and exact if the operands are integers.
+    /// Results may differ by the rounding error, but must be exact if the operands are integers.
     Sums(Vec<Expected>),
-    /// Results must be within the rounding error, even if the operands are integers.
+    /// Results may differ by the rounding error, even if the operands are integers.
     Within(Vec<Expected>),
 }
 
 impl ExpectedOutput {
-    pub(super) fn judge<T: Element>(&self, name: &str, got: &[T], values: Values) -> Verdict {
+    pub(super) fn compare<T: Element>(&self, name: &str, got: &[T], values: Values) -> Verdict {
         match self {
             Self::Bits(want) => {
                 let want: Vec<T> = want.iter().map(|&want| T::from_f64(want)).collect();
                 expect_bits(name, got, &want)
             }
             Self::Nearest(want) => expect_nearest(name, got, want),
-            Self::Sums(want) => values.judge(name, got, want),
-            Self::Within(want) => Values::Reals.judge(name, got, want),
+            Self::Sums(want) => values.compare(name, got, want),
+            Self::Within(want) => Values::Reals.compare(name, got, want),
         }
     }
 }
@@ -60,8 +60,8 @@ impl CheckRunner<'_> {
         self.try_random((cases.random.clone(), CaseSetup::any()), test)
     }
 
-    /// Checks a kernel whose operands all have elements of type `T`, and that it refuses wrong
-    /// lengths of each operand.
+    /// Checks the outputs of a kernel whose operands all have the element type `T`. Also checks
+    /// that the kernel refuses wrong lengths of each operand.
     ///
     /// `operands` returns the inputs and the previous contents of the outputs. `want` gets the
     /// inputs and the previous contents of the outputs, and returns the expected outputs.
@@ -81,10 +81,10 @@ impl CheckRunner<'_> {
             let (inputs, outputs) = operands(case, setup);
             let (x, y) = (inputs.each_ref().map(wide_named), outputs.each_ref().map(wide_named));
             let want = want(case, x.each_ref().map(|x| &x[..]), y.each_ref().map(|y| &y[..]));
-            let got =
-                self.call(setup, given(&inputs), given(&outputs), |x, y| kernel(case, x, y))?;
+            let got = self
+                .call(setup, as_slices(&inputs), as_slices(&outputs), |x, y| kernel(case, x, y))?;
             let mut results = outputs.iter().zip(&got).zip(&want);
-            results.try_for_each(|((output, got), want)| want.judge(output.0, got, setup.values))
+            results.try_for_each(|((output, got), want)| want.compare(output.0, got, setup.values))
         })?;
         self.try_cases(&cases.refused, |case| {
             let (inputs, outputs) = operands(case, &CaseSetup::WHOLE);
@@ -93,9 +93,8 @@ impl CheckRunner<'_> {
         })
     }
 
-    /// Checks a kernel that can run in place: once with the source in its own operand, and once
-    /// with the source in the output. The method also checks that the kernel refuses wrong lengths
-    /// of each operand.
+    /// Checks a kernel that can run in place: once with a separate source operand, and once with
+    /// the source in the output. Also checks that the kernel refuses wrong lengths of each operand.
     ///
     /// `operands` returns the source, the other inputs and the name of the output. The source and
     /// the output of an in-place kernel have the same length.
@@ -115,17 +114,17 @@ impl CheckRunner<'_> {
             let ((source, x), inputs, output) = operands(case, setup);
             let others = inputs.each_ref().map(wide_named);
             let want = want(case, &wide(&x), others.each_ref().map(|input| &input[..]));
-            let inputs = given(&inputs);
+            let inputs = as_slices(&inputs);
             let [got] = self.call(setup, inputs, [(output, &x)], |inputs, [y]| {
                 kernel(case, Src::InPlace, inputs, y)
             })?;
-            want.judge(&format!("in place: {output}"), &got, setup.values)?;
+            want.compare(&format!("in place: {output}"), &got, setup.values)?;
             let operand = Operand::new(self.device, &x, setup.places[I + 1])?;
             let [got] = self.call(setup, inputs, [(output, &unset(x.len()))], |inputs, [y]| {
                 kernel(case, operand.view()?.into(), inputs, y)
             })?;
             operand.unchanged(source)?;
-            want.judge(output, &got, setup.values)
+            want.compare(output, &got, setup.values)
         })?;
         self.try_cases(&cases.refused, |case| {
             let ((source, x), inputs, output) = operands(case, &CaseSetup::WHOLE);
@@ -165,8 +164,8 @@ impl CheckRunner<'_> {
         Ok(array(written.iter().map(Operand::values).collect::<Verdict<_>>()?)?)
     }
 
-    /// Fails unless a kernel call with operands of these lengths returns an error and leaves its
-    /// outputs unchanged. `invalid` describes the wrong operand in the failure message.
+    /// Fails unless a kernel call with operands of the given lengths returns an error and leaves
+    /// the outputs unchanged. `invalid` describes the wrong operand in the failure message.
     pub(super) fn check_refused<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         invalid: &str,
@@ -174,12 +173,13 @@ impl CheckRunner<'_> {
         outputs: [Length; O],
         kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Verdict {
-        // Zeros are valid labels and indices, so only the lengths are invalid. Output bytes are not
-        // 0, so that a kernel that writes zeros is detected.
+        // Zeros are valid labels and indices, so the lengths of the operands are the only error.
+        // Output bytes are not 0, so that a kernel that writes zeros is detected.
         let read = inputs.map(|input| filled::<T>(input, 0));
         let written = outputs.map(|output| filled::<U>(output, 0x3f));
         let setup = CaseSetup::placed(Placement::CORNERS[1]);
-        let (result, _, written) = self.run(&setup, given(&read), given(&written), kernel)?;
+        let (result, _, written) =
+            self.run(&setup, as_slices(&read), as_slices(&written), kernel)?;
         expect_refused(result, invalid)?;
         outputs.iter().zip(&written).try_for_each(|((name, _), operand)| operand.unchanged(name))
     }
@@ -206,8 +206,9 @@ impl CheckRunner<'_> {
         Ok(())
     }
 
-    /// Fails unless an invalid kernel call causes an error by the next download of its output and,
-    /// in a second call, by the next `synchronize` of the device.
+    /// Fails unless the device reports an invalid kernel call in the next download of the output at
+    /// the latest. A second invalid call must cause an error in the next `synchronize` at the
+    /// latest.
     pub(super) fn check_late_error<T: Storable, U: Storable, const I: usize>(
         &self,
         invalid: &str,
@@ -258,7 +259,9 @@ fn placed<T: Storable>(
 }
 
 /// Borrows the elements of the operands.
-pub(super) fn given<T, const N: usize>(operands: &[NamedValues<T>; N]) -> [NamedSlice<'_, T>; N] {
+pub(super) fn as_slices<T, const N: usize>(
+    operands: &[NamedValues<T>; N],
+) -> [NamedSlice<'_, T>; N] {
     operands.each_ref().map(|(name, values)| (*name, &values[..]))
 }
 

@@ -24,7 +24,7 @@ fn copy_2d<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         (0, _) | (_, 0) => 0,
         (rows, columns) => (rows - 1) * ld + columns,
     };
-    runner.try_all(&blocks(), |op, setup| {
+    runner.try_all(&block_cases(), |op, setup| {
         let mut stream = setup.stream();
         let x = stream.take::<T>(span(op, op.ldx) + setup.seed as usize % 3);
         let y = stream.take::<T>(span(op, op.ldy) + setup.seed as usize % 2);
@@ -62,7 +62,7 @@ fn gather<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         runner,
         |op, setup| {
             let (table, y) = (("table", op.table * op.width), ("y", op.count * op.width));
-            let ([table], [y]) = setup.fresh([table], [y]);
+            let ([table], [y]) = setup.inputs_and_outputs([table], [y]);
             [table, y]
         },
         |op, table, rows, y| runner.device.gather(op, table, rows, y),
@@ -71,7 +71,7 @@ fn gather<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 }
 
 fn scatter_add<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    // `scatter_add` adds rows in order and rounds each sum to the nearest element, so the result is
+    // `scatter_add` adds rows in order and rounds each sum to the element type, so the result is
     // unique.
     let round = |sum| T::from_f64(sum).to_f64();
     try_indexed::<T>(
@@ -97,14 +97,14 @@ fn try_indexed<T: Element>(
     ) -> Result<()>,
     want: impl Fn(&RowIndexing, &[u32], [&[f64]; 2]) -> ExpectedOutput,
 ) -> Verdict {
-    runner.try_all(&tables(), |op, setup| {
+    runner.try_all(&table_cases(), |op, setup| {
         let [(input, x), (output, y)] = operands(op, setup);
         let indices = indices(op, setup);
         let rows = Operand::new(runner.device, &indices, setup.places[2])?;
         let [got] = runner
             .call(setup, [(input, &x)], [(output, &y)], |[x], [y]| call(op, x, rows.view()?, y))?;
         rows.unchanged("indices")?;
-        want(op, &indices, [&wide(&x), &wide(&y)]).judge(output, &got, setup.values)
+        want(op, &indices, [&wide(&x), &wide(&y)]).compare(output, &got, setup.values)
     })?;
     let op = RowIndexing { table: 4, width: 3, count: 2 };
     let kernel = |rows: &[u32], x: View<'_, T, AnyDevice>, y: ViewMut<'_, T, AnyDevice>| {
@@ -128,10 +128,10 @@ fn try_indexed<T: Element>(
 
 fn permute<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
-        &permutations()?,
+        &permutation_cases()?,
         |op, setup| {
             let len = op.shape().count();
-            setup.fresh::<T, 1, 1>([("x", len)], [("y", len)])
+            setup.inputs_and_outputs::<T, 1, 1>([("x", len)], [("y", len)])
         },
         |op, [x], [y]| runner.device.permute(op, x, y),
         |op, [x], _| [ExpectedOutput::Bits(oracle::permute(op, x))],
@@ -140,10 +140,10 @@ fn permute<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn tile<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
-        &tiles(),
+        &tile_cases(),
         |op, setup| {
             let len = op.outer * op.inner;
-            setup.fresh::<T, 1, 1>([("x", len)], [("y", len * op.tiles)])
+            setup.inputs_and_outputs::<T, 1, 1>([("x", len)], [("y", len * op.tiles)])
         },
         |op, [x], [y]| runner.device.tile(op, x, y),
         |op, [x], _| [ExpectedOutput::Bits(oracle::tile(op, x))],
@@ -152,10 +152,10 @@ fn tile<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn tile_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
-        &tiles(),
+        &tile_cases(),
         |op, setup| {
             let len = op.outer * op.inner;
-            setup.fresh::<T, 1, 1>([("dy", len * op.tiles)], [("dx", len)])
+            setup.inputs_and_outputs::<T, 1, 1>([("dy", len * op.tiles)], [("dx", len)])
         },
         |op, [dy], [dx]| runner.device.tile_backward(op, dy, dx),
         |op, [dy], _| [ExpectedOutput::Sums(oracle::tile_backward(op, dy))],
@@ -192,7 +192,7 @@ fn to_indices<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 /// Returns cases of copies of blocks: empty blocks, one element, one row with any leading
 /// dimension, gaps between rows, and large blocks.
-fn blocks() -> Cases<Copy2d> {
+fn block_cases() -> Cases<Copy2d> {
     let blocks = [
         [0, 3, 3, 3],
         [3, 0, 3, 3],
@@ -213,7 +213,7 @@ fn blocks() -> Cases<Copy2d> {
 
 /// Returns cases of gather and scatter: no indices, empty rows, one row of one element, wide rows
 /// and narrow rows.
-fn tables() -> Cases<RowIndexing> {
+fn table_cases() -> Cases<RowIndexing> {
     let tables = [
         [5, 3, 0],
         [0, 3, 0],
@@ -236,7 +236,7 @@ fn permutation(shape: &[usize], order: &[usize]) -> Result<Permute> {
 
 /// Returns cases of permutations: no axes, no elements, the identity, transposes near the sizes of
 /// tiles, and channels moved to the end and back.
-fn permutations() -> Result<Cases<Permute>> {
+fn permutation_cases() -> Result<Cases<Permute>> {
     let corners = vec![
         permutation(&[], &[])?,
         permutation(&[3, 0, 2], &[1, 2, 0])?,
@@ -261,7 +261,7 @@ fn permutations() -> Result<Cases<Permute>> {
 }
 
 /// Returns cases of tiling: empty operands, no tiles, one element, and long runs of elements.
-fn tiles() -> Cases<Tile> {
+fn tile_cases() -> Cases<Tile> {
     let tiles = [
         [0, 3, 2],
         [3, 0, 2],

@@ -1,7 +1,7 @@
 //! Checks of losses and accuracies over class scores, in the kernel family
 //! [`Losses`](crate::kernel::Losses).
 
-use super::{harness::given, prelude::*};
+use super::{harness::as_slices, prelude::*};
 use crate::{
     conformance::oracle::losses as oracle,
     device::AnyDevice,
@@ -25,14 +25,14 @@ checks! {
 /// Factor by which the kernels scale gradients.
 pub(super) const SCALE: f64 = -2.5;
 
-/// Returns the numbers after replacing some of them by 0 and some by 1.
+/// Replaces some of the numbers by 0 and some by 1.
 fn with_zeros_and_ones<T: Element>(mut x: Vec<T>) -> Vec<T> {
     x.iter_mut().step_by(5).for_each(|x| *x = T::from_f64(0.0));
     x.iter_mut().skip(1).step_by(7).for_each(|x| *x = T::from_f64(1.0));
     x
 }
 
-/// Returns class labels, of which every third one is ignored if there is an ignored label.
+/// Returns class labels. If the loss ignores a label, every third label is the ignored label.
 fn labels<T: Element>(axis: &Axis, ignore: Option<i64>, setup: &CaseSetup) -> Vec<T> {
     let classes = setup.stream().indices(axis.extent.max(1), axis.reduced_count());
     let label = |(i, class)| match ignore {
@@ -52,7 +52,7 @@ fn softmax_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     try_labelled(
         runner,
-        &losses()?,
+        &softmax_loss_cases()?,
         |op, setup| (probabilities::<T>(op, setup), [("loss", unset(1))]),
         |op, [p, label], [loss]| device.softmax_loss(op, p, label, loss),
         |op, [p, label], _| [ExpectedOutput::Within(vec![oracle::softmax_loss(op, p, label)])],
@@ -63,7 +63,7 @@ fn softmax_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     try_labelled(
         runner,
-        &losses()?,
+        &softmax_loss_cases()?,
         |op, setup| {
             let [p, label] = probabilities::<T>(op, setup);
             let dx = ("dx", unset(p.1.len()));
@@ -80,7 +80,7 @@ fn accuracy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     try_labelled(
         runner,
-        &accuracies()?,
+        &accuracy_cases()?,
         |op, setup| {
             let mut scores = setup.stream().take::<T>(op.axis.count());
             // The score NaN, from a net that diverged, must never count as one of the largest
@@ -101,7 +101,7 @@ fn accuracy_by_class<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     try_labelled(
         runner,
-        &accuracies()?,
+        &accuracy_cases()?,
         |op, setup| {
             let scores = setup.stream().take::<T>(op.axis.count());
             let label = labels(&op.axis, op.ignore, setup);
@@ -132,9 +132,9 @@ fn try_labelled<C: Clone + Debug + 'static, T: Element, const I: usize>(
         let call =
             |x: [View<'_, T, AnyDevice>; I], y: [ViewMut<'_, T, AnyDevice>; 1]| kernel(case, x, y);
         let invalid = format!("label {invalid} for 3 classes");
-        runner.check_late_error(&invalid, given(&inputs), (output, &y), call)?;
+        runner.check_late_error(&invalid, as_slices(&inputs), (output, &y), call)?;
         inputs[1].1 = [0.0, 2.0, 1.0, 1.0].map(T::from_f64).into();
-        runner.call(&CaseSetup::WHOLE, given(&inputs), [(output, &y)], call).map(drop)
+        runner.call(&CaseSetup::WHOLE, as_slices(&inputs), [(output, &y)], call).map(drop)
     })
 }
 
@@ -145,7 +145,7 @@ pub(super) const NORMALIZATIONS: [LossNormalization; 4] = [
     LossNormalization::None,
 ];
 
-fn loss(
+fn softmax_loss_op(
     [outer, extent, inner]: [usize; 3],
     ignore: Option<i64>,
     normalization: LossNormalization,
@@ -155,25 +155,25 @@ fn loss(
 
 /// Returns cases of softmax losses: no positions, one ignored position, many positions, and every
 /// normalization with and without an ignored class.
-fn losses() -> Result<Cases<SoftmaxLoss>> {
+fn softmax_loss_cases() -> Result<Cases<SoftmaxLoss>> {
     use LossNormalization::{BatchSize, Full, Valid};
     let mut corners = vec![
-        loss([0, 3, 2], None, Valid)?,
-        loss([1, 1, 1], Some(-1), Valid)?,
-        loss([1, 4, 1], Some(0), Valid)?,
-        loss([1, 1, 1], None, Full)?,
-        loss([1025, 3, 1], None, Full)?,
-        loss([3, 2, 400], Some(1), Valid)?,
-        loss([2, 200, 3], None, BatchSize)?,
+        softmax_loss_op([0, 3, 2], None, Valid)?,
+        softmax_loss_op([1, 1, 1], Some(-1), Valid)?,
+        softmax_loss_op([1, 4, 1], Some(0), Valid)?,
+        softmax_loss_op([1, 1, 1], None, Full)?,
+        softmax_loss_op([1025, 3, 1], None, Full)?,
+        softmax_loss_op([3, 2, 400], Some(1), Valid)?,
+        softmax_loss_op([2, 200, 3], None, BatchSize)?,
     ];
     for normalization in NORMALIZATIONS {
         for ignore in [None, Some(2), Some(255)] {
-            corners.push(loss([4, 5, 3], ignore, normalization)?);
+            corners.push(softmax_loss_op([4, 5, 3], ignore, normalization)?);
         }
     }
     let random = (random_shape(), prop::sample::select(&NORMALIZATIONS[..]))
         .prop_map(|((axis, ignore), normalization)| SoftmaxLoss { axis, ignore, normalization });
-    Ok(Cases::new(corners, random, loss([2, 3, 2], None, Valid)?))
+    Ok(Cases::new(corners, random, softmax_loss_op([2, 3, 2], None, Valid)?))
 }
 
 /// Returns a strategy that draws positions, classes and an ignored label.
@@ -185,7 +185,7 @@ fn random_shape() -> impl Strategy<Value = (Axis, Option<i64>)> {
 
 /// Returns cases of accuracies: no positions, one and many positions, and `top_k` of 0, of some
 /// classes and of more than all classes.
-fn accuracies() -> Result<Cases<Accuracy>> {
+fn accuracy_cases() -> Result<Cases<Accuracy>> {
     let cases = [
         ([0, 3, 2], 1, None),
         ([1, 1, 1], 1, None),
@@ -209,10 +209,11 @@ fn accuracies() -> Result<Cases<Accuracy>> {
     Ok(Cases::new(corners, random, case(([2, 3, 2], 1, None))?))
 }
 
-/// Class loss, and whether it has an infogain matrix.
+/// Class loss, and whether the loss has an infogain matrix.
 type MatrixLoss = (ClassLoss, bool);
 
-/// Returns scores or probabilities, labels, and a matrix. Some scores and probabilities are 0 or 1.
+/// Returns scores or probabilities, labels, and an infogain matrix. Some scores and probabilities
+/// are 0 or 1.
 fn class_operands<T: Element>((op, _): &MatrixLoss, setup: &CaseSetup) -> [NamedValues<T>; 3] {
     let x = match op.kind {
         Hinge | SquaredHinge => setup.stream().take(op.axis.count()),
@@ -230,7 +231,7 @@ fn class_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     try_labelled(
         runner,
-        &class_losses(Log)?,
+        &class_loss_cases(Log)?,
         |case, setup| (class_operands::<T>(case, setup), [("loss", unset(1))]),
         |(op, has_matrix), [x, label, matrix], [loss]| {
             device.class_loss(op, x, label, has_matrix.then_some(matrix), loss)
@@ -244,7 +245,7 @@ fn class_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             )])]
         },
     )?;
-    let hinge = valid(Hinge)?;
+    let hinge = class_loss_op(Hinge)?;
     runner.check_refused::<T, T, 1, 1>(
         "a matrix for a hinge loss",
         [("x", 12)],
@@ -257,7 +258,7 @@ fn class_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     try_labelled(
         runner,
-        &class_losses(LogWithSoftmaxGradient)?,
+        &class_loss_cases(LogWithSoftmaxGradient)?,
         |case, setup| {
             let [x, label, matrix] = class_operands::<T>(case, setup);
             let dx = ("dx", unset(x.1.len()));
@@ -282,14 +283,14 @@ const KINDS: [(ClassLossKind, bool); 6] = [
     (SquaredHinge, false),
 ];
 
-fn valid(kind: ClassLossKind) -> Result<ClassLoss> {
+fn class_loss_op(kind: ClassLossKind) -> Result<ClassLoss> {
     let (axis, normalization) = (Axis::new(2, 3, 2)?, LossNormalization::Valid);
     Ok(ClassLoss { axis, kind, ignore: None, normalization })
 }
 
 /// Returns cases of class losses of each kind: no positions, one class, many positions, and every
 /// normalization. The tests of wrong operand lengths use the loss kind `refused` with a matrix.
-fn class_losses(refused: ClassLossKind) -> Result<Cases<MatrixLoss>> {
+fn class_loss_cases(refused: ClassLossKind) -> Result<Cases<MatrixLoss>> {
     let mut corners = Vec::new();
     for (kind, has_matrix) in KINDS {
         for [outer, extent, inner] in [[0, 3, 2], [1, 1, 1], [1025, 3, 1], [2, 40, 3]] {
@@ -307,5 +308,5 @@ fn class_losses(refused: ClassLossKind) -> Result<Cases<MatrixLoss>> {
             (ClassLoss { axis, kind, ignore, normalization }, has_matrix)
         },
     );
-    Ok(Cases::new(corners, random, (valid(refused)?, true)))
+    Ok(Cases::new(corners, random, (class_loss_op(refused)?, true)))
 }

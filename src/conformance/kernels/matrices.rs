@@ -26,8 +26,7 @@ struct MatrixProduct {
     trans: [bool; 2],
     alpha: f64,
     beta: f64,
-    /// Number of elements that each operand has between its rows, between its matrices and at its
-    /// end.
+    /// Number of unused elements of each operand between rows, between matrices and at the end.
     gaps: [usize; 3],
 }
 
@@ -35,8 +34,8 @@ impl MatrixProduct {
     const SMALL: Self =
         Self { extents: [3, 5, 4], trans: [false; 2], alpha: 1.0, beta: 0.0, gaps: [0; 3] };
 
-    /// Returns matrix products with every extent combined with several others, and with every
-    /// transposition, pair of scalars and placement.
+    /// Returns matrix products with every extent combined with several other extents, and with
+    /// every transposition, pair of scalars and placement.
     fn cases() -> Cases<Self> {
         let transposes = [[false, false], [false, true], [true, false], [true, true]];
         let mut whole = Vec::new();
@@ -47,8 +46,8 @@ impl MatrixProduct {
         }
         for trans in transposes {
             whole.push(Self { trans, extents: [33, 17, 65], gaps: [2, 1, 3], ..Self::SMALL });
-            // A square operand and its transpose have the same length, so only their values tell
-            // them apart.
+            // A square operand and its transpose have the same length, so a wrong transposition
+            // changes only the values of the result.
             let squares = [[6, 6, 6], [9, 2, 9], [2, 9, 9], [33, 33, 33]];
             whole.extend(squares.map(|extents| Self { trans, extents, ..Self::SMALL }));
             for (alpha, beta) in SCALARS.into_iter().flat_map(|a| SCALARS.map(|b| (a, b))) {
@@ -94,7 +93,7 @@ fn transpose(yes: bool) -> Transpose {
 
 /// Returns `C` before a matrix product. Elements that the kernel must not read are NaN, and
 /// elements that the kernel must not change are [`GAP_VALUE`].
-fn c_before<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> {
+fn initial_c<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> {
     let mut c = vec![T::from_f64(GAP_VALUE); values.len()];
     if op.n == 0 {
         return c;
@@ -107,11 +106,11 @@ fn c_before<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> 
     c
 }
 
-/// Number of matrix products in a batch, and whether all of them share one `A` and one `B`.
+/// Number of matrix products in a batch, and whether all matrix products share one `A` and one `B`.
 type Batch = (usize, [bool; 2]);
 
 fn gemm<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    products::<T>(
+    check_matrix_products::<T>(
         runner,
         &MatrixProduct::cases().with(&[(1, [false; 2])]),
         1,
@@ -123,14 +122,14 @@ fn gemm_batched<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let batches: Vec<Batch> = (0..105).map(|i| (i % 5, [i % 3 == 0, i % 7 == 0])).collect();
     let mut cases = MatrixProduct::cases();
     cases.fixed.retain(|(case, _)| case.extents.iter().product::<usize>() < 40_000);
-    products::<T>(runner, &cases.with(&batches), 3, |op, batch, [a, b], c| {
+    check_matrix_products::<T>(runner, &cases.with(&batches), 3, |op, batch, [a, b], c| {
         runner.device.gemm_batched(op, batch, a, b, c)
     })
 }
 
 /// Checks batches of matrix products. A batch of `refused_count` matrix products must be refused if
 /// an operand or a leading dimension is too small.
-fn products<T: Element>(
+fn check_matrix_products<T: Element>(
     runner: &CheckRunner<'_>,
     cases: &Cases<(MatrixProduct, Batch)>,
     refused_count: usize,
@@ -157,7 +156,7 @@ fn products<T: Element>(
             (a, b) = (unset(a.len()), unset(b.len()));
         }
         let starts: Vec<_> = (0..count).map(|i| i * stride_c).collect();
-        let c = c_before(&op, &starts, &c);
+        let c = initial_c(&op, &starts, &c);
         let (a_wide, b_wide, c_wide) = (wide(&a), wide(&b), wide(&c));
         let mut want = oracle::gemm(&Gemm { m: 0, ..op }, &[], &[], &c_wide);
         for (i, start) in starts.into_iter().enumerate() {
@@ -169,7 +168,7 @@ fn products<T: Element>(
         let [got] = runner.call(setup, [("a", &a), ("b", &b)], [("c", &c)], |inputs, [c]| {
             kernel(&op, &batch, inputs, c)
         })?;
-        setup.values.judge("c", &got, &want)
+        setup.values.compare("c", &got, &want)
     })?;
     let (op, batch) =
         (Gemm::<T>::new(3, 5, 4), GemmBatch { count: 3, stride_a: 12, stride_b: 20, stride_c: 15 });
@@ -192,12 +191,12 @@ fn gemv<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let (x_len, y_len) = op.lengths();
         let a = stream.take::<T>(op.m.saturating_sub(1) * op.lda + op.n + case.gaps[1]);
         let x = stream.take::<T>(x_len);
-        let (_, y) = times_beta(("y", stream.take(y_len)), case.beta);
+        let (_, y) = output_before_kernel(("y", stream.take(y_len)), case.beta);
         let want = oracle::gemv(&op, &wide(&a), &wide(&x), &wide(&y));
         let [got] = runner.call(setup, [("a", &a), ("x", &x)], [("y", &y)], |[a, x], [y]| {
             runner.device.gemv(&op, a, x, y)
         })?;
-        setup.values.judge("y", &got, &want)
+        setup.values.compare("y", &got, &want)
     })?;
     let op = Gemv::<T>::new(Transpose::No, 3, 4);
     let wrong = [[11, 4, 3], [12, 5, 3], [12, 3, 3], [12, 4, 4], [12, 4, 2]];

@@ -21,13 +21,13 @@ checks! {
 fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_in_place(
-        &axes()?,
+        &normalization_cases()?,
         |axis, setup| (("x", setup.stream().uniform::<T>(-8.0, 8.0, axis.count())), [], "y"),
         |axis, x, [], y| device.softmax(axis, x, y),
         |axis, x, []| ExpectedOutput::Within(oracle::softmax(axis, x)),
     )?;
     // The first case has scores whose exponentials overflow. The second case has a NaN, which must
-    // affect only the results along its own axis.
+    // affect only the softmax over the elements that include the NaN.
     let axis = Axis::new(2, 3, 2)?;
     let cases = [
         ([1e4, -1e4, 1e4, 0.0, -1e4, 1e4], [0.5, 0.0, 0.5, 0.0, 0.0, 1.0]),
@@ -48,7 +48,7 @@ fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn softmax_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_in_place(
-        &axes()?,
+        &normalization_cases()?,
         |axis, setup| {
             let [y, dy] = setup.operands::<T, 2>(["y", "dy"].map(|name| (name, axis.count())));
             (dy, [y], "dx")
@@ -61,10 +61,10 @@ fn softmax_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 fn lrn<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
     let device = runner.device;
     runner.try_kernel(
-        &responses(region),
+        &lrn_cases(region),
         |op, setup| {
             let len = op.count();
-            setup.fresh::<T, 1, 2>([("x", len)], [("scale", len), ("y", len)])
+            setup.inputs_and_outputs::<T, 1, 2>([("x", len)], [("scale", len), ("y", len)])
         },
         |op, [x], [scale, y]| device.lrn(op, x, scale, y),
         |op, [x], _| {
@@ -74,7 +74,7 @@ fn lrn<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
             ]
         },
     )?;
-    runner.try_cases([response(region, [1, 3, 2, 2], 2)], |op| {
+    runner.try_cases([lrn_op(region, [1, 3, 2, 2], 2)], |op| {
         let (x, outputs) = ([("x", 12)], [("scale", 12), ("y", 12)]);
         runner.check_refused::<T, T, 1, 2>("an even size", x, outputs, |[x], [scale, y]| {
             device.lrn(op, x, scale, y)
@@ -84,7 +84,7 @@ fn lrn<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
 
 fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
     runner.try_kernel(
-        &responses(region),
+        &lrn_cases(region),
         |op, setup| {
             let mut stream = setup.stream();
             let [x, dy] = [(); 2].map(|()| stream.take::<T>(op.count()));
@@ -100,13 +100,13 @@ fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verd
 
 fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    // The first operands have a mean near 0, and the second ones a mean of 100. With a mean of 100,
-    // a difference of large squares would cancel.
-    for is_far in [false, true] {
+    // The means of the operands are near 0 and near 100. With a mean near 100, a variance computed
+    // as a difference of squares would cancel.
+    for has_large_mean in [false, true] {
         runner.try_kernel(
-            &axes()?.filter(|axis| axis.reduced_count() > 0),
+            &normalization_cases()?.filter(|axis| axis.reduced_count() > 0),
             |axis, setup| {
-                let x = match is_far {
+                let x = match has_large_mean {
                     true => setup.stream().uniform::<T>(99.0, 101.0, axis.count()),
                     false => setup.stream().take(axis.count()),
                 };
@@ -144,7 +144,7 @@ fn standardize<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     EPSILON_PLACEMENTS.iter().try_for_each(|&place| {
         runner.try_in_place(
-            &axes()?.with(&[place]),
+            &normalization_cases()?.with(&[place]),
             |(axis, _), setup| {
                 let [x, mean, variance] = numbers_and_moments::<T>(axis, &mut setup.stream());
                 (x, [mean, variance], "y")
@@ -161,7 +161,7 @@ fn standardize_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     EPSILON_PLACEMENTS.iter().try_for_each(|&place| {
         runner.try_in_place(
-            &axes()?.with(&[place]),
+            &normalization_cases()?.with(&[place]),
             |(axis, _), setup| {
                 let mut stream = setup.stream();
                 let inputs = numbers_and_moments::<T>(axis, &mut stream);
@@ -178,9 +178,9 @@ fn standardize_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns cases of normalization along an axis: empty axes, one element, classes of batches and of
-/// pixels, and many elements along, before and after the axis.
-fn axes() -> Result<Cases<Axis>> {
+/// Returns cases of normalization along an axis: empty axes, one element, class scores of batches
+/// and of pixels, and many elements along, before and after the axis.
+fn normalization_cases() -> Result<Cases<Axis>> {
     let extents = [
         [0, 3, 2],
         [2, 0, 3],
@@ -201,14 +201,14 @@ fn axes() -> Result<Cases<Axis>> {
     Ok(Cases::new(corners, random, Axis::new(2, 3, 2)?))
 }
 
-fn response(region: LrnRegion, [batch, channels, height, width]: [usize; 4], size: usize) -> Lrn {
+fn lrn_op(region: LrnRegion, [batch, channels, height, width]: [usize; 4], size: usize) -> Lrn {
     let (alpha, beta, k) = (0.5, 0.75, 2.0);
     Lrn { region, batch, channels, plane: [height, width], size, alpha, beta, k }
 }
 
 /// Returns cases of LRN: empty images, regions of one element, regions larger than the image, and
 /// the constants of AlexNet.
-fn responses(region: LrnRegion) -> Cases<Lrn> {
+fn lrn_cases(region: LrnRegion) -> Cases<Lrn> {
     let shapes = [
         ([0, 3, 2, 2], 3),
         ([2, 3, 0, 2], 3),
@@ -220,7 +220,7 @@ fn responses(region: LrnRegion) -> Cases<Lrn> {
         ([2, 7, 5, 4], 5),
     ];
     let alexnet = Lrn { alpha: 1e-4, k: 1.0, ..response(region, [1, 9, 4, 4], 5) };
-    let corners = shapes.map(|(shape, size)| response(region, shape, size));
+    let corners = shapes.map(|(shape, size)| lrn_op(region, shape, size));
     let extents = (0..=2usize, 1..=9usize, 1..=7usize, 1..=7usize);
     let sizes = prop::sample::select(vec![1usize, 3, 5, 7]);
     let constant = |values: &[f64]| prop::sample::select(values.to_vec());
@@ -234,5 +234,5 @@ fn responses(region: LrnRegion) -> Cases<Lrn> {
         },
     );
     let corners = [alexnet].into_iter().chain(corners).collect();
-    Cases::new(corners, random, response(region, [1, 3, 2, 2], 3))
+    Cases::new(corners, random, lrn_op(region, [1, 3, 2, 2], 3))
 }

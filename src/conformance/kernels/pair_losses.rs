@@ -19,7 +19,7 @@ checks! {
     "elementwise_loss_backward" of "elementwise_loss_backward": elementwise_loss_backward();
 }
 
-/// Returns the descriptor of a loss with the constants of a kernel on `T`.
+/// Converts the constants of a loss to the accumulator type of `T`.
 fn narrow<T: Element>(op: &ElementwiseLoss<f64>) -> ElementwiseLoss<T::Acc> {
     let &ElementwiseLoss { kind, batch, item_len, ignore, normalization } = op;
     let kind = match kind {
@@ -31,8 +31,8 @@ fn narrow<T: Element>(op: &ElementwiseLoss<f64>) -> ElementwiseLoss<T::Acc> {
     ElementwiseLoss { kind, batch, item_len, ignore, normalization }
 }
 
-/// Returns numbers, and targets on both sides of integers. If the numbers are distances, they are
-/// not negative.
+/// Returns inputs, and targets on both sides of integers. Inputs that are distances are not
+/// negative.
 fn operands<T: Element>(op: &ElementwiseLoss<f64>, setup: &CaseSetup) -> [NamedValues<T>; 2] {
     let (mut stream, count) = (setup.stream(), op.batch * op.item_len);
     let x = match op.kind {

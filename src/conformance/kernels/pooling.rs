@@ -17,10 +17,10 @@ checks! {
 
 fn max_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    runner.try_all(&pools()?, |op, setup| {
+    runner.try_all(&pool_cases()?, |op, setup| {
         let mut stream = setup.stream();
         let numbers = stream.take::<T>(op.input_len());
-        // `max_pool` must never return NaN, nor a value that is not above the start value of the
+        // `max_pool` must ignore NaN and every value that is not above the start value of the
         // maximum.
         let special = [f64::NAN, f64::NEG_INFINITY, max_pool_start::<T>(), f64::INFINITY, -0.0];
         let with_special = numbers.iter().map(|x| match stream.indices(8, 1)[..] {
@@ -35,11 +35,12 @@ fn max_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         }
         Ok(())
     })?;
-    let op = small()?;
+    let op = small_pool()?;
     check_pool_lengths::<T>(runner, &op, |x, y, mask| device.max_pool(&op, x, y, mask))
 }
 
-/// Calls a kernel, and compares the pooled elements and the mask with the expected ones.
+/// Calls a kernel, and compares the pooled elements and the mask with the expected elements and
+/// mask.
 fn expect_pooled<T: Element>(
     runner: &CheckRunner<'_>,
     op: &Pool2d,
@@ -83,7 +84,7 @@ fn check_pool_lengths<T: Element>(
 
 fn max_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    runner.try_all(&pools()?, |op, setup| {
+    runner.try_all(&pool_cases()?, |op, setup| {
         let mut stream = setup.stream();
         let [x, dy] = [op.input_len(), op.output_len()].map(|len| stream.take::<T>(len));
         let (_, elements) = oracle::max_pool(op, &wide(&x), max_pool_start::<T>());
@@ -93,9 +94,9 @@ fn max_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             device.max_pool_backward(op, dy, mask.view()?, dx)
         })?;
         mask.unchanged("mask")?;
-        setup.values.judge("dx", &got, &oracle::max_pool_backward(op, &wide(&dy), &elements))
+        setup.values.compare("dx", &got, &oracle::max_pool_backward(op, &wide(&dy), &elements))
     })?;
-    let op = small()?;
+    let op = small_pool()?;
     let mask_of = |len: usize, value| Operand::new(device, &vec![value; len], Placement::WHOLE);
     let (dy, dx) = ([("dy", op.output_len())], [("dx", op.input_len())]);
     runner.check_lengths::<T, T, 1, 1>(dy, dx, |[dy], [dx]| {
@@ -107,8 +108,8 @@ fn max_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             device.max_pool_backward(&op, dy, mask_of(masks, 0)?.view()?, dx)
         })
     })?;
-    // With a mask outside the plane, the kernel may fail or return any result. The kernel must not
-    // write outside `dx`.
+    // If the mask holds indices outside the plane, the kernel may fail or return any result. The
+    // kernel must not write outside `dx`.
     runner.try_cases([i32::MIN, -2, (op.input[0] * op.input[1]) as i32, i32::MAX], |&element| {
         let ones = |len, place| Operand::new(device, &vec![T::from_f64(1.0); len], place);
         let mask = mask_of(op.output_len(), element)?;
@@ -122,7 +123,7 @@ fn max_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn average_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    runner.try_all(&pools()?, |op, setup| {
+    runner.try_all(&pool_cases()?, |op, setup| {
         let x = setup.stream().take::<T>(op.input_len());
         let y = ("y", &unset(op.output_len())[..]);
         let [mut got] =
@@ -134,15 +135,17 @@ fn average_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         empty.for_each(|(got, want)| *got = T::from_f64(want.value));
         expect_within("y", &got, &want)
     })?;
-    let op = small()?;
+    let op = small_pool()?;
     let (x, y) = ([("x", op.input_len())], [("y", op.output_len())]);
     runner.check_lengths::<T, T, 1, 1>(x, y, |[x], [y]| device.average_pool(&op, x, y))
 }
 
 fn average_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
-        &pools()?,
-        |op, setup| setup.fresh::<T, 1, 1>([("dy", op.output_len())], [("dx", op.input_len())]),
+        &pool_cases()?,
+        |op, setup| {
+            setup.inputs_and_outputs::<T, 1, 1>([("dy", op.output_len())], [("dx", op.input_len())])
+        },
         |op, [dy], [dx]| runner.device.average_pool_backward(op, dy, dx),
         |op, [dy], _| [ExpectedOutput::Within(oracle::average_pool_backward(op, dy))],
     )
@@ -150,7 +153,7 @@ fn average_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn stochastic_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    runner.try_all(&pools()?, |op, setup| {
+    runner.try_all(&pool_cases()?, |op, setup| {
         let mut stream = setup.stream();
         let x = stream.take::<T>(op.input_len());
         let mut u = stream.uniform::<f32>(0.0, 1.0, op.output_len());
@@ -162,7 +165,7 @@ fn stochastic_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         })?;
         u.unchanged("u")
     })?;
-    let (op, len) = (small()?, small()?.output_len());
+    let (op, len) = (small_pool()?, small_pool()?.output_len());
     let zeros = |len| Operand::new(device, &vec![0.0; len], Placement::WHOLE);
     check_pool_lengths::<T>(runner, &op, |x, y, mask| {
         device.stochastic_pool(&op, x, zeros(len)?.view()?, y, mask)
@@ -178,7 +181,7 @@ fn stochastic_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns the start value of a maximum: the smallest finite number of the type, or of `f32` for
+/// Returns the start value of a maximum: the smallest finite number of `T`, or of `f32` if `T` is
 /// `f64`.
 fn max_pool_start<T: Element>() -> f64 {
     match T::DTYPE {
@@ -194,14 +197,14 @@ fn unset_mask(device: &AnyDevice, len: usize, place: Placement) -> Result<Operan
 }
 
 /// Returns a pooling of two planes of 3 × 5 with windows of 2 × 3.
-fn small() -> Result<Pool2d> {
+fn small_pool() -> Result<Pool2d> {
     Pool2d::new(2, [3, 5], [2, 3], [1, 2], [0, 0], PoolRounding::Ceil)
 }
 
-/// Returns cases of pooling: empty planes, one element, and planes larger than a block of a GPU.
-/// The pooling windows extend past the edge, lie in or outside the padding, leave gaps, overlap, or
-/// cover the plane.
-fn pools() -> Result<Cases<Pool2d>> {
+/// Returns cases of pooling: empty planes, one element, and planes with more elements than a GPU
+/// thread block computes. The pooling windows extend past the edge, lie in or outside the padding,
+/// leave gaps, overlap, or cover the plane.
+fn pool_cases() -> Result<Cases<Pool2d>> {
     use PoolRounding::{Ceil, Floor};
     let corners = vec![
         Pool2d::new(0, [4, 4], [2, 2], [2, 2], [0, 0], Ceil)?,
@@ -224,9 +227,9 @@ fn pools() -> Result<Cases<Pool2d>> {
         Pool2d::new(2, [11, 11], [2, 2], [5, 5], [0, 0], Ceil)?,
         Pool2d::new(2, [3, 3], [9, 9], [7, 7], [8, 8], Ceil)?,
         Pool2d::new(2, [64, 66], [2, 2], [2, 2], [0, 0], Ceil)?,
-        small()?,
+        small_pool()?,
     ];
-    Ok(Cases::new(corners, random_pool(), small()?))
+    Ok(Cases::new(corners, random_pool(), small_pool()?))
 }
 
 fn random_pool() -> impl Strategy<Value = Pool2d> {

@@ -1,7 +1,7 @@
 //! Imports that most checks of kernels need.
 
 pub(super) use super::{
-    cases::{CaseSetup, Cases, NamedValues, axis_cases, times_beta, vector_cases},
+    cases::{CaseSetup, Cases, NamedValues, axis_cases, output_before_kernel, vector_cases},
     harness::ExpectedOutput,
 };
 pub(super) use crate::{

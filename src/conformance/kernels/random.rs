@@ -17,7 +17,8 @@ checks! {
     without elements "random_integers": random_integers();
 }
 
-/// Lengths near pairs, groups of four and blocks, in which kernels generate random numbers.
+/// Lengths near multiples of 2, of 4 and of a block, because kernels generate random numbers in
+/// such groups.
 const LENGTHS: [usize; 12] = [0, 1, 2, 3, 4, 5, 7, 255, 1025, 4099, 16_385, 33_001];
 
 /// Key and length of a random operand, and the parameters `P` of its distribution.
@@ -29,7 +30,7 @@ struct RandomCase<P> {
 }
 
 /// Returns cases of random operands: every length, parameter set and placement, and keys that
-/// differ only in their upper halves.
+/// differ only in the upper halves of their words.
 fn cases<P: Copy + Debug + 'static>(choices: &'static [P]) -> Cases<RandomCase<P>> {
     let one = RandomCase { key: RngKey { seed: 1, stream: 2 }, len: 37, parameters: choices[0] };
     let keys = [(1 << 40, 0), (0, 1 << 40), (u64::MAX, 3), (3, u64::MAX)];
@@ -50,7 +51,7 @@ fn cases<P: Copy + Debug + 'static>(choices: &'static [P]) -> Cases<RandomCase<P
 }
 
 /// Returns the numbers that a kernel generates for one case.
-fn draws<U: Storable>(
+fn generated_numbers<U: Storable>(
     runner: &CheckRunner<'_>,
     setup: &CaseSetup,
     before: &[U],
@@ -91,8 +92,9 @@ fn uniform<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_all(
         &cases(&INTERVALS),
         |&RandomCase { key, len, parameters: (low, high) }, setup| {
-            let got =
-                draws(runner, setup, &unset::<T>(len), |y| device.uniform(key, low, high, y))?;
+            let got = generated_numbers(runner, setup, &unset::<T>(len), |y| {
+                device.uniform(key, low, high, y)
+            })?;
             expect_bits("y", &got, &oracle::uniform(key, (low, high), len))
         },
     )?;
@@ -111,7 +113,7 @@ fn normals<T: Element>(
     &RandomCase { key, len, parameters: (mean, std) }: &RandomCase<(f64, f64)>,
     setup: &CaseSetup,
 ) -> Verdict<Vec<T>> {
-    draws(runner, setup, &unset(len), |y| runner.device.gaussian(key, mean, std, y))
+    generated_numbers(runner, setup, &unset(len), |y| runner.device.gaussian(key, mean, std, y))
 }
 
 fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -121,8 +123,8 @@ fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         expect_within("y", &got, &oracle::gaussian::<T>(case.key, case.parameters, case.len))?;
         let wide = normals::<f64>(runner, case, setup)?.into_iter().map(T::from_f64);
         expect_bits("y (expected: y in `f64`, rounded)", &got, &wide.collect::<Vec<_>>())?;
-        // The oracle's elementary functions round differently, so the last bits are compared with
-        // those of the host kernel.
+        // The elementary functions of the oracle round differently, so compare the last bits with
+        // the result of the host kernel.
         let mut cpu = unset::<T>(case.len);
         host::gaussian(Workers::global(), case.key, mean, std, &mut cpu)?;
         expect_bits("y (expected: y of the CPU)", &got, &cpu)
@@ -163,7 +165,8 @@ fn bernoulli(runner: &CheckRunner<'_>) -> Verdict {
     const PROBABILITIES: [f64; 6] = [0.0, 1.0, 0.5, 0.3, 1e-9, 0.999_999_999_9];
     let device = runner.device;
     runner.try_all(&cases(&PROBABILITIES), |&RandomCase { key, len, parameters: p }, setup| {
-        let got = draws(runner, setup, &vec![UNSET; len], |y| device.bernoulli(key, p, y))?;
+        let got =
+            generated_numbers(runner, setup, &vec![UNSET; len], |y| device.bernoulli(key, p, y))?;
         expect_bits("y", &got, &oracle::bernoulli(key, p, len))
     })?;
     check_invalid(runner, "a probability outside [0, 1]", [-0.1, 1.1, f64::NAN], |p, y| {
@@ -175,8 +178,9 @@ fn random_integers(runner: &CheckRunner<'_>) -> Verdict {
     const BOUNDS: [u64; 6] = [1, 2, 10, 1 << 31, 3_000_000_000, 1 << 32];
     let device = runner.device;
     runner.try_all(&cases(&BOUNDS), |&RandomCase { key, len, parameters: bound }, setup| {
-        let got =
-            draws(runner, setup, &vec![UNSET; len], |y| device.random_integers(key, bound, y))?;
+        let got = generated_numbers(runner, setup, &vec![UNSET; len], |y| {
+            device.random_integers(key, bound, y)
+        })?;
         expect_bits("y", &got, &oracle::random_integers(key, bound, len))
     })?;
     check_invalid(runner, "a bound outside 1..=2³²", [0, (1 << 32) + 1, u64::MAX], |bound, y| {

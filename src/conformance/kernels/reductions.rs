@@ -8,12 +8,12 @@ use crate::{
 };
 
 checks! {
-    "reduce_sum" of "reduce": reduces(Reduce::Sum);
-    "reduce_mean" of "reduce": reduces(Reduce::Mean);
-    "reduce_max" of "reduce": reduces(Reduce::Max);
-    "reduce_min" of "reduce": reduces(Reduce::Min);
-    "reduce_abs_sum" of "reduce": reduces(Reduce::AbsSum);
-    "reduce_sum_sq" of "reduce": reduces(Reduce::SumSq);
+    "reduce_sum" of "reduce": check_reduction(Reduce::Sum);
+    "reduce_mean" of "reduce": check_reduction(Reduce::Mean);
+    "reduce_max" of "reduce": check_reduction(Reduce::Max);
+    "reduce_min" of "reduce": check_reduction(Reduce::Min);
+    "reduce_abs_sum" of "reduce": check_reduction(Reduce::AbsSum);
+    "reduce_sum_sq" of "reduce": check_reduction(Reduce::SumSq);
     "sum_to_axis" of "sum_to_axis": sum_to_axis();
     "dot_to_axis" of "dot_to_axis": dot_to_axis();
     "arg_max" of "arg_max": arg_max();
@@ -32,7 +32,7 @@ fn with_nans<T: Element>(axis: &Axis, setup: &CaseSetup) -> Vec<T> {
     x
 }
 
-fn reduces<T: Element>(runner: &CheckRunner<'_>, op: Reduce) -> Verdict {
+fn check_reduction<T: Element>(runner: &CheckRunner<'_>, op: Reduce) -> Verdict {
     let device = runner.device;
     let extreme = matches!(op, Reduce::Max | Reduce::Min);
     runner.try_kernel(
@@ -63,7 +63,7 @@ fn sum_to_axis<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &axis_cases(),
         |AxisCase { axis, beta }, setup| {
             let [x, y] = setup.operands::<T, 2>([("x", axis.count()), ("y", axis.extent)]);
-            ([x], [times_beta(y, *beta)])
+            ([x], [output_before_kernel(y, *beta)])
         },
         |case, [x], [y]| runner.device.sum_to_axis(&case.axis, T::acc(case.beta), x, y),
         |case, [x], [y]| [ExpectedOutput::Sums(oracle::sum_to_axis(&case.axis, case.beta, x, y))],
@@ -76,7 +76,7 @@ fn dot_to_axis<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |AxisCase { axis, beta }, setup| {
             let len = axis.count();
             let [a, b, y] = setup.operands::<T, 3>([("a", len), ("b", len), ("y", axis.extent)]);
-            ([a, b], [times_beta(y, *beta)])
+            ([a, b], [output_before_kernel(y, *beta)])
         },
         |case, [a, b], [y]| runner.device.dot_to_axis(&case.axis, T::acc(case.beta), a, b, y),
         |case, [a, b], [y]| {

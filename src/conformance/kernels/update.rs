@@ -50,7 +50,7 @@ impl<T: Element> Operands<T> {
 }
 
 fn solver_update<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
-    runner.try_all(&updates(rule), |(len, op), setup| {
+    runner.try_all(&update_cases(rule), |(len, op), setup| {
         update::<T>(runner, *len, op, setup, false)?;
         // Weights of 32 and 64 bits have no master weights.
         if T::DTYPE == <T::Acc as Element>::DTYPE {
@@ -79,8 +79,9 @@ fn update<T: Element>(
             squares.iter_mut().for_each(|v| *v = *v * *v);
         }
     }
-    // One third of the master weights equal their weights, one third round to them, and one third
-    // differ. If a weight and its master weight differ, the update must start from the weight.
+    // A third of the master weights are equal to the weights, a third round to the weights, and a
+    // third do not round to the weights. If a master weight does not round to its weight, the
+    // update must start from the weight.
     let master = |(i, w): (usize, &T)| match i % 3 {
         0 => w.to_acc(),
         1 => w.to_acc() + w.to_acc() * T::acc(1.0 / 4096.0),
@@ -108,18 +109,18 @@ fn update<T: Element>(
     let want: [Vec<Expected>; 2] =
         [new.iter().map(|new| new.h).collect(), new.iter().map(|new| new.k).collect()];
     for (i, (history, want)) in operands.history.iter().zip(&want).enumerate() {
-        setup.values.judge(&format!("history {i}"), &history.values()?, want)?;
+        setup.values.compare(&format!("history {i}"), &history.values()?, want)?;
     }
     let (weights, want): (_, Vec<_>) =
         (operands.weights.values()?, new.iter().map(|new| new.w).collect());
     let Some(masters) = &operands.masters else {
-        return setup.values.judge("weights", &weights, &want);
+        return setup.values.compare("weights", &weights, &want);
     };
-    // A master weight has more bits than an integer needs, so even an update by integers is not
-    // exact.
+    // Some master weights have fractions, so the update is inexact even if all other operands are
+    // integers.
     let masters = masters.values()?;
     let want: Vec<_> = want.into_iter().map(|want| Expected { inexact: true, ..want }).collect();
-    setup.values.judge("masters", &masters, &want)?;
+    setup.values.compare("masters", &masters, &want)?;
     let rounded: Vec<T> = masters.iter().map(|&master| T::from_acc(master)).collect();
     expect_bits("weights", &weights, &rounded)
 }
@@ -127,7 +128,7 @@ fn update<T: Element>(
 /// Checks that the kernel refuses operands that are one element too short or too long, and one
 /// history too few or too many.
 fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
-    let op = narrow::<T>(&updates(rule).refused[0].1);
+    let op = narrow::<T>(&update_cases(rule).refused[0].1);
     let right = vec![7; 2 + op.rule.history_count()];
     let one_off = |i: usize, len| (0..right.len()).map(|j| if i == j { len } else { 7 }).collect();
     let mut wrong: Vec<Vec<usize>> =
@@ -151,7 +152,7 @@ fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     })
 }
 
-/// Returns the descriptor of an update with the constants of a kernel on `T`.
+/// Converts the descriptor of a solver update from `f64` to the element type `T`.
 fn narrow<T: Element>(op: &SolverUpdate<f64>) -> SolverUpdate<T> {
     let [rate, scale, decay] = [op.rate, op.scale, op.decay].map(T::acc);
     let rule = match op.rule {
@@ -170,9 +171,9 @@ fn narrow<T: Element>(op: &SolverUpdate<f64>) -> SolverUpdate<T> {
 }
 
 /// Returns cases of updates: lengths near the sizes of vectors and blocks, and constants that are
-/// often 0 or 1. With the constants of these cases, updates of integers are exact even in `bf16`,
-/// unless the rule divides.
-fn updates(rule: Rule) -> Cases<(usize, SolverUpdate<f64>)> {
+/// often 0 or 1. The constants make updates of integers exact even in `bf16`, unless the rule
+/// divides.
+fn update_cases(rule: Rule) -> Cases<(usize, SolverUpdate<f64>)> {
     let update = move |regularization, [rate, keep, decay, scale, delta]: [f64; 5]| SolverUpdate {
         rate,
         scale,

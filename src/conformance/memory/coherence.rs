@@ -24,11 +24,12 @@ enum Access {
     /// Overwrites all bytes, so that no transfer is necessary.
     OverwriteHost,
     OverwriteDevice,
-    /// Overwrites a part of the memory through a view. The memory transfers its other bytes first.
+    /// Overwrites a part of the memory through a view. The memory first transfers the bytes outside
+    /// the view.
     OverwritePartOnHost,
     OverwritePartOnDevice,
     Adopt,
-    /// Uploads the bytes through another queue.
+    /// Uploads the memory through another queue.
     Prefetch,
 }
 use Access::*;

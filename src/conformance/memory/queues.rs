@@ -11,14 +11,14 @@ use crate::{
     kernel::traits::*,
 };
 
-/// Number of elements of an operand. A kernel on an operand of this length runs longer than the
+/// Number of elements of an operand. A kernel on an operand of 2¹⁶ elements runs longer than the
 /// call that queues the kernel.
 const LEN: usize = 1 << 16;
 
-/// Number of kernels that are queued one after another.
+/// Number of kernel calls that a check queues in a row.
 const CALLS: usize = 12;
 
-/// Expected result of adding the index of each call to 1.
+/// Sum of 1 and the indices of all kernel calls.
 const EXPECTED_SUM: f32 = 1.0 + (CALLS * (CALLS - 1) / 2) as f32;
 
 pub(super) fn queues(runner: &CheckRunner<'_>) -> Verdict {
@@ -32,7 +32,8 @@ fn filled(device: &AnyDevice, value: f32) -> Verdict<Operand<f32>> {
     Ok(Operand::new(device, &vec![value; LEN], Placement::WHOLE)?)
 }
 
-/// Drops operands while queued kernels still read them, and allocates memory that must stay zero.
+/// Drops operands while queued kernels still read the operands, and allocates memory that must stay
+/// zero.
 fn drops_operands_in_flight(device: &AnyDevice) -> Verdict {
     let mut y = filled(device, 1.0)?;
     let mut fresh = Vec::new();
@@ -52,7 +53,7 @@ fn drops_operands_in_flight(device: &AnyDevice) -> Verdict {
 }
 
 /// Doubles the number 1 by `CALLS` queued kernels, and downloads the result on a queue that is
-/// ordered after them.
+/// ordered after the kernels.
 fn downloads_after_kernels(device: &AnyDevice) -> Verdict {
     let fork = device.fork_queue()?;
     let mut y = filled(device, 1.0)?;
@@ -66,8 +67,8 @@ fn downloads_after_kernels(device: &AnyDevice) -> Verdict {
     expect_bits("element downloaded on another queue", &got, &vec![(1u32 << CALLS) as f32; LEN])
 }
 
-/// Uploads `x` between kernels that read it, either on the device's own queue or on a fork. Uploads
-/// on the fork are ordered after earlier kernels and before later ones.
+/// Uploads `x` between kernels that read `x`, either on the device's own queue or on a forked
+/// queue. Uploads on the forked queue are ordered after earlier kernels and before later kernels.
 fn uploads_between_kernels(device: &AnyDevice, fork: Option<&AnyDevice>) -> Verdict {
     let (mut x, mut y) = (filled(device, 1.0)?, filled(device, 1.0)?);
     for i in 0..CALLS {

@@ -1,4 +1,4 @@
-//! Checks of shared memory: blobs that share their data, and threads that read concurrently.
+//! Checks of shared memory: blobs that share data, and threads that read concurrently.
 
 use crate::{
     blob::Blob,

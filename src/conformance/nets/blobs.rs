@@ -11,7 +11,7 @@ use crate::{
     net::Net,
 };
 
-/// Overwrites the data of a blob with these values.
+/// Overwrites the data of a blob with `values`.
 pub(super) fn set_data<T: Element>(blob: &Blob<T>, values: &[f64]) -> Result<()> {
     let mut data = blob.data_mut()?;
     data.host_write_only()?.iter_mut().zip(values).for_each(|(x, &v)| *x = T::from_f64(v));
@@ -28,7 +28,7 @@ pub(super) fn diff<T: Element>(blob: &Blob<T>) -> Result<Vec<f64>> {
     Ok(wide(blob.diff()?.host()?))
 }
 
-/// Returns the blob of a net that has this name.
+/// Returns the blob called `name` of a net.
 pub(super) fn named<'a, T: Element>(net: &'a Net<T>, name: &str) -> Verdict<&'a Blob<T>> {
     net.blob(name).ok_or_else(|| flaw!("the net has no blob `{name}`"))
 }

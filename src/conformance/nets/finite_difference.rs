@@ -11,7 +11,7 @@ pub(super) const ROUNDINGS: f64 = 256.0;
 
 /// Numerical derivative of a function with respect to one element of a blob.
 pub(super) struct FiniteDifference {
-    /// Index of the element in its blob.
+    /// Index in the blob of the element that the difference varies.
     index: usize,
     derivative: f64,
     /// Bound on the error of the derivative.
@@ -20,8 +20,8 @@ pub(super) struct FiniteDifference {
 
 impl FiniteDifference {
     /// Computes central differences over one step and over two steps around `x`. The difference
-    /// between both results is the estimated error. `magnitude` is the sum of the absolute terms of
-    /// the function.
+    /// between the two central differences is the estimated error. `magnitude` is the sum of the
+    /// absolute terms of the function.
     pub(super) fn new(
         index: usize,
         x: f64,

@@ -1,4 +1,4 @@
-//! Gradient check of one layer: compares its gradients with finite differences of its tops.
+//! Gradient check of one layer: compares the layer's gradients with finite differences of the tops.
 
 use super::{
     blobs::{data, diff, set_data},
@@ -23,8 +23,8 @@ use crate::{
 /// intermediate results that a layer stores.
 const STORED_ROUNDINGS: f64 = 16.0;
 
-/// Gradient check of one layer. Compares its gradients in `f64` with finite differences of `Σ
-/// weight · top`, and its tops and gradients in narrower element types with those in `f64`.
+/// Gradient check of one layer. Compares the gradients in `f64` with finite differences of `Σ
+/// weight · top`, and the tops and gradients in narrower element types with the `f64` results.
 ///
 /// The check also fails unless a backward pass overwrites the gradients of bottoms, adds to the
 /// gradients of parameters, and leaves other gradients unchanged.
@@ -40,8 +40,8 @@ const STORED_ROUNDINGS: f64 = 16.0;
 ///
 /// [`run_with`](Self::run_with) checks a layer of a custom registry.
 ///
-/// The finite differences have the step 10⁻⁴, so the layer must be smooth within this distance of
-/// its inputs. Random inputs are at least 1/16 away from 0.
+/// The finite differences have the step 10⁻⁴, so the layer must be smooth within a distance of 10⁻⁴
+/// around its inputs. Random inputs are at least 1/16 away from 0.
 #[must_use]
 pub struct GradientCheck {
     layer: String,
@@ -57,13 +57,14 @@ struct Bottom {
     shape: Vec<usize>,
     /// Values of the bottom, or `None` for random values.
     values: Option<Function>,
-    /// Whether the layer computes a gradient for this bottom.
+    /// Whether the layer computes a gradient for the bottom.
     propagates: bool,
 }
 
 impl GradientCheck {
-    /// Creates a check of the layer with these fields of a `LayerParameter`, of which only `type`
-    /// is required. A layer without `top` fields has as few tops as its type allows.
+    /// Creates a check of a layer. `layer` contains the fields of a `LayerParameter` in text
+    /// format, of which only `type` is required. A layer without `top` fields gets the minimum
+    /// number of tops for the layer type.
     pub fn new(layer: &str) -> Self {
         let (bottoms, params) = (Vec::new(), Vec::new());
         Self { layer: layer.to_owned(), bottoms, params, in_place: false }
@@ -129,30 +130,30 @@ impl GradientCheck {
         for operand in trial.differentiated() {
             let differences = trial.differences(operand)?;
             let (name, got) = &results[operand];
-            compare_gradient::<f64>(name, got, &differences).or_else(wrong)?;
+            compare_gradient::<f64>(name, got, &differences).or_else(wrong_gradient)?;
         }
         trial.expect_independent(&results)?;
         Ok(results)
     }
 
-    /// Compares tops and gradients in a narrower element type with those in `f64`.
+    /// Compares tops and gradients in a narrower element type with the tops and gradients in `f64`.
     fn compare_in<T: Element>(&self, device: &AnyDevice, want: &Results) -> Result<()> {
         let got = Trial::<T>::new(self, device, &LayerRegistry::standard())?.results()?;
         let rounding = ROUNDINGS * epsilon::<T::Acc>() + STORED_ROUNDINGS * epsilon::<T>();
         got.iter().zip(want).try_for_each(|((name, got), (_, want))| {
             let name = format!("in {}: {name}", T::DTYPE.name());
             let largest = want.iter().fold(0.0f64, |max, value| max.max(value.abs()));
-            compare_all(&name, got, want, rounding * largest).or_else(wrong)
+            compare_all(&name, got, want, rounding * largest).or_else(wrong_gradient)
         })
     }
 }
 
-fn wrong(why: String) -> Result<()> {
+fn wrong_gradient(why: String) -> Result<()> {
     Err(Error::invalid_input("gradient check", why))
 }
 
-/// Names and values of the gradients of all operands, followed by those of the tops. The list of
-/// values is empty for an operand without a gradient.
+/// Names and values of the gradients of all operands, followed by the names and values of the tops.
+/// The list of values is empty for an operand without a gradient.
 type Results = Vec<(String, Vec<f64>)>;
 
 /// Layer under test, with its bottoms and tops.
@@ -276,7 +277,9 @@ impl<T: Element> Trial<T> {
             let unchanged = |d: &f64| if is_bottom { d.is_nan() } else { *d == INITIAL_GRADIENT };
             if !requested && !shared && self.propagates[operand] && !diff.iter().all(unchanged) {
                 let name = self.gradient_name(operand);
-                wrong(format!("{name} was written although it was not requested"))?;
+                wrong_gradient(format!(
+                    "{name} was not requested, but the layer has written the gradient"
+                ))?;
             }
             let before = if is_bottom { 0.0 } else { INITIAL_GRADIENT };
             let diff = diff.into_iter().map(|d| d - before);
@@ -302,8 +305,8 @@ impl<T: Element> Trial<T> {
             self.forward()?;
             let alone = self.backward(&only)?;
             let (name, want) = &all[operand];
-            let name = format!("when requested alone, {name}");
-            compare_all(&name, &alone[operand], want, 0.0).or_else(wrong)?;
+            let name = format!("with no other gradient requested, {name}");
+            compare_all(&name, &alone[operand], want, 0.0).or_else(wrong_gradient)?;
         }
         Ok(())
     }
@@ -328,7 +331,8 @@ impl Trial<f64> {
     }
 }
 
-/// Gradient of every parameter before a backward pass, which must add to this value.
+/// Gradient of every parameter before a backward pass. The backward pass must add to
+/// `INITIAL_GRADIENT`.
 const INITIAL_GRADIENT: f64 = 0.25;
 
 /// Returns random numbers that every element type represents exactly, at least 1/16 away from 0.

@@ -1,4 +1,5 @@
-//! Check of small nets: compares their gradients with finite differences of the objective.
+//! Check of small nets: compares the gradients of each net with finite differences of the
+//! objective.
 
 use super::{
     blobs::{diff, named, set_data},
@@ -31,7 +32,8 @@ const LAYERS: [(&str, &str); 6] = [
 /// Largest number of elements per blob whose gradients are compared.
 const ELEMENTS: usize = 24;
 
-/// Checks each net in `f32` and `f64`. The device computes the finite differences in `f64`.
+/// Checks the gradients of each net in `f32` and `f64`. The device computes the finite differences
+/// in `f64`.
 pub(super) fn gradients(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_cases(LAYERS, |(kind, param)| {
         let definition = parse_text(definition(kind, param), "a net of the kit")?;
@@ -41,8 +43,8 @@ pub(super) fn gradients(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns the definition of a net: the given layer, an inner product unless that layer is one, and
-/// a softmax loss.
+/// Returns the definition of a net: the given layer, an inner product unless the given layer is an
+/// inner product, and a softmax loss.
 fn definition(kind: &str, param: &str) -> String {
     let (top, scores) = match kind {
         "InnerProduct" => ("scores", ""),
@@ -79,7 +81,7 @@ fn filled<T: Element>(runner: &CheckRunner<'_>, definition: &NetParameter) -> Ve
     Ok(net)
 }
 
-/// Returns the blobs whose gradients are compared: `data` and all parameters.
+/// Returns the blobs whose gradients the check compares: the blob `data` and all parameters.
 fn differentiated_blobs<T: Element>(net: &Net<T>) -> Verdict<Vec<Blob<T>>> {
     let params = net.learnable_params().map(|param| param.blob().share());
     Ok([named(net, "data")?.share()].into_iter().chain(params).collect())

@@ -50,8 +50,8 @@ const ITERATIONS: usize = 6;
 /// another order and compute exponentials differently.
 const ERROR_FACTOR: f64 = 16.0;
 
-/// Trains in `f32` on the device, and in `f32` and `f64` on the CPU. The difference between the two
-/// CPU runs measures the rounding error of `f32`.
+/// Trains the net in `f32` on the device, and in `f32` and `f64` on the CPU. The difference between
+/// the two CPU runs measures the rounding error of `f32`.
 pub(super) fn lenet(runner: &CheckRunner<'_>) -> Verdict {
     let host = AnyDevice::new(&CpuDevice::new());
     let first = weights(&solver::<f32>(&host)?)?;
@@ -85,7 +85,7 @@ fn weights<T: Element>(solver: &Solver<T>) -> Result<Vec<Vec<f64>>> {
     solver.net().learnable_params().map(|param| data(param.blob())).collect()
 }
 
-/// Trains from the given initial weights. Returns the losses and the final weights.
+/// Trains the net from the given initial weights. Returns the losses and the final weights.
 fn train<T: Element>(mut solver: Solver<T>, first: &[Vec<f64>]) -> Verdict<Vec<Vec<f64>>> {
     for (param, values) in solver.net().learnable_params().zip(first) {
         set_data(param.blob(), values)?;

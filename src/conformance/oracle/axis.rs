@@ -1,4 +1,5 @@
-//! Indices of the elements along one axis of an operand, and of those at one position of the axis.
+//! Indices of the elements along an axis of an operand, and of the elements at one position of the
+//! axis.
 
 use crate::op::Axis;
 

@@ -103,7 +103,7 @@ pub(crate) fn binary(op: Binary<f64>, a: f64, b: f64) -> Expected {
         Binary::EluGrad { alpha } if alpha < 0.0 => {
             Expected::approx(a * alpha * b.exp(), ulps::EXP + 2.0)
         }
-        // The sum `b + alpha` may cancel.
+        // The sum `b + alpha` may lose digits by cancellation.
         Binary::EluGrad { alpha } => {
             let terms: Expected = [a * b, a * alpha].into_iter().collect();
             Expected { value: a * (b + alpha), ..terms }
@@ -112,7 +112,7 @@ pub(crate) fn binary(op: Binary<f64>, a: f64, b: f64) -> Expected {
         Binary::SwishGrad { beta } => {
             let (x, s) = (beta * b, 1.0 / (1.0 + (-beta * b).exp()));
             let value = a * s * (1.0 + x * (1.0 - s));
-            // The difference `1 − s` may cancel, and so may the sum `1 + x·(1 − s)`.
+            // The difference `1 − s` and the sum `1 + x·(1 − s)` may lose digits by cancellation.
             let magnitude = (a * s).abs() * (1.0 + x.abs());
             Expected { magnitude, ..Expected::approx(value, 2.0 * ulps::SIGMOID + x.abs() + 4.0) }
         }
@@ -131,7 +131,7 @@ pub(crate) fn binary(op: Binary<f64>, a: f64, b: f64) -> Expected {
         }
         // The gradient is a product of three factors, and the factor `1 − b` is rounded once.
         Binary::SigmoidGrad => Expected::product(a * b * (1.0 - b), 4.0),
-        // The difference `1 − b²` may cancel.
+        // The difference `1 − b²` may lose digits by cancellation.
         Binary::TanhGrad => {
             let terms: Expected = [a, -a * b * b].into_iter().collect();
             Expected { value: a * (1.0 - b * b), ..terms }

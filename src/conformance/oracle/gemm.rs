@@ -8,7 +8,7 @@ use crate::{
 
 /// Returns element (`row`, `column`) of `op(X)` for an `X` that is stored with leading dimension
 /// `ld`.
-fn at(x: &[f64], ld: usize, trans: Transpose, row: usize, column: usize) -> f64 {
+fn matrix_element(x: &[f64], ld: usize, trans: Transpose, row: usize, column: usize) -> f64 {
     match trans {
         Transpose::No => x[row * ld + column],
         Transpose::Yes => x[column * ld + row],
@@ -23,7 +23,10 @@ pub(crate) fn gemm<T: Element>(op: &Gemm<T>, a: &[f64], b: &[f64], c: &[f64]) ->
         for j in 0..op.n {
             let c = &mut want[i * op.ldc + j];
             let term = |p| {
-                let (a, b) = (at(a, op.lda, op.trans_a, i, p), at(b, op.ldb, op.trans_b, p, j));
+                let (a, b) = (
+                    matrix_element(a, op.lda, op.trans_a, i, p),
+                    matrix_element(b, op.ldb, op.trans_b, p, j),
+                );
                 alpha * a * b
             };
             let terms = if alpha == 0.0 { 0 } else { op.k };
@@ -38,7 +41,7 @@ pub(crate) fn gemm<T: Element>(op: &Gemm<T>, a: &[f64], b: &[f64], c: &[f64]) ->
 pub(crate) fn gemv<T: Element>(op: &Gemv<T>, a: &[f64], x: &[f64], y: &[f64]) -> Vec<Expected> {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
     let sum = |(i, y): (usize, &f64)| {
-        let term = |(j, x): (usize, &f64)| alpha * at(a, op.lda, op.trans, i, j) * x;
+        let term = |(j, x): (usize, &f64)| alpha * matrix_element(a, op.lda, op.trans, i, j) * x;
         let old = (beta != 0.0).then_some(beta * y);
         x.iter().enumerate().map(term).chain(old).collect()
     };

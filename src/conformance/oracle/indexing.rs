@@ -5,7 +5,7 @@ use crate::{
     op::{Copy2d, Permute, Tile},
 };
 
-/// Returns `y` after a block of `x` has been copied into it.
+/// Returns a copy of `y` into which a block of `x` has been copied.
 pub(crate) fn copy_2d<T: Copy>(op: &Copy2d, x: &[T], y: &[T]) -> Vec<T> {
     let mut y = y.to_vec();
     for (r, c) in (0..op.rows).flat_map(|r| (0..op.columns).map(move |c| (r, c))) {
@@ -20,7 +20,8 @@ pub(crate) fn gather<T: Copy>(table: &[T], width: usize, indices: &[u32]) -> Vec
     indices.iter().flat_map(row).collect()
 }
 
-/// Returns `table` after the rows of `y` have been added to it in order. `round` rounds each sum.
+/// Returns the sum of `table` and the rows of `y`, which are added in order. `round` rounds each
+/// sum.
 pub(crate) fn scatter_add(
     table: &[f64],
     width: usize,

@@ -80,16 +80,17 @@ pub(crate) fn softmax_loss_backward(
 
 /// Returns the fraction of labels whose score is among the `top_k` largest.
 pub(crate) fn accuracy(op: &Accuracy, scores: &[f64], label: &[f64]) -> Expected {
-    share_of_right(op, scores, positions(&op.axis, label, op.ignore))
+    fraction_correct(op, scores, positions(&op.axis, label, op.ignore))
 }
 
-/// Returns, for each class, the fraction of its labels whose score is among the `top_k` largest.
+/// Returns, for each class, the fraction of labels of the class whose score is among the `top_k`
+/// largest.
 pub(crate) fn accuracy_by_class(op: &Accuracy, scores: &[f64], label: &[f64]) -> Vec<Expected> {
     let of_class = |class| positions(&op.axis, label, op.ignore).filter(move |(_, c)| *c == class);
-    (0..op.axis.extent).map(|class| share_of_right(op, scores, of_class(class))).collect()
+    (0..op.axis.extent).map(|class| fraction_correct(op, scores, of_class(class))).collect()
 }
 
-fn share_of_right(
+fn fraction_correct(
     op: &Accuracy,
     scores: &[f64],
     positions: impl Iterator<Item = (Vec<usize>, usize)>,

@@ -34,8 +34,8 @@ pub(crate) fn lstm(op: &Lstm, c_prev: &[f64], cont: &[f64], x: &[f64]) -> [Vec<E
         let [i, f, o, g] = activated;
         let (value, magnitude) = (f * c_prev + i * g, (f * c_prev).abs() + (i * g).abs());
         c.push(with_error(value, magnitude));
-        // The slope of tanh is at most 1, so the error of the hidden state is at most that of the
-        // cell.
+        // The slope of tanh is at most 1, so the error of the hidden state is at most the error of
+        // the cell.
         h.push(with_error(o * value.tanh(), o.abs() * magnitude));
     }
     [gates, c, h]

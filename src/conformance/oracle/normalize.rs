@@ -70,8 +70,9 @@ fn constants(op: &Lrn) -> (f64, f64) {
     }
 }
 
-/// Returns `s^(−β)`, whose relative error is β times that of `s`. A device may compute the power
-/// through an exponential, which multiplies the error of the exponent by the exponent's magnitude.
+/// Returns `s^(−β)`, whose relative error is β times the relative error of `s`. A device may
+/// compute the power through an exponential, which multiplies the error of the exponent by the
+/// exponent's magnitude.
 fn power(op: &Lrn, s: Expected) -> Expected {
     let exponent = (op.beta * s.value.ln()).abs();
     Expected::approx(
@@ -119,7 +120,8 @@ pub(crate) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> [Vec<Expected>; 2
     let share = 1.0 / axis.reduced_count() as f64;
     let at = |e: usize| {
         let slice = slice(axis, e);
-        // Subtracting the first element keeps the digits of the deviations if the mean is large.
+        // Subtracting the first element preserves the digits of the deviations if the mean is
+        // large.
         let origin = x[e * axis.inner];
         let shift = slice.clone().map(|at| x[at] - origin).sum::<f64>() * share;
         let mean = Expected::from_iter(slice.clone().map(|at| x[at])).scaled(share);
@@ -169,8 +171,8 @@ pub(crate) fn standardize_backward(
         let slice: Vec<usize> = slice(axis, e).collect();
         let rate = rate(op, variance[e]);
         let y = |i: usize| (x[i] - mean[e]) * rate;
-        // The difference `x − mean` may cancel, so its error is relative to the sum of its
-        // magnitudes.
+        // The difference `x − mean` may lose digits by cancellation, so its error is relative to
+        // `|x| + |mean|`.
         let terms = |i: usize| (x[i].abs() + mean[e].abs()) * rate;
         let first: Expected = slice.iter().map(|&i| dy[i]).collect();
         let second: Expected = slice.iter().map(|&i| dy[i] * y(i)).collect();

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// Returns the input range that window `at` covers along one axis, and the window's length in the
 /// padded input.
-fn covered(op: &Pool2d, axis: usize, at: usize) -> (Range<usize>, usize) {
+fn window_range(op: &Pool2d, axis: usize, at: usize) -> (Range<usize>, usize) {
     let (input, pad) = (op.input[axis], op.pad[axis]);
     let start = at * op.stride[axis];
     let end = (start + op.kernel[axis]).min(input + 2 * pad);
@@ -14,13 +14,13 @@ fn covered(op: &Pool2d, axis: usize, at: usize) -> (Range<usize>, usize) {
 }
 
 /// Calls `body(window, elements, size)` for each window of each plane. `window` is the index of the
-/// window's output, `elements` are the indices of its inputs in row-major order, and `size` is the
-/// window's size in the padded input.
+/// window's output, and `elements` are the indices of the window's inputs in row-major order.
+/// `size` is the window's size in the padded input.
 fn each_window(op: &Pool2d, mut body: impl FnMut(usize, &[usize], usize)) {
     let ([height, width], plane) = (op.output(), op.input[0] * op.input[1]);
     for (window, position) in (0..op.output_len()).map(|w| (w, w % (height * width))) {
-        let (rows, window_height) = covered(op, 0, position / width);
-        let (columns, window_width) = covered(op, 1, position % width);
+        let (rows, window_height) = window_range(op, 0, position / width);
+        let (columns, window_width) = window_range(op, 1, position % width);
         let start = window / (height * width) * plane;
         let in_row = |row| columns.clone().map(move |column| start + row * op.input[1] + column);
         let elements: Vec<_> = rows.flat_map(in_row).collect();

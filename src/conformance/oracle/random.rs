@@ -8,8 +8,8 @@ use crate::{
 };
 use std::f64::consts::TAU;
 
-/// Returns four 32-bit words of Philox4x32-10. The counter consists of `index` and the stream, low
-/// halves first.
+/// Returns four 32-bit words of Philox4x32-10. The Philox counter consists of `index` and the
+/// stream, low halves first.
 fn words(key: RngKey, index: u64) -> [u32; 4] {
     const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
     const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
@@ -51,7 +51,7 @@ pub(crate) fn uniform<T: Element>(key: RngKey, (lo, hi): (f64, f64), len: usize)
 }
 
 /// Returns the smallest and the largest value of `T` in `[lo, hi)`, or `None` if `T` has no value
-/// there.
+/// in the interval.
 fn extremes<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
     let mut candidates: Vec<f64> = match T::DTYPE {
         DType::F64 => [lo, hi].map(|x| [x, x.next_down(), x.next_up()]).concat(),
@@ -59,7 +59,7 @@ fn extremes<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
             let near = |x: f32| [x, x.next_down(), x.next_up()].map(f64::from);
             [lo, hi].map(|x| near(x as f32)).concat()
         }
-        // A 16-bit type has so few values that all of them are candidates.
+        // A 16-bit type has so few values that all values are candidates.
         DType::F16 => (0..=u16::MAX).map(|bits| f16::from_bits(bits).to_f64()).collect(),
         DType::Bf16 => (0..=u16::MAX).map(|bits| bf16::from_bits(bits).to_f64()).collect(),
     };

@@ -5,7 +5,7 @@ use crate::{
     op::{Regularization, SolverUpdate, UpdateRule},
 };
 
-/// Allowed roundings of one update, in addition to those that the magnitudes include.
+/// Allowed roundings of one update, in addition to the roundings that the magnitudes include.
 const ROUNDINGS: f64 = 12.0;
 
 /// Weight and its two history values, before or after an update.
@@ -17,8 +17,8 @@ pub(crate) struct Weight<V> {
 
 /// Returns a weight and its history values after one update.
 ///
-/// The magnitude of a result is the error that one rounding causes. Quotients and roots multiply an
-/// error by their derivative.
+/// The magnitude of a result is the error that one rounding causes. A quotient or root multiplies
+/// the error of an operand by the derivative of the quotient or root.
 pub(crate) fn solver_update(
     op: &SolverUpdate<f64>,
     dw: f64,
@@ -37,8 +37,9 @@ pub(crate) fn solver_update(
         (value, (keep * old).abs() + (1.0 - keep).abs() * new_size)
     };
     let square = (g * g, 2.0 * g.abs() * g_size);
-    // Computes `rate · top / (√squares + delta)` and its magnitude, from `top` and its magnitude.
-    let over_root = |(top, size): (f64, f64), squares: f64, delta: f64| {
+    // Computes `rate · top / (√squares + delta)` and the magnitude of the quotient, given `top` and
+    // the magnitude `size` of `top`.
+    let divide_by_root = |(top, size): (f64, f64), squares: f64, delta: f64| {
         let root = squares.sqrt();
         let divisor = root + delta;
         let error = size / divisor + top.abs() * (g_size + root) / (divisor * divisor);
@@ -55,11 +56,11 @@ pub(crate) fn solver_update(
         }
         UpdateRule::AdaGrad { delta } => {
             let squares = (h + square.0, h + square.1);
-            (over_root((g, g_size), squares.0, delta), squares, (k, 0.0))
+            (divide_by_root((g, g_size), squares.0, delta), squares, (k, 0.0))
         }
         UpdateRule::RmsProp { decay, delta } => {
             let squares = mean(decay, h, square.0, square.1);
-            (over_root((g, g_size), squares.0, delta), squares, (k, 0.0))
+            (divide_by_root((g, g_size), squares.0, delta), squares, (k, 0.0))
         }
         UpdateRule::AdaDelta { momentum, delta } => {
             let squares = mean(momentum, h, square.0, square.1);
@@ -72,7 +73,7 @@ pub(crate) fn solver_update(
         UpdateRule::Adam { beta1, beta2, delta } => {
             let first = mean(beta1, h, g, g_size);
             let squares = mean(beta2, k, square.0, square.1);
-            (over_root(first, squares.0, delta), first, squares)
+            (divide_by_root(first, squares.0, delta), first, squares)
         }
     };
     let inexact = !matches!(op.rule, UpdateRule::Sgd { .. } | UpdateRule::Nesterov { .. });

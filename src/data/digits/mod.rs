@@ -14,7 +14,7 @@ use raster::SIDE;
 use std::str::FromStr;
 
 const PIXELS: usize = SIDE * SIDE;
-/// The first counter of the random words for the paper grain. [`Handwriting`] uses lower counters.
+/// The first Philox counter of the pixel noise. [`Handwriting`] uses lower counters.
 const NOISE_COUNTER: u64 = 1 << 32;
 const LABEL_COUNTER: u64 = u64::MAX;
 /// The maximum size in bytes of a set of images that the source caches.
@@ -29,9 +29,10 @@ const MAX_CACHED_BYTES: u64 = 64 << 20;
 /// splits use independent random numbers.
 ///
 /// Each image starts from one of the common ways to write the digit. The source displaces the
-/// points of the strokes at random, and bends, scales, slants, rotates and moves the strokes. Ink
-/// width, darkness and paper grain are also random. The images are about as difficult as MNIST: a
-/// linear classifier recognizes 89 % of the test images, and LeNet 99 % after 1000 batches of 64.
+/// points of the strokes at random, and bends, scales, slants, rotates and moves the strokes. The
+/// line width, the brightness and the pixel noise are also random. The images are about as
+/// difficult as MNIST: a linear classifier recognizes 89 % of the test images, and LeNet 99 % after
+/// 1000 batches of 64.
 ///
 /// ```
 /// use cortado::data::{DigitsSource, Record, Source};
@@ -126,12 +127,12 @@ impl Source for DigitsSource {
 impl FromStr for DigitsSource {
     type Err = Error;
 
-    /// Parses the text after `digits:`.
+    /// Parses the part of a source name after `digits:`.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] for a split other than `train` and `test`, an unknown or
     /// repeated parameter, a `count` outside 1 to 2³², or a `seed` that is not a whole number. The
-    /// message names the parameter.
+    /// error message names the invalid parameter.
     fn from_str(name: &str) -> Result<Self> {
         let invalid = |why: String| Error::InvalidData(format!("source `digits:{name}`: {why}"));
         let (split, parameters) = name.split_once('?').unwrap_or((name, ""));
@@ -196,14 +197,14 @@ mod tests {
     fn an_image_depends_on_seed_split_and_index_only() {
         let want = first("train?count=30", 65);
         assert_eq!(want[..5], want[30..35], "the images must repeat after the last image");
-        // This source has too many images for the cache; read the images in another order.
+        // The cache cannot hold 2³² images. Read some of the images in another order.
         let mut digits = digits("train?seed=1&count=4294967296");
         digits.skip(7).unwrap();
         assert_eq!(next(&mut digits), want[7]);
         digits.skip((1 << 32) - 5).unwrap();
         assert_eq!(next(&mut digits), want[3]);
         assert_eq!(next(&mut digits), want[4]);
-        digits.skip(u64::MAX - 4).unwrap(); // 5 below a multiple of the count
+        digits.skip(u64::MAX - 4).unwrap(); // u64::MAX - 4 is 5 below a multiple of 2³²
         assert_eq!(next(&mut digits), want[0]);
         assert!(digits.cache.is_empty());
     }
@@ -236,23 +237,23 @@ mod tests {
     }
 
     #[test]
-    fn images_of_all_splits_and_seeds_differ() {
+    fn digit_images_of_all_splits_and_seeds_differ() {
         let sets = ["train", "test", "train?seed=2", "test?seed=2"];
         let images: HashSet<_> = sets.iter().flat_map(|set| first(set, 500)).collect();
         assert_eq!(images.len(), 2000);
     }
 
     #[test]
-    fn classes_are_equally_frequent() {
+    fn digit_classes_are_equally_frequent() {
         let digits = digits("train");
         let mut histogram = [0_u32; 10];
         (0..60_000).for_each(|index| histogram[digits.label(index).1] += 1);
-        // Each count is binomial, with a mean of 6000 and a standard deviation of 73.
+        // The count of each class is binomial, with a mean of 6000 and a standard deviation of 73.
         assert!(histogram.iter().all(|count| count.abs_diff(6000) < 4 * 73), "{histogram:?}");
     }
 
-    /// Limits the accuracy of a nearest-class-mean classifier, so that neither noise nor trivially
-    /// easy classes pass. The accuracy is 73 % for these digits and 82 % for MNIST.
+    /// The lower limit excludes images of noise, and the upper limit excludes trivially easy
+    /// images. A nearest-class-mean classifier recognizes 73 % of these digits and 82 % of MNIST.
     #[test]
     fn a_nearest_class_mean_classifier_recognizes_50_to_90_percent_of_the_digits() {
         let (train, test) = (first("train", 2000), first("test", 500));
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_parameters_are_named_in_the_error() {
+    fn an_invalid_parameter_of_a_digits_source_is_named_in_the_error() {
         for (name, want) in [
             ("validate", "unknown split `validate`; use `train` or `test`"),
             ("", "unknown split ``; use `train` or `test`"),

@@ -1,7 +1,7 @@
 //! Random distortion of the strokes of a digit.
 //!
-//! The code uses only sums, products, quotients and square roots, whose rounding IEEE 754 defines.
-//! A digit is therefore bit-identical on every machine.
+//! Digits are bit-identical on every machine, because the code uses only operations whose rounding
+//! IEEE 754 defines: sums, products, quotients and square roots.
 
 use super::{
     raster::{Ink, Segment},

@@ -19,23 +19,23 @@ pub(super) struct Ink {
     pub(super) fade: f32,
     /// The value of a fully covered pixel, at most 255.
     pub(super) value: f32,
-    /// The largest fraction by which the paper grain lowers `value`.
+    /// The largest fraction by which noise darkens a pixel of a line.
     pub(super) grain: f32,
 }
 
 const ROW: usize = SIDE.next_multiple_of(LANES);
-/// The constant 2²³: adding it to a float of at most 255 rounds the float to an integer in the low
-/// bits of the sum. The compiler vectorizes this addition, unlike a saturating cast.
+/// The constant 2²³. Adding 2²³ to a float of at most 255 rounds the float to an integer in the low
+/// bits of the sum. The compiler vectorizes the addition, but not a saturating cast.
 const ROUND: f32 = 8_388_608.0;
 const LANES: usize = 8;
 
-/// Draws `segments` in `ink` on paper whose grain is `noise`.
+/// Draws `segments` with the line style `ink` and the pixel noise `noise`.
 pub(super) fn draw(segments: &[Segment], ink: Ink, noise: &[u8], image: &mut [u8]) {
     vectorized(
         #[inline(always)]
         || {
-            // The distance field: the maximum over all segments of half the width minus the
-            // distance.
+            // The distance field: the maximum over all segments of half the segment's width minus
+            // the distance to the segment.
             let mut depth = [-9.0; ROW * SIDE];
             for &segment in segments {
                 add_segment(segment, &mut depth);
@@ -88,7 +88,7 @@ fn shade(depth: &[f32; ROW * SIDE], ink: Ink, noise: &[u8], image: &mut [u8]) {
 /// Returns the pixels `start..end` of `0..len` within `reach` of the interval from `a` to `b`.
 #[inline(always)]
 fn span(a: f32, b: f32, reach: f32, len: usize) -> (usize, usize) {
-    // A cast from a float saturates, so that negative values become 0.
+    // A cast from a float to `usize` turns negative values into 0.
     let start = (a.min(b) - reach) as usize;
     let end = (a.max(b) + reach + 1.0) as usize;
     (start.min(len), end.min(len))
@@ -119,7 +119,8 @@ mod tests {
         }
     }
 
-    /// Returns half the segment's width at the point nearest to `[x, y]`, minus their distance.
+    /// Returns half the segment's width at its point nearest to `[x, y]`, minus the distance of the
+    /// two points.
     fn depth(segment: &Segment, [x, y]: [f64; 2]) -> f64 {
         let [from, to] = [segment.from, segment.to].map(|end| end.map(f64::from));
         let (d, p) = ([to[0] - from[0], to[1] - from[1]], [x - from[0], y - from[1]]);

@@ -7,7 +7,7 @@ pub(super) type Point = [f32; 2];
 /// repeated point is a corner.
 pub(super) type Stroke = &'static [f32];
 
-/// One way to write a digit.
+/// The strokes of one way to write a digit.
 pub(super) type Variant = &'static [Stroke];
 
 /// The variants of each digit. The first variant is the most common.

@@ -3,7 +3,8 @@ use crate::proto::{BlobProto, BlobShape, write_hdf5_blobs};
 use std::collections::BTreeSet;
 use tempfile::TempDir;
 
-/// Writes a file with rows from `start` on: row i of `x` is [i, i + ½], row i of `y` is 10·i.
+/// Writes an HDF5 file with rows from `start` on: row i of `x` is [i, i + ½], and row i of `y` is
+/// 10·i.
 fn write(path: &Path, start: usize, rows: usize) {
     let blob = |dim: Vec<i64>, data| BlobProto {
         shape: Some(BlobShape { dim }),
@@ -36,7 +37,7 @@ fn names() -> [String; 2] {
     ["x".into(), "y".into()]
 }
 
-/// Reads the next `count` rows and returns their numbers.
+/// Reads the next `count` rows and returns the row numbers.
 fn read(rows: &mut Hdf5Rows, count: usize) -> Vec<usize> {
     let read_row = |_| {
         let row: Vec<_> = rows.read().unwrap().map(<[f64]>::to_vec).collect();
@@ -48,7 +49,7 @@ fn read(rows: &mut Hdf5Rows, count: usize) -> Vec<usize> {
 }
 
 #[test]
-fn rows_come_in_order_across_files_and_epochs() {
+fn hdf5_rows_come_in_order_across_files_and_epochs() {
     for counts in [&[5][..], &[2, 1, 4]] {
         let (_dir, list) = files(counts);
         let total = counts.iter().sum::<usize>();
@@ -69,7 +70,7 @@ fn a_shuffled_epoch_has_each_row_once_in_an_order_that_depends_on_the_key_only()
     let epochs = [(); 3].map(|()| read(&mut rows, 50));
     for epoch in &epochs {
         assert_eq!(epoch.iter().collect::<BTreeSet<_>>().len(), 50);
-        // An epoch reads all rows of one file before any row of the second file.
+        // An epoch reads all rows of one file before any row of the other file.
         let first = epoch[0] < 20;
         let len = if first { 20 } else { 30 };
         assert!(epoch[..len].iter().all(|row| (*row < 20) == first), "{epoch:?}");
@@ -80,7 +81,7 @@ fn a_shuffled_epoch_has_each_row_once_in_an_order_that_depends_on_the_key_only()
 }
 
 #[test]
-fn errors_name_the_file_and_the_dataset() {
+fn hdf5_errors_name_the_file_and_the_dataset() {
     let (dir, list) = files(&[3, 2]);
     let error = |names: &[&str]| {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -112,7 +113,7 @@ fn a_number_of_empty_rows_beyond_the_file_size_is_rejected() {
     assert!(error.contains("the file is too short for shape"), "{error}");
 }
 
-/// h5py wrote the file `rows.h5`: see `tests/hdf5/make.py`.
+/// The script `tests/hdf5/make.py` writes the file `rows.h5` with h5py.
 #[test]
 fn compressed_chunks_of_all_number_types_are_read() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hdf5/rows.h5");

@@ -4,7 +4,7 @@ use super::pixels::Image;
 use crate::error::{Error, Result};
 use png::ColorType;
 
-/// Returns a PNG file of the image, whose bytes may differ from a file by OpenCV.
+/// Encodes the image as a PNG file. OpenCV may encode the same image to other bytes.
 pub(super) fn encode_png(image: &Image) -> Result<Vec<u8>> {
     let [channels, height, width] = image.shape();
     let mut pixels = image.pixels.clone();

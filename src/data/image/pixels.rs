@@ -6,7 +6,7 @@ use crate::{
     proto::TransformationParameter,
 };
 
-/// The channels to which an encoded image is decoded.
+/// The color channels of a decoded image.
 ///
 /// ```
 /// use cortado::{data::Color, proto::TransformationParameter};

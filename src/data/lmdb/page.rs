@@ -1,8 +1,8 @@
 //! The layout of a page of an LMDB database.
 
-/// The size of a page header in bytes: page number (8), unused (2), flags (2), end of the pointers
-/// (2), end of the free space (2). An overflow page stores the number of pages (4) instead of the
-/// two ends.
+/// The size of a page header: page number (8 bytes), unused (2), flags (2), end offset of the node
+/// pointers (2), end offset of the free space (2). An overflow page stores the number of overflow
+/// pages (4 bytes) instead of the two end offsets.
 pub(super) const HEADER: usize = 16;
 /// The size of a node header in bytes: value length or child page (4), flags (2), key length (2).
 pub(super) const NODE: usize = 8;
@@ -13,7 +13,8 @@ pub(super) const LEAF: u16 = 0x02;
 pub(super) const OVERFLOW: u16 = 0x04;
 pub(super) const META: u16 = 0x08;
 
-/// Flags of a leaf node: the value is on overflow pages, is a database, or is one of several.
+/// Flags of a leaf node: the value is on overflow pages, is a database, or is one of several values
+/// of the key.
 pub(super) const BIG: u16 = 0x01;
 pub(super) const DATABASE: u16 = 0x02;
 pub(super) const DUPLICATE: u16 = 0x04;
@@ -27,7 +28,8 @@ pub(super) const VERSION: u32 = 1;
 /// Byte offsets of fields in a meta page.
 pub(super) const META_VERSION: usize = HEADER + 4;
 pub(super) const META_MAP_SIZE: usize = HEADER + 16;
-/// The offset of the tree of free pages, which starts with the page size.
+/// The offset of the record for the tree of free pages. The first field of the record is the page
+/// size.
 pub(super) const META_FREE: usize = HEADER + 24;
 pub(super) const META_MAIN: usize = META_FREE + TREE;
 pub(super) const META_LAST_PAGE: usize = META_MAIN + TREE;
@@ -43,7 +45,7 @@ pub(super) const TREE_OVERFLOWS: usize = 24;
 pub(super) const TREE_ENTRIES: usize = 32;
 pub(super) const TREE_ROOT: usize = 40;
 
-/// A whole page or the first bytes of a page. Reads outside these bytes return `None`.
+/// The bytes of a whole page or of the start of a page. Reads outside the bytes return `None`.
 #[derive(Clone, Copy)]
 pub(super) struct Page<'a>(pub(super) &'a [u8]);
 
@@ -81,7 +83,7 @@ impl<'a> Page<'a> {
         end.saturating_sub(HEADER) / 2
     }
 
-    /// Returns a node, or `None` if the node exceeds the page.
+    /// Returns the node `index`, or `None` if the node extends beyond the page.
     pub(super) fn node(self, index: usize) -> Option<Node<'a>> {
         let start = usize::from(self.u16(HEADER + 2 * index)?);
         let key = start + NODE;
@@ -105,7 +107,7 @@ impl<'a> Node<'a> {
         self.low as usize
     }
 
-    /// Returns the value of a leaf node; `None` if the value is not within the page.
+    /// Returns the value of a leaf node; Returns `None` if the value is not within the page.
     pub(super) fn value(&self) -> Option<&'a [u8]> {
         self.rest.get(..self.len())
     }

@@ -19,7 +19,7 @@ const PAGE_SIZES: std::ops::RangeInclusive<u32> = 256..=1 << 16;
 /// The flag of a tree whose keys can have several values.
 const DUPLICATE_KEYS: u16 = 0x04;
 
-/// A cursor over the records of a database, in the order of their keys.
+/// A cursor over the records of an LMDB database, in key order.
 ///
 /// The cursor starts before the first record. [`advance`](Self::advance) moves the cursor to the
 /// next record, and [`entry`](Self::entry) reads the current record. The cursor holds one page per
@@ -62,7 +62,8 @@ struct Pages {
 }
 
 impl LmdbReader {
-    /// Opens the database at `path`: a directory with a file `data.mdb`, or the file.
+    /// Opens the LMDB database at `path`, which is the file `data.mdb` or the directory of that
+    /// file.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the file cannot be read. Returns [`Error::InvalidData`] for a file
@@ -129,7 +130,8 @@ impl LmdbReader {
         self.entries
     }
 
-    /// Moves to the next record. At the last record, returns `false` without moving.
+    /// Moves the cursor to the next record. At the last record, returns `false` and leaves the
+    /// cursor there.
     ///
     /// # Errors
     /// Returns [`Error::Io`], and [`Error::InvalidData`] for a damaged tree.
@@ -174,7 +176,7 @@ impl LmdbReader {
         Ok(true)
     }
 
-    /// Returns the child page of the current node of a branch.
+    /// Returns the page number of the current child of a branch page.
     fn child(&self, level: usize) -> Result<u64> {
         let Level { page, index } = &self.levels[level];
         let node = Page(page).node(*index).ok_or_else(|| self.file.damaged(OUTSIDE))?;

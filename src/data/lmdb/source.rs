@@ -7,8 +7,8 @@ use crate::{
 };
 use std::path::Path;
 
-/// A database whose values are Caffe's `Datum` messages. The source reads them in the order of the
-/// keys and decodes encoded images.
+/// A source that reads Caffe's `Datum` messages from an LMDB database, in key order. The source
+/// decodes encoded images.
 ///
 /// ```
 /// use cortado::{data::{LmdbSource, LmdbWriter, Record, Source}, proto::{Datum, Message}};
@@ -33,7 +33,8 @@ pub struct LmdbSource {
 }
 
 impl LmdbSource {
-    /// Opens the database at `path`: a directory with a file `data.mdb`, or the file.
+    /// Opens the LMDB database at `path`, which is the file `data.mdb` or the directory of that
+    /// file.
     ///
     /// # Errors
     /// Returns errors of [`LmdbReader::open`], and [`Error::InvalidData`] for an empty database.
@@ -47,7 +48,7 @@ impl LmdbSource {
         Ok(Self { reader, name, color: Color::default() })
     }
 
-    /// Moves to the next record, or from the last record to the first record.
+    /// Moves the reader to the next record, or from the last record to the first record.
     fn advance(&mut self) -> Result<()> {
         if !self.reader.advance()? {
             self.reader.rewind();

@@ -20,14 +20,14 @@ const PAGE_SIZE: usize = 4096;
 const MAX_KEY_LEN: usize = 511;
 /// The maximum size of a leaf node in bytes: two nodes must fit on a page.
 const MAX_NODE_SIZE: usize = (PAGE_SIZE - HEADER) / 2 - 2;
-/// The flag of the tree of free pages.
+/// The flag of a tree with integer keys, which LMDB sets for the tree of free pages.
 const INTEGER_KEYS: u16 = 0x08;
 
-/// A new LMDB database, which has the state after a single transaction.
+/// A writer that creates an LMDB database as if by a single transaction.
 ///
 /// The writer writes each page once, in order, and holds one page per level of the tree in memory.
-/// The writer uses a temporary directory, which [`finish`](Self::finish) renames. LMDB's C library
-/// creates the file `lock.mdb` when it opens the database.
+/// The writer uses a temporary directory, which [`finish`](Self::finish) renames. The writer
+/// creates no file `lock.mdb`, because LMDB's C library creates `lock.mdb` on opening a database.
 ///
 /// ```
 /// use cortado::data::{LmdbReader, LmdbWriter};
@@ -59,7 +59,7 @@ pub struct LmdbWriter {
 struct PageBuilder {
     page: Box<[u8; PAGE_SIZE]>,
     kind: u16,
-    /// The first key, which a branch page does not store.
+    /// The first key of the page. A branch page does not store its first key.
     first_key: Vec<u8>,
     nodes: usize,
     /// The offset of the last node, where the free space ends.
@@ -120,10 +120,11 @@ impl LmdbWriter {
         Ok(())
     }
 
-    /// Completes the database and moves it to its path.
+    /// Completes the database, and renames the temporary directory to the path of the database.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] if a write fails; there is then no new database at the path.
+    /// Returns [`Error::Io`] if a write fails. After an error, there is no new database at the path
+    /// of the database.
     #[doc(alias = "Commit")]
     pub fn finish(mut self) -> Result<()> {
         let (mut root, mut level) = (NO_PAGE, 0);
@@ -163,7 +164,8 @@ impl LmdbWriter {
         Ok(first)
     }
 
-    /// Adds a node to the page of a level. Starts a new page if the current page is full.
+    /// Adds a node to the unfinished page of `level` in the B+ tree. Starts a new page if the
+    /// unfinished page is full.
     fn insert(
         &mut self,
         level: usize,
@@ -196,7 +198,7 @@ impl LmdbWriter {
         self.insert(level, key, child as u32, (child >> 32) as u16, &[])
     }
 
-    /// Writes the page of a level. Returns the page number.
+    /// Writes the unfinished page of `level` to the file, and returns the page number.
     fn flush(&mut self, level: usize) -> Result<u64> {
         let number = self.pages;
         let builder = &mut self.levels[level];
@@ -249,13 +251,13 @@ impl PageBuilder {
         Self { page, kind, first_key, nodes: 0, free_end, previous_free_end }
     }
 
-    /// Returns whether a node with this number of bytes after its header fits on the page.
+    /// Returns whether a node with `bytes` bytes after the node header fits on the page.
     fn fits(&self, bytes: usize) -> bool {
         let pointers = HEADER + 2 * (self.nodes + 1);
         pointers + (NODE + bytes).next_multiple_of(2) <= self.free_end
     }
 
-    /// Adds a node, which must fit on the page.
+    /// Adds a node to the page. The node must fit on the page.
     fn push(&mut self, key: &[u8], low: u32, flags: u16, rest: &[u8]) {
         let mut stored = key;
         if self.nodes == 0 {

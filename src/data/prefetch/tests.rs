@@ -45,7 +45,7 @@ fn prefetcher(
     Prefetcher::new(&AnyDevice::new(device), reader, transformer, options(batch, depth))
 }
 
-/// Checks the data of a batch and returns its labels.
+/// Checks the data of a batch and returns the labels of the batch.
 fn labels(batch: &Batch<f32>) -> Vec<f32> {
     let (data, label) = (batch.data.data().unwrap(), batch.label.data().unwrap());
     let (data, label) = (data.host().unwrap(), label.host().unwrap());
@@ -92,7 +92,7 @@ fn digits(threads: usize, depth: usize, run: usize) -> Vec<(Vec<f32>, Vec<f32>)>
 fn batches_are_bit_identical_for_any_number_of_threads() {
     let want = digits(1, 1, 1);
     for (threads, depth, run) in [(1, 3, 300), (2, 2, 300), (8, 3, 300), (8, 1, 299), (0, 2, 64)] {
-        assert!(digits(threads, depth, run) == want, "{threads} threads, runs of {run}");
+        assert!(digits(threads, depth, run) == want, "{threads} threads, {run} records per run");
     }
     assert_ne!(
         want[0].0[..576],
@@ -113,7 +113,7 @@ fn batches_are_bit_identical_for_any_number_of_threads() {
 }
 
 #[test]
-fn two_nets_that_share_a_source_get_the_batches_of_one_net() {
+fn two_nets_that_share_a_source_get_the_same_images_as_one_net_in_turn() {
     let param = TransformationParameter { crop_size: Some(9), ..Default::default() };
     let images = |count: usize, size: usize| -> Vec<Vec<Vec<f32>>> {
         let source = Box::new("train?count=10".parse::<DigitsSource>().unwrap());
@@ -139,7 +139,7 @@ fn two_nets_that_share_a_source_get_the_batches_of_one_net() {
 }
 
 #[test]
-fn batches_that_are_not_recycled_are_replaced() {
+fn a_batch_that_is_not_recycled_is_replaced_by_a_new_batch() {
     let mut data = prefetcher(&CpuDevice::new(), Numbers::new(100), 2, 2).unwrap();
     let mut batches: Vec<_> = (0..10).map(|_| data.next().unwrap()).collect();
     for (j, batch) in batches.iter().enumerate() {
@@ -152,7 +152,7 @@ fn batches_that_are_not_recycled_are_replaced() {
 }
 
 #[test]
-fn an_error_follows_the_batches_before_it_and_names_source_and_record() {
+fn next_returns_the_batches_before_an_error_and_then_the_error() {
     let faults: [(Fault, _); 3] = [
         (|_| Err(Error::InvalidData("unreadable".into())), "numbers, record 5: unreadable"),
         (|_| panic!("broken {}", 7), "numbers, record 5: panicked: broken 7"),
@@ -196,7 +196,7 @@ fn an_error_of_a_batch_names_the_first_of_several_failing_records() {
 }
 
 #[test]
-fn new_with_invalid_options_or_a_failing_first_record_is_an_error() {
+fn prefetcher_new_with_invalid_options_or_a_failing_first_record_returns_an_error() {
     let cpu = cpu();
     let source = Numbers::failing(7, 0, |_| Err(Error::InvalidData("unreadable".into())));
     let error = prefetcher(&cpu, source, 3, 2).unwrap_err().to_string();
@@ -257,8 +257,8 @@ fn wait_time_includes_waits_for_a_slow_source() {
 }
 
 /// The simulated device delays queued work as long as possible. The test therefore fails if the
-/// thread overwrites a batch before a kernel has read the batch, or returns a batch before its
-/// upload is done.
+/// thread overwrites a batch before a kernel has read the batch. The test also fails if `next`
+/// returns a batch before the upload of the batch is done.
 #[test]
 fn a_batch_is_overwritten_only_after_the_device_has_read_it() {
     let device = SimulatedDevice::with_threads(1).unwrap();
@@ -283,10 +283,10 @@ fn a_batch_is_overwritten_only_after_the_device_has_read_it() {
 }
 
 #[test]
-fn next_returns_the_error_of_a_failed_upload() {
+fn prefetcher_next_returns_the_error_of_a_failed_upload() {
     for fault in [simulated::Fault::Copy, simulated::Fault::InFlight] {
         let device = SimulatedDevice::with_threads(1).unwrap();
-        device.inject_fault(fault, 5); // each batch needs two uploads
+        device.inject_fault(fault, 5); // a batch needs two uploads: data and labels
         let mut data = prefetcher(&device, Numbers::new(10), 3, 4).unwrap();
         for j in 0..2 {
             let batch = data.next().unwrap();
@@ -302,7 +302,7 @@ fn next_returns_the_error_of_a_failed_upload() {
 fn errors_of_unconsumed_batches_are_logged_on_drop() {
     record_warnings();
     let [device, other] = [(); 2].map(|()| SimulatedDevice::with_threads(1).unwrap());
-    device.inject_fault(simulated::Fault::Copy, 5); // each batch needs two uploads
+    device.inject_fault(simulated::Fault::Copy, 5); // a batch needs two uploads: data and labels
     let torn: Fault = |_| Err(Error::InvalidData("a torn page of a batch".into()));
     let mut both = [
         prefetcher(&device, Numbers::new(10), 3, 4).unwrap(),
@@ -321,7 +321,8 @@ fn errors_of_unconsumed_batches_are_logged_on_drop() {
     assert_eq!(torn, [want]);
 }
 
-/// A device with separate memory. Each forked queue has a separate count of uploads.
+/// A device whose memory is separate from the host's. Uploads on forked queues are counted
+/// separately.
 #[derive(Clone, Debug, Default)]
 struct Discrete {
     uploads: Arc<AtomicU64>,

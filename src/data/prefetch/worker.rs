@@ -18,7 +18,7 @@ const GRAIN: usize = 1 << 16;
 pub(super) struct BatchFiller {
     reader: DataReader,
     transformer: DataTransformer,
-    /// A fork of the device's queue, so that uploads overlap with the net's work.
+    /// A forked queue of the device, on which uploads overlap with the net's work.
     queue: AnyDevice,
     shape: [usize; 4],
     workers: Workers,

@@ -8,7 +8,7 @@ use std::{
 const SHORT: Duration = Duration::from_millis(5);
 
 #[test]
-fn items_leave_in_the_order_in_which_they_were_pushed() {
+fn a_queue_returns_items_in_the_order_of_the_pushes() {
     let queue = BlockingQueue::new();
     assert_eq!((queue.try_pop(), queue.try_peek(), queue.len()), (None, None, 0));
     for i in 0..3 {
@@ -38,7 +38,7 @@ fn a_closed_queue_returns_its_items_and_then_none() {
 }
 
 #[test]
-fn closing_wakes_all_waiting_threads() {
+fn closing_a_queue_wakes_all_waiting_threads() {
     let empty = BlockingQueue::<u8>::new();
     let full = BlockingQueue::bounded(1);
     full.push(1).unwrap();

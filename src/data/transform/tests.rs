@@ -154,7 +154,7 @@ fn training_crops_are_random_and_depend_on_the_key_and_record_number_only() {
         let y: Vec<f32> = transformed(&train, number, &record);
         histogram[crops.iter().position(|crop| *crop == y).unwrap()] += 1;
     }
-    // Each count is binomial, with a mean of 100 and a standard deviation of 9.6.
+    // The count of each crop is binomial, with a mean of 100 and a standard deviation of 9.6.
     assert!(histogram.iter().all(|count| (60..140).contains(count)), "{histogram:?}");
 
     let same_key = new(param.clone(), Phase::Train);
@@ -170,7 +170,7 @@ fn training_crops_are_random_and_depend_on_the_key_and_record_number_only() {
 }
 
 #[test]
-fn test_crops_are_centred_and_mirrored_at_random() {
+fn crops_in_the_test_phase_are_centred_and_mirrored_at_random() {
     let param =
         TransformationParameter { crop_size: Some(3), mirror: Some(true), ..Default::default() };
     let (record, test) = (floats(), new(param, Phase::Test));
@@ -185,7 +185,7 @@ fn test_crops_are_centred_and_mirrored_at_random() {
 }
 
 #[test]
-fn invalid_parameters_are_named_in_the_error() {
+fn an_invalid_transformation_parameter_is_named_in_the_error() {
     let error = |param: TransformationParameter| {
         let made = DataTransformer::new(&param, Phase::Train, KEY);
         let error =

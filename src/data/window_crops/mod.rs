@@ -58,7 +58,8 @@ pub struct WindowCrops {
 
 impl WindowCrops {
     /// Opens the windows of `window_data_param`. `crop_size`, `mirror`, `scale` and the mean come
-    /// from `transform_param`, to which the upgrade of an older definition moves these fields.
+    /// from `transform_param`. The upgrade of an old net definition moves these four fields to
+    /// `transform_param`.
     ///
     /// # Errors
     /// - [`Error::Io`], and the errors of reading the mean file;
@@ -140,7 +141,7 @@ impl WindowCrops {
         let [word, coin, ..] = self.key.words(self.next);
         let background = self.next % self.batch < self.batch - self.foreground;
         let windows = if background { &self.windows.background } else { &self.windows.foreground };
-        // The draw is uniform, except for a bias of at most 2⁻³².
+        // The random index is uniform, except for a bias of at most 2⁻³².
         let index = (u64::from(word) * windows.len() as u64) >> 32;
         (windows[index as usize], self.mirror && coin >> 31 == 1)
     }

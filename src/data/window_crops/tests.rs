@@ -56,7 +56,7 @@ fn window_crops_match_opencv() {
         let mut windows = open(&param, &transform).unwrap();
         let mut record = Record::default();
         for [label, values] in rows {
-            // Search for a record that draws this window with this mirroring.
+            // Search for the number of a record that draws the expected window and mirroring.
             let number = (0..).find(|&number| {
                 windows.next = number;
                 let (window, flipped) = windows.draw();
@@ -127,7 +127,7 @@ fn a_larger_mean_image_is_centred_on_the_crop() {
 }
 
 #[test]
-fn errors_name_the_invalid_parameter_line_or_window() {
+fn errors_of_window_crops_name_the_invalid_parameter_line_or_window() {
     type Change = dyn Fn(&mut WindowDataParameter, &mut TransformationParameter);
     let cases: [(&Change, &str); 8] = [
         (&|_, t| t.crop_size = None, "`crop_size`"),

@@ -1,4 +1,4 @@
-//! A parser of Caffe's `window_file`, which lists images and their windows.
+//! A parser of Caffe's `window_file`, which lists images and the windows of each image.
 
 use crate::error::{Error, Result};
 use std::{fs, path::Path, str::FromStr};
@@ -22,8 +22,8 @@ pub(super) struct WindowBox {
     pub(super) y: [i32; 2],
 }
 
-/// The overlap thresholds: a window is foreground from `foreground` on, and background below
-/// `background`.
+/// The overlap thresholds. A window with an overlap of at least `foreground` is a foreground
+/// window, and a window with an overlap below `background` is a background window.
 pub(super) struct Thresholds {
     pub(super) foreground: f32,
     pub(super) background: f32,
@@ -57,7 +57,7 @@ pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<WindowFile> {
             return Err(words.invalid(why));
         }
         file.channels = channels;
-        // Ignore the height and the width, because the decoded image has a height and a width.
+        // Ignore the listed height and width, and use the size of the decoded image.
         words.number::<u64>("a height")?;
         words.number::<u64>("a width")?;
         for _ in 0..words.number::<u64>("a number of windows")? {

@@ -1,7 +1,7 @@
 use super::*;
 use std::{fs, path::Path};
 
-/// OpenCV's result for a file; `tests/images/make.py` writes these results.
+/// The image that OpenCV returns for a file. `tests/images/make.py` writes the images of OpenCV.
 struct Case {
     file: String,
     /// The operation: decoding to `stored`, `bgr` or `gray`, or resizing.
@@ -64,7 +64,7 @@ fn resized_images_match_opencv() {
 }
 
 #[test]
-fn channels_are_stored_as_planes() {
+fn a_record_stores_an_image_as_one_plane_per_channel() {
     let image = Image { channels: 3, height: 1, width: 2, pixels: vec![1, 2, 3, 4, 5, 6] };
     let mut record = crate::data::Record::default();
     record.set_label(9);

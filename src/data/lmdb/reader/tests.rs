@@ -4,7 +4,7 @@ use std::{fs, io::Write, path::PathBuf};
 /// The lengths of the values in the database `tree`.
 const LENGTHS: [usize; 16] = [0, 3, 40, 7, 1, 1547, 2, 5, 1548, 0, 3, 4080, 1, 4081, 2, 8300];
 
-/// Returns the path of a database that the C library wrote: see `tests/lmdb/make.py`.
+/// Returns the path of a database that `tests/lmdb/make.py` wrote with LMDB's C library.
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lmdb").join(format!("{name}.mdb"))
 }
@@ -13,8 +13,8 @@ fn error(path: &Path) -> String {
     LmdbReader::open(path).err().unwrap().to_string()
 }
 
-/// Reads all records and returns their total size.
-fn drain(path: &Path) -> Result<usize> {
+/// Reads all records and returns the total size of keys and values.
+fn read_all(path: &Path) -> Result<usize> {
     let (mut reader, mut bytes) = (LmdbReader::open(path)?, 0);
     while reader.advance()? {
         let (key, value) = reader.entry()?;
@@ -110,18 +110,18 @@ fn damaged_databases_never_cause_a_panic_or_an_endless_loop() {
         file.seek(SeekFrom::Start(at as u64)).unwrap();
         file.write_all(&[byte]).unwrap();
     };
-    let (good, mut refused) = (drain(&path).unwrap(), 0);
+    let (good, mut refused) = (read_all(&path).unwrap(), 0);
     for page in 0..whole.len() / 4096 {
         for offset in (0..if page < 2 { 160 } else { 24 }).chain([3600, 3602, 3604, 3606]) {
             let at = page * 4096 + offset;
             set(at, !whole[at]);
-            match drain(&path) {
+            match read_all(&path) {
                 Ok(bytes) => assert!(bytes < 4 * good),
                 Err(_) => refused += 1,
             }
             set(at, whole[at]);
         }
     }
-    assert_eq!(drain(&path).unwrap(), good);
+    assert_eq!(read_all(&path).unwrap(), good);
     assert!(refused > 200, "{refused}");
 }

@@ -23,9 +23,10 @@ fn read(path: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     records
 }
 
-/// A page holds at most 8 keys of 500 bytes, so that few records already need several levels.
+/// A page of 4096 bytes holds at most 8 keys of 500 bytes, so that few records already need several
+/// levels.
 #[test]
-fn a_database_of_any_number_of_levels_reads_back() {
+fn records_written_to_databases_of_several_levels_are_read_back() {
     let dir = tempfile::tempdir().unwrap();
     for (i, (count, key_length)) in
         (0..70).chain([400, 500]).map(|n| (n, 500)).chain([(3000, 8)]).enumerate()
