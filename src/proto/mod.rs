@@ -1,11 +1,12 @@
 //! Caffe's protobuf messages, in binary form (caffemodel, solverstate, binaryproto), as text
 //! (prototxt, with the feature `net`) and as HDF5 (with the feature `hdf5`).
 //!
-//! [prost](https://docs.rs/prost) generates the types from `proto/caffe.proto`. Some names differ
-//! from Caffe's in capitalization: `LRNParameter` is [`LrnParameter`], and `ReLUParameter` is
-//! [`ReLuParameter`]. A type declared inside a message is in a module with the message's name, such
-//! as [`pooling_parameter::PoolMethod`]. A field with a default has a getter, which returns the
-//! default if the field is unset: `filler.std()` is 1 unless `filler.std` is `Some`.
+//! The types are those of `proto/caffe.proto`, as [prost](https://docs.rs/prost) represents them.
+//! Some names differ from Caffe's in capitalization: `LRNParameter` is [`LrnParameter`], and
+//! `ReLUParameter` is [`ReLuParameter`]. An enum declared inside a message is in a module with the
+//! message's name, such as [`pooling_parameter::PoolMethod`]. A number, string or enum has a getter,
+//! which returns the default if the field is unset: `filler.std()` is 1 unless `filler.std` is
+//! `Some`. An enum's field holds its number, and also has a setter, such as `set_pool`.
 //!
 //! [`read_trained_net`], `read_net` and `read_solver` [upgrade] files in Caffe's older formats. All
 //! other functions return the message as it is in the file.

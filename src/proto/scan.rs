@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, fmt, ops::Range};
 use prost::encoding::{WireType, encode_varint};
 
 use super::{
-    schema::{Field, FieldType, MESSAGES, Schema},
+    schema::{Field, FieldType, Schema},
     splice::Splices,
     wire::{Key, ReadSeek, WireError, WireReader, WireResult, for_each_field, malformed},
 };
@@ -199,7 +199,7 @@ impl Scan<'_> {
         let stop = self.reader.delimited_end(end)?;
         let start = self.reader.offset();
         let growth = match field.kind {
-            FieldType::Message(index) => self.message(&MESSAGES[index], stop)?,
+            FieldType::Message(schema) => self.message(schema, stop)?,
             FieldType::String => self.text(stop)?,
             FieldType::Bytes => self.reader.skip_to(stop).map(|()| 0)?,
             FieldType::Float => self.fixed(4, stop)?,

@@ -59,7 +59,7 @@ pub(super) enum Label {
     Repeated,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum FieldType {
     Bool,
     Int32,
@@ -69,48 +69,29 @@ pub(super) enum FieldType {
     Double,
     String,
     Bytes,
-    /// An enum; the index of its type in [`ENUMS`].
-    Enum(usize),
-    /// A message; the index of its type in [`MESSAGES`].
-    Message(usize),
+    Enum(#[cfg_attr(not(feature = "net"), allow(dead_code))] &'static EnumSchema),
+    Message(&'static Schema),
 }
 
-/// An enum type.
-#[cfg(feature = "net")]
+/// An enum type. Only the text format reads this table.
+#[cfg_attr(not(feature = "net"), allow(dead_code))]
 #[derive(Debug)]
 pub(super) struct EnumSchema {
     /// The name without its package and its message, such as `PoolMethod`.
     pub(super) name: &'static str,
-    /// Names and numbers in the order of their declaration.
+    /// Names and numbers in ascending order of number.
     pub(super) values: &'static [(&'static str, i32)],
 }
 
-/// Implements [`Codec`] for the message types, which are listed in the order of [`MESSAGES`].
-macro_rules! implement_codec {
-    ($($index:literal $message:ident)*) => {$(
-        impl Codec for super::messages::$message {
-            fn schema(&self) -> &'static Schema {
-                &MESSAGES[$index]
-            }
-            fn merge_from(&mut self, bytes: &mut SplicedReader<'_>) -> Result<(), DecodeError> {
-                self.merge(bytes)
-            }
-            fn binary_len(&self) -> usize {
-                self.encoded_len()
-            }
-            fn to_binary(&self) -> Vec<u8> {
-                self.encode_to_vec()
-            }
-        }
-    )*};
-}
-
-include!("generated/caffe_schema.rs");
-
 impl Schema {
-    /// Returns the message type of this full name; `None` if it is not one of Caffe's.
-    pub(super) fn of(name: &str) -> Option<&'static Self> {
-        MESSAGES.iter().find(|message| message.name == name)
+    /// Creates the table of a message type. The fields must be in ascending order of number.
+    pub(super) const fn new(name: &'static str, fields: &'static [Field]) -> Self {
+        let mut index = 1;
+        while index < fields.len() {
+            assert!(fields[index - 1].number < fields[index].number);
+            index += 1;
+        }
+        Self { name, fields }
     }
 
     /// Returns the field of this number, and its index among the fields.
@@ -166,27 +147,27 @@ impl FieldType {
     }
 }
 
+/// Returns the name of a field, given its identifier in Rust, such as `r#type`.
+pub(super) const fn field_name(identifier: &'static str) -> &'static str {
+    match identifier.as_bytes() {
+        [b'r', b'#', ..] => identifier.split_at(2).1,
+        _ => identifier,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::{BlobProto, LayerParameter};
 
     #[test]
-    fn fields_are_sorted_and_message_indices_are_in_range() {
-        for message in &MESSAGES {
-            assert!(message.fields.is_sorted_by_key(|field| field.number), "{}", message.name);
-            for field in message.fields {
-                match field.kind {
-                    FieldType::Message(index) => assert!(index < MESSAGES.len()),
-                    #[cfg(feature = "net")]
-                    FieldType::Enum(index) => assert!(!ENUMS[index].values.is_empty()),
-                    _ => {}
-                }
-            }
-        }
-        let (_, data) = Schema::of("caffe.BlobProto").unwrap().field(5).unwrap();
-        assert_eq!((data.name, data.label, data.kind), ("data", Label::Repeated, FieldType::Float));
+    fn a_table_states_the_fields_by_number() {
+        let (index, data) = BlobProto::SCHEMA.field(5).unwrap();
+        assert_eq!((index, data.name, data.label), (4, "data", Label::Repeated));
+        assert!(matches!(data.kind, FieldType::Float));
         assert!(data.accepts(WireType::LengthDelimited) && data.accepts(WireType::ThirtyTwoBit));
         assert!(!data.accepts(WireType::Varint));
-        assert!(Schema::of("caffe.Nonsense").is_none());
+        assert!(BlobProto::SCHEMA.field(10).is_none());
+        assert_eq!(LayerParameter::SCHEMA.field_by_name("type").unwrap().number, 2);
     }
 }

@@ -8,7 +8,7 @@ use super::{
     error::{TextError, error},
     lexer::{Lexer, Token},
 };
-use crate::proto::schema::{ENUMS, EnumSchema, Field, FieldType, Label, MESSAGES, Schema};
+use crate::proto::schema::{EnumSchema, Field, FieldType, Label, Schema};
 use crate::suggest::did_you_mean;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -121,8 +121,8 @@ impl<'a> Parser<'a> {
     /// identically.
     fn value(&mut self, field: &Field) -> Result<(), TextError> {
         match field.kind {
-            FieldType::Message(index) => {
-                let body = self.nested(&MESSAGES[index])?;
+            FieldType::Message(message) => {
+                let body = self.nested(message)?;
                 self.put_bytes(field, &body);
             }
             FieldType::String => {
@@ -161,7 +161,7 @@ impl<'a> Parser<'a> {
             FieldType::Int32 => self.signed(i64::from(i32::MAX)),
             FieldType::Int64 => self.signed(i64::MAX),
             FieldType::Uint32 => self.unsigned(u64::from(u32::MAX)),
-            FieldType::Enum(index) => self.enum_number(&ENUMS[index]),
+            FieldType::Enum(kind) => self.enum_number(kind),
             _ => self.bool(),
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
 use super::number;
-use crate::proto::schema::{ENUMS, FieldType, MESSAGES, Schema};
+use crate::proto::schema::{FieldType, Schema};
 
 /// Returns the text of a message; `None` if `wire` is not a valid encoding of the message type.
 pub(super) fn print(message: &Schema, wire: &[u8]) -> Option<String> {
@@ -23,10 +23,10 @@ fn fields(message: &Schema, mut wire: &[u8], level: usize, text: &mut String) ->
             text.push_str(field.name);
         };
         match (field.kind, wire_type) {
-            (FieldType::Message(index), WireType::LengthDelimited) => {
+            (FieldType::Message(inner), WireType::LengthDelimited) => {
                 start(text);
                 text.push_str(" {\n");
-                fields(&MESSAGES[index], bytes(&mut wire)?, level + 1, text)?;
+                fields(inner, bytes(&mut wire)?, level + 1, text)?;
                 text.extend(std::iter::repeat_n("  ", level));
                 text.push_str("}\n");
             }
@@ -61,9 +61,9 @@ fn scalar(kind: FieldType, wire: &mut &[u8], text: &mut String) -> Option<()> {
         FieldType::Int64 => (varint(wire)? as i64).to_string(),
         FieldType::Uint32 => (varint(wire)? as u32).to_string(),
         FieldType::Bool => (varint(wire)? != 0).to_string(),
-        FieldType::Enum(index) => {
+        FieldType::Enum(kind) => {
             let number = varint(wire)? as i32;
-            let value = ENUMS[index].values.iter().find(|value| value.1 == number);
+            let value = kind.values.iter().find(|value| value.1 == number);
             value.map_or(number.to_string(), |&(name, _)| name.to_owned())
         }
         _ => return None,

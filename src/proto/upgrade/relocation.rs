@@ -1,6 +1,10 @@
 //! A map from the paths of messages before an upgrade to the paths after the upgrade.
 
-use crate::proto::{messages::NetParameter, scan::PathStep, schema::Schema};
+use crate::proto::{
+    messages::{InputParameter, LayerParameter, NetParameter, V0LayerParameter, V1LayerParameter},
+    scan::PathStep,
+    schema::Schema,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Relocation {
@@ -25,18 +29,18 @@ impl Relocation {
     /// message, which matches no message of the upgraded net.
     pub(super) fn remap(&self, path: &mut Vec<PathStep>) {
         let Some(&first) = path.first() else { return };
-        match field_name("NetParameter", first.field) {
+        match field_name(NetParameter::SCHEMA, first.field) {
             Some("input_shape") if self.has_input_layer => {
                 let steps = [
-                    step("NetParameter", "layer", 0),
-                    step("LayerParameter", "input_param", 0),
-                    step("InputParameter", "shape", first.index),
+                    step(NetParameter::SCHEMA, "layer", 0),
+                    step(LayerParameter::SCHEMA, "input_param", 0),
+                    step(InputParameter::SCHEMA, "shape", first.index),
                 ];
                 path.splice(..1, steps.into_iter().flatten());
             }
             Some(old @ ("layer" | "layers")) => {
                 let Some(&Some(index)) = self.layers.get(first.index) else { return };
-                path.splice(..1, step("NetParameter", "layer", index));
+                path.splice(..1, step(NetParameter::SCHEMA, "layer", index));
                 if old == "layers" {
                     update_layer_field(path);
                 }
@@ -49,27 +53,23 @@ impl Relocation {
 /// Replaces the field number of the second step by the number of the field with the same name in
 /// the current layer format, if that field exists.
 fn update_layer_field(path: &mut Vec<PathStep>) {
-    let mut layer = "V1LayerParameter";
+    let mut layer = V1LayerParameter::SCHEMA;
     // The fields of a V0 layer are in a message that the V1 layer contains.
     if path.get(1).and_then(|step| field_name(layer, step.field)) == Some("layer") {
         path.remove(1);
-        layer = "V0LayerParameter";
+        layer = V0LayerParameter::SCHEMA;
     }
     if let Some(inner) = path.get_mut(1) {
         let name = field_name(layer, inner.field);
-        let current = name.and_then(|name| step("LayerParameter", name, 0));
+        let current = name.and_then(|name| step(LayerParameter::SCHEMA, name, 0));
         inner.field = current.map_or(inner.field, |current| current.field);
     }
 }
 
-fn field_name(message: &str, number: u32) -> Option<&'static str> {
-    Some(schema(message)?.field(number)?.1.name)
+fn field_name(message: &Schema, number: u32) -> Option<&'static str> {
+    Some(message.field(number)?.1.name)
 }
 
-fn step(message: &str, name: &str, index: usize) -> Option<PathStep> {
-    Some(PathStep { field: schema(message)?.field_by_name(name)?.number, index })
-}
-
-fn schema(message: &str) -> Option<&'static Schema> {
-    Schema::of(&format!("caffe.{message}"))
+fn step(message: &Schema, name: &str, index: usize) -> Option<PathStep> {
+    Some(PathStep { field: message.field_by_name(name)?.number, index })
 }
