@@ -1,6 +1,6 @@
 //! Injected faults.
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 /// Kinds of events that can be made to fail.
 ///

@@ -5,7 +5,7 @@
 //! 100 µs.
 
 use crate::host::threads::region::{ParallelRegion, SPIN_TIME};
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use rayon_core::ThreadPool;
 use std::{
     collections::VecDeque,

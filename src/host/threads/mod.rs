@@ -15,11 +15,11 @@ mod idle;
 mod region;
 mod work_stealing;
 
+use crate::sync::Mutex;
 use crate::{
     error::{Error, Result},
     host::threads::{idle::IdleThreads, work_stealing::StealQueues},
 };
-use parking_lot::Mutex;
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::{
     marker::PhantomData,

@@ -5,7 +5,7 @@
 //! joined yet, because waking a thread can take longer than a small kernel. A thread that comes too
 //! late finds the region closed.
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -75,7 +75,7 @@ impl ParallelRegion {
         let mut state = self.state.lock();
         state.inside -= 1;
         state.panic = state.panic.take().or(result.err());
-        self.left.notify_all();
+        self.left.notify_one();
     }
 
     /// Closes the region, waits for the threads that joined, and returns the panic of one of them,
@@ -90,7 +90,7 @@ impl ParallelRegion {
             state = self.state.lock();
         }
         while state.inside > 0 {
-            self.left.wait(&mut state);
+            state = self.left.wait(state);
         }
         state.panic.take()
     }
