@@ -1,4 +1,5 @@
-//! Loom tests, which run every interleaving of threads that share a `SyncedMemory` or a queue.
+//! Loom tests, which run every interleaving of threads that share a `SyncedMemory`, a queue or a
+//! thread pool.
 //!
 //! ```sh
 //! RUSTFLAGS='--cfg loom' cargo test -p cortado --no-default-features --features net --test loom
@@ -8,6 +9,8 @@
 #[cfg(feature = "net")]
 #[path = "loom/queues.rs"]
 mod queues;
+#[path = "loom/threads.rs"]
+mod threads;
 
 use cortado::{Error, Head, Memory, Result, SyncedMemory};
 use loom::{
@@ -18,6 +21,13 @@ use loom::{
     },
     thread,
 };
+
+/// Runs every interleaving with at most `bound` preemptions of running threads.
+fn preemptions(bound: usize, body: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(bound);
+    builder.check(body);
+}
 
 /// Device with separate memory that counts its copies. The first copy fails if `fails_first` is
 /// set.

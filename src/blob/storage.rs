@@ -5,8 +5,8 @@ use crate::{
     element::Storable,
     error::{Error, Result, check_len},
     memory::{Head, HostBytes, HostStorage, Src, SyncedMemory, View, ViewMut},
+    sync::{RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::{marker::PhantomData, mem, sync::Arc};
 
 /// The data or the diff of a blob.

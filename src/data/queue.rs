@@ -169,7 +169,7 @@ impl<T> BlockingQueue<T> {
             if timed_out {
                 return Err((item, QueueError::TimedOut));
             }
-            timed_out = sleep(&self.popped, &mut state, deadline);
+            (state, timed_out) = sleep(&self.popped, state, deadline);
         }
         if state.closed {
             return Err((item, QueueError::Closed));
@@ -203,7 +203,7 @@ impl<T> BlockingQueue<T> {
                 state = self.state.lock();
                 continue;
             }
-            timed_out = sleep(&self.pushed, &mut state, deadline);
+            (state, timed_out) = sleep(&self.pushed, state, deadline);
         }
     }
 
@@ -239,18 +239,15 @@ impl<T> fmt::Debug for BlockingQueue<T> {
     }
 }
 
-/// Waits for `signal` until `deadline` at most. Returns whether the deadline has passed.
-fn sleep<T>(
+/// Waits for `signal` until `deadline` at most. Also returns whether the deadline has passed.
+fn sleep<'a, T>(
     signal: &Condvar,
-    state: &mut MutexGuard<'_, State<T>>,
+    state: MutexGuard<'a, State<T>>,
     deadline: Option<Instant>,
-) -> bool {
+) -> (MutexGuard<'a, State<T>>, bool) {
     match deadline {
-        Some(deadline) => signal.wait_until(state, deadline).timed_out(),
-        None => {
-            signal.wait(state);
-            false
-        }
+        Some(deadline) => signal.wait_until(state, deadline),
+        None => (signal.wait(state), false),
     }
 }
 

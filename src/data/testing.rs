@@ -1,11 +1,10 @@
 //! Test utilities: a source that fails or is slow, and a logger that records warnings.
 
 use super::{record::Record, source::Source};
-use crate::error::Result;
+use crate::{error::Result, sync::Mutex};
 use log::{LevelFilter, Log, Metadata, set_logger, set_max_level};
-use parking_lot::Mutex;
 use std::{
-    sync::{Arc, Weak},
+    sync::{Arc, LazyLock, Weak},
     thread,
     time::{Duration, Instant},
 };
@@ -16,7 +15,8 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 /// The warnings that all tests of this process logged.
 struct RecordingLogger(Mutex<Vec<String>>);
 
-static LOGGER: RecordingLogger = RecordingLogger(Mutex::new(Vec::new()));
+static LOGGER: LazyLock<RecordingLogger> =
+    LazyLock::new(|| RecordingLogger(Mutex::new(Vec::new())));
 
 impl Log for RecordingLogger {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
@@ -30,7 +30,7 @@ impl Log for RecordingLogger {
 
 pub(super) fn record_warnings() {
     // `set_logger` fails if another test has already set the logger.
-    let _ = set_logger(&LOGGER);
+    let _ = set_logger(&*LOGGER);
     set_max_level(LevelFilter::Warn);
 }
 

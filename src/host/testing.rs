@@ -1,4 +1,4 @@
-//! Helpers for the tests of kernels: operands, thread counts and expected values.
+//! Helpers for the tests of kernels: operands, thread counts, waits and expected values.
 
 use crate::{
     element::Element,
@@ -7,6 +7,7 @@ use crate::{
     op::{RngKey, Transpose},
 };
 use rand_core::Rng;
+use std::time::{Duration, Instant};
 
 /// Returns `len` integers from -4 to 4. All element types represent the integers, and short sums of
 /// products of the integers, exactly.
@@ -29,6 +30,15 @@ pub(crate) fn nan<T: Element>(len: usize) -> Vec<T> {
 /// Returns sets of one, two and three threads.
 pub(crate) fn threads() -> [Workers; 3] {
     [1, 2, 3].map(|count| Workers::new(count).unwrap())
+}
+
+/// Waits until `done` returns true. Panics with `message` after 20 seconds.
+pub(crate) fn wait_until(done: impl Fn() -> bool, message: &str) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(20), "{message}");
+        std::thread::yield_now();
+    }
 }
 
 pub(crate) fn wide<T: Element>(x: &[T]) -> Vec<f64> {

@@ -1,17 +1,16 @@
 //! Loom tests of threads that share a queue or a data reader.
 
+use crate::preemptions;
 use cortado::{
     Error, Result,
     data::{BlockingQueue, DataReader, QueuePair, Record, Source},
 };
-use loom::{model::Builder, sync::Arc, thread};
+use loom::{sync::Arc, thread};
 
 /// Runs every interleaving with at most two preemptions of running threads. With three preemptions,
 /// the tests would take twenty times as long.
 fn model(body: impl Fn() + Sync + Send + 'static) {
-    let mut builder = Builder::new();
-    builder.preemption_bound = Some(2);
-    builder.check(body);
+    preemptions(2, body);
 }
 
 fn sorted(mut items: Vec<u32>) -> Vec<u32> {

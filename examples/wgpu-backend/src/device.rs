@@ -1,10 +1,17 @@
 //! The device type: a wgpu adapter, a stream of work, and the kernels that run on the host.
 
-use crate::{kernel::Pipeline, kernel_errors, stream::Stream};
+use crate::{
+    kernel::Pipeline,
+    kernel_errors,
+    stream::{Stream, lock},
+};
 use cortado::{DType, Element, Error, Result, ledger};
-use parking_lot::Mutex;
 use pollster::block_on;
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 /// A wgpu adapter with one in-order stream of work. Clones share the adapter and the stream. A
 /// [fork](cortado::Memory::fork_queue) shares the adapter but has a separate stream.
@@ -56,7 +63,7 @@ impl WgpuDevice {
         let failure = Arc::new(Mutex::new(None));
         let first_failure = Arc::clone(&failure);
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            first_failure.lock().get_or_insert(error.to_string());
+            lock(&first_failure).get_or_insert(error.to_string());
         }));
         let (adapter, pipelines) = (adapter.get_info().name, Mutex::default());
         let stream = Arc::new(Stream::new(kernel_errors::buffer(&device)));
@@ -105,7 +112,7 @@ impl WgpuDevice {
     pub(crate) fn wait(&self) -> Result<()> {
         let waited = self.shared.device.poll(wgpu::PollType::wait_indefinitely());
         waited.map_err(wgpu_error)?;
-        match self.shared.failure.lock().take() {
+        match lock(&self.shared.failure).take() {
             Some(failure) => Err(wgpu_error(failure)),
             None => Ok(()),
         }

@@ -5,7 +5,7 @@
 //! the number of items `p.n`; for each operand, under the operand's name, the element at which its
 //! view starts; and the scalars.
 
-use crate::{device::WgpuDevice, kernel_errors::KernelError};
+use crate::{device::WgpuDevice, kernel_errors::KernelError, stream::lock};
 use cortado::{
     Memory, Result,
     memory::{DeviceSlice, DeviceSliceMut},
@@ -64,7 +64,7 @@ impl Kernel {
         source: impl FnOnce() -> String,
     ) -> Launch<'d> {
         let key = format!("{} {variant}", self.name);
-        let pipelines = &mut *device.shared.pipelines.lock();
+        let pipelines = &mut *lock(&device.shared.pipelines);
         let compile = || Arc::new(self.compile(device, &key, &source()));
         let pipeline = match pipelines.get(&key) {
             Some(pipeline) => Arc::clone(pipeline),

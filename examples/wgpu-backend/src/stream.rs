@@ -4,7 +4,7 @@
 //! a stream therefore runs before all work that any stream submits later.
 
 use crate::device::WgpuDevice;
-use parking_lot::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Number of launches after which recorded work is submitted, so that the device starts while the
 /// host records more.
@@ -26,6 +26,11 @@ struct Recorded {
     launches: usize,
 }
 
+/// Locks `mutex`, also after a panic of a thread that held the lock.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Stream {
     pub(crate) fn new(kernel_errors: wgpu::Buffer) -> Self {
         Self { recorded: Mutex::default(), kernel_errors, scratch: Mutex::default() }
@@ -35,7 +40,7 @@ impl Stream {
 impl WgpuDevice {
     /// Records one launch, which `dispatch` adds to the pass.
     pub(crate) fn record(&self, dispatch: impl FnOnce(&mut wgpu::ComputePass<'static>)) {
-        let recorded = &mut *self.stream.recorded.lock();
+        let recorded = &mut *lock(&self.stream.recorded);
         let Recorded { encoder, pass, launches } = recorded;
         dispatch(pass.get_or_insert_with(|| {
             let encoder = encoder.get_or_insert_with(|| self.encoder());
@@ -49,7 +54,7 @@ impl WgpuDevice {
 
     /// Submits all recorded work, then runs `then` before more work can be recorded.
     pub(crate) fn flush<R>(&self, then: impl FnOnce() -> R) -> R {
-        let mut recorded = self.stream.recorded.lock();
+        let mut recorded = lock(&self.stream.recorded);
         self.submit(&mut recorded);
         then()
     }

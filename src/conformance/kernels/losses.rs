@@ -295,7 +295,7 @@ fn class_loss_cases(refused: ClassLossKind) -> Result<Cases<MatrixLoss>> {
     for (kind, has_matrix) in KINDS {
         for [outer, extent, inner] in [[0, 3, 2], [1, 1, 1], [1025, 3, 1], [2, 40, 3]] {
             let axis = Axis::new(outer, extent, inner)?;
-            corners.push((ClassLoss { axis, ..valid(kind)? }, has_matrix));
+            corners.push((ClassLoss { axis, ..class_loss_op(kind)? }, has_matrix));
         }
         for normalization in NORMALIZATIONS {
             let axis = Axis::new(4, 5, 3)?;

@@ -219,7 +219,7 @@ fn lrn_cases(region: LrnRegion) -> Cases<Lrn> {
         ([1, 1, 2, 1100], 5),
         ([2, 7, 5, 4], 5),
     ];
-    let alexnet = Lrn { alpha: 1e-4, k: 1.0, ..response(region, [1, 9, 4, 4], 5) };
+    let alexnet = Lrn { alpha: 1e-4, k: 1.0, ..lrn_op(region, [1, 9, 4, 4], 5) };
     let corners = shapes.map(|(shape, size)| lrn_op(region, shape, size));
     let extents = (0..=2usize, 1..=9usize, 1..=7usize, 1..=7usize);
     let sizes = prop::sample::select(vec![1usize, 3, 5, 7]);
@@ -230,7 +230,7 @@ fn lrn_cases(region: LrnRegion) -> Cases<Lrn> {
             alpha,
             beta,
             k,
-            ..response(region, [n, c, h, w], size)
+            ..lrn_op(region, [n, c, h, w], size)
         },
     );
     let corners = [alexnet].into_iter().chain(corners).collect();

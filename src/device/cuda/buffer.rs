@@ -1,9 +1,11 @@
 //! Device memory of a GPU.
 
 use super::stream::Stream;
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    sync::Mutex,
+};
 use cust::sys::{CUdeviceptr, cuMemsetD8Async};
-use parking_lot::Mutex;
 use std::{fmt, sync::Arc};
 
 /// A range of device memory. Dropping the buffer frees the memory after all queued work that uses

@@ -6,14 +6,16 @@ use super::{
     module::Modules,
     pinned_pool::PinnedPool,
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    sync::Mutex,
+};
 use cust::{
     CudaApiVersion,
     context::{Context as Primary, CurrentContext},
     device::{Device, DeviceAttribute},
     sys::{CUresult, CUstream},
 };
-use parking_lot::Mutex;
 use std::{collections::VecDeque, env};
 
 pub(super) struct Context {

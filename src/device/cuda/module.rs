@@ -1,8 +1,8 @@
 //! PTX modules, loaded when one of their kernels is first launched.
 
 use super::error::{CudaFailure, from_cust};
+use crate::sync::Mutex;
 use cust::{module::Module, sys::CUfunction};
-use parking_lot::Mutex;
 use std::collections::HashMap;
 
 /// The declaration of a kernel in PTX.

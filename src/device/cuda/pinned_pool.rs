@@ -1,7 +1,7 @@
 //! A pool of pinned host memory, which the GPU can access directly.
 
+use crate::sync::Mutex;
 use cust::sys::{CUresult, cuMemAllocHost_v2, cuMemFreeHost};
-use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     ptr::{self, NonNull},

@@ -5,11 +5,14 @@ use crate::{
     element::Storable,
     error::{Error, Result},
     memory::HostBytes,
+    sync::{RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
-use parking_lot::{
-    MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
+use std::{
+    fmt,
+    marker::PhantomData,
+    ops::{Deref, DerefMut, Range},
+    sync::Arc,
 };
-use std::{fmt, ops::Range, sync::Arc};
 
 /// Allocation on a [`SimulatedDevice`](super::SimulatedDevice).
 ///
@@ -86,21 +89,50 @@ pub(super) struct Region {
 
 impl Region {
     /// Locks the elements for reading. The region belongs to a view of `T`, so it is aligned.
-    pub(super) fn read<T: Storable>(&self) -> MappedRwLockReadGuard<'_, [T]> {
-        RwLockReadGuard::map(self.allocation.bytes.read(), |bytes| {
-            crate::cast::cast_slice(&bytes[self.range.clone()])
-        })
+    pub(super) fn read<T: Storable>(&self) -> ReadElements<'_, T> {
+        Elements::new(self.allocation.bytes.read(), &self.range)
     }
 
     /// Locks the elements for writing.
-    pub(super) fn write<T: Storable>(&self) -> MappedRwLockWriteGuard<'_, [T]> {
-        RwLockWriteGuard::map(self.allocation.bytes.write(), |bytes| {
-            crate::cast::cast_slice_mut(&mut bytes[self.range.clone()])
-        })
+    pub(super) fn write<T: Storable>(&self) -> WriteElements<'_, T> {
+        Elements::new(self.allocation.bytes.write(), &self.range)
     }
 
     /// Overwrites the region with [`POISON`](super::POISON).
     pub(super) fn poison(&self) {
         poison(&mut self.write::<u8>());
+    }
+}
+
+/// Elements of a region that are locked for reading.
+pub(super) type ReadElements<'a, T> = Elements<RwLockReadGuard<'a, HostBytes>, T>;
+
+/// Elements of a region that are locked for writing.
+pub(super) type WriteElements<'a, T> = Elements<RwLockWriteGuard<'a, HostBytes>, T>;
+
+/// Elements of a region, with the guard of the whole allocation's bytes.
+pub(super) struct Elements<G, T> {
+    guard: G,
+    range: Range<usize>,
+    elements: PhantomData<fn() -> T>,
+}
+
+impl<G, T> Elements<G, T> {
+    fn new(guard: G, range: &Range<usize>) -> Self {
+        Self { guard, range: range.clone(), elements: PhantomData }
+    }
+}
+
+impl<G: Deref<Target = HostBytes>, T: Storable> Deref for Elements<G, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        crate::cast::cast_slice(&self.guard[self.range.clone()])
+    }
+}
+
+impl<G: DerefMut<Target = HostBytes>, T: Storable> DerefMut for Elements<G, T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        crate::cast::cast_slice_mut(&mut self.guard[self.range.clone()])
     }
 }

@@ -1,6 +1,6 @@
 //! Faults that a test injects into a simulated device.
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 /// A kind of event that a test can make fail.
 ///

@@ -1,6 +1,12 @@
 //! The launch of a kernel: resolves operands to device regions and queues the host function.
 
-use super::{SimulatedDevice, buffer::Region, fault::Fault, queue::Job, state::DeviceState};
+use super::{
+    SimulatedDevice,
+    buffer::{ReadElements, Region, WriteElements},
+    fault::Fault,
+    queue::Job,
+    state::DeviceState,
+};
 use crate::{
     element::Storable,
     error::Result,
@@ -9,8 +15,8 @@ use crate::{
         Memory, View, ViewMut,
         ledger::{self, EventKind, KernelCall, KernelScope},
     },
+    sync::Mutex,
 };
-use parking_lot::{MappedRwLockReadGuard, MappedRwLockWriteGuard, Mutex};
 use std::{marker::PhantomData, mem, sync::Arc};
 
 /// A kernel about to be queued. Views become operands, which the queued closure owns and locks
@@ -33,13 +39,13 @@ pub(super) struct Input<T>(Region, PhantomData<fn() -> T>);
 pub(super) struct Output<T>(Region, PhantomData<fn(T)>);
 
 impl<T: Storable> Input<T> {
-    pub(super) fn read(&self) -> MappedRwLockReadGuard<'_, [T]> {
+    pub(super) fn read(&self) -> ReadElements<'_, T> {
         self.0.read()
     }
 }
 
 impl<T: Storable> Output<T> {
-    pub(super) fn write(&self) -> MappedRwLockWriteGuard<'_, [T]> {
+    pub(super) fn write(&self) -> WriteElements<'_, T> {
         self.0.write()
     }
 }

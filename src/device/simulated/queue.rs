@@ -9,8 +9,10 @@
 //!   once. Waits for queues ordered after it return it as well. Later work still runs.
 
 use super::{buffer::Region, fault::Fault, state::DeviceState};
-use crate::error::{Error, Result};
-use parking_lot::Mutex;
+use crate::{
+    error::{Error, Result},
+    sync::Mutex,
+};
 use std::{collections::VecDeque, sync::Arc};
 
 /// Largest number of work items that a queue holds before it runs them without a wait.

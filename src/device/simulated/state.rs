@@ -7,8 +7,8 @@ use super::{
 use crate::{
     error::{Error, Result},
     memory::HostBytes,
+    sync::{Mutex, MutexGuard},
 };
-use parking_lot::{Mutex, MutexGuard};
 use std::mem;
 
 /// Largest number of bytes of freed memory that are cached for reuse.

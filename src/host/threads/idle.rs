@@ -2,105 +2,186 @@
 //!
 //! Waking a sleeping thread takes longer than many kernels run, and kernels follow one another
 //! closely. A pool thread that has just finished a kernel therefore polls for more work for up to
-//! 100 µs.
+//! 100 µs. Then the thread sleeps until a caller has work for more threads than poll.
+//!
+//! A caller offers its region once for each thread that may help, and never waits for a thread to
+//! accept an offer. If all threads are busy, an offer stays in the list until a thread is free. A
+//! thread that accepts too late finds the region closed.
 
-use crate::host::threads::region::{ParallelRegion, SPIN_TIME};
-use parking_lot::Mutex;
-use rayon_core::ThreadPool;
-use std::{
-    collections::VecDeque,
-    iter::repeat_n,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-    time::Instant,
+use crate::{
+    host::threads::region::{ParallelRegion, SPIN_TIME},
+    sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Relaxed},
 };
+use std::{collections::VecDeque, iter::repeat_n, sync::Arc, time::Instant};
 
-/// Pool threads that poll for work, and the regions offered to them.
-#[derive(Debug, Default)]
+/// Pool threads that poll for work or sleep, and the regions offered to them.
+#[derive(Debug)]
 pub(crate) struct IdleThreads {
+    /// Number of pool threads, busy ones included.
+    threads: usize,
     /// Number of offers. Threads poll this number without the lock.
     offers: AtomicUsize,
-    /// Number of calls to pool threads that have not started yet.
-    called: AtomicUsize,
     state: Mutex<State>,
+    /// Signalled once for each thread that `State::notified` counts.
+    notification: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Number of threads that poll for work, which is at least the number of offers.
-    waiting: usize,
+    /// Regions offered to a thread each; at most as many as pool threads.
     offers: VecDeque<Arc<ParallelRegion>>,
+    /// Number of threads that poll for an offer, or have been notified and will poll.
+    waiting: usize,
+    /// Number of threads that sleep and have not been notified.
+    sleeping: usize,
+    /// Number of notifications that no thread has received yet.
+    notified: usize,
+    /// Whether the pool has been dropped.
+    closed: bool,
+}
+
+impl State {
+    /// Counts up to `count` sleeping threads as waiting, and returns their number. The caller
+    /// notifies as many threads.
+    fn wake(&mut self, count: usize) -> usize {
+        let count = count.min(self.sleeping);
+        self.sleeping -= count;
+        self.waiting += count;
+        self.notified += count;
+        count
+    }
 }
 
 impl IdleThreads {
-    /// Offers a region to up to `max_helpers` threads: first to polling threads, then to sleeping
-    /// threads of the pool.
-    pub(crate) fn offer_work(
-        self: &Arc<Self>,
-        pool: &ThreadPool,
-        max_helpers: usize,
-        region: &Arc<ParallelRegion>,
-    ) {
-        for _ in self.offer_to_waiting(region, max_helpers)..max_helpers {
-            // Every pool thread has been called and is still busy. A late thread would find no
-            // work, so do not queue more calls.
-            if self.called.load(Relaxed) >= pool.current_num_threads() {
-                return;
-            }
-            let (idle, region) = (self.clone(), region.clone());
-            self.called.fetch_add(1, Relaxed);
-            pool.spawn(move || {
-                idle.called.fetch_sub(1, Relaxed);
-                idle.worker_loop(region);
-            });
+    /// Returns the list of a new pool, whose threads will all poll for an offer first.
+    pub(crate) fn new(threads: usize) -> Self {
+        let state = State { waiting: threads, ..State::default() };
+        Self {
+            threads,
+            offers: AtomicUsize::new(0),
+            state: Mutex::new(state),
+            notification: Condvar::new(),
         }
     }
 
-    #[cfg(test)]
-    pub(crate) fn called(&self) -> usize {
-        self.called.load(Relaxed)
-    }
-
-    /// Offers a region to up to `max` polling threads. Returns how many of them will accept the
-    /// offer.
-    fn offer_to_waiting(&self, region: &Arc<ParallelRegion>, max: usize) -> usize {
+    /// Offers a region to up to `max_helpers` threads. Wakes sleeping threads only if the waiting
+    /// threads are fewer than the offers.
+    pub(crate) fn offer_work(&self, max_helpers: usize, region: &Arc<ParallelRegion>) {
         let mut state = self.state.lock();
-        let count = max.min(state.waiting - state.offers.len());
+        // If as many offers as threads are pending, every thread is busy. A late thread would find
+        // no work, so add no more offers.
+        let count = max_helpers.min(self.threads - state.offers.len());
         state.offers.extend(repeat_n(region, count).cloned());
         self.offers.store(state.offers.len(), Relaxed);
-        count
+        let missing = state.offers.len().saturating_sub(state.waiting);
+        let woken = state.wake(missing);
+        drop(state);
+        (0..woken).for_each(|_| self.notification.notify_one());
     }
 
-    /// Participates in `region` and in later offers, until no offer comes within [`SPIN_TIME`].
-    fn worker_loop(&self, mut region: Arc<ParallelRegion>) {
-        loop {
-            // Count this thread as waiting before the region ends, so that a kernel called right
-            // afterwards finds it.
-            region.participate(|| self.state.lock().waiting += 1);
-            region = match self.next_offer() {
-                Some(region) => region,
-                None => return,
-            };
-        }
+    /// Makes all threads end when they are free.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.wake(usize::MAX);
+        drop(state);
+        self.notification.notify_all();
     }
 
-    /// Waits up to [`SPIN_TIME`] for an offer, and then stops counting this thread as waiting.
-    fn next_offer(&self) -> Option<Arc<ParallelRegion>> {
-        let start = Instant::now();
+    /// Counts the current thread as waiting until [`Self::next_offer`] returns.
+    pub(crate) fn add_waiting(&self) {
+        self.state.lock().waiting += 1;
+    }
+
+    /// Waits for an offer: polls for up to [`SPIN_TIME`], then sleeps. Returns `None` if the pool
+    /// has been dropped.
+    pub(crate) fn next_offer(&self) -> Option<Arc<ParallelRegion>> {
+        let mut start = Instant::now();
         loop {
-            let timed_out = start.elapsed() > SPIN_TIME;
+            let timed_out = start.elapsed() >= SPIN_TIME;
             if timed_out || self.offers.load(Relaxed) > 0 {
                 let mut state = self.state.lock();
                 let offer = state.offers.pop_front();
                 self.offers.store(state.offers.len(), Relaxed);
-                if timed_out || offer.is_some() {
+                if offer.is_some() || state.closed {
                     state.waiting -= 1;
                     return offer;
+                }
+                if timed_out {
+                    self.sleep(state);
+                    start = Instant::now();
                 }
             }
             std::hint::spin_loop();
         }
+    }
+
+    /// Sleeps until a notification. The caller has seen under the lock of `state` that no offer is
+    /// left.
+    ///
+    /// No notification is lost. A later offer finds this thread counted as sleeping, raises
+    /// `notified` under the lock and then signals. The wait receives every signal from the moment
+    /// at which it unlocks the state, so a signal always reaches a thread while `notified` is not 0.
+    /// Another thread that is about to sleep may take the notification first. That thread then
+    /// looks for the offer.
+    fn sleep(&self, mut state: MutexGuard<'_, State>) {
+        state.waiting -= 1;
+        state.sleeping += 1;
+        while state.notified == 0 {
+            state = self.notification.wait(state);
+        }
+        state.notified -= 1;
+    }
+
+    /// Returns the number of offers that no thread has accepted.
+    #[cfg(test)]
+    pub(crate) fn pending(&self) -> usize {
+        self.state.lock().offers.len()
+    }
+
+    /// Returns the number of threads that sleep and have not been notified.
+    #[cfg(test)]
+    pub(crate) fn sleeping(&self) -> usize {
+        self.state.lock().sleeping
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::wait_until;
+
+    #[test]
+    fn an_offer_goes_to_a_polling_thread_before_it_wakes_a_sleeping_one() {
+        // This test is the first thread, and the second thread falls asleep.
+        let (idle, region) = (IdleThreads::new(2), ParallelRegion::closed());
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| idle.next_offer().is_some());
+            wait_until(|| idle.sleeping() == 1, "the second thread must sleep");
+            idle.offer_work(1, &region);
+            assert_eq!((idle.pending(), idle.sleeping()), (1, 1));
+            idle.offer_work(1, &region);
+            assert_eq!(idle.sleeping(), 0, "the second offer must wake the second thread");
+            assert!(sleeper.join().unwrap());
+            assert_eq!(idle.pending(), 1);
+            assert!(idle.next_offer().is_some());
+        });
+    }
+
+    #[test]
+    fn offers_to_busy_threads_are_bounded_and_accepted_later() {
+        let (idle, region) = (IdleThreads::new(2), ParallelRegion::closed());
+        for pending in [1, 2, 2] {
+            idle.offer_work(1, &region);
+            assert_eq!(idle.pending(), pending);
+        }
+        idle.offer_work(5, &region);
+        assert_eq!(idle.pending(), 2);
+        assert!([(); 2].iter().all(|()| idle.next_offer().is_some()));
+        // Both threads are busy now, and one of them becomes free.
+        idle.offer_work(5, &region);
+        idle.add_waiting();
+        assert!(idle.next_offer().is_some());
+        assert_eq!((idle.pending(), idle.sleeping()), (1, 0));
     }
 }

@@ -1,33 +1,37 @@
 //! Threads that host kernels run on, and how a kernel's work is split among them.
 //!
 //! - [`region`] is the work of one kernel, which threads join until the calling thread closes it.
-//! - [`idle`] lists the pool threads that poll for the next region before they sleep.
-//! - [`fork_join`] opens a parallel region, offers the region to idle threads, runs tasks and
-//!   closes the region.
+//! - [`idle`] lists the offered regions, and the pool threads that poll for the next region before
+//!   they sleep.
+//! - [`pool`] starts and ends the pool threads. For a kernel, it opens a parallel region, offers the
+//!   region to idle threads, runs tasks and closes the region.
 //! - [`work_stealing`] splits the tasks of a region into a queue for each thread.
 //!
 //! [`Workers`] is the interface to kernels. The methods of `Workers` split a slice or a range into
-//! tasks, put the tasks into stealing queues, and run the tasks as a parallel region. rayon
-//! provides the thread pool.
+//! tasks, put the tasks into stealing queues, and run the tasks as a parallel region.
 
-mod fork_join;
 mod idle;
+mod pool;
 mod region;
 mod work_stealing;
 
 use crate::{
     error::{Error, Result},
-    host::threads::{idle::IdleThreads, work_stealing::StealQueues},
+    host::threads::{pool::Pool, work_stealing::StealQueues},
+    sync::Mutex,
 };
-use parking_lot::Mutex;
-use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::{
     marker::PhantomData,
     slice,
     sync::{Arc, OnceLock},
 };
 
-/// Handle to a set of threads, which is cheap to clone.
+/// Maximum number of threads of [`Workers`]. No machine runs as many threads at once, so a larger
+/// number is a mistake, and no thread is started.
+const MAX_THREADS: usize = 65_535;
+
+/// Handle to a set of threads, which is cheap to clone. The threads end after the last handle to
+/// them is dropped.
 ///
 /// Kernels split sums by their size alone, never by the number of threads, and combine partial
 /// results in a fixed order. Results are therefore bit-identical for any number of threads.
@@ -45,7 +49,7 @@ use std::{
 #[derive(Clone, Debug)]
 pub struct Workers {
     /// Pool threads in addition to the calling thread, if any.
-    pool: Option<(Arc<ThreadPool>, Arc<IdleThreads>)>,
+    pool: Option<Arc<Pool>>,
     count: usize,
 }
 
@@ -62,20 +66,14 @@ impl Workers {
         if count == 1 {
             return Ok(Self::sequential());
         }
-        // rayon would silently start fewer threads than requested.
-        let max = rayon_core::max_num_threads();
-        if count > max {
-            let why = format!("{count} threads requested; the maximum is {max}");
+        if count > MAX_THREADS {
+            let why = format!("{count} threads requested; the maximum is {MAX_THREADS}");
             return Err(Error::invalid_input("workers", why));
         }
-        let pool = ThreadPoolBuilder::new()
-            .num_threads(count - 1)
-            .thread_name(|index| format!("cortado-{index}"))
-            .build()
-            .map_err(|error| {
-                Error::invalid_input("workers", format!("cannot start {count} threads: {error}"))
-            })?;
-        Ok(Self { pool: Some((Arc::new(pool), Arc::default())), count })
+        let pool = Pool::start(count - 1).map_err(|error| {
+            Error::invalid_input("workers", format!("cannot start {count} threads: {error}"))
+        })?;
+        Ok(Self { pool: Some(Arc::new(pool)), count })
     }
 
     /// Returns a set that contains only the calling thread.
@@ -200,9 +198,7 @@ impl Workers {
     /// `false`.
     fn run_region(&self, tasks: usize, step: &region::Step) {
         match &self.pool {
-            Some((pool, idle)) if tasks > 1 => {
-                fork_join::run(pool, idle, tasks.min(self.count) - 1, step);
-            }
+            Some(pool) if tasks > 1 => pool.run(tasks.min(self.count) - 1, step),
             _ => while step(0) {},
         }
     }
@@ -242,6 +238,7 @@ impl<'a, T: Send> DisjointChunks<'a, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::testing::wait_until;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     #[test]
@@ -263,14 +260,82 @@ mod tests {
     }
 
     #[test]
-    fn more_threads_than_rayon_supports_are_an_error() {
-        for count in [usize::MAX, 1 << 20] {
+    fn more_threads_than_the_maximum_are_an_error() {
+        for count in [usize::MAX, MAX_THREADS + 1] {
             let error = Workers::new(count).unwrap_err().to_string();
-            assert!(
-                error.contains(&format!("{count} threads requested; the maximum is")),
-                "{error}"
-            );
+            let expected = format!("{count} threads requested; the maximum is 65535");
+            assert!(error.contains(&expected), "{error}");
         }
+    }
+
+    #[test]
+    fn pool_threads_have_names_and_end_with_the_last_handle() {
+        let workers = Workers::new(2).unwrap();
+        let idle = Arc::downgrade(workers.pool.as_ref().unwrap().idle());
+        let names = Mutex::new(Vec::new());
+        let clone = workers.clone();
+        drop(workers);
+        run_on_both_threads(&clone, || {
+            names.lock().extend(std::thread::current().name().map(str::to_owned));
+        });
+        assert!(names.lock().contains(&"cortado-0".to_owned()), "{names:?}");
+        drop(clone);
+        wait_until(|| idle.strong_count() == 0, "the pool thread must end");
+    }
+
+    /// Calls `body` on the calling thread and on the only pool thread. Fails if the pool thread
+    /// does not join the region.
+    fn run_on_both_threads(workers: &Workers, body: impl Fn() + Sync) {
+        let joined = AtomicUsize::new(0);
+        workers.run(2, |_| {
+            joined.fetch_add(1, Relaxed);
+            wait_until(|| joined.load(Relaxed) == 2, "the pool thread must join the region");
+            body();
+        });
+    }
+
+    #[test]
+    fn a_sleeping_thread_wakes_for_a_later_region() {
+        let workers = Workers::new(2).unwrap();
+        let idle = workers.pool.as_ref().unwrap().idle();
+        for _ in 0..20 {
+            wait_until(|| idle.sleeping() == 1, "the pool thread must sleep");
+            run_on_both_threads(&workers, || ());
+        }
+    }
+
+    #[test]
+    fn a_panic_whose_destructor_panics_ends_no_pool_thread() {
+        struct PanicsOnDrop;
+        impl Drop for PanicsOnDrop {
+            fn drop(&mut self) {
+                assert!(std::thread::panicking(), "the destructor of a panic");
+            }
+        }
+        let workers = Workers::new(2).unwrap();
+        let run = || {
+            run_on_both_threads(&workers, || std::panic::resume_unwind(Box::new(PanicsOnDrop)));
+        };
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();
+        // The test must not drop the panic if it is the task's.
+        std::mem::forget(panic);
+        run_on_both_threads(&workers, || ());
+    }
+
+    #[test]
+    fn a_task_that_panics_under_a_lock_leaves_the_lock_usable() {
+        let (workers, sum) = (Workers::new(3).unwrap(), Mutex::new(0));
+        let run = || {
+            workers.run(10, |i| {
+                let mut sum = sum.lock();
+                *sum += 1;
+                assert!(i % 2 == 0, "task {i}");
+            });
+        };
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();
+        let before = *sum.lock();
+        workers.run(10, |_| *sum.lock() += 1);
+        assert_eq!(sum.into_inner(), before + 10);
     }
 
     #[test]
@@ -312,20 +377,18 @@ mod tests {
     }
 
     #[test]
-    fn calls_to_busy_pool_threads_do_not_accumulate() {
+    fn offers_to_busy_pool_threads_do_not_accumulate() {
         let workers = Workers::new(2).unwrap();
-        let (_, idle) = workers.pool.as_ref().unwrap();
+        let idle = workers.pool.as_ref().unwrap().idle();
         let max = AtomicUsize::new(0);
         let runs = || {
             for _ in 0..20_000 {
                 workers.run(2, |_| ());
-                max.fetch_max(idle.called(), Relaxed);
+                max.fetch_max(idle.pending(), Relaxed);
             }
         };
-        // Each of the three threads may see that no call is pending and add a call at the same
-        // time.
         std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(runs))));
-        assert!(max.load(Relaxed) <= 3, "{max:?} calls at once");
+        assert!(max.load(Relaxed) <= 1, "{max:?} offers at once");
     }
 
     #[test]

@@ -5,16 +5,26 @@
 //! joined yet, because waking a thread can take longer than a small kernel. A thread that comes too
 //! late finds the region closed.
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{AtomicUsize, Condvar, Mutex, Relaxed, thread_local};
 use std::{
     any::Any,
+    cell::Cell,
+    mem,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-/// Time for which a thread polls before it sleeps. Waking a thread takes about as long.
-pub(crate) const SPIN_TIME: Duration = Duration::from_micros(100);
+/// Time for which a thread polls before it sleeps. Waking a thread takes about as long. loom
+/// explores only sleeping threads, because its runs must not depend on the time.
+pub(crate) const SPIN_TIME: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 100 });
+
+thread_local! {
+    /// Number of the current thread in its pool; 0 outside of a pool.
+    // loom's macro does not accept a `const` block.
+    #[allow(clippy::missing_const_for_thread_local)]
+    pub(crate) static THREAD_NUMBER: Cell<usize> = Cell::new(0);
+}
 
 /// Function that runs one task on the thread with the given number. Returns `false` if no task is
 /// left.
@@ -25,7 +35,11 @@ pub(crate) type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 pub(crate) struct ParallelRegion {
     /// Closure borrowed from the caller of [`Self::new`], valid while the region is open or in use.
     step: *const Step<'static>,
+    /// Number of threads that have joined and not left. Threads change this number only under the
+    /// lock; the caller polls it without the lock.
+    inside: AtomicUsize,
     state: Mutex<State>,
+    /// Signalled when a thread leaves.
     left: Condvar,
 }
 
@@ -33,11 +47,12 @@ pub(crate) struct ParallelRegion {
 struct State {
     /// Whether threads may still join.
     open: bool,
-    /// Number of threads that have joined and not left.
-    inside: usize,
-    /// Panic of a thread that joined, if any.
-    panic: Option<Box<dyn Any + Send>>,
+    /// Panics of threads that joined.
+    panics: Vec<Panic>,
 }
+
+/// Value of a panic.
+type Panic = Box<dyn Any + Send>;
 
 // SAFETY: `step` points to a `Sync` closure, which any thread may call. The caller of `new` keeps
 // the closure alive until `close` has returned, after which no thread calls it.
@@ -53,19 +68,35 @@ impl ParallelRegion {
     pub(crate) unsafe fn new(step: &Step) -> Arc<Self> {
         // SAFETY: only the lifetime changes, and the caller keeps `step` alive while it is used.
         let step: *const Step<'static> = unsafe { std::mem::transmute(std::ptr::from_ref(step)) };
-        let state = Mutex::new(State { open: true, inside: 0, panic: None });
-        Arc::new(Self { step, state, left: Condvar::new() })
+        Arc::new(Self {
+            step,
+            inside: AtomicUsize::new(0),
+            state: Mutex::new(State { open: true, panics: Vec::new() }),
+            left: Condvar::new(),
+        })
+    }
+
+    /// Returns a region that no thread can join.
+    #[cfg(test)]
+    pub(crate) fn closed() -> Arc<Self> {
+        const NO_TASK: &Step<'static> = &|_| false;
+        Arc::new(Self {
+            step: NO_TASK,
+            inside: AtomicUsize::new(0),
+            state: Mutex::new(State { open: false, panics: Vec::new() }),
+            left: Condvar::new(),
+        })
     }
 
     /// Runs tasks on this thread, unless the region is closed, and then calls `leave`.
     /// [`Self::close`] waits for the `leave` calls of threads that joined.
     pub(crate) fn participate(&self, leave: impl FnOnce()) {
         {
-            let mut state = self.state.lock();
+            let state = self.state.lock();
             if !state.open {
                 return leave();
             }
-            state.inside += 1;
+            self.inside.fetch_add(1, Relaxed);
         }
         // SAFETY: this thread is counted as inside, so `close` has not returned. The caller of
         // `new` keeps the closure borrowed until `close` returns.
@@ -73,31 +104,39 @@ impl ParallelRegion {
         let result = run_tasks(step);
         leave();
         let mut state = self.state.lock();
-        state.inside -= 1;
-        state.panic = state.panic.take().or(result.err());
-        self.left.notify_all();
+        // The caller drops all panics, because the destructor of a panic may panic itself, which
+        // would end this thread.
+        state.panics.extend(result.err());
+        self.inside.fetch_sub(1, Relaxed);
+        self.left.notify_one();
     }
 
     /// Closes the region, waits for the threads that joined, and returns the panic of one of them,
     /// if any.
-    pub(crate) fn close(&self) -> Option<Box<dyn Any + Send>> {
+    pub(crate) fn close(&self) -> Option<Panic> {
         let mut state = self.state.lock();
         state.open = false;
-        let start = Instant::now();
-        while state.inside > 0 && start.elapsed() < SPIN_TIME {
+        if self.inside.load(Relaxed) > 0 {
             drop(state);
-            std::hint::spin_loop();
+            let start = Instant::now();
+            while self.inside.load(Relaxed) > 0 && start.elapsed() < SPIN_TIME {
+                std::hint::spin_loop();
+            }
+            // This lock also makes the results of the tasks visible to the caller, because every
+            // thread that left had locked the state after its last task.
             state = self.state.lock();
         }
-        while state.inside > 0 {
-            self.left.wait(&mut state);
+        while self.inside.load(Relaxed) > 0 {
+            state = self.left.wait(state);
         }
-        state.panic.take()
+        let panics = mem::take(&mut state.panics);
+        drop(state);
+        panics.into_iter().next()
     }
 }
 
 /// Calls `step` with this thread's number, which is 0 outside of a pool, until no task is left.
 pub(crate) fn run_tasks(step: &Step) -> std::thread::Result<()> {
-    let thread = rayon_core::current_thread_index().map_or(0, |index| index + 1);
+    let thread = THREAD_NUMBER.with(Cell::get);
     catch_unwind(AssertUnwindSafe(|| while step(thread) {}))
 }

@@ -3,7 +3,7 @@
 //! A thread takes the tasks of its own queue first. A kernel mostly reads what the previous kernel
 //! wrote, in the same order, so a thread finds its own results in its cache.
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use std::ops::Range;
 
 /// Ranges of task numbers, one for each thread.

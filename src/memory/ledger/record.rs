@@ -1,7 +1,7 @@
 //! Ledgers: counts of transfers and fallbacks by kernel call and device.
 
 use super::kernel_call::{DIRECT_ACCESS, KernelCall};
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use std::{collections::BTreeMap, fmt, panic::Location, sync::Arc};
 
 /// The kind of an event that a ledger records.

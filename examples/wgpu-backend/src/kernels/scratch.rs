@@ -1,6 +1,6 @@
 //! Buffers for intermediate results.
 
-use crate::device::WgpuDevice;
+use crate::{device::WgpuDevice, stream::lock};
 use cortado::{
     Memory, Result,
     ledger::{self, EventKind},
@@ -22,7 +22,7 @@ impl<'d> Scratch<'d> {
     /// Returns a buffer for `len` elements of 4 bytes, with arbitrary values.
     pub(super) fn new(device: &'d WgpuDevice, len: usize) -> Result<Self> {
         let bytes = 4 * len.max(1).next_power_of_two();
-        let cached = &mut device.stream.scratch.lock();
+        let cached = &mut lock(&device.stream.scratch);
         let fit = cached.iter().position(|buffer| buffer.size() >= bytes as u64);
         let buffer = match fit {
             Some(at) => cached.swap_remove(at),
@@ -51,7 +51,7 @@ impl Deref for Scratch<'_> {
 
 impl Drop for Scratch<'_> {
     fn drop(&mut self) {
-        let cached = &mut self.device.stream.scratch.lock();
+        let cached = &mut lock(&self.device.stream.scratch);
         if cached.len() == MAX_CACHED_BUFFERS {
             cached.remove(0);
         }

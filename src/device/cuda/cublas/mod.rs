@@ -16,10 +16,10 @@ use crate::{
     error::{Error, Result},
     ledger,
     op::{Gemm, GemmBatch, Transpose},
+    sync::Mutex,
 };
 use library::{RawHandle, check_status};
 use num_traits::Zero;
-use parking_lot::Mutex;
 use std::{
     ffi::{c_int, c_longlong, c_void},
     panic::Location,

@@ -1,0 +1,146 @@
+//! Thread pool: starts and ends the pool threads, and runs parallel regions on them.
+
+use crate::{
+    host::threads::{
+        idle::IdleThreads,
+        region::{ParallelRegion, Step, THREAD_NUMBER, run_tasks},
+    },
+    sync::thread::Builder,
+};
+use std::{io, panic::resume_unwind, sync::Arc};
+
+/// Threads that help any number of callers with their parallel regions. The threads end after the
+/// pool is dropped.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    idle: Arc<IdleThreads>,
+}
+
+impl Pool {
+    /// Starts `threads` threads.
+    ///
+    /// # Errors
+    /// The error of the operating system if a thread cannot be started. The threads that were
+    /// started before the error end.
+    pub(crate) fn start(threads: usize) -> io::Result<Self> {
+        Self::start_with(threads, |builder, body| builder.spawn(body).map(drop))
+    }
+
+    /// Starts each thread by a call of `start`. In tests, `start` may fail.
+    fn start_with(
+        threads: usize,
+        start: impl Fn(Builder, Box<dyn FnOnce() + Send>) -> io::Result<()>,
+    ) -> io::Result<Self> {
+        // An early return drops the pool, which ends the threads that have started.
+        let pool = Self { idle: Arc::new(IdleThreads::new(threads)) };
+        for index in 0..threads {
+            let idle = Arc::clone(&pool.idle);
+            let body = move || {
+                THREAD_NUMBER.with(|number| number.set(index + 1));
+                while let Some(region) = idle.next_offer() {
+                    // Count this thread as waiting before the region ends, so that a kernel called
+                    // right afterwards finds it.
+                    region.participate(|| idle.add_waiting());
+                }
+            };
+            start(Builder::new().name(format!("cortado-{index}")), Box::new(body))?;
+        }
+        Ok(pool)
+    }
+
+    /// Calls `step` until no task is left, on the calling thread and on up to `max_helpers` pool
+    /// threads. If `step` panics on any thread, resumes that panic on the calling thread.
+    pub(crate) fn run(&self, max_helpers: usize, step: &Step) {
+        // SAFETY: `step` is borrowed until this function returns, and `close` is called before the
+        // return. The code between does not unwind, because `run_tasks` catches panics of `step`.
+        let region = unsafe { ParallelRegion::new(step) };
+        self.idle.offer_work(max_helpers, &region);
+        let own_result = run_tasks(step);
+        let panic = region.close();
+        if let Some(panic) = own_result.err().or(panic) {
+            resume_unwind(panic);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn idle(&self) -> &Arc<IdleThreads> {
+        &self.idle
+    }
+}
+
+impl Drop for Pool {
+    /// Does not wait for the threads to end, because a pool thread may drop the pool.
+    fn drop(&mut self) {
+        self.idle.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        host::testing::wait_until,
+        sync::{AtomicUsize, Mutex, Relaxed},
+    };
+    use std::sync::Weak;
+
+    /// Waits until no pool thread is left. Each pool thread owns the list of idle threads.
+    fn wait_for_end(idle: &Weak<IdleThreads>) {
+        wait_until(|| idle.strong_count() == 0, "the pool threads must end");
+    }
+
+    #[test]
+    fn threads_end_after_the_pool_is_dropped() {
+        for pause in [0, 20] {
+            let pool = Pool::start(3).unwrap();
+            let idle = Arc::downgrade(&pool.idle);
+            // After the longer pause, the threads sleep.
+            std::thread::sleep(std::time::Duration::from_millis(pause));
+            assert_eq!(idle.strong_count(), 4);
+            drop(pool);
+            wait_for_end(&idle);
+        }
+    }
+
+    #[test]
+    fn threads_end_after_a_pool_thread_drops_the_pool() {
+        let (outer, inner) = (Pool::start(1).unwrap(), Pool::start(2).unwrap());
+        let idle = Arc::downgrade(&inner.idle);
+        let (inner, dropped) = (Mutex::new(Some(inner)), AtomicUsize::new(0));
+        outer.run(1, &|thread| {
+            if thread == 0 {
+                wait_until(|| dropped.load(Relaxed) == 1, "a pool thread must drop the pool");
+            } else {
+                drop(inner.lock().take());
+                dropped.store(1, Relaxed);
+            }
+            false
+        });
+        wait_for_end(&idle);
+    }
+
+    #[test]
+    fn started_threads_end_if_a_later_thread_cannot_be_started() {
+        let (started, threads) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let error = Pool::start_with(4, |builder, body| {
+            if started.fetch_add(1, Relaxed) == 2 {
+                return Err(io::Error::other("no more threads"));
+            }
+            // The value lives as long as the thread.
+            let alive = Arc::new(());
+            threads.lock().push(Arc::downgrade(&alive));
+            builder
+                .spawn(move || {
+                    body();
+                    drop(alive);
+                })
+                .map(drop)
+        })
+        .unwrap_err();
+        assert_eq!(error.to_string(), "no more threads");
+        let threads = threads.into_inner();
+        assert_eq!(threads.len(), 2);
+        let ended = || threads.iter().all(|alive| alive.strong_count() == 0);
+        wait_until(ended, "the started threads must end");
+    }
+}
