@@ -9,8 +9,8 @@
 //! 2. *Transformation fields* (`scale`, `mean_file`, `crop_size`, `mirror`) of V1's DATA,
 //!    IMAGE_DATA and WINDOW_DATA layers move to their `transform_param`.
 //! 3. *Layers of the V1 format* (`layers { type: CONVOLUTION … }`) become layers of the current
-//! format. The layer type becomes a string. The lists `param` (names), `blob_share_mode`,
-//! `blobs_lr` and `weight_decay` become one `param` entry for each learnable blob.
+//!    format. The layer type becomes a string. The lists `param` (names), `blob_share_mode`,
+//!    `blobs_lr` and `weight_decay` become one `param` entry for each learnable blob.
 //! 4. *Input fields* (`input` with `input_shape`, or with four `input_dim` each) become an Input
 //!    layer at the front. The upgrade removes inputs without shapes, which trained nets have.
 //! 5. *BatchNorm layers with three `param`*: the learning rates and weight decays become 0, because
