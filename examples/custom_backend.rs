@@ -4,7 +4,7 @@
 //! `cargo run --profile quick --features conformance --example custom_backend`
 
 use cortado::{
-    Element, Memory, View, ViewMut,
+    Element, Error, Memory, View, ViewMut,
     conformance::Kit,
     kernel::traits::Blas,
     ledger::{EventKind, Ledger},
@@ -23,7 +23,13 @@ impl Memory for Npu {
         "npu".into()
     }
     fn alloc(&self, bytes: usize) -> Result<Vec<u8>> {
-        Ok(vec![0; bytes])
+        let mut buffer = Vec::new();
+        // `vec![0; bytes]` would end the program if the allocation failed.
+        buffer
+            .try_reserve_exact(bytes)
+            .map_err(|_| Error::OutOfMemory { device: self.name(), bytes })?;
+        buffer.resize(bytes, 0);
+        Ok(buffer)
     }
     fn upload(&self, src: &[u8], dst: &mut Vec<u8>, at: usize) -> Result<()> {
         dst[at..at + src.len()].copy_from_slice(src);
