@@ -7,6 +7,7 @@ use super::{
 use crate::{device::AnyDevice, element::DType, memory::Memory, op::RngKey};
 use std::{
     any::Any,
+    cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -108,8 +109,13 @@ impl Check {
     ) -> Result<(), Failure> {
         let type_name = element.map_or("", DType::name);
         let key = RngKey::new(seed).named_child(self.name).named_child(type_name);
-        let runner = CheckRunner { device, seed: key.stream, cases };
-        let body = || (self.body)(&runner, element);
+        let runner = CheckRunner { device, seed: key.stream, cases, calls: Cell::new(0) };
+        let body = || {
+            (self.body)(&runner, element)?;
+            // A queued call that failed must fail this check, not a later one.
+            let synchronized = device.synchronize();
+            synchronized.map_err(|error| flaw!("a queued call of this check failed: {error}"))
+        };
         let verdict = catch_unwind(AssertUnwindSafe(body))
             .unwrap_or_else(|panic| Err(flaw!("panicked: {}", panic_message(&*panic))));
         verdict.map_err(|flaw| Failure {

@@ -50,6 +50,18 @@ pub(super) fn expect_bits<T: Storable + Debug>(name: &str, got: &[T], want: &[T]
     }
 }
 
+/// Fails unless two calls of a kernel with the same operands gave the same bits.
+pub(super) fn expect_same_bits<T: Storable>(name: &str, first: &[T], second: &[T]) -> Verdict {
+    let bits = |values| T::bytes_of(values).chunks_exact(size_of::<T>());
+    match bits(first).zip(bits(second)).position(|(first, second)| first != second) {
+        None => Ok(()),
+        Some(i) => Err(flaw!(
+            "{name}[{i}] differs in a second call with the same operands; the same call must give \
+             the same bits"
+        )),
+    }
+}
+
 fn expect_len(name: &str, got: usize, want: usize) -> Verdict {
     if got == want {
         return Ok(());

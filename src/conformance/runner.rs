@@ -6,10 +6,14 @@ use proptest::{
     strategy::Strategy,
     test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner},
 };
-use std::fmt::Debug;
+use std::{cell::Cell, fmt::Debug};
 
 /// Number of attempts to shrink a random case that fails.
 const MAX_SHRINKS: u32 = 256;
+
+/// A check makes one of `REPEAT_EVERY` kernel calls twice, to compare the results of the two calls.
+/// With 4, the second call and then every fourth, the longest fixed vector is among them.
+const REPEAT_EVERY: u32 = 4;
 
 /// Device under test and source of random cases.
 pub(super) struct CheckRunner<'d> {
@@ -18,9 +22,18 @@ pub(super) struct CheckRunner<'d> {
     pub(super) seed: u64,
     /// Number of random cases.
     pub(super) cases: u32,
+    /// Number of kernel calls that the check has made.
+    pub(super) calls: Cell<u32>,
 }
 
 impl CheckRunner<'_> {
+    /// Counts a kernel call, and returns how many times the check must make the call.
+    pub(super) fn repetitions(&self) -> u32 {
+        let call = self.calls.get();
+        self.calls.set(call + 1);
+        if call % REPEAT_EVERY == 1 { 2 } else { 1 }
+    }
+
     /// Runs `test` on fixed cases, in order. Fixed cases cover what random cases might miss.
     pub(super) fn try_cases<C: Debug>(
         &self,

@@ -30,6 +30,9 @@ impl Blas for Mutant {
     }
 
     fn scal<T: Element>(&self, alpha: T::Acc, mut x: ViewMut<'_, T, Self>) -> Result<()> {
+        if self.is(Bug::QueuedFailure) && x.len() > 4000 {
+            self.fail_queued();
+        }
         let len = if self.is(Bug::ScalDropsTail) { x.len() / 4 * 4 } else { x.len() };
         let mut x = x.slice_mut(0..len)?;
         if self.is(Bug::HostNotInvalidated) {
@@ -93,7 +96,14 @@ impl Blas for Mutant {
                     |sum: T, (x, y): (&T, &T)| T::from_acc(sum.to_acc() + x.to_acc() * y.to_acc());
                 Ok(terms.fold(T::default(), narrow).to_acc())
             }
-            _ => fallback::dot(self, x, y),
+            Bug::DotOfItself if is_same(&x, &y)? => {
+                Ok(x.host()?.iter().fold(T::Acc::zero(), |sum, x| sum + x.to_acc()))
+            }
+            _ => {
+                let sum = fallback::dot(self, x, y)?;
+                let rounds_up = self.is_second_call(Bug::DotNotReproducible);
+                Ok(if rounds_up { sum * (T::acc(1.0) + T::Acc::epsilon()) } else { sum })
+            }
         }
     }
 
@@ -144,9 +154,29 @@ impl Blas for Mutant {
         mut c: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let old = c.as_view().host()?.to_vec();
-        fallback::gemm(self, &wrong_gemm(self.bug, *op), a, b, c.reborrow())?;
-        if self.is(Bug::GemmReadsAtZero) && op.beta.is_zero() {
-            read_at_zero(&old, c.host_mut()?);
+        let mut op = wrong_gemm(self.bug, *op);
+        if self.is(Bug::GemmOfItself) && is_same(&a, &b)? {
+            op.trans_b = inverted(op.trans_b);
+        }
+        fallback::gemm(self, &op, a, b, c.reborrow())?;
+        let starts_row = c.len() > 0 && op.m * op.n > 0;
+        match self.bug {
+            Bug::GemmReadsAtZero if op.beta.is_zero() => read_at_zero(&old, c.host_mut()?),
+            Bug::GemmNotReproducible if starts_row && self.is_second_call(self.bug) => {
+                T::bytes_of_mut(&mut c.host_mut()?[..1])[0] ^= 1;
+            }
+            Bug::GemmSkipsZeros if a.host()?.iter().all(|a| a.to_acc().is_zero()) => {
+                let is_nan = |c: &&mut T| c.to_acc().is_nan();
+                c.host_mut()?.iter_mut().filter(is_nan).for_each(|c| *c = T::default());
+            }
+            Bug::GemmClampsInfinity => {
+                let is_infinite = |c: &&mut T| c.to_acc().is_infinite();
+                c.host_mut()?
+                    .iter_mut()
+                    .filter(is_infinite)
+                    .for_each(|c| *c = T::from_f64(65504.0));
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -164,9 +194,17 @@ impl Blas for Mutant {
     }
 }
 
+/// Returns whether two operands are the same range of the same memory.
+fn is_same<T: Element>(a: &View<'_, T, Mutant>, b: &View<'_, T, Mutant>) -> Result<bool> {
+    Ok(std::ptr::eq(a.host()?, b.host()?))
+}
+
+fn inverted(trans: Transpose) -> Transpose {
+    if trans == Transpose::No { Transpose::Yes } else { Transpose::No }
+}
+
 /// Returns the descriptor of the wrong GEMM that a bug computes instead of `op`.
 fn wrong_gemm<T: Element>(bug: Bug, op: Gemm<T>) -> Gemm<T> {
-    let inverted = |trans| if trans == Transpose::No { Transpose::Yes } else { Transpose::No };
     let packed = Gemm::<T>::new(op.m, op.n, op.k).transpose(op.trans_a, op.trans_b);
     match bug {
         Bug::GemmBetaIgnored => op.beta(T::Acc::zero()),

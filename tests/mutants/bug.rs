@@ -58,6 +58,8 @@ bugs! {
     ForkUploadsAtOnce => queues,
     /// Bug: after one call has returned an error, all later calls return an error.
     ErrorsPersist => alive_after_errors,
+    /// Bug: a queued kernel fails, and only `synchronize` reports the failure.
+    QueuedFailure => scal,
     // Bugs in native kernels.
     /// Bug: a kernel ignores the operand's offset and writes to the start of the buffer.
     OffsetIgnored => axpy,
@@ -80,6 +82,10 @@ bugs! {
     DotDropsTail => dot,
     /// Bug: `dot` of `f16` accumulates in `f16`.
     DotNarrow => dot,
+    /// Bug: every second call of `dot` rounds the sum up, like a sum in order of arrival.
+    DotNotReproducible => dot,
+    /// Bug: `dot` of an operand with itself is the sum instead of the sum of squares.
+    DotOfItself => dot,
     /// Bug: `dot_strided` reads `y` as if it were contiguous.
     DotIgnoresIncy => dot_strided,
     /// Bug: `asum` sums the elements, not their absolute values.
@@ -102,6 +108,14 @@ bugs! {
     GemmSwapsSquareB => gemm,
     /// Bug: `gemm` omits the terms after the last block of eight along `k`.
     GemmDropsTail => gemm,
+    /// Bug: every second call of `gemm` changes the last bit of an element of `C`.
+    GemmNotReproducible => gemm,
+    /// Bug: `gemm` of an `A` with itself transposes the second operand.
+    GemmOfItself => gemm,
+    /// Bug: `gemm` skips terms in which an element of `A` is 0, also if the other factor is NaN.
+    GemmSkipsZeros => gemm,
+    /// Bug: `gemm` replaces an infinity by the largest finite number.
+    GemmClampsInfinity => gemm,
     /// Bug: `gemm_batched` uses the first `B` for every matrix product of the batch.
     BatchReusesB => gemm_batched,
     // Bugs in elementwise functions.

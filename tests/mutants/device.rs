@@ -9,7 +9,7 @@ use cortado::{
 };
 use std::sync::{
     Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    atomic::{AtomicBool, Ordering::Relaxed},
+    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
 };
 
 #[derive(Clone, Debug)]
@@ -25,6 +25,10 @@ pub(crate) struct Mutant {
 struct Shared {
     /// Whether every later call on the device must fail.
     broken: AtomicBool,
+    /// Whether a queued call has failed and no call has reported the failure.
+    queued_failure: AtomicBool,
+    /// Number of kernel calls, for bugs in every second call.
+    calls: AtomicUsize,
     freed: Mutex<Vec<DeviceMemory>>,
 }
 
@@ -72,6 +76,16 @@ impl Mutant {
 
     pub(crate) fn is(&self, bug: Bug) -> bool {
         self.bug == bug
+    }
+
+    /// Marks a queued kernel as failed, for [`Bug::QueuedFailure`].
+    pub(crate) fn fail_queued(&self) {
+        self.shared.queued_failure.store(true, Relaxed);
+    }
+
+    /// Returns whether the device has the bug, and an odd number of kernel calls precedes this one.
+    pub(crate) fn is_second_call(&self, bug: Bug) -> bool {
+        self.is(bug) && self.shared.calls.fetch_add(1, Relaxed) % 2 == 1
     }
 
     /// Returns `result`, and makes every later call fail after an error if the bug is
@@ -237,6 +251,9 @@ impl Memory for Mutant {
     fn synchronize(&self) -> Result<()> {
         match self.bug {
             Bug::SynchronizeIgnored => Ok(()),
+            Bug::QueuedFailure if self.shared.queued_failure.swap(false, Relaxed) => {
+                Err(Error::device("mutant", "a queued kernel failed"))
+            }
             _ => self.inner.synchronize(),
         }
     }

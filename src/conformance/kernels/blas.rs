@@ -78,6 +78,9 @@ fn scaled_sum<T: Element>(
 fn dot<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let kernel = |x: View<'_, T, AnyDevice>, y: View<'_, T, AnyDevice>| runner.device.dot(x, y);
     check_scalar_result(runner, kernel, |x, y| x.iter().zip(y).map(|(x, y)| x * y).collect())?;
+    // Both operands may be the same view.
+    let sum_of_squares = |x: &[f64], _: &[f64]| x.iter().map(|x| x * x).collect();
+    check_scalar_result::<T>(runner, |x, _| kernel(x, x), sum_of_squares)?;
     runner.try_cases([1, 4], |&len| {
         runner.check_lengths::<T, T, 2, 0>([("x", len), ("y", len)], [], |[x, y], []| {
             kernel(x, y).map(drop)
@@ -94,12 +97,14 @@ fn check_scalar_result<T: Element>(
     runner.try_all(&vector_cases(), |case, setup| {
         let mut stream = setup.stream();
         let [x, y] = [(); 2].map(|()| stream.take::<T>(case.len));
-        let mut sum = T::Acc::zero();
+        let mut sums = Vec::new();
         runner.call::<T, T, 2, 0>(setup, [("x", &x), ("y", &y)], [], |[x, y], []| {
-            sum = kernel(x, y)?;
+            sums.push(kernel(x, y)?);
             Ok(())
         })?;
-        setup.values.compare("result", &[sum], &[oracle(&wide(&x), &wide(&y))])
+        let sum = &sums[..1];
+        expect_same_bits("result", sum, &sums[sums.len() - 1..])?;
+        setup.values.compare("result", sum, &[oracle(&wide(&x), &wide(&y))])
     })
 }
 

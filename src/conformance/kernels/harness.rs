@@ -4,7 +4,7 @@
 use super::cases::{CaseSetup, Cases, Length, NamedValues};
 use crate::{
     conformance::{
-        compare::{expect_bits, expect_nearest},
+        compare::{expect_bits, expect_nearest, expect_same_bits},
         expected::Expected,
         failure::{Verdict, expect_refused, flaw},
         operand::{Operand, Placement, unset},
@@ -150,18 +150,35 @@ impl CheckRunner<'_> {
     }
 
     /// Calls a kernel and returns its outputs. Fails if the kernel changes an input or a guard
-    /// element.
+    /// element, or if a second call with the same operands gives other bits. Not every call is
+    /// repeated.
     pub(super) fn call<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         setup: &CaseSetup,
         inputs: [NamedSlice<'_, T>; I],
         outputs: [NamedSlice<'_, U>; O],
-        kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
+        mut kernel: impl FnMut(
+            [View<'_, T, AnyDevice>; I],
+            [ViewMut<'_, U, AnyDevice>; O],
+        ) -> Result<()>,
     ) -> Verdict<[Vec<U>; O]> {
-        let (result, read, written) = self.run(setup, inputs, outputs, kernel)?;
-        result?;
-        inputs.iter().zip(&read).try_for_each(|((name, _), operand)| operand.unchanged(name))?;
-        Ok(array(written.iter().map(Operand::values).collect::<Verdict<_>>()?)?)
+        let mut calls = Vec::new();
+        for _ in 0..self.repetitions() {
+            let (result, read, written) = self.run(setup, inputs, outputs, &mut kernel)?;
+            result?;
+            inputs
+                .iter()
+                .zip(&read)
+                .try_for_each(|((name, _), operand)| operand.unchanged(name))?;
+            calls.push(written.iter().map(Operand::values).collect::<Verdict<Vec<_>>>()?);
+        }
+        if let [first, second] = &calls[..] {
+            let mut results = outputs.iter().zip(first.iter().zip(second));
+            results.try_for_each(|((name, _), (first, second))| {
+                expect_same_bits(name, first, second)
+            })?;
+        }
+        Ok(array(calls.swap_remove(0))?)
     }
 
     /// Fails unless a kernel call with operands of the given lengths returns an error and leaves

@@ -115,7 +115,58 @@ fn gemm<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &MatrixProduct::cases().with(&[(1, [false; 2])]),
         1,
         |op, _, [a, b], c| runner.device.gemm(op, a, b, c),
-    )
+    )?;
+    gemm_of_equal_operands::<T>(runner)?;
+    gemm_of_special_values::<T>(runner)
+}
+
+/// Checks products of a square matrix with itself, where `A` and `B` are the same view.
+fn gemm_of_equal_operands<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    let transposes = [false, true].into_iter().flat_map(|a| [false, true].map(|b| [a, b]));
+    let cases = transposes.flat_map(|trans| [4, 33, 130].map(|n| (n, trans)));
+    runner.try_cases(cases, |&(n, trans)| {
+        let op = MatrixProduct { extents: [n; 3], trans, ..MatrixProduct::SMALL }.gemm::<T>();
+        let (a, c) = (Values::Integers.stream(1).take::<T>(n * n), unset::<T>(n * n));
+        let want = oracle::gemm(&op, &wide(&a), &wide(&a), &wide(&c));
+        let [got] = runner.call(&CaseSetup::WHOLE, [("a", &a)], [("c", &c)], |[a], [c]| {
+            runner.device.gemm(&op, a, a, c)
+        })?;
+        Values::Integers.compare("c", &got, &want)
+    })
+}
+
+/// Checks that a NaN or an infinity in one operand reaches all elements of `C` that depend on it,
+/// also if its factors are 0, and no other element.
+fn gemm_of_special_values<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    let factors = [0.0, 1.0];
+    let extents = [[3, 5, 4], [1, 9, 6], [9, 1, 6], [33, 17, 65], [64, 64, 64]];
+    let cases = extents.into_iter().flat_map(|extents| {
+        values.into_iter().flat_map(move |value| factors.map(|factor| (extents, value, factor)))
+    });
+    runner.try_cases(cases, |&(extents, value, factor)| {
+        let op = MatrixProduct { extents, ..MatrixProduct::SMALL }.gemm::<T>();
+        let Gemm { m, n, k, .. } = op;
+        for in_a in [true, false] {
+            let mut operands = [m * k, k * n].map(|len| vec![T::from_f64(factor); len]);
+            // The value is in the last row of `A` or the last column of `B`, between other terms.
+            let (operand, at) =
+                if in_a { (0, (m - 1) * k + k / 2) } else { (1, k / 2 * n + n - 1) };
+            operands[operand][at] = T::from_f64(value);
+            let [a, b] = &operands;
+            let c = unset::<T>(m * n);
+            let want = oracle::gemm(&op, &wide(a), &wide(b), &wide(&c));
+            let [got] = runner.call(
+                &CaseSetup::WHOLE,
+                [("a", a), ("b", b)],
+                [("c", &c)],
+                |[a, b], [c]| runner.device.gemm(&op, a, b, c),
+            )?;
+            let want: Vec<_> = want.iter().map(|want| want.value).collect();
+            expect_nearest(if in_a { "c" } else { "c of a value in b" }, &got, &want)?;
+        }
+        Ok(())
+    })
 }
 
 fn gemm_batched<T: Element>(runner: &CheckRunner<'_>) -> Verdict {

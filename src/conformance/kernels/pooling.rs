@@ -47,7 +47,7 @@ fn expect_pooled<T: Element>(
     setup: &CaseSetup,
     x: &[T],
     (want, want_mask): (Vec<f64>, Vec<i32>),
-    kernel: impl FnOnce(
+    mut kernel: impl FnMut(
         View<'_, T, AnyDevice>,
         ViewMut<'_, T, AnyDevice>,
         ViewMut<'_, i32, AnyDevice>,

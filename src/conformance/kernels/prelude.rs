@@ -7,7 +7,7 @@ pub(super) use super::{
 pub(super) use crate::{
     conformance::{
         check::checks,
-        compare::{expect_bits, expect_nearest, expect_within},
+        compare::{expect_bits, expect_nearest, expect_same_bits, expect_within},
         expected::Expected,
         failure::Verdict,
         operand::{Operand, Placement, UNSET, unset},

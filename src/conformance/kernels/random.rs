@@ -55,7 +55,7 @@ fn generated_numbers<U: Storable>(
     runner: &CheckRunner<'_>,
     setup: &CaseSetup,
     before: &[U],
-    kernel: impl FnOnce(ViewMut<'_, U, AnyDevice>) -> Result<()>,
+    mut kernel: impl FnMut(ViewMut<'_, U, AnyDevice>) -> Result<()>,
 ) -> Verdict<Vec<U>> {
     let [y] = runner.call::<U, U, 0, 1>(setup, [], [("y", before)], |[], [y]| kernel(y))?;
     Ok(y)
