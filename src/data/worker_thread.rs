@@ -9,7 +9,8 @@ use crate::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A thread handle whose drop joins the thread. The owner must end the thread before the drop.
+/// A thread handle that joins the thread when dropped. The owner must make the thread end before
+/// dropping the handle.
 pub(super) struct JoinOnDrop(Option<JoinHandle<()>>);
 
 impl JoinOnDrop {
@@ -33,8 +34,8 @@ impl Drop for JoinOnDrop {
 
 /// The error that ended a worker thread, until a caller takes the error.
 ///
-/// The drop logs an error that no caller took. The log shows a failing device or file even if the
-/// net stopped before the failure.
+/// Dropping a `WorkerError` logs an error that no caller took. The log therefore shows a failing
+/// device or file, even if the net stopped before the failure.
 pub(super) struct WorkerError(Mutex<Option<Error>>);
 
 impl WorkerError {

@@ -22,7 +22,7 @@ use crate::{blob::Blob, device::AnyDevice, element::Element, error::Result};
 /// ```
 #[derive(Debug)]
 pub struct Batch<T: Element> {
-    /// The values, of the shape batch × channels × height × width.
+    /// The values of the records, with the shape batch × channels × height × width.
     pub data: Blob<T>,
     /// One label per record.
     pub label: Blob<T>,
