@@ -31,7 +31,7 @@ pub(super) struct Thresholds {
 
 /// Reads a window file. Each image is described by the words
 /// `# INDEX PATH CHANNELS HEIGHT WIDTH COUNT`, followed by COUNT windows
-/// `LABEL OVERLAP X1 Y1 X2 Y2`. The words are separated by spaces or line ends.
+/// `LABEL OVERLAP X1 Y1 X2 Y2`. Whitespace separates the words.
 pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<WindowFile> {
     let text = fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
     let lines = (1..).zip(text.lines());

@@ -57,7 +57,8 @@ impl CudaBuffer {
         self.bytes == 0
     }
 
-    /// Returns the address, for work on `stream` that is queued before the buffer is dropped.
+    /// Returns the device address for use by work on `stream`, which the caller must queue before
+    /// the buffer is dropped.
     pub(super) fn used_by(&self, stream: &Arc<Stream>) -> CUdeviceptr {
         if !Arc::ptr_eq(stream, &self.owner) {
             let mut users = self.users.lock();

@@ -1,4 +1,4 @@
-//! A pool of device memory, allocated and freed in the order of a queue.
+//! Stream-ordered pool of device memory: allocations and frees take effect in queue order.
 
 use super::error::{CudaFailure, check_driver};
 use cust::sys::{
@@ -89,7 +89,8 @@ impl MemoryPool {
 
 impl Drop for MemoryPool {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the pool. The driver defers destruction until queued frees are done.
+        // SAFETY: `self` owns the pool. The driver defers the destruction of the pool until queued
+        // frees are done.
         let _ = unsafe { cuMemPoolDestroy(self.raw) };
     }
 }

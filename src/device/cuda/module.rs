@@ -15,7 +15,8 @@ pub(super) struct PtxKernel {
     pub(super) parameters: &'static [usize],
 }
 
-// The build script defines `MODULES`, the PTX of each file, and `KERNELS`, sorted by name.
+// The build script defines `MODULES`, the PTX of each source file, and `KERNELS`, the kernels
+// sorted by name.
 include!(concat!(env!("OUT_DIR"), "/cuda_kernels.rs"));
 
 pub(super) fn find(name: &str) -> Option<&'static PtxKernel> {

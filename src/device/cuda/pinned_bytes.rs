@@ -10,7 +10,7 @@ use std::{slice, sync::Arc};
 /// Pinned host memory. A transfer returns only when its copy is done, so a dropped block can be
 /// reused at once.
 pub(super) struct PinnedBytes {
-    /// `Some` until `self` is dropped.
+    /// The pinned block; `Some` until `self` is dropped.
     block: Option<Block>,
     len: usize,
     context: Arc<Context>,

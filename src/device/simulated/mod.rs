@@ -3,7 +3,7 @@
 //! Decisions:
 //! - The device has separate memory: host and device see each other's values only after a copy.
 //! - Queued work runs only when a caller waits for the queue. A missing wait, or a missing order
-//!   between two queues, therefore shows in the first run.
+//!   between two queues, therefore shows up in the first run of a test.
 //! - Memory without a value (stale, freed, or written by work that failed) holds [`POISON`].
 //! - Every kernel is native: a call checks the operands and queues the host kernel. Results are
 //!   bit-identical to the host's.
@@ -58,7 +58,7 @@ impl SimulatedDevice {
     }
 
     /// Creates a device with a separate pool of `threads` threads. With one thread, kernels run on
-    /// the thread that waits. If `threads` is 0, the function is like [`new`](Self::new).
+    /// the thread that waits for the queue. If `threads` is 0, behaves like [`new`](Self::new).
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the threads cannot be started.
@@ -73,12 +73,13 @@ impl SimulatedDevice {
         Self { state: Arc::default(), queue: Arc::default(), workers }
     }
 
-    /// Makes the `nth` next event of kind `fault` fail, on this handle or on any of its forks.
+    /// Makes the `nth` event of kind `fault` from now on fail, on this handle or on any of its
+    /// forks.
     pub fn inject_fault(&self, fault: Fault, nth: u64) {
         self.state.faults.inject(fault, nth);
     }
 
-    /// Returns the numbers of events on the device and its forks.
+    /// Returns the event counters of the device and its forks.
     pub fn counters(&self) -> Counters {
         self.state.counters()
     }

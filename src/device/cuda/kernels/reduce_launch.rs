@@ -21,7 +21,7 @@ const LONG_ROW: usize = 1024;
 /// Largest number of blocks in a grid; the blocks loop over any remaining work.
 const MAX_BLOCKS: usize = 1 << 20;
 
-/// Positions of the items that are reduced to an output.
+/// Positions of the operand elements (items) that are reduced to each output.
 #[derive(Clone, Copy)]
 pub(super) enum Layout {
     /// Item `t` of output `q` is element `q·q_step + t / run · run_step + t mod run · steps[0]`. In
@@ -56,7 +56,7 @@ impl<T: Element> ReductionLaunch<T> {
         [T::Acc::one(), self.divisor, self.beta]
     }
 
-    /// Returns the kernel that reduces the parts of each output.
+    /// Returns the name of the kernel that reduces the partial results of each output.
     fn finish_kernel(&self) -> &'static str {
         match self.rule {
             "max" => "finish_max",
@@ -115,8 +115,8 @@ impl CudaDevice {
         let operands = (x, z.map(|(z, _)| z));
         let launch = self.reduce_parts(reduction, (1, items), (layout, split, WARPS), operands)?;
         launch.null().operand(&parts, 0).grid([split.parts, 1, 1], [THREADS, 1, 1])?;
-        // The final kernel runs for the accumulator type, the type of the partial sums and the
-        // result.
+        // The final kernel is the variant for the accumulator type, because the partial results and
+        // the result have this type.
         let launch = self.variant::<T::Acc>(reduction.kernel_name, reduction.finish_kernel())?;
         let launch = launch.sizes([1, split.parts]).arg(reduction.finish());
         launch.operand(&parts, 0).operand(&result, 0).grid([1, 1, 1], [32, 1, 1])?;
@@ -124,8 +124,9 @@ impl CudaDevice {
         Ok(value)
     }
 
-    /// Prepares the launch that reduces the parts of all outputs. The caller adds the output and
-    /// the parts as arguments. In a layout of rows, `warps` warps share a row.
+    /// Prepares the launch that computes the partial results of all outputs. The caller adds the
+    /// output and the buffer of partial results as arguments. In a [`Layout::Rows`], `warps` warps
+    /// share a row.
     #[track_caller]
     fn reduce_parts<'a, T: Element>(
         &'a self,
@@ -158,7 +159,8 @@ impl CudaDevice {
         launch.arg(reduction.finish()).read(x.device()?).read_optional(z)
     }
 
-    /// Returns the number of blocks for one part of every output, and the split into parts.
+    /// Returns the number of thread blocks that compute one part of every output, and the split of
+    /// each reduction into parts.
     fn split_outputs(&self, extents: Extents, layout: Layout) -> (usize, SplitReduction) {
         let (outputs, items) = extents;
         let (outputs_per_block, min_items) = match layout {
