@@ -31,7 +31,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Returns the lower-case name, as in kernel symbols: `f16`, `bf16`, `f32`, `f64`.
+    /// Returns the lower-case name, as in kernel symbols, which is `f16`, `bf16`, `f32` or `f64`.
     pub fn name(self) -> &'static str {
         match self {
             Self::F16 => "f16",
@@ -80,7 +80,7 @@ pub trait Storable: IntoBytes + Immutable + Copy + Send + Sync + 'static {
     /// [`from_bytes`](Self::from_bytes).
     fn from_bytes_mut(bytes: &mut [u8]) -> Option<&mut [Self]>;
     /// Reads a value from `bytes`, which need not be aligned. Returns `None` unless `bytes` has the
-    /// size of a value.
+    /// size of one value.
     fn read_bytes(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -113,7 +113,8 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storab
     }
 }
 
-/// A numeric type that kernels support: [`f32`], [`f64`], [`struct@f16`] or [`struct@bf16`].
+/// A numeric type that kernels support, which is [`f32`], [`f64`], [`struct@f16`] or
+/// [`struct@bf16`].
 ///
 /// Kernels compute in [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and round once when
 /// storing a result.

@@ -1,4 +1,4 @@
-//! A thread that prefetches batches: it prepares each batch before the net needs the batch.
+//! Prefetching of batches: a thread prepares each batch before the net needs the batch.
 
 mod batch;
 mod worker;
@@ -50,8 +50,9 @@ pub struct PrefetchOptions {
 /// A thread that transforms records and uploads them while the net computes on earlier batches.
 ///
 /// Batch j holds `size` records of the reader, starting at record j · `size`. Several threads
-/// transform the records of a large batch. The prefetcher recycles a fixed number of batches:
-/// [`next`](Self::next) returns a batch, and [`recycle`](Self::recycle) takes a batch back.
+/// transform the records of a large batch. The prefetcher uses a fixed number of batches. The
+/// caller gets a batch from [`next`](Self::next), and returns the batch for reuse with
+/// [`recycle`](Self::recycle).
 ///
 /// The prefetching thread ends at its first error, or when the prefetcher is dropped. Dropping the
 /// prefetcher joins the prefetching thread. Dropping the prefetcher logs an error that
@@ -150,7 +151,7 @@ impl<T: Element> Prefetcher<T> {
 
     /// Waits for and returns the next batch, whose blobs are valid on host and device.
     ///
-    /// If the caller holds all batches, this call allocates another batch. A batch that the caller
+    /// If the caller holds all batches, `next` allocates another batch. A batch that the caller
     /// does not recycle costs memory, but blocks no thread.
     ///
     /// # Errors

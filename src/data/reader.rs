@@ -16,7 +16,7 @@ use std::{fmt, sync::Arc};
 /// another net gets.
 ///
 /// The reader thread reads a bounded number of records ahead for each reader. A reader that stops
-/// consuming therefore blocks the other readers, but a dropped reader does not. The reader thread
+/// consuming eventually blocks the other readers, but a dropped reader does not. The reader thread
 /// recycles the buffers of consumed records. The reader thread ends at its first error, or when the
 /// last reader is dropped. Dropping the last reader joins the reader thread. Dropping a reader logs
 /// an error of the reader thread that the reader never returned.

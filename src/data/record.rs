@@ -57,7 +57,7 @@ impl Record {
         self.shape
     }
 
-    /// Returns the number of values: `channels · height · width`.
+    /// Returns the number of values, which is `channels · height · width`.
     pub fn count(&self) -> usize {
         self.shape.iter().product()
     }

@@ -34,8 +34,8 @@ impl Drop for JoinOnDrop {
 
 /// The error that ended a worker thread, until a caller takes the error.
 ///
-/// Dropping a `WorkerError` logs an error that no caller took. The log therefore shows a failing
-/// device or file, even if the net stopped before the failure.
+/// Dropping a `WorkerError` logs an error that no caller took, so that the log shows a failing
+/// device or file even if the net stopped before the failure.
 pub(super) struct WorkerError(Mutex<Option<Error>>);
 
 impl WorkerError {

@@ -111,7 +111,7 @@ macro_rules! families {
     };
 }
 
-/// Opens the device called `name`: `cpu`, or `cuda:0` for the first GPU. `cuda` stands for
+/// Opens the device called `name`, which is `cpu`, or `cuda:0` for the first GPU. `cuda` stands for
 /// `cuda:0`.
 ///
 /// ```

@@ -31,9 +31,9 @@ const MAX_CACHED_BYTES: u64 = 64 << 20;
 ///
 /// Each image starts from one of the common ways to write the digit. The source displaces the
 /// points of the strokes at random, and bends, scales, slants, rotates and moves the strokes. The
-/// line width, the brightness and the pixel noise are also random. The images are about as
-/// difficult as MNIST: a linear classifier recognizes 89 % of the test images, and LeNet 99 % after
-/// 1000 batches of 64.
+/// line width, the brightness and the pixel noise of each image are random, too. The images are
+/// about as difficult as MNIST: a linear classifier recognizes 89 % of the test images, and LeNet
+/// 99 % after 1000 batches of 64.
 ///
 /// ```
 /// use cortado::data::{DigitsSource, Record, Source};

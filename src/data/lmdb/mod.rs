@@ -6,9 +6,9 @@
 //! keys and values. A value that is too long for a leaf page is stored on separate *overflow*
 //! pages. The format is that of LMDB 0.9 (`mdb.c`) on 64-bit little-endian machines.
 //!
-//! The LMDB reader takes no lock, creates no file and maps no memory. The LMDB reader therefore
-//! works on read-only file systems, and returns an error for a damaged file. No process may write
-//! to a database that a reader has opened.
+//! The LMDB reader takes no lock and creates no file, so it works on read-only file systems. The
+//! LMDB reader maps no memory, and returns an error for a damaged file. No process may write to a
+//! database that a reader has opened.
 
 mod page;
 mod reader;

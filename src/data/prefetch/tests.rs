@@ -257,9 +257,9 @@ fn wait_time_includes_waits_for_a_slow_source() {
     assert!(waited > Duration::from_millis(200) && waited <= start.elapsed(), "{waited:?}");
 }
 
-/// The simulated device delays queued work as long as possible. The test therefore fails if the
+/// The simulated device delays queued work as long as possible, so the test fails if the
 /// prefetching thread overwrites a batch before a kernel has read the batch. The test also fails if
-/// `next` returns a batch before the upload of the batch is done.
+/// `next` returns a batch before the upload of the batch is complete.
 #[test]
 fn a_batch_is_overwritten_only_after_the_device_has_read_it() {
     let device = SimulatedDevice::with_threads(1).unwrap();

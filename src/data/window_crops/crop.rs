@@ -12,8 +12,8 @@ pub(super) struct CropGeometry {
     pub(super) square: bool,
 }
 
-/// A span along one axis: `count` pixels of the image, from `from` on, are resized to `len` pixels
-/// of the crop, which follow `pad` zeros.
+/// A span along one axis, in which `count` pixels of the image, from `from` on, are resized to
+/// `len` pixels of the crop, after `pad` zeros.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CropSpan {
     pub(super) from: usize,

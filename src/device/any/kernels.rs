@@ -156,8 +156,8 @@ macro_rules! other_method {
     ($family:ident) => {};
 }
 
-/// Expands the declarations of each family in a separate module, because each module defines a
-/// trait `Kernels`.
+/// Expands the declarations of each family in a separate module, because the expansion for each
+/// family defines a trait `Kernels`.
 macro_rules! erase_families {
     ($($family:ident),*) => {
         $(mod $family {

@@ -94,7 +94,7 @@ impl Drop for CudaBuffer {
             return;
         }
         for user in self.users.get_mut() {
-            // `order_after` fails only if the GPU is lost, and with it all of its memory.
+            // `order_after` fails only if the GPU is lost, together with all of its memory.
             let _ = self.owner.order_after(user);
         }
         self.owner.context.pool.give(self.address, self.bytes, self.owner.raw());

@@ -103,7 +103,7 @@ impl Drop for Context {
     }
 }
 
-/// The latest kernel launches whose queues have not been synchronized.
+/// The most recent kernel launches whose queues have not been synchronized since.
 #[derive(Default)]
 pub(super) struct Launches(Mutex<VecDeque<(usize, PendingLaunch)>>);
 

@@ -45,7 +45,7 @@ pub struct CudaFailure {
 pub struct PendingLaunch {
     /// Symbol of the kernel.
     pub kernel: &'static str,
-    /// Call site of the kernel.
+    /// Call site of the kernel launch.
     pub site: &'static Location<'static>,
 }
 

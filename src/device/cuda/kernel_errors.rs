@@ -12,7 +12,7 @@ use std::{
 /// A kind of invalid value that a kernel can find in an operand.
 #[derive(Clone, Copy)]
 pub(super) enum KernelError {
-    /// A label that is neither a class nor ignored.
+    /// A label that is neither the index of a class nor the ignored label.
     Label,
     /// A row index outside the table of a gather or scatter.
     Index,

@@ -23,9 +23,9 @@ pub(super) struct MemoryPool {
     in_use: AtomicUsize,
 }
 
-// SAFETY: the driver's functions may be called from any thread with any pool.
+// SAFETY: any thread may pass a pool to the driver's functions.
 unsafe impl Send for MemoryPool {}
-// SAFETY: the driver's functions may be called from several threads at once.
+// SAFETY: several threads may call the driver's functions at once.
 unsafe impl Sync for MemoryPool {}
 
 impl MemoryPool {

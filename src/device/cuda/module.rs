@@ -38,7 +38,7 @@ struct Loaded {
 #[derive(Clone, Copy)]
 pub(super) struct Function(pub(super) CUfunction);
 
-// SAFETY: the driver's functions may be called from any thread with any kernel.
+// SAFETY: any thread may pass a kernel to the driver's functions.
 unsafe impl Send for Function {}
 
 impl Modules {

@@ -24,9 +24,9 @@ pub(super) struct Stream {
     error_flags: OnceLock<KernelErrorFlags>,
 }
 
-// SAFETY: the driver's functions may be called from any thread with any stream.
+// SAFETY: any thread may pass a stream to the driver's functions.
 unsafe impl Send for Stream {}
-// SAFETY: the driver's functions may be called from several threads at once.
+// SAFETY: several threads may call the driver's functions at once.
 unsafe impl Sync for Stream {}
 
 impl Stream {

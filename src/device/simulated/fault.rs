@@ -40,7 +40,7 @@ impl Faults {
         self.0.lock().push((fault, nth.max(1)));
     }
 
-    /// Counts an event, and returns whether the event has to fail.
+    /// Counts an event, and returns whether the event must fail.
     pub(super) fn occurs(&self, event: Fault) -> bool {
         let mut occurs = false;
         self.0.lock().retain_mut(|(fault, remaining)| {

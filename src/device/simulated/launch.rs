@@ -29,7 +29,7 @@ pub(super) struct Launch<'d> {
     _scope: KernelScope,
 }
 
-/// A host function with its operands.
+/// A call of a host function, which owns the operands of the function.
 type HostCall = Box<dyn FnOnce(&Workers) -> Result<()> + Send>;
 
 /// An operand that the kernel reads.

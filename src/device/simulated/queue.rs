@@ -1,8 +1,8 @@
 //! In-order queues whose work runs only when a caller waits for it.
 //!
 //! Decisions:
-//! - Work stays queued until a caller waits for the queue. Code that relies on an order that it did
-//!   not request therefore reads stale bytes.
+//! - Work stays queued until a caller waits for the queue, so that code that relies on an order
+//!   that it did not request reads stale bytes.
 //! - A wait runs the work of its own queue. Of another queue, a wait runs only the work that its
 //!   own queue was [ordered after](Queue::order_after). Other queues lag behind as far as the
 //!   contract of `Memory` allows.
@@ -100,8 +100,8 @@ impl Queue {
         self.run(state, end);
     }
 
-    /// Runs work up to position `end`. Two queues never wait for each other, because an order
-    /// refers only to work that was queued before the order.
+    /// Runs the pending work of this queue up to position `end`. Two queues never wait for each
+    /// other, because an order refers only to work that was queued before the order.
     fn run(&self, state: &DeviceState, end: u64) {
         while let Some(work) = self.pop(end) {
             if let Err(error) = work.run(state) {

@@ -99,7 +99,7 @@ impl DeviceState {
         Some(bytes)
     }
 
-    /// Poisons `bytes` and keeps them for a later allocation.
+    /// Poisons `bytes` and caches the memory for a later allocation.
     pub(super) fn free(&self, bytes: &mut HostBytes) {
         self.count(|counters| counters.bytes -= bytes.len());
         poison(bytes);

@@ -63,7 +63,7 @@ pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     }
 }
 
-/// Defines functions that call the driver library's functions of the same names.
+/// Defines functions that forward to the driver library's functions of the same name.
 macro_rules! entry_points {
     ($(fn $name:ident($($argument:ident: $kind:ty),*);)*) => {$(
         #[unsafe(no_mangle)]
@@ -110,7 +110,7 @@ unsafe extern "C" fn cuGetErrorString(error: c_uint, text: *mut *const c_char) -
         NO_DEVICE => c"no CUDA-capable device or no driver found",
         _ => c"unknown error",
     };
-    // SAFETY: `cust` passes a valid pointer for the address of the text.
+    // SAFETY: `cust` passes a pointer that is valid for writing the address of the text.
     unsafe { text.write(unknown.as_ptr()) };
     0
 }

@@ -1,4 +1,4 @@
-//! Launches of elementwise kernels and of the kernels of LSTM steps.
+//! Launches of the elementwise kernels and the LSTM kernels.
 
 use super::src_len;
 use crate::{

@@ -31,8 +31,8 @@ const MIN_PART: usize = 1 << 12;
 type Sums = [f64; 2];
 
 impl CudaDevice {
-    /// Prepares a launch of a softmax kernel: `name`, in which a thread computes a row, or
-    /// `by_block`, in which a block computes a row.
+    /// Prepares a launch of the softmax kernel `name`, in which a thread computes a row, or of
+    /// `by_block`, in which a thread block computes a row.
     #[track_caller]
     fn softmax_kernel<T: Element>(
         &self,

@@ -15,7 +15,7 @@ const THREADS: u32 = 256;
 /// Warps per block.
 const WARPS: usize = 8;
 
-/// Number of items above which all warps of a block share a row.
+/// Number of items above which all warps of a block together reduce a row.
 const LONG_ROW: usize = 1024;
 
 /// Largest number of blocks in a grid; the blocks loop over any remaining work.
@@ -126,7 +126,7 @@ impl CudaDevice {
 
     /// Prepares the launch that computes the partial results of all outputs. The caller adds the
     /// output and the buffer of partial results as arguments. In a [`Layout::Rows`], `warps` warps
-    /// share a row.
+    /// together reduce a row.
     #[track_caller]
     fn reduce_parts<'a, T: Element>(
         &'a self,
@@ -174,13 +174,13 @@ impl CudaDevice {
     }
 }
 
-/// Returns the number of warps that share a row.
+/// Returns the number of warps that together reduce a row.
 pub(super) fn warps(items: usize) -> usize {
     if items > LONG_ROW { WARPS } else { 1 }
 }
 
-/// Returns the number of threads that share a column. A few threads per column suffice, because
-/// threads of neighbouring columns read neighbouring elements.
+/// Returns the number of threads that together reduce a column. A few threads per column suffice,
+/// because threads of neighbouring columns read neighbouring elements.
 fn threads_per_column((outputs, items): Extents) -> usize {
     let max = THREADS as usize / outputs.next_power_of_two().clamp(1, 32);
     items.next_power_of_two().min(max)

@@ -6,7 +6,7 @@ use crate::{
     error::Result,
 };
 
-/// Number of blocks per multiprocessor below which sums are split.
+/// Number of thread blocks per multiprocessor below which each sum is split into parts.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 4;
 
 /// Largest number of parts into which a launch splits a sum. A second launch adds up the partial

@@ -20,8 +20,8 @@
 //! - `Amx` computes larger GEMMs of 16-bit elements. `Unpacked` and `Packed` widen 16-bit elements
 //!   to `f32`. Every code path rounds each element of `C` once.
 //!
-//! KC depends on k alone, and an element of `C` is computed by the same operations in any tile.
-//! GEMM results are therefore bit-identical for any number of threads.
+//! GEMM results are bit-identical for any number of threads, because KC depends on k alone, and an
+//! element of `C` is computed by the same operations in any tile.
 
 pub(crate) mod output_tiles;
 pub(crate) mod partition;

@@ -69,7 +69,8 @@ pub(crate) fn naive_gemm<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f6
 }
 
 /// Asserts that `c` differs from the exact result by at most the rounding errors of a sum in any
-/// order. AMX adds four terms for each product of two `f16` elements.
+/// order. For each product of two `f16` elements, AMX adds four `bf16` products, because each `f16`
+/// element splits into two `bf16` terms.
 pub(crate) fn assert_within_rounding<T: Element>(
     op: &Gemm<T>,
     a: &[T],

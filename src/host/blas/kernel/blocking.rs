@@ -1,4 +1,4 @@
-//! Cache blocking of the packed GEMM: MR, MC, KC and NC, and the workspace for panels.
+//! Cache blocking of the packed GEMM (MR, MC, KC and NC), and the workspace for panels.
 //!
 //! KC depends on k alone, so results are bit-identical however m and n are divided among threads.
 

@@ -282,7 +282,7 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
     row: usize,
     column: usize,
 ) -> [[V::Scalar; NR]; MR] {
-    // SAFETY: the whole vectors and the `tail` elements after them are the k elements of each row.
+    // SAFETY: the whole vectors and the remaining `tail` elements are the k elements of each row.
     unsafe {
         let mut a = p.a.add(row * p.lda);
         let mut b = p.b.add(column * p.ldb);

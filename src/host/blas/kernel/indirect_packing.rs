@@ -38,8 +38,8 @@ pub(crate) struct CopySpan {
 }
 
 impl<'a, S> IndirectMatrix<'a, S> {
-    /// Returns operand `B` of a GEMM as an indirect matrix: `rows` and `spans` give the offset in
-    /// `x` of each element. `trans` says whether `op(B)` is the transpose of `B`.
+    /// Returns operand `B` of a GEMM as an indirect matrix, in which `rows` and `spans` give the
+    /// offset in `x` of each element. `trans` says whether `op(B)` is the transpose of `B`.
     ///
     /// # Panics
     /// Panics if an element of the matrix is outside `x`, or if `spans` are unordered or have gaps.
@@ -150,7 +150,7 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for first in columns.clone().step_by(panel_dim) {
             let micro_columns = first..columns.end.min(first + panel_dim);
-            // SAFETY: the segments are parts of spans, which `x` holds, and the micro-panel has
+            // SAFETY: the segments are parts of spans, `x` holds all spans, and the micro-panel has
             // `panel_dim` elements for each row.
             unsafe {
                 let micro_panel = panel.add((first - columns.start) * rows.len());
@@ -180,8 +180,8 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
         let Self { x, rows, spans, columns, panel_dim, panel, .. } = self;
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for (i, rows) in rows.chunks(panel_dim).enumerate() {
-            // SAFETY: the segments are parts of spans, which `x` holds. The panel can hold all
-            // steps and the elements that are written after the last step.
+            // SAFETY: the segments are parts of spans, and `x` holds all spans. The panel can hold
+            // all steps and the elements that are written after the last step.
             unsafe {
                 let micro_panel = panel.add(i * panel_dim * columns.len());
                 for_each_vector::<V>(
