@@ -144,7 +144,8 @@ impl Hdf5Rows {
             position = 0;
             shuffle_order(self.shuffle, &mut self.shuffles, &mut self.file_order);
         }
-        // If the list has only one file, the file is still open and need not be reopened.
+        // If the list file names only one HDF5 file, that file is still open and need not be
+        // reopened.
         if self.file_order.len() > 1 {
             let path = &self.files[self.file_order[position]];
             let (file, rows, shapes) = open(path, &self.names)?;

@@ -136,7 +136,7 @@ fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
     ))
 }
 
-/// The magic number of a gzip file. An IDX file starts with two zero bytes instead.
+/// The magic number of a gzip file. Unlike a gzip file, an IDX file starts with two zero bytes.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Reads the header and the values from `file`. Fails if the header states more than `limit`

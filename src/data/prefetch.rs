@@ -89,7 +89,7 @@ pub struct Prefetcher<T: Element> {
 struct Shared<T: Element> {
     name: String,
     batches: QueuePair<Batch<T>>,
-    /// The error that ended the prefetching thread, until `next` returns the error.
+    /// The error that ended the prefetching thread; empty after `next` has returned the error.
     error: WorkerError,
 }
 

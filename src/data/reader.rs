@@ -55,7 +55,7 @@ struct SourceName {
 
 struct ReaderQueues {
     runs: QueuePair<RecordRun>,
-    /// The error that ended the reader thread, until the reader takes the error.
+    /// The error that ended the reader thread; empty after the reader has returned the error.
     error: WorkerError,
 }
 

@@ -219,7 +219,7 @@ fn mean_shape_error(file: &str, mean: [usize; 3], record: [usize; 3]) -> Error {
 }
 
 impl Mean {
-    /// Returns the mean that the fields `mean_file` or `mean_value` define.
+    /// Returns the mean that the field `mean_file` or the field `mean_value` defines.
     pub(super) fn from_param(param: &TransformationParameter) -> Result<Self> {
         match &param.mean_file {
             Some(_) if !param.mean_value.is_empty() => {

@@ -32,7 +32,8 @@ impl Drop for JoinOnDrop {
     }
 }
 
-/// The error that ended a worker thread, until a caller takes the error.
+/// The error that ended a worker thread; empty if there is no error, or after a caller has taken
+/// the error.
 ///
 /// Dropping a `WorkerError` logs an error that no caller took, so that the log shows a failing
 /// device or file even if the net stopped before the failure.

@@ -1,4 +1,4 @@
-//! A writer of LMDB databases, for records in ascending order of keys.
+//! A writer of LMDB databases, for records in ascending key order.
 
 use super::page::{
     BIG, BRANCH, HEADER, LEAF, MAGIC, META, META_FREE, META_LAST_PAGE, META_MAIN, META_MAP_SIZE,
@@ -27,8 +27,8 @@ const INTEGER_KEYS: u16 = 0x08;
 ///
 /// The writer writes each page once, in order, and holds one page per level of the tree in memory.
 /// The writer uses a temporary directory, which [`finish`](Self::finish) renames to the path of the
-/// database. The writer creates no file `lock.mdb`, because LMDB's C library creates `lock.mdb` on
-/// opening a database.
+/// database. The writer creates no file `lock.mdb`, because LMDB's C library creates `lock.mdb`
+/// when opening a database.
 ///
 /// ```
 /// use cortado::data::{LmdbReader, LmdbWriter};
@@ -127,8 +127,8 @@ impl LmdbWriter {
     /// Completes the database, and renames the temporary directory to the path of the database.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] if a write fails. After an error, the path of the database contains no
-    /// new database.
+    /// Returns [`Error::Io`] if a write fails. After an error, no new database exists at the path
+    /// of the database.
     #[doc(alias = "Commit")]
     pub fn finish(mut self) -> Result<()> {
         let (mut root, mut level) = (NO_PAGE, 0);

@@ -211,8 +211,8 @@ impl AnyDevice {
     }
 }
 
-/// Calls of the kernels with two type parameters through [`Kernels`], which fixes one of the two
-/// element types.
+/// Functions that call the kernels with two type parameters through [`Kernels`], which fixes one of
+/// the two element types.
 mod two_types {
     use super::*;
     use crate::{element::DType, kernel::fallback};

@@ -36,7 +36,7 @@ pub struct CudaDevice {
     pub(super) workers: Workers,
     /// cuBLAS, if it replaces the built-in GEMM kernels.
     pub(super) cublas: Option<Arc<Cublas>>,
-    /// Whether GEMM may round `f32` operands to TF32.
+    /// Whether GEMM and convolution may round `f32` operands to TF32.
     pub(super) tf32: bool,
 }
 

@@ -16,7 +16,7 @@ pub(super) enum KernelError {
     Label,
     /// A row index outside the table of a gather or scatter.
     Index,
-    /// A number that is not an integer in `0..bound`, for the bound of the kernel call.
+    /// A number that is not an integer in `0..bound`, where `bound` is an argument of the kernel.
     Number,
 }
 

@@ -164,7 +164,7 @@ impl Memory for SimulatedDevice {
     fn host_workers(&self) -> &Workers {
         &self.workers
     }
-    /// Poisons the allocation: host bytes at once, device bytes after the work that is already
+    /// Poisons the allocation: host bytes immediately, device bytes after the work that is already
     /// queued.
     fn on_stale(&self, allocation: StaleAllocation<'_, Buffer>) {
         match allocation {

@@ -3,8 +3,8 @@
 //! Decisions:
 //! - Work stays queued until a caller waits for the queue, so that code that relies on an order
 //!   that it did not request reads stale bytes.
-//! - A wait runs the work of its own queue. Of another queue, a wait runs only the work that its
-//!   own queue was [ordered after](Queue::order_after). Other queues lag behind as far as the
+//! - A wait for a queue runs all work of that queue, and of other queues only the work that the
+//!   awaited queue was [ordered after](Queue::order_after). Other queues lag behind as far as the
 //!   contract of `Memory` allows.
 //! - A queue stores the first failure of its work, and the next wait for that queue returns the
 //!   failure once. A wait for a queue that was ordered after the failed work returns the failure as
@@ -63,7 +63,7 @@ impl Queue {
         self.push(state, Work::Poison(region));
     }
 
-    /// Orders work queued from now on after all work that `other` holds now.
+    /// Makes work that is queued from now on run after all work that `other` holds now.
     pub(super) fn order_after(&self, state: &DeviceState, other: &Arc<Self>) {
         let end = other.0.lock().end;
         self.push(state, Work::OrderAfter(Arc::clone(other), end));

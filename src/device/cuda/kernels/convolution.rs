@@ -23,7 +23,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// Approximate total size, in bytes, of the im2col matrices that exist at the same time.
 const COLUMNS_BYTES: usize = 256 << 20;
 
-/// Elements that a window's taps read along an axis: argument struct `TapAxis` of the CUDA kernels.
+/// Elements that a window's taps read along an axis; equivalent to the argument struct `TapAxis` of
+/// the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct TapAxis {
@@ -36,7 +37,7 @@ struct TapAxis {
     advance: u32,
 }
 
-/// Argument struct `Product` of the CUDA kernels.
+/// Rust equivalent of the argument struct `Product` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct ForwardArgs {
@@ -51,7 +52,7 @@ struct ForwardArgs {
     k: u32,
 }
 
-/// Argument struct `Gradient` of the CUDA kernels.
+/// Rust equivalent of the argument struct `Gradient` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct GradientArgs {
@@ -64,7 +65,7 @@ struct GradientArgs {
     chunk: u32,
 }
 
-/// Argument struct `Depthwise` of the CUDA kernels.
+/// Rust equivalent of the argument struct `Depthwise` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct DepthwiseArgs {

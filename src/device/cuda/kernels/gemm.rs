@@ -20,7 +20,7 @@ pub(super) const THREADS: u32 = 256;
 /// Smallest number of terms in one part of a sum over k that is split among thread blocks.
 const MIN_TERMS: usize = 256;
 
-/// Argument struct `Gemm` of the CUDA kernels.
+/// Rust equivalent of the argument struct `Gemm` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct GemmArgs {

@@ -100,7 +100,8 @@ impl Indexing for CudaDevice {
         if count > MAX_AXES {
             return fallback::permute(self, op, x, y);
         }
-        // The struct `Axes` of kernels/indexing.cu: axis count, extents and source strides.
+        // Fields of the struct `Axes` in `kernels/indexing.cu`: axis count, extents and source
+        // strides.
         let mut words = [0; 1 + 2 * MAX_AXES];
         words[0] = count as u64;
         let (extents, strides) = words[1..].split_at_mut(MAX_AXES);

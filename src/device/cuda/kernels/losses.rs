@@ -28,10 +28,10 @@ const WARP: usize = 32;
 /// up the partial sums.
 const MAX_PARTS: usize = 256;
 
-/// A partial sum and the number of its terms: the struct `Part` of the CUDA kernels.
+/// A partial sum and the number of its terms; equivalent to the struct `Part` of the CUDA kernels.
 type Part = [f64; 2];
 
-/// Argument struct `Labels` of `kernels/labels.cuh`.
+/// Rust equivalent of the argument struct `Labels` in `kernels/labels.cuh`.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 struct Labels {
@@ -62,7 +62,7 @@ impl Labels {
     }
 }
 
-/// Argument struct `ElementwiseLoss` of the CUDA kernels.
+/// Rust equivalent of the argument struct `ElementwiseLoss` of the CUDA kernels.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 struct ElementwiseLossArgs {

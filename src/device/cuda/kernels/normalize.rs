@@ -27,7 +27,7 @@ const MAX_PARTS: usize = 64;
 /// Smallest number of elements in one part of a split reduction.
 const MIN_PART: usize = 1 << 12;
 
-/// Two sums in double precision: the struct `Sums` of the CUDA kernels.
+/// Two sums in double precision; equivalent to the struct `Sums` of the CUDA kernels.
 type Sums = [f64; 2];
 
 impl CudaDevice {

@@ -10,7 +10,7 @@ use crate::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Argument struct `Pool` of the CUDA kernels; pairs are (height, width).
+/// Rust equivalent of the argument struct `Pool` of the CUDA kernels; pairs are (height, width).
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 struct PoolArgs {

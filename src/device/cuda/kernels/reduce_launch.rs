@@ -142,7 +142,7 @@ impl CudaDevice {
         let symbol = format!("{kernel}_{}", reduction.rule);
         let launch = self.variant::<T>(reduction.kernel_name, &symbol)?;
         let launch = match layout {
-            // Argument struct `Rows` of the CUDA kernels.
+            // Fields of the argument struct `Rows` of the CUDA kernels.
             Layout::Rows { q_step, run, run_step, steps: [step_x, step_z] } => {
                 let run = run.max(1);
                 let (parts, chunk) = (split.parts, split.part_len);
@@ -150,7 +150,7 @@ impl CudaDevice {
                     outputs, items, q_step, run, run_step, step_x, step_z, parts, chunk, warps,
                 ])
             }
-            // Argument struct `Columns` of the CUDA kernels.
+            // Fields of the argument struct `Columns` of the CUDA kernels.
             Layout::Columns { inner } => {
                 let threads = threads_per_column((outputs, items));
                 launch.struct_of([outputs, items, inner, split.parts, split.part_len, threads])

@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// Number of spatial axes of a window in the kernels.
 pub(super) const AXES: usize = 3;
 
-/// The windows along one axis: argument struct `Extent` of `kernels/window.cuh`.
+/// The windows along one axis; equivalent to the argument struct `Extent` in `kernels/window.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 pub(super) struct WindowAxis {
