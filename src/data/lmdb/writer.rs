@@ -23,7 +23,7 @@ const MAX_NODE_SIZE: usize = (PAGE_SIZE - HEADER) / 2 - 2;
 /// The flag of a tree with integer keys, which LMDB sets for the tree of free pages.
 const INTEGER_KEYS: u16 = 0x08;
 
-/// A writer that creates an LMDB database with a single transaction.
+/// A writer that creates an LMDB database whose contents equal those of a single LMDB transaction.
 ///
 /// The writer writes each page once, in order, and holds one page per level of the tree in memory.
 /// The writer uses a temporary directory, which [`finish`](Self::finish) renames to the path of the
