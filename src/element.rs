@@ -31,7 +31,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Returns the lower-case name, as in kernel symbols: `f16`, `bf16`, `f32`, `f64`.
+    /// Returns the lower-case name, as in kernel symbols, which is `f16`, `bf16`, `f32` or `f64`.
     pub fn name(self) -> &'static str {
         match self {
             Self::F16 => "f16",
@@ -71,16 +71,16 @@ pub trait Storable: IntoBytes + Immutable + Copy + Send + Sync + 'static {
     fn zeroed() -> Self;
     /// Returns the bytes of the values.
     fn bytes_of(values: &[Self]) -> &[u8];
-    /// Returns the bytes of the values, writable.
+    /// Returns the bytes of the values as a mutable slice.
     fn bytes_of_mut(values: &mut [Self]) -> &mut [u8];
-    /// Returns `bytes` as values. Returns `None` if the bytes are not aligned for the type, or if
-    /// the number of bytes is not a multiple of the type's size.
+    /// Reinterprets `bytes` as a slice of values. Returns `None` if the bytes are not aligned for
+    /// the type, or if the number of bytes is not a multiple of the type's size.
     fn from_bytes(bytes: &[u8]) -> Option<&[Self]>;
-    /// Returns `bytes` as writable values. Returns `None` in the same cases as
+    /// Reinterprets `bytes` as a mutable slice of values. Returns `None` in the same cases as
     /// [`from_bytes`](Self::from_bytes).
     fn from_bytes_mut(bytes: &mut [u8]) -> Option<&mut [Self]>;
     /// Reads a value from `bytes`, which need not be aligned. Returns `None` unless `bytes` has the
-    /// size of a value.
+    /// size of one value.
     fn read_bytes(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -113,7 +113,8 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storab
     }
 }
 
-/// A numeric type that kernels support: [`f32`], [`f64`], [`struct@f16`] or [`struct@bf16`].
+/// A numeric type that kernels support, which is [`f32`], [`f64`], [`struct@f16`] or
+/// [`struct@bf16`].
 ///
 /// Kernels compute in [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and round once when
 /// storing a result.
@@ -148,9 +149,9 @@ pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + De
     }
 }
 
-/// Returns the entry of `values` for `T`. `values` has one `V` for each element type, in the order
-/// of [`DType`]. Generic functions call `for_element_type` to select code that this crate has
-/// compiled for one element type.
+/// Returns the entry of `values` for the element type `T`. `values` has one `V` for each element
+/// type, in the order of [`DType`]. Generic functions call `for_element_type` to select code that
+/// this crate has compiled for one element type.
 ///
 /// # Panics
 /// Panics unless the entry of `values` has the type `V`.
@@ -158,8 +159,9 @@ pub(crate) fn for_element_type<T: Element, V: Any>(values: [&dyn Any; 4]) -> &V 
     values[T::DTYPE as usize].downcast_ref().expect("every element type has a value of type `V`")
 }
 
-/// Returns the generic function `$function` as this crate compiled it for the caller's type `$T`. A
-/// dependent crate compiles only the selection by element type, not `$function`.
+/// Returns the instance of the generic function `$function` that this crate compiled for the
+/// caller's type `$T`. A dependent crate compiles only the selection by element type, not
+/// `$function`.
 ///
 /// ```text
 /// compiled_for!(T, fn(&mut Net<T>) -> Result<()> = Net::run_backward)(self)
@@ -236,17 +238,18 @@ element!(f64, f64, F64, |x| x, |x| x, |v| v, |x| x);
 
 /// Rounds `x` to odd: an inexact result is the adjacent `f32` whose last bit is 1.
 ///
-/// Rounding the result to nearest, with at least two bits fewer, gives the value nearest to `x`.
-/// Rounding `x` to nearest twice can give another value: the first rounding can produce a tie,
-/// which the second rounding rounds to even. Source: Boldo and Melquiond 2008, "Emulation of FMA
-/// and correctly rounded sums".
+/// Rounding the `f32` result again, to nearest and to at least two bits fewer, gives the value
+/// nearest to `x`. Rounding `x` to nearest twice can give a different value: the first rounding can
+/// produce a tie, which the second rounding rounds to even. Source: Boldo and Melquiond 2008,
+/// "Emulation of FMA and correctly rounded sums".
 #[inline(always)]
 pub(crate) fn round_to_odd(x: f64) -> f32 {
     let nearest = x as f32;
     let (bits, widened) = (nearest.to_bits(), f64::from(nearest));
     let even = u32::from(bits & 1 == 0);
-    // Adding 1 to the bits gives the next larger magnitude. Zero and infinity have even bit
-    // patterns. NaN compares as neither smaller nor larger, so the bits of a NaN are unchanged.
+    // Adding 1 to the bits of a float gives the float of the next larger magnitude. Zero and
+    // infinity have even bit patterns. NaN compares as neither smaller nor larger, so the bits of a
+    // NaN are unchanged.
     let increase = u32::from(widened.abs() < x.abs()) & even;
     let decrease = u32::from(widened.abs() > x.abs()) & even;
     f32::from_bits(bits + increase - decrease)

@@ -35,8 +35,9 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// The errors of this crate, with one variant for each kind of error that a caller may handle
 /// differently.
 ///
-/// A message names the kernel and its operand, as in the kernel's signature, or else the device,
-/// the file or the layer. [`Error::context`] prefixes the place where the error arose.
+/// An error message names the kernel and its operand, as in the kernel's signature, or else the
+/// device, the file or the layer. [`Error::context`] prefixes the message with the place where the
+/// error arose.
 ///
 /// `Debug` prints the same message as `Display`, so that a `main` that returns [`Result`] prints
 /// that message.
@@ -52,7 +53,7 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// ```
 #[non_exhaustive]
 pub enum Error {
-    /// An operand of a kernel has the wrong number of elements.
+    /// A kernel operand with the wrong number of elements.
     Length {
         /// Name of the kernel.
         op: &'static str,
@@ -109,7 +110,8 @@ pub enum Error {
         /// Number of requested bytes.
         bytes: usize,
     },
-    /// A transfer or fallback that a policy of the calling thread denies. The memory is unchanged.
+    /// A transfer or fallback that a policy of the calling thread denies. The denied call changes
+    /// no memory.
     Denied {
         /// Description of the transfer or fallback, with the kernel and its call site.
         what: String,
@@ -135,7 +137,7 @@ pub enum Error {
         /// The operating system's error.
         source: std::io::Error,
     },
-    /// Text that does not parse.
+    /// Text that cannot be parsed.
     Parse {
         /// Path of the file, or the name that the caller gave to the text.
         file: String,
@@ -224,7 +226,7 @@ impl Error {
         Self::Device { device: device.into(), source: source.into() }
     }
 
-    /// Wraps an input or output error, with the path of the file.
+    /// Wraps an I/O error, with the path of the file.
     pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io { path: path.into(), source }
     }
@@ -239,7 +241,7 @@ impl Error {
         Self::OutOfMemory { device: "host".into(), bytes }
     }
 
-    /// Wraps this error, with the place where the error arose.
+    /// Wraps this error in an [`Error::Context`], which names the place where the error arose.
     #[must_use]
     pub fn context(self, context: impl Into<String>) -> Self {
         Self::Context { context: context.into(), source: Box::new(self) }

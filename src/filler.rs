@@ -18,7 +18,7 @@ use crate::{
 ///
 /// A weight's first extent is the number of outputs, and a weight's second extent is the number of
 /// inputs. For a weight of `count` elements, *fan-in* is `count / extent[0]` and *fan-out* is
-/// `count / extent[1]`. A missing extent of a shape counts as 1.
+/// `count / extent[1]`. An extent that the shape of the weight lacks counts as 1.
 ///
 /// ```
 /// use cortado::{op::RngKey, prelude::*, proto::filler_parameter::VarianceNorm};
@@ -50,8 +50,8 @@ pub enum Filler {
         mean: f64,
         /// Standard deviation, which must be positive.
         std: f64,
-        /// If set, each value is kept with probability `sparse / outputs`, and otherwise set to
-        /// zero. About `sparse` values per input remain.
+        /// If `sparse` is set, each value is kept with probability `sparse / outputs`, and
+        /// otherwise set to zero. About `sparse` nonzero values per input remain.
         sparse: Option<u32>,
     },
     /// `U[0, 1)`, scaled so that the values of each output sum to 1.
@@ -59,13 +59,13 @@ pub enum Filler {
     /// `U[−a, a)` with `a = √(3/n)`; `norm` selects `n` from fan-in, fan-out and the average of
     /// both. Source: Glorot, Bengio 2010.
     Xavier {
-        /// Selects fan-in, fan-out or the average of both.
+        /// Selects `n`: fan-in, fan-out or the average of both.
         norm: VarianceNorm,
     },
     /// `N(0, 2/n)`; `norm` selects `n` from fan-in, fan-out and the average of both. Source: He,
     /// Zhang, Ren, Sun 2015.
     Msra {
-        /// Selects fan-in, fan-out or the average of both.
+        /// Selects `n`: fan-in, fan-out or the average of both.
         norm: VarianceNorm,
     },
     /// The weights of bilinear interpolation, for a deconvolution that upsamples. The shape must
@@ -74,7 +74,7 @@ pub enum Filler {
 }
 
 impl Default for Filler {
-    /// Returns a constant filler of 0.
+    /// Returns the constant filler of value 0.
     fn default() -> Self {
         Self::Constant { value: 0.0 }
     }
@@ -136,7 +136,7 @@ impl Filler {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a blob without elements, or a shape that the filler does not
-    /// accept; [`Error::Borrowed`]; errors of the device.
+    /// accept; [`Error::Borrowed`] if the data is borrowed; errors of the device.
     #[doc(alias = "Fill")]
     pub fn fill<T: Element, D: Device>(&self, blob: &Blob<T, D>, key: RngKey) -> Result<()> {
         let (device, shape) = (blob.device(), blob.shape());
@@ -171,7 +171,8 @@ impl Filler {
     }
 }
 
-/// Returns the fan that `norm` selects, for [`Filler::Xavier`] and [`Filler::Msra`].
+/// Returns fan-in, fan-out or the average of both, as `norm` selects, for [`Filler::Xavier`] and
+/// [`Filler::Msra`].
 fn fan(shape: &Shape, norm: VarianceNorm) -> f64 {
     let count = shape.count() as f64;
     let fan = |axis: usize| shape.get(axis).map_or(count, |&extent| count / extent as f64);

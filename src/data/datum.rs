@@ -11,7 +11,8 @@ use crate::{
 };
 
 impl Record {
-    /// Fills this record from an encoded `Datum` message, and decodes an encoded image to `color`.
+    /// Fills this record from a serialized `Datum` message, and decodes a JPEG or PNG image to the
+    /// channels `color`.
     ///
     /// ```
     /// use cortado::{data::{Color, Record}, proto::{Datum, Message}};
@@ -47,8 +48,8 @@ impl Record {
 impl TryFrom<Datum> for Record {
     type Error = Error;
 
-    /// Moves the bytes of the datum to the record without copying. As in Caffe, the record gets the
-    /// floats of the datum only if the datum has no bytes.
+    /// Moves the bytes of the `Datum` into the record without copying them. As in Caffe, the record
+    /// takes `float_data` only if the field `data` is empty.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] for an encoded image, a negative extent, or a number of
@@ -79,7 +80,7 @@ impl TryFrom<Datum> for Record {
 impl TryFrom<&Record> for Datum {
     type Error = Error;
 
-    /// Copies the record to a `Datum` message, whose field `encoded` stays unset.
+    /// Copies the record to a `Datum` message, and leaves the field `encoded` unset.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] for an extent above `i32::MAX`.

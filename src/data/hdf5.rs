@@ -21,8 +21,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The rows of datasets in HDF5 files. A list file names the HDF5 files, one path per line. After
-/// the last row, [`read`](Self::read) continues with the first row.
+/// A reader of the rows of datasets in HDF5 files. A list file names the HDF5 files, one path per
+/// line. After the last row, [`read`](Self::read) continues with the first row.
 ///
 /// A row consists of the elements of each dataset at one index of the first axis. With shuffling,
 /// the reader loads whole files, and the order of the rows depends only on the key. Without
@@ -59,8 +59,8 @@ pub struct Hdf5Rows {
 }
 
 impl Hdf5Rows {
-    /// Opens the datasets called `names` in the first file of `list`. Without shuffling, the reader
-    /// loads `slice` rows at a time.
+    /// Opens the datasets called `names` in the first HDF5 file that the list file `list` names.
+    /// Without shuffling, the reader loads `slice` rows at a time.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if a file cannot be read. Returns [`Error::InvalidData`] for a list
@@ -144,7 +144,8 @@ impl Hdf5Rows {
             position = 0;
             shuffle_order(self.shuffle, &mut self.shuffles, &mut self.file_order);
         }
-        // A list of one file needs no reopening, because the file is still open.
+        // If the list file names only one HDF5 file, that file is still open and need not be
+        // reopened.
         if self.file_order.len() > 1 {
             let path = &self.files[self.file_order[position]];
             let (file, rows, shapes) = open(path, &self.names)?;

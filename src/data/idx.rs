@@ -1,8 +1,8 @@
 //! IDX files of images and labels, the format of MNIST.
 //!
 //! Format: <https://yann.lecun.com/exdb/mnist/>. The third byte of the magic number is the type of
-//! the values (8: unsigned bytes); the fourth byte is the number of axes. Big-endian extents of 32
-//! bits each and the values follow the magic number.
+//! the values (8: unsigned bytes); the fourth byte is the number of axes. The extents, as
+//! big-endian 32-bit integers, and then the values follow the magic number.
 
 use super::{record::Record, source::Source};
 use crate::error::{Error, Result};
@@ -48,7 +48,7 @@ impl IdxSource {
         Ok(Self { name: format!("idx:{prefix}"), ..Self::open_files(&images, &labels)? })
     }
 
-    /// Reads a file of images and a file of labels.
+    /// Reads an IDX file of images and an IDX file of labels.
     ///
     /// # Errors
     /// Returns [`Error::Io`] for a file that cannot be read. Returns [`Error::InvalidData`] for a
@@ -121,7 +121,8 @@ fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
     let stored = file.metadata().map_err(|error| Error::io(path, error))?.len();
     let mut file = BufReader::new(file);
-    // Detect gzip by the content, because some programs unpack a file without removing `.gz`.
+    // Detect gzip by the magic number, because some programs decompress a file without removing the
+    // extension `.gz`.
     let zipped = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP_MAGIC);
     if !zipped {
         return parse(path, file, stored);
@@ -135,10 +136,11 @@ fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
     ))
 }
 
-/// The first bytes of a gzip file. An IDX file starts with zeros.
+/// The magic number of a gzip file. Unlike a gzip file, an IDX file starts with two zero bytes.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Reads the header and the values from `file`, which contains at most `limit` bytes.
+/// Reads the header and the values from `file`. Fails if the header states more than `limit`
+/// values.
 fn parse<const AXES: usize>(
     path: &Path,
     mut file: impl Read,
@@ -201,8 +203,8 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// Writes a file of images and a file of labels. Returns the directory of the files and the
-    /// prefix of their paths.
+    /// Writes an IDX file of images and an IDX file of labels. Returns the directory of the files
+    /// and the prefix of their paths.
     fn pair(images: &[u8], labels: &[u8]) -> (TempDir, String) {
         let dir = tempfile::tempdir().unwrap();
         let prefix = dir.path().join("t").display().to_string();
@@ -261,8 +263,8 @@ mod tests {
         fs::remove_file(&plain).unwrap();
         fs::write(format!("{plain}.gz"), zip(&images())).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
-        // Now the uncompressed file has the extension `.gz`, and later the compressed file has
-        // none.
+        // Test an uncompressed file with the extension `.gz`, and then a compressed file without
+        // the extension.
         fs::write(format!("{plain}.gz"), images()).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
         fs::write(plain, zip(&images())).unwrap();

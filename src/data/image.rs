@@ -19,12 +19,12 @@ use std::{fs, path::Path};
 use {decode::decode, encode::encode_png};
 
 impl Image {
-    /// Decodes the bytes of a JPEG or PNG file. The magic number selects the format. The decoder
-    /// ignores the EXIF orientation.
+    /// Decodes the bytes of a JPEG or PNG file. The magic number of `bytes` determines the image
+    /// format. The decoder ignores the EXIF orientation.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for a damaged file or another format. Without the feature
-    /// `image`, every image is an error.
+    /// Returns [`Error::InvalidData`] for a damaged file, or for a format other than JPEG and PNG.
+    /// Always returns [`Error::InvalidData`] without the feature `image`.
     #[doc(alias = "DecodeDatum")]
     pub fn decode(bytes: &[u8], color: Color) -> Result<Self> {
         decode(bytes, color)
@@ -50,12 +50,12 @@ impl Image {
         encode_png(self)
     }
 
-    /// Resizes the image like `cv::resize` with default arguments: interpolates between the four
-    /// nearest pixels, with weights that are multiples of 1/2048.
+    /// Resizes the image like `cv::resize` with default arguments: by bilinear interpolation, with
+    /// weights that are multiples of 1/2048.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`] for an extent of 0, [`Error::ShapeOverflow`] and
-    /// [`Error::OutOfMemory`].
+    /// Returns [`Error::InvalidInput`] for an extent of 0, [`Error::ShapeOverflow`] for too large
+    /// an image, and [`Error::OutOfMemory`] if an allocation fails.
     pub fn resize(&self, height: usize, width: usize) -> Result<Self> {
         resize::resize(self, height, width)
     }

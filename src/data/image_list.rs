@@ -12,7 +12,8 @@ use crate::{
 use rand::seq::SliceRandom;
 use std::{fs, path::Path};
 
-/// The images that a list file names. Each line contains a path, a space and a label.
+/// A source of the images that a list file names. Each line of the list file contains a path, a
+/// space and a label.
 ///
 /// As in Caffe, a path may contain spaces. With shuffling, each epoch has a different order, which
 /// depends only on the key and the epoch number.
@@ -46,8 +47,9 @@ impl ImageList {
     /// that is a directory must end with a slash.
     ///
     /// # Errors
-    /// Returns [`Error::Io`], and [`Error::InvalidData`] for an empty list or a line without a
-    /// label. The error message names the invalid line of the list file.
+    /// Returns [`Error::Io`] if the list file cannot be read, and [`Error::InvalidData`] for an
+    /// empty list or a line without a label. The error message names the invalid line of the list
+    /// file.
     pub fn open(path: impl AsRef<Path>, root: impl Into<String>) -> Result<Self> {
         let path = path.as_ref();
         let files = read_list(path)?;
@@ -79,7 +81,7 @@ impl ImageList {
         self
     }
 
-    /// Returns the labels and the paths (without the root), in the order of the list.
+    /// Returns the paths (without `root`) and the labels, in the order of the list file.
     pub fn files(&self) -> &[(String, i32)] {
         &self.files
     }

@@ -3,10 +3,10 @@
 //! - One thread reads a [`Source`] in order, for one or more [`DataReader`]s that take the records
 //!   in turn. [`SourceRegistry`] maps schemes to sources, and callers can register further schemes.
 //! - [`LmdbReader`] and [`LmdbWriter`] read and write LMDB databases without the C library.
-//! - Random choices depend only on a key and the record's number, so that a seed yields
-//!   bit-identical batches for any number of threads.
+//! - Random choices, such as the crop of a record, depend only on a key and the record's number, so
+//!   that a seed yields bit-identical batches for any number of threads.
 //! - [`QueuePair`]s recycle a fixed number of records and batches between threads and the net.
-//!   Closing a queue wakes all waiting threads, so that no thread waits forever.
+//!   Closing a queue wakes all threads that wait for the queue, so that no thread waits forever.
 
 mod database_kind;
 mod datum;

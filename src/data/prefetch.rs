@@ -1,4 +1,4 @@
-//! A thread that prepares batches before the net needs the batches.
+//! Prefetching of batches: a thread prepares each batch before the net needs the batch.
 
 mod batch;
 mod worker;
@@ -50,12 +50,13 @@ pub struct PrefetchOptions {
 /// A thread that transforms records and uploads them while the net computes on earlier batches.
 ///
 /// Batch j holds `size` records of the reader, starting at record j · `size`. Several threads
-/// transform the records of a large batch. The prefetcher recycles a fixed number of batches:
-/// [`next`](Self::next) returns a batch, and [`recycle`](Self::recycle) takes a batch back.
+/// transform the records of a large batch. The prefetcher uses a fixed number of batches. The
+/// caller gets a batch from [`next`](Self::next), and returns the batch for reuse with
+/// [`recycle`](Self::recycle).
 ///
-/// The thread ends at its first error, or when the prefetcher is dropped. Dropping the prefetcher
-/// joins the thread. Dropping the prefetcher logs an error that [`next`](Self::next) never
-/// returned.
+/// The prefetching thread ends at its first error, or when the prefetcher is dropped. Dropping the
+/// prefetcher joins the prefetching thread. Dropping the prefetcher logs an error that
+/// [`next`](Self::next) never returned.
 ///
 /// ```
 /// use cortado::data::{DataReader, DataTransformer, PrefetchOptions, Prefetcher, SourceRegistry};
@@ -80,15 +81,15 @@ pub struct Prefetcher<T: Element> {
     depth: usize,
     outstanding: usize,
     wait_time: Duration,
-    /// The handle of the prefetching thread, which joins the thread after `drop` has closed the
-    /// queues.
+    /// The handle of the prefetching thread. Dropping the handle joins the thread, after
+    /// `Prefetcher::drop` has closed the queues.
     _thread: JoinOnDrop,
 }
 
 struct Shared<T: Element> {
     name: String,
     batches: QueuePair<Batch<T>>,
-    /// The error that ended the prefetching thread, until `next` returns the error.
+    /// The error that ended the prefetching thread; empty after `next` has returned the error.
     error: WorkerError,
 }
 
@@ -99,12 +100,13 @@ const MAX_DEPTH: usize = 1024;
 const SLOW_WAIT: Duration = Duration::from_secs(1);
 
 impl<T: Element> Prefetcher<T> {
-    /// Waits for the first record, which determines the shape of all records, and starts a thread.
+    /// Waits for the first record, which determines the shape of all records, and starts the
+    /// prefetching thread.
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if `size` is 0, `depth` is not in 1 to 1024, or a thread
-    /// cannot be started. Returns errors of reading the first record, with the record's source and
-    /// number. Returns the errors of [`Blob::new`](crate::Blob::new) and
+    /// cannot be started. Returns the error of reading the first record, with the source and the
+    /// record number. Returns the errors of [`Blob::new`](crate::Blob::new) and
     /// [`Memory::fork_queue`](crate::Memory::fork_queue).
     pub fn new(
         device: &AnyDevice,
@@ -149,8 +151,8 @@ impl<T: Element> Prefetcher<T> {
 
     /// Waits for and returns the next batch, whose blobs are valid on host and device.
     ///
-    /// If the caller holds all batches, this call allocates another batch. A batch that the caller
-    /// does not recycle therefore costs memory, but blocks no thread.
+    /// If the caller holds all batches, `next` allocates another batch. A batch that the caller
+    /// does not recycle costs memory, but blocks no thread.
     ///
     /// # Errors
     /// Returns the error or panic that ended the prefetching thread, with the source and the record
@@ -183,11 +185,12 @@ impl<T: Element> Prefetcher<T> {
         }))
     }
 
-    /// Returns a batch to the prefetching thread for reuse. Drops a batch of another shape.
+    /// Returns a batch to the prefetching thread for reuse. Drops a batch whose shape differs from
+    /// the shape of the prefetcher's batches.
     pub fn recycle(&mut self, batch: Batch<T>) {
         if self.outstanding > 0 && batch.has_shape(self.shape) {
             self.outstanding -= 1;
-            // After an error, the queue is closed and drops the batch.
+            // After an error, the queue is closed, so the push fails and the batch is dropped.
             let _ = self.shared.batches.free.push(batch);
         }
     }

@@ -29,7 +29,7 @@ pub enum QueueError {
 /// A first-in, first-out queue for any number of producers and consumers.
 ///
 /// After [`close`](Self::close), pushes fail, and pops return the remaining items and then `None`.
-/// Closing wakes every waiting thread. Threads can share the queue by reference or in an
+/// Closing the queue wakes every waiting thread. Threads can share the queue by reference or in an
 /// [`Arc`](std::sync::Arc).
 ///
 /// ```
@@ -59,7 +59,7 @@ struct State<T> {
 }
 
 impl<T> BlockingQueue<T> {
-    /// Returns an empty queue without a bound.
+    /// Returns an empty, unbounded queue.
     pub fn new() -> Self {
         Self::bounded(usize::MAX)
     }
@@ -75,7 +75,7 @@ impl<T> BlockingQueue<T> {
         }
     }
 
-    /// Appends `item`. Waits while a bounded queue is full.
+    /// Appends `item`. If the queue is bounded, waits while the queue is full.
     ///
     /// # Errors
     /// Returns `item` if the queue is closed before this call or while this call waits.
@@ -149,8 +149,8 @@ impl<T> BlockingQueue<T> {
         self.len() == 0
     }
 
-    /// Makes later pushes fail and wakes all waiting threads. Threads can still pop the items in
-    /// the queue. Closing a closed queue has no effect.
+    /// Makes later pushes fail and wakes all waiting threads. Threads can still pop the items that
+    /// remain in a closed queue. Closing a closed queue has no effect.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.pushed.notify_all();
@@ -239,7 +239,8 @@ impl<T> fmt::Debug for BlockingQueue<T> {
     }
 }
 
-/// Waits for `signal` until `deadline` at most. Also returns whether the deadline has passed.
+/// Waits for `signal`, at most until `deadline`. Returns the lock guard, and whether the deadline
+/// has passed.
 fn sleep<'a, T>(
     signal: &Condvar,
     state: MutexGuard<'a, State<T>>,

@@ -1,4 +1,4 @@
-//! A thread that reads records of a source ahead, for several readers.
+//! A thread that prefetches records of a source for one or more readers.
 
 use super::{
     queue_pair::QueuePair,
@@ -11,14 +11,15 @@ use std::{fmt, sync::Arc};
 
 /// One of n readers of a source. A single thread reads the records for all n readers.
 ///
-/// Reader i gets records i, i + n, i + 2n, … in order. Therefore n nets that train together see
-/// each record once, and the speed of one net does not affect the records of another net.
+/// Reader i gets records i, i + n, i + 2n, … in order. If n nets that train together use one reader
+/// each, every record reaches exactly one net. The speed of one net does not affect which records
+/// another net gets.
 ///
-/// The thread reads a bounded number of records ahead for each reader. A reader that stops
-/// consuming therefore blocks the other readers, but a dropped reader does not block the others.
-/// The thread recycles the buffers of records. The thread ends at its first error, or when the last
-/// reader is dropped. Dropping the last reader joins the thread. A dropped reader logs a thread
-/// error that the reader never returned.
+/// The reader thread reads a bounded number of records ahead for each reader. A reader that stops
+/// consuming eventually blocks the other readers, but a dropped reader does not. The reader thread
+/// recycles the buffers of consumed records. The reader thread ends at its first error, or when the
+/// last reader is dropped. Dropping the last reader joins the reader thread. Dropping a reader logs
+/// an error of the reader thread that the reader never returned.
 ///
 /// ```
 /// use cortado::data::{DataReader, SourceRegistry};
@@ -39,11 +40,13 @@ pub struct DataReader {
     consumed: usize,
     number: u64,
     stride: u64,
-    /// The handle of the reader thread, which joins the thread after `drop` has closed the queues.
+    /// The handle of the reader thread. Dropping the last handle joins the thread, after
+    /// `DataReader::drop` has closed the queues.
     _thread: Arc<JoinOnDrop>,
 }
 
-/// The name of a source, which locates records in errors.
+/// The name of a source, and the record counts that locate a record of the source in error
+/// messages.
 struct SourceName {
     source: String,
     records: Option<u64>,
@@ -52,11 +55,12 @@ struct SourceName {
 
 struct ReaderQueues {
     runs: QueuePair<RecordRun>,
-    /// The error that ended the reader thread, until the reader takes the error.
+    /// The error that ended the reader thread; empty after the reader has returned the error.
     error: WorkerError,
 }
 
-/// A run of records, which a queue passes as one item because queue operations are slow.
+/// A run of several records, which a queue passes as one item, because a queue operation for each
+/// record would be slow.
 struct RecordRun {
     records: Vec<Record>,
     len: usize,
@@ -69,14 +73,16 @@ struct ReadThread {
     number: u64,
 }
 
-/// The number of runs per reader: the thread fills one run while the caller consumes the other run.
+/// The number of runs of records per reader: the reader thread fills one run while the caller
+/// consumes the other.
 const RUNS: usize = 2;
 /// The maximum number of records in a run, and the maximum number of readers of a source.
 const MAX_RUN_LEN: usize = 1024;
 
 impl DataReader {
     /// Starts a thread that skips `skip` records of `source` and then reads up to two runs of `run`
-    /// records ahead. The reader gets a run after the thread has read all records of the run.
+    /// records ahead. The reader gets the records of a run only after the thread has read the whole
+    /// run.
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if `run` is not in 1 to 1024 or the thread cannot be
@@ -89,7 +95,8 @@ impl DataReader {
     /// Like [`new`](Self::new), but returns `count` readers, which get the records in turn.
     ///
     /// # Errors
-    /// Returns errors of [`new`](Self::new), and [`Error::InvalidInput`] unless 1 ≤ `count` ≤ 1024.
+    /// Returns the errors of [`new`](Self::new), and [`Error::InvalidInput`] unless 1 ≤ `count` ≤
+    /// 1024.
     pub fn shared(
         mut source: Box<dyn Source>,
         skip: u64,
@@ -167,7 +174,8 @@ impl DataReader {
         if self.consumed == run.len
             && let Some(run) = self.run.take()
         {
-            // After an error, the queue is closed and drops the run.
+            // After an error, the queue is closed, so the push fails and the run of records is
+            // dropped.
             let _ = self.queues.runs.free.push(run);
         }
     }
@@ -191,7 +199,7 @@ impl DataReader {
         self.name.locate_error(number, error)
     }
 
-    /// Returns a function by which another thread can end this reader's wait for records.
+    /// Returns a function with which another thread can end this reader's wait for records.
     pub(super) fn stop_function(&self) -> impl Fn() + Send + Sync + use<> {
         let queues = Arc::clone(&self.queues);
         move || queues.runs.close()
@@ -232,8 +240,8 @@ impl ReadThread {
         let text = error.to_string();
         let mut error = Some(error);
         for queues in &self.queues {
-            // An `Error` cannot be cloned. The first reader gets the error, and every other reader
-            // gets the text of the error.
+            // `Error` does not implement `Clone`: the first reader gets the error, and every other
+            // reader gets an error with the same text.
             let error = error.take().unwrap_or_else(|| Error::InvalidData(text.clone()));
             queues.error.set(error);
             queues.runs.close();
@@ -261,7 +269,8 @@ impl ReadThread {
         }
     }
 
-    /// Reads records into the runs in turn, until all runs are full or every reader is dropped.
+    /// Reads records into the readers' runs in turn, until all runs are full or every reader is
+    /// dropped.
     fn fill(&mut self, runs: &mut [Option<RecordRun>]) -> Result<()> {
         let run_len = runs.iter().flatten().map(|run| run.records.len()).max();
         for i in 0..run_len.unwrap_or(0) {

@@ -7,7 +7,7 @@ use crate::{
 
 /// An image or array of `channels × height × width` values with a label.
 ///
-/// A record that is filled again reuses its buffers.
+/// Filling a record again reuses the record's buffers.
 ///
 /// ```
 /// use cortado::{data::Record, proto::Datum};
@@ -57,12 +57,12 @@ impl Record {
         self.shape
     }
 
-    /// Returns the number of values: `channels · height · width`.
+    /// Returns the number of values, which is `channels · height · width`.
     pub fn count(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Returns all [`count`](Self::count) values.
+    /// Returns all [`count`](Self::count) values of the record.
     pub fn values(&self) -> RecordValues<'_> {
         if self.is_float {
             RecordValues::Floats(&self.floats)
@@ -81,11 +81,12 @@ impl Record {
         self.label = label;
     }
 
-    /// Makes this record a record of bytes with the given shape, and returns the bytes. The values
-    /// of the bytes are unspecified until the caller writes them.
+    /// Turns this record into a record of bytes with the given shape, and returns the bytes. The
+    /// values of the bytes are unspecified until the caller writes them.
     ///
     /// # Errors
-    /// Returns [`Error::ShapeOverflow`] or [`Error::OutOfMemory`], and makes the record empty.
+    /// Returns [`Error::ShapeOverflow`] for too large a shape, or [`Error::OutOfMemory`]. After an
+    /// error, the record is empty.
     pub fn bytes_mut(&mut self, shape: [usize; 3]) -> Result<&mut [u8]> {
         self.is_float = false;
         self.shape = [0; 3];

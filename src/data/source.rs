@@ -36,11 +36,12 @@ pub trait Source: Send {
     /// Reads the next record into `record` and reuses the buffers of `record`.
     ///
     /// # Errors
-    /// Returns any failure to read the record. The caller adds the source and the record number to
-    /// the error.
+    /// Returns an error if the record cannot be read. The caller adds the source and the record
+    /// number to the error.
     fn read(&mut self, record: &mut Record) -> Result<()>;
 
-    /// Makes later reads decode encoded images to `color`. The default implementation does nothing.
+    /// Sets the color channels to which later reads decode JPEG and PNG images. The default
+    /// implementation does nothing.
     fn set_color(&mut self, color: Color) {
         let _ = color;
     }

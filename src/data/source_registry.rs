@@ -17,8 +17,8 @@ type Open = dyn Fn(&str) -> Result<Box<dyn Source>> + Send + Sync;
 /// - `digits:train` and `digits:test`: see [`DigitsSource`];
 /// - `lmdb:PATH`: see [`LmdbSource`].
 ///
-/// A path without a scheme, as in Caffe's nets, is the path of a database. The files of the
-/// database determine whether the scheme is `lmdb` or `leveldb`.
+/// A source name without a scheme, as in Caffe's nets, is the path of a database. The files in the
+/// database directory determine whether the scheme is `lmdb` or `leveldb`.
 ///
 /// ```
 /// use cortado::data::{DigitsSource, SourceRegistry};
@@ -43,8 +43,8 @@ impl SourceRegistry {
         Self { schemes: BTreeMap::new() }
     }
 
-    /// Registers `open` for the sources of `scheme`, and replaces an earlier registration. `open`
-    /// receives the text after the colon.
+    /// Registers `open` as the function that opens the sources of `scheme`, and replaces an earlier
+    /// registration of `scheme`. `open` receives the text after the colon of the source name.
     pub fn register(
         &mut self,
         scheme: impl Into<String>,

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The time after which a waiting test fails.
+/// The time for which a test waits before the test fails.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The warnings that all tests of this process logged.
@@ -51,8 +51,8 @@ pub(super) fn wait_until(done: impl Fn() -> bool, message: &str) {
 pub(super) type Fault = fn(&mut Record) -> Result<()>;
 
 /// A source whose record i has the values i and i + 0.5 and the label 2i, for i below `count`. From
-/// record `fault_at` on, the source calls `fault`, which changes the record, fails, panics or takes
-/// time.
+/// record `fault_at` on, the source calls `fault`, which changes the record, fails, panics or is
+/// slow.
 pub(super) struct Numbers {
     count: u64,
     next: u64,
@@ -70,7 +70,7 @@ impl Numbers {
         Self { count, next: 0, fault_at, fault, alive: Arc::new(()) }
     }
 
-    /// Returns a weak reference that expires when the reading thread drops the source.
+    /// Returns a weak reference that expires when the reader thread drops the source.
     pub(super) fn watch(&self) -> Weak<()> {
         Arc::downgrade(&self.alive)
     }

@@ -14,7 +14,8 @@ use crate::{
 /// Caffe's `transform_param`: `y = scale · (x − mean)`, with random crops and mirroring.
 ///
 /// - `mean_value` is one value for all channels or one value per channel. `mean_file` is a
-///   BlobProto file with the shape of the records. `mean_value` and `mean_file` exclude each other.
+///   BlobProto file with the shape of the records. `mean_value` and `mean_file` are mutually
+///   exclusive.
 /// - `crop_size` crops a square: at a random position during training, in the centre in the TEST
 ///   phase.
 /// - As in Caffe, `mirror` flips each record left to right with probability ½ in both phases.
@@ -47,7 +48,7 @@ pub struct DataTransformer {
 /// The mean that the transformer subtracts from the values.
 #[derive(Clone, Debug)]
 pub(super) enum Mean {
-    /// No value, one value for all channels, or one value per channel.
+    /// The `mean_value`s: none, one for all channels, or one per channel.
     Values(Vec<f32>),
     Image {
         file: String,
@@ -66,7 +67,7 @@ struct Crop {
 }
 
 impl DataTransformer {
-    /// Creates a transformer, and reads the mean from `mean_file` if `param` has this field.
+    /// Creates a transformer, and reads the mean from `mean_file` if `param` sets this field.
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if both `mean_file` and `mean_value` are set or the mean
@@ -101,7 +102,8 @@ impl DataTransformer {
         }
     }
 
-    /// Transforms `record` and writes the result to `y`. `number` is the record's number.
+    /// Transforms `record` and writes the result to `y`. `number` is the number of the record, on
+    /// which the random choices depend.
     ///
     /// # Errors
     /// Returns the errors of [`output_shape`](Self::output_shape), and [`Error::Length`] unless the
@@ -138,7 +140,8 @@ impl DataTransformer {
         crop: Crop,
         y: &mut [T],
     ) {
-        // Process rows that are contiguous in memory as one row.
+        // If the rows of the crop are contiguous in memory, process all rows of a channel as one
+        // row.
         let contiguous = crop.width == width && !crop.mirrored;
         let (rows, len) =
             if contiguous { (1, crop.height * width) } else { (crop.height, crop.width) };
@@ -216,7 +219,7 @@ fn mean_shape_error(file: &str, mean: [usize; 3], record: [usize; 3]) -> Error {
 }
 
 impl Mean {
-    /// Returns the mean that the fields `mean_file` or `mean_value` define.
+    /// Returns the mean that the field `mean_file` or the field `mean_value` defines.
     pub(super) fn from_param(param: &TransformationParameter) -> Result<Self> {
         match &param.mean_file {
             Some(_) if !param.mean_value.is_empty() => {
@@ -227,7 +230,8 @@ impl Mean {
         }
     }
 
-    /// Checks that the mean covers a centred crop of the given shape.
+    /// Checks that the mean has the given number of channels, and at least the given height and
+    /// width.
     pub(super) fn check_covers(&self, [channels, height, width]: [usize; 3]) -> Result<()> {
         match self {
             Self::Values(values) if values.len() > 1 && values.len() != channels => {

@@ -9,7 +9,8 @@ use crate::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A thread handle whose drop joins the thread. The owner must end the thread before the drop.
+/// A thread handle that joins the thread when dropped. The owner must make the thread end before
+/// dropping the handle.
 pub(super) struct JoinOnDrop(Option<JoinHandle<()>>);
 
 impl JoinOnDrop {
@@ -31,10 +32,11 @@ impl Drop for JoinOnDrop {
     }
 }
 
-/// The error that ended a worker thread, until a caller takes the error.
+/// The error that ended a worker thread; empty if there is no error, or after a caller has taken
+/// the error.
 ///
-/// The drop logs an error that no caller took. The log shows a failing device or file even if the
-/// net stopped before the failure.
+/// Dropping a `WorkerError` logs an error that no caller took, so that the log shows a failing
+/// device or file even if the net stopped before the failure.
 pub(super) struct WorkerError(Mutex<Option<Error>>);
 
 impl WorkerError {

@@ -37,8 +37,8 @@ impl CpuDevice {
     }
 
     /// Creates a device with a separate pool of `threads` threads, which clones of the device
-    /// share. With one thread, kernels run on the calling thread. If `threads` is 0, the function
-    /// is like [`new`](Self::new).
+    /// share. With one thread, kernels run on the calling thread. If `threads` is 0, behaves like
+    /// [`new`](Self::new).
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the threads cannot be started.
@@ -92,7 +92,7 @@ impl Memory for CpuDevice {
         ];
         properties.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
-    /// Records nothing, because host kernels are the native kernels of this device.
+    /// Records no fallback, because host kernels are the native kernels of this device.
     fn on_fallback(&self, _: &KernelCall) -> Result<()> {
         Ok(())
     }
@@ -109,7 +109,7 @@ fn memory_bytes() -> Option<u64> {
     kibibytes.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Returns the text after the first `key:` of a file.
+/// Returns the text that follows the first `key:` in the file `file`.
 fn proc_entry(file: &str, key: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let mut entries = text.lines().filter_map(|line| line.split_once(':'));

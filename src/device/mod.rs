@@ -29,7 +29,7 @@ use crate::{
 /// code that is not generic.
 ///
 /// Every type that implements [`Memory`] and all kernel families implements `Device`. The macro
-/// [`families!`](crate::families) implements families without overrides.
+/// [`families!`](crate::families) implements kernel families without overriding a kernel.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -74,8 +74,8 @@ impl<D> Device for D where
 {
 }
 
-/// Implements the named kernel families for a type, with the default of every kernel. Implements
-/// all families if the call names no family.
+/// Implements the named kernel families for a device type, with the default implementation of every
+/// kernel. If the macro call names no family, implements all families.
 ///
 /// ```
 /// # use cortado::{Device, Memory, Result};
@@ -111,7 +111,7 @@ macro_rules! families {
     };
 }
 
-/// Opens the device called `name`: `cpu`, or `cuda:0` for the first GPU. `cuda` stands for
+/// Opens the device called `name`, which is `cpu`, or `cuda:0` for the first GPU. `cuda` stands for
 /// `cuda:0`.
 ///
 /// ```
@@ -123,8 +123,9 @@ macro_rules! families {
 /// ```
 ///
 /// # Errors
-/// [`Error::UnknownDevice`] with the devices of this build; [`Error::InvalidData`] if the device
-/// does not support an option; [`Error::Device`] if the device cannot be opened.
+/// [`Error::UnknownDevice`], which lists the devices of this build, for an unknown `name`;
+/// [`Error::InvalidData`] if the device does not support an option; [`Error::Device`] if the device
+/// cannot be opened.
 pub fn open(name: &str, options: DeviceOptions) -> Result<AnyDevice> {
     match (name, gpu_ordinal(name)) {
         ("cpu", _) => match options.gpu_only_option() {

@@ -35,7 +35,7 @@ pub struct DeviceOptions {
     pub threads: usize,
     /// GEMM implementation; only NVIDIA GPUs offer a choice.
     pub gemm_backend: GemmBackend,
-    /// Whether NVIDIA GPUs may round the operands of an `f32` GEMM to TF32.
+    /// Whether NVIDIA GPUs may round the operands of an `f32` GEMM or convolution to TF32.
     pub tf32: bool,
 }
 

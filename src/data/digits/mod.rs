@@ -14,25 +14,26 @@ use raster::SIDE;
 use std::str::FromStr;
 
 const PIXELS: usize = SIDE * SIDE;
-/// The first Philox counter of the pixel noise. [`Handwriting`] uses lower counters.
+/// The first Philox counter of the pixel noise. [`Handwriting`] uses only counters below
+/// `NOISE_COUNTER`.
 const NOISE_COUNTER: u64 = 1 << 32;
 const LABEL_COUNTER: u64 = u64::MAX;
 /// The maximum size in bytes of a set of images that the source caches.
 const MAX_CACHED_BYTES: u64 = 64 << 20;
 
-/// Images of 28 × 28 bytes that look like handwritten digits, in ten equally frequent classes.
+/// Synthetic grey images of handwritten digits, 28 × 28 pixels, in ten equally frequent classes.
 ///
-/// The name of the source is `digits:train?count=60000&seed=1` or `digits:test?…`. The default
+/// A source name has the form `digits:train?count=60000&seed=1` or `digits:test?…`. The default
 /// `count` is 60,000 for `train` and 10,000 for `test`; the default `seed` is 1.
 ///
-/// Image i depends only on `seed`, the split and i, and is bit-identical on every machine. The two
-/// splits use independent random numbers.
+/// Image i depends only on `seed`, the split and i, and is bit-identical on every machine. The
+/// splits `train` and `test` use independent random numbers.
 ///
 /// Each image starts from one of the common ways to write the digit. The source displaces the
 /// points of the strokes at random, and bends, scales, slants, rotates and moves the strokes. The
-/// line width, the brightness and the pixel noise are also random. The images are about as
-/// difficult as MNIST: a linear classifier recognizes 89 % of the test images, and LeNet 99 % after
-/// 1000 batches of 64.
+/// line width, the brightness and the pixel noise of each image are random, too. The images are
+/// about as difficult as MNIST: a linear classifier recognizes 89 % of the test images, and LeNet
+/// 99 % after 1000 batches of 64.
 ///
 /// ```
 /// use cortado::data::{DigitsSource, Record, Source};
@@ -77,7 +78,7 @@ impl DigitsSource {
     }
 }
 
-/// Draws the image of a digit `label` with the random numbers of `key`.
+/// Draws an image of the digit `label` with random numbers that are derived from `key`.
 fn draw(key: RngKey, label: usize, image: &mut [u8]) {
     let mut rng = ImageRng::new(key);
     let hand = Handwriting::new(&mut rng);
@@ -197,7 +198,8 @@ mod tests {
     fn an_image_depends_on_seed_split_and_index_only() {
         let want = first("train?count=30", 65);
         assert_eq!(want[..5], want[30..35], "the images must repeat after the last image");
-        // The cache cannot hold 2³² images. Read some of the images in another order.
+        // A set of 2³² images is too large for the cache, so the source draws each image on demand.
+        // Read some of the images out of order.
         let mut digits = digits("train?seed=1&count=4294967296");
         digits.skip(7).unwrap();
         assert_eq!(next(&mut digits), want[7]);
@@ -248,12 +250,14 @@ mod tests {
         let digits = digits("train");
         let mut histogram = [0_u32; 10];
         (0..60_000).for_each(|index| histogram[digits.label(index).1] += 1);
-        // The count of each class is binomial, with a mean of 6000 and a standard deviation of 73.
+        // The number of images per class is binomially distributed, with mean 6000 and standard
+        // deviation 73.
         assert!(histogram.iter().all(|count| count.abs_diff(6000) < 4 * 73), "{histogram:?}");
     }
 
-    /// The lower limit excludes images of noise, and the upper limit excludes trivially easy
-    /// images. A nearest-class-mean classifier recognizes 73 % of these digits and 82 % of MNIST.
+    /// The lower accuracy limit rejects images of noise, and the upper limit rejects images that
+    /// are too easy to classify. A nearest-class-mean classifier recognizes 73 % of these digits
+    /// and 82 % of MNIST.
     #[test]
     fn a_nearest_class_mean_classifier_recognizes_50_to_90_percent_of_the_digits() {
         let (train, test) = (first("train", 2000), first("test", 500));

@@ -27,9 +27,9 @@ impl ImageRng {
         low + (high - low) * (self.0.next_u32() >> 8) as f32 * (1.0 / (1 << 24) as f32)
     }
 
-    /// Returns an approximately normal number with mean 0 and standard deviation `std`, at most 3.5
-    /// `std` from 0. The number is a scaled sum of four uniform bytes, each with variance (256² −
-    /// 1)/12.
+    /// Returns an approximately normally distributed number with mean 0 and standard deviation
+    /// `std`, whose magnitude is at most 3.5 `std`. The number is a scaled sum of four uniformly
+    /// distributed bytes, each with variance (256² − 1)/12.
     fn normal(&mut self, std: f32) -> f32 {
         let sum: u32 = self.0.next_u32().to_le_bytes().map(u32::from).iter().sum();
         (sum as f32 - 510.0) * (std / 147.8)
@@ -58,7 +58,7 @@ impl Handwriting {
         // Compute the rotation by θ from t = tan(θ/2), without sine and cosine functions.
         let t = rng.normal(0.06);
         let (sin, cos) = (2.0 * t / (1.0 + t * t), (1.0 - t * t) / (1.0 + t * t));
-        // The matrix is the product rotation · shear · scale.
+        // The affine matrix is the product rotation · shear · scale.
         let matrix = [
             cos * width,
             (-cos * slant - sin) * height,
@@ -80,10 +80,11 @@ impl Handwriting {
         }
     }
 
-    /// Appends the segments of a random variant of `digit` to `segments`.
+    /// Appends the line segments of a randomly chosen and distorted variant of `digit` to
+    /// `segments`.
     pub(super) fn write(&self, digit: usize, rng: &mut ImageRng, segments: &mut Vec<Segment>) {
         let variants = DIGITS[digit];
-        // The first variant of a digit is twice as likely as every other variant.
+        // The first variant of a digit is twice as likely as any other variant.
         let variant = rng.integer(variants.len() + 1).saturating_sub(1);
         for stroke in variants[variant] {
             self.stroke(stroke, rng, segments);
@@ -127,7 +128,7 @@ impl Handwriting {
 }
 
 const MAX_POINTS: usize = 16;
-/// The number of straight segments that approximate the curve between two points.
+/// The number of straight segments that approximate a stroke between two of its points.
 const SEGMENTS: usize = 4;
 
 /// Evaluates the Catmull-Rom spline from `b` to `c`, with neighbours `a` and `d`, at `t` in [0, 1].

@@ -1,11 +1,11 @@
-//! Drawing of lines by a distance field.
+//! Rasterization of line segments by a distance field.
 
 use super::strokes::Point;
 use crate::host::vectorized;
 
 pub(super) const SIDE: usize = 28;
 
-/// A straight segment in pixel coordinates, whose width changes linearly.
+/// A straight line segment in pixel coordinates, whose width changes linearly along its length.
 #[derive(Clone, Copy)]
 pub(super) struct Segment {
     pub(super) from: Point,
@@ -19,23 +19,24 @@ pub(super) struct Ink {
     pub(super) fade: f32,
     /// The value of a fully covered pixel, at most 255.
     pub(super) value: f32,
-    /// The largest fraction by which noise darkens a pixel of a line.
+    /// The largest fraction by which the pixel noise darkens a pixel of a line.
     pub(super) grain: f32,
 }
 
 const ROW: usize = SIDE.next_multiple_of(LANES);
-/// The constant 2²³. Adding 2²³ to a float of at most 255 rounds the float to an integer in the low
-/// bits of the sum. The compiler vectorizes the addition, but not a saturating cast.
+/// The constant 2²³. Adding 2²³ to an `f32` between 0 and 255 rounds the `f32` to an integer, which
+/// is in the low bits of the sum. The compiler vectorizes an addition of 2²³, but not a saturating
+/// cast to `u8`.
 const ROUND: f32 = 8_388_608.0;
 const LANES: usize = 8;
 
-/// Draws `segments` with the line style `ink` and the pixel noise `noise`.
+/// Draws `segments` into `image`, with the line style `ink` and the pixel noise `noise`.
 pub(super) fn draw(segments: &[Segment], ink: Ink, noise: &[u8], image: &mut [u8]) {
     vectorized(
         #[inline(always)]
         || {
-            // The distance field: the maximum over all segments of half the segment's width minus
-            // the distance to the segment.
+            // The distance field: for each pixel, the maximum over all segments of half the
+            // segment's width minus the pixel's distance to the segment.
             let mut depth = [-9.0; ROW * SIDE];
             for &segment in segments {
                 add_segment(segment, &mut depth);
@@ -85,10 +86,11 @@ fn shade(depth: &[f32; ROW * SIDE], ink: Ink, noise: &[u8], image: &mut [u8]) {
     }
 }
 
-/// Returns the pixels `start..end` of `0..len` within `reach` of the interval from `a` to `b`.
+/// Returns the start and end of the pixels of `0..len` that lie within `reach` of the interval from
+/// `a` to `b`.
 #[inline(always)]
 fn span(a: f32, b: f32, reach: f32, len: usize) -> (usize, usize) {
-    // A cast from a float to `usize` turns negative values into 0.
+    // A cast from `f32` to `usize` saturates, so a negative value becomes 0.
     let start = (a.min(b) - reach) as usize;
     let end = (a.max(b) + reach + 1.0) as usize;
     (start.min(len), end.min(len))
@@ -119,8 +121,8 @@ mod tests {
         }
     }
 
-    /// Returns half the segment's width at its point nearest to `[x, y]`, minus the distance of the
-    /// two points.
+    /// Returns half the segment's width at the segment's point nearest to `[x, y]`, minus the
+    /// distance from that point to `[x, y]`.
     fn depth(segment: &Segment, [x, y]: [f64; 2]) -> f64 {
         let [from, to] = [segment.from, segment.to].map(|end| end.map(f64::from));
         let (d, p) = ([to[0] - from[0], to[1] - from[1]], [x - from[0], y - from[1]]);

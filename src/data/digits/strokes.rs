@@ -1,16 +1,16 @@
-//! The strokes with which people write the ten digits.
+//! Stroke templates of the ten handwritten digits.
 
 /// A point of a stroke: x to the right and y down, each from −1 to 1.
 pub(super) type Point = [f32; 2];
 
-/// A smooth curve through the points x₀, y₀, x₁, y₁, …, which the pen draws in one movement. A
-/// repeated point is a corner.
+/// A smooth curve through the points (x₀, y₀), (x₁, y₁), …, drawn without lifting the pen. A point
+/// that occurs twice in a row is a sharp corner.
 pub(super) type Stroke = &'static [f32];
 
 /// The strokes of one way to write a digit.
 pub(super) type Variant = &'static [Stroke];
 
-/// The variants of each digit. The first variant is the most common.
+/// The variants of each digit, from 0 to 9. The first variant of a digit is the most common one.
 pub(super) const DIGITS: [&[Variant]; 10] =
     [ZERO, ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT, NINE];
 

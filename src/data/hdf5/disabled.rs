@@ -1,9 +1,9 @@
-//! A stub of HDF5 files for builds without the feature `hdf5`.
+//! Stub of the HDF5 reader for builds without the feature `hdf5`.
 
 use crate::error::{Error, Result};
 use std::{ops::Range, path::Path};
 
-/// An open HDF5 file. The type has no values, because this build cannot open HDF5 files.
+/// An open HDF5 file. `Datasets` has no values, because this build cannot open HDF5 files.
 pub(super) enum Datasets {}
 
 impl Datasets {

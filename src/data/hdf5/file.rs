@@ -28,7 +28,8 @@ impl Datasets {
         let found = self.dataset(name)?;
         let (extents, size) = (found.shape().map_err(damaged)?, found.element_size());
         let size = size.map_err(damaged)?;
-        // Count an extent of 0 as 1, so that the check also limits the number of empty rows.
+        // Treat an extent of 0 as 1, so that the size check also limits the number of rows without
+        // elements.
         let bytes =
             extents.iter().try_fold(size, |bytes, &extent| bytes.checked_mul(extent.max(1)));
         let max = self.length.saturating_mul(MAX_DEFLATE_RATIO);

@@ -18,7 +18,8 @@ fn write(path: &Path, start: usize, rows: usize) {
     write_hdf5_blobs(path, blobs.iter().map(|(name, blob)| (*name, blob))).unwrap();
 }
 
-/// Writes one file for each number of rows in `counts`, and a list of the files.
+/// Writes one HDF5 file for each row count in `counts`, and a list file with the paths of the HDF5
+/// files.
 fn files(counts: &[usize]) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let (mut start, mut list) = (0, String::new());

@@ -12,7 +12,8 @@ use zune_jpeg::{
 
 const JPEG_MAGIC: [u8; 3] = [0xff, 0xd8, 0xff];
 const PNG_MAGIC: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
-/// The largest height and width of a JPEG image in pixels, which the format defines.
+/// Upper bound on the height and width of a JPEG image, in pixels: the format stores each extent in
+/// 16 bits.
 const MAX_SIDE: usize = 1 << 16;
 
 pub(super) fn decode(bytes: &[u8], color: Color) -> Result<Image> {
@@ -41,9 +42,9 @@ fn jpeg(bytes: &[u8], color: Color) -> Result<Image> {
     let gray = color == Color::Gray || color == Color::AsStored && info.components == 1;
     let mut decoder = open(if gray { ColorSpace::Luma } else { ColorSpace::RGB });
     let (height, width) = (usize::from(info.height), usize::from(info.width));
-    // Allocate as much memory as the decoder needs, because the process aborts if the decoder runs
-    // out of memory. The decoder needs 3 bytes per pixel, and 6 more bytes per pixel for the
-    // coefficients of a file with several scans.
+    // Try to allocate as much memory as the JPEG decoder needs, because the process aborts if the
+    // decoder runs out of memory. The JPEG decoder needs 3 bytes per pixel, and 6 more bytes per
+    // pixel for the DCT coefficients of a multi-scan file.
     let bytes = 3 * 3 * height * width;
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| Error::out_of_host_memory(bytes))?;
     let pixels = decoder.decode().map_err(|error| damaged(&error))?;
@@ -57,8 +58,8 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
     decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
     let mut reader = decoder.read_info().map_err(|error| damaged(&error))?;
     let size = reader.output_buffer_size().ok_or_else(|| damaged(&"too large"))?;
-    // Allocate zeroed memory, of which the operating system maps only the pages that the image
-    // fills.
+    // Allocate zeroed memory, because the operating system maps only the memory pages that the
+    // decoder writes.
     let pixels = <[u8]>::new_box_zeroed_with_elems(size);
     let mut pixels = pixels.map_err(|_| Error::out_of_host_memory(size))?.into_vec();
     let frame = reader.next_frame(&mut pixels).map_err(|error| damaged(&error))?;
@@ -84,8 +85,8 @@ fn convert(pixels: Vec<u8>, channels: usize, color: Color) -> (Vec<u8>, usize) {
         (Color::Gray, _) => (pixels.chunks_exact(channels).map(luminance).collect(), 1),
         (Color::Bgr, 1 | 2) => (each(|x| [x[0]; 3]), 3),
         (Color::Bgr, _) => (each(|x| [x[0], x[1], x[2]]), 3),
-        // Expand grey and alpha to four channels, because OpenCV returns four channels for every
-        // PNG file with alpha.
+        // Expand a grey image with alpha to four channels, because OpenCV returns four channels for
+        // every PNG file with alpha.
         (Color::AsStored, _) => {
             (pixels.chunks_exact(2).flat_map(|x| [x[0], x[0], x[0], x[1]]).collect(), 4)
         }
@@ -98,7 +99,7 @@ fn luminance(pixel: &[u8]) -> u8 {
     ((9797 * r + 19234 * g + 3737 * b + (1 << 14)) >> 15) as u8
 }
 
-/// Returns the image with blue as the first channel, or `None` if `pixels` has a wrong length.
+/// Returns the image with blue as the first channel, or `None` if `pixels` has the wrong length.
 fn image(mut pixels: Vec<u8>, channels: usize, height: usize, width: usize) -> Option<Image> {
     if channels > 1 {
         pixels.chunks_exact_mut(channels).for_each(|pixel| pixel.swap(0, 2));

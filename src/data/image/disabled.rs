@@ -1,4 +1,4 @@
-//! A stub of image files for builds without the feature `image`.
+//! Stub of image decoding and encoding for builds without the feature `image`.
 
 use super::pixels::{Color, Image};
 use crate::error::{Error, Result};

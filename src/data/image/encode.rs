@@ -4,7 +4,7 @@ use super::pixels::Image;
 use crate::error::{Error, Result};
 use png::ColorType;
 
-/// Encodes the image as a PNG file. OpenCV may encode the same image to other bytes.
+/// Encodes the image as a PNG file. OpenCV may encode the same image to different bytes.
 pub(super) fn encode_png(image: &Image) -> Result<Vec<u8>> {
     let [channels, height, width] = image.shape();
     let mut pixels = image.pixels.clone();

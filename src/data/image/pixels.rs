@@ -18,10 +18,11 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Color {
-    /// The channels of the file: blue, green and red, or grey; four channels for PNG with alpha.
+    /// The channels that the file stores: blue, green and red, or grey; four channels for a PNG
+    /// file with alpha.
     #[default]
     AsStored,
-    /// Blue, green and red.
+    /// Three channels: blue, green and red.
     #[doc(alias = "force_color")]
     Bgr,
     /// Grey.
@@ -30,7 +31,7 @@ pub enum Color {
 }
 
 impl Color {
-    /// Returns the channels that `transform_param` selects.
+    /// Returns the color channels that `transform_param` selects.
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if both `force_color` and `force_gray` are set.
@@ -74,11 +75,12 @@ impl Image {
         [self.channels, self.height, self.width]
     }
 
-    /// Copies the rectangle of `[height, width]` pixels whose top left pixel is `[row, column]`.
+    /// Returns a copy of the rectangle with extents `size` (height, width), whose top left pixel is
+    /// `from` (row, column).
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] for a rectangle that exceeds the image, and
-    /// [`Error::OutOfMemory`].
+    /// [`Error::OutOfMemory`] if an allocation fails.
     #[doc(alias = "roi")]
     pub fn part(&self, from: [usize; 2], size: [usize; 2]) -> Result<Self> {
         let ([row, column], [height, width]) = (from, size);

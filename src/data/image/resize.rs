@@ -11,10 +11,10 @@ const WEIGHT_BITS: u32 = 11;
 /// The two source pixels that determine an output pixel along one axis, and their weights.
 type Taps = (usize, usize, [i32; 2]);
 
-/// Computes `y[i] = Σⱼ wⱼ·x[j]` along both axes, over the two pixels nearest to
+/// Computes `y[i] = Σⱼ wⱼ·x[j]` along both axes, where j runs over the two source pixels nearest to
 /// `(i + ½)·scale − ½`.
 ///
-/// The function rounds like OpenCV's implementation for 8-bit images.
+/// Rounds like OpenCV's `cv::resize` for 8-bit images.
 pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     if [height, width, x.height, x.width].contains(&0) {
         let why = format!("cannot resize {} x {} pixels to {height} x {width}", x.height, x.width);
@@ -31,7 +31,8 @@ pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     pixels.try_reserve_exact(count).map_err(out)?;
     Vec::<u8>::new().try_reserve_exact(scratch).map_err(out)?;
     let (rows, columns) = (taps(x.height, height), taps(x.width, width));
-    // The indices and the interpolated values of the two source rows of the previous output row.
+    // The two source rows of the previous output row: their indices and horizontally interpolated
+    // values.
     let mut cached = [(usize::MAX, Vec::new()), (usize::MAX, Vec::new())];
     for (above, below, weights) in rows {
         for (slot, row) in [above, below].into_iter().enumerate() {
@@ -56,7 +57,8 @@ pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     Ok(Image { channels, height, width, pixels })
 }
 
-/// Interpolates a row of pixels along x. The results have `WEIGHT_BITS` fractional bits.
+/// Interpolates a row of pixels along x. The interpolated values have `WEIGHT_BITS` fractional
+/// bits.
 fn interpolate_row(from: &[u8], channels: usize, columns: &[Taps], to: &mut Vec<i32>) {
     to.clear();
     for &(before, after, weights) in columns {

@@ -7,19 +7,19 @@ pub(super) const HEADER: usize = 16;
 /// The size of a node header in bytes: value length or child page (4), flags (2), key length (2).
 pub(super) const NODE: usize = 8;
 
-/// The flag of a branch page.
+/// The flag in the header of a branch page.
 pub(super) const BRANCH: u16 = 0x01;
 pub(super) const LEAF: u16 = 0x02;
 pub(super) const OVERFLOW: u16 = 0x04;
 pub(super) const META: u16 = 0x08;
 
-/// Flags of a leaf node: the value is on overflow pages, is a database, or is one of several values
-/// of the key.
+/// Flags of a leaf node: the value is stored on overflow pages, is a nested database, or is one of
+/// several values of the key.
 pub(super) const BIG: u16 = 0x01;
 pub(super) const DATABASE: u16 = 0x02;
 pub(super) const DUPLICATE: u16 = 0x04;
 
-/// The root page number of an empty tree.
+/// The value that an empty tree stores as its root page number.
 pub(super) const NO_PAGE: u64 = u64::MAX;
 
 pub(super) const MAGIC: u32 = 0xBEEF_C0DE;
@@ -28,8 +28,8 @@ pub(super) const VERSION: u32 = 1;
 /// Byte offsets of fields in a meta page.
 pub(super) const META_VERSION: usize = HEADER + 4;
 pub(super) const META_MAP_SIZE: usize = HEADER + 16;
-/// The offset of the record for the tree of free pages. The first field of the record is the page
-/// size.
+/// The byte offset of the tree of free pages in a meta page. The first field of the record of the
+/// tree of free pages is the page size.
 pub(super) const META_FREE: usize = HEADER + 24;
 pub(super) const META_MAIN: usize = META_FREE + TREE;
 pub(super) const META_LAST_PAGE: usize = META_MAIN + TREE;
@@ -45,7 +45,8 @@ pub(super) const TREE_OVERFLOWS: usize = 24;
 pub(super) const TREE_ENTRIES: usize = 32;
 pub(super) const TREE_ROOT: usize = 40;
 
-/// The bytes of a whole page or of the start of a page. Reads outside the bytes return `None`.
+/// The bytes of a whole page or of the start of a page. Reads beyond the end of a `Page` return
+/// `None`.
 #[derive(Clone, Copy)]
 pub(super) struct Page<'a>(pub(super) &'a [u8]);
 
@@ -83,7 +84,7 @@ impl<'a> Page<'a> {
         end.saturating_sub(HEADER) / 2
     }
 
-    /// Returns the node `index`, or `None` if the node extends beyond the page.
+    /// Returns the node with index `index`, or `None` if the node extends beyond the page.
     pub(super) fn node(self, index: usize) -> Option<Node<'a>> {
         let start = usize::from(self.u16(HEADER + 2 * index)?);
         let key = start + NODE;
@@ -98,7 +99,7 @@ impl<'a> Page<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Returns the 48-bit page number of the child of a branch node.
+    /// Returns the 48-bit page number of the child to which a branch node points.
     pub(super) fn child(&self) -> u64 {
         u64::from(self.low) | u64::from(self.flags) << 32
     }
@@ -107,12 +108,12 @@ impl<'a> Node<'a> {
         self.low as usize
     }
 
-    /// Returns the value of a leaf node; Returns `None` if the value is not within the page.
+    /// Returns the value of a leaf node, or `None` if the value is not within the page.
     pub(super) fn value(&self) -> Option<&'a [u8]> {
         self.rest.get(..self.len())
     }
 
-    /// Returns the number of the first overflow page of the node's value.
+    /// Returns the page number of the first overflow page of the node's value.
     pub(super) fn overflow(&self) -> Option<u64> {
         Page(self.rest).u64(0)
     }

@@ -16,14 +16,14 @@ use std::{
 /// The maximum number of pages from the root to a leaf, as in LMDB.
 const MAX_DEPTH: u16 = 32;
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 256..=1 << 16;
-/// The flag of a tree whose keys can have several values.
+/// The flag of a tree whose keys can have several values (`MDB_DUPSORT`).
 const DUPLICATE_KEYS: u16 = 0x04;
 
 /// A cursor over the records of an LMDB database, in key order.
 ///
 /// The cursor starts before the first record. [`advance`](Self::advance) moves the cursor to the
-/// next record, and [`entry`](Self::entry) reads the current record. The cursor holds one page per
-/// level of the tree and the longest value in memory.
+/// next record, and [`entry`](Self::entry) reads the current record. In memory, the cursor holds
+/// one page per level of the tree, and a buffer of the longest value.
 ///
 /// ```no_run
 /// use cortado::data::LmdbReader;
@@ -42,9 +42,11 @@ pub struct LmdbReader {
     root: u64,
     entries: u64,
     position: u64,
-    /// The path from the root to the current record: a page and a node index for each level.
+    /// The path from the root of the tree to the current record: a page and a node index for each
+    /// level.
     levels: Vec<Level>,
-    /// The header of the first overflow page, followed by the value.
+    /// The buffer of a value on overflow pages: the header of the first page, followed by the
+    /// value.
     value: Vec<u8>,
 }
 
@@ -130,11 +132,11 @@ impl LmdbReader {
         self.entries
     }
 
-    /// Moves the cursor to the next record. At the last record, returns `false` and leaves the
-    /// cursor there.
+    /// Moves the cursor to the next record. At the last record, returns `false` and does not move
+    /// the cursor.
     ///
     /// # Errors
-    /// Returns [`Error::Io`], and [`Error::InvalidData`] for a damaged tree.
+    /// Returns [`Error::Io`] if a read fails, and [`Error::InvalidData`] for a damaged tree.
     pub fn advance(&mut self) -> Result<bool> {
         let next = self.levels.iter().rposition(|level| level.index + 1 < level.page().count());
         if self.position == self.entries {
@@ -176,7 +178,7 @@ impl LmdbReader {
         Ok(true)
     }
 
-    /// Returns the page number of the current child of a branch page.
+    /// Returns the page number of the current child of the branch page at `level`.
     fn child(&self, level: usize) -> Result<u64> {
         let Level { page, index } = &self.levels[level];
         let node = Page(page).node(*index).ok_or_else(|| self.file.damaged(OUTSIDE))?;
@@ -187,7 +189,7 @@ impl LmdbReader {
     /// the first call of `advance`.
     ///
     /// # Errors
-    /// Returns errors of [`advance`](Self::advance), and [`Error::InvalidData`] for a nested
+    /// Returns the errors of [`advance`](Self::advance), and [`Error::InvalidData`] for a nested
     /// database.
     pub fn entry(&mut self) -> Result<(&[u8], &[u8])> {
         let Some(Level { page, index }) = self.levels.last().filter(|_| self.position > 0) else {
@@ -236,7 +238,7 @@ impl Level {
 impl Pages {
     /// Fills `buffer` from the start of page `number`, which must have the flag `kind`.
     fn read(&mut self, number: u64, kind: u16, buffer: &mut [u8]) -> Result<()> {
-        // The first two pages are meta pages.
+        // The first two pages of a database are meta pages.
         if !(2..self.count).contains(&number) {
             return Err(self.damaged(format_args!("page {number} is not in the file")));
         }
@@ -261,7 +263,8 @@ impl Pages {
 /// the format is not supported.
 fn check_meta(page: &[u8]) -> Option<Result<(), String>> {
     let page = Page(page);
-    // A database with 4-byte page numbers has a page header of 12 bytes.
+    // A database of a 32-bit machine has 4-byte page numbers, and therefore a page header of 12
+    // bytes.
     let foreign = [12, HEADER].into_iter().any(|at| page.u32(at) == Some(MAGIC.swap_bytes()))
         || page.u32(12) == Some(MAGIC);
     if foreign {

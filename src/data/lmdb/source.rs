@@ -8,7 +8,7 @@ use crate::{
 use std::path::Path;
 
 /// A source that reads Caffe's `Datum` messages from an LMDB database, in key order. The source
-/// decodes encoded images.
+/// decodes `Datum` messages that contain JPEG or PNG images.
 ///
 /// ```
 /// use cortado::{data::{LmdbSource, LmdbWriter, Record, Source}, proto::{Datum, Message}};
@@ -37,7 +37,8 @@ impl LmdbSource {
     /// file.
     ///
     /// # Errors
-    /// Returns errors of [`LmdbReader::open`], and [`Error::InvalidData`] for an empty database.
+    /// Returns the errors of [`LmdbReader::open`], and [`Error::InvalidData`] for an empty
+    /// database.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let reader = LmdbReader::open(path)?;

@@ -1,4 +1,4 @@
-//! A writer of LMDB databases, for records in the order of their keys.
+//! A writer of LMDB databases, for records in ascending key order.
 
 use super::page::{
     BIG, BRANCH, HEADER, LEAF, MAGIC, META, META_FREE, META_LAST_PAGE, META_MAIN, META_MAP_SIZE,
@@ -23,11 +23,12 @@ const MAX_NODE_SIZE: usize = (PAGE_SIZE - HEADER) / 2 - 2;
 /// The flag of a tree with integer keys, which LMDB sets for the tree of free pages.
 const INTEGER_KEYS: u16 = 0x08;
 
-/// A writer that creates an LMDB database as if by a single transaction.
+/// A writer that creates an LMDB database whose contents equal those of a single LMDB transaction.
 ///
 /// The writer writes each page once, in order, and holds one page per level of the tree in memory.
-/// The writer uses a temporary directory, which [`finish`](Self::finish) renames. The writer
-/// creates no file `lock.mdb`, because LMDB's C library creates `lock.mdb` on opening a database.
+/// The writer uses a temporary directory, which [`finish`](Self::finish) renames to the path of the
+/// database. The writer creates no file `lock.mdb`, because LMDB's C library creates `lock.mdb`
+/// when opening a database.
 ///
 /// ```
 /// use cortado::data::{LmdbReader, LmdbWriter};
@@ -46,7 +47,8 @@ pub struct LmdbWriter {
     dir: StagedDir,
     file: BufWriter<File>,
     pages: u64,
-    /// The unfinished pages: a leaf, followed by a branch for each higher level.
+    /// The unfinished pages of the B+ tree: a leaf page, followed by one branch page for each
+    /// higher level.
     levels: Vec<PageBuilder>,
     last_key: Vec<u8>,
     entries: u64,
@@ -55,21 +57,23 @@ pub struct LmdbWriter {
     overflows: u64,
 }
 
-/// An unfinished page. Nodes fill the page from the end, and pointers to the nodes from the start.
+/// An unfinished page. Nodes are added from the end of the page, and pointers to the nodes from the
+/// start.
 struct PageBuilder {
     page: Box<[u8; PAGE_SIZE]>,
     kind: u16,
     /// The first key of the page. A branch page does not store its first key.
     first_key: Vec<u8>,
     nodes: usize,
-    /// The offset of the last node, where the free space ends.
+    /// The byte offset of the most recently added node, where the free space of the page ends.
     free_end: usize,
     /// The value of `free_end` before the last node was added.
     previous_free_end: usize,
 }
 
 impl LmdbWriter {
-    /// Starts to write a database that [`finish`](Self::finish) moves to the directory `path`.
+    /// Starts a database in a temporary directory, which [`finish`](Self::finish) renames to
+    /// `path`.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if `path` exists, unless `path` is a directory and `replace`
@@ -123,7 +127,7 @@ impl LmdbWriter {
     /// Completes the database, and renames the temporary directory to the path of the database.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] if a write fails. After an error, there is no new database at the path
+    /// Returns [`Error::Io`] if a write fails. After an error, no new database exists at the path
     /// of the database.
     #[doc(alias = "Commit")]
     pub fn finish(mut self) -> Result<()> {
@@ -147,7 +151,7 @@ impl LmdbWriter {
         Error::io(self.dir.target(), error)
     }
 
-    /// Writes a value to overflow pages. Returns the number of the first overflow page.
+    /// Writes a value to overflow pages. Returns the page number of the first overflow page.
     fn overflow(&mut self, value: &[u8]) -> io::Result<u64> {
         let first = self.pages;
         let count = (HEADER + value.len()).div_ceil(PAGE_SIZE);
@@ -211,7 +215,8 @@ impl LmdbWriter {
         Ok(number)
     }
 
-    /// Writes the meta page of an empty database, and a newer meta page of this database.
+    /// Writes two meta pages: an older one of an empty database, and a newer one of the written
+    /// database.
     fn write_meta_pages(&mut self, root: u64) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(0))?;
         for (number, root) in [(0, NO_PAGE), (1, root)] {
@@ -279,7 +284,8 @@ impl PageBuilder {
         self.nodes += 1;
     }
 
-    /// Removes the last node of a full branch page. Returns the key and the child of the node.
+    /// Removes the last node of a full branch page. Returns the key of the removed node, and the
+    /// page number of its child.
     fn take_last(&mut self) -> (Vec<u8>, u64) {
         let page = Page(&self.page[..]);
         let last = page.node(self.nodes - 1).map(|node| (node.key.to_vec(), node.child()));

@@ -1,12 +1,12 @@
-//! The [`Batch`] type of transformed records.
+//! The type [`Batch`], which holds transformed records on the net's device.
 
 use crate::{blob::Blob, device::AnyDevice, element::Element, error::Result};
 
 /// A batch of transformed records, as blobs on the net's device.
 ///
-/// The prefetching thread can overwrite a recycled batch at once. The net gets a batch only after
-/// the upload of the batch is done. The next upload to a batch waits for all kernels that the net
-/// has queued on that batch ([`SyncedMemory::prefetch`](crate::SyncedMemory::prefetch)).
+/// The prefetching thread can overwrite a recycled batch immediately. The net gets a batch only
+/// after the upload of the batch is complete. The next upload to a batch waits for all kernels that
+/// the net has queued on that batch ([`SyncedMemory::prefetch`](crate::SyncedMemory::prefetch)).
 ///
 /// ```
 /// use cortado::{data::Batch, prelude::*};
@@ -22,7 +22,7 @@ use crate::{blob::Blob, device::AnyDevice, element::Element, error::Result};
 /// ```
 #[derive(Debug)]
 pub struct Batch<T: Element> {
-    /// The values, of the shape batch × channels × height × width.
+    /// The values of the records, with the shape batch × channels × height × width.
     pub data: Blob<T>,
     /// One label per record.
     pub label: Blob<T>,

@@ -21,7 +21,7 @@ fn transformer(param: &TransformationParameter) -> DataTransformer {
     DataTransformer::new(param, Phase::Train, RngKey::new(3)).unwrap()
 }
 
-/// Returns transformations that crop and mirror at random.
+/// Returns transformation parameters for random cropping and mirroring.
 fn random_crop(size: u32) -> TransformationParameter {
     TransformationParameter { crop_size: Some(size), mirror: Some(true), ..Default::default() }
 }
@@ -87,7 +87,8 @@ fn digits(threads: usize, depth: usize, run: usize) -> Vec<(Vec<f32>, Vec<f32>)>
     batches.collect()
 }
 
-/// The test also compares the batches with the transformer's result for each record.
+/// Compares the batches of several thread counts with each other, and with the transformer's result
+/// for each record.
 #[test]
 fn batches_are_bit_identical_for_any_number_of_threads() {
     let want = digits(1, 1, 1);
@@ -256,9 +257,9 @@ fn wait_time_includes_waits_for_a_slow_source() {
     assert!(waited > Duration::from_millis(200) && waited <= start.elapsed(), "{waited:?}");
 }
 
-/// The simulated device delays queued work as long as possible. The test therefore fails if the
-/// thread overwrites a batch before a kernel has read the batch. The test also fails if `next`
-/// returns a batch before the upload of the batch is done.
+/// The simulated device delays queued work as long as possible, so the test fails if the
+/// prefetching thread overwrites a batch before a kernel has read the batch. The test also fails if
+/// `next` returns a batch before the upload of the batch is complete.
 #[test]
 fn a_batch_is_overwritten_only_after_the_device_has_read_it() {
     let device = SimulatedDevice::with_threads(1).unwrap();
@@ -321,7 +322,7 @@ fn errors_of_unconsumed_batches_are_logged_on_drop() {
     assert_eq!(torn, [want]);
 }
 
-/// A device whose memory is separate from the host's. Uploads on forked queues are counted
+/// A device whose memory is separate from the host's. The device counts uploads on forked queues
 /// separately.
 #[derive(Clone, Debug, Default)]
 struct Discrete {
@@ -363,7 +364,8 @@ fn batches_are_uploaded_before_the_net_uses_them() {
             assert_eq!(blob.data_head().unwrap(), Head::Synced);
         }
         labels(&batch);
-        // Swap the storage as a data layer does: the net computes on the storage of the batch.
+        // Swap the storage of the top and the batch, as a data layer does: the net computes on the
+        // storage of the batch.
         top.swap_data(&batch.data).unwrap();
         data.recycle(batch);
         assert_eq!(top.data().unwrap().view().device().unwrap().bytes, 24);

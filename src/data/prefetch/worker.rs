@@ -18,7 +18,7 @@ const GRAIN: usize = 1 << 16;
 pub(super) struct BatchFiller {
     reader: DataReader,
     transformer: DataTransformer,
-    /// A forked queue of the device, on which uploads overlap with the net's work.
+    /// A forked queue of the device for uploads, so that uploads overlap with the net's kernels.
     queue: AnyDevice,
     shape: [usize; 4],
     workers: Workers,

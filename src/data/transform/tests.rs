@@ -131,8 +131,8 @@ fn a_mean_file_is_subtracted_at_the_position_of_the_crop() {
     }
 }
 
-/// Every crop position and direction occurs about equally often. The result for a record number
-/// does not depend on earlier calls.
+/// Every combination of crop position and mirroring occurs about equally often. The result for a
+/// record number does not depend on earlier calls.
 #[test]
 fn training_crops_are_random_and_depend_on_the_key_and_record_number_only() {
     let (_dir, path) = mean_file(&mean_proto());
@@ -154,7 +154,8 @@ fn training_crops_are_random_and_depend_on_the_key_and_record_number_only() {
         let y: Vec<f32> = transformed(&train, number, &record);
         histogram[crops.iter().position(|crop| *crop == y).unwrap()] += 1;
     }
-    // The count of each crop is binomial, with a mean of 100 and a standard deviation of 9.6.
+    // The number of occurrences of each crop is binomially distributed, with mean 100 and standard
+    // deviation 9.6.
     assert!(histogram.iter().all(|count| (60..140).contains(count)), "{histogram:?}");
 
     let same_key = new(param.clone(), Phase::Train);

@@ -1,4 +1,5 @@
-//! The source rectangle of a window, and the position of that rectangle in the crop.
+//! Geometry of window crops: the source rectangle of a window in the image, and the position of
+//! that rectangle in the crop.
 
 use super::window_file::WindowBox;
 
@@ -11,8 +12,8 @@ pub(super) struct CropGeometry {
     pub(super) square: bool,
 }
 
-/// A span along one axis: `count` pixels of the image from `from` on become `len` pixels of the
-/// crop, which follow `pad` zeros.
+/// A span along one axis, in which `count` pixels of the image, from `from` on, are resized to
+/// `len` pixels of the crop, after `pad` zeros.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CropSpan {
     pub(super) from: usize,
@@ -24,7 +25,7 @@ pub(super) struct CropSpan {
 impl CropGeometry {
     /// Returns the row and column spans of a window, or `None` if the window is outside the image.
     ///
-    /// As in Caffe, the function computes in single precision.
+    /// Computes in single precision, as Caffe does.
     pub(super) fn spans(
         &self,
         window: &WindowBox,
@@ -53,8 +54,8 @@ impl CropGeometry {
         Some(CropSpan { from, count, len: self.crop, pad: 0 })
     }
 
-    /// Returns the span of a window with context, clipped to the image. The window extends from
-    /// `centre` by `half` on each side.
+    /// Returns the span of a window with context, clipped to the image. Without context, the window
+    /// extends `half` pixels to each side of `centre`.
     fn with_context(
         &self,
         centre: f32,
@@ -66,7 +67,7 @@ impl CropGeometry {
         let reach = half * (crop / (self.crop - 2 * self.pad) as f32);
         let (first, last) = ((centre - reach).round() as i64, (centre + reach).round() as i64);
         let ratio = crop / last.saturating_sub(first).saturating_add(1) as f32;
-        // Count the pixels of the span before the start and after the end of the image.
+        // Count the pixels of the span that lie before the start and after the end of the image.
         let before = first.saturating_neg().max(0);
         let after = last.saturating_sub(i64::try_from(extent).ok()?).saturating_add(1).max(0);
         let (first, last) = (first.saturating_add(before), last.saturating_sub(after));

@@ -22,10 +22,11 @@ use window_file::{Thresholds, WindowBox, WindowFile};
 ///
 /// A batch starts with background windows and ends with `fg_fraction · batch_size` foreground
 /// windows. A crop includes `context_pad` pixels of context on each side of the window, counted
-/// after resizing. Pixels outside the image are 0. `crop_mode: "square"` widens the window to a
-/// square before resizing; `"warp"` changes the window's aspect ratio.
+/// after resizing. Pixels of the crop that lie outside the image are 0. `crop_mode: "square"`
+/// widens the window to a square before resizing; `"warp"` changes the window's aspect ratio.
 ///
-/// The window of a record and the mirroring depend only on the key and the record's number.
+/// The choice of a window, and whether to mirror the window, depend only on the key and the
+/// record's number.
 ///
 /// ```no_run
 /// use cortado::{data::{Record, Source, WindowCrops}, op::RngKey, proto::parse_text};
@@ -57,12 +58,13 @@ pub struct WindowCrops {
 }
 
 impl WindowCrops {
-    /// Opens the windows of `window_data_param`. `crop_size`, `mirror`, `scale` and the mean come
-    /// from `transform_param`. The upgrade of an old net definition moves these four fields to
-    /// `transform_param`.
+    /// Opens the window file that `window_data_param` names. `crop_size`, `mirror`, `scale` and the
+    /// mean come from `transform_param`. Upgrading an old net definition moves `crop_size`,
+    /// `mirror`, `scale` and the mean to `transform_param`.
     ///
     /// # Errors
-    /// - [`Error::Io`], and the errors of reading the mean file;
+    /// - [`Error::Io`] if the window file or an image cannot be read, and the errors of reading the
+    ///   mean file;
     /// - [`Error::InvalidData`] for an invalid line of the window file, and for a window file
     ///   without the foreground or background windows that a batch needs;
     /// - [`Error::InvalidInput`] for a `crop_size` of 0 or at most twice `context_pad`, an unknown
@@ -92,7 +94,8 @@ impl WindowCrops {
         if !(0.0..=1.0).contains(&fraction) {
             return Err(invalid(format!("`fg_fraction` must be in 0 to 1, found {fraction}")));
         }
-        // Limit the product to `batch`, because `as f32` may round `batch` up.
+        // Limit the number of foreground windows to `batch`, because the cast to `f32` may round
+        // `batch` up.
         let foreground = ((batch as f32 * fraction) as u64).min(batch.into());
         let (path, batch) = (Path::new(param.source()), u64::from(batch));
         let thresholds =
@@ -154,7 +157,8 @@ impl WindowCrops {
         }
     }
 
-    /// Crops a window into `planes`. Returns the row and column spans of the window.
+    /// Crops and resizes a window, and stores the pixels in `planes`. Returns the row and column
+    /// spans of the window.
     fn crop_window(&mut self, window: &WindowBox, mirrored: bool) -> Result<[CropSpan; 2]> {
         let image = self.image(window.image)?;
         let [_, height, width] = image.shape();

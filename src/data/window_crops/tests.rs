@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::BTreeMap;
 
-/// The directory of the window files and of OpenCV's results.
+/// The directory of the window files and of the reference crops that OpenCV computed.
 const DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/windows/");
 
 fn param() -> WindowDataParameter {
@@ -56,7 +56,8 @@ fn window_crops_match_opencv() {
         let mut windows = open(&param, &transform).unwrap();
         let mut record = Record::default();
         for [label, values] in rows {
-            // Search for the number of a record that draws the expected window and mirroring.
+            // Search for a record number whose random choices give the expected window and
+            // mirroring.
             let number = (0..).find(|&number| {
                 windows.next = number;
                 let (window, flipped) = windows.draw();
@@ -93,7 +94,7 @@ fn batches_have_the_fraction_of_foreground_windows_after_any_skip() {
         assert_eq!(labels, [false, false, false, true]);
     }
     let count = |label| first.iter().filter(|(other, _)| *other == label).count();
-    // On average, each of the four labels has 12.5 windows; background windows have the label 0.
+    // On average, 12.5 windows have each of the four labels; background windows have the label 0.
     assert!((1..=4).all(|label| (5..=22).contains(&count(label))));
     assert_eq!(count(0), 150);
     let mut cached =

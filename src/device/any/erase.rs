@@ -18,8 +18,8 @@ use std::{any::Any, sync::Arc};
 impl AnyDevice {
     /// Returns a handle to `device`. If `device` is an `AnyDevice`, returns a clone.
     pub fn new<D: Device>(device: &D) -> Self {
-        // The condition is a constant, so that the calling crate does not compile the `else`
-        // branch, with all kernels, for devices of this crate.
+        // The condition is a constant, so that the calling crate does not compile the `else` branch
+        // for a device of this crate. The `else` branch instantiates all kernels.
         if const { D::COMPILED_HERE.get() } {
             erase_own_device(device).expect("only devices of this crate set `COMPILED_HERE`")
         } else {

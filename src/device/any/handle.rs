@@ -15,8 +15,8 @@ use std::{any::Any, fmt, sync::Arc};
 /// A device whose type is known only at run time.
 ///
 /// Nets, layers and solvers run on an `AnyDevice`, so this crate compiles their code once. Each
-/// method of an `AnyDevice` calls the method of the same name of the wrapped device. A clone is a
-/// handle to the same device and queue.
+/// method of an `AnyDevice` forwards to the wrapped device's method of the same name. A clone of an
+/// `AnyDevice` is a handle to the same device and queue.
 ///
 /// ```
 /// use cortado::{AnyDevice, Blob, CpuDevice, kernel::Elementwise};
@@ -50,14 +50,14 @@ impl AnyDevice {
         (&*self.0.device as &dyn Any).downcast_ref()
     }
 
-    /// Returns the kernels for element type `T` as a value of type `V`.
+    /// Returns the entry of `kernels` for element type `T`, downcast to `V`.
     pub(super) fn table<T: Element, V: Any>(&self) -> &V {
         for_element_type::<T, V>(self.0.kernels.each_ref().map(|kernels| &**kernels as &dyn Any))
     }
 }
 
-/// The methods of [`Memory`] that [`ErasedMemory`] lacks, because the coherence code does not call
-/// the methods.
+/// The methods of [`Memory`] that [`ErasedMemory`] lacks, because the coherence code does not need
+/// them.
 pub(super) trait ErasedDevice: ErasedMemory {
     fn fork_queue(&self) -> Result<AnyDevice>;
     fn host_workers(&self) -> &Workers;

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Expands the declarations of a kernel family to a trait `Kernels` for one element type.
-/// Implements `Kernels` for all devices, and the family for `AnyDevice`.
+/// Implements the trait `Kernels` for all devices, and the kernel family for `AnyDevice`.
 macro_rules! erase_family {
     ($(#[$attr:meta])* trait $family:ident { $($methods:tt)* } $($kernels:tt)*) => {
         pub(in crate::device::any) trait Kernels<T: Element> {
@@ -33,7 +33,7 @@ macro_rules! erase_family {
 }
 
 macro_rules! erased_declaration {
-    // `super::Kernels` declares the kernels with two type parameters.
+    // Skip kernels with two type parameters, which `super::Kernels` declares.
     (
         {
             $attr:tt $family:ident $kernel:ident
@@ -125,7 +125,8 @@ macro_rules! any_method {
     };
 }
 
-/// Expands to the kernels for an element type; a kernel without element type uses `f32`.
+/// Expands to the `Kernels` of a device for an element type, or for `f32` if the kernel has no
+/// element type.
 macro_rules! element_kernels {
     ($device:ident) => {
         $device.kernels::<f32>()
@@ -155,8 +156,8 @@ macro_rules! other_method {
     ($family:ident) => {};
 }
 
-/// Expands the declarations of each family in a separate module, because each module defines a
-/// trait `Kernels`.
+/// Expands the declarations of each family in a separate module, because the expansion for each
+/// family defines a trait `Kernels`.
 macro_rules! erase_families {
     ($($family:ident),*) => {
         $(mod $family {
@@ -210,7 +211,8 @@ impl AnyDevice {
     }
 }
 
-/// The kernels with two type parameters. [`Kernels`] fixes one of the two element types.
+/// Functions that call the kernels with two type parameters through [`Kernels`], which fixes one of
+/// the two element types.
 mod two_types {
     use super::*;
     use crate::{element::DType, kernel::fallback};

@@ -57,7 +57,8 @@ impl CudaBuffer {
         self.bytes == 0
     }
 
-    /// Returns the address, for work on `stream` that is queued before the buffer is dropped.
+    /// Returns the device address for use by work on `stream`, which the caller must queue before
+    /// the buffer is dropped.
     pub(super) fn used_by(&self, stream: &Arc<Stream>) -> CUdeviceptr {
         if !Arc::ptr_eq(stream, &self.owner) {
             let mut users = self.users.lock();
@@ -93,7 +94,7 @@ impl Drop for CudaBuffer {
             return;
         }
         for user in self.users.get_mut() {
-            // `order_after` fails only if the GPU is lost, and with it all of its memory.
+            // `order_after` fails only if the GPU is lost, together with all of its memory.
             let _ = self.owner.order_after(user);
         }
         self.owner.context.pool.give(self.address, self.bytes, self.owner.raw());

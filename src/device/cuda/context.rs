@@ -59,15 +59,15 @@ impl Context {
         })
     }
 
-    /// Makes this context current on the calling thread. Callers do so before every call of the
-    /// driver, because a thread keeps the context that it used last.
+    /// Makes this context current on the calling thread. Callers make the context current before
+    /// every driver call, because another context may be current on the thread.
     pub(super) fn enter(&self) -> Result<()> {
         let entered = CurrentContext::set_current(&self.primary);
         entered.map_err(|error| from_cust("cuCtxSetCurrent")(error).on(&self.name))
     }
 
-    /// Checks the result of the driver function `call`. An error lists the kernel launches that may
-    /// have caused it.
+    /// Checks the result of the driver function `call`. The returned error lists the kernel
+    /// launches that may have caused the error.
     pub(super) fn check(&self, call: &'static str, result: CUresult) -> Result<()> {
         check_driver(call, result).map_err(|failure| self.error(failure))
     }
@@ -98,12 +98,12 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // The destructors of the fields call the driver, which needs this context.
+        // The destructors of the fields call the driver, which requires this context to be current.
         let _ = self.enter();
     }
 }
 
-/// The latest kernel launches whose queues have not been synchronized.
+/// The most recent kernel launches whose queues have not been synchronized since.
 #[derive(Default)]
 pub(super) struct Launches(Mutex<VecDeque<(usize, PendingLaunch)>>);
 

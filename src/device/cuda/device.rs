@@ -19,7 +19,7 @@ use std::{
     sync::Arc,
 };
 
-/// An NVIDIA GPU, with one in-order queue of work. Clones share the queue; a
+/// An NVIDIA GPU, with one in-order queue of work. Clones of a `CudaDevice` share the queue; a
 /// [`fork`](crate::Memory::fork_queue) has a separate queue.
 ///
 /// ```no_run
@@ -36,7 +36,7 @@ pub struct CudaDevice {
     pub(super) workers: Workers,
     /// cuBLAS, if it replaces the built-in GEMM kernels.
     pub(super) cublas: Option<Arc<Cublas>>,
-    /// Whether GEMM may round `f32` operands to TF32.
+    /// Whether GEMM and convolution may round `f32` operands to TF32.
     pub(super) tf32: bool,
 }
 
@@ -117,14 +117,14 @@ impl CudaBuilder {
         Self { threads, ..self }
     }
 
-    /// Sets the GEMM backend, by default the built-in kernels.
+    /// Sets the GEMM backend; the default is the built-in kernels.
     #[must_use]
     pub fn gemm_backend(self, gemm_backend: GemmBackend) -> Self {
         Self { gemm_backend, ..self }
     }
 
     /// Allows GEMM and convolution to round `f32` operands to TF32 (10-bit mantissa), the input
-    /// format of tensor cores. By default, operands are not rounded.
+    /// format of tensor cores. By default, `f32` operands are not rounded to TF32.
     #[must_use]
     pub fn tf32(self, allowed: bool) -> Self {
         Self { tf32: allowed, ..self }

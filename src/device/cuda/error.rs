@@ -45,7 +45,7 @@ pub struct CudaFailure {
 pub struct PendingLaunch {
     /// Symbol of the kernel.
     pub kernel: &'static str,
-    /// Call site of the kernel.
+    /// Call site of the kernel launch.
     pub site: &'static Location<'static>,
 }
 
@@ -64,7 +64,7 @@ impl CudaFailure {
         matches!(self.code, 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 999)
     }
 
-    /// Adds the queued launches, if a queued launch may have caused the error.
+    /// Adds the pending kernel launches, if one of these launches may have caused the error.
     pub(super) fn with_launches(mut self, launches: impl FnOnce() -> Vec<PendingLaunch>) -> Self {
         if self.may_come_from_queued_work() {
             self.launches = launches();
@@ -113,7 +113,7 @@ impl fmt::Display for PendingLaunch {
 
 impl std::error::Error for CudaFailure {}
 
-/// Converts the result code that the driver function `call` returned.
+/// Converts the result code that the driver function `call` returned to a `Result`.
 pub(super) fn check_driver(call: &'static str, result: CUresult) -> Result<(), CudaFailure> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
@@ -121,7 +121,8 @@ pub(super) fn check_driver(call: &'static str, result: CUresult) -> Result<(), C
     }
 }
 
-/// Returns a function that converts an error of `cust` from the driver function `call`.
+/// Returns a function that converts an error that `cust` returned for the driver function `call` to
+/// a [`CudaFailure`].
 pub(super) fn from_cust(call: &'static str) -> impl FnOnce(CudaError) -> CudaFailure {
     move |error| CudaFailure::new(call, error as u32)
 }

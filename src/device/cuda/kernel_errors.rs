@@ -9,14 +9,14 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// A kind of invalid value that a kernel can find.
+/// A kind of invalid value that a kernel can find in an operand.
 #[derive(Clone, Copy)]
 pub(super) enum KernelError {
-    /// A label that is neither a class nor ignored.
+    /// A label that is neither the index of a class nor the ignored label.
     Label,
-    /// An index that is outside the table.
+    /// A row index outside the table of a gather or scatter.
     Index,
-    /// A number that is not an index below the bound.
+    /// A number that is not an integer in `0..bound`, where `bound` is an argument of the kernel.
     Number,
 }
 
@@ -57,7 +57,7 @@ impl KernelErrorFlags {
         Ok(Self(words))
     }
 
-    /// Returns the address of the word of a kind, which is the same on the GPU and the host.
+    /// Returns the address of the error word of `kind`, which is the same on the GPU and the host.
     pub(super) fn address(&self, kind: KernelError) -> CUdeviceptr {
         self.0.as_ptr() as CUdeviceptr + (size_of::<AtomicU64>() * kind as usize) as u64
     }

@@ -19,26 +19,27 @@ use zerocopy::{Immutable, IntoBytes};
 /// Default number of threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Largest number of blocks per multiprocessor, which runs several blocks at once. If a grid has
-/// fewer threads than items, the threads loop over the remaining items.
+/// Largest number of thread blocks in a grid, per multiprocessor of the GPU. If a grid has fewer
+/// threads than items, the threads loop over the remaining items.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 32;
 
 /// A kernel that is about to be launched. The caller adds arguments in the order of the
 /// kernel's parameters.
 ///
 /// Operands live until the kernel has run, because a `Launch` borrows its operands and the driver
-/// frees memory in queue order. The launch checks the size of each argument against the PTX.
+/// frees memory in queue order. The launch compares the size of each argument with the parameter
+/// size that the PTX declares.
 #[must_use = "the kernel is launched only by a grid method"]
 pub(super) struct Launch<'a> {
     device: &'a CudaDevice,
     kernel: &'static PtxKernel,
     function: Function,
-    /// The arguments, each aligned to eight bytes.
+    /// The kernel arguments, each aligned to eight bytes.
     words: Vec<u64>,
     /// Index in `words` at which each argument starts.
     starts: Vec<usize>,
     site: &'static Location<'static>,
-    /// Guard that attributes transfers of operands to the kernel.
+    /// Ledger scope that attributes transfers of operands to the kernel.
     _scope: ledger::KernelScope,
     operands: PhantomData<&'a CudaBuffer>,
 }
@@ -165,24 +166,25 @@ impl<'a> Launch<'a> {
         Ok(self.arg(address))
     }
 
-    /// Launches threads for `n` items; does nothing if `n` is 0.
+    /// Launches the kernel with threads for `n` items; does nothing if `n` is 0.
     pub(super) fn grid_1d(self, n: usize) -> Result<()> {
         self.blocks(n.div_ceil(THREADS as usize), THREADS)
     }
 
-    /// Launches at most `blocks` blocks of `threads` threads; does nothing if `blocks` is 0. The
-    /// blocks loop over any remaining work.
+    /// Launches the kernel in at most `blocks` blocks of `threads` threads; does nothing if
+    /// `blocks` is 0. The blocks loop over any remaining work.
     pub(super) fn blocks(self, blocks: usize, threads: u32) -> Result<()> {
         let max_blocks = self.max_blocks();
         self.grid([blocks.min(max_blocks), 1, 1], [threads, 1, 1])
     }
 
-    /// Launches threads for `rows` × `columns` elements. Adds the last argument of kernels that use
-    /// `kernels/rows.cuh`: the number of threads that share a row.
+    /// Launches the kernel with threads for `rows` × `columns` elements. Adds the last argument of
+    /// kernels that use `kernels/rows.cuh`: the number of threads that share a row.
     pub(super) fn grid_2d(self, rows: usize, columns: usize) -> Result<()> {
         let max_blocks = self.max_blocks();
         let span = match columns {
-            // At the end of a row, a warp leaves fewer threads idle than a block.
+            // At the end of a row, fewer threads stay idle if a warp processes the row than if a
+            // block does.
             0..=64 => columns.max(1),
             65..1024 => 32,
             _ => THREADS as usize,
@@ -205,7 +207,7 @@ impl<'a> Launch<'a> {
         BLOCKS_PER_MULTIPROCESSOR * self.device.context().multiprocessors
     }
 
-    /// Launches a grid of blocks; does nothing if the grid has no blocks.
+    /// Launches the kernel on a grid of blocks; does nothing if the grid has no blocks.
     pub(super) fn grid(mut self, blocks: [usize; 3], threads: [u32; 3]) -> Result<()> {
         if blocks.contains(&0) {
             return Ok(());
@@ -234,9 +236,9 @@ impl<'a> Launch<'a> {
         context
             .launches
             .add(self.device.stream.raw(), PendingLaunch { kernel: kernel.name, site: self.site });
-        // SAFETY: `arguments_match` compared the size of each argument with the PTX. The driver
-        // copies the arguments during the call. Each method that launches a kernel checks that its
-        // operands hold the elements that the kernel accesses.
+        // SAFETY: `arguments_match` compared the size of each argument with the size that the PTX
+        // declares. The driver copies the arguments during the call. Each method that launches a
+        // kernel checks that its operands hold the elements that the kernel accesses.
         let launched = unsafe {
             cuLaunchKernel(
                 self.function.0,

@@ -57,8 +57,7 @@ impl Memory for CudaDevice {
         self.stream.order_after(&other.stream)
     }
 
-    /// Allocates pinned memory for large sizes, or pageable memory for small sizes or if pinning
-    /// fails.
+    /// Allocates pinned host memory, or pageable host memory if the size is small or pinning fails.
     fn alloc_host(&self, bytes: usize) -> Result<HostBytes> {
         match PinnedBytes::zeroed(self.context(), bytes) {
             Some(pinned) => Ok(HostBytes::adopt(pinned)),
@@ -79,8 +78,8 @@ impl Memory for CudaDevice {
 }
 
 impl CudaDevice {
-    /// Returns the address of a buffer's bytes from `offset` on for a copy on this queue, and makes
-    /// the context current; returns `None` if `bytes` is 0.
+    /// Returns the device address of byte `offset` of a buffer for a copy on this queue, and makes
+    /// the context current. Returns `None` if `bytes` is 0.
     ///
     /// # Errors
     /// [`Error::Range`] if the buffer does not hold `bytes` bytes from `offset` on.

@@ -1,4 +1,4 @@
-//! A pool of device memory, allocated and freed in the order of a queue.
+//! Stream-ordered pool of device memory: allocations and frees take effect in queue order.
 
 use super::error::{CudaFailure, check_driver};
 use cust::sys::{
@@ -23,9 +23,9 @@ pub(super) struct MemoryPool {
     in_use: AtomicUsize,
 }
 
-// SAFETY: the driver's functions may be called from any thread with any pool.
+// SAFETY: any thread may pass a pool to the driver's functions.
 unsafe impl Send for MemoryPool {}
-// SAFETY: the driver's functions may be called from several threads at once.
+// SAFETY: several threads may call the driver's functions at once.
 unsafe impl Sync for MemoryPool {}
 
 impl MemoryPool {
@@ -89,7 +89,8 @@ impl MemoryPool {
 
 impl Drop for MemoryPool {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the pool. The driver defers destruction until queued frees are done.
+        // SAFETY: `self` owns the pool. The driver defers the destruction of the pool until queued
+        // frees are done.
         let _ = unsafe { cuMemPoolDestroy(self.raw) };
     }
 }

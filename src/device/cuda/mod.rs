@@ -1,10 +1,11 @@
 //! NVIDIA GPUs through the CUDA driver (feature `cuda`).
 //!
 //! Decisions:
-//! - The first device opens the driver library, so a program with this feature starts on any
-//!   machine.
-//! - A device is a context and a queue. The driver allocates and frees memory in queue order,
-//!   without a wait. A queue never reuses memory that queued work of another queue still uses.
+//! - Opening the first device opens the driver library, so a program with the feature `cuda` starts
+//!   on any machine.
+//! - A CUDA device consists of a context and a queue. The driver allocates and frees memory in
+//!   queue order, without a wait. A queue never reuses memory that queued work of another queue
+//!   still uses.
 //! - The build compiles `kernels/*.cu` to PTX. The driver compiles the PTX of a source file for the
 //!   GPU at the first launch of one of the file's kernels.
 //! - GEMM uses the built-in kernels, or cuBLAS on request

@@ -15,7 +15,8 @@ pub(super) struct PtxKernel {
     pub(super) parameters: &'static [usize],
 }
 
-// The build script defines `MODULES`, the PTX of each file, and `KERNELS`, sorted by name.
+// The build script defines `MODULES`, the PTX of each source file, and `KERNELS`, the kernels
+// sorted by name.
 include!(concat!(env!("OUT_DIR"), "/cuda_kernels.rs"));
 
 pub(super) fn find(name: &str) -> Option<&'static PtxKernel> {
@@ -37,7 +38,7 @@ struct Loaded {
 #[derive(Clone, Copy)]
 pub(super) struct Function(pub(super) CUfunction);
 
-// SAFETY: the driver's functions may be called from any thread with any kernel.
+// SAFETY: any thread may pass a kernel to the driver's functions.
 unsafe impl Send for Function {}
 
 impl Modules {

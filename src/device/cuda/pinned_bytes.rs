@@ -8,9 +8,9 @@ use crate::memory::HostStorage;
 use std::{slice, sync::Arc};
 
 /// Pinned host memory. A transfer returns only when its copy is done, so a dropped block can be
-/// reused at once.
+/// reused immediately.
 pub(super) struct PinnedBytes {
-    /// `Some` until `self` is dropped.
+    /// The pinned block; `Some` until `self` is dropped.
     block: Option<Block>,
     len: usize,
     context: Arc<Context>,

@@ -14,14 +14,14 @@ pub(super) struct PinnedPool(Mutex<Free>);
 #[derive(Default)]
 struct Free {
     bytes: usize,
-    /// Free blocks by size.
+    /// Free pinned blocks, keyed by size in bytes.
     blocks: BTreeMap<usize, Vec<Block>>,
 }
 
 /// Largest total size of cached blocks, in bytes.
 const MAX_CACHED_BYTES: usize = 1 << 28;
 
-/// Smallest size that is pinned, in bytes; smaller blocks would waste most of their pages.
+/// Smallest allocation that is pinned, in bytes; smaller blocks would waste most of their pages.
 pub(super) const MIN_PINNED_BYTES: usize = 1 << 14;
 
 impl PinnedPool {

@@ -24,9 +24,9 @@ pub(super) struct Stream {
     error_flags: OnceLock<KernelErrorFlags>,
 }
 
-// SAFETY: the driver's functions may be called from any thread with any stream.
+// SAFETY: any thread may pass a stream to the driver's functions.
 unsafe impl Send for Stream {}
-// SAFETY: the driver's functions may be called from several threads at once.
+// SAFETY: several threads may call the driver's functions at once.
 unsafe impl Sync for Stream {}
 
 impl Stream {
@@ -76,7 +76,8 @@ impl Stream {
         // SAFETY: event and stream belong to the current context.
         other.context.check("cuEventRecord", unsafe { cuEventRecord(event.0, other.raw) })?;
         self.context.enter()?;
-        // SAFETY: stream and event are live. The driver keeps the event until the wait is over.
+        // SAFETY: stream and event are live. The driver keeps a destroyed event alive until the
+        // wait is over.
         self.context.check("cuStreamWaitEvent", unsafe { cuStreamWaitEvent(self.raw, event.0, 0) })
     }
 }
@@ -85,7 +86,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
             if self.error_flags.get().is_some() {
-                // Queued kernels may still write to the flags.
+                // Wait, because queued kernels may still write to the error flags.
                 // SAFETY: `raw` is a live stream of the current context.
                 let _ = unsafe { cuStreamSynchronize(self.raw) };
             }
@@ -96,7 +97,7 @@ impl Drop for Stream {
     }
 }
 
-/// An event: a position in a queue.
+/// A CUDA event, which marks a position in a queue.
 struct Event(CUevent);
 
 impl Event {

@@ -48,7 +48,7 @@ impl Buffer {
         self.0.len
     }
 
-    /// Returns the current content, without waiting for queued work.
+    /// Returns the current contents of the buffer, without waiting for queued work.
     pub fn snapshot(&self) -> Vec<u8> {
         self.0.bytes.read().to_vec()
     }
@@ -80,7 +80,7 @@ impl Drop for Allocation {
     }
 }
 
-/// Part of an allocation; keeps the allocation alive.
+/// Range of bytes in an allocation, which keeps the allocation alive.
 #[derive(Clone)]
 pub(super) struct Region {
     allocation: Arc<Allocation>,
@@ -88,7 +88,8 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Locks the elements for reading. The region belongs to a view of `T`, so it is aligned.
+    /// Locks the elements for reading. The region belongs to a view of `T`, so the region is
+    /// aligned for `T`.
     pub(super) fn read<T: Storable>(&self) -> ReadElements<'_, T> {
         Elements::new(self.allocation.bytes.read(), &self.range)
     }
@@ -110,7 +111,7 @@ pub(super) type ReadElements<'a, T> = Elements<RwLockReadGuard<'a, HostBytes>, T
 /// Elements of a region that are locked for writing.
 pub(super) type WriteElements<'a, T> = Elements<RwLockWriteGuard<'a, HostBytes>, T>;
 
-/// Elements of a region, with the guard of the whole allocation's bytes.
+/// Elements of a region, with the lock guard of the bytes of the whole allocation.
 pub(super) struct Elements<G, T> {
     guard: G,
     range: Range<usize>,

@@ -24,8 +24,9 @@ pub enum Fault {
     /// The launch of a kernel, which returns [`Error::Device`](crate::Error::Device) and queues
     /// nothing.
     Launch,
-    /// Queued work, a kernel or an upload, while it runs. The next call that waits returns
-    /// [`Error::Device`](crate::Error::Device); the outputs of the work are poisoned.
+    /// A queued kernel or upload, which fails while running. The next call that waits for the queue
+    /// returns [`Error::Device`](crate::Error::Device); the outputs of the failed work are
+    /// poisoned.
     InFlight,
 }
 
@@ -34,12 +35,12 @@ pub enum Fault {
 pub(super) struct Faults(Mutex<Vec<(Fault, u64)>>);
 
 impl Faults {
-    /// Makes the `nth` next event of kind `fault` fail.
+    /// Makes the `nth` event of kind `fault` from now on fail.
     pub(super) fn inject(&self, fault: Fault, nth: u64) {
         self.0.lock().push((fault, nth.max(1)));
     }
 
-    /// Counts an event, and returns whether the event has to fail.
+    /// Counts an event, and returns whether the event must fail.
     pub(super) fn occurs(&self, event: Fault) -> bool {
         let mut occurs = false;
         self.0.lock().retain_mut(|(fault, remaining)| {

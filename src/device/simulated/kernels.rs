@@ -1,5 +1,6 @@
-//! Kernels, generated from the declarations in [`kernel`](crate::kernel). A call checks the
-//! operands and queues the host function. A wait for the queue runs the host function.
+//! Kernels of the simulated device, generated from the declarations in [`kernel`](crate::kernel). A
+//! kernel call checks the operands and queues the host function. A wait for the queue runs the host
+//! function.
 
 use super::{SimulatedDevice, launch::Launch};
 use crate::{
@@ -22,7 +23,8 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// Implements a kernel family from declarations in the syntax of `declare_family!`.
+/// Implements a kernel family for the simulated device, from declarations in the syntax of
+/// `declare_family!`.
 macro_rules! simulate_family {
     (
         $(#[$attr:meta])*
@@ -63,7 +65,7 @@ macro_rules! simulated_method {
     };
 }
 
-/// Shadows an operand with its length, which the check needs.
+/// Shadows the variable of an operand with the operand's length, which the operand check uses.
 macro_rules! bind_len {
     (value $x:ident) => {};
     (reference $x:ident) => {};
@@ -76,7 +78,7 @@ macro_rules! bind_len {
             Src::InPlace => None,
         };
     };
-    // Some checks do not use the lengths of all operands.
+    // The checks of some kernels do not use the lengths of all operands.
     ($kind:ident $x:ident) => {
         #[allow(unused_variables)]
         let $x = $x.len();

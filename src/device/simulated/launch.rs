@@ -19,23 +19,23 @@ use crate::{
 };
 use std::{marker::PhantomData, mem, sync::Arc};
 
-/// A kernel about to be queued. Views become operands, which the queued closure owns and locks
-/// when it runs.
+/// A kernel about to be queued. The launch converts views to operands, which the queued closure
+/// owns, and locks when the closure runs.
 pub(super) struct Launch<'d> {
     device: &'d SimulatedDevice,
     kernel: KernelCall,
     outputs: Vec<Region>,
-    /// Attributes the uploads of operands to the kernel.
+    /// Ledger scope that attributes the uploads of operands to the kernel.
     _scope: KernelScope,
 }
 
-/// A host function with its operands.
+/// A call of a host function, which owns the operands of the function.
 type HostCall = Box<dyn FnOnce(&Workers) -> Result<()> + Send>;
 
-/// An operand that is read.
+/// An operand that the kernel reads.
 pub(super) struct Input<T>(Region, PhantomData<fn() -> T>);
 
-/// An operand that is written.
+/// An operand that the kernel writes.
 pub(super) struct Output<T>(Region, PhantomData<fn(T)>);
 
 impl<T: Storable> Input<T> {
@@ -54,7 +54,7 @@ impl<'d> Launch<'d> {
     /// Starts a launch whose operands have been checked.
     ///
     /// # Errors
-    /// An injected [`Fault::Launch`], before any operand is transferred.
+    /// Returns an injected [`Fault::Launch`] before any operand is transferred.
     #[track_caller]
     pub(super) fn new(
         device: &'d SimulatedDevice,
@@ -69,7 +69,7 @@ impl<'d> Launch<'d> {
         Ok(Self { device, kernel, outputs: Vec::new(), _scope: kernel.enter() })
     }
 
-    /// Adds an operand that is read.
+    /// Adds an operand that the kernel reads.
     #[track_caller]
     pub(super) fn reads<T: Storable>(
         &mut self,
@@ -79,7 +79,7 @@ impl<'d> Launch<'d> {
         Ok(Input(slice.buffer.region(slice.offset, slice.bytes)?, PhantomData))
     }
 
-    /// Adds an operand that is read and written, or written in part.
+    /// Adds an operand that the kernel reads and writes, or writes only in part.
     #[track_caller]
     pub(super) fn updates<T: Storable>(
         &mut self,
@@ -88,7 +88,7 @@ impl<'d> Launch<'d> {
         self.overwrites_if(false, y)
     }
 
-    /// Adds an operand that is overwritten.
+    /// Adds an operand that the kernel overwrites.
     #[track_caller]
     pub(super) fn overwrites<T: Storable>(
         &mut self,
@@ -97,7 +97,7 @@ impl<'d> Launch<'d> {
         self.overwrites_if(true, y)
     }
 
-    /// Adds an operand that is overwritten if `is_overwritten`, else updated.
+    /// Adds an operand that the kernel overwrites if `is_overwritten`, and updates otherwise.
     #[track_caller]
     pub(super) fn overwrites_if<T: Storable>(
         &mut self,

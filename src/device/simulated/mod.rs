@@ -2,8 +2,8 @@
 //!
 //! Decisions:
 //! - The device has separate memory: host and device see each other's values only after a copy.
-//! - Queued work runs only when a caller waits for the queue. A missing wait, or a missing order
-//!   between two queues, therefore shows in the first run.
+//! - Queued work runs only when a caller waits for the queue, so that a missing wait, or a missing
+//!   order between two queues, shows up in the first run of a test.
 //! - Memory without a value (stale, freed, or written by work that failed) holds [`POISON`].
 //! - Every kernel is native: a call checks the operands and queues the host kernel. Results are
 //!   bit-identical to the host's.
@@ -58,7 +58,7 @@ impl SimulatedDevice {
     }
 
     /// Creates a device with a separate pool of `threads` threads. With one thread, kernels run on
-    /// the thread that waits. If `threads` is 0, the function is like [`new`](Self::new).
+    /// the thread that waits for the queue. If `threads` is 0, behaves like [`new`](Self::new).
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the threads cannot be started.
@@ -73,12 +73,13 @@ impl SimulatedDevice {
         Self { state: Arc::default(), queue: Arc::default(), workers }
     }
 
-    /// Makes the `nth` next event of kind `fault` fail, on this handle or on any of its forks.
+    /// Makes the `nth` event of kind `fault` from now on fail, on this handle or on any of its
+    /// forks.
     pub fn inject_fault(&self, fault: Fault, nth: u64) {
         self.state.faults.inject(fault, nth);
     }
 
-    /// Returns the numbers of events on the device and its forks.
+    /// Returns the event counters of the device and its forks.
     pub fn counters(&self) -> Counters {
         self.state.counters()
     }
@@ -163,7 +164,7 @@ impl Memory for SimulatedDevice {
     fn host_workers(&self) -> &Workers {
         &self.workers
     }
-    /// Poisons the allocation: host bytes at once, device bytes after the work that is already
+    /// Poisons the allocation: host bytes immediately, device bytes after the work that is already
     /// queued.
     fn on_stale(&self, allocation: StaleAllocation<'_, Buffer>) {
         match allocation {

@@ -1,12 +1,14 @@
 //! In-order queues whose work runs only when a caller waits for it.
 //!
 //! Decisions:
-//! - Work stays queued until something waits for it. Code that relies on an order that it did not
-//!   request therefore reads the old bytes.
-//! - A wait runs only the waiting queue and, of other queues, the work that it was
-//!   [ordered after](Queue::order_after). Other queues lag behind as far as the contract allows.
-//! - A queue keeps a failure in flight, and the first call that waits for that queue returns it,
-//!   once. Waits for queues ordered after it return it as well. Later work still runs.
+//! - Work stays queued until a caller waits for the queue, so that code that relies on an order
+//!   that it did not request reads stale bytes.
+//! - A wait for a queue runs all work of that queue, and of other queues only the work that the
+//!   awaited queue was [ordered after](Queue::order_after). Other queues lag behind as far as the
+//!   contract of `Memory` allows.
+//! - A queue stores the first failure of its work, and the next wait for that queue returns the
+//!   failure once. A wait for a queue that was ordered after the failed work returns the failure as
+//!   well. Work that was queued after the failed work still runs.
 
 use super::{buffer::Region, fault::Fault, state::DeviceState};
 use crate::{
@@ -27,27 +29,27 @@ pub(super) struct Queue(Mutex<QueueState>);
 #[derive(Default)]
 struct QueueState {
     pending: VecDeque<Work>,
-    /// Number of work items ever queued.
+    /// Number of work items that were ever queued on this queue.
     end: u64,
-    /// Bytes that pending uploads hold.
+    /// Number of bytes that pending uploads hold.
     staged: usize,
     failure: Option<Error>,
 }
 
 enum Work {
     Job(Job),
-    /// Runs the other queue up to this position first.
+    /// Runs the given queue up to the given position before later work of this queue.
     OrderAfter(Arc<Queue>, u64),
     Poison(Region),
 }
 
-/// A kernel or an upload.
+/// A queued kernel or upload.
 pub(super) struct Job {
     /// Name of the job in error messages.
     pub(super) name: String,
     /// Regions that the job overwrites or updates.
     pub(super) outputs: Vec<Region>,
-    /// Bytes that an upload holds.
+    /// Number of bytes that the job holds if the job is an upload, else 0.
     pub(super) staged: usize,
     pub(super) body: Box<dyn FnOnce() -> Result<()> + Send>,
 }
@@ -61,7 +63,7 @@ impl Queue {
         self.push(state, Work::Poison(region));
     }
 
-    /// Orders work queued from now on after all work that `other` holds now.
+    /// Makes work that is queued from now on run after all work that `other` holds now.
     pub(super) fn order_after(&self, state: &DeviceState, other: &Arc<Self>) {
         let end = other.0.lock().end;
         self.push(state, Work::OrderAfter(Arc::clone(other), end));
@@ -75,7 +77,7 @@ impl Queue {
     /// Runs all work queued so far.
     ///
     /// # Errors
-    /// The first failure since the last wait.
+    /// Returns the first failure since the last wait.
     pub(super) fn wait(&self, state: &DeviceState) -> Result<()> {
         self.run_pending(state);
         self.0.lock().failure.take().map_or(Ok(()), Err)
@@ -98,8 +100,8 @@ impl Queue {
         self.run(state, end);
     }
 
-    /// Runs work up to position `end`. Two queues never wait for each other: an order refers to
-    /// work that was queued before it.
+    /// Runs the pending work of this queue up to position `end`. Two queues never wait for each
+    /// other, because an order refers only to work that was queued before the order.
     fn run(&self, state: &DeviceState, end: u64) {
         while let Some(work) = self.pop(end) {
             if let Err(error) = work.run(state) {
@@ -120,7 +122,8 @@ impl Queue {
         Some(work)
     }
 
-    /// Fails with a copy of the stored failure, for a queue ordered after this one.
+    /// Returns a copy of the stored failure as an error, for a queue that was ordered after this
+    /// queue.
     fn check_failure(&self) -> Result<()> {
         let queue = self.0.lock();
         queue.failure.as_ref().map_or(Ok(()), |error| Err(DeviceState::error(error.to_string())))

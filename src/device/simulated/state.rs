@@ -14,7 +14,7 @@ use std::mem;
 /// Largest number of bytes of freed memory that are cached for reuse.
 const MAX_CACHED_BYTES: usize = 64 << 20;
 
-/// Events on a [`SimulatedDevice`](super::SimulatedDevice) and its forks so far.
+/// Counters of the events on a [`SimulatedDevice`](super::SimulatedDevice) and its forks so far.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory, device::simulated::Counters};
@@ -39,7 +39,7 @@ pub struct Counters {
     pub downloads: u64,
     /// Kernels queued.
     pub kernels: u64,
-    /// Kernels and uploads that ran, or failed in flight.
+    /// Kernels and uploads that ran, or failed while running.
     pub executed: u64,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct DeviceState {
     counters: Mutex<Counters>,
     /// Locked while a thread runs queued work: the whole device runs one work item at a time.
     run_lock: Mutex<()>,
-    /// Freed memory, poisoned, oldest first.
+    /// Freed and poisoned memory, oldest first.
     freed: Mutex<Vec<HostBytes>>,
 }
 
@@ -99,7 +99,7 @@ impl DeviceState {
         Some(bytes)
     }
 
-    /// Poisons `bytes` and keeps them for a later allocation.
+    /// Poisons `bytes` and caches the memory for a later allocation.
     pub(super) fn free(&self, bytes: &mut HostBytes) {
         self.count(|counters| counters.bytes -= bytes.len());
         poison(bytes);

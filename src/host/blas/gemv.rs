@@ -1,11 +1,11 @@
 //! GEMV: matrix-vector products.
 //!
-//! Memory bandwidth limits a GEMV, which reads each element of `A` once. No operand is packed;
-//! 16-bit elements are widened in chunks.
+//! GEMV is memory-bound, because it reads each element of `A` once. GEMV packs no operand, and
+//! widens 16-bit elements in chunks.
 //!
-//! - The unpacked GEMM kernels multiply `f32` and `f64` if `A` is not transposed or has short rows.
-//! - [`add_long_rows`] multiplies `f32` and `f64` if `A` is transposed and has long rows.
-//! - [`dot_rows`] and [`add_rows`], compiled for each SIMD level, multiply `f16` and `bf16`.
+//! - The unpacked GEMM kernels handle `f32` and `f64` if `A` is not transposed or has short rows.
+//! - [`add_long_rows`] handles `f32` and `f64` if `A` is transposed and has long rows.
+//! - [`dot_rows`] and [`add_rows`], compiled for each SIMD level, handle `f16` and `bf16`.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
@@ -31,7 +31,7 @@ use num_traits::{Float, Zero};
 /// Number of rows of a 16-bit `A` that are multiplied at a time.
 const ROWS: usize = 4;
 
-/// Largest row length, in elements, at which L1 holds several rows.
+/// Largest row length, in elements, at which several rows of `A` fit in L1.
 const SHORT_ROW_LEN: usize = 512;
 
 /// Number of elements of `A` in one task, chosen so that a second thread pays off.
@@ -65,8 +65,8 @@ pub(crate) fn gemv<T: Element>(
     match op.trans {
         Transpose::No => with_scratch(accumulator_len::<T>(x.len()), |scratch| {
             let x = widened(x, scratch);
-            // The order of additions within a row is fixed, so results do not depend on the task
-            // size.
+            // The order of additions in the dot product of a row is fixed, so results do not depend
+            // on the task size.
             let rows = (GRAIN / x.len()).next_multiple_of(ROWS).max(ROWS);
             workers.for_each_chunk(y, rows, |task, y| {
                 let a = &a[task * rows * op.lda..];
@@ -125,7 +125,8 @@ fn write_back<T: Element>(
     }
 }
 
-/// Computes one element of `y` for each row of `a`, as a dot product, chunk by chunk.
+/// Computes one element of `y` for each row of `a`: the dot product of the row and `x`, chunk by
+/// chunk.
 #[inline(always)]
 fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     let mut buffers: [_; ROWS] = [accumulator_buffer::<T::Acc>(); ROWS];
@@ -167,7 +168,8 @@ fn dot_four<A: Element + Float>(rows: [&[A]; ROWS], x: &[A]) -> [A; ROWS] {
     lanes.map(|lanes| reduce_lanes(lanes, |a, b| a + b))
 }
 
-/// Adds one product to each accumulator. Accumulators passed by value stay in registers.
+/// Adds the product of an element of a row and an element of `x` to each accumulator. Accumulators
+/// passed by value stay in registers.
 #[inline(always)]
 fn accumulate<A: Element + Float>(
     mut lanes: [[A; LANES]; ROWS],
@@ -183,7 +185,8 @@ fn accumulate<A: Element + Float>(
     lanes
 }
 
-/// Computes one element of `y` for each column of `a`, by adding multiples of four rows at a time.
+/// Computes one element of `y` for each column of `a`, by adding multiples of four rows of `a` at a
+/// time.
 #[inline(always)]
 fn add_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     let mut buffers: [_; ROWS] = [accumulator_buffer::<T::Acc>(); ROWS];

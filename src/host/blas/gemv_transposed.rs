@@ -1,8 +1,8 @@
 //! Transposed GEMV `Aᵀ·x` for long rows: multiples of rows of `A` are added to a vector of sums.
 //!
-//! Eight rows are read at a time, each sequentially, so that the hardware prefetcher follows all
-//! eight. The order of a sum depends on m alone, so results are bit-identical for any number of
-//! threads.
+//! Eight rows of `A` are read at a time, each sequentially, so that the hardware prefetcher follows
+//! all eight. The order of additions in each sum depends on m alone, so results are bit-identical
+//! for any number of threads.
 
 use crate::{
     element::Element,
@@ -20,10 +20,10 @@ use num_traits::Float;
 /// Size in bytes of a block of sums that stays in L1 while all rows are added to the block.
 const SUMS_BYTES: usize = 32 << 10;
 
-/// Number of rows of `A` that are added at a time.
+/// Number of rows of `A` that are multiplied and added to the sums at a time.
 const ROWS: usize = 8;
 
-/// Number of elements of each row of `A` that are added at a time.
+/// Number of elements of each row of `A` that are multiplied and added to the sums at a time.
 const WIDTH: usize = 16;
 
 /// Number of elements of `A` in one task, chosen so that a second thread pays off.
@@ -77,7 +77,7 @@ fn sums_offset<A>(scratch: &[A], rows: &[A]) -> usize {
     if start * size_of::<A>() > L1_ALIAS_BYTES { aligned } else { start }
 }
 
-/// `sums ← sums + Aᵀ·x`.
+/// Computes `sums ← sums + Aᵀ·x`.
 #[inline(always)]
 fn add_rows<A: Element + Float>((a, lda): (&[A], usize), x: &[A], sums: &mut [A]) {
     let (groups, rest) = x.as_chunks::<ROWS>();
@@ -93,7 +93,7 @@ fn add_rows<A: Element + Float>((a, lda): (&[A], usize), x: &[A], sums: &mut [A]
     }
 }
 
-/// `sums ← sums + Σ xᵢ·rowᵢ` over [`ROWS`] rows of `A`.
+/// Computes `sums ← sums + Σ xᵢ·rowᵢ` over [`ROWS`] rows of `A`.
 #[inline(always)]
 fn add_row_group<A: Element + Float>((a, lda): (&[A], usize), x: &[A; ROWS], sums: &mut [A]) {
     let rows: [&[A]; ROWS] = std::array::from_fn(

@@ -1,7 +1,8 @@
 use super::*;
 use std::{fs, path::Path};
 
-/// The image that OpenCV returns for a file. `tests/images/make.py` writes the images of OpenCV.
+/// A file, and the image that OpenCV returns for the file. The script `tests/images/make.py`
+/// generates the reference images with OpenCV.
 struct Case {
     file: String,
     /// The operation: decoding to `stored`, `bgr` or `gray`, or resizing.
@@ -36,7 +37,7 @@ fn max_difference(a: &Image, b: &Image) -> u8 {
 fn decoded_files_match_opencv() {
     for Case { file, operation, image } in cases() {
         let read = |color| Image::read(folder().join(&file), color).unwrap();
-        // JPEG decoders and conversions from color to grey may round differently.
+        // JPEG decoders, and conversions from color to grey, may differ from OpenCV in rounding.
         let (got, tolerance) = match operation.as_str() {
             "stored" => (read(Color::AsStored), u8::from(file.ends_with("jpg"))),
             "bgr" => (read(Color::Bgr), u8::from(file.ends_with("jpg"))),

@@ -97,8 +97,8 @@ fn truncated_databases_are_rejected() {
     }
 }
 
-/// Changes every header byte and some pointer bytes of a database. The reader must terminate with
-/// an error or with other records.
+/// Inverts each header byte and some other bytes of the pages of a database, one at a time. The
+/// reader of the damaged database must terminate, with an error or with different records.
 #[test]
 fn damaged_databases_never_cause_a_panic_or_an_endless_loop() {
     let whole = fs::read(fixture("tree")).unwrap();

@@ -2,7 +2,8 @@ use super::*;
 use crate::data::LmdbReader;
 use std::fs;
 
-/// Returns records whose values have lengths on both sides of the limit for overflow pages.
+/// Returns records whose values have lengths below and above the limit from which a value is stored
+/// on overflow pages.
 fn records(count: usize, key_length: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     let record = |i: usize| {
         let key = format!("{i:0key_length$}").into_bytes();
@@ -23,8 +24,8 @@ fn read(path: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     records
 }
 
-/// A page of 4096 bytes holds at most 8 keys of 500 bytes, so that few records already need several
-/// levels.
+/// A page of 4096 bytes holds at most 8 keys of 500 bytes, so a few records already need a tree of
+/// several levels.
 #[test]
 fn records_written_to_databases_of_several_levels_are_read_back() {
     let dir = tempfile::tempdir().unwrap();

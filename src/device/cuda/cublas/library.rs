@@ -15,7 +15,7 @@ const FILE_NAMES: &[&str] = if cfg!(windows) {
     &["libcublas.so.13", "libcublas.so.12", "libcublas.so"]
 };
 
-/// Folder that is searched after the loader's search path.
+/// Folder in which cuBLAS is searched for after the loader's search path.
 const DEFAULT_FOLDER: &str = "/usr/local/cuda/lib64";
 
 /// Environment variable with the path of the cuBLAS library or its folder.
@@ -24,13 +24,13 @@ const CUBLAS_ENV: &str = "CORTADO_CUBLAS";
 /// First major version of cuBLAS whose functions have the signatures that this file declares.
 const MIN_VERSION: c_int = 11;
 
-/// The type `cublasHandle_t` of cuBLAS handles.
+/// The cuBLAS handle type `cublasHandle_t`.
 pub(super) type RawHandle = *mut c_void;
 
 /// Declares the cuBLAS functions that the crate calls; each function returns a status.
 macro_rules! functions {
     ($(fn $name:ident = $symbol:literal($($kind:ty),* $(,)?);)*) => {
-        /// cuBLAS, loaded until the process ends.
+        /// The functions of the cuBLAS library, which stays loaded until the process ends.
         pub(crate) struct Library {
             $(pub(super) $name: unsafe extern "C" fn($($kind),*) -> c_int,)*
         }
@@ -114,7 +114,7 @@ impl Library {
     pub(super) fn version(&self) -> Result<[c_int; 3], String> {
         let mut version = [0; 3];
         for (which, part) in (0..).zip(&mut version) {
-            // SAFETY: `part` is valid for writing the number.
+            // SAFETY: `part` is valid for writing a `c_int`.
             check_status("cublasGetProperty", unsafe { (self.property)(which, part) })?;
         }
         Ok(version)
@@ -135,7 +135,7 @@ fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
     open(path)
 }
 
-/// Converts the status that the cuBLAS function `call` returned.
+/// Converts the status that the cuBLAS function `call` returned to a `Result`.
 pub(super) fn check_status(call: &str, status: c_int) -> Result<(), String> {
     let name = match status {
         0 => return Ok(()),

@@ -4,7 +4,7 @@
 //! - Each queue has a separate cuBLAS handle, with a separate workspace, so that queues do not
 //!   wait for each other.
 //! - cuBLAS is column-major, so it computes a row-major `C = A·B` as `Cᵀ = Bᵀ·Aᵀ`.
-//! - If k or α is 0, a built-in kernel scales `C`, without cuBLAS.
+//! - If k or α is 0, a built-in kernel scales `C` by β, without a call of cuBLAS.
 
 mod library;
 
@@ -34,10 +34,10 @@ const WORKSPACE: usize = 32 << 20;
 const WIDE_SUMS: c_int = 16;
 /// The math mode `CUBLAS_TF32_TENSOR_OP_MATH`.
 const TF32: c_int = 3;
-/// The algorithm `CUBLAS_GEMM_DEFAULT`, with which cuBLAS chooses an algorithm.
+/// The value `CUBLAS_GEMM_DEFAULT`, which lets cuBLAS choose the algorithm.
 const DEFAULT_ALGORITHM: c_int = -1;
 
-/// cuBLAS for one queue.
+/// The cuBLAS library and the cuBLAS handle of one queue.
 pub(super) struct Cublas {
     library: Arc<Library>,
     stream: Arc<Stream>,
@@ -105,8 +105,9 @@ impl Cublas {
         context.launches.add(self.stream.raw(), PendingLaunch { kernel, site });
         let strides = [batch.stride_a, batch.stride_b, batch.stride_c];
         let [stride_a, stride_b, stride_c] = strides.map(|stride| stride as c_longlong);
-        // SAFETY: `GemmBatch::check` passed, so the operands hold all elements, and results do not
-        // overlap. The scalars have the compute type and are read during the call.
+        // SAFETY: `GemmBatch::check` passed, so the operands hold all elements that the GEMMs
+        // access, and the output matrices do not overlap. α and β have the compute type, and cuBLAS
+        // reads them during the call.
         #[rustfmt::skip]
         let status = unsafe {
             match batch.count {

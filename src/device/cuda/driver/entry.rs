@@ -26,7 +26,8 @@ impl Entry {
         Self { name, address: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Returns the address, or an error code if the library or the symbol is missing.
+    /// Returns the address of the entry point, or an error code if the library or the symbol is
+    /// missing.
     pub(super) fn find(&self) -> Result<NonNull<c_void>, c_uint> {
         if let Some(known) = NonNull::new(self.address.load(Relaxed)) {
             return Ok(known);
@@ -43,14 +44,14 @@ thread_local! {
     static LAST_ERROR: Cell<c_uint> = const { Cell::new(0) };
 }
 
-/// Returns the last error code of the driver on this thread, unchanged.
+/// Returns the driver's last error code on this thread, without conversion for `cust`.
 pub(crate) fn raw_code() -> c_uint {
     LAST_ERROR.get()
 }
 
-/// Converts a result code to a code that `cust` knows. The enumeration of `cust` ends with CUDA
-/// 11.4, and any other value would be undefined behaviour. Codes of later CUDA versions become
-/// `CUDA_ERROR_UNKNOWN`; [`raw_code`] returns the original code.
+/// Converts a result code to a code that `cust` knows. The enumeration of result codes in `cust`
+/// ends with CUDA 11.4, and any other value would be undefined behaviour. Codes of later CUDA
+/// versions become `CUDA_ERROR_UNKNOWN`; [`raw_code`] returns the original code.
 pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     if code != 0 {
         LAST_ERROR.set(code);
@@ -62,7 +63,7 @@ pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     }
 }
 
-/// Defines functions that call the driver library's functions of the same names.
+/// Defines functions that forward to the driver library's functions of the same name.
 macro_rules! entry_points {
     ($(fn $name:ident($($argument:ident: $kind:ty),*);)*) => {$(
         #[unsafe(no_mangle)]
@@ -109,20 +110,20 @@ unsafe extern "C" fn cuGetErrorString(error: c_uint, text: *mut *const c_char) -
         NO_DEVICE => c"no CUDA-capable device or no driver found",
         _ => c"unknown error",
     };
-    // SAFETY: `cust` passes a valid pointer for the address of the text.
+    // SAFETY: `cust` passes a pointer that is valid for writing the address of the text.
     unsafe { text.write(unknown.as_ptr()) };
     0
 }
 
-/// Returns the driver's name and text for an error code. The name of an unknown error code contains
-/// the code as a number.
+/// Returns the driver's name and description of an error code. The name of an unknown error code
+/// contains the code as a number.
 pub(crate) fn describe(code: c_uint) -> (String, String) {
     type Function = unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint;
     let lookup = |name: &'static CStr| -> Option<String> {
         let found = Entry::new(name).find().ok()?;
         let mut text = ptr::null();
         // SAFETY: `cuGetErrorName` and `cuGetErrorString` have this signature and return static
-        // texts.
+        // strings.
         unsafe {
             let code = transmute::<*mut c_void, Function>(found.as_ptr())(code, &mut text);
             let found = code == 0 && !text.is_null();

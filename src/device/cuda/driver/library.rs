@@ -28,7 +28,7 @@ const DEFAULT_PATHS: &[&str] = if cfg!(windows) {
 /// The driver library, open until the process ends.
 struct Driver {
     library: Library,
-    /// The requested path; `None` for a default path.
+    /// The path that the caller requested; `None` for a default path.
     requested: Option<PathBuf>,
 }
 
@@ -83,8 +83,8 @@ fn open_first(paths: &[&str]) -> Result<Library, BoxError> {
     .into())
 }
 
-/// Returns the open driver library, or opens it. Fails with [`NO_DEVICE`] if the library cannot be
-/// opened.
+/// Returns the driver library, which the first call opens. Fails with [`NO_DEVICE`] if the library
+/// cannot be opened.
 pub(super) fn library() -> Result<&'static Library, c_uint> {
     if DRIVER.get().is_none() {
         let _ = open(None);

@@ -2,8 +2,8 @@
 //!
 //! `cust` declares the driver's entry points as external symbols. The module `driver` defines the
 //! symbols, so that a program links and starts without the driver. The first call of an entry point
-//! looks up the address in the driver library. Without the library, opening a device returns an
-//! error.
+//! looks up the address in the driver library. Without the driver library, opening a device returns
+//! an error.
 
 mod entry;
 mod library;

@@ -117,7 +117,7 @@ impl Blas for CudaDevice {
         if let Some(gemv) = op.as_transposed_gemv() {
             return self.launch_gemv("gemm", &gemv, b, a.slice(0..op.k)?, c.slice(0..op.n)?);
         }
-        // The elements of `C` are uploaded unless the GEMM overwrites all elements.
+        // The operand `C` is uploaded, unless the GEMM overwrites all elements of `C`.
         let overwrites_all = op.overwrites() && op.m.checked_mul(op.n) == Some(c.len());
         let c = if overwrites_all { c.device_write_only()? } else { c.device_mut()? };
         self.launch_gemm("gemm", op, &batch, a.device()?, b.device()?, c)

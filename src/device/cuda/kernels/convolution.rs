@@ -1,10 +1,10 @@
 //! Launches of convolutions (`kernels/convolution.cu`).
 //!
 //! - The forward pass is an implicit GEMM for each group: the im2col matrix is never stored. With
-//!   stride 1, the gradient of the images is also an implicit GEMM.
-//! - With a larger stride, a GEMM stores the gradient of the im2col matrix for a few images at a
-//!   time, and col2im sums the stored gradient. Most taps of an implicit GEMM for the gradient of
-//!   the images would read zeros.
+//!   stride 1, an implicit GEMM also computes the gradient of the images.
+//! - With a stride above 1, a GEMM stores the gradient of the im2col matrix for a few images at a
+//!   time, and col2im sums that gradient into the gradient of the images. With a stride above 1,
+//!   most taps of an implicit GEMM for the gradient of the images would read zeros.
 //! - Separate kernels compute depthwise convolutions, whose filters have one channel.
 
 use super::{
@@ -20,10 +20,11 @@ use crate::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Approximate size in bytes of the im2col matrices that are stored at the same time.
+/// Approximate total size, in bytes, of the im2col matrices that exist at the same time.
 const COLUMNS_BYTES: usize = 256 << 20;
 
-/// Elements that a window's taps read along an axis: argument struct `TapAxis` of the CUDA kernels.
+/// Elements that a window's taps read along an axis; equivalent to the argument struct `TapAxis` of
+/// the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct TapAxis {
@@ -36,7 +37,7 @@ struct TapAxis {
     advance: u32,
 }
 
-/// Argument struct `Product` of the CUDA kernels.
+/// Rust equivalent of the argument struct `Product` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct ForwardArgs {
@@ -51,7 +52,7 @@ struct ForwardArgs {
     k: u32,
 }
 
-/// Argument struct `Gradient` of the CUDA kernels.
+/// Rust equivalent of the argument struct `Gradient` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct GradientArgs {
@@ -64,7 +65,7 @@ struct GradientArgs {
     chunk: u32,
 }
 
-/// Argument struct `Depthwise` of the CUDA kernels.
+/// Rust equivalent of the argument struct `Depthwise` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct DepthwiseArgs {
@@ -74,26 +75,26 @@ struct DepthwiseArgs {
     outputs: u64,
 }
 
-/// A grouped convolution whose elements the kernels can count in 32 bits.
+/// A grouped convolution whose operands are small enough for the 32-bit indices of the kernels.
 pub(super) struct Groups<'a> {
     op: &'a Convolution,
     axes: [WindowAxis; AXES],
-    /// Number of channels per group.
+    /// Number of input channels per group.
     channels: usize,
     /// Number of output planes per group.
     outputs: usize,
 }
 
 impl<'a> Groups<'a> {
-    /// Returns `None` if the kernels cannot count the elements of all operands.
+    /// Returns `None` if an operand has too many elements for the 32-bit indices of the kernels.
     pub(super) fn new(op: &'a Convolution) -> Option<Self> {
         let window = op.window();
         let axes = window_axes(window)?;
         let (taps, positions, plane) = (window.taps(), window.positions(), window.plane_len());
         let columns = op.batch().checked_mul(positions.max(plane))?;
         let output_len = op.outputs().checked_mul(positions)?;
-        // `taps`, `positions` and `plane` are checked separately, because the products are 0
-        // without images, channels or outputs.
+        // `taps`, `positions` and `plane` are checked separately, because their products with the
+        // numbers of images, channels and outputs can be 0.
         let counts = [columns, output_len, op.filter_len(), op.groups(), taps, positions, plane];
         let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
         let fits_i32 = counts.into_iter().all(|count| count <= i32::MAX as usize / 4);
@@ -138,8 +139,9 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Prepares one GEMM per group, which multiplies `rows` × k filters by the im2col matrix of
-    /// `channels` channels. Returns the launch and the number of blocks.
+    /// Prepares one implicit GEMM per group, which multiplies the `rows` × k filter matrix by the
+    /// im2col matrix of `channels` channels. Returns the prepared launch and the number of thread
+    /// blocks.
     #[track_caller]
     fn implicit_gemm<'d, T: Element>(
         &self,
@@ -151,9 +153,9 @@ impl<'a> Groups<'a> {
         let positions: u32 = axes.iter().map(|axis| axis.columns).product();
         let columns = self.op.batch() * positions as usize;
         let tiles = device.tiles(T::DTYPE, rows, columns, self.op.groups());
-        // Successive values of k of a thread differ by the number of threads that load one column
-        // of the tile. The loop splits the difference of successive values of k into taps along
-        // each axis.
+        // From one load to the next, the k index of a thread grows by the number of threads that
+        // load one column of the tile. The loop splits this increment of k into taps along each
+        // axis.
         let mut advance = THREADS / tiles.columns as u32;
         for axis in axes.iter_mut().rev() {
             (axis.advance, advance) = (advance % axis.taps, advance / axis.taps);

@@ -1,4 +1,4 @@
-//! Launches of elementwise kernels and LSTM steps.
+//! Launches of the elementwise kernels and the LSTM kernels.
 
 use super::src_len;
 use crate::{
@@ -13,7 +13,8 @@ use crate::{
 use num_traits::Zero;
 use std::any::TypeId;
 
-/// Returns the scalars of a function in the order of its fields; unused scalars are 0.
+/// Returns the scalar parameters of a unary function, in the order of the fields of its variant;
+/// unused parameters are 0.
 fn unary_scalars<A: Element + Zero>(op: Unary<A>) -> [A; 3] {
     let zero = A::zero();
     match op {
@@ -42,7 +43,7 @@ fn unary_scalars<A: Element + Zero>(op: Unary<A>) -> [A; 3] {
     }
 }
 
-/// Like [`unary_scalars`], but for functions of two elements.
+/// Like [`unary_scalars`], but for binary functions.
 fn binary_scalars<A: Element + Zero>(op: Binary<A>) -> [A; 3] {
     let zero = A::zero();
     match op {

@@ -17,10 +17,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// Threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Smallest number of terms in one part of a split sum.
+/// Smallest number of terms in one part of a sum over k that is split among thread blocks.
 const MIN_TERMS: usize = 256;
 
-/// Argument struct `Gemm` of the CUDA kernels.
+/// Rust equivalent of the argument struct `Gemm` of the CUDA kernels.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 struct GemmArgs {
@@ -57,7 +57,7 @@ impl TileShape {
         Self { name, rows, columns, tf32: false }
     }
 
-    /// Returns the symbol of a kernel for this shape, without the element type.
+    /// Returns the symbol of a kernel for this tile shape, without the suffix for the element type.
     pub(super) fn symbol(self, kernel: &str) -> String {
         let rounded = if self.tf32 { "tf32_" } else { "" };
         format!("{kernel}_{rounded}{}", self.name)
@@ -92,12 +92,12 @@ impl CudaDevice {
 
     /// Returns the split of the sums over k for a launch that computes `blocks` tiles.
     pub(super) fn split_tiles(&self, blocks: usize, k: usize) -> SplitReduction {
-        // A block that computes a tile needs more registers than other blocks, so fewer blocks fill
-        // a multiprocessor.
+        // A thread block that computes a tile needs more registers than the blocks of other
+        // kernels, so fewer blocks fill a multiprocessor.
         self.split(2 * blocks, k, MIN_TERMS)
     }
 
-    /// Returns whether the kernels, which count in 32 bits, support the GEMMs of a batch.
+    /// Returns whether the GEMMs of a batch are small enough for the 32-bit indices of the kernels.
     pub(super) fn supports_gemm<T: Element>(op: &op::Gemm<T>, batch: &GemmBatch) -> bool {
         let tiles = TileShape::LOW.count(op.m, op.n).max(TileShape::SMALL.count(op.m, op.n));
         let max = i32::MAX as usize;
@@ -120,8 +120,8 @@ impl CudaDevice {
             let (a, b, c) = ((a.buffer, a.offset), (b.buffer, b.offset), (&*c.buffer, c.offset));
             return cublas.multiply(kernel_name, op, batch, a, b, c);
         }
-        // As in BLAS, the kernel does not read `A` and `B` if α = 0. An empty sum is 0 even if α is
-        // infinite.
+        // As in BLAS, the kernel does not read `A` and `B` if α = 0. With k = 0, α times the empty
+        // sum is 0, even if α is infinite.
         let k = if op.alpha.is_zero() { 0 } else { op.k };
         let alpha = if k == 0 { T::Acc::zero() } else { op.alpha };
         let op = op::Gemm { k, alpha, ..*op };
@@ -144,8 +144,8 @@ impl CudaDevice {
         launch.grid_1d(batch.count * op.m * op.n)
     }
 
-    /// Computes `Cᵢ ← op(Aᵢ)·op(Bᵢ)` into packed accumulator matrices, which start at accumulator
-    /// `first_c` of the buffer.
+    /// Computes `Cᵢ ← op(Aᵢ)·op(Bᵢ)` into contiguous matrices of accumulators, which start at
+    /// accumulator `first_c` of the buffer.
     #[track_caller]
     pub(super) fn gemm_to_accumulators<T: Element>(
         &self,

@@ -48,7 +48,7 @@ impl CudaDevice {
         let finish = [op.alpha, T::Acc::one(), op.beta];
         let y = if op.beta.is_zero() { y.device_write_only()? } else { y.device_mut()? };
         let (buffer, offset) = (&*y.buffer, y.offset);
-        // Argument struct `Gemv` of the CUDA kernels.
+        // Fields of the argument struct `Gemv` of the CUDA kernels.
         let fields = [m, n, op.lda, split.parts, split.part_len, warps(items)];
         let launch = self.variant::<T>(kernel_name, symbol)?.struct_of(fields);
         let launch = launch.arg(finish).read(a.device()?).read(x.device()?);

@@ -1,4 +1,4 @@
-//! Launches of gather, scatter, copies, permutations and tiling.
+//! Launches of the gather, scatter, copy, permute and tile kernels.
 
 use crate::{
     device::{CudaDevice, cuda::kernel_errors::KernelError},
@@ -16,7 +16,8 @@ const MAX_AXES: usize = 8;
 /// Number of rows, and of columns, in a tile that a block transposes.
 const TRANSPOSE_TILE: usize = 32;
 
-/// Returns (batch, rows, columns) of the result, if the permutation is a transposition of matrices.
+/// Returns the extents (batch, rows, columns) of the result if the permutation transposes a batch
+/// of matrices.
 fn transpose_extents(axes: &Axes) -> Option<[usize; 3]> {
     match (&axes.extents[..], &axes.strides[..]) {
         (&[rows, columns], &[1, stride]) if stride == rows => Some([1, rows, columns]),
@@ -99,7 +100,8 @@ impl Indexing for CudaDevice {
         if count > MAX_AXES {
             return fallback::permute(self, op, x, y);
         }
-        // The struct `Axes` of kernels/indexing.cu: axis count, extents and source strides.
+        // Fields of the struct `Axes` in `kernels/indexing.cu`: axis count, extents and source
+        // strides.
         let mut words = [0; 1 + 2 * MAX_AXES];
         words[0] = count as u64;
         let (extents, strides) = words[1..].split_at_mut(MAX_AXES);

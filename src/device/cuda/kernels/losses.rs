@@ -24,14 +24,14 @@ const THREADS: usize = 256;
 /// Number of threads that process one label, in kernels that read all scores of each label.
 const WARP: usize = 32;
 
-/// Largest number of blocks that share a sum. A second launch, of one block, adds up the partial
-/// sums.
+/// Largest number of thread blocks among which a sum is split. A second launch, of one block, adds
+/// up the partial sums.
 const MAX_PARTS: usize = 256;
 
-/// A partial sum and the number of its terms: the struct `Part` of the CUDA kernels.
+/// A partial sum and the number of its terms; equivalent to the struct `Part` of the CUDA kernels.
 type Part = [f64; 2];
 
-/// Argument struct `Labels` of `kernels/labels.cuh`.
+/// Rust equivalent of the argument struct `Labels` in `kernels/labels.cuh`.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 struct Labels {
@@ -40,7 +40,7 @@ struct Labels {
     inner: u64,
     ignored: f64,
     has_ignored: u64,
-    /// Divisor of the sum; 0 stands for the number of labels that are not ignored.
+    /// Divisor of the sum of losses; 0 stands for the number of labels that are not ignored.
     divisor: f64,
 }
 
@@ -62,7 +62,7 @@ impl Labels {
     }
 }
 
-/// Argument struct `ElementwiseLoss` of the CUDA kernels.
+/// Rust equivalent of the argument struct `ElementwiseLoss` of the CUDA kernels.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 struct ElementwiseLossArgs {
@@ -72,7 +72,7 @@ struct ElementwiseLossArgs {
     has_ignored: u32,
 }
 
-/// Returns the divisor of a sum; 0 stands for the number of labels that are not ignored.
+/// Returns the divisor of a sum of losses; 0 stands for the number of labels that are not ignored.
 fn divisor(normalization: LossNormalization, outer: usize, inner: usize) -> f64 {
     match normalization {
         LossNormalization::Valid => 0.0,
@@ -87,8 +87,8 @@ fn sum_blocks(n: usize, threads: usize) -> usize {
 
 impl CudaDevice {
     /// Launches a kernel whose `blocks` blocks store partial sums, and a second kernel that stores
-    /// the mean to `y`. If `blocks` is 1, the first kernel stores `y`. The caller has added all
-    /// arguments except the partial sums and `y` to `launch`.
+    /// the mean to `y`. If `blocks` is 1, the first kernel stores the mean to `y`. The caller has
+    /// added all arguments except the partial sums and `y` to `launch`.
     #[track_caller]
     fn mean<T: Element>(
         &self,
@@ -107,8 +107,8 @@ impl CudaDevice {
         launch.operand(&parts, 0).write(y.device_write_only()?).sum_grid(1)
     }
 
-    /// Counts the labels that are not ignored, if the divisor depends on this count. Returns the
-    /// partial counts and the number of partial counts.
+    /// Counts the labels that are not ignored, if the divisor depends on this count. Returns a
+    /// buffer of partial counts, and the number of partial counts.
     #[track_caller]
     fn count_labels<T: Element>(
         &self,
@@ -116,8 +116,8 @@ impl CudaDevice {
         labels: Labels,
         label: View<'_, T, Self>,
     ) -> Result<(CudaBuffer, usize)> {
-        // Without classes, the gradient kernel checks no labels, so `count_labels` checks the
-        // labels.
+        // If the number of classes is 0, the gradient kernel checks no labels, so `count_labels`
+        // checks the labels.
         if labels.divisor != 0.0 && labels.extent != 0 {
             return Ok((self.scratch::<Part>(0)?, 0));
         }
@@ -128,7 +128,8 @@ impl CudaDevice {
         Ok((parts, blocks))
     }
 
-    /// Prepares a launch of an accuracy kernel, with the arguments up to the error flag.
+    /// Prepares a launch of an accuracy kernel, and adds the arguments up to and including the
+    /// error flag.
     #[track_caller]
     fn accuracy_kernel<'a, T: Element>(
         &'a self,
@@ -143,7 +144,8 @@ impl CudaDevice {
         launch.read(label.device()?).error_flag(KernelError::Label)
     }
 
-    /// Prepares a launch of a class loss kernel, with the arguments up to the matrix.
+    /// Prepares a launch of a class loss kernel, and adds the arguments up to and including the
+    /// matrix.
     #[track_caller]
     fn class_loss_kernel<'a, T: Element>(
         &'a self,
@@ -163,9 +165,9 @@ impl CudaDevice {
         launch.read(label.device()?).read_optional(matrix)
     }
 
-    /// Prepares a launch of an elementwise loss kernel, with the arguments up to the constants of
-    /// the loss. Returns the launch and the divisor; 0 stands for the number of targets that are
-    /// not ignored.
+    /// Prepares a launch of an elementwise loss kernel, and adds the arguments up to and including
+    /// the constants of the loss. Returns the launch and the divisor of the sum of losses; a
+    /// divisor of 0 stands for the number of targets that are not ignored.
     #[track_caller]
     fn elementwise_loss_kernel<T: Element>(
         &self,

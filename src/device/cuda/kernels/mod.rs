@@ -26,12 +26,12 @@ mod update;
 mod window_axis;
 
 impl<'a> Launch<'a> {
-    /// Adds an argument: an axis as the struct `Axis` of the CUDA kernels.
+    /// Adds an axis as an argument: the struct `Axis` of the CUDA kernels.
     fn axis(self, axis: &Axis) -> Self {
         self.struct_of([axis.outer, axis.extent, axis.inner])
     }
 
-    /// Adds an argument: a struct of `uint64_t` fields.
+    /// Adds a struct of `uint64_t` fields as an argument.
     fn struct_of<const N: usize>(self, fields: [usize; N]) -> Self
     where
         [u64; N]: Storable,
@@ -39,7 +39,7 @@ impl<'a> Launch<'a> {
         self.arg(fields.map(|field| field as u64))
     }
 
-    /// Adds an operand that the kernel reads, or a null pointer.
+    /// Adds an operand that the kernel reads, or a null pointer if `x` is `None`.
     fn read_optional<T: Element>(self, x: Option<View<'a, T, CudaDevice>>) -> Result<Self> {
         match x {
             Some(x) => Ok(self.read(x.device()?)),
@@ -47,7 +47,7 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Adds an operand that the kernel updates, or a null pointer.
+    /// Adds an operand that the kernel updates, or a null pointer if `y` is `None`.
     fn write_optional<T: Element>(
         self,
         y: Option<&'a mut ViewMut<'_, T, CudaDevice>>,
@@ -58,7 +58,7 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Adds a scratch buffer, or a null pointer.
+    /// Adds a scratch buffer as an operand, or a null pointer if `buffer` is `None`.
     fn scratch(self, buffer: Option<&'a CudaBuffer>) -> Self {
         match buffer {
             Some(buffer) => self.operand(buffer, 0),

@@ -14,24 +14,25 @@ use crate::{
 /// is at least 32, the threads of a warp read neighbouring elements.
 const MIN_INNER: usize = 32;
 
-/// Longest row that a block of one warp computes; a longer row gets a block of [`THREADS`] threads.
+/// Longest softmax row that a block of one warp computes; a longer row gets a block of [`THREADS`]
+/// threads.
 const MAX_WARP_ROW: usize = 512;
 
 /// Threads per block.
 const THREADS: u32 = 256;
 
-/// Largest number of thread blocks that split the reduction at one position of the axis.
+/// Largest number of thread blocks among which the reduction at one position of the axis is split.
 const MAX_PARTS: usize = 64;
 
 /// Smallest number of elements in one part of a split reduction.
 const MIN_PART: usize = 1 << 12;
 
-/// Two sums in double precision: the struct `Sums` of the CUDA kernels.
+/// Two sums in double precision; equivalent to the struct `Sums` of the CUDA kernels.
 type Sums = [f64; 2];
 
 impl CudaDevice {
-    /// Prepares a launch of a softmax kernel: `name`, in which a thread computes a row, or
-    /// `by_block`, in which a block computes a row.
+    /// Prepares a launch of the softmax kernel `name`, in which a thread computes a row, or of
+    /// `by_block`, in which a thread block computes a row.
     #[track_caller]
     fn softmax_kernel<T: Element>(
         &self,
@@ -54,7 +55,8 @@ impl Launch<'_> {
         self.blocks(rows, if axis.extent <= MAX_WARP_ROW { 32 } else { THREADS })
     }
 
-    /// Launches a kernel that splits the sum at each position of an axis into `parts` parts.
+    /// Launches a kernel that computes a sum at each position of an axis, split into `parts`
+    /// partial sums.
     fn sums_grid(self, axis: &Axis, parts: usize) -> Result<()> {
         let blocks = match axis.inner {
             1 => [axis.extent.div_ceil(32).min(i32::MAX as usize), parts, 1],
@@ -77,8 +79,8 @@ fn part_count(axis: &Axis) -> usize {
 }
 
 impl CudaDevice {
-    /// Prepares a launch of the LRN kernel for the region. Adds the extents, k, α/n, β and 2αβ/n as
-    /// arguments.
+    /// Prepares a launch of the LRN kernel for the normalization region of `op`. Adds the extents,
+    /// k, α/n, β and 2αβ/n as arguments.
     #[track_caller]
     fn lrn_kernel<T: Element>(
         &self,

@@ -10,7 +10,7 @@ use crate::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Argument struct `Pool` of the CUDA kernels; pairs are (height, width).
+/// Rust equivalent of the argument struct `Pool` of the CUDA kernels; pairs are (height, width).
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 struct PoolArgs {
@@ -32,7 +32,8 @@ fn pool_args(name: &'static str, op: &Pool2d) -> Result<PoolArgs> {
         let why = format!("plane of {plane} elements exceeds {}", i32::MAX);
         return Err(Error::invalid_input(name, why));
     }
-    // An extent beyond 32 bits exceeds every plane, so `u32::MAX` has the same effect.
+    // An extent that does not fit in 32 bits exceeds the extent of every plane, so `u32::MAX` has
+    // the same effect.
     let saturate = |pair: [usize; 2]| pair.map(|extent| u32::try_from(extent).unwrap_or(u32::MAX));
     Ok(PoolArgs {
         planes: op.planes as u64,

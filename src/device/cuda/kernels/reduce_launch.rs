@@ -15,13 +15,13 @@ const THREADS: u32 = 256;
 /// Warps per block.
 const WARPS: usize = 8;
 
-/// Number of items above which all warps of a block share a row.
+/// Number of items above which all warps of a block together reduce a row.
 const LONG_ROW: usize = 1024;
 
 /// Largest number of blocks in a grid; the blocks loop over any remaining work.
 const MAX_BLOCKS: usize = 1 << 20;
 
-/// Positions of the items that are reduced to an output.
+/// Positions of the operand elements (items) that are reduced to each output.
 #[derive(Clone, Copy)]
 pub(super) enum Layout {
     /// Item `t` of output `q` is element `q·q_step + t / run · run_step + t mod run · steps[0]`. In
@@ -56,7 +56,7 @@ impl<T: Element> ReductionLaunch<T> {
         [T::Acc::one(), self.divisor, self.beta]
     }
 
-    /// Returns the kernel that reduces the parts of each output.
+    /// Returns the name of the kernel that reduces the partial results of each output.
     fn finish_kernel(&self) -> &'static str {
         match self.rule {
             "max" => "finish_max",
@@ -115,8 +115,8 @@ impl CudaDevice {
         let operands = (x, z.map(|(z, _)| z));
         let launch = self.reduce_parts(reduction, (1, items), (layout, split, WARPS), operands)?;
         launch.null().operand(&parts, 0).grid([split.parts, 1, 1], [THREADS, 1, 1])?;
-        // The final kernel runs for the accumulator type, the type of the partial sums and the
-        // result.
+        // The final kernel is the variant for the accumulator type, because the partial results and
+        // the result have this type.
         let launch = self.variant::<T::Acc>(reduction.kernel_name, reduction.finish_kernel())?;
         let launch = launch.sizes([1, split.parts]).arg(reduction.finish());
         launch.operand(&parts, 0).operand(&result, 0).grid([1, 1, 1], [32, 1, 1])?;
@@ -124,8 +124,9 @@ impl CudaDevice {
         Ok(value)
     }
 
-    /// Prepares the launch that reduces the parts of all outputs. The caller adds the output and
-    /// the parts as arguments. In a layout of rows, `warps` warps share a row.
+    /// Prepares the launch that computes the partial results of all outputs. The caller adds the
+    /// output and the buffer of partial results as arguments. In a [`Layout::Rows`], `warps` warps
+    /// together reduce a row.
     #[track_caller]
     fn reduce_parts<'a, T: Element>(
         &'a self,
@@ -141,7 +142,7 @@ impl CudaDevice {
         let symbol = format!("{kernel}_{}", reduction.rule);
         let launch = self.variant::<T>(reduction.kernel_name, &symbol)?;
         let launch = match layout {
-            // Argument struct `Rows` of the CUDA kernels.
+            // Fields of the argument struct `Rows` of the CUDA kernels.
             Layout::Rows { q_step, run, run_step, steps: [step_x, step_z] } => {
                 let run = run.max(1);
                 let (parts, chunk) = (split.parts, split.part_len);
@@ -149,7 +150,7 @@ impl CudaDevice {
                     outputs, items, q_step, run, run_step, step_x, step_z, parts, chunk, warps,
                 ])
             }
-            // Argument struct `Columns` of the CUDA kernels.
+            // Fields of the argument struct `Columns` of the CUDA kernels.
             Layout::Columns { inner } => {
                 let threads = threads_per_column((outputs, items));
                 launch.struct_of([outputs, items, inner, split.parts, split.part_len, threads])
@@ -158,7 +159,8 @@ impl CudaDevice {
         launch.arg(reduction.finish()).read(x.device()?).read_optional(z)
     }
 
-    /// Returns the number of blocks for one part of every output, and the split into parts.
+    /// Returns the number of thread blocks that compute one part of every output, and the split of
+    /// each reduction into parts.
     fn split_outputs(&self, extents: Extents, layout: Layout) -> (usize, SplitReduction) {
         let (outputs, items) = extents;
         let (outputs_per_block, min_items) = match layout {
@@ -172,13 +174,13 @@ impl CudaDevice {
     }
 }
 
-/// Returns the number of warps that share a row.
+/// Returns the number of warps that together reduce a row.
 pub(super) fn warps(items: usize) -> usize {
     if items > LONG_ROW { WARPS } else { 1 }
 }
 
-/// Returns the number of threads that share a column. A few threads per column suffice, because
-/// threads of neighbouring columns read neighbouring elements.
+/// Returns the number of threads that together reduce a column. A few threads per column suffice,
+/// because threads of neighbouring columns read neighbouring elements.
 fn threads_per_column((outputs, items): Extents) -> usize {
     let max = THREADS as usize / outputs.next_power_of_two().clamp(1, 32);
     items.next_power_of_two().min(max)

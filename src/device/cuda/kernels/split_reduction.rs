@@ -1,4 +1,4 @@
-//! Split of reductions into parts, if there are too few sums to fill a GPU.
+//! Splitting of each reduction into parts, for launches with too few reductions to fill the GPU.
 
 use crate::{
     device::{CudaDevice, cuda::CudaBuffer},
@@ -6,7 +6,7 @@ use crate::{
     error::Result,
 };
 
-/// Number of blocks per multiprocessor below which sums are split.
+/// Number of thread blocks per multiprocessor below which each sum is split into parts.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 4;
 
 /// Largest number of parts into which a launch splits a sum. A second launch adds up the partial
@@ -16,7 +16,7 @@ const MAX_PARTS: usize = 256;
 /// The number and the length of the parts into which a launch splits each of its sums.
 #[derive(Clone, Copy)]
 pub(super) struct SplitReduction {
-    /// Number of parts of each sum.
+    /// Number of parts into which each sum is split.
     pub parts: usize,
     /// Number of items of each part but the last, a multiple of 64.
     pub part_len: usize,
@@ -32,7 +32,8 @@ impl CudaDevice {
         SplitReduction { parts: items.div_ceil(chunk.max(1)).max(1), part_len: chunk }
     }
 
-    /// Allocates the partial sums of `outputs` outputs, unless each sum has only one part.
+    /// Allocates a buffer for the partial sums of `outputs` outputs, unless each sum has only one
+    /// part.
     pub(super) fn partial_sums<T: Element>(
         &self,
         split: SplitReduction,

@@ -10,7 +10,8 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// Returns a rule's symbol and its constants `keep`, `keep2` and `delta`; unused constants are 0.
+/// Returns the kernel symbol of an update rule, and the constants `keep`, `keep2` and `delta`;
+/// unused constants are 0.
 fn symbol_and_constants<T: Element>(rule: UpdateRule<T>) -> (&'static str, [T::Acc; 3]) {
     let zero = T::Acc::zero();
     match rule {

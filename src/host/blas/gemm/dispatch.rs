@@ -22,8 +22,8 @@ use crate::{
 pub(crate) enum GemmPath {
     /// Unpacked GEMM: the kernels read both operands in place.
     Unpacked,
-    /// Packed GEMM: both operands are copied into panels. At the portable SIMD level,
-    /// `matrixmultiply` packs.
+    /// Packed GEMM: both operands are copied into panels. At the portable SIMD level, the crate
+    /// `matrixmultiply` packs the operands.
     Packed,
 }
 
@@ -36,8 +36,8 @@ impl GemmPath {
     /// Computes one GEMM on the calling thread. `Unpacked` supports at most one transposed operand.
     ///
     /// # Safety
-    /// `a` and `b` pass [`Gemm::check`]. `c` is valid for reads and writes of all elements of `C`,
-    /// and no other thread accesses `C`. `c` is not read if β is 0.
+    /// `a` and `b` have passed [`Gemm::check`]. `c` is valid for reads and writes of all elements
+    /// of `C`, and no other thread accesses `C`. `c` is not read if β is 0.
     pub(crate) unsafe fn run<S: SimdScalar>(self, op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) {
         debug_assert!(op.check(a.len(), b.len(), usize::MAX).is_ok());
         let p = RawGemm::new(op, a, b, c);
@@ -66,7 +66,7 @@ impl GemmPath {
 /// for each row of `C`.
 ///
 /// # Safety
-/// `a` passes [`Gemm::check`], and `bias` has at least m elements. `c` is valid for reads and
+/// `a` has passed [`Gemm::check`], and `bias` has at least m elements. `c` is valid for reads and
 /// writes of all elements of `C`, and no other thread accesses `C`. `c` is not read if β is 0.
 pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
     op: &Gemm<S>,
@@ -86,7 +86,7 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
             return gemm_in_panels(&source, Some(a_strides(op)), b, p);
         }
         with_scratch(panel_len(op.n, op.k, op.n), |matrix: &mut [S]| {
-            // A micro-panel of all n columns is `op(B)` in row-major order.
+            // A single micro-panel of all n columns of `op(B)` is `op(B)` in row-major order.
             b.pack(0..op.n, 0..op.k, op.n, matrix);
             let p = RawGemm { ldb: op.n, ..RawGemm::new(op, a, matrix, c) };
             matrixmultiply_gemm(op.trans_a, Transpose::No, &p);
@@ -110,14 +110,14 @@ pub(crate) fn gemm_from_pack_sources<S: SimdScalar>(
 ) {
     assert!(m * n <= c.len(), "GEMM output c: {} elements, expected {m}×{n}", c.len());
     let p = &RawGemm::new(&Gemm::new(m, n, k), &[], &[], c.as_mut_ptr());
-    // SAFETY: `c` has m·n elements and is borrowed exclusively. `A` and `B` are read from panels or
-    // from scratch buffers.
+    // SAFETY: `c` has m·n elements and is borrowed exclusively. The kernels read `A` and `B` only
+    // from panels or scratch buffers, which are long enough.
     unsafe {
         if SimdLevel::current() != SimdLevel::Portable {
             return gemm_in_panels(a, None, b, p);
         }
-        // A micro-panel of all m rows is `op(A)ᵀ` in row-major order, and a micro-panel of all n
-        // columns is `op(B)`.
+        // A single micro-panel of all m rows of `op(A)` is `op(A)ᵀ` in row-major order. A single
+        // micro-panel of all n columns of `op(B)` is `op(B)` in row-major order.
         with_scratch(panel_len(m, k, m), |a_matrix: &mut [S]| {
             a.pack(0..m, 0..k, m, a_matrix);
             with_scratch(panel_len(n, k, n), |b_matrix: &mut [S]| {

@@ -1,7 +1,8 @@
 //! GEMM of 16-bit elements, which accumulates in `f32` and rounds each element of `C` once.
 //!
-//! Larger GEMMs use AMX on processors with AMX. On other processors, packing widens the operands to
-//! `f32`. Small GEMMs multiply widened copies of the operands.
+//! On processors with AMX, larger GEMMs use AMX. On other processors, larger GEMMs widen the
+//! operands to `f32` while packing them. Small GEMMs multiply unpacked, widened copies of the
+//! operands.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -37,14 +38,16 @@ use crate::{
 };
 use std::ops::Range;
 
-/// MC: number of rows in a block of `C`. A packed element of `B` serves up to MC multiplications.
+/// MC: number of rows in a block of `C`. A packed element of `B` is used in up to MC
+/// multiplications.
 const MC: usize = 768;
 
-/// NC: number of columns in a block of `C`. A packed element of `A` serves up to NC
+/// NC: number of columns in a block of `C`. A packed element of `A` is used in up to NC
 /// multiplications.
 const NC: usize = 1024;
 
-/// KC of the unpacked path, the number of steps along k that are widened at a time.
+/// KC of the unpacked path: the number of steps along k for which the operands are widened at a
+/// time.
 const KC: usize = 256;
 
 /// Computes `C ← α·op(A)·op(B) + β·C` and rounds each element of `C` once. `H` is the same type as
@@ -79,7 +82,8 @@ pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
     });
 }
 
-/// Code path for the `f32` sums of a block of `C`. All blocks of one GEMM take the same code path.
+/// Code path that computes the `f32` sums of a block of `C`. All blocks of one GEMM take the same
+/// code path.
 #[derive(Clone, Copy)]
 enum HalfPath {
     /// Unpacked path: the operands are widened into matrices, which [`GemmPath::Unpacked`]
@@ -105,7 +109,7 @@ impl HalfPath {
 }
 
 /// Computes the `f32` sums of `block` and calls `finish(column, columns, ld, sums)` for each range
-/// of `columns` columns of `block`, which starts at `column`. Rows of `sums` are `ld` elements
+/// of `columns` columns of `block`, starting at column `column`. Rows of `sums` are `ld` elements
 /// apart.
 fn compute_block<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
@@ -133,8 +137,8 @@ fn compute_block<H: Element<Acc = f32>>(
 }
 
 /// Replaces non-finite AMX sums in the [`BLOCK_ROWS`] columns from `column` on with sums of widened
-/// elements. If `widened_sums` is empty, the function first fills `widened_sums` with the sums of
-/// the whole block.
+/// elements. If `widened_sums` is empty, first fills `widened_sums` with the sums of the whole
+/// block.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn patch_nonfinite<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
@@ -201,7 +205,7 @@ fn widen_matrix<H: Element<Acc = f32>>(
     matrix: &mut [f32],
 ) {
     let (rows, columns) = if trans == Transpose::No { (rows, columns) } else { (columns, rows) };
-    // A micro-panel of all columns is the matrix in row-major order.
+    // A single micro-panel of all columns of a matrix is the matrix in row-major order.
     let source = StridedSource::for_b(Transpose::No, x, ld);
     source.pack(columns.clone(), rows.clone(), columns.len(), matrix);
 }
@@ -223,8 +227,8 @@ struct WriteBack<'a, H> {
 impl<H: Element<Acc = f32>> SimdKernel<f32> for WriteBack<'_, H> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = f32>>(self) {
-        // SAFETY: accesses end at `columns`, which is at most `ld`. Loads therefore stay within a
-        // row of `sums`, and stores within a row of `c`, which the caller guarantees to be valid.
+        // SAFETY: accesses end at `columns`, which is at most `ld`. Loads stay within a row of
+        // `sums`, and stores stay within a row of `c`, which the caller guarantees to be valid.
         unsafe {
             let (alpha, beta) = (V::splat(self.alpha), V::splat(self.beta));
             for (row, sums) in self.sums.chunks_exact(self.ld).enumerate() {

@@ -20,8 +20,8 @@
 //! - `Amx` computes larger GEMMs of 16-bit elements. `Unpacked` and `Packed` widen 16-bit elements
 //!   to `f32`. Every code path rounds each element of `C` once.
 //!
-//! KC depends on k alone, and an element of `C` takes the same operations in any tile. GEMM results
-//! are therefore bit-identical for any number of threads.
+//! GEMM results are bit-identical for any number of threads, because KC depends on k alone, and an
+//! element of `C` is computed by the same operations in any tile.
 
 pub(crate) mod output_tiles;
 pub(crate) mod partition;
@@ -107,15 +107,15 @@ fn gemm_wide<T: Element, S: SimdScalar>(
     for_each_part(workers, op, |part, row, column| {
         let a = &cast_slice(a)[a_offset(op, row)..];
         let b = &cast_slice(b)[b_offset(op, column)..];
-        // SAFETY: `op.check` passed, so `a`, `b` and `c` hold the operands of the whole GEMM. No
-        // two parts share elements of `c`.
+        // SAFETY: `op.check` passed, so `a`, `b` and `c` hold the operands of the whole GEMM. The
+        // parts of the GEMM on different threads share no elements of `c`.
         unsafe { path.run(&convert_op::<T, S>(part), a, b, c.at(row, column)) };
     });
 }
 
 /// Operand `B` of [`gemm_packed`].
 pub(crate) enum GemmB<'a, T> {
-    /// Matrix in memory, with the transpose and leading dimension of the GEMM descriptor.
+    /// Matrix in memory, stored with the transpose and leading dimension of the GEMM descriptor.
     Matrix(&'a [T]),
     /// Matrix addressed through tables. The transpose and leading dimension of the GEMM descriptor
     /// are ignored.
@@ -161,7 +161,8 @@ pub(crate) fn gemm_packed<T: Element>(
             let b = SourceBlock { source, first: column };
             let bias = bias.map(|bias| &cast_slice(bias)[row..]);
             // SAFETY: `op.check` passed and `bias` has m elements, so `a`, `bias` and `c` hold the
-            // operands of this part. No two parts share elements of `c`.
+            // operands of this part. The parts of the GEMM on different threads share no elements
+            // of `c`.
             unsafe {
                 gemm_with_pack_source(&convert_op::<T, S>(part), a, &b, bias, c.at(row, column));
             }
@@ -207,7 +208,7 @@ pub(crate) fn gemm_batched<T: Element>(
     if batch.count == 0 || span_c == 0 {
         return Ok(());
     }
-    // All chunks of `c` are one matrix stride long, except the last chunk.
+    // All chunks of `c` are `stride` elements long, except the last chunk.
     let stride = if batch.count == 1 { span_c } else { batch.stride_c };
     let c = &mut c[..(batch.count - 1) * stride + span_c];
     let gemm_at = |workers: &Workers, i: usize, c: &mut [T]| {
@@ -233,7 +234,7 @@ pub(crate) fn gemm_batched<T: Element>(
     })
 }
 
-/// Returns whether [`gemm`] computes `op` by [`UnpackedGemm`].
+/// Returns whether [`gemm`] computes `op` with [`UnpackedGemm`].
 fn is_unpacked<T: Element>(op: &Gemm<T>) -> bool {
     let gemv = op.m == 1 || op.n == 1;
     if gemv || op.k == 0 || op.alpha.is_zero() {

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-/// Exclusively borrowed row-major matrix, whose parts are written through pointers.
+/// Exclusively borrowed row-major matrix, whose parts several threads write through raw pointers.
 pub(crate) struct OutputTiles<'a, T> {
     first: *mut T,
     len: usize,
@@ -10,11 +10,12 @@ pub(crate) struct OutputTiles<'a, T> {
     borrow: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: `OutputTiles` acts as a `&mut [T]`, which may move to another thread if `T: Send`.
+// SAFETY: `OutputTiles` acts as a `&mut [T]`, which may move to another thread if `T` is `Send`.
 unsafe impl<T: Send> Send for OutputTiles<'_, T> {}
 
-// SAFETY: `&OutputTiles` gives access only to pointers. Code that dereferences one of these
-// pointers is unsafe and ensures that no two threads access the same element.
+// SAFETY: a shared reference to `OutputTiles` gives access only to raw pointers. Code that
+// dereferences one of these pointers is unsafe and ensures that no two threads access the same
+// element.
 unsafe impl<T: Send> Sync for OutputTiles<'_, T> {}
 
 impl<'a, T> OutputTiles<'a, T> {

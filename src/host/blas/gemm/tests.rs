@@ -37,8 +37,8 @@ const SHAPES: [(usize, usize, usize); 17] = [
     (22, 17, 1024),
 ];
 
-/// Returns each small GEMM shape with all four pairs of transposes. Each large shape has only one
-/// pair, because large shapes take most of the test time.
+/// Returns each small GEMM shape with all four pairs of transposes. Each large shape comes with
+/// only one pair of transposes, because large shapes take most of the test time.
 fn cases() -> impl Iterator<Item = ((usize, usize, usize), (Transpose, Transpose))> {
     SHAPES.into_iter().enumerate().flat_map(|(i, (m, n, k))| {
         let pairs = if m * n * k < 100_000 { &TRANSPOSES[..] } else { &TRANSPOSES[i % 4..][..1] };
@@ -69,7 +69,8 @@ pub(crate) fn naive_gemm<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f6
 }
 
 /// Asserts that `c` differs from the exact result by at most the rounding errors of a sum in any
-/// order. AMX adds four terms for each product of two `f16` elements.
+/// order. For each product of two `f16` elements, AMX adds four `bf16` products, because each `f16`
+/// element splits into two `bf16` terms.
 pub(crate) fn assert_within_rounding<T: Element>(
     op: &Gemm<T>,
     a: &[T],
@@ -91,14 +92,14 @@ pub(crate) fn assert_within_rounding<T: Element>(
     };
     let terms = 4 * op.k + 4;
     for ((&c, &exact), &magnitude) in c.iter().zip(&exact).zip(&magnitude) {
-        // Double the bound, because the expected value of `f64` elements is also rounded.
+        // Double the bound, because the expected result for `f64` elements is also rounded.
         let bound = 2.0 * terms as f64 * acc_unit * magnitude + unit * exact.abs() + 1e-7 * unit;
         assert!((c - exact).abs() <= bound, "{op:?}: got {c}, expected {exact} ± {bound}");
     }
 }
 
-/// Checks that a GEMM of integers is exact with each of `workers`, and that elements between the
-/// rows of `C` do not change.
+/// Checks that a GEMM of integers is exact with each thread pool in `workers`, and that elements
+/// between the rows of `C` do not change.
 fn check_gemm_of_integers<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     let len = |trans, rows, columns, ld| (if trans == No { rows } else { columns }) * ld;
     let mut a = integers::<T>(1, len(op.trans_a, op.m, op.k, op.lda));
@@ -295,7 +296,7 @@ fn fma_chain_gemm<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &
 }
 
 /// Micro-kernel results must be bit-identical to [`fma_chain_gemm`]. The dot kernel and
-/// `matrixmultiply` add in another order.
+/// `matrixmultiply` add the terms of a sum in a different order.
 fn check_every_kernel<S: SimdScalar>() {
     let cases = cases().filter(|((m, n, k), _)| m * n * k > 0);
     for ((m, n, k), (trans_a, trans_b)) in cases {
@@ -308,7 +309,7 @@ fn check_every_kernel<S: SimdScalar>() {
                 continue;
             }
             let mut c = c0.clone();
-            // SAFETY: the operands have the lengths of `op`.
+            // SAFETY: the operands have the lengths that `op` requires.
             unsafe { path.run(&op, &a, &b, c.as_mut_ptr()) };
             let kc = match path {
                 GemmPath::Unpacked if trans_b == No => k,

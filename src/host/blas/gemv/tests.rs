@@ -109,8 +109,8 @@ fn gemv_with_zero_alpha_reads_neither_a_nor_x<T: Element>() {
     }
 }
 
-/// Matrix rows start at every offset in a cache line. Some leading dimensions give all rows the
-/// same offset.
+/// Matrix rows start at every offset in a cache line. With some of the leading dimensions, all rows
+/// have the same offset in a cache line.
 fn gemv_is_bit_identical_at_any_address<T: Element>() {
     let (m, n) = (19, 320);
     for (trans, lda) in [(No, n), (Yes, n), (No, n - 3), (Yes, n - 3)] {

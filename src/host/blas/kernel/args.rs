@@ -2,7 +2,8 @@
 
 use crate::{element::Element, host::simd::vector::SimdVector, op::Gemm};
 
-/// Raw-pointer arguments of `C ← α·op(A)·op(B) + β·C + bias`. Leading dimensions are in elements.
+/// Raw-pointer arguments of `C ← α·op(A)·op(B) + β·C + bias`. The leading dimensions are counted in
+/// elements.
 ///
 /// The `# Safety` section of each kernel says which elements the kernel accesses.
 #[derive(Clone, Copy)]
@@ -47,7 +48,7 @@ impl BatchStrides {
 }
 
 /// Returns the number of elements between the last vector boundary and the start of each row of
-/// `B`. Returns 0 if the rows of `B` are not equally aligned.
+/// `B`. Returns 0 if the rows of `B` differ in alignment.
 pub(crate) fn unaligned_prefix<V: SimdVector>(p: &RawGemm<V::Scalar>) -> usize {
     let size = size_of::<V::Scalar>();
     let vector = V::WIDTH * size;

@@ -1,4 +1,4 @@
-//! Cache blocking of the packed GEMM: MR, MC, KC and NC, and the workspace for panels.
+//! Cache blocking of the packed GEMM (MR, MC, KC and NC), and the workspace for panels.
 //!
 //! KC depends on k alone, so results are bit-identical however m and n are divided among threads.
 
@@ -10,13 +10,13 @@ use crate::host::{
 /// Size in bytes of a panel of `B`, which shares L2 with the panel of `A` and with `C`.
 const B_PANEL_BYTES: usize = 576 << 10;
 
-/// Largest m at which a smaller panel of `B` is faster. A GEMM with few rows hardly reuses a panel,
-/// and a small panel does not evict the source rows of the next panel.
+/// Largest m at which a smaller panel of `B` is faster. A GEMM with few rows hardly reuses a panel
+/// of `B`, and a small panel does not evict the rows of `B` that the next panel is packed from.
 const SMALL_M: usize = 96;
 
-/// Largest `B`, in bytes, that is assumed to come from cache. A larger `B` is packed in bigger
-/// panels, whose rows are read in longer runs. The size of `B` matters only if m is at most
-/// [`SMALL_M`].
+/// Largest `B`, in bytes, that is assumed to be read from cache. A larger `B` is packed in bigger
+/// panels, whose rows are read in longer contiguous runs. `CACHED_B_MAX_BYTES` has an effect only
+/// if m is at most [`SMALL_M`].
 const CACHED_B_MAX_BYTES: usize = 16 << 20;
 
 /// Largest distance in bytes between columns of `op(A)` at which a transposed `A` is not packed.
@@ -29,8 +29,8 @@ const MAX_MR: usize = 12;
 
 const MAX_NR: usize = 32;
 
-/// Number of spare steps along k after a packed panel. Packing may write up to three steps and
-/// three elements past the end of the panel.
+/// Number of spare steps along k that are allocated after a packed panel. Packing may write up to
+/// three steps and three elements past the end of the panel.
 const PANEL_SLACK: usize = 4;
 
 /// Returns MC, a multiple of the `mr` rows of a tile.
@@ -57,7 +57,7 @@ fn b_panel_len<S>(m: usize, n: usize, k: usize) -> usize {
     } else if n * k * size_of::<S>() <= CACHED_B_MAX_BYTES {
         B_PANEL_BYTES / 4
     } else {
-        // Rows of `B` are read in runs of at least 1 KiB for both element types.
+        // Rows of `B` are read in contiguous runs of at least 1 KiB for both element types.
         B_PANEL_BYTES / (size_of::<S>() / size_of::<f32>())
     };
     bytes / size_of::<S>()
@@ -69,7 +69,8 @@ pub(crate) fn panel_len(mn: usize, k: usize, panel_dim: usize) -> usize {
     mn.next_multiple_of(panel_dim.max(1)) * k + PANEL_SLACK * panel_dim.max(PANEL_SLACK)
 }
 
-/// Returns the workspace length, in elements, for the panels of an m×n×k GEMM with any MR and NR.
+/// Returns the workspace length, in elements, for the panels of an m×n×k GEMM, sufficient for any
+/// MR and NR.
 pub(crate) fn workspace_len<S>(m: usize, n: usize, k: usize) -> usize {
     let kc = kc::<S>(k);
     // NR is 12, 16, 24 or 32, all divisors of 96.

@@ -13,7 +13,8 @@ use num_traits::{One, Zero};
 /// KC in bytes, chosen so that the rows of a tile stay in L1 between two horizontal reductions.
 const KC_BYTES: usize = 4096;
 
-/// Number of elements in a block of `B`, which stays in L2 while all rows of `A` are multiplied.
+/// Number of elements in a block of `B`, which stays in L2 while all rows of `A` are multiplied by
+/// the block.
 const L2_B_LEN: usize = 1 << 16;
 
 /// Smallest `B`, in bytes, that exceeds the core's private caches and is prefetched in software.
@@ -28,7 +29,7 @@ const K_UNROLL: usize = 4;
 /// Number of rows of `B` that are multiplied at a time by a single row of `A`.
 const N_UNROLL: usize = 8;
 
-/// `C ← α·A·Bᵀ + β·C`.
+/// Computes `C ← α·A·Bᵀ + β·C`.
 ///
 /// # Safety
 /// The processor supports `V`. `p.a` is valid for reads of m rows of k elements, and `p.b` for
@@ -70,7 +71,7 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     }
 }
 
-/// Multiplies the only row of a one-row `A` by all rows of `B`.
+/// Computes `C` for an `A` of one row, by multiplying this row by all rows of `B`.
 ///
 /// # Safety
 /// The requirements of [`gemm_dot`] hold, and m is 1.
@@ -78,7 +79,8 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
 unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     let prefix = if p.k >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
     let large = p.n * p.k * size_of::<V::Scalar>() > PREFETCH_B_MIN_BYTES;
-    // SAFETY: the caller guarantees the requirements, and `prefix` is less than `V::WIDTH`.
+    // SAFETY: the caller guarantees the requirements of `multiply_row`, and `prefix` is less than
+    // `V::WIDTH`.
     unsafe {
         match (large, prefix) {
             (false, 0) => multiply_row_by::<V, false, false>(p, 0),
@@ -90,8 +92,8 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
 }
 
 /// Multiplies the only row of `A` by [`N_UNROLL`] rows of `B` at a time. Prefetches `B` if
-/// `PREFETCH` is true. If `UNALIGNED` is true, rows of `B` start `prefix` elements after an aligned
-/// vector.
+/// `PREFETCH` is true. If `UNALIGNED` is true, rows of `B` start `prefix` elements after a
+/// vector-aligned address.
 ///
 /// # Safety
 /// The requirements of [`multiply_row`] hold, and `prefix` is less than `V::WIDTH`.
@@ -124,8 +126,8 @@ unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: 
     }
 }
 
-/// Reduces the first `count` of eight vectors of sums, and writes `C ← α·sums + β·C` to `count`
-/// columns from `column` on.
+/// Reduces each of the first `count` of eight vectors of sums to one sum, and writes
+/// `C ← α·sums + β·C` to `count` columns from `column` on.
 ///
 /// # Safety
 /// The processor supports `V`. `p.c` is valid for reads and writes of `count` elements at `column`.
@@ -157,8 +159,8 @@ unsafe fn write_back<V: SimdVector>(
 /// Aligned loads start `prefix` elements before each row.
 ///
 /// # Safety
-/// The processor supports `V`. `a` is valid for reads of `k` elements, and `b` of `ROWS` rows of
-/// `k`. `prefix` is less than `V::WIDTH`.
+/// The processor supports `V`. `a` is valid for reads of `k` elements, and `b` for reads of `ROWS`
+/// rows of `k` elements. `prefix` is less than `V::WIDTH`.
 #[inline(always)]
 unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     a: *const V::Scalar,
@@ -199,8 +201,8 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
             }
         }
         if prefix > 0 {
-            // Rotate each sum to the lane of an aligned row, so that results do not depend on
-            // addresses.
+            // Rotate the lanes of each vector of sums to their positions for an aligned row, so
+            // that results do not depend on addresses.
             for sum in &mut sums {
                 *sum = sum.rotate(prefix);
             }
@@ -244,7 +246,8 @@ unsafe fn add_vectors<
     }
 }
 
-/// Computes `C` in tiles of `MR` rows and `NR` columns. At the end of `C`, tiles overlap.
+/// Computes `C` in tiles of `MR` rows and `NR` columns. At the right and bottom edges of `C`, a
+/// tile overlaps the preceding tile.
 ///
 /// # Safety
 /// The requirements of [`gemm_dot`] hold, m is at least `MR`, and n is at least `NR`.
@@ -279,7 +282,7 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
     row: usize,
     column: usize,
 ) -> [[V::Scalar; NR]; MR] {
-    // SAFETY: the whole vectors and the `tail` elements after them are the k elements of each row.
+    // SAFETY: the whole vectors and the remaining `tail` elements are the k elements of each row.
     unsafe {
         let mut a = p.a.add(row * p.lda);
         let mut b = p.b.add(column * p.ldb);

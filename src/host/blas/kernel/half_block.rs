@@ -4,7 +4,7 @@
 use crate::{element::Element, op::Gemm};
 use std::ops::Range;
 
-/// Range of rows and columns of `op(A)·op(B)`, for operands that passed [`Gemm::check`].
+/// Range of rows and columns of `op(A)·op(B)`, with operands that have passed [`Gemm::check`].
 pub(crate) struct HalfBlock<'a, H: Element> {
     pub(crate) op: &'a Gemm<H>,
     pub(crate) a: &'a [H],

@@ -38,8 +38,8 @@ pub(crate) struct CopySpan {
 }
 
 impl<'a, S> IndirectMatrix<'a, S> {
-    /// Returns operand `B` of a GEMM, whose element (r, c) `rows` and `spans` address in `x`.
-    /// `trans` says whether `op(B)` is the transpose of `B`.
+    /// Returns operand `B` of a GEMM as an indirect matrix, in which `rows` and `spans` give the
+    /// offset in `x` of each element. `trans` says whether `op(B)` is the transpose of `B`.
     ///
     /// # Panics
     /// Panics if an element of the matrix is outside `x`, or if `spans` are unordered or have gaps.
@@ -116,7 +116,7 @@ macro_rules! with_constant_len {
     };
 }
 
-/// Kernel that packs the elements at `rows` × `columns` of an [`IndirectMatrix`].
+/// Kernel that packs the elements of an [`IndirectMatrix`] in the given `rows` and `columns`.
 ///
 /// [`SimdKernel::run`] is safe if `x` holds every span of every row, and [`check_panel_len`] has
 /// passed.
@@ -133,13 +133,14 @@ struct IndirectPack<'a, S> {
 impl<S: SimdScalar> SimdKernel<S> for IndirectPack<'_, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: the caller guarantees the requirements of both methods.
+        // SAFETY: the caller guarantees the requirements of `transpose` and `copy`.
         unsafe { if self.transposed { self.transpose::<V>() } else { self.copy::<V>() } }
     }
 }
 
 impl<S: SimdScalar> IndirectPack<'_, S> {
-    /// Packs a matrix whose rows are steps along k, by copying vectors of columns.
+    /// Packs a matrix whose rows are steps along k, by copying a vector of adjacent columns at a
+    /// time.
     ///
     /// # Safety
     /// The requirements of [`IndirectPack`] hold, and the processor supports `V`.
@@ -149,7 +150,7 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for first in columns.clone().step_by(panel_dim) {
             let micro_columns = first..columns.end.min(first + panel_dim);
-            // SAFETY: the segments are parts of spans, which `x` holds, and the micro-panel has
+            // SAFETY: the segments are parts of spans, `x` holds all spans, and the micro-panel has
             // `panel_dim` elements for each row.
             unsafe {
                 let micro_panel = panel.add((first - columns.start) * rows.len());
@@ -169,7 +170,8 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
         }
     }
 
-    /// Packs a matrix whose columns are steps along k, by transposing vectors of columns.
+    /// Packs a matrix whose columns are steps along k, by transposing a vector of adjacent columns
+    /// of each row.
     ///
     /// # Safety
     /// The requirements of [`IndirectPack`] hold, and the processor supports `V`.
@@ -178,8 +180,8 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
         let Self { x, rows, spans, columns, panel_dim, panel, .. } = self;
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for (i, rows) in rows.chunks(panel_dim).enumerate() {
-            // SAFETY: the segments are parts of spans, which `x` holds. The panel can hold all
-            // steps and the elements that are written after the last step.
+            // SAFETY: the segments are parts of spans, and `x` holds all spans. The panel can hold
+            // all steps and the elements that are written after the last step.
             unsafe {
                 let micro_panel = panel.add(i * panel_dim * columns.len());
                 for_each_vector::<V>(
@@ -190,7 +192,8 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
                         let shape = (rows.len(), len);
                         let steps = (micro_panel.add(column * panel_dim), panel_dim);
                         if let ([segment], true) = (segments, len == V::WIDTH) {
-                            // For large images, most vectors are whole and need no mask.
+                            // For large images, most vectors lie within one span, so their loads
+                            // need no mask.
                             return pack_transposed::<V>(
                                 #[inline(always)]
                                 |row| {
@@ -224,7 +227,7 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
 /// Contiguous source elements that are packed into one vector.
 #[derive(Clone, Copy)]
 struct Segment<M> {
-    /// Offset in a source row of the vector's first lane, which may wrap below 0.
+    /// Offset in a source row of the vector's first lane; a negative offset wraps around.
     offset: usize,
     /// Mask of the lanes that belong to the segment.
     mask: M,
@@ -265,7 +268,8 @@ unsafe fn for_each_vector<V: SimdVector>(
     }
 }
 
-/// Returns the vector of all segments of the row at `x`. Lanes outside the segments are 0.
+/// Returns the vector that combines all segments of the source row at `x`. Lanes outside the
+/// segments are 0.
 ///
 /// # Safety
 /// The processor supports `V`, and the elements of all segments are valid for reads.
@@ -285,11 +289,11 @@ unsafe fn load_segments<V: SimdVector>(x: *const V::Scalar, segments: &[Segment<
     }
 }
 
-/// Stores a vector of each source row at `column` of the row's step in the micro-panel.
+/// For each source row, stores a vector in the micro-panel, at `column` of the row's step along k.
 ///
 /// # Safety
-/// The processor supports `V`. All rows hold the segments, and the micro-panel is valid for writes
-/// of `panel_dim` elements for each row.
+/// The processor supports `V`. Every source row holds all segments, and the micro-panel is valid
+/// for writes of `panel_dim` elements for each row.
 #[inline(always)]
 unsafe fn store_rows<V: SimdVector>(
     x: *const V::Scalar,
@@ -301,11 +305,11 @@ unsafe fn store_rows<V: SimdVector>(
     let (steps, whole) = (micro_panel.wrapping_add(column), column + V::WIDTH <= panel_dim);
     with_constant_len!(segments, {
         for (i, &row) in rows.iter().enumerate() {
-            // SAFETY: the row holds the segments, and its step has `panel_dim − column` elements
-            // from `column` on.
+            // SAFETY: the source row holds the segments, and the step of the row has
+            // `panel_dim − column` elements from `column` on.
             unsafe {
                 let vector = load_segments::<V>(x.add(row), segments);
-                // Store a constant number of elements, which needs no mask.
+                // A whole vector has a constant number of elements, so its store needs no mask.
                 match whole {
                     true => vector.store(steps.add(i * panel_dim)),
                     false => vector.store_first(steps.add(i * panel_dim), panel_dim - column),
