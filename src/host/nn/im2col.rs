@@ -1,8 +1,8 @@
 //! im2col: copies an image to a matrix with a row per tap and a column per position.
 //!
 //! A row of the matrix holds the elements that one tap reads at all positions. Along the last axis,
-//! one tap reads consecutive image elements (a run), or every stride-th element of a run. Rows of
-//! the matrix are copied run by run, for one plane of the last two axes at a time.
+//! one tap reads a run of consecutive image elements, or every `stride`-th element of a run. Rows
+//! of the im2col matrix are copied run by run, for one plane along the last two axes at a time.
 
 use crate::{
     element::Element,
@@ -76,7 +76,7 @@ pub(crate) fn im2col_channels<T: Element>(
     });
 }
 
-/// Copies the elements that one tap reads at a plane of positions.
+/// Copies the image elements that one tap reads at all positions of a plane.
 #[inline(always)]
 fn gather_tap<T: Element>(
     plane: &PlaneTaps,
@@ -134,7 +134,7 @@ fn clear_outside<T: Element>(rows: TapRange, columns: TapRange, width: usize, y:
 /// elements apart in the output.
 ///
 /// The first `N` and the last `N` elements of a run, which may overlap, are copied separately. Most
-/// runs are so short that a call to `memcpy` would take longer than the copy.
+/// runs are so short that the overhead of calling `memcpy` would exceed the time of the copy.
 #[inline(always)]
 fn copy_runs<T: Element, const N: usize>(
     x: &[T],
