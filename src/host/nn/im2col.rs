@@ -33,7 +33,8 @@ pub(crate) fn im2col<T: Element>(
     Ok(())
 }
 
-/// Writes the im2col matrix of whole channels, with leading dimension `ld`.
+/// Writes the im2col matrix of whole channels of an image to `columns`, with leading dimension
+/// `ld`.
 pub(crate) fn im2col_channels<T: Element>(
     workers: &Workers,
     window_taps: &WindowTaps,
@@ -119,7 +120,7 @@ fn gather_tap<T: Element>(
     }
 }
 
-/// Writes zeros to `y` at the positions where the tap lies outside the image.
+/// Writes zeros to `y` at the positions where the tap lies outside the image plane.
 #[inline(never)]
 fn clear_outside<T: Element>(rows: TapRange, columns: TapRange, width: usize, y: &mut [T]) {
     y[..rows.start * width].fill(T::default());
@@ -130,8 +131,8 @@ fn clear_outside<T: Element>(rows: TapRange, columns: TapRange, width: usize, y:
     }
 }
 
-/// Copies runs of `N` to `2·N` elements. Runs start `step` elements apart in the source and `width`
-/// elements apart in the output.
+/// Copies runs of `N` to `2·N` elements. Successive runs start `step` elements apart in `x` and
+/// `width` elements apart in `y`.
 ///
 /// The first `N` and the last `N` elements of a run, which may overlap, are copied separately. Most
 /// runs are so short that the overhead of calling `memcpy` would exceed the time of the copy.
