@@ -254,7 +254,7 @@ fn for_dropout_chunks<T: Element>(
 }
 
 /// Draws `yᵢ` from the integers below `bound`, as the upper half of `word · bound`. The
-/// probabilities of any two of these integers differ by at most 2⁻³².
+/// probabilities of any two integers below `bound` differ by at most 2⁻³².
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `1 ≤ bound ≤ 2³²`.

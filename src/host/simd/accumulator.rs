@@ -1,9 +1,11 @@
 //! Conversion of slices between the element type and the accumulator type.
 //!
-//! Kernels compute on [`Element::Acc`] and are compiled for `f32` and `f64` only. Kernels widen and
-//! narrow 16-bit elements in chunks that stay in L1, and read `f32` and `f64` elements in place.
+//! Kernels compute in the type [`Element::Acc`], so their loops are compiled for `f32` and `f64`
+//! only. Kernels widen and narrow 16-bit elements in chunks that stay in L1, and read `f32` and
+//! `f64` elements in place.
 //!
-//! [`widen`] and [`narrow`] use the crate `half`, loops of this file, or `x86::half` with AVX-512.
+//! With AVX-512, [`widen`] and [`narrow`] call `x86::half`. Otherwise, they call the crate `half`
+//! for `f16`, and use vectorized loops for `bf16`.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
@@ -19,7 +21,7 @@ pub(crate) const CHUNK: usize = 1024;
 
 pub(crate) type AccumulatorBuffer<A> = [A; CHUNK];
 
-/// Returns a zeroed buffer for a chunk of widened elements.
+/// Returns a zeroed buffer for a chunk of [`CHUNK`] widened elements.
 #[inline(always)]
 pub(crate) fn accumulator_buffer<A: Element>() -> AccumulatorBuffer<A> {
     [A::default(); CHUNK]
@@ -90,8 +92,8 @@ pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     }
 }
 
-/// Calls `body` on the elements of `y`, which `body` changes in place. 16-bit elements are widened
-/// into `buffer` for `body`, and narrowed afterwards.
+/// Calls `body` on the elements of `y`, which `body` changes in place. 16-bit elements of `y` are
+/// widened into `buffer` before `body` is called, and narrowed to `y` afterwards.
 #[inline(always)]
 pub(crate) fn update_widened<T: Element>(
     y: &mut [T],
@@ -107,7 +109,8 @@ pub(crate) fn update_widened<T: Element>(
     narrow(buffer, y);
 }
 
-/// Like [`update_widened`], but `body` overwrites all elements, and must not read the old values.
+/// Like [`update_widened`], but `body` must overwrite all elements, and must not read their old
+/// values.
 #[inline(always)]
 pub(crate) fn overwrite_widened<T: Element>(
     y: &mut [T],
@@ -127,7 +130,8 @@ mod tests {
     use super::*;
     use crate::host::simd::level::with_each_simd_level;
 
-    /// The test converts `f32` values with every 16-bit pattern as the upper half, ties, and NaN.
+    /// The converted `f32` values have every 16-bit pattern as the upper half, and include ties and
+    /// NaN.
     #[test]
     fn widen_and_narrow_match_the_crate_half_in_every_bit() {
         let x: Vec<f32> =
