@@ -19,10 +19,10 @@ pub(crate) const L1_ALIAS_BYTES: usize = 4 << 10;
 /// Unit of chunk lengths, in elements: a whole number of cache lines for every element type.
 pub(crate) const CHUNK_ALIGN: usize = 64;
 
-/// Smallest operand, in bytes, for which aligned loads were faster in measurements.
+/// Smallest size of an operand, in bytes, for which aligned loads were faster in measurements.
 const ALIGN_LOADS_MIN_BYTES: usize = 32 << 10;
 
-/// Smallest operand, in bytes, for which aligned stores were faster in measurements.
+/// Smallest size of an operand, in bytes, for which aligned stores were faster in measurements.
 const ALIGN_STORES_MIN_BYTES: usize = 2 << 10;
 
 /// Returns the number of elements of `x` before the first cache-line boundary, or 0 if aligned
@@ -74,7 +74,7 @@ pub(crate) fn zip_with_aligned_stores<X, Y>(
 /// Number of elements in each block that [`with_prefetch`] and [`zip_with_prefetch`] prefetch.
 const PREFETCH_BLOCK_LEN: usize = 64;
 
-/// Like [`with_aligned_stores`], but with software prefetch, for a `y` that exceeds the caches.
+/// Like [`with_aligned_stores`], but with software prefetch, for operands that exceed the caches.
 #[inline(always)]
 pub(crate) fn with_prefetch<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
     let (first, y) = y.split_at_mut(store_peel_len(y));

@@ -1,7 +1,7 @@
 //! Elementwise evaluation of functions of one or two operands.
 //!
 //! A `match` selects the elementwise function once per slice, and not once per element. Each
-//! function has a separate loop, which the compiler vectorizes if possible.
+//! elementwise function has a separate loop, which the compiler vectorizes if possible.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{

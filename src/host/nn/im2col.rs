@@ -1,8 +1,9 @@
 //! im2col: copies an image to a matrix with a row per tap and a column per position.
 //!
-//! A row of the matrix holds the elements that one tap reads at all positions. Along the last axis,
-//! one tap reads a run of consecutive image elements, or every `stride`-th element of a run. Rows
-//! of the im2col matrix are copied run by run, for one plane along the last two axes at a time.
+//! A row of the im2col matrix holds the elements that one tap reads at all positions. Along the
+//! last axis, one tap reads a run of consecutive image elements, or every `stride`-th element of a
+//! run. Rows of the im2col matrix are copied run by run, for one plane along the last two axes at a
+//! time.
 
 use crate::{
     element::Element,
@@ -15,8 +16,8 @@ use crate::{
     op::Window,
 };
 
-/// Writes the im2col matrix of image `x`, with rows (channel, tap…) and columns (position…). Matrix
-/// elements are zero where a tap lies outside the image.
+/// Writes the im2col matrix of image `x`, with rows (channel, tap…) and columns (position…).
+/// Elements of the matrix are zero where a tap lies outside the image.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.

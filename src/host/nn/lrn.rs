@@ -26,8 +26,8 @@ use std::ops::Range;
 /// pass.
 const GRAIN: usize = 1 << 15;
 
-/// Number of elements along the inner axis that are computed at a time. For so few elements, the
-/// terms of the sums stay in cache.
+/// Number of elements along the inner axis that are computed at a time. A block of `BLOCK` elements
+/// is small enough that the terms of the sums stay in cache.
 const BLOCK: usize = 128;
 
 /// `scale ← k + α/n · Σ x²` over the region of each element, and `y ← x · scale^(−β)`; see [`Lrn`].
@@ -179,9 +179,9 @@ impl LrnWindows {
 
     /// Sums terms over the window of each element in the range `elements`, which must not be empty.
     ///
-    /// `term(i, terms)` writes the terms of the elements from `i` on. `body(i, sums)` receives the
-    /// sums of the windows centred at the elements from `i` on, and may change `sums`. `term` and
-    /// `body` are called with at most [`CHUNK`] elements.
+    /// `term(i, terms)` writes the terms of the elements from index `i` on to `terms`. `body(i,
+    /// sums)` receives the sums of the windows centred at the elements from `i` on, and may change
+    /// `sums`. `term` and `body` are called with at most [`CHUNK`] elements.
     fn for_each_sum<A: Element<Acc = A> + Float>(
         &self,
         elements: Range<usize>,
@@ -255,7 +255,7 @@ fn sum_windows_of_row<A: Element + Float>(radius: usize, x: &[A], y: &mut [A]) {
 /// Constants of the LRN formula, in the accumulator type.
 struct Constants<A> {
     k: A,
-    /// `α/n`.
+    /// Factor `α/n` of the sum of squares.
     factor: A,
     beta: A,
     /// Whether β = ¾.

@@ -9,7 +9,8 @@ use crate::{
 };
 use num_traits::One;
 
-/// Number of gate elements in one task. The kernels are compute-bound, because of sigmoid and tanh.
+/// Number of gate elements in one task. The LSTM kernels are compute-bound, because of sigmoid and
+/// tanh.
 const GRAIN: usize = 1 << 13;
 
 /// Runs the forward pass of one time step: activates `gates` in place and writes the cell state `c`
@@ -46,7 +47,7 @@ pub(crate) fn lstm<T: Element>(
 ///
 /// On entry, `gates` holds the activated gates that [`lstm`] computed. On return, `gates` holds the
 /// gradients of the gates before activation, and `dc` holds the gradient of `c_prev`. The
-/// derivative of the forget gate is that of a sigmoid, which is exact if `cont` is 0 or 1.
+/// derivative of the forget gate is computed as for a sigmoid, which is exact if `cont` is 0 or 1.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.

@@ -7,7 +7,7 @@
 //!   elements that a tap reads, one run of an image row at a time. `col2im` adds the elements of an
 //!   im2col matrix to the image. If the last axis has stride 1, `col2im` adds in SIMD registers,
 //!   else in a portable loop over taps.
-//! - `convolution` computes GEMMs of images without storing the im2col matrix. Depthwise
+//! - `convolution` computes convolutions as GEMMs, without storing the im2col matrix. Depthwise
 //!   convolutions do not use GEMM.
 //!
 //! Windows on planes:

@@ -148,8 +148,8 @@ impl PolyphasePlane {
         }
     }
 
-    /// Copies the polyphase layout `phases` back to plane `x`. Elements that no tap reads do not
-    /// change.
+    /// Copies the polyphase layout `phases` back to plane `x`. Elements of `x` that no tap reads do
+    /// not change.
     #[inline(always)]
     pub(crate) fn merge_phases<A: Copy>(&self, phases: &[A], x: &mut [A]) {
         let stride = self.op.stride[1];

@@ -5,8 +5,8 @@ use crate::op::{SpatialAxis, Window};
 /// Number of elements of the im2col matrix below which one thread is faster than several.
 pub(crate) const PARALLEL_MIN_LEN: usize = 1 << 17;
 
-/// Positions `start..end` along one axis at which one tap lies inside the image. At these
-/// positions, the tap reads the elements `first`, `first + stride`, …, of the axis.
+/// Positions `start..end` along one axis at which one tap lies inside the image. At the positions
+/// from `start` on, the tap reads the elements `first`, `first + stride`, … along the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TapRange {
     pub(crate) start: usize,

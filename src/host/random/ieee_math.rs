@@ -10,9 +10,9 @@ const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 
 /// Returns the natural logarithm of a positive normal number, with an error of at most 2 ulp.
 ///
-/// For `x = 2ᵉ·m`, where `m` is between √½ and √2, `ln` computes `ln m = 2·artanh s` by a power
-/// series up to `s²¹`, with `s = (m − 1)/(m + 1)`. Since `|s| < 0.172`, the omitted terms of the
-/// series are below 2⁻⁵⁷ of the result.
+/// Let `x = 2ᵉ·m`, where `m` is between √½ and √2. With `s = (m − 1)/(m + 1)`, the logarithm of `m`
+/// is `2·artanh s`, computed by a power series up to `s²¹`. Since `|s| < 0.172`, the omitted terms
+/// of the series are below 2⁻⁵⁷ of the result.
 #[inline(always)]
 pub(crate) fn ln(x: f64) -> f64 {
     const FRACTION: u64 = (1 << 52) - 1;

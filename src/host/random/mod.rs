@@ -77,8 +77,8 @@ pub(crate) fn uniform<T: Element>(
 }
 
 /// `yᵢ ~ N(mean, std²)`, computed as `mean + std·r·cos 2πv` for even elements and `mean + std·r·sin
-/// 2πv` for odd elements, with `r = √(−2 ln(u + 2⁻⁵³))`. This is the Box-Muller transform (Box and
-/// Muller, 1958).
+/// 2πv` for odd elements, with `r = √(−2 ln(u + 2⁻⁵³))`. The method is the Box-Muller transform
+/// (Box and Muller, 1958).
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `mean` and `std` are finite and `std ≥ 0`.

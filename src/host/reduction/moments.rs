@@ -22,8 +22,8 @@ use num_traits::{Float, Zero};
 /// outer·inner` elements at each position `e` of the axis. The variance is the biased one, with
 /// divisor `m`.
 ///
-/// The algorithm reads `x` twice: the second pass corrects the rounding error of the first pass
-/// (Chan, Golub, LeVeque 1983, "Algorithms for computing the sample variance").
+/// The second of two passes over `x` corrects the rounding error of the first pass (Chan, Golub,
+/// LeVeque 1983, "Algorithms for computing the sample variance").
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;

@@ -132,7 +132,8 @@ where
         }
         #[cfg(target_arch = "x86_64")]
         if self.is_sum && T::DTYPE == DType::F32 && has_avx512() {
-            // SAFETY: `has_avx512` detected the features that the function is compiled for.
+            // SAFETY: `has_avx512` detected the processor features for which the called function is
+            // compiled.
             return unsafe {
                 row_sums::sum_rows(
                     cast_slice(x),

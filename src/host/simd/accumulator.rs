@@ -4,8 +4,8 @@
 //! only. Kernels widen and narrow 16-bit elements in chunks that stay in L1, and read `f32` and
 //! `f64` elements in place.
 //!
-//! With AVX-512, [`widen`] and [`narrow`] call `x86::half`. Otherwise, they call the crate `half`
-//! for `f16`, and use vectorized loops for `bf16`.
+//! With AVX-512, [`widen`] and [`narrow`] call `x86::half`. Without AVX-512, [`widen`] and
+//! [`narrow`] call the crate `half` for `f16`, and run vectorized loops for `bf16`.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
@@ -55,7 +55,8 @@ pub(crate) fn widened<'a, T: Element>(x: &'a [T], buffer: &'a mut [T::Acc]) -> &
 pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
     #[cfg(target_arch = "x86_64")]
     if !is_wide::<T>() && has_avx512() {
-        // SAFETY: `has_avx512` detected the features that the function is compiled for.
+        // SAFETY: `has_avx512` detected the processor features for which the called function is
+        // compiled.
         return unsafe { half::widen(x, cast_slice_mut(y)) };
     }
     match T::DTYPE {
@@ -76,7 +77,8 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
 pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     if !is_wide::<T>() && has_avx512() {
-        // SAFETY: `has_avx512` detected the features that the function is compiled for.
+        // SAFETY: `has_avx512` detected the processor features for which the called function is
+        // compiled.
         return unsafe { half::narrow(cast_slice(x), y) };
     }
     match T::DTYPE {
@@ -92,8 +94,8 @@ pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     }
 }
 
-/// Calls `body` on the elements of `y`, which `body` changes in place. 16-bit elements of `y` are
-/// widened into `buffer` before `body` is called, and narrowed to `y` afterwards.
+/// Calls `body` on the elements of `y`, which `body` changes in place. If `y` has 16-bit elements,
+/// `body` gets the elements widened into `buffer`, which are then narrowed to `y`.
 #[inline(always)]
 pub(crate) fn update_widened<T: Element>(
     y: &mut [T],

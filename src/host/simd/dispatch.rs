@@ -21,7 +21,7 @@ pub(crate) trait SimdKernel<S> {
 
 /// Element type `f32` or `f64`, with a vector type for each SIMD level.
 pub(crate) trait SimdScalar: Element<Acc = Self> + Float {
-    /// Runs `kernel` with the vectors of [`SimdLevel::current`].
+    /// Runs `kernel` with the vector type of the SIMD level [`SimdLevel::current`].
     ///
     /// # Safety
     /// The requirements of [`SimdKernel::run`] for `kernel` hold, except those on the processor's
@@ -34,7 +34,8 @@ macro_rules! simd_scalar {
         impl SimdScalar for $scalar {
             unsafe fn dispatch<K: SimdKernel<Self>>(kernel: K) {
                 // SAFETY: a SIMD level becomes the current level only after the features of the
-                // level were detected. The caller guarantees the kernel's other requirements.
+                // level were detected. The caller guarantees all other safety requirements of the
+                // kernel.
                 unsafe {
                     match SimdLevel::current() {
                         #[cfg(target_arch = "x86_64")]
@@ -61,8 +62,8 @@ simd_scalar!(f64, __m512d, __m256d);
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn avx512<V: SimdVector>(kernel: impl SimdKernel<V::Scalar>) {
-    // SAFETY: the enclosing function is compiled for the features of `V`; the caller guarantees the
-    // kernel's other requirements.
+    // SAFETY: the enclosing function is compiled for the features of `V`; the caller guarantees all
+    // other safety requirements of the kernel.
     unsafe { kernel.run::<V>() }
 }
 
@@ -72,8 +73,8 @@ unsafe fn avx512<V: SimdVector>(kernel: impl SimdKernel<V::Scalar>) {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn avx2<V: SimdVector>(kernel: impl SimdKernel<V::Scalar>) {
-    // SAFETY: the enclosing function is compiled for the features of `V`; the caller guarantees the
-    // kernel's other requirements.
+    // SAFETY: the enclosing function is compiled for the features of `V`; the caller guarantees all
+    // other safety requirements of the kernel.
     unsafe { kernel.run::<V>() }
 }
 

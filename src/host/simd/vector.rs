@@ -1,7 +1,7 @@
 //! SIMD vector trait and its portable implementation, an array of four elements.
 //!
-//! The GEMM and col2im kernels are generic over [`SimdVector`]. `x86::vector` implements the trait
-//! for AVX-512 and AVX2 registers.
+//! The GEMM and col2im kernels are generic over [`SimdVector`]. `x86::vector` implements
+//! [`SimdVector`] for AVX-512 and AVX2 registers.
 
 use crate::{
     element::Element,
@@ -13,9 +13,9 @@ use num_traits::{Float, Zero};
 ///
 /// # Safety
 /// Every function of the trait requires that the processor has the features of the implementing
-/// type, and that the calling function is compiled for these features. Each pointer argument must
-/// be valid for the elements that the called function is documented to read or write, but need not
-/// be aligned.
+/// type, and that the caller is compiled for these features. Each pointer argument must be valid
+/// for the elements that the called function is documented to read or write, but need not be
+/// aligned.
 pub(crate) trait SimdVector: Copy {
     type Scalar: Element + Float;
     /// Number of elements in a vector.
@@ -29,7 +29,7 @@ pub(crate) trait SimdVector: Copy {
     /// for the features of this type. Compile time grows faster than the length of a function, so a
     /// function that selects among many large kernels must not inline all of them.
     unsafe fn outline(kernel: impl FnOnce());
-    /// Returns a vector of which every element is `x`.
+    /// Returns a vector whose elements are all `x`.
     unsafe fn splat(x: Self::Scalar) -> Self;
     /// Loads `WIDTH` elements from `p`.
     unsafe fn load(p: *const Self::Scalar) -> Self;

@@ -5,9 +5,9 @@
 //! 100 µs. After 100 µs, the pool thread sleeps until a caller has work for more threads than are
 //! polling.
 //!
-//! A caller offers its region once for each thread that may help, and never waits for a thread to
-//! accept an offer. If all threads are busy, an offer stays in the list until a thread is free. A
-//! thread that accepts an offer too late finds the region closed.
+//! A caller offers its parallel region once for each thread that may help, and never waits for a
+//! thread to accept an offer. If all threads are busy, an offer stays in the list until a thread is
+//! free. A thread that accepts an offer too late finds the region closed.
 
 use crate::{
     host::threads::region::{ParallelRegion, SPIN_TIME},
@@ -43,7 +43,7 @@ struct State {
 
 impl State {
     /// Counts up to `count` sleeping threads as waiting, and returns the number of these threads.
-    /// The caller must notify that number of threads.
+    /// The caller must then notify as many threads as `wake` returned.
     fn wake(&mut self, count: usize) -> usize {
         let count = count.min(self.sleeping);
         self.sleeping -= count;
@@ -65,8 +65,8 @@ impl IdleThreads {
         }
     }
 
-    /// Offers a region to up to `max_helpers` threads. Wakes sleeping threads only if fewer threads
-    /// are waiting than offers are pending.
+    /// Offers a parallel region to up to `max_helpers` pool threads. Wakes sleeping threads only if
+    /// fewer threads are waiting than offers are pending.
     pub(crate) fn offer_work(&self, max_helpers: usize, region: &Arc<ParallelRegion>) {
         let mut state = self.state.lock();
         // If the number of pending offers equals the number of pool threads, every thread is busy.

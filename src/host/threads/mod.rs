@@ -113,8 +113,8 @@ impl Workers {
     /// length is a multiple of `unit` and at least about `min`, or about half of `min` if `len` is
     /// below twice `min`. If `len <= min`, returns `min`, which gives a single chunk.
     ///
-    /// If kernels split their results into such chunks, each thread gets the elements that it wrote
-    /// in the previous kernel, which are in its cache.
+    /// If kernels split results into chunks of this length, each thread gets the elements that it
+    /// wrote in the previous kernel, which are in its cache.
     #[inline]
     pub(crate) fn even_chunk_len(&self, len: usize, min: usize, unit: usize) -> usize {
         // For short operands, do not call `even_chunk_len_of_many`, because a function call would

@@ -69,7 +69,7 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
     /// vectors.
     ///
     /// # Safety
-    /// The requirements of [`PackedGemm`] hold, and the processor supports `V`.
+    /// The requirements of [`PackedGemm`] hold, and the processor supports the vector type `V`.
     #[inline(always)]
     unsafe fn run_with_tile<V: SimdVector<Scalar = S>, const MR: usize, const NR_VECTORS: usize>(
         self,
@@ -140,9 +140,9 @@ fn bias_at<S>(bias: *const S, row: usize) -> *const S {
 /// the strides of a micro-panel of `A` if `a_packed` is true, else the strides of `op(A)`.
 ///
 /// # Safety
-/// The processor supports `V`. `p.b` is a panel of k×NR micro-panels, and `p.a` a panel of k×MR
-/// micro-panels or an m×k matrix with m ≥ `MR`. `p.c` and `p.bias` are valid as [`PackedGemm`]
-/// requires.
+/// The processor supports the vector type `V`. `p.b` is a panel of k×NR micro-panels, and `p.a` a
+/// panel of k×MR micro-panels or an m×k matrix with m ≥ `MR`. `p.c` and `p.bias` are valid as
+/// [`PackedGemm`] requires.
 #[inline(always)]
 unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     p: &RawGemm<V::Scalar>,
@@ -152,7 +152,7 @@ unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usiz
     let nr = NR_VECTORS * V::WIDTH;
     for row in (0..p.m).step_by(MR) {
         // Zeros pad the last micro-panel of a packed `A`. If `A` is read in place, the last tile of
-        // `MR` rows overlaps the previous tile, and does not write the rows that both tiles cover.
+        // `MR` rows overlaps the previous tile, and does not write the overlapping rows.
         let start = if a_packed { row } else { row.min(p.m - MR) };
         let rows = row - start..MR.min(p.m - start);
         for column in (0..p.n).step_by(nr) {

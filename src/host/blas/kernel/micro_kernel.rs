@@ -43,7 +43,7 @@ pub(crate) struct MicroTile {
 /// together would overflow the stack.
 ///
 /// # Safety
-/// - The processor supports `V`.
+/// - The processor supports the vector type `V`.
 /// - `p.a` is valid for reads of k elements in each of the `MR` rows from row `tile.row` on.
 /// - `p.b` is valid for reads of k rows from column `tile.column` on. In each row, the columns
 ///   `tile.columns` are readable, or all vectors if the mode loads whole vectors.
@@ -93,8 +93,8 @@ pub(crate) unsafe fn micro_kernel<
 /// Adds the products of `STEPS` steps along k to each sum of the tile.
 ///
 /// # Safety
-/// The processor supports `V`. `a` is valid for reads of `MR` rows of `STEPS` elements, and `b` of
-/// `STEPS` rows of the elements that the mode `B` loads.
+/// The processor supports the vector type `V`. `a` is valid for reads of `MR` rows of `STEPS`
+/// elements, and `b` of `STEPS` rows of the elements that the mode `B` loads.
 #[inline(always)]
 unsafe fn accumulate<
     V: SimdVector,
@@ -149,12 +149,12 @@ unsafe fn accumulate<
 /// `columns`.
 ///
 /// # Safety
-/// The processor supports `V`.
+/// The processor supports the vector type `V`.
 #[inline(always)]
 unsafe fn masks<V: SimdVector, const NR_VECTORS: usize>(
     columns: &Range<usize>,
 ) -> [V::Mask; NR_VECTORS] {
-    // SAFETY: the processor supports `V`, and bounds are clamped to `V::WIDTH`.
+    // SAFETY: the processor supports the vector type `V`, and bounds are clamped to `V::WIDTH`.
     unsafe {
         let mut masks = [V::mask(0, 0); NR_VECTORS];
         for (j, mask) in masks.iter_mut().enumerate() {
@@ -168,7 +168,8 @@ unsafe fn masks<V: SimdVector, const NR_VECTORS: usize>(
 /// Computes `C ← α·sums + β·C + bias` for the elements of the tile.
 ///
 /// # Safety
-/// The processor supports `V`, and `p.c` and `p.bias` are valid as [`micro_kernel`] requires.
+/// The processor supports the vector type `V`, and `p.c` and `p.bias` are valid as [`micro_kernel`]
+/// requires.
 #[inline(always)]
 unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     p: &RawGemm<V::Scalar>,

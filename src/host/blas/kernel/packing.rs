@@ -1,4 +1,5 @@
-//! Packing: copies `op(A)` and `op(B)` into micro-panels, in the order of the micro-kernel's reads.
+//! Packing, which copies `op(A)` and `op(B)` into micro-panels, in the order in which the
+//! micro-kernel reads them.
 //!
 //! A panel consists of micro-panels of MR rows of `op(A)`, or NR columns of `op(B)`. A micro-panel
 //! holds the MR or NR elements of one step along k contiguously, followed by the elements of the
@@ -123,12 +124,12 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
     /// Packs a matrix whose rows are contiguous along m or n, by copying.
     ///
     /// # Safety
-    /// The requirements of [`StridedPack`] hold, and the processor supports `V`.
+    /// The requirements of [`StridedPack`] hold, and the processor supports the vector type `V`.
     #[inline(always)]
     unsafe fn copy<V: SimdVector<Scalar = S>>(self) {
         let Self { x, ld, mn, panel_dim, k, panel, .. } = self;
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
-        // SAFETY: the processor supports `V`.
+        // SAFETY: the processor supports the vector type `V`.
         let (vectors, tail_mask) =
             (panel_dim / V::WIDTH, unsafe { V::mask(0, panel_dim % V::WIDTH) });
         // The outer loop visits the source rows, so that memory is read sequentially.
@@ -167,7 +168,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
     /// Packs a matrix whose rows are contiguous along k, by transposing.
     ///
     /// # Safety
-    /// The requirements of [`StridedPack`] hold, and the processor supports `V`.
+    /// The requirements of [`StridedPack`] hold, and the processor supports the vector type `V`.
     #[inline(always)]
     unsafe fn transpose<V: SimdVector<Scalar = S>>(self) {
         let Self { x, ld, mn, panel_dim, k, panel, .. } = self;
@@ -204,9 +205,10 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
                 }
             }
             for square in (0..square_rows).step_by(V::WIDTH) {
-                // SAFETY: `T` is `S`. Each of the `WIDTH` source rows holds `WIDTH` elements from
-                // `start` on, and the panel can hold `WIDTH` steps with one element of every source
-                // row.
+                // SAFETY: `T` and `S` are the same type, because only elements that need no
+                // widening have square blocks. Each of the `WIDTH` source rows holds `WIDTH`
+                // elements from `start` on. The panel can hold `WIDTH` steps with one element of
+                // every source row.
                 unsafe {
                     let mut rows = [x.cast::<S>(); MAX_LANES];
                     for (i, row) in rows.iter_mut().enumerate().take(V::WIDTH) {
@@ -231,8 +233,8 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
 /// elements of row `i < rows`. Rows `rows..panel_dim` are filled with zeros.
 ///
 /// # Safety
-/// The processor supports `V`. `steps` is valid for writes of `len` + 3 steps of `panel_dim`
-/// elements, plus three elements.
+/// The processor supports the vector type `V`. `steps` is valid for writes of `len` + 3 steps of
+/// `panel_dim` elements, plus three elements.
 #[inline(always)]
 pub(crate) unsafe fn pack_transposed<V: SimdVector>(
     load: impl Fn(usize) -> V,

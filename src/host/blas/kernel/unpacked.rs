@@ -2,7 +2,8 @@
 //!
 //! Packing costs more than it saves if an operand is reused only a few times, or stays in cache.
 //!
-//! - If `B` is not transposed, the micro-kernel adds multiples of rows of `B`, in the order of k.
+//! - If `B` is not transposed, the micro-kernel adds multiples of rows of `B` to rows of `C`, in
+//!   the order of k.
 //! - If only `B` is transposed, the dot kernel multiplies rows of `A` by rows of `B`.
 //!
 //! Neither the micro-kernel nor the dot kernel supports two transposed operands. Both kernels
@@ -36,8 +37,8 @@ const L1_B_MAX_LEN: usize = 1 << 14;
 pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
-        // With few rows of `A`, packing a transposed `B` does not pay off. The larger k is, the
-        // smaller the share of the horizontal reduction in each dot product.
+        // With few rows of `A`, packing a transposed `B` costs more time than it saves. The larger
+        // k is, the smaller the share of the horizontal reduction in each dot product.
         (Transpose::No, Transpose::Yes) => {
             op.k >= 32 && op.k >= 12 * op.m && (op.m * op.n <= 1024 || op.m <= 16)
         }
@@ -82,13 +83,13 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
 /// `C` is two vectors wide.
 ///
 /// # Safety
-/// The processor supports `V`. `p.a` is valid for reads of m×k elements with strides `strides`, and
-/// `p.b` of k rows of n elements. `p.c` is valid for reads and writes of m rows of n elements, and
-/// no other thread accesses `C`.
+/// The processor supports the vector type `V`. `p.a` is valid for reads of m×k elements with
+/// strides `strides`, and `p.b` of k rows of n elements. `p.c` is valid for reads and writes of m
+/// rows of n elements, and no other thread accesses `C`.
 #[inline(always)]
 unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usize)) {
     if p.m == 1 {
-        // SAFETY: the caller guarantees the requirements, and m is 1.
+        // SAFETY: the caller guarantees the requirements of `gemm_outer`, and m is 1.
         unsafe {
             V::outline(
                 #[inline(always)]
@@ -114,7 +115,7 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
             )
         };
     }
-    // SAFETY: the caller guarantees the requirements, and `mr` is at most m.
+    // SAFETY: the caller guarantees the requirements of `gemm_outer`, and `mr` is at most m.
     unsafe {
         match mr {
             12 if V::HAS_32_REGISTERS => tiles!(12),
@@ -181,8 +182,8 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     for column in (0..p.n).step_by(2 * V::WIDTH) {
         let columns = (p.n - column).min(2 * V::WIDTH);
         for row in (0..p.m).step_by(MR) {
-            // The last tile of `MR` rows overlaps the previous tile, and does not write the rows
-            // that both tiles cover.
+            // The last tile of `MR` rows overlaps the previous tile, and does not write the
+            // overlapping rows.
             let start = row.min(p.m - MR);
             let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
             // SAFETY: the tile is within m rows and n columns, and the mode loads only columns of

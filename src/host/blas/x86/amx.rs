@@ -1,12 +1,13 @@
 //! GEMM of 16-bit elements with AMX, whose tile registers hold matrices of `bf16`.
 //!
-//! One instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. The AMX
-//! instruction adds the products to a tile of 16×16 `f32` sums of `C`. The kernel computes four
-//! tiles of `C` at a time, and so uses each loaded tile twice. The order of additions depends on k
-//! alone.
+//! One AMX instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. The
+//! AMX instruction adds the products to a tile of 16×16 `f32` sums of `C`. The AMX kernel computes
+//! four tiles of `C` at a time, so that each loaded tile of `A` or `B` is used twice. The order of
+//! additions depends on k alone.
 //!
 //! An `f16` is exactly the sum of two `bf16`, so a product of two `f16` is four products of `bf16`.
-//! For `f16`, the kernel adds the four `bf16` products to the same sum, 32 steps along k at a time.
+//! For `f16`, the kernel adds the four products of `bf16` terms to the same sum, 32 steps along k
+//! at a time.
 //!
 //! AMX instructions treat subnormal operands as zero and flush subnormal sums to zero. AMX
 //! instructions propagate `bf16` NaN and infinities. The two `bf16` terms of an `f16` are zero or
@@ -63,7 +64,7 @@ thread_local! {
 }
 
 /// Returns whether AMX is available and `op` is large enough for AMX to be faster. `op` must be the
-/// whole GEMM, so that all threads take the same path.
+/// whole GEMM rather than the part of one thread, so that all threads choose the same kernel.
 pub(crate) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
     let shape = match H::DTYPE {
         DType::Bf16 => op.m * op.n >= MIN_OUTPUTS,
@@ -113,8 +114,8 @@ fn request_permission() -> bool {
     const ARCH_REQ_XCOMP_PERM: u64 = 0x1023;
     const XFEATURE_XTILEDATA: u64 = 18;
     let mut result = ARCH_PRCTL;
-    // SAFETY: this system call takes two numbers, accesses no memory of the process, and overwrites
-    // only rax, rcx and r11.
+    // SAFETY: the system call `arch_prctl` takes two numbers, accesses no memory of the process,
+    // and overwrites only rax, rcx and r11.
     unsafe {
         asm!(
             "syscall", inlateout("rax") result,

@@ -21,8 +21,8 @@ pub(crate) struct AmxPackSource<'a, H> {
     pub(crate) first: [usize; 2],
     pub(crate) mn: usize,
     pub(crate) k: usize,
-    /// Whether the 32-bit words of a tile are transposed after loading. A tile of `A` has one tile
-    /// row per row of `A`, and a tile of `B` has one tile row per pair of steps along k. Loading
+    /// Whether a tile is transposed after loading, as a matrix of 32-bit words. A tile of `A` has a
+    /// row for each row of `A`, and a tile of `B` has a row for each two steps along k. Loading
     /// yields the row layout of a tile of `A` if elements are contiguous along k, and of a tile of
     /// `B` otherwise.
     pub(crate) transpose: bool,
@@ -54,8 +54,8 @@ pub(crate) fn pack<H: Element>(source: &AmxPackSource<'_, H>, tiles: &mut [f32])
 }
 
 /// # Safety
-/// `x` points to the first element of the source, and the whole source is valid for reads. `tiles`
-/// is valid for writes of all tiles.
+/// `x` points to the first element of the source, and is valid for reads of the whole source.
+/// `tiles` is valid for writes of all packed tiles.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, tiles: *mut u32) {
     let AmxPackSource { ld, k_contiguous, mn, k, transpose, .. } = *source;
@@ -195,7 +195,8 @@ pub(crate) fn split_f16(pairs: __m512i) -> [__m512i; 2] {
     [interleave(high), interleave([low(0), low(1)])]
 }
 
-/// Interleaves two vectors of `f32`, which `bf16` represents exactly, to a vector of `bf16` pairs.
+/// Interleaves two vectors of `f32` values, which `bf16` represents exactly, into a vector of
+/// `bf16` pairs.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 fn interleave([first, second]: [__m512i; 2]) -> __m512i {

@@ -35,10 +35,10 @@ pub(crate) fn sum(
     // end of `x`.
     let mut left = prefix + x.len();
     let (mut x, mut y) = (x.as_ptr().wrapping_sub(prefix), y.as_ptr());
-    // SAFETY: this function enables AVX-512. Masks exclude all addresses before the first element
-    // and after the last element, and unmasked vectors lie within the operands. An expanding load
-    // reads `y` from the first element on, because a masked load that starts before `y` is slow if
-    // it reaches into an unmapped page.
+    // SAFETY: the enclosing function is compiled for AVX-512. Masks exclude all addresses before
+    // the first element and after the last element, and unmasked vectors lie within the operands.
+    // An expanding load reads `y` from the first element on, because a masked load that reaches
+    // into an unmapped page before `y` is slow.
     unsafe {
         if prefix > 0 {
             let mask = u16::MAX << prefix & first_lanes(left);
@@ -78,8 +78,9 @@ pub(crate) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Cop
     assert!(x.len() == y.len());
     let (mut left, peel_len) = (y.len(), store_peel_len(y));
     let (mut x, mut y) = (x.as_ptr(), y.as_mut_ptr());
-    // SAFETY: this function enables AVX-512. Whole vectors are loaded and stored only while at
-    // least `BLOCK` elements are left, and masks exclude all elements after the last element.
+    // SAFETY: the enclosing function is compiled for AVX-512. Whole vectors are loaded and stored
+    // only while at least `BLOCK` elements are left, and masks exclude all elements after the last
+    // element.
     unsafe {
         if peel_len > 0 {
             update_masked(first_lanes(peel_len), x, y, f);
@@ -180,7 +181,8 @@ unsafe fn map3(sum: __m512, x: __m512, y: __m512, f: impl Fn(f32, f32, f32) -> f
     unsafe { transmute(sum) }
 }
 
-/// Adds all accumulators. Each round adds the upper half of the accumulators to the lower half.
+/// Returns the sum of all accumulators. Each round adds the upper half of the accumulators to the
+/// lower half.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce([a, b, c, d]: [__m512; ACCUMULATOR_ROWS]) -> f32 {

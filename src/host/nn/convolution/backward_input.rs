@@ -26,7 +26,7 @@ use num_traits::Float;
 /// to the images.
 const L1_COLUMNS_LEN: usize = 1 << 14;
 
-/// Smallest number of rows of the im2col matrix for which a GEMM is fast.
+/// Smallest number of rows of the im2col matrix for which a GEMM is efficient.
 const MIN_M: usize = 96;
 
 /// Number of channels whose filters are flipped together, so that reads and writes are contiguous.
@@ -51,9 +51,9 @@ pub(crate) fn by_gemm<T: Element>(
 
 /// Returns the convolution of `dy` with flipped filters that computes `dx`.
 ///
-/// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. Also returns
-/// `None` if the number of image elements exceeds the number of windows by more than 25 %. The
-/// flipped convolution computes one output per image element, but the GEMM of [`by_columns`]
+/// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. `None` is
+/// also returned if the number of image elements exceeds the number of windows by more than 25 %.
+/// The flipped convolution computes one output per image element, but the GEMM of [`by_columns`]
 /// computes one column per window.
 fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     let window = op.window();
@@ -75,8 +75,8 @@ fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
 /// Writes the filters of the [`flipped_convolution`] to `flipped`: `filters` with the taps
 /// reversed, and with inputs and outputs exchanged.
 ///
-/// The flipped convolution has one filter per input plane. For every output plane of the group,
-/// this filter holds the taps on the input plane in reverse order.
+/// The flipped convolution has one filter per input plane. For every output plane of the group, the
+/// filter of an input plane holds the taps on that input plane in reverse order.
 fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], flipped: &mut [A]) {
     let (taps, rows) = (op.window().taps(), op.window().column_rows() / op.groups());
     let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());
@@ -145,7 +145,8 @@ fn backward_one_image<A: Element<Acc = A> + Float>(
         1 => channels.max(1),
         _ => {
             // Threads that share a GEMM compute all channels at once, so that each thread has
-            // enough work. A single thread computes as many channels at a time as fit in L1.
+            // enough work. A single thread computes as many channels of the im2col matrix at a time
+            // as fit in L1.
             let l1_channels = (L1_COLUMNS_LEN / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
             let max = if workers.count() > 1 { channels } else { l1_channels };
             // All blocks have about the same number of channels, because a GEMM with one row would

@@ -3,10 +3,10 @@
 //!
 //! The im2col matrix is never stored. The matrix element in row `r` (a tap of a channel) and column
 //! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, the elements of an
-//! image cannot be addressed by such a sum of two offsets. With padding or strides, each image is
-//! therefore first copied to a *frame*: a zero-padded copy of the image, split into polyphase
-//! planes. A frame is about as large as the image. A stored im2col matrix would be larger than the
-//! image by about the number of taps.
+//! image cannot be addressed by the sum of a row offset and a position offset. With padding or
+//! strides, each image is therefore first copied to a *frame*: a zero-padded copy of the image,
+//! split into polyphase planes. A frame is about as large as the image. A stored im2col matrix
+//! would be larger than the image by about the number of taps.
 
 use crate::{
     element::Element,
@@ -21,11 +21,11 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Smallest number of im2col columns for which a GEMM is fast.
+/// Smallest number of im2col columns for which a GEMM is efficient.
 const MIN_N: usize = 64;
 
-/// Smallest number of positions for which a GEMM that sums over positions is fast. A GEMM whose
-/// sums have at least `MIN_K` products reads and writes the partial sums rarely.
+/// Smallest number of positions for which a GEMM that sums over positions is efficient. A GEMM
+/// whose sums have at least `MIN_K` products reads and writes the partial sums rarely.
 const MIN_K: usize = 384;
 
 /// Largest number of images in one GEMM.
@@ -248,8 +248,8 @@ fn tap_distance(axis: &SpatialAxis) -> usize {
     axis.dilation * (axis.kernel - 1)
 }
 
-/// Returns `axis` as it is used for the copy of an image to the frame, with one tap per phase. The
-/// phase of a tap is the tap's offset modulo the stride.
+/// Returns the axis of the im2col operation that copies an image to its frame, with one tap per
+/// phase. The phase of a tap is the tap's offset modulo the stride.
 fn phase_axis(axis: &SpatialAxis) -> SpatialAxis {
     SpatialAxis { kernel: axis.stride.min(tap_distance(axis) + 1), dilation: 1, ..*axis }
 }

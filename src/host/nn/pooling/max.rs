@@ -282,7 +282,7 @@ fn max_by_taps<A: Element + Float>(
 ///
 /// The block of `N` windows starts at `column`, or earlier if the block would exceed the row. The
 /// first window of the row has the slot `slot`, and the window's first element has the index
-/// `row_index`. This index grows by `column_step` from one window to the next.
+/// `row_index`. From one window to the next, the index of the first element grows by `column_step`.
 #[inline(always)]
 fn windows_by_taps<A: Element + Float, const N: usize>(
     x: &[A],

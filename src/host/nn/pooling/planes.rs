@@ -1,4 +1,4 @@
-//! Lengths of planes, tasks and index ranges of windows, for the pooling kernels.
+//! Plane lengths, task sizes and index ranges of windows, for the pooling kernels.
 
 use crate::{
     error::{Error, Result},

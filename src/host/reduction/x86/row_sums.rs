@@ -1,10 +1,9 @@
 //! Sums of rows of `f32` with AVX-512.
 //!
 //! Every vector is loaded from a whole cache line, wherever a row begins. The lane of an element is
-//! the element's position in its cache line, so lanes are rotated by the offset of the row's start
-//! in its cache line. The tree that reduces the lanes is symmetric, so a rotation only swaps
-//! operands of additions. Results are therefore bit-identical to the results of
-//! `Reducer::reduce_slice`.
+//! its position in the cache line, so lanes are rotated by the row's offset from a cache-line
+//! boundary. The tree that reduces the lanes is symmetric, so a rotation only swaps operands of
+//! additions. Results are therefore bit-identical to the results of `Reducer::reduce_slice`.
 
 use std::arch::x86_64::{
     __m512, _mm512_add_ps, _mm512_castpd_ps, _mm512_castps_pd, _mm512_loadu_ps,

@@ -200,7 +200,8 @@ simd_fn!(mask_first_256d(count: usize) -> __m256i {
     _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3))
 });
 simd_fn!(
-    /// Returns, for each vector, the sum of its elements. Neighbouring elements are added first.
+    /// Returns, for each vector, the sum of its elements. Neighbouring elements of each vector are
+    /// added first.
     sum4_256(v: [__m256; 4]) -> [f32; 4] {{
         let pairs = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
         let high = _mm256_extractf128_ps::<1>(pairs);
@@ -208,7 +209,8 @@ simd_fn!(
     }}
 );
 simd_fn!(
-    /// Returns, for each vector, the sum of its elements. Neighbouring elements are added first.
+    /// Returns, for each vector, the sum of its elements. Neighbouring elements of each vector are
+    /// added first.
     sum4_256d(v: [__m256d; 4]) -> [f64; 4] {{
         let (low, high) = (_mm256_hadd_pd(v[0], v[1]), _mm256_hadd_pd(v[2], v[3]));
         let even = _mm256_permute2f128_pd::<0x20>(low, high);
@@ -344,8 +346,8 @@ simd_fn!(sum8_512(v: [__m512; 8]) -> __m512 {{
     };
     let (a, b) = even_odd_quarters(four(a, b), four(c, d));
     let sums = _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b));
-    // `sums` holds two partial sums of each input vector. Those of the first four vectors are in
-    // 128-bit quarters 0 and 1, and those of the last four vectors in quarters 2 and 3.
+    // `sums` holds two partial sums of each input vector. For the first four vectors, the partial
+    // sums are in 128-bit quarters 0 and 1, and for the last four vectors in quarters 2 and 3.
     let (a, b) = even_odd_quarters(_mm512_castps_pd(sums), _mm512_castps_pd(sums));
     _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b))
 }});

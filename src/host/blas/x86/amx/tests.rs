@@ -86,8 +86,8 @@ fn amx_multiplies_every_f16() {
         return;
     }
     let a: Vec<_> = (0..=u16::MAX).map(f16::from_bits).collect();
-    // Bits of the `f16` factors 1, 1 + 2⁻¹⁰, the negated smallest subnormal, the largest subnormal,
-    // the largest value, 0, both infinities and NaN.
+    // Bit patterns of the `f16` factors 1, 1 + 2⁻¹⁰, the negated smallest subnormal, the largest
+    // subnormal, the largest value, 0, both infinities and NaN.
     let b = [0x3c00, 0x3c01, 0x8001, 0x03ff, 0x7bff, 0, 0x7c00, 0xfc00, 0x7e00].map(f16::from_bits);
     let op = Gemm::new(a.len(), b.len(), 1).transpose(Yes, No).alpha(2.0);
     let mut c = vec![f16::default(); b.len() * a.len()];
@@ -151,9 +151,9 @@ fn amx_keeps_nan_and_infinity_in_their_row() {
     }
 }
 
-/// The operands multiply NaN and infinities by zeros, by one another, and by `f16` without a low
-/// term. AMX results on any number of threads must agree with sums in `f64`. Non-finite elements
-/// must not change sums of finite elements.
+/// The GEMM multiplies NaN and infinities by zeros, by one another, and by `f16` values without a
+/// low `bf16` term. AMX results on any number of threads must agree with sums in `f64`. Non-finite
+/// elements must not change sums of finite elements.
 #[test]
 fn amx_sums_of_nonfinite_f16_match_f64() {
     if !has_amx() {
