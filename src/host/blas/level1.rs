@@ -38,9 +38,9 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Number of elements in one task. For fewer elements, a second thread costs more than it saves.
-/// The task length does not depend on the number of threads, so the order of additions does not
-/// either.
+/// Number of elements that one task of a BLAS level 1 kernel processes. For fewer elements, a
+/// second thread costs more than it saves. The task length does not depend on the number of
+/// threads, so the order of additions does not either.
 const GRAIN: usize = 1 << 17;
 
 /// Length, in elements, from which an operand is assumed to exceed a core's private caches and is

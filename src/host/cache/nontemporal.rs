@@ -19,8 +19,9 @@ use crate::{
 /// kernel reads the operand.
 const NONTEMPORAL_MIN_BYTES: usize = 8 << 20;
 
-/// Size of a block in bytes. The cache lines of the four pages of a block are copied in
-/// alternation, because the hardware prefetcher tracks each page separately.
+/// Size in bytes of a block that is copied or computed at a time. The cache lines of the four pages
+/// of a block are copied in alternation, because the hardware prefetcher tracks each page
+/// separately.
 const BLOCK: usize = 4 * PAGE_4K;
 
 /// Number of slices in a block. [`map_nontemporal`] alternates between computing a slice of the

@@ -74,8 +74,8 @@ pub(crate) fn lrn<T: Element>(
     Ok(())
 }
 
-/// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`, where `s` is the `scale` of [`lrn`]. The sum runs
-/// over all elements whose region contains the element of `dx`.
+/// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`, where `s` is the `scale` of [`lrn`]. The sum `Σ
+/// dy·y/s` runs over all elements whose region contains the element of `dx`.
 ///
 /// # Errors
 /// Returns the errors of [`lrn`].

@@ -20,8 +20,8 @@ use num_traits::{Float, One};
 #[cfg(test)]
 mod tests;
 
-/// Number of elements in one task. With fewer than `2 · GRAIN` elements, two threads are not faster
-/// than one.
+/// Number of weights that one task updates. With fewer than `2 · GRAIN` elements, two threads are
+/// not faster than one.
 const GRAIN: usize = 1 << 16;
 
 /// Updates the weights and the solver's history; see [`SolverUpdate`].
@@ -52,8 +52,8 @@ struct Task<'a, T: Element> {
     dw: &'a [T],
     weights: &'a mut [T],
     masters: Option<&'a mut [T::Acc]>,
-    /// The slices of up to two history values per weight. The second slice is empty if the update
-    /// rule uses only one history value.
+    /// History of the weights, with up to two values per weight. The second slice is empty if the
+    /// update rule uses only one history value per weight.
     history: [&'a mut [T::Acc]; 2],
 }
 

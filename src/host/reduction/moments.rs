@@ -71,7 +71,7 @@ impl Sums {
         self.second += reduce_lanes(second, |a, b| a + b).to_f64();
     }
 
-    /// Returns the mean and the variance of `m` elements, given in `self` the sums of their
+    /// Returns the mean and the variance of `m` elements; `self` holds the sums of the elements'
     /// deviations from `pivot`.
     #[inline(always)]
     fn moments<T: Element>(self, m: f64, pivot: f64) -> (T, T) {

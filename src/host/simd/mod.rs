@@ -4,7 +4,7 @@
 //! - [`fma`] computes `a·b + c` with the FMA instruction, or emulates the instruction.
 //! - [`level`] detects the processor's SIMD level once. [`vectorized`] compiles a closure for every
 //!   SIMD level, and runs the version for the highest level that the processor supports. Most
-//!   kernels are plain loops in closures for [`vectorized`].
+//!   kernels are plain loops in closures that are passed to [`vectorized`].
 //! - [`accumulator`] converts slices of 16-bit elements to `f32` and back. On AVX-512, `x86::half`
 //!   replaces the loops of `accumulator`.
 //! - [`vector`] defines the SIMD vector trait, and implements this trait portably for an array.
