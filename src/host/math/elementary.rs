@@ -88,7 +88,7 @@ macro_rules! elementary {
                 p * $float::from_bits(first) * $float::from_bits(second)
             }
 
-            /// Returns [`exp`] of an `x` with `|x| ≤ 86`.
+            /// Returns [`exp`] of `x`, which must satisfy `|x| ≤ 86`.
             #[inline(always)]
             pub(crate) fn exp_normal_range(x: $float) -> $float {
                 let (r, shifted) = reduce_range(x);
@@ -138,7 +138,7 @@ macro_rules! elementary {
                 handle_special(x, value)
             }
 
-            /// Returns [`ln`] of a positive, normal and finite `x`.
+            /// Returns [`ln`] of `x`, which must be positive, normal and finite.
             #[inline(always)]
             pub(crate) fn ln_normal_range(x: $float) -> $float {
                 let above = x.to_bits().wrapping_sub(SQRT_HALF_BITS);

@@ -81,8 +81,8 @@ fn finite_exponent(p: f32) -> f64 {
     f64::from(if p < f32::MIN { f32::MIN } else { p })
 }
 
-/// Clamps the exponent `x` of `2ˣ` to −160..=130. In `f32`, `2ˣ` is 0 at the lower bound, and
-/// infinite at the upper bound.
+/// Clamps the exponent `x` of `2ˣ` to −160..=130. Rounded to `f32`, 2⁻¹⁶⁰ is 0 and 2¹³⁰ is
+/// infinite.
 #[inline(always)]
 fn clamp(x: f64) -> f64 {
     let x = if x < -160.0 { -160.0 } else { x };

@@ -140,8 +140,8 @@ fn backward_one_image<A: Element<Acc = A> + Float>(
     let channels = window.channels() / op.groups();
     let (rows, k) = (channels * taps, op.outputs() / op.groups());
     let block = match n {
-        // A GEMM with one column and few rows adds products in another order than larger GEMMs. One
-        // GEMM for all channels keeps results independent of the number of threads.
+        // A GEMM with one column and few rows adds products in a different order from larger GEMMs.
+        // One GEMM for all channels keeps results independent of the number of threads.
         1 => channels.max(1),
         _ => {
             // Threads that share a GEMM compute all channels at once, so that each thread has
@@ -150,7 +150,7 @@ fn backward_one_image<A: Element<Acc = A> + Float>(
             let l1_channels = (L1_COLUMNS_LEN / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
             let max = if workers.count() > 1 { channels } else { l1_channels };
             // All blocks have about the same number of channels, because a GEMM with one row would
-            // add products in another order.
+            // add products in a different order.
             channels.div_ceil(channels.div_ceil(max.clamp(1, channels.max(1))))
         }
     };

@@ -59,7 +59,7 @@ pub(crate) struct ImplicitColumns {
     spans_per_image: usize,
 }
 
-/// Images and channel group of one GEMM.
+/// Images and channel group that one GEMM processes.
 pub(crate) struct ImageGroup {
     images: usize,
     /// Index of the group of channels.
