@@ -4,20 +4,22 @@
 //! kernels through [`kernel::slices`](crate::kernel::slices), so that only this crate compiles the
 //! kernels.
 //!
-//! - A kernel first checks the lengths of its operands. A wrong length is an error.
+//! - A kernel first checks the lengths of its operands, and returns an error if a length is wrong.
 //! - A kernel computes in [`Element::Acc`](crate::Element::Acc) and rounds once to the element
 //!   type.
-//! - A kernel splits work above a measured size among [`Workers`]. The split of a sum depends only
-//!   on the size of the work, so results are bit-identical for any number of threads.
-//! - The compiler vectorizes the loops for several SIMD levels. Only `x86` modules contain x86-64
-//!   intrinsics. The file named after a kernel holds the portable loop and decides when an x86 path
-//!   replaces the loop.
+//! - A kernel splits work that exceeds a measured size among the threads of [`Workers`]. How a sum
+//!   is split into tasks depends only on its size, so results are bit-identical for any number of
+//!   threads.
+//! - The compiler vectorizes the kernels' loops for several SIMD levels. Only `x86` modules contain
+//!   x86-64 intrinsics. The file named after a kernel holds its portable loop, and decides when
+//!   x86-64 code replaces the loop.
 //!
-//! ARCHITECTURE.md describes the folders of `host`. A folder imports only folders that this file
-//! declares earlier.
+//! ARCHITECTURE.md describes the folders of `host`. A folder of `host` imports only folders that
+//! `host/mod.rs` declares before that folder.
 //!
-//! This file re-exports the kernels to the rest of the crate; folders of `host` do not use the
-//! re-exports. Only the folders marked below, and `nn::col2im`, may contain `unsafe` code.
+//! `host/mod.rs` re-exports the kernels to the rest of the crate; folders of `host` do not use the
+//! re-exports. Only `nn::col2im` and the folders with `allow(unsafe_code)` may contain `unsafe`
+//! code.
 
 #[allow(unsafe_code)] // prefetch, non-temporal stores, madvise
 mod cache;
@@ -89,5 +91,5 @@ pub use simd::simd_instruction_set;
 pub(crate) use simd::vectorized;
 pub use threads::Workers;
 
-/// Implementation of the kernel traits by host kernels.
+/// Implementation of the kernel traits that calls host kernels.
 pub(crate) struct HostFunctions;

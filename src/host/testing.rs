@@ -1,4 +1,5 @@
-//! Helpers for the tests of kernels: operands, thread counts, waits and expected values.
+//! Helpers for tests of kernels: operands, sets of threads, waiting for a condition, and expected
+//! values.
 
 use crate::{
     element::Element,
@@ -9,14 +10,14 @@ use crate::{
 use rand_core::Rng;
 use std::time::{Duration, Instant};
 
-/// Returns `len` integers from -4 to 4. All element types represent the integers, and short sums of
-/// products of the integers, exactly.
+/// Returns `len` random integers from -4 to 4. All element types represent these integers, and
+/// short sums of their products, exactly.
 pub(crate) fn integers<T: Element>(tag: u64, len: usize) -> Vec<T> {
     let mut rng = RngKey::new(7).child(tag).rng();
     (0..len).map(|_| T::from_f64(f64::from(rng.next_u32() % 9) - 4.0)).collect()
 }
 
-/// Returns `len` numbers in [-1, 1).
+/// Returns `len` random numbers in [-1, 1).
 pub(crate) fn fractions<T: Element>(tag: u64, len: usize) -> Vec<T> {
     let mut rng = RngKey::new(8).child(tag).rng();
     (0..len).map(|_| T::from_f64(f64::from(rng.next_u32()) / f64::from(1u32 << 31) - 1.0)).collect()
@@ -27,12 +28,13 @@ pub(crate) fn nan<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }
 
-/// Returns sets of one, two and three threads.
+/// Returns three [`Workers`], with one, two and three threads.
 pub(crate) fn threads() -> [Workers; 3] {
     [1, 2, 3].map(|count| Workers::new(count).unwrap())
 }
 
-/// Waits until `done` returns true. Panics with `message` after 20 seconds.
+/// Waits until `done` returns true. If `done` does not return true within 20 seconds, panics with
+/// `message`.
 pub(crate) fn wait_until(done: impl Fn() -> bool, message: &str) {
     let start = Instant::now();
     while !done() {
@@ -45,7 +47,7 @@ pub(crate) fn wide<T: Element>(x: &[T]) -> Vec<f64> {
     x.iter().map(|x| x.to_f64()).collect()
 }
 
-/// Rounds exact results once to `T`, as a kernel does.
+/// Rounds each exact result once to `T`, as a kernel does.
 pub(crate) fn rounded<T: Element>(x: &[f64]) -> Vec<f64> {
     x.iter().map(|&x| T::from_f64(x).to_f64()).collect()
 }
@@ -72,7 +74,7 @@ pub(crate) fn operand(result: Result<()>) -> (&'static str, &'static str) {
     }
 }
 
-/// Defines one test for each pair of a generic check and an element type.
+/// Defines one test for each combination of a generic check function and an element type.
 macro_rules! for_each_element {
     ($($check:ident),*) => {
         mod f32 { $(#[test] fn $check() { super::$check::<f32>() })* }

@@ -2,7 +2,7 @@
 //!
 //! A vector is divided into tasks of [`GRAIN`] elements. The order of additions is fixed: each task
 //! adds elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, and a tree adds the
-//! accumulators. The sums of the tasks are added in order. [`accumulate`] is the portable
+//! accumulators. The sums of the tasks are added in task order. [`accumulate`] is the portable
 //! definition of the order of additions. For `f32` on AVX-512, bit-identical loops of
 //! [`x86::level1`](crate::host::blas::x86::level1) replace `accumulate`.
 
@@ -38,9 +38,9 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Number of elements in one task. For fewer elements, a second thread costs more than it saves.
-/// The task length does not depend on the number of threads, so the order of additions does not
-/// either.
+/// Number of elements that one task of a BLAS level 1 kernel processes. For fewer elements, a
+/// second thread costs more than it saves. The task length does not depend on the number of
+/// threads, so the order of additions does not either.
 const GRAIN: usize = 1 << 17;
 
 /// Length, in elements, from which an operand is assumed to exceed a core's private caches and is
@@ -62,7 +62,7 @@ pub(crate) fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Resul
     Ok(())
 }
 
-/// Runs [`copy`] for operands longer than one task. The function is not inlined, because saving
+/// Runs [`copy`] for operands longer than one task. `copy_tasks` is not inlined, because saving
 /// registers would slow down short copies.
 #[inline(never)]
 fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
@@ -119,7 +119,7 @@ fn scale<A: Element + Float>(alpha: A, x: &mut [A]) {
     }
 }
 
-/// `y ← α·x + y`. For `f32`, each element is rounded once.
+/// `y ← α·x + y`. For `f32`, each element of `y` is rounded once.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -219,7 +219,8 @@ pub(crate) fn check_strided(n: usize, x: (usize, usize), y: (usize, usize)) -> R
 /// Returns `Σ x[i·incx]·y[i·incy]` over `n` elements; an increment of 0 repeats the first element.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) if `x` or `y` ends before the last element used.
+/// [`Error::Length`](crate::Error::Length) if `x` or `y` is too short for `n` elements at its
+/// increment.
 #[doc(alias = "caffe_cpu_strided_dot")]
 pub(crate) fn dot_strided<T: Element>(
     workers: &Workers,
@@ -265,7 +266,7 @@ pub(crate) fn sumsq<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
     Ok(sum_elements(workers, x, |fma, sum, x, _| fma.mul_add(x, x, sum)))
 }
 
-/// Returns `max |xᵢ|`. The result is 0 if `x` is empty, and NaN if an element is NaN.
+/// Returns `max |xᵢ|`. The maximum is 0 if `x` is empty, and NaN if an element is NaN.
 pub(crate) fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
     let (tasks, exceeds_cache) = (x.len().div_ceil(GRAIN), x.len() >= PREFETCH_MIN_LEN);
     let task = |i| {
@@ -313,8 +314,8 @@ fn update_pairs<T: Element>(
     }
 }
 
-/// Runs [`update_pairs`] for operands that are longer than one task or have 16-bit elements. The
-/// function is not inlined, because saving registers would slow down short updates.
+/// Runs [`update_pairs`] for operands that are longer than one task or have 16-bit elements.
+/// `update_tasks` is not inlined, because saving registers would slow down short updates.
 #[inline(never)]
 fn update_tasks<T: Element>(
     workers: &Workers,
@@ -405,7 +406,8 @@ fn update_slice<A: Element>(fma: FmaMode, x: &[A], y: &mut [A], f: impl Fn(FmaMo
     }
 }
 
-/// Adds the results of `body(task, len, exceeds_cache)` for all tasks of `n` elements, in order.
+/// Splits `n` elements into tasks, and returns the sum of `body(task, len, exceeds_cache)` over all
+/// tasks, added in task order.
 #[inline]
 fn sum_tasks<A: Element + Float>(
     workers: &Workers,
@@ -415,7 +417,7 @@ fn sum_tasks<A: Element + Float>(
     if n <= GRAIN { body(0, n, false) } else { sum_many_tasks(workers, n, body) }
 }
 
-/// Runs [`sum_tasks`] for operands longer than one task. The function is not inlined, because
+/// Runs [`sum_tasks`] for operands longer than one task. `sum_many_tasks` is not inlined, because
 /// saving registers would slow down short sums.
 #[inline(never)]
 fn sum_many_tasks<A: Element + Float>(
@@ -431,7 +433,7 @@ fn sum_many_tasks<A: Element + Float>(
     workers.map(tasks, task).into_iter().fold(A::zero(), |sum, part| sum + part)
 }
 
-/// Accumulates `f(fma, sum, xᵢ, xᵢ)` over all elements.
+/// Accumulates `f(fma, sum, xᵢ, xᵢ)` over all elements of `x`.
 #[inline(always)]
 fn sum_elements<T: Element>(
     workers: &Workers,
@@ -454,7 +456,7 @@ fn sum_elements<T: Element>(
 }
 
 /// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs from slices of equal length. `f(fma, sum, 0, 0)`
-/// must return `sum`, but may change the sign of a zero. The loop prefetches operands if
+/// must return `sum`, but may change the sign of a zero. `sum_slices` prefetches `x` if
 /// `exceeds_cache` is true.
 #[inline(always)]
 fn sum_slices<A: Element + Float>(
@@ -504,11 +506,13 @@ fn sum_slices_signed<A: Element + Float>(
 }
 
 /// Accumulates `f(accumulator, xᵢ, yᵢ)` over pairs from slices of equal length, and combines the
-/// accumulators. Zeros pad the operands. The operands are prefetched if `exceeds_cache` is true.
+/// accumulators. Zeros pad both operands to whole blocks. `accumulate` prefetches `x` if
+/// `exceeds_cache` is true.
 ///
-/// Element `i` belongs to accumulator `i` modulo the number of accumulators. If loads are aligned,
-/// accumulators are rotated by the peeled length. A rotation only swaps operands in the tree that
-/// combines accumulators, so results are bit-identical for any alignment.
+/// Element `i` belongs to accumulator `i` modulo the number of accumulators. If the first
+/// `peel_len` elements are peeled to align the loads, the assignment of elements to accumulators is
+/// rotated by `peel_len`. Rotating the accumulators only swaps operands in the tree that combines
+/// accumulators, so results are bit-identical for any alignment.
 #[inline(always)]
 fn accumulate<A: Element + Float>(
     exceeds_cache: bool,
@@ -528,7 +532,8 @@ fn accumulate<A: Element + Float>(
     reduce(accumulate_blocks::<_, true>(sums, x, y, f), combine)
 }
 
-/// Accumulates all pairs, block by block. Prefetches `x` if `PREFETCH` is true.
+/// Accumulates all pairs of elements of `x` and `y`, in blocks of [`BLOCK`] pairs. Prefetches `x`
+/// if `PREFETCH` is true.
 #[inline(always)]
 fn accumulate_blocks<A: Element, const PREFETCH: bool>(
     mut sums: [[A; LANES]; ACCUMULATOR_ROWS],
@@ -549,7 +554,7 @@ fn accumulate_blocks<A: Element, const PREFETCH: bool>(
     sums
 }
 
-/// Number of elements in a block: one for each accumulator.
+/// Number of pairs in a block: one for each accumulator.
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
 /// Returns a block that ends with `head` and starts with zeros.
@@ -560,7 +565,8 @@ fn zero_padded_front<A: Element>(head: &[A]) -> [A; BLOCK] {
     block
 }
 
-/// Accumulates one pair in each accumulator. Accumulators passed by value stay in registers.
+/// Accumulates one pair of elements of `x` and `y` in each accumulator. Accumulators passed by
+/// value stay in registers.
 #[inline(always)]
 fn accumulate_block<A: Element>(
     mut sums: [[A; LANES]; ACCUMULATOR_ROWS],

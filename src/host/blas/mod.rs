@@ -10,7 +10,8 @@
 //! | [`gemv_transposed`], [`gemv`] | matrix-vector products |
 //! | [`gemm`] | choice of a GEMM kernel, and division of `C` among threads |
 //!
-//! For each operation, a fast path replaces a portable definition:
+//! Each BLAS operation has a portable definition, which a fast path replaces on processors that
+//! support the path:
 //!
 //! | operation | portable definition | fast path, if available | difference of results |
 //! |---|---|---|---|

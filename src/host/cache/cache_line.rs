@@ -9,20 +9,20 @@ use crate::host::cache::x86;
 /// Size in bytes of a cache line and of the widest vector.
 pub(crate) const CACHE_LINE: usize = 64;
 
-/// Size in bytes of a small memory page.
+/// Size in bytes of an ordinary page of memory, as opposed to a huge page.
 pub(crate) const PAGE_4K: usize = 4 << 10;
 
-/// Distance in bytes at which addresses share an L1 cache set, and a load waits for an earlier
-/// store (4K aliasing).
+/// Distance in bytes between addresses that share an L1 cache set, and at which a load waits for an
+/// earlier store (4K aliasing).
 pub(crate) const L1_ALIAS_BYTES: usize = 4 << 10;
 
 /// Unit of chunk lengths, in elements: a whole number of cache lines for every element type.
 pub(crate) const CHUNK_ALIGN: usize = 64;
 
-/// Smallest operand, in bytes, for which aligned loads were faster in measurements.
+/// Smallest size of an operand, in bytes, for which aligned loads were faster in measurements.
 const ALIGN_LOADS_MIN_BYTES: usize = 32 << 10;
 
-/// Smallest operand, in bytes, for which aligned stores were faster in measurements.
+/// Smallest size of an operand, in bytes, for which aligned stores were faster in measurements.
 const ALIGN_STORES_MIN_BYTES: usize = 2 << 10;
 
 /// Returns the number of elements of `x` before the first cache-line boundary, or 0 if aligned
@@ -55,8 +55,8 @@ pub(crate) fn with_aligned_stores<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])
     body(rest);
 }
 
-/// Like [`with_aligned_stores`], but also passes the corresponding parts of `x`, which is as long
-/// as `y`.
+/// Like [`with_aligned_stores`], but also passes to `body` the elements of `x` at the same indices;
+/// `x` is as long as `y`.
 #[inline(always)]
 pub(crate) fn zip_with_aligned_stores<X, Y>(
     x: &[X],
@@ -71,10 +71,10 @@ pub(crate) fn zip_with_aligned_stores<X, Y>(
     body(rest_x, rest);
 }
 
-/// Number of elements for which [`with_prefetch`] and [`zip_with_prefetch`] prefetch at a time.
+/// Number of elements in each block that [`with_prefetch`] and [`zip_with_prefetch`] prefetch.
 const PREFETCH_BLOCK_LEN: usize = 64;
 
-/// Like [`with_aligned_stores`], but with software prefetch, for a `y` that exceeds the caches.
+/// Like [`with_aligned_stores`], but with software prefetch, for operands that exceed the caches.
 #[inline(always)]
 pub(crate) fn with_prefetch<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
     let (first, y) = y.split_at_mut(store_peel_len(y));
@@ -87,7 +87,8 @@ pub(crate) fn with_prefetch<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
     body(rest);
 }
 
-/// Like [`with_prefetch`], but also passes the corresponding parts of `x`, which is as long as `y`.
+/// Like [`with_prefetch`], but also passes to `body` the elements of `x` at the same indices; `x`
+/// is as long as `y`.
 #[inline(always)]
 pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X], &mut [Y])) {
     let (first_x, x) = x.split_at(store_peel_len(y));
@@ -103,8 +104,8 @@ pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut
     body(rest_x, rest);
 }
 
-/// Prefetch distance of [`prefetch_after`] in bytes. A hardware prefetcher that follows several
-/// rows at a time does not fetch 1 KiB ahead.
+/// Prefetch distance of [`prefetch_after`] in bytes. A hardware prefetcher that tracks several rows
+/// at a time does not fetch 1 KiB ahead.
 pub(crate) const PREFETCH_DISTANCE: usize = 1 << 10;
 
 /// Prefetches `size_of_val(x)` bytes that lie [`PREFETCH_DISTANCE`] bytes after `x`. The memory at
@@ -116,7 +117,7 @@ pub(crate) fn prefetch_after<A, const N: usize>(x: &[A; N]) {
     }
 }
 
-/// Prefetches the cache line at `p` into L1 on x86-64. `p` need not be readable.
+/// Prefetches the cache line at `p` into L1 on x86-64. The address `p` need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch<A>(p: *const A) {
     #[cfg(target_arch = "x86_64")]

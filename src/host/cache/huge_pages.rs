@@ -8,13 +8,13 @@ pub(crate) fn advise_huge_pages(memory: &mut [u8]) {
         use crate::host::cache::cache_line::PAGE_4K;
         /// Size of a huge page in bytes. A smaller allocation contains no huge page.
         const HUGE_PAGE: usize = 2 << 20;
-        // Start at a page boundary, because `madvise` rejects unaligned addresses.
+        // Start the range at a page boundary, because `madvise` rejects unaligned addresses.
         let start = memory.as_ptr().align_offset(PAGE_4K).min(memory.len());
         let pages = &mut memory[start..];
         if pages.len() >= HUGE_PAGE {
             // SAFETY: the range lies within `memory`, which is borrowed exclusively.
-            // `MADV_HUGEPAGE` does not change the contents of `memory`. If Linux declines the
-            // request, `memory` does not change.
+            // `MADV_HUGEPAGE` does not change the contents of `memory`. An error of `madvise` does
+            // not affect `memory`, so the result is ignored.
             unsafe {
                 libc::madvise(
                     pages.as_mut_ptr().cast(),

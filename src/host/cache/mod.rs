@@ -1,7 +1,8 @@
-//! Memory helpers for kernels: cache lines, prefetch, non-temporal stores, pages, scratch buffers.
+//! Memory helpers for kernels: cache-line alignment, prefetch, non-temporal stores, huge pages and
+//! scratch buffers.
 //!
-//! - `x86` wraps the prefetch, non-temporal store and fence instructions of x86-64. On other
-//!   targets, kernels do not prefetch and use ordinary stores.
+//! - `x86` wraps the prefetch, non-temporal store and fence instructions of x86-64. On targets
+//!   other than x86-64, kernels do not prefetch, and use ordinary stores.
 //! - [`cache_line`] splits loops so that vectors start at cache lines, and prefetches operands.
 //! - [`huge_pages`] asks Linux to back large allocations with huge pages of 2 MiB.
 //! - [`scratch`] keeps the scratch buffers of a thread for the next GEMM, convolution or other

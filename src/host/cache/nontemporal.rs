@@ -1,8 +1,8 @@
-//! Non-temporal copies and maps.
+//! Copies and elementwise maps whose results are written with non-temporal stores.
 //!
-//! Before an ordinary store, the processor reads the cache line from memory. For an operand too
-//! large to stay in cache, the read increases the memory traffic of a copy by half. Non-temporal
-//! stores do not read the cache line.
+//! Before an ordinary store, the processor reads the stored cache line from memory. If an operand
+//! is too large to stay in cache, this read increases the memory traffic of a copy by half.
+//! Non-temporal stores write a cache line without reading it first.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
@@ -15,19 +15,20 @@ use crate::{
     },
 };
 
-/// Smallest operand, in bytes, that is assumed not to stay in any cache until the next kernel reads
-/// it.
+/// Smallest size of an operand, in bytes, that is assumed not to stay in any cache until the next
+/// kernel reads the operand.
 const NONTEMPORAL_MIN_BYTES: usize = 8 << 20;
 
-/// Size of a block in bytes. The four pages of a block are copied in alternation, because the
-/// hardware prefetcher works on each page separately.
+/// Size in bytes of a block that is copied or computed at a time. The cache lines of the four pages
+/// of a block are copied in alternation, because the hardware prefetcher tracks each page
+/// separately.
 const BLOCK: usize = 4 * PAGE_4K;
 
 /// Number of slices in a block. [`map_nontemporal`] alternates between computing a slice of the
 /// next block and storing a slice of the current block.
 const SLICES_PER_BLOCK: usize = 16;
 
-/// Number of cache lines of each page that belong to one slice.
+/// Number of cache lines that one slice of a block has in each page.
 const LINES_PER_SLICE: usize = PAGE_4K / CACHE_LINE / SLICES_PER_BLOCK;
 
 /// Returns whether stores that overwrite all of `y` should bypass the caches.
@@ -50,11 +51,11 @@ pub(crate) fn copy_nontemporal<T: Element>(x: &[T], y: &mut [T]) {
 }
 
 /// Overwrites `y` with non-temporal stores. `fill(i, part)` writes the elements of `y` from index
-/// `i` on to `part`, and must not read the old contents of `part`. The function prefetches the
-/// elements of `sources` at the same indices for `fill`.
+/// `i` on to `part`, and must not read the old contents of `part`. Before each call of `fill`,
+/// `map_nontemporal` prefetches the elements of `sources` at the same indices.
 ///
-/// The function stores each block while it computes the next block, so that memory and arithmetic
-/// units work at the same time.
+/// `map_nontemporal` stores each block while it computes the next block, so that memory and
+/// arithmetic units work at the same time.
 pub(crate) fn map_nontemporal<A: Element, const N: usize>(
     sources: [&[A]; N],
     y: &mut [A],
@@ -97,8 +98,8 @@ fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut 
 }
 
 /// `y ← x` for one slice of a block, which consists of the same cache lines of each page. Also
-/// prefetches the same slice of the blocks at `next`, which need not be readable. The prefetch
-/// targets L2, because the current blocks fill L1.
+/// prefetches the same slice of the blocks at the addresses `next`, which need not be readable. The
+/// prefetch targets L2, because the current blocks fill L1.
 #[inline(always)]
 fn store_slice<const N: usize>(
     slice: usize,

@@ -3,8 +3,8 @@
 use crate::element::Element;
 use std::cell::RefCell;
 
-/// Maximum number of cached buffers per thread. Convolution, GEMM and packing use at most that many
-/// buffers at a time.
+/// Maximum number of cached buffers per thread. Nested kernels, such as a convolution with a GEMM
+/// that packs, use at most four buffers at a time.
 const MAX_CACHED_BUFFERS: usize = 4;
 
 /// Size in bytes of the largest buffer that a thread caches. Larger buffers are freed after use.
@@ -16,8 +16,9 @@ thread_local! {
 
 /// Calls `body` with a buffer of `len` elements whose values are unspecified.
 ///
-/// Calls may nest, because a buffer in use is not in the thread's list of free buffers. Calls also
-/// nest if a thread that waits inside `body` runs another task in the meantime.
+/// Calls of `with_scratch` may nest, because a buffer in use is not in the thread's list of free
+/// buffers. Calls of `with_scratch` also nest if a thread that waits for other threads inside
+/// `body` runs another task in the meantime.
 pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]) -> R) -> R {
     let mut buffer = take_buffer((len * size_of::<A>()).div_ceil(size_of::<f64>()));
     let result = body(&mut crate::cast::cast_slice_mut(&mut buffer)[..len]);
@@ -25,11 +26,11 @@ pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]
     result
 }
 
-/// Returns a scratch buffer of at least `words` values.
+/// Returns a scratch buffer of at least `words` elements of type `f64`.
 fn take_buffer(words: usize) -> Vec<f64> {
     let buffer = FREE.with_borrow_mut(|free| {
         // Take the smallest cached buffer that is long enough. If all cached buffers are too short,
-        // replace the smallest buffer.
+        // the new buffer replaces the smallest cached buffer.
         let rank = |buffer: &Vec<f64>| (buffer.len() < words, buffer.len());
         let best = (0..free.len()).min_by_key(|&i| rank(&free[i]));
         best.map(|i| free.swap_remove(i)).unwrap_or_default()

@@ -8,21 +8,21 @@ use std::{
     ptr::{from_mut, from_ref},
 };
 
-/// Prefetches the cache line at `p` into L1. `p` need not be readable.
+/// Prefetches the cache line at `p` into L1. The address `p` need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch_l1<A>(p: *const A) {
     // SAFETY: a prefetch of any address never faults and changes no memory.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) };
 }
 
-/// Prefetches the cache line at `p` into L2. `p` need not be readable.
+/// Prefetches the cache line at `p` into L2. The address `p` need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch_l2<A>(p: *const A) {
     // SAFETY: a prefetch of any address never faults and changes no memory.
     unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) };
 }
 
-/// Bytes of an SSE2 vector.
+/// Array of bytes that is as long as an SSE2 vector.
 pub(crate) type Vector = [u8; size_of::<__m128i>()];
 
 /// `y ← x` with a non-temporal store.

@@ -1,4 +1,5 @@
-//! Elementwise functions of a full operand and of smaller operands broadcast from one axis.
+//! Elementwise functions of a full-size operand and of smaller operands that are broadcast along
+//! all axes but one.
 
 use crate::{
     element::Element,
@@ -19,8 +20,8 @@ use crate::{
 use num_traits::Zero;
 use std::borrow::Cow;
 
-/// Number of elements in one task. Two threads are faster than one only from `2 · GRAIN` elements
-/// on.
+/// Number of elements that one task computes. With fewer than `2 · GRAIN` elements, two threads are
+/// not faster than one.
 const GRAIN: usize = 1 << 17;
 
 /// `y[o, e, i] ← f(a[o, e, i], b[e])`.
@@ -135,8 +136,9 @@ pub(crate) fn affine_in_place<T: Element>(
     Ok(())
 }
 
-/// Calls `body(start, operands, chunk, buffer)` for chunks of `y`. `start` is the index of the
-/// chunk's first element, `operands` are broadcast to the chunk, and `buffer` can hold a chunk.
+/// Calls `body(start, operands, chunk, buffer)` for chunks of `y`. `start` is the index in `y` of
+/// the chunk's first element, `operands` are broadcast to the chunk's length, and `buffer` can hold
+/// a chunk.
 pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
     workers: &Workers,
     axis: &Axis,
@@ -148,7 +150,8 @@ pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
     if period == 0 {
         return;
     }
-    // If chunks are whole periods, all chunks have the same broadcast operands.
+    // If every chunk is a whole number of periods, the broadcast operands are the same for all
+    // chunks.
     let repeats = period <= CHUNK;
     let step = if repeats { CHUNK / period * period } else { CHUNK };
     workers.for_each_chunk(y, GRAIN, |task, y| {
@@ -180,7 +183,7 @@ fn repeat<A: Copy>(b: &[A], inner: usize, start: usize, y: &mut [A]) {
         }
         (done, position) = (done + len, (position + len) % period);
     }
-    // Fill `y` after the first period with copies of the first period.
+    // Fill the rest of `y` with copies of the first period.
     while done < y.len() {
         let len = done.min(y.len() - done);
         y.copy_within(..len, done);

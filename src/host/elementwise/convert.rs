@@ -17,7 +17,7 @@ const GRAIN: usize = 1 << 17;
 
 /// `y ← x`, rounded to nearest, ties to even.
 ///
-/// Values too large for type `U` become infinite, and NaN stays NaN.
+/// Values beyond the range of type `U` become infinite, and NaN stays NaN.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -31,7 +31,8 @@ pub(crate) fn convert<T: Element, U: Element>(
     Ok(())
 }
 
-/// Converts between types known only at run time, so that each pair of types is compiled once.
+/// Converts between element types that are passed as run-time values, so that the code for each
+/// pair of types is compiled only once.
 fn convert_bytes(workers: &Workers, (from, x): (DType, &[u8]), (to, y): (DType, &mut [u8])) {
     match from {
         DType::F16 => convert_from::<f16>(workers, cast_slice(x), to, y),
@@ -74,7 +75,7 @@ pub(crate) fn convert_integers<N: Storable + Into<f64>, T: Element>(
     Ok(())
 }
 
-/// `y ← x`, by the most direct conversion between the two types. `x` and `y` are equally long.
+/// `y ← x`, by the most direct conversion from type `T` to type `U`. `x` and `y` are equally long.
 fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
     match (T::DTYPE, U::DTYPE) {
         (from, to) if from == to => y.copy_from_slice(cast_slice(x)),
@@ -86,7 +87,8 @@ fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
             );
         }
         (DType::F64, _) => {
-            // Round `f64` to odd in `f32`, so that the second rounding, to 16 bits, is correct.
+            // Convert `f64` to `f32` with rounding to odd, so that the second rounding, to 16 bits,
+            // yields the correctly rounded value.
             let mut buffer = accumulator_buffer::<f32>();
             for (x, y) in cast_slice::<T, f64>(x).chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
                 let buffer = &mut buffer[..x.len()];
@@ -107,7 +109,7 @@ fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
                 );
             }
         }
-        // Convert between other types through `f32`, which holds every 16-bit value.
+        // All other conversions go through `f32`, which represents every 16-bit value exactly.
         (DType::F32, _) => narrow(cast_slice(x), y),
         (_, DType::F32) => widen(x, cast_slice_mut(y)),
         _ => {
@@ -149,7 +151,8 @@ mod tests {
         }
     }
 
-    /// Tests integers of either sign, including integers with more digits than `T` can hold.
+    /// Converts positive and negative integers, including integers with more digits than `T`
+    /// represents exactly.
     fn converted_integers_are_rounded_once<T: Element>() {
         let x: Vec<i32> =
             integers::<f64>(3, GRAIN + 7).iter().map(|x| *x as i32 * 8_123_457).collect();

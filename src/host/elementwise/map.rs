@@ -1,7 +1,7 @@
-//! Functions of one or two operands, evaluated elementwise.
+//! Elementwise evaluation of functions of one or two operands.
 //!
-//! A `match` selects the function once per slice. Each function has a separate loop, which the
-//! compiler vectorizes if possible.
+//! A `match` selects the elementwise function once per slice, and not once per element. Each
+//! elementwise function has a separate loop, which the compiler vectorizes if possible.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
@@ -35,14 +35,15 @@ const GRAIN: usize = 1 << 16;
 /// Number of elements in one task of a compute-bound function.
 const COMPUTE_BOUND_GRAIN: usize = 1 << 15;
 
-/// Number of elements for which the processor computes an elementary function in interleaved
-/// vectors.
+/// Number of elements for which an elementary function is computed at a time, in several vectors
+/// whose instructions the processor overlaps.
 const BLOCK: usize = 64;
 
-/// Evaluates a vectorized copy of `$body` for each function, with `$known` bound to `$op`.
+/// Evaluates a copy of `$body` that is vectorized for the function `$op`, with `$known` bound to
+/// `$op`.
 ///
-/// The macro binds `$known` inside the closure, because only there the compiler knows the variant
-/// of `$op`.
+/// The macro binds `$known` inside the closure of each match arm, because only there does the
+/// compiler know the variant of `$op`.
 macro_rules! specialized {
     ($kind:ident: $op:expr, |$known:ident| $body:expr; $(
         $variant:ident $(($value:ident))? $({ $($field:ident),* })?
@@ -82,7 +83,7 @@ macro_rules! specialized_binary {
 /// `yᵢ ← value`.
 ///
 /// # Errors
-/// This function never returns an error.
+/// Never fails.
 #[doc(alias = "caffe_set")]
 pub(crate) fn fill<T: Element>(workers: &Workers, value: T, y: &mut [T]) -> Result<()> {
     workers.for_each_chunk(y, GRAIN, |_, y| y.fill(value));
@@ -126,7 +127,7 @@ pub(crate) fn unary<T: Element>(
 /// `yᵢ ← f(yᵢ)`.
 ///
 /// # Errors
-/// This function never returns an error.
+/// Never fails.
 #[doc(alias = "caffe_add_scalar")]
 pub(crate) fn unary_in_place<T: Element>(
     workers: &Workers,
@@ -204,7 +205,7 @@ pub(crate) fn binary_in_place<T: Element>(
     Ok(())
 }
 
-/// Returns the number of elements that one loop processes: a whole task, or one chunk of 16-bit
+/// Returns the number of elements that one loop processes: [`GRAIN`], or [`CHUNK`] for 16-bit
 /// elements.
 fn run_len<T: Element>() -> usize {
     if is_wide::<T>() { GRAIN } else { CHUNK }
@@ -214,7 +215,7 @@ fn unary_grain<A>(op: Unary<A>) -> usize {
     if is_elementary(&op) { COMPUTE_BOUND_GRAIN } else { GRAIN }
 }
 
-/// Returns whether the function consists of exponentials, logarithms or powers.
+/// Returns whether `op` evaluates exponentials, logarithms, powers or hyperbolic tangents.
 #[inline(always)]
 fn is_elementary<A>(op: &Unary<A>) -> bool {
     use Unary::{
@@ -244,8 +245,8 @@ fn binary_grain<A>(op: Binary<A>) -> usize {
     }
 }
 
-// The kernels use `for` loops, because inside a closure of `for_each` the compiler may select the
-// function again for each element.
+// The kernels use `for` loops, because in a closure passed to `for_each` the compiler may repeat
+// the `match` on the function for each element.
 
 fn unary_run<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
     if op == Unary::Sqrt && sqrt_newton(x, y) {
@@ -297,7 +298,7 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
 }
 
 /// Returns `op(xᵢ)` for each element. The array is returned by value, because stores through a
-/// reference would keep the compiler from interleaving the vectors.
+/// reference would keep the compiler from interleaving the computations of several vectors.
 #[inline(always)]
 fn eval_block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
     if !is_normal_range(op, &x) {

@@ -1,4 +1,4 @@
-//! Block copies, gather and scatter of rows, and tiling.
+//! Copies of matrix blocks, gather and scatter of rows, and tiling.
 
 use crate::{
     element::Element,
@@ -20,16 +20,16 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// Largest number of tasks of [`scatter_add`]. More tasks would not pay, because each task reads
-/// all indices.
+/// Largest number of tasks of [`scatter_add`]. With more tasks, `scatter_add` would not be faster,
+/// because each task reads all indices.
 const MAX_SCATTER_TASKS: usize = 8;
 
-/// Number of contiguous elements below which [`tile_backward`] sums one element at a time.
+/// Number of contiguous elements below which [`tile_backward`] sums one element of `dx` at a time.
 const SHORT_RUN: usize = 16;
 
 /// `y[r·ldy + c] ← x[r·ldx + c]` for every row `r` and column `c` of the block.
 ///
-/// Elements between the rows of `y` do not change.
+/// Elements of `y` outside the block do not change.
 ///
 /// # Errors
 /// [`Error::Length`] if an operand is too short; [`Error::InvalidInput`] if rows of one operand
@@ -91,8 +91,8 @@ pub(crate) fn gather<T: Element>(
 
 /// `table[indices[i], :] ← table[indices[i], :] + y[i, :]`, for `i` in order.
 ///
-/// Each sum is computed in `T::Acc` and rounded to `T` before the next term is added. The order of
-/// additions is defined even if an index occurs more than once.
+/// Each sum is computed in `T::Acc` and rounded to `T` before the next term is added. If an index
+/// occurs more than once, its additions take place in the order of `i`.
 ///
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length; [`Error::InvalidInput`] if an index is
@@ -111,8 +111,8 @@ pub(crate) fn scatter_add<T: Element>(
     if width == 0 {
         return Ok(());
     }
-    // Each task updates a separate range of table rows, so that the additions to a row stay in
-    // order.
+    // Each task updates a separate range of table rows, so that the additions to a row take place
+    // in the order of the indices.
     let tasks = (y.len() / GRAIN).clamp(1, MAX_SCATTER_TASKS);
     let per_task = op.table.div_ceil(tasks);
     workers.for_each_chunk(table, per_task * width, |task, table| {
@@ -137,7 +137,7 @@ pub(crate) fn scatter_add<T: Element>(
 ///
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length; [`Error::InvalidInput`] names the first
-/// element that is not an index.
+/// element of `x` that is not an integer in `0..bound`.
 pub(crate) fn to_indices<T: Element>(
     _: &Workers,
     bound: u32,
@@ -182,8 +182,8 @@ pub(crate) fn tile<T: Element>(workers: &Workers, op: &Tile, x: &[T], y: &mut [T
     Ok(())
 }
 
-/// `dx[o, i] ← Σ_t dy[o, t, i]`, added in `T::Acc` in the order of the tiles. If there are no
-/// tiles, `dx` is 0.
+/// `dx[o, i] ← Σ_t dy[o, t, i]`, added in `T::Acc` in the order of the tiles `t`. If the number of
+/// tiles is 0, `dx` is 0.
 ///
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length.
@@ -195,7 +195,8 @@ pub(crate) fn tile_backward<T: Element>(
 ) -> Result<()> {
     op.check("tile_backward", ("dx", dx.len()), ("dy", dy.len()))?;
     let &Tile { inner, tiles, .. } = op;
-    // A task is a range of elements of `dx`. The range may begin and end within a contiguous run.
+    // A task computes a range of elements of `dx`, which may begin and end within a run of `inner`
+    // contiguous elements.
     let size = (GRAIN / tiles.max(1)).max(CHUNK);
     workers.for_each_chunk(dx, size, |task, dx| {
         vectorized(
@@ -216,7 +217,8 @@ pub(crate) fn tile_backward<T: Element>(
     Ok(())
 }
 
-/// `dx[j] ← Σ_t dy[t·inner + i + j]`, for at most [`CHUNK`] elements of a contiguous run.
+/// `dx[j] ← Σ_t dy[t·inner + i + j]`, for at most [`CHUNK`] elements of a run of `inner` contiguous
+/// elements.
 #[inline(always)]
 fn sum_tiles<T: Element>(
     dy: &[T],
@@ -255,12 +257,12 @@ fn add<T: Element>(
     }
 }
 
-/// Returns the number of rows of `width` elements in one task.
+/// Returns the number of rows, of `width` elements each, that one task processes.
 fn rows_per_task(width: usize) -> usize {
     (GRAIN / width).max(1)
 }
 
-/// Fails unless every index refers to a row of the table.
+/// Fails unless every index is less than the number of table rows.
 fn check_indices(name: &'static str, op: &RowIndexing, indices: &[u32]) -> Result<()> {
     let invalid = indices.iter().enumerate().find(|(_, row)| **row as usize >= op.table);
     invalid.map_or(Ok(()), |(i, row)| {

@@ -1,12 +1,12 @@
-//! Permutation of axes.
+//! Permutation of the axes of an array.
 
 use crate::{element::Element, error::Result, host::threads::Workers, op::Permute};
 
-/// Number of elements that one task of `indexing` copies, rounded to whole rows.
+/// Approximate number of elements that one task of an `indexing` kernel copies, in whole rows.
 pub(crate) const GRAIN: usize = 1 << 16;
 
-/// Number of rows and columns in a block that is transposed at a time. A block row of `f32` fills a
-/// cache line.
+/// Number of rows and columns in a block that is transposed at a time. One row of a block of `f32`
+/// fills a cache line.
 const TILE: usize = 16;
 
 /// `y[j₀, j₁, …] ← x[i₀, i₁, …]` where `jₐ = i_order[a]`.
@@ -25,10 +25,11 @@ pub(crate) fn permute<T: Element>(
     }
     let axes = Axes::new(op);
     let last = axes.extents.len() - 1;
-    // Axis of the result along which the source is contiguous. Merged axes leave only one axis with
-    // a source stride of 1.
+    // Axis of the result along which the source is contiguous. After axes are merged, at most one
+    // axis has a source stride of 1.
     let unit = axes.strides.iter().position(|&stride| stride == 1).unwrap_or(last);
-    // A row consists of the axes inside axis `unit`, or of axis `unit` itself if no axis is inside.
+    // A row of the result spans the axes after axis `unit`, or axis `unit` itself if `unit` is the
+    // last axis.
     let row: usize = axes.extents[unit + 1..].iter().product();
     if unit == last {
         let len = axes.extents[last];
@@ -41,16 +42,17 @@ pub(crate) fn permute<T: Element>(
     Ok(())
 }
 
-/// Axes of the result, outermost first, with the stride of the source along each axis.
+/// Extents of the axes of the result, outermost first, and the strides of the source along these
+/// axes.
 pub(crate) struct Axes {
     pub(crate) extents: Vec<usize>,
     pub(crate) strides: Vec<usize>,
 }
 
 impl Axes {
-    /// Returns the axes of `op`, whose shape is not empty. Omits axes of extent 1, and merges
-    /// neighbouring axes that are neighbours in the source as well. At least one axis remains after
-    /// merging.
+    /// Returns the axes of `op`, whose shape must not be empty. Omits axes of extent 1, and merges
+    /// neighbouring axes of the result that are neighbours in the source as well. At least one axis
+    /// remains after merging.
     pub(crate) fn new(op: &Permute) -> Self {
         let shape = op.shape();
         let mut axes = Self { extents: Vec::new(), strides: Vec::new() };
@@ -75,7 +77,8 @@ impl Axes {
         axes
     }
 
-    /// Returns the source offset of element number `index` within the axes `range`.
+    /// Returns the source offset of the element with the row-major index `index` over the axes
+    /// `range`.
     fn offset(&self, range: std::ops::Range<usize>, mut index: usize) -> usize {
         let mut offset = 0;
         for axis in range.rev() {
@@ -85,7 +88,8 @@ impl Axes {
         offset
     }
 
-    /// Copies contiguous runs along the last axis, from run number `first` on.
+    /// Copies runs that are contiguous along the last axis of source and result, starting with run
+    /// number `first`.
     fn copy_runs<T: Element>(&self, x: &[T], first: usize, y: &mut [T]) {
         let last = self.extents.len() - 1;
         let len = self.extents[last];
@@ -94,9 +98,9 @@ impl Axes {
         }
     }
 
-    /// Writes the rows of the result from row `first` on. The index along axis `unit` varies
-    /// fastest from one row to the next. The result is contiguous along the last axis, and the
-    /// source is contiguous along axis `unit`.
+    /// Writes the rows of the result, starting with row `first`, to `y`. The index along axis
+    /// `unit` varies fastest from one row to the next. The result is contiguous along the last
+    /// axis, and the source is contiguous along axis `unit`.
     fn transpose<T: Element>(&self, unit: usize, x: &[T], first: usize, y: &mut [T]) {
         let last = self.extents.len() - 1;
         let (extent, columns) = (self.extents[unit], self.extents[last]);
@@ -133,8 +137,8 @@ fn transpose<T: Element>(
             let (height, width) = (TILE.min(rows - r), TILE.min(columns - c));
             let (x, y) = (&x[c * ldx + r..], &mut y[r * ldy + c..]);
             // Copy through a buffer, so that both reads and writes use whole cache lines. Without a
-            // buffer, a stride of a power of two would evict cache lines before all elements of a
-            // line are used.
+            // buffer, a power-of-two stride would cause conflict misses: cache lines would be
+            // evicted before all their elements are used.
             let mut tile = [[T::default(); TILE]; TILE];
             for (c, column) in tile[..width].iter_mut().enumerate() {
                 column[..height].copy_from_slice(&x[c * ldx..][..height]);

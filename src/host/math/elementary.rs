@@ -1,12 +1,12 @@
 //! Branch-free exponential, logarithm and hyperbolic tangent in `f32` and `f64`.
 //!
-//! The functions consist of integer operations and correctly rounded additions, products, fused
-//! multiply-adds and divisions, so vectors of any width give bit-identical results. Processors
-//! without FMA (x86 before 2013) call the C library for each fused multiply-add, which is correct
-//! but slow.
+//! The elementary functions use only integer operations and correctly rounded additions,
+//! multiplications, fused multiply-adds and divisions, so vectors of any width give bit-identical
+//! results. On processors without FMA (x86 before 2013), each fused multiply-add calls the C
+//! library, which is correct but slow.
 //!
-//! The functions minimize the number of operations rather than the length of dependency chains,
-//! because the chains of different elements overlap.
+//! The elementary functions minimize the number of operations rather than the length of dependency
+//! chains, because the processor overlaps the chains of different elements.
 
 /// Evaluates `Σ cᵢ·xⁱ` by Horner's rule.
 macro_rules! polynomial {
@@ -18,9 +18,9 @@ macro_rules! polynomial {
 
 pub(crate) use polynomial;
 
-/// Defines the elementary functions of one type, which has `fraction` fraction bits. For arguments
-/// beyond the parameters `exp` and `exp_m1`, the functions of the same names return 0, infinity or
-/// −1. For arguments from the parameter `tanh` on, the hyperbolic tangent rounds to 1.
+/// Defines the elementary functions of one floating-point type, which has `fraction` fraction bits.
+/// For arguments beyond the bounds `exp` and `exp_m1`, the functions of these names return 0,
+/// infinity or −1. For arguments from the bound `tanh` on, the hyperbolic tangent rounds to 1.
 macro_rules! elementary {
     (
         $float:ident, $bits:ident, $int:ident, fraction: $fraction:literal, bias: $bias:literal,
@@ -30,14 +30,15 @@ macro_rules! elementary {
         float: |$e:ident| $to_float:expr, ln_tail: |$f:ident, $low:ident| $ln_tail:expr
     ) => {
         pub(crate) mod $float {
-            /// Constant whose addition rounds a number to an integer. The low bits of the sum are
-            /// the integer plus two exponent biases.
+            /// Constant whose addition rounds a number to the nearest integer. The low bits of the
+            /// sum hold the integer plus twice the exponent bias.
             const ROUND: $float = 1.5 * (1u64 << $fraction) as $float + (2 * $bias) as $float;
-            /// Exponent bias, which [`ROUND`] contains twice.
+            /// Exponent bias of the floating-point type; [`ROUND`] includes twice this bias.
             const BIAS: $bits = $bias;
-            /// High and low part of ln 2. The product of the high part with an exponent is exact.
+            /// High and low part of ln 2. The product of the high part and the integer exponent of
+            /// a floating-point number is exact.
             const LN2: [$float; 2] = [$ln2_high, $ln2_low];
-            /// Bits of √½. Significands are normalized to the range from √½ to √2.
+            /// Bit pattern of √½. Significands are normalized to the range from √½ to √2.
             const SQRT_HALF_BITS: $bits = std::$float::consts::FRAC_1_SQRT_2.to_bits();
 
             /// Returns `2ⁿ`, which must be normal.
@@ -46,8 +47,8 @@ macro_rules! elementary {
                 $float::from_bits((n.wrapping_add($bias) << $fraction) as $bits)
             }
 
-            /// Returns `r` and `n + ROUND`, where `x = n·ln 2 + r` and `|r| ≤ ½·ln 2`. A NaN `x`
-            /// gives a NaN `r`.
+            /// Returns `r` and `n + ROUND`, where `x = n·ln 2 + r` and `|r| ≤ ½·ln 2`. If `x` is
+            /// NaN, `r` is NaN.
             #[inline(always)]
             fn reduce_range(x: $float) -> ($float, $float) {
                 let shifted = x.mul_add(std::$float::consts::LOG2_E, ROUND);
@@ -61,13 +62,13 @@ macro_rules! elementary {
                 (r * r).mul_add(polynomial!(r, [$($tail),*]), r)
             }
 
-            /// Returns the integer `n` of `shifted = n + ROUND`.
+            /// Returns the integer `n`, given `shifted = n + ROUND`.
             #[inline(always)]
             fn rounded_integer(shifted: $float) -> $int {
                 shifted.to_bits().wrapping_sub(ROUND.to_bits()) as $int
             }
 
-            /// Clamps `x` to `low..=high`. A NaN stays NaN.
+            /// Clamps `x` to the range `low..=high`. If `x` is NaN, returns NaN.
             #[inline(always)]
             fn clamp(x: $float, low: $float, high: $float) -> $float {
                 let x = if x < low { low } else { x };
@@ -79,15 +80,15 @@ macro_rules! elementary {
                 let x = clamp(x, $exp_min, $exp_max);
                 let (r, shifted) = reduce_range(x);
                 let p = polynomial!(r, [1.0, 1.0, $($tail),*]);
-                // Multiply by 2ⁿ in two steps, because 2ⁿ may be subnormal or infinite. The sign of
-                // x determines the second factor, which is one of two powers of two.
+                // Multiply by 2ⁿ in two steps, because 2ⁿ may be subnormal or infinite. The second
+                // factor is one of two powers of two, selected by the sign of x.
                 let sign = (x.to_bits() >> 1) & (1 << ($bits::BITS - 2));
                 let second = sign ^ (($bias + ($bias >> 1) + 1) << $fraction);
                 let first = (shifted.to_bits() << $fraction).wrapping_sub(second);
                 p * $float::from_bits(first) * $float::from_bits(second)
             }
 
-            /// Returns [`exp`] of an `x` with `|x| ≤ 86`.
+            /// Returns [`exp`] of `x`, which must satisfy `|x| ≤ 86`.
             #[inline(always)]
             pub(crate) fn exp_normal_range(x: $float) -> $float {
                 let (r, shifted) = reduce_range(x);
@@ -102,13 +103,13 @@ macro_rules! elementary {
                 // Multiply by 2ⁿ in two steps, because 2ⁿ may overflow.
                 let half = n >> 1;
                 let (first, second) = (exp2(half), n.wrapping_sub(half));
-                // 2ⁿ·(1 + p) − 1
+                // `y` is 2ⁿ·(1 + p) − 1.
                 let y = p.mul_add(first, first - exp2(second.wrapping_neg())) * exp2(second);
                 y.copysign(x)
             }
 
             /// Returns `tanh x`, which is `t / (t + 2)` with `t = e²ˣ − 1`. Near 0, a power series
-            /// replaces the quotient, which has too many rounding errors.
+            /// replaces the quotient `t / (t + 2)`, whose rounding errors would be too large.
             #[inline(always)]
             pub(crate) fn tanh(x: $float) -> $float {
                 let size = x.abs();
@@ -124,7 +125,8 @@ macro_rules! elementary {
 
             #[inline(always)]
             pub(crate) fn ln(x: $float) -> $float {
-                // Multiply a subnormal number by 2 to the power of the number of fraction bits.
+                // Normalize a subnormal `x`: multiply `x` by 2 to the power of the number of
+                // fraction bits.
                 let small = x < $float::MIN_POSITIVE;
                 let y = if small { x * (1u64 << $fraction) as $float } else { x };
                 let scaled_low = SQRT_HALF_BITS.wrapping_add($fraction << $fraction);
@@ -136,7 +138,7 @@ macro_rules! elementary {
                 handle_special(x, value)
             }
 
-            /// Returns [`ln`] of a positive, normal and finite `x`.
+            /// Returns [`ln`] of `x`, which must be positive, normal and finite.
             #[inline(always)]
             pub(crate) fn ln_normal_range(x: $float) -> $float {
                 let above = x.to_bits().wrapping_sub(SQRT_HALF_BITS);
@@ -208,8 +210,8 @@ elementary!(
         -0.3333333333333281, 0.13333333333118386, -0.05396825366996371, 0.021869468891680496,
         -0.00886254233932282, 0.003578633109930451, -0.001318326913234705
     ],
-    // Convert by the bit pattern, because only AVX-512 has an instruction that converts 64-bit
-    // integers.
+    // Convert the integer by its bit pattern, because only AVX-512 has an instruction that converts
+    // 64-bit integers to `f64`.
     float: |e| f64::from_bits(ROUND.to_bits().wrapping_add(e as u64)) - ROUND,
     ln_tail: |f, low| {
         let s = f / (2.0 + f);

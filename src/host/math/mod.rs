@@ -1,11 +1,11 @@
-//! Elementary functions that the compiler vectorizes.
+//! Elementary functions, written so that the compiler vectorizes their loops.
 //!
-//! - `elementary` has exp, exp_m1, ln, ln_1p and tanh, for `f32` and `f64`.
-//! - `pow` has powers in `f32`, and uses the polynomial macro of `elementary`.
+//! - `elementary` implements exp, exp_m1, ln, ln_1p and tanh, for `f32` and `f64`.
+//! - `pow` implements powers in `f32`, with the polynomial macro of `elementary`.
 //! - `x86::sqrt_div` computes square roots and quotients of long operands with AVX-512, for
 //!   [`sqrt_newton`] and [`div_newton`]. The results of `sqrt_div` are correctly rounded.
 //!
-//! This file implements [`ElementaryFunctions`] for the kernels of `elementwise` and `nn`.
+//! The module `math` implements [`ElementaryFunctions`] for the kernels of `elementwise` and `nn`.
 //! [`SimdMath`] accepts all arguments. [`SimdMathNormalRange`] accepts no special arguments, such
 //! as NaN, infinity and subnormal numbers.
 
@@ -26,15 +26,16 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Elementary functions for the host's kernels, bit-identical at every SIMD level.
+/// Elementary functions for host kernels; the results are bit-identical at every SIMD level.
 ///
-/// The largest errors over all of `f32`, in ulp, are: `exp` 0.90, `exp_m1` 1.46, `ln` 0.88, `ln_1p`
-/// 1.48, `tanh` 2.17. The largest error of `powf` in the tests is 0.6 ulp. Results that are exact
-/// by definition (NaN, infinities, zeros and their signs) equal the results of the standard
-/// library.
+/// Over all `f32` arguments, the largest errors in ulp are 0.90 for `exp`, 1.46 for `exp_m1`, 0.88
+/// for `ln`, 1.48 for `ln_1p` and 2.17 for `tanh`. The largest error of `powf` in the tests is 0.6
+/// ulp. Results that are exact by definition (NaN, infinities, zeros and their signs) equal the
+/// results of the standard library.
 pub(crate) struct SimdMath;
 
-/// Calls the function of the module `f32` or `f64`, which is named after the type `A`.
+/// Calls the function `$name` of the module `elementary::f32` or `elementary::f64`, depending on
+/// the type `A`.
 macro_rules! elementary {
     ($name:ident($x:expr)) => {
         match A::DTYPE {
@@ -82,9 +83,10 @@ impl<A: Element + Float> ElementaryFunctions<A> for SimdMath {
 /// Largest absolute value of an argument of `exp` in [`SimdMathNormalRange`].
 pub(crate) const MAX_FAST_EXPONENT: f64 = 86.0;
 
-/// Elementary functions that are bit-identical to [`SimdMath`], without the code for special
-/// arguments. Arguments of `exp` are at most [`MAX_FAST_EXPONENT`] in absolute value. Arguments of
-/// `ln` and bases of `powf` are positive, normal and finite. Exponents of `powf` are not NaN.
+/// Elementary functions without code for special arguments, such as NaN. For all other arguments,
+/// results are bit-identical to those of [`SimdMath`]. Arguments of `exp` must be at most
+/// [`MAX_FAST_EXPONENT`] in absolute value. Arguments of `ln` and bases of `powf` must be positive,
+/// normal and finite. Exponents of `powf` must not be NaN.
 pub(crate) struct SimdMathNormalRange;
 
 impl<A: Element + Float> ElementaryFunctions<A> for SimdMathNormalRange {
@@ -122,7 +124,8 @@ impl<A: Element + Float> ElementaryFunctions<A> for SimdMathNormalRange {
     }
 }
 
-/// Returns `powf` of [`SimdMathNormalRange`] for each element. Powers in `f32` take several passes.
+/// Returns `powf` of [`SimdMathNormalRange`] for each element. Powers in `f32` are computed in
+/// several passes over the array.
 #[inline(always)]
 pub(crate) fn pow_normal_range<A: Element + Float, const N: usize>(mut x: [A; N], p: A) -> [A; N] {
     if A::DTYPE == DType::F32 {
@@ -135,12 +138,13 @@ pub(crate) fn pow_normal_range<A: Element + Float, const N: usize>(mut x: [A; N]
     x
 }
 
-/// `yᵢ ← √xᵢ`, faster than with the square root instruction. Returns `false` and does nothing
+/// `yᵢ ← √xᵢ`, faster than with the square root instruction alone. Returns `false` and does nothing
 /// unless `A` is `f32` and the processor has AVX-512. `x` and `y` are equally long.
 pub(crate) fn sqrt_newton<A: Element>(x: &[A], y: &mut [A]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {
-        // SAFETY: `has_avx512` detected the features that the function is compiled for.
+        // SAFETY: `has_avx512` detected the processor features for which the called function is
+        // compiled.
         unsafe { sqrt_div::sqrt(cast_slice(x), cast_slice_mut(y)) };
         return true;
     }
@@ -152,7 +156,8 @@ pub(crate) fn sqrt_newton<A: Element>(x: &[A], y: &mut [A]) -> bool {
 pub(crate) fn div_newton<A: Element>(a: &[A], b: &[A], y: &mut [A]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {
-        // SAFETY: `has_avx512` detected the features that the function is compiled for.
+        // SAFETY: `has_avx512` detected the processor features for which the called function is
+        // compiled.
         unsafe { sqrt_div::div(cast_slice(a), cast_slice(b), cast_slice_mut(y)) };
         return true;
     }

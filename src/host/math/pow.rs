@@ -6,19 +6,21 @@ use std::{
     f64::consts::{LN_2, LOG2_E},
 };
 
-/// Constant whose addition rounds a number to an integer. The low bits of the sum are the integer.
+/// Constant whose addition rounds a number to the nearest integer. The low bits of the sum hold the
+/// integer.
 const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
 
-/// Bits of √½. Significands are normalized to the range from √½ to √2.
+/// Bit pattern of √½. Significands are normalized to the range from √½ to √2.
 const SQRT_HALF_BITS: u32 = FRAC_1_SQRT_2.to_bits();
 
 /// Number of fraction bits of an `f32`.
 const FRACTION_BITS: u32 = f32::MANTISSA_DIGITS - 1;
 
-/// Largest `|p|` for which `2^(p·log₂ x)` is a normal `f64` for every normal `f32` `x`.
+/// Bound on `|p|` up to which `2^(p·log₂ x)` is a normal `f64` for every normal `f32` `x`.
 const UNCLAMPED_MAX: f64 = 6.0;
 
-/// Returns `xᵖ`. Special arguments give the same results as [`f32::powf`].
+/// Returns `xᵖ`. For special arguments, such as zeros, infinities and NaN, the result equals that
+/// of [`f32::powf`].
 #[inline(always)]
 pub(crate) fn powf(x: f32, p: f32) -> f32 {
     let size = x.abs();
@@ -45,9 +47,9 @@ pub(crate) fn powf_normal_range(x: f32, p: f32) -> f32 {
     exp2(clamp(finite_exponent(p) * log2(x)))
 }
 
-/// `xᵢ ← xᵢᵖ`, like [`powf_normal_range`], for normal `x`. Several passes with short loop bodies
-/// let the processor overlap more elements. Passes in `f32` process twice as many elements per
-/// vector as passes in `f64`.
+/// `xᵢ ← xᵢᵖ`, like [`powf_normal_range`], for normal `x`. The powers are computed in several
+/// passes with short loop bodies, so that the processor overlaps more elements. Vectors of the
+/// `f32` passes hold twice as many elements as vectors of the `f64` passes.
 #[inline(always)]
 pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
     let p = finite_exponent(p);
@@ -71,16 +73,16 @@ pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
     }
 }
 
-/// Clamps an exponent to finite values, because the logarithm of 1 is 0, and 0 times infinity is
-/// NaN.
+/// Clamps the exponent `p` to finite values, because the logarithm of 1 is 0, and 0 times infinity
+/// is NaN.
 #[inline(always)]
 fn finite_exponent(p: f32) -> f64 {
     let p = if p > f32::MAX { f32::MAX } else { p };
     f64::from(if p < f32::MIN { f32::MIN } else { p })
 }
 
-/// Clamps the exponent of a power of two. In `f32`, powers below the range are 0, and powers above
-/// the range are infinite.
+/// Clamps the exponent `x` of `2ˣ` to −160..=130. Rounded to `f32`, 2⁻¹⁶⁰ is 0 and 2¹³⁰ is
+/// infinite.
 #[inline(always)]
 fn clamp(x: f64) -> f64 {
     let x = if x < -160.0 { -160.0 } else { x };
@@ -105,7 +107,8 @@ fn exp2(x: f64) -> f32 {
             LN_2 * LN_2 * LN_2 * LN_2 * LN_2 * LN_2 * 0.0013814602454716909
         ]
     );
-    // Add the integer part of `x` to the exponent field of the power.
+    // Multiply `power` by 2 to the integer part of `x`, by adding the integer part to the exponent
+    // field.
     f64::from_bits(power.to_bits().wrapping_add(shifted.to_bits() << 52)) as f32
 }
 

@@ -14,7 +14,8 @@ fn functions<A: Element + Float>() -> [(&'static str, Function<A>, Function<A>, 
     ]
 }
 
-/// Special arguments, and arguments at which functions overflow, underflow or use another formula.
+/// Arguments that are special, or at which functions overflow, underflow or switch to another
+/// formula.
 const EDGES: [f64; 24] = [
     f64::NAN,
     f64::INFINITY,
@@ -42,12 +43,12 @@ const EDGES: [f64; 24] = [
     9.1,
 ];
 
-/// Returns `f32` values of all kinds, whose bit patterns are evenly spaced.
+/// Returns `f32` values of all magnitudes and signs, whose bit patterns are evenly spaced.
 fn evenly_spaced_bit_patterns() -> impl Iterator<Item = f32> {
     (0..=u32::MAX).step_by(104_729).map(f32::from_bits)
 }
 
-/// Returns the distance of `got` from `expected` in units in the last place of an `f32`.
+/// Returns the distance between `got` and `expected`, in ulp of an `f32`.
 fn ulps(got: f32, expected: f64) -> f64 {
     let rounded = expected as f32;
     let same = got.to_bits() == rounded.to_bits() || got.is_nan() && expected.is_nan();
@@ -86,8 +87,8 @@ fn elementary_functions_in_f64_are_close_to_the_standard_library() {
             let (got, expected) = (f(x), library(x));
             let size = expected.abs().min(f64::MAX.next_down());
             let ulp = size.next_up() - size;
-            // Allow twice the error bound, because the result of the standard library is also
-            // rounded.
+            // Allow twice the error bound, because the reference result of the standard library
+            // also has a rounding error.
             let near = expected != 0.0 && (got - expected).abs() <= 2.0 * bound * ulp;
             let same = got == expected && got.is_sign_negative() == expected.is_sign_negative();
             let ok = near || same || got.is_nan() && expected.is_nan();

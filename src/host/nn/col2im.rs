@@ -1,9 +1,9 @@
 //! col2im: sums all copies of each image element in an im2col matrix.
 //!
-//! Along a last axis of stride 1, a vector of image elements stays in registers while the taps of
-//! that axis are added. Adding one tap after another to the image in memory would be several times
-//! slower, because each load would wait for the store of the previous tap. For strides above 1, a
-//! portable loop adds one tap after another.
+//! If the stride along the last axis is 1, a vector of image elements stays in registers while all
+//! taps along that axis are added. Adding one tap after another to the image in memory would be
+//! several times slower, because each load would wait for the store of the previous tap. If the
+//! stride along the last axis exceeds 1, a portable loop adds one tap after another.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
@@ -24,7 +24,8 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Largest number of taps along the last axis that one pass adds to a block of image elements.
+/// Largest number of taps along the last axis that the kernel adds at a time to a block of image
+/// elements.
 const MAX_TAPS: usize = 16;
 
 /// Sums all copies of each element of the image `x` in the im2col matrix `columns`.
@@ -93,7 +94,7 @@ pub(crate) fn col2im_accumulate<A: Element + Float>(
     });
 }
 
-/// Adds one tap after another to the image plane `x`, with any stride.
+/// Adds one tap after another to the image plane `x`, for any stride.
 fn add_taps<A: Element + Float>(plane: PlaneTaps, columns: &[A], ld: usize, x: &mut [A]) {
     vectorized(
         #[inline(always)]
@@ -106,7 +107,7 @@ fn add_taps<A: Element + Float>(plane: PlaneTaps, columns: &[A], ld: usize, x: &
     );
 }
 
-/// Adds the im2col elements of one tap, at a plane of positions, to the image plane `x`.
+/// Adds the im2col elements of one tap, at all positions of a plane, to the image plane `x`.
 #[inline(always)]
 fn scatter_tap<A: Element + Float>(
     plane: &PlaneTaps,
@@ -129,7 +130,7 @@ fn scatter_tap<A: Element + Float>(
     }
 }
 
-/// Adds the taps of a plane to the image plane `x`, row by row, for stride 1 along the last axis.
+/// Adds the taps of `plane` to the image plane `x`, row by row, for stride 1 along the last axis.
 /// Overwrites `x` if `overwrites` is true. `A` and `S` are the same type.
 fn add_rows<A: Element, S: SimdScalar>(
     plane: PlaneTaps,
@@ -143,7 +144,8 @@ fn add_rows<A: Element, S: SimdScalar>(
     assert!(end <= columns.len(), "col2im: columns has {} elements, expected {end}", columns.len());
     assert!(plane.rows * plane.row_stride <= x.len(), "col2im: x is shorter than an image plane");
     let (columns, x) = (cast_slice(columns), cast_slice_mut(x));
-    // SAFETY: the assertions show that `columns` holds all positions of all taps, and `x` all rows.
+    // SAFETY: the assertions show that `columns` holds all positions of all taps, and that `x`
+    // holds all image rows.
     unsafe { S::dispatch(AddRows { plane, columns, ld, overwrites, x }) }
 }
 
@@ -157,7 +159,7 @@ struct AddRows<'a, S> {
 
 impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
     /// # Safety
-    /// - The features of `L` are enabled.
+    /// - The processor features of `L` are enabled.
     /// - `columns` holds every position of the plane in the row of every tap, with rows `ld`
     ///   elements apart.
     /// - `x` holds the rows of the image plane.
@@ -174,22 +176,24 @@ impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
     }
 }
 
-/// Elements that one tap along the last axis adds to a block of an image row.
+/// Location and masks of the im2col elements that one tap along the last axis adds to a block of an
+/// image row.
 #[derive(Clone, Copy)]
 struct BlockTap<M, const VECTORS: usize> {
-    /// Offset of the block's first element from the start of the row of positions. The offset wraps
-    /// below 0 if the masks exclude the first elements.
+    /// Offset of the im2col element for the block's first element, from the start of a row of
+    /// positions. A negative offset wraps around; the masks then exclude the elements before the
+    /// row.
     offset: usize,
-    /// Masks of the elements in the block to which the tap contributes.
+    /// Masks that select the elements of the block to which the tap contributes.
     masks: [M; VECTORS],
 }
 
 impl<M: Copy, const VECTORS: usize> BlockTap<M, VECTORS> {
     /// Returns the `BlockTap` of the tap with position range `range`, for the block that starts at
-    /// element `block`.
+    /// element `block` of an image row.
     ///
     /// # Safety
-    /// The features of `L` are enabled.
+    /// The processor features of `L` are enabled.
     #[inline(always)]
     unsafe fn new<L: SimdVector<Mask = M>>(range: &TapRange, block: usize) -> Self {
         // SAFETY: the features of `L` are enabled.
@@ -217,14 +221,15 @@ impl<S: SimdScalar> AddRows<'_, S> {
         for block in (0..self.plane.row_stride).step_by(VECTORS * L::WIDTH) {
             for (part, ranges) in self.plane.column_taps.chunks(MAX_TAPS).enumerate() {
                 // SAFETY: the features of `L` are enabled. `block` is less than the row length, and
-                // `taps` are the taps of part `part` of the last axis, as `add_block` requires.
+                // `taps` holds group `part` of the taps along the last axis, as `add_block`
+                // requires.
                 unsafe {
                     let mut taps = [BlockTap::<L::Mask, VECTORS>::new::<L>(&none, 0); MAX_TAPS];
                     for (tap, range) in taps.iter_mut().zip(ranges) {
                         *tap = BlockTap::new::<L>(range, block);
                     }
                     let taps = &taps[..ranges.len()];
-                    // A constant number of taps keeps the masks in registers.
+                    // A constant number of taps lets the compiler keep the masks in registers.
                     match (taps.first_chunk::<3>(), taps.first_chunk::<5>(), taps.len()) {
                         (Some(taps), _, 3) => self.add_block::<L, VECTORS>(block, part, taps),
                         (_, Some(taps), 5) => self.add_block::<L, VECTORS>(block, part, taps),
@@ -235,12 +240,12 @@ impl<S: SimdScalar> AddRows<'_, S> {
         }
     }
 
-    /// Adds some taps along the last axis to one block of every row.
+    /// Adds the taps `taps` along the last axis to one block of every image row.
     ///
     /// # Safety
     /// - The requirements of [`SimdKernel::run`] for this type hold.
-    /// - `block` is less than the row length.
-    /// - `taps` are the taps of the block from index `part · MAX_TAPS` on.
+    /// - `block` is less than the length of an image row.
+    /// - `taps` are the block's taps along the last axis from tap index `part · MAX_TAPS` on.
     #[inline(always)]
     unsafe fn add_block<L: SimdVector<Scalar = S>, const VECTORS: usize>(
         &mut self,
@@ -252,9 +257,9 @@ impl<S: SimdScalar> AddRows<'_, S> {
         let first_tap = plane.tap + part * MAX_TAPS;
         let columns = self.columns.as_ptr().wrapping_add(plane.position + first_tap * ld);
         for row in 0..plane.rows {
-            // SAFETY: `x` holds `plane.rows` rows, and `count` keeps loads and stores within a row.
-            // `position_of` returns a position of the plane, so `sum_taps` starts at a row of
-            // positions, and `columns` holds the positions of all `taps` in that row.
+            // SAFETY: `x` holds `plane.rows` image rows, and `count` keeps loads and stores within
+            // a row. `position_of` returns a position of the plane, so `sum_taps` starts at a row
+            // of positions, and `columns` holds the positions of all `taps` in that row.
             unsafe {
                 let left = plane.row_stride - block;
                 let x = self.x.as_mut_ptr().add(row * plane.row_stride + block);
@@ -282,12 +287,12 @@ impl<S: SimdScalar> AddRows<'_, S> {
     }
 }
 
-/// Returns the sums over the taps of one row. A separate accumulator per row lets the additions of
-/// different rows overlap.
+/// Returns the sums over the taps in one row of the window. Separate sums for each window row let
+/// the additions of different rows overlap.
 ///
 /// # Safety
-/// - The features of `L` are enabled.
-/// - The masked elements of tap `i` are readable at `columns + i·ld` plus the tap's `offset`.
+/// - The processor features of `L` are enabled.
+/// - The masked elements of tap `i` are readable from `columns + i·ld + taps[i].offset` on.
 #[inline(always)]
 unsafe fn sum_taps<L: SimdVector, const VECTORS: usize>(
     mut columns: *const L::Scalar,

@@ -10,7 +10,7 @@ use num_traits::Float;
 
 const GRAIN: usize = 1 << 14;
 
-/// Number of independent partial sums, so that additions to different partial sums overlap.
+/// Number of independent partial sums, whose additions the processor overlaps.
 const LANES: usize = 8;
 
 /// `loss[0] ← Σ f(xᵢ, tᵢ) / n`, summed in `f64`. [`ElementwiseLoss`] defines the loss `f` of one
@@ -32,7 +32,8 @@ pub(crate) fn elementwise_loss<T: Element>(
         let range = task * GRAIN..x.len().min((task + 1) * GRAIN);
         let (x, t) = (&x[range.clone()], &t[range]);
         match op.kind {
-            // A constant loss kind lets the compiler vectorize the loop over elements.
+            // A loss kind that is a compile-time constant lets the compiler vectorize the loop over
+            // elements.
             ElementwiseLossKind::Squared => {
                 sum(x, t, ignore, |x, t| ElementwiseLossKind::Squared.eval(x, t))
             }
@@ -44,7 +45,7 @@ pub(crate) fn elementwise_loss<T: Element>(
     Ok(())
 }
 
-/// `dxᵢ ← scale[0] · f'(xᵢ, tᵢ) / n`. The gradient is zero for ignored targets.
+/// `dxᵢ ← scale[0] · f'(xᵢ, tᵢ) / n`. The gradient `dxᵢ` is zero if the target `tᵢ` is ignored.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -89,7 +90,7 @@ fn count_valid<T: Element>(workers: &Workers, op: &ElementwiseLoss<T::Acc>, t: &
     counts.iter().sum()
 }
 
-/// Returns the sum of `f` over the elements whose targets are not ignored.
+/// Returns the sum of `f(xᵢ, tᵢ)` over the elements whose targets `tᵢ` are not ignored.
 #[inline(always)]
 fn sum<T: Element>(
     x: &[T],

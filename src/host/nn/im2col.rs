@@ -1,8 +1,9 @@
 //! im2col: copies an image to a matrix with a row per tap and a column per position.
 //!
-//! A row of the matrix holds the elements that one tap reads at all positions. Along the last axis,
-//! one tap reads consecutive image elements (a run), or every stride-th element of a run. Rows of
-//! the matrix are copied run by run, for one plane of the last two axes at a time.
+//! A row of the im2col matrix holds the elements that one tap reads at all positions. Along the
+//! last axis, one tap reads a run of consecutive image elements, or every `stride`-th element of a
+//! run. Rows of the im2col matrix are copied run by run, for one plane along the last two axes at a
+//! time.
 
 use crate::{
     element::Element,
@@ -15,8 +16,8 @@ use crate::{
     op::Window,
 };
 
-/// Writes the im2col matrix of image `x`, with rows (channel, tap…) and columns (position…). Matrix
-/// elements are zero where a tap lies outside the image.
+/// Writes the im2col matrix of image `x`, with rows (channel, tap…) and columns (position…).
+/// Elements of the matrix are zero where a tap lies outside the image.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.
@@ -33,7 +34,8 @@ pub(crate) fn im2col<T: Element>(
     Ok(())
 }
 
-/// Writes the im2col matrix of whole channels, with leading dimension `ld`.
+/// Writes the im2col matrix of whole channels of an image to `columns`, with leading dimension
+/// `ld`.
 pub(crate) fn im2col_channels<T: Element>(
     workers: &Workers,
     window_taps: &WindowTaps,
@@ -76,7 +78,7 @@ pub(crate) fn im2col_channels<T: Element>(
     });
 }
 
-/// Copies the elements that one tap reads at a plane of positions.
+/// Copies the image elements that one tap reads at all positions of a plane.
 #[inline(always)]
 fn gather_tap<T: Element>(
     plane: &PlaneTaps,
@@ -119,7 +121,7 @@ fn gather_tap<T: Element>(
     }
 }
 
-/// Writes zeros to `y` at the positions where the tap lies outside the image.
+/// Writes zeros to `y` at the positions where the tap lies outside the image plane.
 #[inline(never)]
 fn clear_outside<T: Element>(rows: TapRange, columns: TapRange, width: usize, y: &mut [T]) {
     y[..rows.start * width].fill(T::default());
@@ -130,11 +132,11 @@ fn clear_outside<T: Element>(rows: TapRange, columns: TapRange, width: usize, y:
     }
 }
 
-/// Copies runs of `N` to `2·N` elements. Runs start `step` elements apart in the source and `width`
-/// elements apart in the output.
+/// Copies runs of `N` to `2·N` elements. Successive runs start `step` elements apart in `x` and
+/// `width` elements apart in `y`.
 ///
 /// The first `N` and the last `N` elements of a run, which may overlap, are copied separately. Most
-/// runs are so short that a call to `memcpy` would take longer than the copy.
+/// runs are so short that the overhead of calling `memcpy` would exceed the time of the copy.
 #[inline(always)]
 fn copy_runs<T: Element, const N: usize>(
     x: &[T],

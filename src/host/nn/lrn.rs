@@ -1,10 +1,10 @@
 //! Local response normalization.
 //!
-//! A region spans neighbouring channels, or a square within a channel. A first pass adds squared
-//! elements along one axis: over channels, or vertically. For a square region, a second pass adds
-//! the sums of the first pass horizontally. Each window is summed from scratch. A running sum over
-//! windows would be faster, but would carry the rounding error of a large element into later
-//! windows.
+//! The region of an element spans neighbouring channels, or a square within a channel. A first pass
+//! adds squared elements along one axis: over channels, or vertically. For a square region, a
+//! second pass adds the sums of the first pass horizontally. Each window is summed separately. A
+//! running sum over windows would be faster, but would carry the rounding error of a large element
+//! into later windows.
 
 use crate::{
     element::Element,
@@ -22,17 +22,18 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Number of elements in one task, rounded down to whole positions along the axis.
+/// Number of elements in one task, rounded down to whole positions along the axis of the first
+/// pass.
 const GRAIN: usize = 1 << 15;
 
-/// Number of inner elements computed at a time, small enough that the terms of the sums stay in
-/// cache.
+/// Number of elements along the inner axis that are computed at a time. A block of `BLOCK` elements
+/// is small enough that the terms of the sums stay in cache.
 const BLOCK: usize = 128;
 
 /// `scale ← k + α/n · Σ x²` over the region of each element, and `y ← x · scale^(−β)`; see [`Lrn`].
 ///
-/// [`lrn_backward`] reads `scale`. `y` is computed from `scale` before `scale` is rounded to `T`.
-/// For β = ¾, `s^(−β)` is computed as `1 / (√s · √√s)`.
+/// [`lrn_backward`] reads `scale`. `lrn` computes `y` from the value of `scale` before the rounding
+/// to `T`. For β = ¾, `s^(−β)` is computed as `1 / (√s · √√s)`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -73,8 +74,8 @@ pub(crate) fn lrn<T: Element>(
     Ok(())
 }
 
-/// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`, where `s` is the `scale` of [`lrn`]. The sum covers
-/// the elements whose region contains the element of `dx`.
+/// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`, where `s` is the `scale` of [`lrn`]. The sum `Σ
+/// dy·y/s` runs over all elements whose region contains the element of `dx`.
 ///
 /// # Errors
 /// Returns the errors of [`lrn`].
@@ -130,10 +131,10 @@ pub(crate) fn lrn_backward<T: Element>(
     Ok(())
 }
 
-/// Windows along one axis, over which LRN sums.
+/// Windows over which LRN sums, along one axis or in a square.
 struct LrnWindows {
     axis: Axis,
-    /// Number of positions on each side of the centre.
+    /// Number of positions in a window on each side of its centre.
     radius: usize,
     /// Number of elements along the inner axis that are computed at a time.
     block: usize,
@@ -159,14 +160,15 @@ impl LrnWindows {
         }
     }
 
-    /// Returns the length of a task, which is a multiple of `inner` and may span outer positions.
+    /// Returns the number of elements in one task: a multiple of `inner`, which may span several
+    /// outer indices.
     fn task_len(&self) -> usize {
         let inner = self.axis.inner.max(1);
         (GRAIN / inner).max(1) * inner
     }
 
-    /// Returns the positions in the window centred at `position`. Positions are numbered
-    /// consecutively across outer indices.
+    /// Returns the positions in the window centred at `position`. Positions along the axis are
+    /// numbered consecutively across outer indices.
     #[inline(always)]
     fn window(&self, position: usize) -> Range<usize> {
         let extent = self.axis.extent;
@@ -175,11 +177,11 @@ impl LrnWindows {
         first + centre.saturating_sub(self.radius)..first + end
     }
 
-    /// Sums terms over the windows of `elements`, which must not be empty.
+    /// Sums terms over the window of each element in the range `elements`, which must not be empty.
     ///
-    /// `term(i, terms)` writes the terms of the elements from `i` on. `body(i, sums)` receives the
-    /// sums of the windows centred at the elements from `i` on, and may change `sums`. `term` and
-    /// `body` are called with at most [`CHUNK`] elements.
+    /// `term(i, terms)` writes the terms of the elements from index `i` on to `terms`. `body(i,
+    /// sums)` receives the sums of the windows centred at the elements from `i` on, and may change
+    /// `sums`. `term` and `body` are called with at most [`CHUNK`] elements.
     fn for_each_sum<A: Element<Acc = A> + Float>(
         &self,
         elements: Range<usize>,
@@ -219,7 +221,8 @@ impl LrnWindows {
     }
 }
 
-/// Calls `body(i, part)` for parts of up to [`CHUNK`] elements of `row`, numbered from `first` on.
+/// Calls `body(i, part)` for parts of up to [`CHUNK`] elements of `row`. `i` is the index of the
+/// part's first element, where `row` starts at index `first`.
 #[inline(always)]
 fn for_each_part<A>(first: usize, row: &mut [A], body: &mut impl FnMut(usize, &mut [A])) {
     for (i, part) in row.chunks_mut(CHUNK).enumerate() {
@@ -227,8 +230,8 @@ fn for_each_part<A>(first: usize, row: &mut [A], body: &mut impl FnMut(usize, &m
     }
 }
 
-/// Sets `y` to the sum of the first `count` rows of `x`. A row is as long as `y`, and `count` is at
-/// least 1.
+/// Sets `y` to the sum of the first `count` rows of `x`. Each row of `x` is as long as `y`, and
+/// `count` is at least 1.
 #[inline(always)]
 fn sum_rows<A: Element + Float>(x: &[A], count: usize, y: &mut [A]) {
     let (first, rest) = x[..count * y.len()].split_at(y.len());
@@ -249,10 +252,10 @@ fn sum_windows_of_row<A: Element + Float>(radius: usize, x: &[A], y: &mut [A]) {
     }
 }
 
-/// Constants of the LRN formula.
+/// Constants of the LRN formula, in the accumulator type.
 struct Constants<A> {
     k: A,
-    /// `α/n`.
+    /// Factor `α/n` of the sum of squares.
     factor: A,
     beta: A,
     /// Whether β = ¾.
@@ -278,8 +281,8 @@ impl<A: Element + Float> Constants<A> {
     #[inline(always)]
     fn power(&self, s: &mut [A]) {
         if self.beta_is_three_quarters {
-            // Square roots and divisions are correctly rounded vector instructions, but `powf` is a
-            // function call.
+            // Square roots and divisions compile to vector instructions, but `powf` is a function
+            // call for each element.
             s.iter_mut().for_each(|s| *s = A::one() / (s.sqrt() * s.sqrt().sqrt()));
         } else {
             s.iter_mut().for_each(|s| *s = s.powf(-self.beta));

@@ -1,4 +1,5 @@
-//! Long short-term memory: the gates and states of one time step, in one pass.
+//! Long short-term memory (LSTM): gates, cell state and hidden state of one time step, computed in
+//! one pass.
 
 use crate::{
     element::Element,
@@ -8,10 +9,12 @@ use crate::{
 };
 use num_traits::One;
 
-/// Number of gate elements in one task. Sigmoid and tanh limit the speed, not memory bandwidth.
+/// Number of gate elements in one task. The LSTM kernels are compute-bound, because of sigmoid and
+/// tanh.
 const GRAIN: usize = 1 << 13;
 
-/// Forward pass of one time step: activates `gates` in place and writes `c` and `h`; see [`Lstm`].
+/// Runs the forward pass of one time step: activates `gates` in place and writes the cell state `c`
+/// and the hidden state `h`; see [`Lstm`].
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -39,11 +42,12 @@ pub(crate) fn lstm<T: Element>(
     Ok(())
 }
 
-/// Backward pass of one time step, from the gradients `dh` of `h` and `dc` of `c`.
+/// Runs the backward pass of one time step, from the gradients `dh` of the hidden state and `dc` of
+/// the cell state.
 ///
-/// On entry, `gates` holds the results of [`lstm`]. On return, `gates` holds the gradients of the
-/// gates before activation, and `dc` holds the gradient of `c_prev`. The forget gate is
-/// differentiated as a sigmoid, which is exact if `cont` is 0 or 1.
+/// On entry, `gates` holds the activated gates that [`lstm`] computed. On return, `gates` holds the
+/// gradients of the gates before activation, and `dc` holds the gradient of `c_prev`. The
+/// derivative of the forget gate is computed as for a sigmoid, which is exact if `cont` is 0 or 1.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -70,7 +74,7 @@ pub(crate) fn lstm_backward<T: Element>(
     Ok(())
 }
 
-/// Runs [`lstm`] for one stream.
+/// Runs [`lstm`] for one of the independent streams.
 fn forward<T: Element>(c_prev: &[T], cont: T::Acc, gates: &mut [T], c: &mut [T], h: &mut [T]) {
     let (sigmoid, tanh) = (Unary::<T::Acc>::Sigmoid, Unary::<T::Acc>::Tanh);
     let [i, f, o, g] = split_gates(gates);
@@ -92,7 +96,7 @@ fn forward<T: Element>(c_prev: &[T], cont: T::Acc, gates: &mut [T], c: &mut [T],
     );
 }
 
-/// Runs [`lstm_backward`] for one stream.
+/// Runs [`lstm_backward`] for one of the independent streams.
 fn backward<T: Element>(c_prev: &[T], c: &[T], dh: &[T], dc: &mut [T], gates: &mut [T]) {
     let (one, tanh) = (T::Acc::one(), Unary::<T::Acc>::Tanh);
     let [i, f, o, g] = split_gates(gates);
@@ -114,7 +118,7 @@ fn backward<T: Element>(c_prev: &[T], c: &[T], dh: &[T], dc: &mut [T], gates: &m
     );
 }
 
-/// Splits a row of gates into input, forget, output and candidate gates.
+/// Splits the gates of one stream into the input, forget, output and candidate gates.
 #[inline(always)]
 fn split_gates<T>(gates: &mut [T]) -> [&mut [T]; 4] {
     let width = gates.len() / 4;

@@ -4,17 +4,19 @@
 //!
 //! Convolution and im2col:
 //! - `tap_range` computes the positions at which a tap lies inside the image. `im2col` copies the
-//!   elements of a tap at the positions inside the image, one run of an image row at a time.
-//!   `col2im` adds the elements back to the image. If the last axis has stride 1, `col2im` adds in
-//!   SIMD registers, else in a portable loop over taps.
-//! - `convolution` passes images to GEMM without storing the im2col matrix. Depthwise convolutions
-//!   do not use GEMM.
+//!   elements that a tap reads, one run of an image row at a time. `col2im` adds the elements of an
+//!   im2col matrix to the image. If the last axis has stride 1, `col2im` adds in SIMD registers,
+//!   else in a portable loop over taps.
+//! - `convolution` computes convolutions as GEMMs, without storing the im2col matrix. Depthwise
+//!   convolutions do not use GEMM.
 //!
 //! Windows on planes:
-//! - `polyphase` reorders a plane so that one tap of neighbouring windows is contiguous. The
-//!   polyphase layout lets `convolution::depthwise` and `pooling` process many windows at once.
-//! - `pooling` computes one window at a time if a plane has few windows or large windows.
-//! - `lrn` sums squared elements over windows of channels or of a plane.
+//! - `polyphase` reorders a plane so that the elements that one tap reads in neighbouring windows
+//!   are contiguous. The polyphase layout lets the modules `convolution::depthwise` and `pooling`
+//!   process many windows at once.
+//! - `pooling` computes one window at a time if a plane has few windows, or windows larger than the
+//!   plane.
+//! - `lrn` sums squared elements over windows that span channels, or a square within a plane.
 //!
 //! All other kernels of `nn` make one or two passes over the operands, in loops that the compiler
 //! vectorizes for each SIMD level.

@@ -7,26 +7,26 @@ use std::ops::Range;
 /// Number of windows that a pooling loop computes at a time.
 pub(crate) const LANES: usize = 16;
 
-/// Geometry of the polyphase layout of a plane. A *phase* holds rows and columns of the plane that
-/// are a multiple of the stride apart.
+/// Geometry of the polyphase layout of a plane. A *phase* consists of the elements whose rows and
+/// columns are a multiple of the stride apart.
 ///
 /// Row `r` and column `c` of the padded plane are element `(r / stride, c / stride)` of phase `(r
-/// mod stride, c mod stride)`. The layout omits phases that no tap reads. Window `(p, q)` reads a
-/// tap at a constant offset from element `(p, q)` of the tap's phase. Windows are numbered like the
-/// elements of a phase, in *slots*, so that one tap of many windows is contiguous. If windows
-/// overlap, a row of a phase is longer than a row of windows, and the slots between rows of windows
-/// are unused.
+/// mod stride, c mod stride)`. The layout omits phases that no tap reads. For each tap, the element
+/// that window `(p, q)` reads lies at a constant offset from element `(p, q)` of the tap's phase.
+/// Windows are numbered like the elements of a phase, by *slots*, so that one tap reads contiguous
+/// elements for many windows. If windows overlap, a row of a phase is longer than a row of windows,
+/// and the slots between rows of windows are unused.
 pub(crate) struct PolyphasePlane {
     op: Pool2d,
-    /// Number of phases along each axis.
+    /// Number of phases that are stored along each axis.
     phases: [usize; 2],
-    /// Extents of a phase.
+    /// Number of rows and columns in each phase.
     extents: [usize; 2],
     runs: Vec<Run>,
 }
 
-/// Run of elements that are one stride apart in the plane, from `from` on, and contiguous in the
-/// layout, from `to` on.
+/// Run of elements that are one stride apart in the plane, from index `from` on, and contiguous in
+/// the layout, from index `to` on.
 struct Run {
     from: usize,
     to: usize,
@@ -39,19 +39,19 @@ impl Run {
     }
 }
 
-/// One tap of every window, given by the tap's offset and index for window 0.
+/// One tap of the windows, given by the location of the element that the tap reads in window 0.
 #[derive(Clone, Copy)]
 pub(crate) struct Tap {
-    /// Offset of the tap of window 0 in the layout.
+    /// Offset in the polyphase layout of the element that the tap reads in window 0.
     pub offset: usize,
-    /// Index of the tap of window 0 in the plane, modulo 2³². A tap in the padding has a negative
-    /// index.
+    /// Index in the plane of the element that the tap reads in window 0, modulo 2³². A tap in the
+    /// padding has a negative index.
     pub index: i32,
 }
 
 impl PolyphasePlane {
-    /// Returns whether the windows fill vectors and fit into the plane. The polyphase layout for
-    /// windows larger than the plane would be mostly padding.
+    /// Returns whether a plane has enough windows to fill vectors, and no window is larger than the
+    /// plane. The polyphase layout for windows larger than the plane would be mostly padding.
     pub(crate) fn is_profitable(op: &Pool2d) -> bool {
         op.output()[0] * op.output()[1] >= LANES / 2
             && (0..2).all(|axis| op.kernel[axis] <= op.input[axis])
@@ -68,8 +68,8 @@ impl PolyphasePlane {
         layout
     }
 
-    /// Returns the length of the layout, padded so that [`LANES`] elements can be read at the end
-    /// of the layout.
+    /// Returns the length of the layout, including padding so that a loop can read [`LANES`]
+    /// elements from any offset.
     pub(crate) fn len(&self) -> usize {
         self.phases() * self.phase_len() + LANES
     }
@@ -80,11 +80,11 @@ impl PolyphasePlane {
         ((height - 1) * self.slot_row_stride() + width).next_multiple_of(LANES)
     }
 
-    /// Returns the first slot of each run of windows with consecutive slots, and the run's range in
-    /// the output plane.
+    /// Returns, for each run of windows with consecutive slots, the first slot and the range of the
+    /// run in the output plane.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
         let ([height, width], row_stride) = (self.op.output(), self.slot_row_stride());
-        // If no slots are unused between rows, all windows form one run.
+        // If no slots between rows of windows are unused, all windows form one run.
         let (runs, len) = if row_stride == width { (1, height * width) } else { (height, width) };
         (0..runs).map(move |run| (run * row_stride, run * len..(run + 1) * len))
     }
@@ -104,7 +104,7 @@ impl PolyphasePlane {
         self.extents[0] * self.extents[1]
     }
 
-    /// Returns all taps in row-major order.
+    /// Returns all taps of the pooling window in row-major order.
     pub(crate) fn taps(&self) -> Vec<Tap> {
         let Pool2d { input, kernel, stride, pad, .. } = self.op;
         let taps = (0..kernel[0]).flat_map(|r| (0..kernel[1]).map(move |c| (r, c)));
@@ -118,8 +118,8 @@ impl PolyphasePlane {
         taps.map(tap).collect()
     }
 
-    /// Returns a value per window slot: `value(row, column)` for a window, and `unused` for an
-    /// unused slot.
+    /// Returns one value per window slot: `value(row, column)` for the slot of a window, and
+    /// `unused` for an unused slot.
     pub(crate) fn per_window<V: Copy>(
         &self,
         unused: V,
@@ -134,7 +134,7 @@ impl PolyphasePlane {
         values
     }
 
-    /// Copies plane `x` to the layout `phases`, without changing the padding of `phases`.
+    /// Copies plane `x` to the polyphase layout `phases`, without changing the padding of `phases`.
     #[inline(always)]
     pub(crate) fn split_phases<A: Copy>(&self, x: &[A], phases: &mut [A]) {
         let stride = self.op.stride[1];
@@ -148,7 +148,8 @@ impl PolyphasePlane {
         }
     }
 
-    /// Copies the layout `phases` back to plane `x`. Elements that no tap reads do not change.
+    /// Copies the polyphase layout `phases` back to plane `x`. Elements of `x` that no tap reads do
+    /// not change.
     #[inline(always)]
     pub(crate) fn merge_phases<A: Copy>(&self, phases: &[A], x: &mut [A]) {
         let stride = self.op.stride[1];
@@ -161,7 +162,7 @@ impl PolyphasePlane {
         }
     }
 
-    /// Returns the runs of elements in which a plane is copied.
+    /// Returns the runs of elements that are copied between a plane and its polyphase layout.
     fn runs(&self) -> Vec<Run> {
         let Pool2d { input: [height, width], stride, pad, .. } = self.op;
         let starts = (0..height).flat_map(|row| (0..stride[1].min(width)).map(move |c| (row, c)));
@@ -177,7 +178,7 @@ impl PolyphasePlane {
             let to = self.phase_start(phases[0], phases[1]) + i * self.extents[1] + j;
             let run = Run { from: row * width + column, to, len };
             match runs.last_mut() {
-                // Consecutive rows of the full plane width form one run.
+                // Consecutive rows that span the full width of the plane form one run.
                 Some(last) if stride[1] == 1 && last.ends_before(&run) => last.len += len,
                 _ => runs.push(run),
             }
@@ -190,7 +191,8 @@ impl PolyphasePlane {
     }
 }
 
-/// `y ← x`. Most slices are so short that a call to `memcpy` would take longer than the copy.
+/// `y ← x`. Most slices are so short that the overhead of calling `memcpy` would exceed the time of
+/// the copy.
 #[inline(always)]
 fn copy<A: Copy>(x: &[A], y: &mut [A]) {
     match x.len() {
@@ -224,8 +226,8 @@ fn copy_even<A: Copy>(x: &[A], y: &mut [A]) {
     }
 }
 
-/// Runs [`copy_even`] for at least `N` elements, in blocks of `N` out of `SPAN = 2·N − 1` elements.
-/// The last block of `N` elements may overlap the previous block.
+/// Runs [`copy_even`] for at least `N` elements, in blocks that copy `N` of `SPAN = 2·N − 1`
+/// consecutive elements. The last block of `N` elements may overlap the previous block.
 #[inline(always)]
 fn copy_even_blocks<A: Copy, const N: usize, const SPAN: usize>(x: &[A], y: &mut [A]) {
     let last = y.len() - N;

@@ -21,8 +21,8 @@ use num_traits::{Float, Zero};
 /// one.
 const GRAIN: usize = 1 << 14;
 
-/// `y ← eˣ⁻ᵐ / Σ eˣ⁻ᵐ` along an axis, where `m` is the maximum along that axis. A NaN makes all
-/// softmax results along the axis NaN.
+/// `y ← eˣ⁻ᵐ / Σ eˣ⁻ᵐ` along an axis, where `m` is the maximum along that axis. If an element is
+/// NaN, all softmax results along the axis through that element are NaN.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -51,7 +51,7 @@ pub(crate) fn softmax_in_place<T: Element>(
     Ok(())
 }
 
-/// `dx ← (dy − Σ dy·y) · y` along an axis, where `y` is the softmax.
+/// `dx ← (dy − Σ dy·y) · y` along an axis, where `y` is the result of [`softmax`].
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -83,9 +83,9 @@ pub(crate) fn softmax_backward_in_place<T: Element>(
     Ok(())
 }
 
-/// Calls `body(start, part)` for the part of `y` that each task computes, from element `start` on.
-/// A task covers one or more outer indices. The elements of `source`, if any, are copied to `y`
-/// first.
+/// Calls `body(start, part)` for each task, where `part` is the task's part of `y`, which begins at
+/// element `start`. A task covers all elements of one or more outer indices. If `source` is not
+/// `None`, its elements are copied to `y` before `body` is called.
 fn for_each_task<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -146,8 +146,8 @@ fn forward_contiguous<A: Element<Acc = A> + Float>(y: &mut [A]) {
     );
 }
 
-/// Computes the softmax of each column of `y` in place. The buffers `maxima` and `sums` have one
-/// element per column.
+/// Computes the softmax of each column of `y`, over all rows, in place. The buffers `maxima` and
+/// `sums` have one element per column.
 fn forward_strided<A: Element + Float>(y: &mut [A], maxima: &mut [A], sums: &mut [A]) {
     maxima.fill(A::neg_infinity());
     sums.fill(A::zero());

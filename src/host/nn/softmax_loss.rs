@@ -35,7 +35,7 @@ pub(crate) fn softmax_loss<T: Element>(
     Ok(())
 }
 
-/// `dx ← scale[0] · (p − onehot(label)) / n`. The gradient is zero for ignored labels.
+/// `dx ← scale[0] · (p − onehot(label)) / n`. The gradient `dx` is zero for ignored labels.
 ///
 /// # Errors
 /// Returns the errors of [`softmax_loss`].
@@ -70,7 +70,8 @@ pub(crate) fn softmax_loss_backward<T: Element>(
     Ok(())
 }
 
-/// Sets `y[0]` to the share of labels whose score is among the `top_k` greatest; see [`Accuracy`].
+/// Sets `y[0]` to the fraction of labels whose class has one of the `top_k` greatest scores; see
+/// [`Accuracy`].
 ///
 /// # Errors
 /// Returns the errors of [`softmax_loss`].
@@ -89,8 +90,8 @@ pub(crate) fn accuracy<T: Element>(
     Ok(())
 }
 
-/// Sets `y[c]` to the share of labels `c` whose score is among the `top_k` greatest, or to 0 if `c`
-/// is not among the labels.
+/// For each class `c`, sets `y[c]` to the fraction of the labels `c` for which the score of `c` is
+/// among the `top_k` greatest. If no label is `c`, sets `y[c]` to 0.
 ///
 /// # Errors
 /// Returns the errors of [`softmax_loss`].
@@ -109,7 +110,7 @@ pub(crate) fn accuracy_by_class<T: Element>(
     Ok(())
 }
 
-/// Number of labels, and number of labels whose score is among the `top_k` greatest.
+/// Number of labels, and number of labels whose class has one of the `top_k` greatest scores.
 #[derive(Clone, Default)]
 struct HitCount {
     hits: usize,
@@ -141,23 +142,23 @@ fn for_each_label<T: Element>(
         let Some(class) = class_of(name, label, position, axis, op.ignore)? else { continue };
         let score = |class| scores[score_index(axis, position, class)];
         let label_score = score(class);
-        // The rank counts scores greater than or equal to the label's score, so a tie counts
-        // against the label. A NaN score has rank 0, because comparisons with NaN are false, and is
-        // not a hit.
+        // The rank of the label is the number of scores greater than or equal to the label's score,
+        // so a tie counts against the label. If the label's score is NaN, the rank is 0, because
+        // comparisons with NaN are false, and the label is not a hit.
         let rank = (0..axis.extent).filter(|&class| score(class) >= label_score);
         body(class, (1..=op.top_k).contains(&rank.take(op.top_k.saturating_add(1)).count()));
     }
     Ok(())
 }
 
-/// Returns the index of the score of `class` for label number `position`.
+/// Returns the index of the score of class `class` for label number `position`.
 #[inline]
 pub(crate) fn score_index(axis: &Axis, position: usize, class: usize) -> usize {
     let (outer, inner) = (position / axis.inner, position % axis.inner);
     (outer * axis.extent + class) * axis.inner + inner
 }
 
-/// Returns the class of a label, or `None` if the label is ignored.
+/// Returns the class that a label denotes, or `None` if the loss ignores the label.
 #[inline]
 pub(crate) fn class_of<T: Element>(
     op: &'static str,
@@ -201,7 +202,7 @@ mod tests {
 
     static WORKERS: Workers = Workers::sequential();
 
-    /// An axis of three classes, with two outer and two inner positions.
+    /// Axis of three classes, with two outer and two inner positions.
     fn axis() -> Axis {
         Axis::new(2, 3, 2).unwrap()
     }

@@ -1,4 +1,4 @@
-//! Solver update in one pass over gradient, weights and history.
+//! Solver update: one pass over gradient, weights and history applies an update rule.
 
 use crate::{
     element::Element,
@@ -20,15 +20,15 @@ use num_traits::{Float, One};
 #[cfg(test)]
 mod tests;
 
-/// Number of elements in one task. Two threads are faster than one only from `2 · GRAIN` elements
-/// on.
+/// Number of weights that one task updates. With fewer than `2 · GRAIN` elements, two threads are
+/// not faster than one.
 const GRAIN: usize = 1 << 16;
 
-/// Updates weights and history; see [`SolverUpdate`].
+/// Updates the weights and the solver's history; see [`SolverUpdate`].
 ///
-/// Each product and sum is rounded to `T::Acc`, and each weight to `T` at the end. A master weight
-/// that does not round to its 16-bit weight is stale. The function sets a stale master weight to
-/// the value of the weight before the update.
+/// Each product and sum is rounded to `T::Acc`, and each updated weight is rounded to `T`. A master
+/// weight that does not round to its 16-bit weight is stale. Before the update, `solver_update`
+/// replaces stale master weights by the values of the 16-bit weights.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -52,8 +52,8 @@ struct Task<'a, T: Element> {
     dw: &'a [T],
     weights: &'a mut [T],
     masters: Option<&'a mut [T::Acc]>,
-    /// Two history values per weight. The second slice is empty if the update rule uses only one
-    /// history value.
+    /// History of the weights, with up to two values per weight. The second slice is empty if the
+    /// update rule uses only one history value per weight.
     history: [&'a mut [T::Acc]; 2],
 }
 
@@ -98,8 +98,8 @@ impl<'a, T: Element> Task<'a, T> {
     }
 }
 
-/// Sets each stale master weight, which does not round to the 16-bit weight, to the value of the
-/// weight.
+/// Replaces each stale master weight, which does not round to its 16-bit weight, by the value of
+/// that weight.
 fn reset_stale_masters<T: Element>(
     weights: &[T],
     masters: &mut [T::Acc],
@@ -118,7 +118,7 @@ fn reset_stale_masters<T: Element>(
     }
 }
 
-/// Applies the update rule to the weights `w`.
+/// Applies the update rule `op.rule` to the weights `w`.
 fn update<T: Element>(
     op: &SolverUpdate<T>,
     dw: &[T::Acc],
@@ -189,7 +189,8 @@ fn update<T: Element>(
     }
 }
 
-/// Subtracts the step of an update rule with one history value per weight.
+/// Applies an update rule with one history value per weight: subtracts from each weight the step
+/// that the rule computes.
 #[inline(always)]
 fn apply_with_one_history<T: Element>(
     (op, dw, w): (&SolverUpdate<T>, &[T::Acc], &mut [T::Acc]),
@@ -207,7 +208,8 @@ fn apply_with_one_history<T: Element>(
     );
 }
 
-/// Subtracts the step of an update rule with two history values per weight.
+/// Applies an update rule with two history values per weight: subtracts from each weight the step
+/// that the rule computes.
 #[inline(always)]
 fn apply_with_two_histories<T: Element>(
     (op, dw, w): (&SolverUpdate<T>, &[T::Acc], &mut [T::Acc]),

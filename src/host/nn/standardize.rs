@@ -1,4 +1,5 @@
-//! Standardization in batch norm: subtracts the mean and divides by the standard deviation.
+//! Standardization for batch normalization, which subtracts the mean and divides by the standard
+//! deviation.
 
 use crate::{
     element::Element,
@@ -16,7 +17,7 @@ use crate::{
 };
 use num_traits::Float;
 
-/// `y ← (x − mean) · rate`; see [`Standardize`].
+/// `y ← (x − mean) · rate`, where `rate` is the inverse standard deviation; see [`Standardize`].
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` and `y` have `axis.count()` elements, and
@@ -54,7 +55,7 @@ pub(crate) fn standardize<T: Element>(
     Ok(())
 }
 
-/// `y ← (y − mean) · rate`; see [`Standardize`].
+/// `y ← (y − mean) · rate`, where `rate` is the inverse standard deviation; see [`Standardize`].
 ///
 /// # Errors
 /// Returns the errors of [`standardize`].
@@ -88,10 +89,10 @@ pub(crate) fn standardize_in_place<T: Element>(
     Ok(())
 }
 
-/// Computes the gradient `dx` of `x` from the gradient `dy` of the standardized `x`. `mean` and
-/// `variance` are the moments of `x`; see [`Standardize`].
+/// Computes the gradient `dx` of `x` from the gradient `dy` of the standardized elements. `mean`
+/// and `variance` are the mean and variance of `x`; see [`Standardize`].
 ///
-/// The function reads `x` and `dy` twice: once for the sums, and once for the result.
+/// `standardize_backward` reads `x` and `dy` twice: once to compute sums, and once to compute `dx`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x`, `dy` and `dx` have `axis.count()` elements,
@@ -143,7 +144,8 @@ impl<A: Element<Acc = A> + Float> MeanAndRate<A> {
     }
 }
 
-/// Gradient at each position, as a linear function: `((dy − dy0) − (x − mean) · slope) · rate`.
+/// Gradient as a linear function of `x` and `dy`, with coefficients for each position of the axis:
+/// `((dy − dy0) − (x − mean) · slope) · rate`.
 struct LinearGradient<A> {
     constants: MeanAndRate<A>,
     slope: Vec<A>,
@@ -189,7 +191,8 @@ impl<A: Element<Acc = A> + Float> LinearGradient<A> {
         Self { constants, slope, dy0 }
     }
 
-    /// Writes the gradient to `dx`. If `IN_PLACE` is true, reads `dx` instead of `dy`.
+    /// Writes the gradient of `x` to `dx`. If `IN_PLACE` is true, reads the gradient of `y` from
+    /// `dx` instead of `dy`.
     fn write<T: Element<Acc = A>, const IN_PLACE: bool>(
         &self,
         workers: &Workers,

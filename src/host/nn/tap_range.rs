@@ -5,8 +5,8 @@ use crate::op::{SpatialAxis, Window};
 /// Number of elements of the im2col matrix below which one thread is faster than several.
 pub(crate) const PARALLEL_MIN_LEN: usize = 1 << 17;
 
-/// Positions `start..end` along one axis at which one tap lies inside the image. At positions from
-/// `start` on, the tap reads elements `first`, `first + stride`, ….
+/// Positions `start..end` along one axis at which one tap lies inside the image. At the positions
+/// from `start` on, the tap reads the elements `first`, `first + stride`, … along the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TapRange {
     pub(crate) start: usize,
@@ -16,9 +16,10 @@ pub(crate) struct TapRange {
 }
 
 impl TapRange {
-    /// Returns the positions, out of `positions`, at which tap number `tap` lies inside the image.
+    /// Returns the positions below `positions` at which tap number `tap` lies inside the image
+    /// along `axis`.
     fn new(axis: &SpatialAxis, tap: usize, positions: usize) -> Self {
-        // At position p, the tap reads element p·stride + shift − pad.
+        // At position p along the axis, the tap reads element p·stride + shift − pad.
         let (shift, stride) = (tap * axis.dilation, axis.stride);
         let first_inside = axis.pad.saturating_sub(shift).div_ceil(stride);
         let end_inside = (axis.input + axis.pad).saturating_sub(shift).div_ceil(stride);
@@ -28,7 +29,7 @@ impl TapRange {
         Self { start, end, first, stride }
     }
 
-    /// Returns the position at which the tap reads `element`, if any.
+    /// Returns the position at which the tap reads element `element`, if there is one.
     #[inline(always)]
     pub(crate) fn position_of(&self, element: usize) -> Option<usize> {
         let distance = element.checked_sub(self.first)?;
@@ -36,7 +37,8 @@ impl TapRange {
         (distance % self.stride == 0 && position < self.end).then_some(position)
     }
 
-    /// Returns the element that the tap reads at `position`, or `None` in the padding.
+    /// Returns the index of the element that the tap reads at `position`, or `None` if the tap lies
+    /// in the padding.
     fn element_at(&self, position: usize) -> Option<usize> {
         (self.start..self.end)
             .contains(&position)
@@ -44,33 +46,35 @@ impl TapRange {
     }
 }
 
-/// Plane of positions along the last two axes, with taps that differ only along the last two axes.
+/// Plane of window positions along the last two axes, together with a group of taps that differ
+/// only along the last two axes.
 #[derive(Clone, Copy)]
 pub(crate) struct PlaneTaps<'a> {
-    /// Index of the first tap.
+    /// Index of the first tap of the group.
     pub(crate) tap: usize,
-    /// Offset of the image plane in the channel, or `None` if the taps lie outside the image along
-    /// another axis.
+    /// Offset in the channel of the image plane that the taps read, or `None` if the taps lie
+    /// outside the image along another axis.
     pub(crate) image: Option<usize>,
-    /// Index of the first position of the plane.
+    /// Index of the first position in the plane.
     pub(crate) position: usize,
     /// Number of rows of the image plane, and number of elements from one row to the next.
     pub(crate) rows: usize,
     pub(crate) row_stride: usize,
-    /// Number of positions along each of the last two axes.
+    /// Number of window positions along each of the last two axes.
     pub(crate) height: usize,
     pub(crate) width: usize,
-    /// Position ranges of the taps along the last two axes.
+    /// Position range of each tap along each of the last two axes.
     pub(crate) row_taps: &'a [TapRange],
     pub(crate) column_taps: &'a [TapRange],
 }
 
 /// Taps of a window, with the position range of each tap along every axis.
 pub(crate) struct WindowTaps {
-    /// Axes of the window. If the window has fewer than two axes, axes of extent 1 are prepended.
+    /// Axes of the window. A window with fewer than two axes gets additional leading axes of extent
+    /// 1.
     axes: Vec<SpatialAxis>,
     outputs: Vec<usize>,
-    /// Position range of each tap, for each axis.
+    /// Position ranges of all taps, for each axis.
     ranges: Vec<Vec<TapRange>>,
 }
 
@@ -80,8 +84,8 @@ impl WindowTaps {
         Self::new(window.axes(), window.output())
     }
 
-    /// Returns the taps at `outputs` positions along each axis. Taps at positions after the last
-    /// window read only padding.
+    /// Returns the taps of a window with axes `axes`, at `outputs` positions along each axis. At
+    /// positions after the last window, taps read only padding.
     pub(crate) fn new(axes: &[SpatialAxis], outputs: &[usize]) -> Self {
         let prepended_axes = 2usize.saturating_sub(axes.len());
         let ones = std::iter::repeat_n(SpatialAxis::new(1, 1), prepended_axes);
@@ -95,12 +99,12 @@ impl WindowTaps {
         Self { axes, outputs, ranges }
     }
 
-    /// Returns the number of taps of one channel.
+    /// Returns the number of taps of the window in one channel.
     pub(crate) fn taps(&self) -> usize {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
-    /// Returns the number of elements of one channel.
+    /// Returns the number of image elements in one channel.
     pub(crate) fn channel_len(&self) -> usize {
         self.axes.iter().map(|axis| axis.input).product()
     }
@@ -109,7 +113,7 @@ impl WindowTaps {
         self.outputs.iter().product()
     }
 
-    /// Returns whether the window has exactly two axes.
+    /// Returns whether the window has exactly two axes, counting prepended axes.
     pub(crate) fn is_2d(&self) -> bool {
         self.axes.len() == 2
     }
@@ -119,8 +123,9 @@ impl WindowTaps {
         self.axes.last().is_some_and(|axis| axis.stride == 1)
     }
 
-    /// Calls `body` for each plane of positions and each group of taps that differ along the last
-    /// two axes only. The groups of taps at one plane of positions are visited in order.
+    /// Calls `body` for each plane of window positions and each group of taps that differ only
+    /// along the last two axes. For each plane of positions, the groups of taps are visited in the
+    /// order of their indices.
     #[inline(always)]
     pub(crate) fn visit_planes<'a>(&'a self, mut body: impl FnMut(PlaneTaps<'a>)) {
         let outer = self.axes.len() - 2;
@@ -146,8 +151,8 @@ impl WindowTaps {
         }
     }
 
-    /// Returns the image plane that a tap reads at a position, if the tap lies inside the image.
-    /// `tap` and `position` are indices over all axes but the last two.
+    /// Returns the index of the image plane that a tap reads at a position, or `None` if the tap
+    /// lies outside the image. `tap` and `position` are indices over all axes but the last two.
     #[inline]
     fn image_plane(&self, mut tap: usize, mut position: usize) -> Option<usize> {
         let (mut plane, mut stride) = (0, 1);

@@ -1,17 +1,18 @@
 //! Logarithm, sine and cosine, computed with IEEE operations only.
 //!
-//! Random numbers do not use the C library, whose results differ in the last bits between machines.
+//! Random number generation does not call the C library, whose results differ in the last bits
+//! between machines.
 
-/// High part of ln 2, whose small multiples are exact.
+/// High part of ln 2; its product with any exponent of an `f64` is exact.
 const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
 /// Low part of ln 2: ln 2 − [`LN2_HIGH`].
 const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 
 /// Returns the natural logarithm of a positive normal number, with an error of at most 2 ulp.
 ///
-/// For `x = 2ᵉ·m` with `m` about 1, the function computes `ln m = 2·artanh s` by a power series up
-/// to `s²¹`, with `s = (m − 1)/(m + 1)`. Since `|s| < 0.172`, the truncated terms are below 2⁻⁵⁷ of
-/// the result.
+/// Let `x = 2ᵉ·m`, where `m` is between √½ and √2. With `s = (m − 1)/(m + 1)`, the logarithm of `m`
+/// is `2·artanh s`, computed by a power series up to `s²¹`. Since `|s| < 0.172`, the omitted terms
+/// of the series are below 2⁻⁵⁷ of the result.
 #[inline(always)]
 pub(crate) fn ln(x: f64) -> f64 {
     const FRACTION: u64 = (1 << 52) - 1;
@@ -31,10 +32,12 @@ pub(crate) fn ln(x: f64) -> f64 {
     e * LN2_HIGH + (2.0 * s + (tail + e * LN2_LOW))
 }
 
-/// Returns cosine and sine of `2π·turns` for `0 ≤ turns < 1`, with an error of at most 2⁻⁵² each.
+/// Returns the cosine and the sine of `2π·turns` for `0 ≤ turns < 1`, each with an error of at most
+/// 2⁻⁵².
 ///
-/// The function first subtracts the nearest quarter turn, which is exact. The remainder, at most an
-/// eighth of a turn, is the argument of a power series up to `x¹⁸` with an error below 2⁻⁵⁷.
+/// First, the nearest multiple of a quarter turn is subtracted from `turns`, which is exact. The
+/// remainder, at most an eighth of a turn, is the argument of power series up to `x¹⁸` with errors
+/// below 2⁻⁵⁷.
 #[inline(always)]
 pub(crate) fn cos_sin_turns(turns: f64) -> (f64, f64) {
     let quarters = 4.0 * turns;
@@ -84,7 +87,8 @@ mod tests {
         let mut max_error: f64 = 0.0;
         for i in 0..100_000u32 {
             let turns = f64::from(i) / 100_000.0;
-            // Subtract the nearest quarter turn first, because 2π·turns has a rounding error.
+            // Subtract the nearest multiple of a quarter turn first, because the product 2π·turns
+            // is rounded.
             let quarter = (4.0 * turns + 0.5).floor();
             let x = (4.0 * turns - quarter) * std::f64::consts::FRAC_PI_2;
             let (sin, cos) = x.sin_cos();

@@ -1,18 +1,18 @@
-//! Counter-based random numbers: element `i` depends only on the key and on `i`.
+//! Counter-based random number generation: element `i` of a result depends only on the key and on
+//! `i`.
 //!
 //! Every device must compute random numbers by the following rules, with bit-identical results:
 //! - [`bernoulli`], [`random_integers`] and [`dropout`] compute element `i` from word `i mod 4` of
 //!   counter `i / 4`.
 //! - [`uniform`] and [`gaussian`] compute elements `2j` and `2j + 1` from the four words of counter
-//!   `j`. A pair of words `(a, b)` gives the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`. Words 0
-//!   and 1 give the first fraction `u`, and words 2 and 3 give the second fraction `v`.
+//!   `j`. A pair of 32-bit words `(a, b)` gives the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`.
+//!   Words 0 and 1 give the first fraction `u`, and words 2 and 3 give the second fraction `v`.
 //! - All arithmetic is in `f64`, with IEEE additions, multiplications, divisions and square roots,
-//!   in the order of the formulas and without fused operations. Each random number is rounded once
-//!   to the element type, so random numbers of a narrower type are the rounded numbers of a wider
-//!   type.
+//!   in the order of the formulas and without FMA. Each random number is rounded once to the
+//!   element type, so the random numbers of a narrower type are those of a wider type, rounded.
 //!
-//! This file draws random numbers in portable loops. `ieee_math` has the logarithm, sine and cosine
-//! for [`gaussian`]. [`RngKey`] generates the 32-bit words with Philox.
+//! The loops that draw random numbers are portable. `ieee_math` implements the logarithm, sine and
+//! cosine for [`gaussian`]. [`RngKey`] generates the 32-bit words with Philox.
 
 mod ieee_math;
 
@@ -34,17 +34,18 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// Number of elements that one task draws, a multiple of the four words of a counter.
+/// Number of elements that one task draws: a multiple of four, because a counter gives four words.
 const GRAIN: usize = 1 << 14;
 
-/// Number of elements in one task of [`dropout`], which only compares words with a threshold.
+/// Number of elements in one task of [`dropout`], which needs less time per element because it only
+/// compares words with a threshold.
 const DROPOUT_GRAIN: usize = 1 << 16;
 
 /// `yᵢ ~ U[lo, hi)`, computed as `lo + (hi − lo)·u` for even elements and `lo + (hi − lo)·v` for
 /// odd elements.
 ///
-/// Random numbers lie in the interval even after rounding to `T`, provided that `T` has a value in
-/// the interval. If `lo = hi`, all random numbers are `lo`.
+/// The numbers lie in the interval `[lo, hi)` even after rounding to `T`, provided that `T` has a
+/// value in the interval. If `lo = hi`, all random numbers are `lo`.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `lo ≤ hi` and `hi − lo` is finite.
@@ -76,8 +77,8 @@ pub(crate) fn uniform<T: Element>(
 }
 
 /// `yᵢ ~ N(mean, std²)`, computed as `mean + std·r·cos 2πv` for even elements and `mean + std·r·sin
-/// 2πv` for odd elements, with `r = √(−2 ln(u + 2⁻⁵³))`. The method is that of Box and Muller
-/// (1958).
+/// 2πv` for odd elements, with `r = √(−2 ln(u + 2⁻⁵³))`. The method is the Box-Muller transform
+/// (Box and Muller, 1958).
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `mean` and `std` are finite and `std ≥ 0`.
@@ -189,7 +190,8 @@ pub(crate) fn expect_normal(mean: f64, std: f64) -> Result<()> {
     Err(Error::invalid_input("gaussian", why))
 }
 
-/// Returns the threshold below which a random word gives 1 in [`bernoulli`].
+/// Returns the threshold for random words: [`bernoulli`] yields 1 if the word is below the
+/// threshold.
 pub(crate) fn expect_probability(p: f64) -> Result<u64> {
     if (0.0..=1.0).contains(&p) {
         return Ok(word_threshold(p));
@@ -197,7 +199,8 @@ pub(crate) fn expect_probability(p: f64) -> Result<u64> {
     Err(Error::invalid_input("bernoulli", format!("p is {p}, expected 0 ≤ p ≤ 1")))
 }
 
-/// Returns the threshold below which [`dropout`] keeps the element of a random word.
+/// Returns the threshold for random words: [`dropout`] keeps an element if its word is below the
+/// threshold.
 pub(crate) fn expect_keep(keep: f64) -> Result<u64> {
     if keep > 0.0 && keep <= 1.0 {
         return Ok(word_threshold(keep));
@@ -216,13 +219,15 @@ pub(crate) fn expect_bound(bound: u64) -> Result<()> {
     ))
 }
 
-/// Returns the number of 32-bit words that correspond to probability `p`: `p·2³²`, rounded up.
+/// Returns the threshold below which a 32-bit random word lies with probability `p`: `p·2³²`,
+/// rounded up.
 fn word_threshold(p: f64) -> u64 {
     (p * WORDS).ceil() as u64
 }
 
-/// Calls `body(start, mask, chunk, buffer)` for chunks of `y`. `mask` holds, for each element,
-/// whether the random word is below `threshold`. `buffer` is long enough for the widened chunk.
+/// Calls `body(start, mask, chunk, buffer)` for chunks of `y`. `mask` holds, for each element of
+/// the chunk, whether the element's random word is below `threshold`. `buffer` is long enough for
+/// the widened chunk.
 fn for_dropout_chunks<T: Element>(
     workers: &Workers,
     key: RngKey,
@@ -249,7 +254,7 @@ fn for_dropout_chunks<T: Element>(
 }
 
 /// Draws `yᵢ` from the integers below `bound`, as the upper half of `word · bound`. The
-/// probabilities of two integers differ by at most 2⁻³².
+/// probabilities of any two integers below `bound` differ by at most 2⁻³².
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `1 ≤ bound ≤ 2³²`.
@@ -268,10 +273,10 @@ pub(crate) fn random_integers(
 /// Number of possible 32-bit random words, 2³².
 const WORDS: f64 = 4_294_967_296.0;
 
-/// Unit of the 53-bit fractions, 2⁻⁵³.
+/// Smallest nonzero 53-bit fraction, 2⁻⁵³.
 const UNIT: f64 = 1.0 / 9_007_199_254_740_992.0;
 
-/// Returns the two fractions `u` and `v` of a counter, in [0, 1).
+/// Returns the two fractions `u` and `v`, in [0, 1), that a counter gives.
 #[inline(always)]
 fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
     let [a, b, c, d] = key.words(counter);
@@ -326,8 +331,8 @@ fn adjacent_value<T: Element>(value: T, up: bool) -> T {
             bits[0] = match (magnitude, up) {
                 (0, true) => 0x0001,
                 (0, false) => 0x8001,
-                // A greater positive value has a greater bit pattern, but a greater negative value
-                // has a smaller bit pattern.
+                // The bit patterns of positive 16-bit floating-point values increase with the
+                // value, and those of negative values decrease.
                 _ if up == (bits[0] == magnitude) => bits[0] + 1,
                 _ => bits[0] - 1,
             };

@@ -13,8 +13,8 @@ fn one_thread() -> Workers {
     Workers::sequential()
 }
 
-/// Returns the Kolmogorov-Smirnov statistic: the greatest distance of the empirical distribution
-/// from `cdf`, times √n.
+/// Returns the Kolmogorov-Smirnov statistic: the greatest distance between the empirical
+/// distribution function and `cdf`, times √n.
 fn kolmogorov_smirnov_statistic(mut values: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let n = values.len() as f64;
@@ -25,7 +25,8 @@ fn kolmogorov_smirnov_statistic(mut values: Vec<f64>, cdf: impl Fn(f64) -> f64) 
     values.iter().enumerate().map(distance).fold(0.0, f64::max) * n.sqrt()
 }
 
-/// Returns the distribution function of the normal distribution, by integration of the density.
+/// Returns the cumulative distribution function of the standard normal distribution, computed by
+/// numerical integration of the density.
 fn normal_cdf() -> impl Fn(f64) -> f64 {
     const STEP: f64 = 1e-3;
     let density = |x: f64| (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
@@ -46,13 +47,13 @@ fn normal_cdf() -> impl Fn(f64) -> f64 {
 #[test]
 fn uniform_and_gaussian_follow_their_distributions() {
     const N: usize = 1_000_000;
-    // The Kolmogorov-Smirnov statistic exceeds 1.95 by chance for one key in a thousand. The test
-    // uses a fixed key.
+    // The Kolmogorov-Smirnov statistic exceeds 1.95 by chance for about one key in a thousand. The
+    // key of this test is fixed.
     let u: Vec<f64> = filled(N, |y| uniform(&one_thread(), KEY, -1.0, 3.0, y));
     assert!(kolmogorov_smirnov_statistic(u, |x| (x + 1.0) / 4.0) < 1.95);
     let z: Vec<f64> = filled(N, |y| gaussian(&one_thread(), KEY, 2.0, 3.0, y));
     let z: Vec<f64> = z.into_iter().map(|z| (z - 2.0) / 3.0).collect();
-    // About 6.8 of a million Gaussian numbers lie beyond 4.5 standard deviations.
+    // Of a million Gaussian numbers, about 6.8 are expected beyond 4.5 standard deviations.
     let outliers = z.iter().filter(|z| z.abs() > 4.5).count();
     assert!((1..=16).contains(&outliers), "{outliers}");
     // The two Gaussian numbers of one counter must be independent.
@@ -78,7 +79,7 @@ fn bernoulli_and_random_integers_follow_their_distributions() {
     y.iter().for_each(|&y| counts[y as usize] += 1.0);
     let mean = N as f64 / 7.0;
     let chi2: f64 = counts.iter().map(|count: &f64| (count - mean).powi(2) / mean).sum();
-    // The chi-squared statistic exceeds 22.5 for one key in a thousand.
+    // The chi-squared statistic exceeds 22.5 by chance for about one key in a thousand.
     assert!(chi2 < 22.5, "{chi2}");
     random_integers(&one_thread(), KEY, 1 << 32, &mut y).unwrap();
     assert_eq!(y[..4], KEY.words(0));
@@ -99,8 +100,8 @@ fn random_numbers_are_computed_from_words_as_specified() {
     assert!((y[2] - radius * cos).abs() < 1e-14 && (y[3] - radius * sin).abs() < 1e-14);
 }
 
-/// Gaussian numbers must keep the bits of the first release, because other bits would change every
-/// run with a fixed seed.
+/// Gaussian numbers must stay bit-identical to those of the first release, because other numbers
+/// would change the results of every training with a fixed seed.
 #[test]
 fn gaussian_numbers_keep_the_bits_of_the_first_release() {
     let y: Vec<f64> = filled(3, |y| gaussian(&one_thread(), RngKey::new(1), 0.0, 1.0, y));

@@ -1,7 +1,7 @@
-//! Sums, over all axes but one, of terms computed from two operands.
+//! Sums, over all axes but one, of terms that are computed from two operands.
 //!
-//! Terms are added to lanes or columns of the accumulator type. Lanes and columns are regularly
-//! added to sums in `f64`, before rounding errors accumulate.
+//! Terms are added to lanes or columns of the accumulator type. After at most [`FLUSH_INTERVAL`]
+//! additions, lanes and columns are added to sums in `f64`, so that rounding errors stay small.
 
 use crate::{
     element::Element,
@@ -16,18 +16,19 @@ use num_traits::Zero;
 /// Number of additions to one accumulator before the accumulator is added to a sum in `f64`.
 pub(crate) const FLUSH_INTERVAL: usize = 64;
 
-/// Number of accumulators for a long contiguous run.
+/// Number of accumulators that sum a long contiguous run.
 const LANES: usize = 32;
 
-/// Returns the number of positions along the axis in one task.
+/// Returns the number of positions along the axis that one task sums.
 pub(crate) fn positions_per_task(axis: &Axis) -> usize {
-    // All columns of short runs must fit into an accumulator buffer.
+    // If runs are short, the columns of all positions of a task must fit into an accumulator
+    // buffer.
     let max = if axis.inner < LONG_RUN { CHUNK / LONG_RUN } else { usize::MAX };
     (GRAIN / axis.reduced_count().max(1)).clamp(1, max)
 }
 
-/// `sums[j] ← Σ term(a[o,e,i], b[o,e,i], c[e])` over all `o` and `i`, for `e = start + j`. There
-/// are at most [`positions_per_task`] positions `e`.
+/// `sums[j] ← Σ term(a[o,e,i], b[o,e,i], c[e])` over all `o` and `i`, for `e = start + j`. The
+/// number of positions `e` is at most [`positions_per_task`].
 #[inline(always)]
 pub(crate) fn sum_per_channel<T: Element, const N: usize>(
     axis: &Axis,
@@ -46,7 +47,7 @@ pub(crate) fn sum_per_channel<T: Element, const N: usize>(
     }
 }
 
-/// Returns the sums at position `e` of the axis, for long contiguous runs.
+/// Returns the sums of terms at position `e` of the axis, if contiguous runs are long.
 #[inline(always)]
 fn sum_runs<T: Element, const N: usize>(
     axis: &Axis,
@@ -85,8 +86,8 @@ fn sum_runs<T: Element, const N: usize>(
     sums
 }
 
-/// Computes the sums at positions from `start` on, for short contiguous runs. The runs of one outer
-/// index form a row, which the function adds to a row of accumulators.
+/// Computes the sums of terms at the positions from `start` on, if contiguous runs are short. The
+/// runs of one outer index form a row, whose terms are added to a row of accumulators.
 #[inline(always)]
 fn sum_columns<T: Element, const N: usize>(
     axis: &Axis,

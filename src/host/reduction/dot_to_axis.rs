@@ -1,4 +1,4 @@
-//! Dot products over all axes but one.
+//! Dot products of two operands over all axes but one.
 
 use crate::{
     element::Element,
@@ -12,8 +12,8 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// `y[e] ← β·y[e] + Σ a[o, e, i] · b[o, e, i]` over `o` and `i`: the gradient of a broadcast
-/// factor. `y` is not read if β = 0.
+/// `y[e] ← β·y[e] + Σ a[o, e, i] · b[o, e, i]` over `o` and `i`, which is the gradient of a factor
+/// that was broadcast. `y` is not read if β = 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `a` and `b` have `axis.count()` elements and `y`

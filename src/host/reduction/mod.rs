@@ -1,15 +1,16 @@
-//! Reductions: sums, extremes, moments and rankings along an axis.
+//! Reductions along an axis: sums, extremes, moments and the greatest elements.
 //!
 //! - [`tree`] reduces slices, rows and columns in a fixed order, with loops that the compiler
-//!   vectorizes. With AVX-512, `x86::row_sums` replaces the loop over short rows of `f32` sums.
-//! - [`channel_sums`] sums terms of two operands at each position of an axis, in `f64`.
+//!   vectorizes. With AVX-512, `x86::row_sums` replaces the loop that sums short rows of `f32`.
+//! - [`channel_sums`] computes sums at each position of an axis, in `f64`, of terms that depend on
+//!   two operands.
 //! - [`reduce`] (sum, mean, extremes, `arg_max`, `sum_to_axis`) calls `tree`, and [`dot_to_axis`]
 //!   calls `channel_sums`. [`moments`] (mean and variance) and [`top_k`] call neither `tree` nor
 //!   `channel_sums`.
 //!
-//! Softmax and pooling also call `tree`, and standardization calls `channel_sums`. The order of
-//! additions depends on shapes only, so results are bit-identical for any number of threads and at
-//! every SIMD level.
+//! The softmax and pooling kernels also call `tree`, and the standardization kernels call
+//! `channel_sums`. The order of additions in a reduction depends on shapes only, so results are
+//! bit-identical for any number of threads and at every SIMD level.
 
 pub(crate) mod channel_sums;
 pub(crate) mod dot_to_axis;

@@ -1,4 +1,4 @@
-//! Mean and variance over all axes but one.
+//! Mean and variance of an operand over all axes but one.
 
 use crate::{
     element::Element,
@@ -19,10 +19,11 @@ use crate::{
 use num_traits::{Float, Zero};
 
 /// `mean[e] ← 1/m · Σ x[o, e, i]` and `variance[e] ← 1/m · Σ (x[o, e, i] − mean[e])²` over the `m =
-/// outer·inner` elements at each position `e` of the axis. The variance is biased.
+/// outer·inner` elements at each position `e` of the axis. The variance is the biased one, with
+/// divisor `m`.
 ///
-/// The second of two passes corrects the rounding error of the first pass (Chan, Golub, LeVeque
-/// 1983, "Algorithms for computing the sample variance").
+/// The second of two passes over `x` corrects the rounding error of the first pass (Chan, Golub,
+/// LeVeque 1983, "Algorithms for computing the sample variance").
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;
@@ -54,7 +55,7 @@ pub(crate) fn moments<T: Element>(
     Ok(())
 }
 
-/// Sum of deviations from a pivot, and sum of squared deviations.
+/// Sum of the deviations of elements from a pivot, and sum of the squared deviations.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     first: f64,
@@ -62,26 +63,28 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds all lanes of the accumulators of deviations and of squared deviations.
+    /// Adds all lanes of the two accumulators, of deviations and of squared deviations, to the
+    /// sums.
     #[inline(always)]
     fn add<A: Element + Float>(&mut self, first: [A; LANES], second: [A; LANES]) {
         self.first += reduce_lanes(first, |a, b| a + b).to_f64();
         self.second += reduce_lanes(second, |a, b| a + b).to_f64();
     }
 
-    /// Returns the mean and variance of `m` elements whose sums about `pivot` are `self`.
+    /// Returns the mean and the variance of `m` elements; `self` holds the sums of the elements'
+    /// deviations from `pivot`.
     #[inline(always)]
     fn moments<T: Element>(self, m: f64, pivot: f64) -> (T, T) {
         let shift = self.first / m;
         let variance = self.second / m - shift * shift;
-        // Rounding can make the variance negative. A comparison replaces negative variances, but
-        // not NaN.
+        // Rounding errors can make the variance negative. The comparison replaces a negative
+        // variance by 0, but keeps NaN.
         let variance = if variance < 0.0 { 0.0 } else { variance };
         (T::from_f64(pivot + shift), T::from_f64(variance))
     }
 }
 
-/// Returns the moments at position `e` of the axis, for long contiguous runs.
+/// Returns the mean and variance at position `e` of the axis, if contiguous runs are long.
 #[inline(always)]
 fn moments_of_runs<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
     let m = axis.reduced_count() as f64;
@@ -89,7 +92,7 @@ fn moments_of_runs<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
     sum_runs(axis, x, e, pivot).moments(m, pivot.to_f64())
 }
 
-/// Returns the sums about `pivot` at position `e` of the axis.
+/// Returns the sums of deviations from `pivot` at position `e` of the axis.
 #[inline(always)]
 fn sum_runs<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums {
     let (mut buffer, mut sums) = (accumulator_buffer(), Sums::default());
@@ -116,8 +119,8 @@ fn sum_runs<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums {
     sums
 }
 
-/// Adds one element to each lane of the accumulators. Accumulators passed by value stay in
-/// registers.
+/// Adds the deviation of one element to each lane of the accumulators. Accumulators that are passed
+/// by value stay in registers.
 #[inline(always)]
 fn step<A: Element + Float>(
     mut first: [A; LANES],
@@ -133,8 +136,8 @@ fn step<A: Element + Float>(
     (first, second)
 }
 
-/// Computes the moments at positions from `start` on, for short contiguous runs. The runs of one
-/// outer index form a row, which the function adds to a row of accumulators.
+/// Computes the mean and variance at the positions from `start` on, if contiguous runs are short.
+/// The runs of one outer index form a row, whose deviations are added to a row of accumulators.
 #[inline(always)]
 fn moments_of_columns<T: Element>(
     axis: &Axis,
@@ -148,7 +151,7 @@ fn moments_of_columns<T: Element>(
     let sums = &mut sums[..mean.len() * inner];
     let mut pivots = accumulator_buffer::<T::Acc>();
     let pivots = &mut pivots[..sums.len()];
-    // Adds up the columns that belong to one position.
+    // Adds up the sums of all columns that belong to one position of the axis.
     let total = |sums: &[Sums]| {
         sums.iter().fold(Sums::default(), |total, sums| Sums {
             first: total.first + sums.first,
@@ -166,7 +169,8 @@ fn moments_of_columns<T: Element>(
     }
 }
 
-/// Computes the sums of each column about the pivot of the column, from position `start` on.
+/// Computes, for each column, the sums of deviations from the column's pivot. The first column
+/// belongs to position `start` of the axis.
 #[inline(always)]
 fn sum_rows<T: Element>(axis: &Axis, x: &[T], start: usize, pivots: &[T::Acc], sums: &mut [Sums]) {
     let len = sums.len();

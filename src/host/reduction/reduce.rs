@@ -1,4 +1,4 @@
-//! Sum, mean, extremes and `arg_max` along an axis, and sums over all other axes.
+//! Sum, mean, extremes and `arg_max` along an axis, and sums over all axes but one.
 
 use crate::{
     element::Element,
@@ -13,9 +13,10 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// `y[o, i] ← reduction over e of x[o, e, i]`.
+/// `y[o, i] ←` the reduction `op` of `x[o, e, i]` over all `e`.
 ///
-/// Sums are computed pairwise in `T::Acc`. The sign of a zero maximum or minimum is unspecified.
+/// Sums are computed by a tree reduction in `T::Acc`. The sign of a zero maximum or minimum is
+/// unspecified.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` has `axis.count()` elements and `y` has
@@ -46,12 +47,12 @@ pub(crate) fn reduce<T: Element>(
     Ok(())
 }
 
-/// `y[e] ← β·y[e] + Σ x[o, e, i]` over all `o` and `i`: the gradient of a broadcast operand. `y` is
-/// not read if β = 0.
+/// `y[e] ← β·y[e] + Σ x[o, e, i]` over all `o` and `i`, which is the gradient of an operand that
+/// was broadcast. `y` is not read if β = 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` has `axis.count()` elements and `y` has
-/// `axis.extent`.
+/// `axis.extent` elements.
 pub(crate) fn sum_to_axis<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -69,10 +70,11 @@ pub(crate) fn sum_to_axis<T: Element>(
 }
 
 /// Sets `y[o, i]` to the index `e` of the greatest `x[o, e, i]`. The first of several equal
-/// elements counts as the greatest. NaN is ignored. If all elements are NaN, the index is 0.
+/// elements counts as the greatest. NaN elements are ignored. If all elements along the axis are
+/// NaN, the index is 0.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) like [`reduce`];
+/// [`Error::Length`](crate::Error::Length) under the same conditions as [`reduce`];
 /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the axis is empty, or its extent does not
 /// fit into a `u32`.
 #[doc(alias = "ArgMax")]
@@ -105,12 +107,12 @@ fn sum_channels<T: Element>(
     store: impl Fn(T::Acc, &mut T) + Send + Sync,
 ) {
     let Axis { outer, extent, inner } = *axis;
-    // Skip empty rows, because the number `outer` of rows may be arbitrarily large.
+    // If rows are empty, skip them, because their number `outer` may be arbitrarily large.
     let outer = if inner == 0 { 0 } else { outer };
     let sum = sum_reducer(|x| x);
     let per_task = rows_per_task(outer * inner);
     if inner >= LONG_RUN {
-        // Sum each contiguous run, and add the sums of all runs of the same `e`.
+        // Sum each contiguous run separately, and then add the sums of all runs of the same `e`.
         let per_task = rows_per_task(inner);
         return with_scratch(outer * extent, |sums: &mut [T::Acc]| {
             workers.for_each_chunk(sums, per_task, |i, sums| {
@@ -122,8 +124,8 @@ fn sum_channels<T: Element>(
             }
         });
     }
-    // Sum the columns of an `outer × (extent · inner)` matrix, and add the `inner` sums of each
-    // `e`.
+    // Sum the columns of `x` as an `outer × (extent · inner)` matrix, and then add the `inner`
+    // column sums of each `e`.
     let per_block = COLUMN_BLOCK / inner.max(1);
     let per_task = per_task.next_multiple_of(per_block);
     workers.for_each_chunk(y, per_task, |i, y| {
@@ -140,7 +142,8 @@ fn sum_channels<T: Element>(
     });
 }
 
-/// Reduces `x` along `axis`, and calls `store(result over e of x[o, e, i], y[o, i])`.
+/// Reduces `x` along `axis`, and calls `store(result, y[o, i])` with the result over all `e` of
+/// `x[o, e, i]`.
 fn reduce_axis<T, Map, Combine>(
     workers: &Workers,
     axis: &Axis,
@@ -163,7 +166,7 @@ fn reduce_axis<T, Map, Combine>(
             y.iter_mut().zip(results).for_each(|(y, result)| store(*result, y));
         });
     } else if extent >= 2 * GRAIN {
-        // Several threads share each row, because rows are long.
+        // Rows are long enough that several threads share each row.
         for (x, y) in x.chunks_exact(extent).zip(y) {
             let parts = workers.map(extent.div_ceil(GRAIN), |i| {
                 reducer.reduce_slice(&x[i * GRAIN..extent.min((i + 1) * GRAIN)])
@@ -178,7 +181,7 @@ fn reduce_axis<T, Map, Combine>(
     }
 }
 
-/// Calls `body(start, part)` for parts of `y`, which is `outer × inner`. A part has up to
+/// Calls `body(start, part)` for parts of `y`, whose shape is `outer × inner`. Each part has up to
 /// [`COLUMN_BLOCK`] elements of one outer index `o`. `start` is the index in `x` of the first
 /// element of the part's first column.
 fn for_columns<Y: Send>(
@@ -234,7 +237,8 @@ fn arg_max_columns<T: Element>(axis: &Axis, x: &[T], y: &mut [u32]) {
             #[inline(always)]
             || {
                 for ((&x, best), y) in x.iter().zip(&mut best).zip(y.iter_mut()) {
-                    // The first element that is not NaN replaces an initial NaN.
+                    // The initial value of `best` is NaN, which the first element that is not NaN
+                    // replaces.
                     let better = x > *best || (best.is_nan() && !x.is_nan());
                     *best = if better { x } else { *best };
                     *y = if better { e } else { *y };

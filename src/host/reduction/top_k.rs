@@ -3,12 +3,13 @@
 use crate::{element::Element, error::Result, host::threads::Workers, op::TopK};
 use std::cmp::Ordering;
 
-/// Number of elements of `x` that one task reads, rounded to whole blocks of `extent × inner`.
+/// Approximate number of elements of `x` that one task reads, in whole blocks of `extent × inner`.
 const GRAIN: usize = 1 << 14;
 
 /// Sets `values[o, j, i]` to the j-th greatest element of `x[o, :, i]`, and `places[o, j, i]` to
-/// the index of the element. [`TopK`] defines the order of elements. Indices are stored in the
-/// element type, which is exact up to 2048 for `f16` and up to 256 for `bf16`.
+/// the index of that element along the axis. [`TopK`] defines the order of elements. Indices are
+/// stored in the element type, which represents integers exactly up to 2048 for `f16` and up to 256
+/// for `bf16`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;
@@ -53,8 +54,8 @@ fn select_greatest<T: Element>(run: &mut [(T, usize)], k: usize) -> &[(T, usize)
     &run[..k]
 }
 
-/// Orders greater elements before smaller elements, numbers before NaN, and the later of equal
-/// elements first.
+/// Compares two elements with their indices: greater elements come before smaller elements, numbers
+/// before NaN, and the later of equal elements first.
 fn compare_ranks<T: Element>(a: &(T, usize), b: &(T, usize)) -> Ordering {
     let (x, y) = (a.0.to_f64(), b.0.to_f64());
     let order = y.partial_cmp(&x).unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()));

@@ -1,9 +1,9 @@
 //! Tree reduction: combines many elements into one, in an order that depends only on the number of
 //! elements.
 //!
-//! Each [`CHUNK`] of a slice is reduced in a fixed number of lanes, so that the compiler can
-//! vectorize the loops. Chunks are combined pairwise, so that the error of a sum grows with the
-//! logarithm of the number of elements.
+//! Each chunk of [`CHUNK`] elements is reduced in a fixed number of lanes, so that the compiler can
+//! vectorize the loops. The results of the chunks are combined pairwise, so that the rounding error
+//! of a sum grows with the logarithm of the number of chunks.
 
 #[cfg(target_arch = "x86_64")]
 use crate::cast::cast;
@@ -23,45 +23,49 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Number of elements that one task of a reduction reads. Two threads are faster than one only from
-/// `2 · GRAIN` elements on.
+/// Number of elements that one task of a reduction reads. With fewer than `2 · GRAIN` elements, two
+/// threads are not faster than one.
 pub(crate) const GRAIN: usize = 1 << 16;
 
 /// Smallest inner extent at which contiguous runs are reduced one by one. Shorter runs are reduced
-/// together, as the columns of a matrix.
+/// together, as columns of a matrix.
 pub(crate) const LONG_RUN: usize = 16;
 
 /// Number of lanes in one row of accumulators: a whole number of vectors at every SIMD level.
 pub(crate) const LANES: usize = 16;
 
-/// Number of accumulator rows of a level-1 sum. Independent chains of additions hide the latency of
-/// each addition.
+/// Number of accumulator rows in the sums of BLAS level 1. Independent chains of additions hide the
+/// latency of each addition.
 pub(crate) const ACCUMULATOR_ROWS: usize = 4;
 
-/// Number of elements that [`Reducer::reduce_slice`] reads at a time: two rows of accumulators.
+/// Number of elements that [`Reducer::reduce_slice`] reads at a time: one for each lane of two
+/// accumulator rows.
 const STEP: usize = 2 * LANES;
 
-/// Number of rows whose lanes [`Reducer::reduce_rows`] fills before a common reduction of the
-/// lanes.
+/// Number of rows that [`Reducer::reduce_rows`] accumulates in lanes before it reduces the lanes of
+/// all these rows.
 const ROW_GROUP: usize = 8;
 
-/// Number of columns reduced at a time, so that the accumulators stay in L1.
+/// Largest number of columns that are reduced at a time; for so few columns, the accumulators stay
+/// in L1.
 pub(crate) const COLUMN_BLOCK: usize = 256;
 
-/// Number of rows in a block of [`Reducer::reduce_columns`]. [`Reducer::reduce_columns`] combines
-/// the rows of a block in order, and blocks pairwise.
+/// Number of rows in a block of [`Reducer::reduce_columns`], which combines the rows of a block in
+/// order, and the results of blocks pairwise.
 const ROW_BLOCK: usize = 64;
 
-/// A reduction `combine(…combine(identity, map(x₀)), … map(xₙ))` in some fixed order.
+/// Reduction of mapped elements, `combine(…combine(identity, map(x₀)), … map(xₙ))`, in an order
+/// that depends only on the number of elements.
 #[derive(Clone, Copy)]
 pub(crate) struct Reducer<A, Map, Combine> {
     /// Identity of `combine`, which is the result for an empty slice.
     pub identity: A,
-    /// Function that maps an element to the value that `combine` takes.
+    /// Function that maps an element to an argument of `combine`.
     pub map: Map,
     /// Function that combines the result of earlier elements with the result of later elements.
     pub combine: Combine,
-    /// Whether `combine` adds and `map(0)` is 0, as the AVX-512 path for sums of rows requires.
+    /// Whether `combine` is addition and `map(0)` is 0, as the AVX-512 code for sums of rows
+    /// requires.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub is_sum: bool,
 }
@@ -77,7 +81,7 @@ where
     Reducer { identity: A::zero(), map, combine: |a, b| a + b, is_sum: true }
 }
 
-/// Returns the reducer that combines elements by `combine`, without a map.
+/// Returns the reducer that combines the elements themselves by `combine`.
 pub(crate) fn reducer<A, Combine>(
     identity: A,
     combine: Combine,
@@ -111,8 +115,8 @@ where
         pairwise(parts, self.identity, self.combine)
     }
 
-    /// Reduces rows of `extent` elements and calls `store(result of row i, y[i])`. Results are
-    /// bit-identical to the results of [`Self::reduce_slice`].
+    /// Reduces each row of `extent` elements, and calls `store(result, y[i])` with the result of
+    /// row `i`. Results are bit-identical to those of [`Self::reduce_slice`].
     #[inline(always)]
     pub(crate) fn reduce_rows<T: Element<Acc = A>, Y>(
         self,
@@ -128,7 +132,8 @@ where
         }
         #[cfg(target_arch = "x86_64")]
         if self.is_sum && T::DTYPE == DType::F32 && has_avx512() {
-            // SAFETY: `has_avx512` detected the features that the function is compiled for.
+            // SAFETY: `has_avx512` detected the processor features for which the called function is
+            // compiled.
             return unsafe {
                 row_sums::sum_rows(
                     cast_slice(x),
@@ -160,8 +165,8 @@ where
         );
     }
 
-    /// Reduces the first `len` elements of `x` to lanes. The function may read further elements of
-    /// `x`.
+    /// Reduces the first `len` elements of `x` to [`LANES`] partial results. `to_lanes` may read
+    /// elements of `x` after the first `len`, but ignores them.
     #[inline(always)]
     fn to_lanes(self, x: &[A], len: usize) -> [A; LANES] {
         let mut lanes = [[self.identity; LANES]; 2];
@@ -188,8 +193,8 @@ where
         first
     }
 
-    /// Combines each of the first `count` elements of `x` with one lane. Lanes passed by value stay
-    /// in registers.
+    /// Combines each of the first `count` elements of `x` with one lane. Lanes that are passed by
+    /// value stay in registers.
     #[inline(always)]
     fn step(self, mut lanes: [[A; LANES]; 2], x: &[A; STEP], count: usize) -> [[A; LANES]; 2] {
         for i in 0..LANES {
@@ -202,7 +207,7 @@ where
     }
 
     /// Reduces the columns of a matrix of `rows` rows: `y[i]` ← the reduction of `x[r·stride + i]`
-    /// over `r`. There are at most [`COLUMN_BLOCK`] columns.
+    /// over `r`. The matrix has at most [`COLUMN_BLOCK`] columns.
     pub(crate) fn reduce_columns<T: Element<Acc = A>>(
         self,
         (x, rows, stride): (&[T], usize, usize),
@@ -212,7 +217,8 @@ where
         if rows <= ROW_BLOCK {
             return self.reduce_row_block((x, 0..rows, stride), y);
         }
-        // The loop works like `pairwise`, but with a row of values at each level of the tree.
+        // The loop combines blocks like `pairwise`, but with a row of values at each level of the
+        // tree.
         let blocks = rows.div_ceil(ROW_BLOCK);
         let levels = (usize::BITS - blocks.leading_zeros()) as usize;
         let mut pending = vec![self.identity; levels * columns];
@@ -234,7 +240,7 @@ where
         }
     }
 
-    /// Reduces the columns of up to [`ROW_BLOCK`] rows, four rows at a time.
+    /// Reduces the columns of a block of up to [`ROW_BLOCK`] rows, four rows at a time.
     fn reduce_row_block<T: Element<Acc = A>>(
         self,
         (x, rows, stride): (&[T], Range<usize>, usize),
@@ -280,17 +286,17 @@ fn combine_rows<A: Copy>(x: &[A], y: &mut [A], combine: impl Fn(A, A) -> A) {
     );
 }
 
-/// Combines neighbouring parts, and repeatedly combines neighbouring results until one result is
-/// left.
+/// Combines neighbouring elements of `parts`, and then repeatedly combines neighbouring results
+/// until one result is left.
 pub(crate) fn pairwise<A: Copy>(
     mut parts: impl Iterator<Item = A>,
     identity: A,
     combine: impl Fn(A, A) -> A,
 ) -> A {
     let Some(first) = parts.next() else { return identity };
-    // Return early for a single part, because most slices consist of one part.
+    // Return early for a single part, because most slices consist of a single chunk.
     let Some(second) = parts.next() else { return first };
-    // If bit b of `count` is set, `pending[b]` holds the result of 2ᵇ parts.
+    // If bit b of `count` is set, `pending[b]` holds the combination of 2ᵇ parts.
     let mut pending = [identity; usize::BITS as usize];
     pending[1] = combine(first, second);
     let mut count = 2usize;
@@ -310,7 +316,7 @@ pub(crate) fn pairwise<A: Copy>(
     result
 }
 
-/// Combines the lower half of the lanes with the upper half, until one lane is left.
+/// Combines the lower half of the lanes with the upper half, repeatedly, until one lane is left.
 #[inline(always)]
 pub(crate) fn reduce_lanes<A: Copy, const N: usize>(
     mut lanes: [A; N],
@@ -326,7 +332,7 @@ pub(crate) fn reduce_lanes<A: Copy, const N: usize>(
     lanes[0]
 }
 
-/// Returns `x`, padded with zeros.
+/// Returns `x`, padded with zeros to `N` elements.
 #[inline(always)]
 pub(crate) fn zero_padded<A: Element, const N: usize>(x: &[A]) -> [A; N] {
     let mut padded = [A::default(); N];

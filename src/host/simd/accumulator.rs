@@ -1,9 +1,11 @@
 //! Conversion of slices between the element type and the accumulator type.
 //!
-//! Kernels compute on [`Element::Acc`] and are compiled for `f32` and `f64` only. Kernels widen and
-//! narrow 16-bit elements in chunks that stay in L1, and read `f32` and `f64` elements in place.
+//! Kernels compute in the type [`Element::Acc`], so their loops are compiled for `f32` and `f64`
+//! only. Kernels widen and narrow 16-bit elements in chunks that stay in L1, and read `f32` and
+//! `f64` elements in place.
 //!
-//! [`widen`] and [`narrow`] use the crate `half`, loops of this file, or `x86::half` with AVX-512.
+//! With AVX-512, [`widen`] and [`narrow`] call `x86::half`. Without AVX-512, [`widen`] and
+//! [`narrow`] call the crate `half` for `f16`, and run vectorized loops for `bf16`.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
@@ -19,7 +21,7 @@ pub(crate) const CHUNK: usize = 1024;
 
 pub(crate) type AccumulatorBuffer<A> = [A; CHUNK];
 
-/// Returns a zeroed buffer for a chunk of widened elements.
+/// Returns a zeroed buffer for a chunk of [`CHUNK`] widened elements.
 #[inline(always)]
 pub(crate) fn accumulator_buffer<A: Element>() -> AccumulatorBuffer<A> {
     [A::default(); CHUNK]
@@ -53,7 +55,8 @@ pub(crate) fn widened<'a, T: Element>(x: &'a [T], buffer: &'a mut [T::Acc]) -> &
 pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
     #[cfg(target_arch = "x86_64")]
     if !is_wide::<T>() && has_avx512() {
-        // SAFETY: `has_avx512` detected the features that the function is compiled for.
+        // SAFETY: `has_avx512` detected the processor features for which the called function is
+        // compiled.
         return unsafe { half::widen(x, cast_slice_mut(y)) };
     }
     match T::DTYPE {
@@ -74,7 +77,8 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
 pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     if !is_wide::<T>() && has_avx512() {
-        // SAFETY: `has_avx512` detected the features that the function is compiled for.
+        // SAFETY: `has_avx512` detected the processor features for which the called function is
+        // compiled.
         return unsafe { half::narrow(cast_slice(x), y) };
     }
     match T::DTYPE {
@@ -90,8 +94,8 @@ pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     }
 }
 
-/// Calls `body` on the elements of `y`, which `body` changes in place. 16-bit elements are widened
-/// into `buffer` for `body`, and narrowed afterwards.
+/// Calls `body` on the elements of `y`, which `body` changes in place. If `y` has 16-bit elements,
+/// `body` gets the elements widened into `buffer`, which are then narrowed to `y`.
 #[inline(always)]
 pub(crate) fn update_widened<T: Element>(
     y: &mut [T],
@@ -107,7 +111,8 @@ pub(crate) fn update_widened<T: Element>(
     narrow(buffer, y);
 }
 
-/// Like [`update_widened`], but `body` overwrites all elements, and must not read the old values.
+/// Like [`update_widened`], but `body` must overwrite all elements, and must not read their old
+/// values.
 #[inline(always)]
 pub(crate) fn overwrite_widened<T: Element>(
     y: &mut [T],
@@ -127,7 +132,8 @@ mod tests {
     use super::*;
     use crate::host::simd::level::with_each_simd_level;
 
-    /// The test converts `f32` values with every 16-bit pattern as the upper half, ties, and NaN.
+    /// The converted `f32` values have every 16-bit pattern as the upper half, and include ties and
+    /// NaN.
     #[test]
     fn widen_and_narrow_match_the_crate_half_in_every_bit() {
         let x: Vec<f32> =

@@ -6,25 +6,25 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Kernel that is compiled for every vector type of the scalar type `S`.
+/// Kernel that is compiled for every [`SimdVector`] type with elements of type `S`.
 pub(crate) trait SimdKernel<S> {
     /// Whether the kernel is also compiled for the portable SIMD level.
     const HAS_PORTABLE: bool = true;
-    /// Runs the kernel with vectors `V`. An implementation, and all functions that `run` calls,
-    /// must be inlined.
+    /// Runs the kernel with vectors of type `V`. An implementation of `run`, and all functions that
+    /// it calls, must be inlined.
     ///
     /// # Safety
     /// The processor has the features of `V`, and the calling function is compiled for these
-    /// features. Implementations may have further requirements.
+    /// features. Implementations of `run` may have further safety requirements.
     unsafe fn run<V: SimdVector<Scalar = S>>(self);
 }
 
-/// Scalar type `f32` or `f64`, with a vector type for each SIMD level.
+/// Element type `f32` or `f64`, with a vector type for each SIMD level.
 pub(crate) trait SimdScalar: Element<Acc = Self> + Float {
-    /// Runs `kernel` with the vectors of [`SimdLevel::current`].
+    /// Runs `kernel` with the vector type of the SIMD level [`SimdLevel::current`].
     ///
     /// # Safety
-    /// The requirements of [`SimdKernel::run`] for `kernel` hold, except for the processor's
+    /// The requirements of [`SimdKernel::run`] for `kernel` hold, except those on the processor's
     /// features.
     unsafe fn dispatch<K: SimdKernel<Self>>(kernel: K);
 }
@@ -34,7 +34,8 @@ macro_rules! simd_scalar {
         impl SimdScalar for $scalar {
             unsafe fn dispatch<K: SimdKernel<Self>>(kernel: K) {
                 // SAFETY: a SIMD level becomes the current level only after the features of the
-                // level were detected. The caller guarantees the kernel's other requirements.
+                // level were detected. The caller guarantees all other safety requirements of the
+                // kernel.
                 unsafe {
                     match SimdLevel::current() {
                         #[cfg(target_arch = "x86_64")]
@@ -56,24 +57,24 @@ simd_scalar!(f32, __m512, __m256);
 simd_scalar!(f64, __m512d, __m256d);
 
 /// # Safety
-/// The processor has the features enabled here, and `V` needs no other features. The requirements
-/// of `kernel` hold.
+/// The processor has the features in the attribute `target_feature`, and `V` needs no other
+/// features. All further safety requirements of `kernel` hold.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn avx512<V: SimdVector>(kernel: impl SimdKernel<V::Scalar>) {
-    // SAFETY: this function is compiled for the features of `V`; the caller guarantees the
-    // kernel's other requirements.
+    // SAFETY: the enclosing function is compiled for the features of `V`; the caller guarantees all
+    // other safety requirements of the kernel.
     unsafe { kernel.run::<V>() }
 }
 
 /// # Safety
-/// The processor has the features enabled here, and `V` needs no other features. The requirements
-/// of `kernel` hold.
+/// The processor has the features in the attribute `target_feature`, and `V` needs no other
+/// features. All further safety requirements of `kernel` hold.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn avx2<V: SimdVector>(kernel: impl SimdKernel<V::Scalar>) {
-    // SAFETY: this function is compiled for the features of `V`; the caller guarantees the
-    // kernel's other requirements.
+    // SAFETY: the enclosing function is compiled for the features of `V`; the caller guarantees all
+    // other safety requirements of the kernel.
     unsafe { kernel.run::<V>() }
 }
 
@@ -88,8 +89,8 @@ mod tests {
         },
     };
 
-    /// Checks every function of a vector type against the definition, on small integers with exact
-    /// sums.
+    /// Checks every function of a vector type against its definition in [`SimdVector`], on small
+    /// integers with exact sums.
     struct CheckVector;
 
     impl<S: SimdScalar> SimdKernel<S> for CheckVector {
@@ -98,8 +99,8 @@ mod tests {
             let x = integers::<S>(1, 20 * n);
             let row = |i: usize| x[i * n..][..n].to_vec();
             // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`. Pointers point into
-            // `x`, whose 20 vectors cover the indices used, or into arrays of at least `MAX_LANES`
-            // elements.
+            // `x`, which has space for all the vectors accessed, or into arrays that hold at least
+            // one vector.
             unsafe {
                 let load = |i: usize| V::load(x[i * n..].as_ptr());
                 let stored = |v: V| {
@@ -165,8 +166,8 @@ mod tests {
         }
     }
 
-    /// Loads all values of a 16-bit type, and stores `f32` values between neighbouring 16-bit
-    /// values, midpoints included.
+    /// Checks loads of all values of a 16-bit type, and stores of `f32` values between neighbouring
+    /// 16-bit values, midpoints included.
     struct CheckHalf<T>(fn(u16) -> T);
 
     impl<T: Element<Acc = f32>> SimdKernel<f32> for CheckHalf<T> {
@@ -200,7 +201,7 @@ mod tests {
 
     #[test]
     fn every_vector_type_matches_the_trait_definition() {
-        // SAFETY: these kernels require nothing but the processor's features.
+        // SAFETY: `CheckVector` and `CheckHalf` require nothing but the processor's features.
         with_each_simd_level(|| unsafe {
             f32::dispatch(CheckVector);
             f64::dispatch(CheckVector);

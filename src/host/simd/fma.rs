@@ -7,22 +7,23 @@ use num_traits::Float;
 /// Method by which a kernel computes `a·b + c`.
 #[derive(Clone, Copy)]
 pub(crate) enum FmaMode {
-    /// Hardware FMA: the kernel is compiled with the FMA instruction of the processor.
+    /// Hardware FMA: the FMA instruction of the processor, for which the kernel is compiled.
     Hardware,
     /// Emulated FMA: `f64` arithmetic, for code that is compiled without the FMA instruction.
     Emulated,
 }
 
 impl FmaMode {
-    /// FMA mode of code that is compiled without additional processor features.
+    /// FMA mode of code that is compiled only with the processor features of the compilation
+    /// target.
     pub(crate) const BASE: Self = if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
         Self::Hardware
     } else {
         Self::Emulated
     };
 
-    /// Returns `a·b + c`, rounded once for `f32` and twice for `f64`. An exact product of two `f64`
-    /// would be expensive to emulate.
+    /// Returns `a·b + c`, rounded once for `f32` and twice for `f64`. For `f64`, a fused
+    /// multiply-add would be expensive to emulate.
     #[inline(always)]
     pub(crate) fn mul_add<A: Element + Float>(self, a: A, b: A, c: A) -> A {
         match (self, A::DTYPE) {
@@ -33,23 +34,23 @@ impl FmaMode {
     }
 }
 
-/// Returns `a·b + c`, rounded once.
+/// Returns `a·b + c`, rounded once, as a hardware FMA does.
 ///
-/// The product is exact in `f64`, and an inexact sum is rounded to odd. The rounded sum lies
-/// halfway between two `f32` values only if the exact sum lies there (S. Boldo and G. Melquiond,
-/// "Emulation of a FMA and correctly rounded sums", 2008). D. Knuth's TwoSum algorithm yields the
-/// rounding error of the sum.
+/// The product of two `f32` is exact in `f64`, and an inexact sum is rounded to odd. The sum
+/// rounded to odd lies halfway between two `f32` values only if the exact sum does (S. Boldo and G.
+/// Melquiond, "Emulation of a FMA and correctly rounded sums", 2008). D. Knuth's TwoSum algorithm
+/// computes the rounding error of the sum.
 #[inline(always)]
 fn emulated_mul_add(a: f32, b: f32, c: f32) -> f32 {
     let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = product + c;
     let rest = sum - product;
     let error = (product - (sum - rest)) + (c - rest);
-    // The rounding error of an infinite sum is NaN, for which the comparison is false.
+    // If the sum is infinite, `error` is NaN, for which the comparison is false.
     let inexact = if error.abs() > 0.0 { u64::MAX } else { 0 };
     let bits = sum.to_bits();
     let even = (bits & 1).wrapping_sub(1);
-    // Adding `step`, +1 or −1, to the bit pattern moves the sum towards the exact sum.
+    // Adding `step` (+1 or −1) to the bit pattern of `sum` moves `sum` towards the exact sum.
     let step = ((bits ^ error.to_bits()) >> 63).wrapping_neg() | 1;
     f64::from_bits(bits.wrapping_add(step & even & inexact)) as f32
 }
@@ -60,7 +61,8 @@ mod tests {
     use crate::op::RngKey;
     use rand_core::Rng;
 
-    /// The operands give sums that nearly cancel, and sums halfway between two `f32` values.
+    /// The operands include products and addends that nearly cancel, and sums halfway between two
+    /// `f32` values.
     #[test]
     fn emulated_mul_add_of_f32_rounds_once() {
         let mut rng = RngKey::new(11).rng();
@@ -74,8 +76,8 @@ mod tests {
             check_emulated_mul_add(a, b, c);
             let near = f32::from_bits((-(a * b)).to_bits().wrapping_add(rng.next_u32() % 5));
             check_emulated_mul_add(a, b, near);
-            // Short factors and an addend of any exponent often give a product far below the last
-            // bit of the addend, or an addend far below the last bit of the product.
+            // With factors of few significant bits and any addend, the product is often far below
+            // the last bit of the addend, or vice versa.
             let [a, b] = [a, b].map(|x| f32::from_bits(x.to_bits() & 0xbf80_0fff | 0x3000_0000));
             let exponent = (rng.next_u32() % 64) << 23 | 0x3000_0000;
             check_emulated_mul_add(a, b, f32::from_bits(c.to_bits() & 0x807f_ffff | exponent));

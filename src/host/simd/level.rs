@@ -1,10 +1,11 @@
-//! SIMD level of the processor, and run-time choice among kernels compiled for every level.
+//! SIMD level of the processor, and the choice at run time among versions of a kernel compiled for
+//! each level.
 
 use crate::host::simd::fma::FmaMode;
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
 
-/// Instruction set that kernels are compiled for.
+/// Instruction set for which a kernel is compiled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum SimdLevel {
     /// AVX-512 level: AVX-512 F, BW, DQ and VL.
@@ -18,8 +19,8 @@ pub(crate) enum SimdLevel {
 }
 
 impl SimdLevel {
-    /// Returns the SIMD level of kernels on this thread: the highest level, unless a test set
-    /// another level.
+    /// Returns the SIMD level at which kernels run on this thread: the highest level, unless a test
+    /// has set another level.
     #[inline(always)]
     pub(crate) fn current() -> Self {
         #[cfg(test)]
@@ -29,13 +30,13 @@ impl SimdLevel {
         Self::highest()
     }
 
-    /// Returns the highest level that the processor supports.
+    /// Returns the highest SIMD level that the processor supports.
     #[inline(always)]
     pub(crate) fn highest() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
-            // Detect the SIMD level only once, because checking every feature would slow down short
-            // kernels.
+            // Detect the SIMD level only once, because checking all processor features on every
+            // call would slow down short kernels.
             static HIGHEST: LazyLock<SimdLevel> = LazyLock::new(|| {
                 if has_avx512_features() {
                     SimdLevel::Avx512
@@ -74,13 +75,13 @@ pub(crate) fn has_avx512() -> bool {
     SimdLevel::current() == SimdLevel::Avx512
 }
 
-/// Runs `kernel` compiled for [`SimdLevel::current`].
+/// Runs the version of `kernel` that is compiled for [`SimdLevel::current`].
 ///
 /// The closure `kernel` and all functions that `kernel` calls must be `#[inline(always)]`, because
-/// only inlined code is compiled for the wider vectors. The compiler neither contracts nor reorders
-/// floating-point operations, so all SIMD levels give bit-identical results. `mul_add` is one
-/// instruction on AVX2 and AVX-512, and may be a library call with the same rounding at the
-/// portable level.
+/// only inlined code is compiled for the vectors of the SIMD level. The Rust compiler neither
+/// contracts nor reorders floating-point operations, so all SIMD levels give bit-identical results.
+/// `f32::mul_add` and `f64::mul_add` are one instruction on AVX2 and AVX-512, and may be library
+/// calls with the same rounding at the portable level.
 #[inline(always)]
 pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
     vectorized_fma(
@@ -89,7 +90,7 @@ pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
     )
 }
 
-/// Like [`vectorized`], but passes `kernel` the [`FmaMode`] for `a·b + c`.
+/// Like [`vectorized`], but passes to `kernel` the [`FmaMode`] with which to compute `a·b + c`.
 #[inline(always)]
 pub(crate) fn vectorized_fma<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
     #[cfg(target_arch = "x86_64")]
@@ -103,8 +104,9 @@ pub(crate) fn vectorized_fma<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
     portable(kernel)
 }
 
-/// Runs `kernel` compiled for the compilation target alone. On x86-64, the function is not inlined,
-/// because the portable level is rare and the caller should stay short.
+/// Runs the version of `kernel` that is compiled only for the features of the compilation target.
+/// On x86-64, `portable` is not inlined, because the portable level is rare and the caller should
+/// stay short.
 #[cfg_attr(target_arch = "x86_64", inline(never))]
 #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
 fn portable<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
@@ -147,15 +149,15 @@ thread_local! {
     static TEST_LEVEL: std::cell::Cell<Option<SimdLevel>> = const { std::cell::Cell::new(None) };
 }
 
-/// Returns whether a test has overridden the SIMD level of this thread. A test that overrides the
-/// SIMD level also disables AMX.
+/// Returns whether a test has overridden the SIMD level of this thread. While a test overrides the
+/// SIMD level, AMX is disabled.
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
 pub(crate) fn has_test_level() -> bool {
     TEST_LEVEL.get().is_some()
 }
 
-/// Calls `body` once for each SIMD level of the processor. The SIMD level applies to this thread
-/// only, so `body` should use one thread.
+/// Calls `body` once for each SIMD level that the processor supports. The SIMD level applies to the
+/// calling thread only, so `body` should use one thread.
 #[cfg(test)]
 pub(crate) fn with_each_simd_level(body: impl Fn()) {
     #[cfg(target_arch = "x86_64")]

@@ -1,14 +1,16 @@
-//! SIMD: instruction sets, vector types, fused multiply-add and 16-bit conversion.
+//! SIMD support for kernels: instruction sets, vector types, fused multiply-add and conversion of
+//! 16-bit elements.
 //!
-//! - [`fma`] computes `a·b + c` with the FMA instruction, or emulates it.
+//! - [`fma`] computes `a·b + c` with the FMA instruction, or emulates the instruction.
 //! - [`level`] detects the processor's SIMD level once. [`vectorized`] compiles a closure for every
-//!   SIMD level and runs the best version. Most kernels are plain loops in closures for
-//!   [`vectorized`].
+//!   SIMD level, and runs the version for the highest level that the processor supports. Most
+//!   kernels are plain loops in closures that are passed to [`vectorized`].
 //! - [`accumulator`] converts slices of 16-bit elements to `f32` and back. On AVX-512, `x86::half`
 //!   replaces the loops of `accumulator`.
-//! - [`vector`] defines the vector trait and implements the trait portably for an array.
-//!   `x86::vector` implements the trait for AVX-512 and AVX2 registers.
-//! - [`dispatch`] runs kernels that are generic over the vector trait: GEMM, packing and col2im.
+//! - [`vector`] defines the SIMD vector trait, and implements this trait portably for an array.
+//!   `x86::vector` implements the SIMD vector trait for AVX-512 and AVX2 registers.
+//! - [`dispatch`] runs kernels that are generic over the SIMD vector trait: GEMM, packing and
+//!   col2im.
 //!
 //! Results are bit-identical at all SIMD levels, except for matrix products, whose order of
 //! additions and use of FMA depend on the vector type.

@@ -1,6 +1,7 @@
 //! SIMD vector trait and its portable implementation, an array of four elements.
 //!
-//! GEMM and col2im are generic over [`SimdVector`]. `x86::vector` has the AVX-512 and AVX2 types.
+//! The GEMM and col2im kernels are generic over [`SimdVector`]. `x86::vector` implements
+//! [`SimdVector`] for AVX-512 and AVX2 registers.
 
 use crate::{
     element::Element,
@@ -8,41 +9,42 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// SIMD register of `WIDTH` elements.
+/// SIMD vector type, whose values are registers of `WIDTH` elements.
 ///
 /// # Safety
-/// Every function requires that the processor has the features of the implementing type, and that
-/// the calling function is compiled for these features. Each pointer must be valid for the elements
-/// that the function is documented to read or write, but need not be aligned.
+/// Every function of the trait requires that the processor has the features of the implementing
+/// type, and that the caller is compiled for these features. Each pointer argument must be valid
+/// for the elements that the called function is documented to read or write, but need not be
+/// aligned.
 pub(crate) trait SimdVector: Copy {
     type Scalar: Element + Float;
     /// Number of elements in a vector.
     const WIDTH: usize;
-    /// Whether the processor has 32 vector registers rather than 16.
+    /// Whether the instruction set has 32 vector registers rather than 16.
     const HAS_32_REGISTERS: bool;
-    /// Largest number of vectors in a GEMM tile of one row. The portable type has few tile sizes,
-    /// because every tile size takes time to compile.
+    /// Largest number of vectors in a GEMM tile of one row. For the portable vector type, few tile
+    /// sizes are compiled, to save compile time.
     const MAX_ROW_VECTORS: usize = 8;
     /// Runs `kernel`, which must be `#[inline(always)]`, in a separate function that is compiled
     /// for the features of this type. Compile time grows faster than the length of a function, so a
-    /// choice among many large kernels must not inline all kernels.
+    /// function that selects among many large kernels must not inline all of them.
     unsafe fn outline(kernel: impl FnOnce());
-    /// Returns a vector of which every element is `x`.
+    /// Returns a vector whose elements are all `x`.
     unsafe fn splat(x: Self::Scalar) -> Self;
     /// Loads `WIDTH` elements from `p`.
     unsafe fn load(p: *const Self::Scalar) -> Self;
-    /// Loads only the first `count` elements from `p`. All other lanes are zero.
+    /// Loads only the first `count` elements from `p`, and sets all other lanes to zero.
     unsafe fn load_first(p: *const Self::Scalar, count: usize) -> Self;
     /// Mask type: a set of lanes of a vector.
     type Mask: Copy;
-    /// Returns the mask of elements `start..end`.
+    /// Returns the mask that selects the lanes `start..end`.
     unsafe fn mask(start: usize, end: usize) -> Self::Mask;
-    /// Loads only the masked elements from `p`. All other lanes are zero.
+    /// Loads only the masked elements from `p`, and sets all other lanes to zero.
     unsafe fn load_masked(p: *const Self::Scalar, mask: Self::Mask) -> Self;
-    /// Loads only the masked elements from `p`. The other lanes keep the values of `self`.
+    /// Loads only the masked elements from `p`, and takes all other lanes from `self`.
     unsafe fn load_merge(self, p: *const Self::Scalar, mask: Self::Mask) -> Self;
-    /// Loads only the first `count` elements from `p`. All other lanes are zero. Elements of a
-    /// 16-bit type `T` are widened.
+    /// Loads only the first `count` elements from `p`, and sets all other lanes to zero. If `T` is
+    /// a 16-bit type, the loaded elements are widened.
     #[inline(always)]
     unsafe fn load_as<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
         // SAFETY: `p` is valid for `count` elements; a wide `T` is its own accumulator type, so
@@ -51,7 +53,8 @@ pub(crate) trait SimdVector: Copy {
             if is_wide::<T>() { Self::load_first(p.cast(), count) } else { Self::widen(p, count) }
         }
     }
-    /// Loads and widens only the first `count` 16-bit elements from `p`. All other lanes are zero.
+    /// Loads and widens only the first `count` 16-bit elements from `p`, and sets all other lanes
+    /// to zero.
     #[inline(always)]
     unsafe fn widen<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
         let mut elements = [Self::Scalar::zero(); MAX_LANES];
@@ -68,8 +71,8 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn store_first(self, p: *mut Self::Scalar, count: usize);
     /// Stores only the masked elements to `p`.
     unsafe fn store_masked(self, p: *mut Self::Scalar, mask: Self::Mask);
-    /// Stores only the first `count` elements to `p`. For a 16-bit `T`, elements are rounded to
-    /// nearest, ties to even.
+    /// Stores only the first `count` elements to `p`. If `T` is a 16-bit type, the stored elements
+    /// are rounded to nearest, ties to even.
     #[inline(always)]
     unsafe fn store_as<T: Element<Acc = Self::Scalar>>(self, p: *mut T, count: usize) {
         // SAFETY: `p` is valid for `count` elements; a wide `T` is its own accumulator type, so
@@ -78,7 +81,8 @@ pub(crate) trait SimdVector: Copy {
             if is_wide::<T>() { self.store_first(p.cast(), count) } else { self.narrow(p, count) }
         }
     }
-    /// Rounds the first `count` elements to 16 bits, ties to even, and stores them to `p`.
+    /// Rounds the first `count` elements to the 16-bit type `T`, to nearest, ties to even, and
+    /// stores them to `p`.
     #[inline(always)]
     unsafe fn narrow<T: Element<Acc = Self::Scalar>>(self, p: *mut T, count: usize) {
         let mut elements = [Self::Scalar::zero(); MAX_LANES];
@@ -91,7 +95,7 @@ pub(crate) trait SimdVector: Copy {
             }
         }
     }
-    /// Prefetches the cache line at `p` into L1. `p` need not be readable.
+    /// Prefetches the cache line at `p` into L1. The address `p` need not be readable.
     #[inline(always)]
     unsafe fn prefetch(p: *const Self::Scalar) {
         cache_line::prefetch(p);
@@ -102,11 +106,11 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn mul(self, x: Self) -> Self;
     /// Returns `self · x + y`, rounded once on x86 and twice in the portable implementation.
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
-    /// Returns the sum of the elements of each vector.
+    /// Returns, for each of four vectors, the sum of its elements.
     unsafe fn horizontal_sum4(vectors: [Self; 4]) -> [Self::Scalar; 4];
-    /// Returns a vector whose element `i` is the sum of the elements of `vectors[i]`. Sums only the
-    /// first `WIDTH` vectors if `WIDTH` is below eight. Elements of the result after the eighth are
-    /// unspecified.
+    /// Returns a vector whose element `i` is the sum of the elements of `vectors[i]`. If `WIDTH` is
+    /// below eight, only the first `WIDTH` vectors are summed. All elements of the result after the
+    /// eighth are unspecified.
     #[inline(always)]
     unsafe fn horizontal_sum8(vectors: [Self; 8]) -> Self {
         let [a, b, c, d, e, f, g, h] = vectors;
@@ -120,8 +124,8 @@ pub(crate) trait SimdVector: Copy {
     /// Returns the elements rotated by `count`: lane `i` gets element `i + count` modulo `WIDTH`.
     unsafe fn rotate(self, count: usize) -> Self;
     /// Stores element `i` of all four vectors contiguously at `p + i·stride`, for every `i <
-    /// count`. Implementations may store up to three further elements of each vector, for which `p`
-    /// must also be valid.
+    /// count`. Implementations may also store up to three elements of each vector after the first
+    /// `count`, for which `p` must be valid too.
     unsafe fn store_transposed4(
         vectors: [Self; 4],
         count: usize,
@@ -136,9 +140,9 @@ pub(crate) trait SimdVector: Copy {
         p: *mut Self::Scalar,
         stride: usize,
     ) {
-        // SAFETY: each of the first `WIDTH` rows is valid for a vector, and `p` for the columns.
-        // The loop stores the last four rows first, so that no store writes beyond the end of a
-        // column.
+        // SAFETY: each of the first `WIDTH` rows is valid for reads of a vector, and `p` is valid
+        // for writes of the columns. The loop stores the last four rows first, because a store may
+        // write up to three elements beyond its last column.
         unsafe {
             for four in (0..Self::WIDTH).step_by(4).rev() {
                 let mut vectors = [Self::splat(Self::Scalar::zero()); 4];
@@ -154,7 +158,8 @@ pub(crate) trait SimdVector: Copy {
 /// Number of elements in the widest vector.
 pub(crate) const MAX_LANES: usize = 16;
 
-/// Portable vector of four elements, which the compiler may or may not vectorize.
+/// Portable vector: an array of four elements, whose operations the compiler may or may not
+/// vectorize.
 impl<S: Element + Float> SimdVector for [S; 4] {
     type Scalar = S;
     type Mask = [bool; 4];

@@ -2,11 +2,12 @@
 //!
 //! Waking a sleeping thread takes longer than many kernels run, and kernels follow one another
 //! closely. A pool thread that has just finished a kernel therefore polls for more work for up to
-//! 100 µs. Then the thread sleeps until a caller has work for more threads than poll.
+//! 100 µs. After 100 µs, the pool thread sleeps until a caller has work for more threads than are
+//! polling.
 //!
-//! A caller offers its region once for each thread that may help, and never waits for a thread to
-//! accept an offer. If all threads are busy, an offer stays in the list until a thread is free. A
-//! thread that accepts too late finds the region closed.
+//! A caller offers its parallel region once for each thread that may help, and never waits for a
+//! thread to accept an offer. If all threads are busy, an offer stays in the list until a thread is
+//! free. A thread that accepts an offer too late finds the region closed.
 
 use crate::{
     host::threads::region::{ParallelRegion, SPIN_TIME},
@@ -17,32 +18,32 @@ use std::{collections::VecDeque, iter::repeat_n, sync::Arc, time::Instant};
 /// Pool threads that poll for work or sleep, and the regions offered to them.
 #[derive(Debug)]
 pub(crate) struct IdleThreads {
-    /// Number of pool threads, busy ones included.
+    /// Number of pool threads, including busy threads.
     threads: usize,
-    /// Number of offers. Threads poll this number without the lock.
+    /// Number of pending offers. Idle threads poll `offers` without locking `state`.
     offers: AtomicUsize,
     state: Mutex<State>,
-    /// Signalled once for each thread that `State::notified` counts.
+    /// Condition variable, signalled once for each thread that `State::notified` counts.
     notification: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Regions offered to a thread each; at most as many as pool threads.
+    /// Pending offers, each of a region to one thread; at most as many as pool threads.
     offers: VecDeque<Arc<ParallelRegion>>,
-    /// Number of threads that poll for an offer, or have been notified and will poll.
+    /// Number of pool threads that poll for an offer, or have been notified and will poll.
     waiting: usize,
-    /// Number of threads that sleep and have not been notified.
+    /// Number of pool threads that sleep and have not been notified.
     sleeping: usize,
-    /// Number of notifications that no thread has received yet.
+    /// Number of notifications that no thread has consumed yet.
     notified: usize,
-    /// Whether the pool has been dropped.
+    /// Whether the thread pool has been dropped.
     closed: bool,
 }
 
 impl State {
-    /// Counts up to `count` sleeping threads as waiting, and returns their number. The caller
-    /// notifies as many threads.
+    /// Counts up to `count` sleeping threads as waiting, and returns the number of these threads.
+    /// The caller must then notify as many threads as `wake` returned.
     fn wake(&mut self, count: usize) -> usize {
         let count = count.min(self.sleeping);
         self.sleeping -= count;
@@ -53,7 +54,7 @@ impl State {
 }
 
 impl IdleThreads {
-    /// Returns the list of a new pool, whose threads will all poll for an offer first.
+    /// Returns the [`IdleThreads`] of a new pool, whose threads all start by polling for an offer.
     pub(crate) fn new(threads: usize) -> Self {
         let state = State { waiting: threads, ..State::default() };
         Self {
@@ -64,12 +65,12 @@ impl IdleThreads {
         }
     }
 
-    /// Offers a region to up to `max_helpers` threads. Wakes sleeping threads only if the waiting
-    /// threads are fewer than the offers.
+    /// Offers a parallel region to up to `max_helpers` pool threads. Wakes sleeping threads only if
+    /// fewer threads are waiting than offers are pending.
     pub(crate) fn offer_work(&self, max_helpers: usize, region: &Arc<ParallelRegion>) {
         let mut state = self.state.lock();
-        // If as many offers as threads are pending, every thread is busy. A late thread would find
-        // no work, so add no more offers.
+        // If the number of pending offers equals the number of pool threads, every thread is busy.
+        // A thread that becomes free later would find no work in the region, so add no more offers.
         let count = max_helpers.min(self.threads - state.offers.len());
         state.offers.extend(repeat_n(region, count).cloned());
         self.offers.store(state.offers.len(), Relaxed);
@@ -79,7 +80,7 @@ impl IdleThreads {
         (0..woken).for_each(|_| self.notification.notify_one());
     }
 
-    /// Makes all threads end when they are free.
+    /// Makes each pool thread end as soon as it is free.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
@@ -88,7 +89,7 @@ impl IdleThreads {
         self.notification.notify_all();
     }
 
-    /// Counts the current thread as waiting until [`Self::next_offer`] returns.
+    /// Counts the calling thread as waiting until [`Self::next_offer`] returns.
     pub(crate) fn add_waiting(&self) {
         self.state.lock().waiting += 1;
     }
@@ -116,14 +117,14 @@ impl IdleThreads {
         }
     }
 
-    /// Sleeps until a notification. The caller has seen under the lock of `state` that no offer is
-    /// left.
+    /// Sleeps until the thread is notified. The caller has checked, while holding the lock of
+    /// `state`, that no offer is pending.
     ///
-    /// No notification is lost. A later offer finds this thread counted as sleeping, raises
-    /// `notified` under the lock and then signals. The wait receives every signal from the moment
-    /// at which it unlocks the state, so a signal always reaches a thread while `notified` is not 0.
-    /// Another thread that is about to sleep may take the notification first. That thread then
-    /// looks for the offer.
+    /// No notification of a sleeping thread is lost. A thread that makes a later offer counts this
+    /// thread as sleeping, increments `notified` under the lock, and then signals the condition
+    /// variable. `Condvar::wait` receives every signal sent after it unlocks `state`, so a signal
+    /// always reaches a thread while `notified` is not 0. Another thread that is about to sleep may
+    /// consume the notification first, and then looks for the offer.
     fn sleep(&self, mut state: MutexGuard<'_, State>) {
         state.waiting -= 1;
         state.sleeping += 1;
@@ -133,13 +134,13 @@ impl IdleThreads {
         state.notified -= 1;
     }
 
-    /// Returns the number of offers that no thread has accepted.
+    /// Returns the number of pending offers, which no thread has accepted.
     #[cfg(test)]
     pub(crate) fn pending(&self) -> usize {
         self.state.lock().offers.len()
     }
 
-    /// Returns the number of threads that sleep and have not been notified.
+    /// Returns the number of pool threads that sleep and have not been notified.
     #[cfg(test)]
     pub(crate) fn sleeping(&self) -> usize {
         self.state.lock().sleeping
@@ -153,7 +154,8 @@ mod tests {
 
     #[test]
     fn an_offer_goes_to_a_polling_thread_before_it_wakes_a_sleeping_one() {
-        // This test is the first thread, and the second thread falls asleep.
+        // The thread of this test counts as the first polling thread, and the second thread falls
+        // asleep.
         let (idle, region) = (IdleThreads::new(2), ParallelRegion::closed());
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| idle.next_offer().is_some());
@@ -178,7 +180,7 @@ mod tests {
         idle.offer_work(5, &region);
         assert_eq!(idle.pending(), 2);
         assert!([(); 2].iter().all(|()| idle.next_offer().is_some()));
-        // Both threads are busy now, and one of them becomes free.
+        // Now both threads are busy, and `add_waiting` makes one of the threads free.
         idle.offer_work(5, &region);
         idle.add_waiting();
         assert!(idle.next_offer().is_some());

@@ -1,14 +1,15 @@
-//! Threads that host kernels run on, and how a kernel's work is split among them.
+//! Threads that run host kernels, and the distribution of a kernel's work among these threads.
 //!
-//! - [`region`] is the work of one kernel, which threads join until the calling thread closes it.
-//! - [`idle`] lists the offered regions, and the pool threads that poll for the next region before
-//!   they sleep.
-//! - [`pool`] starts and ends the pool threads. For a kernel, it opens a parallel region, offers the
-//!   region to idle threads, runs tasks and closes the region.
-//! - [`work_stealing`] splits the tasks of a region into a queue for each thread.
+//! - [`region`] defines the parallel region of one kernel, which threads join until the calling
+//!   thread closes the region.
+//! - [`idle`] keeps the list of offered regions, and makes pool threads poll for the next region
+//!   before they sleep.
+//! - [`pool`] starts and ends the pool threads. For each kernel, [`pool`] opens a parallel region,
+//!   offers the region to idle threads, runs tasks and closes the region.
+//! - [`work_stealing`] distributes the tasks of a region to one queue per thread.
 //!
-//! [`Workers`] is the interface to kernels. The methods of `Workers` split a slice or a range into
-//! tasks, put the tasks into stealing queues, and run the tasks as a parallel region.
+//! [`Workers`] is the interface that kernels use. The methods of `Workers` split a slice or a range
+//! into tasks, put the tasks into stealing queues, and run the tasks as a parallel region.
 
 mod idle;
 mod pool;
@@ -27,14 +28,14 @@ use std::{
 };
 
 /// Maximum number of threads of [`Workers`]. No machine runs as many threads at once, so a larger
-/// number is a mistake, and no thread is started.
+/// number is a mistake and gives an error.
 const MAX_THREADS: usize = 65_535;
 
-/// Handle to a set of threads, which is cheap to clone. The threads end after the last handle to
-/// them is dropped.
+/// Cheaply cloned handle to a set of threads on which kernels run. The threads end after the last
+/// handle to the set is dropped.
 ///
-/// Kernels split sums by their size alone, never by the number of threads, and combine partial
-/// results in a fixed order. Results are therefore bit-identical for any number of threads.
+/// Kernels split sums by size alone, never by the number of threads, and combine partial results in
+/// a fixed order. Results are therefore bit-identical for any number of threads.
 ///
 /// ```
 /// use cortado::host::Workers;
@@ -48,13 +49,14 @@ const MAX_THREADS: usize = 65_535;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Workers {
-    /// Pool threads in addition to the calling thread, if any.
+    /// Pool of the threads in addition to the calling thread, or `None` for one thread.
     pool: Option<Arc<Pool>>,
     count: usize,
 }
 
 impl Workers {
-    /// Starts `count` threads. A `count` of 0 means as many threads as the machine can run at once.
+    /// Starts `count` threads. If `count` is 0, starts as many threads as the machine can run at
+    /// once.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the threads cannot be started.
@@ -76,14 +78,14 @@ impl Workers {
         Ok(Self { pool: Some(Arc::new(pool)), count })
     }
 
-    /// Returns a set that contains only the calling thread.
+    /// Returns a handle to a set that contains only the calling thread.
     pub const fn sequential() -> Self {
         Self { pool: None, count: 1 }
     }
 
-    /// Returns the set that the whole process shares. The set has as many threads as the machine
-    /// can run at once, started on first use. If threads cannot be started, the set has only the
-    /// calling thread.
+    /// Returns the handle to the set of threads that the whole process shares. The set has as many
+    /// threads as the machine can run at once, which start when `global` is first called. If the
+    /// threads cannot be started, the set has only the calling thread.
     pub fn global() -> &'static Self {
         static GLOBAL: OnceLock<Workers> = OnceLock::new();
         GLOBAL.get_or_init(|| Self::new(0).unwrap_or(Self::sequential()))
@@ -94,12 +96,13 @@ impl Workers {
         self.count
     }
 
-    /// Calls `body` once for each of `0..tasks`, on any thread, in any order.
+    /// Calls `body(i)` once for each `i` in `0..tasks`, on any thread, in any order.
     pub fn run(&self, tasks: usize, body: impl Fn(usize) + Send + Sync) {
         self.run_tasks(tasks, &body);
     }
 
-    /// Returns `body(i)` for each of `0..tasks`, in order; calls run on any thread.
+    /// Returns the results of `body(i)` for each `i` in `0..tasks`, in the order of `i`. The calls
+    /// of `body` run on any thread.
     pub fn map<R: Send>(&self, tasks: usize, body: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
         let mut results: Vec<Option<R>> = (0..tasks).map(|_| None).collect();
         self.for_each_chunk(&mut results, 1, |task, result| result[0] = Some(body(task)));
@@ -107,14 +110,15 @@ impl Workers {
     }
 
     /// Returns a chunk length that divides `len` elements evenly among the threads. The chunk
-    /// length is a multiple of `unit` and at least about `min`, or about half of that if `len` is
-    /// below twice `min`. Returns `min`, for a single chunk, if `len <= min`.
+    /// length is a multiple of `unit` and at least about `min`, or about half of `min` if `len` is
+    /// below twice `min`. If `len <= min`, returns `min`, which gives a single chunk.
     ///
-    /// A kernel that splits its results into such chunks gives each thread the elements that this
-    /// thread wrote in the previous kernel, which are in its cache.
+    /// If kernels split results into chunks of this length, each thread gets the elements that it
+    /// wrote in the previous kernel, which are in its cache.
     #[inline]
     pub(crate) fn even_chunk_len(&self, len: usize, min: usize, unit: usize) -> usize {
-        // Short operands avoid a function call, which would slow down short kernels.
+        // For short operands, do not call `even_chunk_len_of_many`, because a function call would
+        // slow down short kernels.
         if len <= min { min } else { self.even_chunk_len_of_many(len, min, unit) }
     }
 
@@ -133,7 +137,8 @@ impl Workers {
         size: usize,
         body: impl Fn(usize, &mut [T]) + Send + Sync,
     ) {
-        // A single chunk runs here, because a function call would slow down short kernels.
+        // A single chunk is processed without a call of `run_chunks`, because a function call would
+        // slow down short kernels.
         if (1..=size).contains(&y.len()) { body(0, y) } else { self.run_chunks(y, size, body) }
     }
 
@@ -145,14 +150,15 @@ impl Workers {
     ) {
         let tasks = y.len().div_ceil(size.max(1));
         let y = DisjointChunks::new(y, size);
-        // SAFETY: each task runs once, so no other code refers to the chunk of the task.
+        // SAFETY: each task runs once, so no other code refers to chunk `i` of `y`.
         self.run_tasks(tasks, &|i| body(i, unsafe { y.get(i) }));
     }
 
-    /// Like [`for_each_chunk`](Self::for_each_chunk), but `body` may fail. All chunks always run.
+    /// Like [`for_each_chunk`](Self::for_each_chunk), but `body` may fail. If `body` fails for a
+    /// chunk, `body` is still called for all other chunks.
     ///
     /// # Errors
-    /// One of the errors that `body` returned.
+    /// Returns one of the errors that `body` returned, if any.
     pub fn try_for_each_chunk<T: Send>(
         &self,
         y: &mut [T],
@@ -169,7 +175,8 @@ impl Workers {
         result.into_inner()
     }
 
-    /// Like [`for_each_chunk`](Self::for_each_chunk), but for two slices with a chunk length each.
+    /// Like [`for_each_chunk`](Self::for_each_chunk), but for two slices, each with its own chunk
+    /// length.
     pub fn for_each_chunk_pair<T: Send, U: Send>(
         &self,
         (y, y_size): (&mut [T], usize),
@@ -178,13 +185,13 @@ impl Workers {
     ) {
         let tasks = y.len().div_ceil(y_size.max(1));
         let (y, z) = (DisjointChunks::new(y, y_size), DisjointChunks::new(z, z_size));
-        // SAFETY: each task runs once, so no other code refers to the chunks of the task.
+        // SAFETY: each task runs once, so no other code refers to chunk `i` of `y` or `z`.
         self.run_tasks(tasks, &|i| body(i, unsafe { y.get(i) }, unsafe { z.get(i) }));
     }
 
-    /// Calls `body` once for each of `0..tasks`.
+    /// Calls `body(i)` once for each `i` in `0..tasks`.
     ///
-    /// The closure is `dyn`, so that this function is compiled once and not for every kernel and
+    /// `body` is a `dyn` closure, so that `run_tasks` is compiled once and not for every kernel and
     /// element type.
     fn run_tasks(&self, tasks: usize, body: &(dyn Fn(usize) + Sync)) {
         if tasks == 1 {
@@ -194,7 +201,7 @@ impl Workers {
         self.run_region(tasks, &|thread| queues.take(thread).map(body).is_some());
     }
 
-    /// Calls `step` with the thread's number, on up to `tasks` threads, until `step` returns
+    /// On up to `tasks` threads, calls `step` with the thread's number until `step` returns
     /// `false`.
     fn run_region(&self, tasks: usize, step: &region::Step) {
         match &self.pool {
@@ -204,7 +211,7 @@ impl Workers {
     }
 }
 
-/// Chunks of a slice, which tasks on several threads write.
+/// Disjoint chunks of a slice, which tasks on several threads write.
 struct DisjointChunks<'a, T> {
     start: *mut T,
     len: usize,
@@ -283,7 +290,7 @@ mod tests {
         wait_until(|| idle.strong_count() == 0, "the pool thread must end");
     }
 
-    /// Calls `body` on the calling thread and on the only pool thread. Fails if the pool thread
+    /// Calls `body` on the calling thread and on the only pool thread. Panics if the pool thread
     /// does not join the region.
     fn run_on_both_threads(workers: &Workers, body: impl Fn() + Sync) {
         let joined = AtomicUsize::new(0);
@@ -317,7 +324,7 @@ mod tests {
             run_on_both_threads(&workers, || std::panic::resume_unwind(Box::new(PanicsOnDrop)));
         };
         let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();
-        // The test must not drop the panic if it is the task's.
+        // The test must not drop the panic payload, because its destructor would panic again.
         std::mem::forget(panic);
         run_on_both_threads(&workers, || ());
     }
@@ -361,8 +368,8 @@ mod tests {
     #[test]
     fn even_chunk_len_divides_evenly_among_threads() {
         let two = Workers::new(2).unwrap();
-        // Up to the minimum of 100 elements, there is a single chunk. Longer operands give both
-        // threads equally many chunks.
+        // Operands of up to 100 elements, the minimum chunk length, form a single chunk. Longer
+        // operands are split into equally many chunks for both threads.
         assert_eq!(
             [0, 1, 100, 101, 250].map(|len| two.even_chunk_len(len, 100, 1)),
             [100, 100, 100, 51, 125]

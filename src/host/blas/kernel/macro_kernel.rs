@@ -19,17 +19,19 @@ use crate::host::{
 
 /// Packed GEMM `C ← α·op(A)·op(B) + β·C + bias` on the calling thread.
 ///
-/// [`SimdKernel::run`] is safe if
-/// - `p.c` is valid for reads and writes of m rows of n elements, by this thread alone;
+/// Calling [`SimdKernel::run`] is safe if all of these conditions hold:
+/// - `p.c` is valid for reads and writes of m rows of n elements, and no other thread accesses
+///   them;
 /// - `p.bias` is null or valid for reads of m elements;
 /// - `a_strides` is `None`, or `p.a` is valid for reads of m×k elements with strides `a_strides`.
 pub(crate) struct PackedGemm<'a, S> {
     pub(crate) a: &'a dyn PackSource<S>,
-    /// Strides of `op(A)` at `p.a` along m and k, one of which is 1. `None` if `A` is not in
-    /// memory.
+    /// Strides of `op(A)` at `p.a` along m and k, one of which is 1. `None` if `op(A)` exists only
+    /// as the pack source `a`, and not as a matrix in memory.
     pub(crate) a_strides: Option<(usize, usize)>,
     pub(crate) b: &'a dyn PackSource<S>,
-    /// Arguments of the GEMM. The kernel does not use `p.b` and `p.ldb`.
+    /// Arguments of the GEMM. The kernel ignores `p.b` and `p.ldb`, because `b` supplies the panels
+    /// of `B`.
     pub(crate) p: &'a RawGemm<S>,
     /// Buffer of [`workspace_len`](super::blocking::workspace_len) elements for the panels.
     pub(crate) workspace: &'a mut [S],
@@ -63,10 +65,11 @@ impl<S: SimdScalar> SimdKernel<S> for PackedGemm<'_, S> {
 }
 
 impl<S: SimdScalar> PackedGemm<'_, S> {
-    /// Runs the loops over MC, KC and NC with tiles of `MR` rows and `NR_VECTORS` vectors.
+    /// Runs the GEMM loops over blocks of MC, KC and NC, with tiles of `MR` rows by `NR_VECTORS`
+    /// vectors.
     ///
     /// # Safety
-    /// The requirements of [`PackedGemm`] hold, and the processor supports `V`.
+    /// The requirements of [`PackedGemm`] hold, and the processor supports the vector type `V`.
     #[inline(always)]
     unsafe fn run_with_tile<V: SimdVector<Scalar = S>, const MR: usize, const NR_VECTORS: usize>(
         self,
@@ -96,15 +99,17 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
                 }
                 b.pack(column..column + n, start..start + k, nr, b_panel);
                 let beta = if start == 0 { p.beta } else { S::one() };
-                // SAFETY: rows, columns and terms of the block are within those of `p`. Both panels
-                // were packed with `MR`, `nr` and k. If `A` is read in place, `A` has at least `MR`
-                // rows.
+                // SAFETY: the rows, columns and steps along k of the block lie within the GEMM that
+                // `p` describes. `b_panel` has micro-panels of `nr` columns, and a packed `A` has
+                // micro-panels of `MR` rows. If `A` is read in place, each block of `A` has at
+                // least `MR` rows.
                 unsafe {
                     let c = p.c.add(row * p.ldc + column);
                     let bias = if start == 0 { bias_at(p.bias, row) } else { std::ptr::null() };
                     let block = RawGemm { m, n, k, beta, b: b_panel.as_ptr(), c, bias, ..*p };
                     let block = |a| RawGemm { a, ..block };
-                    // Constant strides of 1 let the compiler specialize the micro-kernel.
+                    // A stride that is the constant 1 lets the compiler specialize the
+                    // micro-kernel.
                     match in_place {
                         None => {
                             let block = block(a_panel.as_ptr());
@@ -131,13 +136,13 @@ fn bias_at<S>(bias: *const S, row: usize) -> *const S {
     if bias.is_null() { bias } else { bias.wrapping_add(row) }
 }
 
-/// Runs the micro-kernel over all tiles of a block of `C`, for a packed panel of `B`. `A` has the
-/// strides of a micro-panel if `a_packed` is true, else the strides of the matrix.
+/// Runs the micro-kernel over all tiles of a block of `C`, for a packed panel of `B`. `strides` are
+/// the strides of a micro-panel of `A` if `a_packed` is true, else the strides of `op(A)`.
 ///
 /// # Safety
-/// The processor supports `V`. `p.b` is a panel of k×NR micro-panels, and `p.a` a panel of k×MR
-/// micro-panels or an m×k matrix with m ≥ `MR`. `p.c` and `p.bias` are valid as [`PackedGemm`]
-/// requires.
+/// The processor supports the vector type `V`. `p.b` is a panel of k×NR micro-panels, and `p.a` a
+/// panel of k×MR micro-panels or an m×k matrix with m ≥ `MR`. `p.c` and `p.bias` are valid as
+/// [`PackedGemm`] requires.
 #[inline(always)]
 unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     p: &RawGemm<V::Scalar>,
@@ -146,14 +151,15 @@ unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usiz
 ) {
     let nr = NR_VECTORS * V::WIDTH;
     for row in (0..p.m).step_by(MR) {
-        // Zeros pad the last micro-panel of a packed `A`. If `A` is read in place, the last tile
-        // ends at the last row, and does not write the rows shared with the previous tile.
+        // Zeros pad the last micro-panel of a packed `A`. If `A` is read in place, the last tile of
+        // `MR` rows overlaps the previous tile, and does not write the overlapping rows.
         let start = if a_packed { row } else { row.min(p.m - MR) };
         let rows = row - start..MR.min(p.m - start);
         for column in (0..p.n).step_by(nr) {
             let columns = nr.min(p.n - column);
-            // SAFETY: the offsets are those of the micro-panels, or rows, of this tile. The tile
-            // writes only rows and columns of the block.
+            // SAFETY: the offsets select the micro-panels of this tile, or the tile's rows if `A`
+            // is read in place. The micro-kernel writes only the rows and columns of `C` that
+            // belong to the block.
             unsafe {
                 let args = RawGemm {
                     a: p.a.add(if a_packed { row * p.k } else { start * strides.0 }),

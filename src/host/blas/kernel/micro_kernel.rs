@@ -1,7 +1,7 @@
 //! GEMM micro-kernel: updates one MR×NR tile of `C`, held in registers, with a sum over k.
 //!
-//! NR is a whole number of vectors, `NR_VECTORS`. Each element of `C` is one chain of fused
-//! multiply-adds in the order of k, in any position in the tile.
+//! NR is `NR_VECTORS` times the number of elements in a vector. Each element of `C` is computed by
+//! one chain of fused multiply-adds in the order of k, wherever the element lies in the tile.
 
 use crate::host::{
     blas::kernel::args::RawGemm, cache::cache_line::CACHE_LINE, simd::vector::SimdVector,
@@ -27,7 +27,8 @@ pub(crate) const B_MASKED_TAIL: u8 = 2;
 /// `B` is a matrix, and the tile may cover only a part of any vector in a row of `B`.
 pub(crate) const B_MASKED: u8 = 3;
 
-/// Tile of `C` at `row` and `column`, of which only `rows` rows and `columns` columns are written.
+/// Tile of `C` whose first element is at `row` and `column`. The micro-kernel writes only the
+/// ranges `rows` and `columns` of the tile.
 pub(crate) struct MicroTile {
     pub(crate) row: usize,
     pub(crate) rows: Range<usize>,
@@ -35,19 +36,19 @@ pub(crate) struct MicroTile {
     pub(crate) columns: Range<usize>,
 }
 
-/// Computes one tile of `C`. The const parameter `B` is a mode such as [`B_PACKED`]. `A` has the
-/// given strides along m and k.
+/// Computes one tile of `C`. The const parameter `B` is a mode, such as [`B_PACKED`], that selects
+/// how rows of `B` are loaded. The strides of `A` along m and k are `stride_m` and `stride_k`.
 ///
-/// The function is not inlined in unoptimized builds, where the stack frames of all tile sizes
+/// `micro_kernel` is not inlined in unoptimized builds, where the stack frames of all tile sizes
 /// together would overflow the stack.
 ///
 /// # Safety
-/// - The processor supports `V`.
-/// - `p.a` is valid for reads of `MR` rows of k elements from `tile.row` on.
-/// - `p.b` is valid for reads of `tile.columns` in k rows from `tile.column` on, or of all vectors
-///   of the k rows if the mode loads whole vectors.
+/// - The processor supports the vector type `V`.
+/// - `p.a` is valid for reads of k elements in each of the `MR` rows from row `tile.row` on.
+/// - `p.b` is valid for reads of k rows from column `tile.column` on. In each row, the columns
+///   `tile.columns` are readable, or all vectors if the mode loads whole vectors.
 /// - `p.c` is valid for reads and writes of the tile's rows and columns, and no other thread
-///   accesses `C`. `c` is not read if β is 0.
+///   accesses `C`. If β is 0, the micro-kernel does not read `p.c`.
 /// - `p.bias` is null or valid for reads of the tile's rows.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) unsafe fn micro_kernel<
@@ -60,13 +61,14 @@ pub(crate) unsafe fn micro_kernel<
     (stride_m, stride_k): (usize, usize),
     tile: MicroTile,
 ) {
-    // SAFETY: `accumulate` reads steps of `a` and `b` that are less than k, and `write_back`
-    // accesses rows and columns of the tile. The caller guarantees that these steps, rows and
-    // columns are valid.
+    // SAFETY: `accumulate` reads only steps of `a` and `b` below k, and `write_back` accesses only
+    // rows and columns of the tile. The caller guarantees that the pointers are valid for these
+    // steps, rows and columns.
     unsafe {
         let mut a = p.a.add(tile.row * stride_m);
         let mut b = p.b.wrapping_add(tile.column);
-        // If all columns are written, a constant column range lets the compiler evaluate the masks.
+        // If all columns are written, a constant column range lets the compiler evaluate the masks
+        // at compile time.
         let columns = if B == B_WHOLE_VECTORS { 0..NR_VECTORS * V::WIDTH } else { tile.columns };
         let tile = MicroTile { columns: columns.clone(), ..tile };
         let masks = masks::<V, NR_VECTORS>(&columns);
@@ -88,11 +90,11 @@ pub(crate) unsafe fn micro_kernel<
     }
 }
 
-/// Adds the products of `STEPS` steps along k to each sum.
+/// Adds the products of `STEPS` steps along k to each sum of the tile.
 ///
 /// # Safety
-/// The processor supports `V`. `a` is valid for reads of `MR` rows of `STEPS` elements, and `b` of
-/// `STEPS` rows of the elements that the mode `B` loads.
+/// The processor supports the vector type `V`. `a` is valid for reads of `MR` rows of `STEPS`
+/// elements, and `b` of `STEPS` rows of the elements that the mode `B` loads.
 #[inline(always)]
 unsafe fn accumulate<
     V: SimdVector,
@@ -109,7 +111,7 @@ unsafe fn accumulate<
     masks: &[V::Mask; NR_VECTORS],
 ) {
     // SAFETY: step, row and vector indices are less than `STEPS`, `MR` and `NR_VECTORS`. Masks
-    // exclude elements that the mode does not load.
+    // exclude the elements of `b` that the mode `B` does not load.
     unsafe {
         let mut rows = [[V::splat(V::Scalar::zero()); NR_VECTORS]; STEPS];
         for (t, row) in rows.iter_mut().enumerate() {
@@ -143,15 +145,16 @@ unsafe fn accumulate<
     }
 }
 
-/// Returns a mask for each vector of a tile, which selects the elements in `columns`.
+/// Returns one mask for each vector of a tile row, which selects the vector's elements in
+/// `columns`.
 ///
 /// # Safety
-/// The processor supports `V`.
+/// The processor supports the vector type `V`.
 #[inline(always)]
 unsafe fn masks<V: SimdVector, const NR_VECTORS: usize>(
     columns: &Range<usize>,
 ) -> [V::Mask; NR_VECTORS] {
-    // SAFETY: the processor supports `V`, and bounds are clamped to `V::WIDTH`.
+    // SAFETY: the processor supports the vector type `V`, and bounds are clamped to `V::WIDTH`.
     unsafe {
         let mut masks = [V::mask(0, 0); NR_VECTORS];
         for (j, mask) in masks.iter_mut().enumerate() {
@@ -162,10 +165,11 @@ unsafe fn masks<V: SimdVector, const NR_VECTORS: usize>(
     }
 }
 
-/// Writes `C ← α·sums + β·C + bias` over the tile.
+/// Computes `C ← α·sums + β·C + bias` for the elements of the tile.
 ///
 /// # Safety
-/// The processor supports `V`, and `p.c` and `p.bias` are valid as [`micro_kernel`] requires.
+/// The processor supports the vector type `V`, and `p.c` and `p.bias` are valid as [`micro_kernel`]
+/// requires.
 #[inline(always)]
 unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     p: &RawGemm<V::Scalar>,
@@ -173,8 +177,9 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     tile: &MicroTile,
     masks: [V::Mask; NR_VECTORS],
 ) {
-    // SAFETY: either all `MR` rows are in the tile, or `write_back_rows` writes only rows in the
-    // tile. Masks exclude columns outside the tile; whole vectors require all columns.
+    // SAFETY: either the tile writes all `MR` rows, or `write_back_rows` writes only the rows
+    // `tile.rows`. Masks exclude columns outside the tile, and unmasked stores require that the
+    // tile writes all columns.
     unsafe {
         let c = p.c.wrapping_add(tile.row * p.ldc + tile.column);
         let (alpha, beta) = (V::splat(p.alpha), V::splat(p.beta));
@@ -211,7 +216,7 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     }
 }
 
-/// Like [`write_back`], but writes only the rows of `tile`, and adds the bias, if any.
+/// Like [`write_back`], but writes only the rows `tile.rows`, and adds the bias, if any.
 ///
 /// # Safety
 /// The requirements of [`write_back`] hold.

@@ -21,8 +21,9 @@
 //! └───────────────┘         └─────────────────────┴─────────────────────┴───
 //! ```
 //!
-//! `C` is row-major here, but column-major in BLIS. The roles of `A` and `B` are therefore
-//! exchanged: the panel of `A` is the larger panel, and the panel of `B` stays in L2.
+//! `C` is row-major in cortado, but column-major in BLIS. Compared with BLIS, the roles of `A` and
+//! `B` are therefore exchanged: the panel of `A` is the larger panel, and the panel of `B` stays in
+//! L2.
 //!
 //! | module | contents |
 //! |---|---|
@@ -36,8 +37,9 @@
 //! | [`macro_kernel`] | packed GEMM |
 //!
 //! All kernels are generic over [`SimdVector`](crate::host::simd::vector::SimdVector). With the
-//! vector type `[S; 4]`, the kernels compile for every target. `SimdScalar::dispatch` selects AVX2
-//! or AVX-512 vectors. Results with AVX2 or AVX-512 differ within rounding, because of FMA.
+//! vector type `[S; 4]`, the GEMM kernels compile for every target. `SimdScalar::dispatch` selects
+//! AVX2 or AVX-512 vectors at run time. Results of AVX2 and AVX-512 kernels differ from portable
+//! results by rounding errors, because FMA does not round the products.
 
 pub(crate) mod args;
 pub(crate) mod half_block;

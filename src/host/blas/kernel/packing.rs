@@ -1,4 +1,5 @@
-//! Packing: copies `op(A)` and `op(B)` into micro-panels, in the order of the micro-kernel's reads.
+//! Packing, which copies `op(A)` and `op(B)` into micro-panels, in the order in which the
+//! micro-kernel reads them.
 //!
 //! A panel consists of micro-panels of MR rows of `op(A)`, or NR columns of `op(B)`. A micro-panel
 //! holds the MR or NR elements of one step along k contiguously, followed by the elements of the
@@ -20,28 +21,28 @@ use crate::{
 use num_traits::Zero;
 use std::ops::Range;
 
-/// Prefetch distance, in rows, for packing by copying. Packing reads too short a part of each row
-/// for the hardware prefetcher.
+/// Prefetch distance, in rows, for packing by copying. Packing reads too few elements of each row
+/// for the hardware prefetcher to detect the access pattern.
 const PACK_PREFETCH_ROWS: usize = 6;
 
-/// Prefetch distance, in bytes, for packing by transposition. A micro-panel reads more rows at a
-/// time than the hardware prefetcher tracks.
+/// Prefetch distance, in bytes, for packing by transposition. Packing a micro-panel reads more rows
+/// at a time than the hardware prefetcher tracks.
 pub(crate) const PACK_PREFETCH_BYTES: usize = 256;
 
-/// Source of packed panels: `op(A)` or `op(B)` of a GEMM.
+/// Source of the elements that packing copies into panels: `op(A)` or `op(B)` of a GEMM.
 ///
 /// `mn` is a range of rows of `op(A)` or of columns of `op(B)`. `k` is a range of steps along k,
 /// and `panel_dim` is MR or NR.
 pub(crate) trait PackSource<S>: Sync {
-    /// Packs the elements at `mn` and `k` into micro-panels of `panel_dim`. Implementations may
-    /// overwrite elements of `panel` after the micro-panels.
+    /// Packs the rows or columns `mn` at the steps `k` into micro-panels of `panel_dim` rows or
+    /// columns. Implementations may overwrite elements of `panel` after the micro-panels.
     ///
     /// # Panics
     /// Panics if the pack source is too short, or `panel` is shorter than [`panel_len`].
     fn pack(&self, mn: Range<usize>, k: Range<usize>, panel_dim: usize, panel: &mut [S]);
 }
 
-/// Matrix in memory, stored row by row, as a [`PackSource`].
+/// [`PackSource`] that is a row-major matrix in memory.
 pub(crate) struct StridedSource<'a, T> {
     x: &'a [T],
     ld: usize,
@@ -73,13 +74,13 @@ impl<T: Element<Acc = S>, S: SimdScalar> PackSource<S> for StridedSource<'_, T> 
         let (ld, k_contiguous, mn, k) = (self.ld, self.k_contiguous, mn.len(), k.len());
         check_panel_len(panel, mn, k, panel_dim);
         // SAFETY: the assertion shows that `x` holds all rows and columns, and `check_panel_len`
-        // shows that `panel` holds the micro-panels and their slack.
+        // shows that `panel` holds the micro-panels and the elements written after them.
         unsafe { S::dispatch(StridedPack { x, ld, k_contiguous, mn, k, panel_dim, panel }) };
     }
 }
 
-/// Part of another [`PackSource`] for one task: index 0 of `mn` is index `first` of the other
-/// source.
+/// [`PackSource`] of one task, which is a block of `source`: index 0 along m or n is index `first`
+/// of `source`.
 pub(crate) struct SourceBlock<'a, S> {
     pub(crate) source: &'a dyn PackSource<S>,
     pub(crate) first: usize,
@@ -91,7 +92,7 @@ impl<S> PackSource<S> for SourceBlock<'_, S> {
     }
 }
 
-/// Asserts that `panel` has [`panel_len`] elements.
+/// Panics if `panel` has fewer than [`panel_len`] elements.
 pub(crate) fn check_panel_len<S>(panel: &[S], mn: usize, k: usize, panel_dim: usize) {
     let (len, expected) = (panel.len(), panel_len(mn, k, panel_dim));
     assert!(len >= expected, "packed panel: {len} elements, expected {expected}");
@@ -114,7 +115,7 @@ struct StridedPack<'a, T, S> {
 impl<T: Element<Acc = S>, S: SimdScalar> SimdKernel<S> for StridedPack<'_, T, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: the caller guarantees the requirements of both methods.
+        // SAFETY: the caller guarantees the requirements of `transpose` and `copy`.
         unsafe { if self.k_contiguous { self.transpose::<V>() } else { self.copy::<V>() } }
     }
 }
@@ -123,12 +124,12 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
     /// Packs a matrix whose rows are contiguous along m or n, by copying.
     ///
     /// # Safety
-    /// The requirements of [`StridedPack`] hold, and the processor supports `V`.
+    /// The requirements of [`StridedPack`] hold, and the processor supports the vector type `V`.
     #[inline(always)]
     unsafe fn copy<V: SimdVector<Scalar = S>>(self) {
         let Self { x, ld, mn, panel_dim, k, panel, .. } = self;
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
-        // SAFETY: the processor supports `V`.
+        // SAFETY: the processor supports the vector type `V`.
         let (vectors, tail_mask) =
             (panel_dim / V::WIDTH, unsafe { V::mask(0, panel_dim % V::WIDTH) });
         // The outer loop visits the source rows, so that memory is read sequentially.
@@ -137,7 +138,8 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
             for first in (0..mn).step_by(panel_dim) {
                 let (x, step) =
                     (x.wrapping_add(first), panel.wrapping_add(first * k + i * panel_dim));
-                // SAFETY: loads stop at `mn` in the row, and stores at `panel_dim` in the step.
+                // SAFETY: loads end at element `mn` of a source row, and stores end at element
+                // `panel_dim` of a step.
                 unsafe {
                     if mn - first < panel_dim {
                         for j in (0..panel_dim).step_by(V::WIDTH) {
@@ -166,14 +168,15 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
     /// Packs a matrix whose rows are contiguous along k, by transposing.
     ///
     /// # Safety
-    /// The requirements of [`StridedPack`] hold, and the processor supports `V`.
+    /// The requirements of [`StridedPack`] hold, and the processor supports the vector type `V`.
     #[inline(always)]
     unsafe fn transpose<V: SimdVector<Scalar = S>>(self) {
         let Self { x, ld, mn, panel_dim, k, panel, .. } = self;
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for first in (0..mn).step_by(panel_dim) {
             let rows = panel_dim.min(mn - first);
-            // Transpose elements that need no widening in squares of `WIDTH`×`WIDTH` elements.
+            // Transpose elements that need no widening in square blocks of `WIDTH`×`WIDTH`
+            // elements.
             let square_rows = if is_wide::<T>() { rows / V::WIDTH * V::WIDTH } else { 0 };
             for start in (0..k).step_by(V::WIDTH) {
                 let len = V::WIDTH.min(k - start);
@@ -188,7 +191,8 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
                             V::prefetch(
                                 x.wrapping_add(PACK_PREFETCH_BYTES / size_of::<T>()).cast(),
                             );
-                            // Copy a constant number of elements, which needs no mask.
+                            // Load a constant number of elements for a whole vector, because such a
+                            // load needs no mask.
                             match len == V::WIDTH {
                                 true => V::load_as(x, V::WIDTH),
                                 false => V::load_as(x, len),
@@ -201,8 +205,10 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
                 }
             }
             for square in (0..square_rows).step_by(V::WIDTH) {
-                // SAFETY: `T` is `S`. Each of these `WIDTH` rows holds `WIDTH` elements from
-                // `start` on, and each of `WIDTH` steps can hold one element of every row.
+                // SAFETY: `T` and `S` are the same type, because only elements that need no
+                // widening have square blocks. Each of the `WIDTH` source rows holds `WIDTH`
+                // elements from `start` on. The panel can hold `WIDTH` steps with one element of
+                // every source row.
                 unsafe {
                     let mut rows = [x.cast::<S>(); MAX_LANES];
                     for (i, row) in rows.iter_mut().enumerate().take(V::WIDTH) {
@@ -224,11 +230,11 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
 }
 
 /// Transposes rows `first..panel_dim` into `len` steps of a micro-panel. `load(i)` returns `len`
-/// elements of row `i < rows`. Rows from `rows` on are zero.
+/// elements of row `i < rows`. Rows `rows..panel_dim` are filled with zeros.
 ///
 /// # Safety
-/// The processor supports `V`. `steps` is valid for writes of `len` + 3 steps of `panel_dim`
-/// elements, plus three elements.
+/// The processor supports the vector type `V`. `steps` is valid for writes of `len` + 3 steps of
+/// `panel_dim` elements, plus three elements.
 #[inline(always)]
 pub(crate) unsafe fn pack_transposed<V: SimdVector>(
     load: impl Fn(usize) -> V,
@@ -236,7 +242,8 @@ pub(crate) unsafe fn pack_transposed<V: SimdVector>(
     (rows, len): (usize, usize),
     (steps, panel_dim): (*mut V::Scalar, usize),
 ) {
-    // Iterate backwards, because four rows may extend beyond `panel_dim` into the next step.
+    // Store the last rows first, because the last group of four rows may extend beyond `panel_dim`
+    // into the next step.
     for row in (first..panel_dim).step_by(4).rev() {
         // SAFETY: a store covers at most `len` + 3 steps, and the last four rows end at most three
         // elements beyond `panel_dim`. The caller guarantees that three additional steps and

@@ -2,11 +2,12 @@
 //!
 //! Packing costs more than it saves if an operand is reused only a few times, or stays in cache.
 //!
-//! - If `B` is not transposed, the micro-kernel adds multiples of rows of `B`, in the order of k.
+//! - If `B` is not transposed, the micro-kernel adds multiples of rows of `B` to rows of `C`, in
+//!   the order of k.
 //! - If only `B` is transposed, the dot kernel multiplies rows of `A` by rows of `B`.
 //!
-//! Neither kernel supports two transposed operands. All elements of `C` are computed with the same
-//! operations.
+//! Neither the micro-kernel nor the dot kernel supports two transposed operands. Both kernels
+//! compute every element of `C` with the same sequence of operations.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
@@ -28,7 +29,7 @@ use crate::{
 /// Smallest n, in vectors, at which rows of `B` are read with aligned loads.
 const ALIGN_MIN_VECTORS: usize = 16;
 
-/// Largest `B`, in elements, that mostly stays in L1.
+/// Largest size of `B`, in elements, at which most of `B` stays in L1.
 const L1_B_MAX_LEN: usize = 1 << 14;
 
 /// Returns whether unpacked kernels were faster than packing in measurements of GEMMs with the
@@ -36,8 +37,8 @@ const L1_B_MAX_LEN: usize = 1 << 14;
 pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
-        // With few rows of `A`, packing a transposed `B` does not pay off. The larger k is, the
-        // smaller the share of the horizontal reduction in each dot product.
+        // With few rows of `A`, packing a transposed `B` costs more time than it saves. The larger
+        // k is, the smaller the share of the horizontal reduction in each dot product.
         (Transpose::No, Transpose::Yes) => {
             op.k >= 32 && op.k >= 12 * op.m && (op.m * op.n <= 1024 || op.m <= 16)
         }
@@ -78,17 +79,17 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
     }
 }
 
-/// Computes `C ← α·op(A)·B + β·C`, where `op(A)` has the given strides along m and k. Tiles are two
-/// vectors wide.
+/// Computes `C ← α·op(A)·B + β·C`, where `op(A)` has the given strides along m and k. Each tile of
+/// `C` is two vectors wide.
 ///
 /// # Safety
-/// The processor supports `V`. `p.a` is valid for reads of m×k elements with strides `strides`, and
-/// `p.b` of k rows of n elements. `p.c` is valid for reads and writes of m rows of n elements, and
-/// no other thread accesses `C`.
+/// The processor supports the vector type `V`. `p.a` is valid for reads of m×k elements with
+/// strides `strides`, and `p.b` of k rows of n elements. `p.c` is valid for reads and writes of m
+/// rows of n elements, and no other thread accesses `C`.
 #[inline(always)]
 unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usize)) {
     if p.m == 1 {
-        // SAFETY: the caller guarantees the requirements, and m is 1.
+        // SAFETY: the caller guarantees the requirements of `gemm_outer`, and m is 1.
         unsafe {
             V::outline(
                 #[inline(always)]
@@ -98,8 +99,8 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
         return;
     }
     let sizes: &[usize] = if V::HAS_32_REGISTERS { &[12, 10, 8] } else { &[6, 5, 4] };
-    // Minimize first the number of rows that two tiles compute redundantly, and second the number
-    // of tiles.
+    // Choose the tile height that minimizes the number of rows computed twice by overlapping tiles.
+    // Among equal choices, minimize the number of tiles.
     let fitting = sizes.iter().copied().filter(|&mr| mr <= p.m);
     let mr = fitting.min_by_key(|&mr| p.m.div_ceil(mr) * mr).unwrap_or(match p.m {
         4.. => 4,
@@ -114,7 +115,7 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
             )
         };
     }
-    // SAFETY: the caller guarantees the requirements, and `mr` is at most m.
+    // SAFETY: the caller guarantees the requirements of `gemm_outer`, and `mr` is at most m.
     unsafe {
         match mr {
             12 if V::HAS_32_REGISTERS => tiles!(12),
@@ -129,7 +130,7 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
     }
 }
 
-/// Multiplies the only row of `A`, which has stride `stride_k`, by `B`.
+/// Multiplies the only row of `A`, whose elements are `stride_k` apart, by `B`.
 ///
 /// # Safety
 /// The requirements of [`gemm_outer`] hold, and m is 1.
@@ -138,8 +139,8 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
     let prefix = if p.n >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
     let end = prefix + p.n;
     let vectors = end.div_ceil(V::WIDTH);
-    // Use tiles of almost equal size, because the latency of additions would limit the throughput
-    // of a tile with few sums.
+    // Use tiles of almost equal width, because a narrow tile has too few independent sums to hide
+    // the latency of additions.
     let tile_vectors = vectors.div_ceil(vectors.div_ceil(V::MAX_ROW_VECTORS));
     let (b, c) = (p.b.wrapping_sub(prefix), p.c.wrapping_sub(prefix));
     let p = &RawGemm { b, c, ..*p };
@@ -181,12 +182,12 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     for column in (0..p.n).step_by(2 * V::WIDTH) {
         let columns = (p.n - column).min(2 * V::WIDTH);
         for row in (0..p.m).step_by(MR) {
-            // The last tile ends at the last row, and does not write rows shared with the previous
-            // tile.
+            // The last tile of `MR` rows overlaps the previous tile, and does not write the
+            // overlapping rows.
             let start = row.min(p.m - MR);
             let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
-            // SAFETY: the tile is within m rows and n columns, and its mode loads only elements of
-            // the tile.
+            // SAFETY: the tile is within m rows and n columns, and the mode loads only columns of
+            // `B` in the tile.
             unsafe {
                 if columns == 2 * V::WIDTH {
                     micro_kernel::<V, MR, 2, B_WHOLE_VECTORS>(p, strides, tile);
@@ -200,8 +201,8 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     }
 }
 
-/// Computes `yᵀ ← α·xᵀ·op(B) + β·yᵀ` on the calling thread, for `f32` and `f64`. `x` and `y` are
-/// not empty.
+/// Computes `yᵀ ← α·xᵀ·op(B) + β·yᵀ` on the calling thread, for `f32` and `f64`. `x` and `y` must
+/// not be empty.
 ///
 /// # Panics
 /// Panics if `b` is shorter than the matrix.
@@ -229,8 +230,8 @@ pub(crate) fn row_times_matrix<T: Element>(
         let (c, bias) = (cast_slice_mut::<T, S>(y).as_mut_ptr(), std::ptr::null());
         let p = &RawGemm { m: 1, n, k, alpha, beta, a, lda, b, ldb, c, ldc, bias };
         let (trans_a, batch) = (Transpose::No, BatchStrides::ONE);
-        // SAFETY: `x` has k elements, `y` has n and is borrowed exclusively. The assertion shows
-        // that `b` holds the matrix.
+        // SAFETY: `x` has k elements, and `y` has n elements and is borrowed exclusively. The
+        // assertion shows that `b` holds the matrix.
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
     }
     match T::DTYPE {

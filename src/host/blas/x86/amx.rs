@@ -1,19 +1,20 @@
 //! GEMM of 16-bit elements with AMX, whose tile registers hold matrices of `bf16`.
 //!
-//! One instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. The AMX
-//! instruction adds the products to a tile of 16×16 `f32` sums of `C`. The kernel computes four
-//! tiles of `C` at a time, and so uses each loaded tile twice. The order of additions depends on k
-//! alone.
+//! One AMX instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. The
+//! AMX instruction adds the products to a tile of 16×16 `f32` sums of `C`. The AMX kernel computes
+//! four tiles of `C` at a time, so that each loaded tile of `A` or `B` is used twice. The order of
+//! additions depends on k alone.
 //!
 //! An `f16` is exactly the sum of two `bf16`, so a product of two `f16` is four products of `bf16`.
-//! For `f16`, the kernel adds all four products to the same sum, 32 steps along k at a time.
+//! For `f16`, the kernel adds the four products of `bf16` terms to the same sum, 32 steps along k
+//! at a time.
 //!
 //! AMX instructions treat subnormal operands as zero and flush subnormal sums to zero. AMX
-//! instructions propagate NaN and infinities of `bf16`. The two `bf16` terms of an `f16` are zero
-//! or at least 2⁻²⁴, and sums of products of such terms are multiples of 2⁻⁴⁸. Neither terms nor
-//! sums are therefore subnormal. An infinite `f16` yields NaN, because the remainder after the
-//! first term is NaN. The caller therefore recomputes non-finite sums. Sums of finite `f16` are
-//! finite.
+//! instructions propagate `bf16` NaN and infinities. The two `bf16` terms of an `f16` are zero or
+//! at least 2⁻²⁴, and sums of products of such terms are multiples of 2⁻⁴⁸. Therefore, neither the
+//! `bf16` terms nor the sums are subnormal. An infinite `f16` yields NaN sums, because the
+//! remainder after the first `bf16` term is NaN. The caller therefore recomputes non-finite sums.
+//! Sums of products of finite `f16` are finite.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -38,21 +39,22 @@ use std::{
     sync::LazyLock,
 };
 
-/// Returns KC for elements of one or two `bf16` terms. A micro-panel of `B` with KC steps stays in
-/// L1. For elements of two `bf16` terms, L1 also holds a micro-panel of `A`, whose tiles are loaded
-/// twice.
+/// Returns KC for elements that split into `terms` (one or two) `bf16` terms. A micro-panel of `B`
+/// with KC steps stays in L1. For elements of two `bf16` terms, L1 also holds a micro-panel of `A`,
+/// whose tiles are loaded twice.
 const fn kc(terms: usize) -> usize {
     if terms == 1 { 512 } else { 192 }
 }
 
-/// Number of columns of `B` that are packed at a time, so that each row of `B` is read in runs of
-/// 256 bytes.
+/// Number of columns of `B` that are packed at a time, so that packing reads 256 contiguous bytes
+/// of each row of `B`.
 const B_PACK_COLUMNS: usize = 4 * BLOCK_ROWS;
 
-/// Smallest number of floating-point operations at which AMX was faster than widening to `f32`.
+/// Smallest number of floating-point operations at which AMX was faster in measurements than a GEMM
+/// widened to `f32`.
 const MIN_FLOPS: u64 = 1 << 15;
 
-/// Smallest number of elements of `C` at which AMX was faster for `bf16`.
+/// Smallest number of elements of `C` at which AMX was faster for `bf16` in measurements.
 const MIN_OUTPUTS: usize = 256;
 
 #[cfg(test)]
@@ -61,8 +63,8 @@ thread_local! {
     static ANY_SIZE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Returns whether AMX is available and `op` is large enough. `op` must be the whole GEMM, so that
-/// all threads take the same path.
+/// Returns whether AMX is available and `op` is large enough for AMX to be faster. `op` must be the
+/// whole GEMM rather than the part of one thread, so that all threads choose the same kernel.
 pub(crate) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
     let shape = match H::DTYPE {
         DType::Bf16 => op.m * op.n >= MIN_OUTPUTS,
@@ -75,7 +77,7 @@ pub(crate) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
     large && is_available()
 }
 
-/// Returns the share of AMX products that belong to matrix elements rather than to padding.
+/// Returns the fraction of AMX multiplications that use matrix elements rather than padding.
 fn useful_share<H: Element>(op: &Gemm<H>) -> f64 {
     let share = |len: usize, unit: usize| len as f64 / len.next_multiple_of(unit) as f64;
     share(op.m, BLOCK_ROWS) * share(op.n, BLOCK_ROWS) * share(op.k, TILE_K)
@@ -89,8 +91,8 @@ pub(crate) fn is_available() -> bool {
     *AVAILABLE
 }
 
-/// Returns whether the processor has AMX tiles of `bf16` and the system saves tiles at thread
-/// switches.
+/// Returns whether the processor has AMX with `bf16`, and the operating system saves tile registers
+/// at context switches.
 fn has_tiles() -> bool {
     const BF16_AND_TILE: u32 = 1 << 22 | 1 << 24;
     const TILE_STATE: u64 = 1 << 17 | 1 << 18;
@@ -98,22 +100,22 @@ fn has_tiles() -> bool {
         return false;
     }
     let (low, high): (u32, u32);
-    // SAFETY: processors with AVX-512 have `xgetbv`, which only writes the state mask to eax and
-    // edx.
+    // SAFETY: processors with AVX-512 have the instruction `xgetbv`, which only writes the enabled
+    // state components to eax and edx.
     unsafe {
         asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high, options(nomem, nostack));
     }
     (u64::from(high) << 32 | u64::from(low)) & TILE_STATE == TILE_STATE
 }
 
-/// Requests permission from Linux for the whole process to use AMX tiles.
+/// Asks Linux to permit AMX tiles for the whole process, and returns whether Linux agreed.
 fn request_permission() -> bool {
     const ARCH_PRCTL: i64 = 158;
     const ARCH_REQ_XCOMP_PERM: u64 = 0x1023;
     const XFEATURE_XTILEDATA: u64 = 18;
     let mut result = ARCH_PRCTL;
-    // SAFETY: this system call takes two numbers, accesses no memory of the process, and overwrites
-    // only rax, rcx and r11.
+    // SAFETY: the system call `arch_prctl` takes two numbers, accesses no memory of the process,
+    // and overwrites only rax, rcx and r11.
     unsafe {
         asm!(
             "syscall", inlateout("rax") result,
@@ -130,8 +132,8 @@ pub(crate) fn are_finite(sums: &[f32]) -> bool {
         || {
             let mut max = 0;
             for sum in sums {
-                // The bit patterns of floating-point numbers, without the sign bit, are ordered
-                // like the magnitudes.
+                // Without the sign bit, the bit patterns of floating-point numbers are ordered like
+                // their absolute values.
                 max = max.max(sum.to_bits() << 1);
             }
             max
@@ -141,8 +143,8 @@ pub(crate) fn are_finite(sums: &[f32]) -> bool {
 }
 
 /// Computes the `f32` sums of `block`. Calls `finish(column, sums)` for each group of
-/// [`BLOCK_ROWS`] columns, which starts at `column`. Each row of `sums` has [`BLOCK_ROWS`]
-/// elements.
+/// [`BLOCK_ROWS`] columns; `column` is the first column of the group. Each row of `sums` has
+/// [`BLOCK_ROWS`] elements.
 pub(crate) fn accumulate_block<H: Element>(
     block: &HalfBlock<'_, H>,
     mut finish: impl FnMut(usize, &mut [f32]),
@@ -211,8 +213,8 @@ const TILE_CONFIG: TileConfig = {
 };
 
 /// Multiplies all micro-panels of `a` by the micro-panel `b`. Adds the products to `sums` if `add`
-/// is true, else overwrites `sums`. With two `bf16` terms per element, 32 steps take four tile
-/// products, in an order that needs few tile loads.
+/// is true, else overwrites `sums`. With two `bf16` terms per element, 32 steps along k take four
+/// tile products, ordered to reduce tile loads.
 fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
     let (steps, a_panels) = (b.len() / (2 * terms * TILE_WORDS), a.len() / b.len());
     assert!(
@@ -222,10 +224,11 @@ fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f3
     assert!(is_available());
     let panel = steps * terms * TILE_WORDS;
     // SAFETY: AMX is available, and `ldtilecfg` configures the tiles. No other code uses the tiles
-    // before `tilerelease`. Each pass reads two tile panels of `steps` tiles of `a` and of `b`, and
-    // writes 32 rows of 32 sums, which it reads only if `add`. The assertions show that the slices
-    // hold the tiles and sums. Prefetches of the next pass's sums never fault. Besides tiles, only
-    // the named registers and flags change.
+    // before `tilerelease`. Each iteration reads two panels of `steps` tiles from each of `a` and
+    // `b`. Each iteration writes 32 rows of 32 sums, and reads these sums only if `add` is true.
+    // The assertions show that the slices hold the tiles and sums. Prefetching the sums of the next
+    // iteration never faults. The assembly code changes only tiles, the registers among its
+    // operands, and flags.
     unsafe {
         asm!("ldtilecfg [{}]", in(reg) &TILE_CONFIG, options(nostack, readonly));
         for a_panel in 0..a_panels {

@@ -9,30 +9,32 @@ use crate::{
 };
 use std::arch::x86_64::*;
 
-/// Part of an operand to be packed: `mn` rows of `op(A)`, or columns of `op(B)`, at `k` steps.
+/// Block of an operand to be packed: `mn` rows of `op(A)`, or `mn` columns of `op(B)`, at `k` steps
+/// along k.
 pub(crate) struct AmxPackSource<'a, H> {
     pub(crate) x: &'a [H],
     pub(crate) ld: usize,
     /// Whether elements are contiguous along k, rather than along m or n.
     pub(crate) k_contiguous: bool,
-    /// Start of the packed part: index of the first row or column, and index of the first step
-    /// along k.
+    /// Start of the block to be packed: index of the first row or column, and index of the first
+    /// step along k.
     pub(crate) first: [usize; 2],
     pub(crate) mn: usize,
     pub(crate) k: usize,
-    /// Whether the 32-bit words of a tile are transposed after loading. A tile of `A` has one row
-    /// per row of `A`, and a tile of `B` one row per pair of steps along k. A load gives the rows
-    /// of a tile of `A` if elements are contiguous along k, otherwise the rows of a tile of `B`.
+    /// Whether a tile is transposed after loading, as a matrix of 32-bit words. A tile of `A` has a
+    /// row for each row of `A`, and a tile of `B` has a row for each two steps along k. Loading
+    /// yields the row layout of a tile of `A` if elements are contiguous along k, and of a tile of
+    /// `B` otherwise.
     pub(crate) transpose: bool,
 }
 
 /// Packs the source into tiles: all steps along k of the first [`TILE_ROWS`] rows or columns,
-/// followed by all steps of the next rows or columns. Zeros pad the last [`BLOCK_ROWS`] rows or
-/// columns, and the last [`TILE_K`] steps. If elements have two [`bf16_terms`], the tile of the low
-/// terms follows the tile of the high terms.
+/// followed by all steps of the next [`TILE_ROWS`]. Zeros pad the rows or columns to a multiple of
+/// [`BLOCK_ROWS`], and the steps to a multiple of [`TILE_K`]. If elements have two [`bf16_terms`],
+/// each tile of high terms is followed by the tile of low terms.
 ///
 /// # Panics
-/// Panics if the source or `tiles` is too short, or if the processor lacks AVX-512.
+/// Panics if `source.x` or `tiles` is too short, or if the processor lacks AVX-512.
 pub(crate) fn pack<H: Element>(source: &AmxPackSource<'_, H>, tiles: &mut [f32]) {
     let AmxPackSource { ld, k_contiguous, first: [row, step], mn, k, .. } = *source;
     let (first, end) = if k_contiguous {
@@ -52,19 +54,20 @@ pub(crate) fn pack<H: Element>(source: &AmxPackSource<'_, H>, tiles: &mut [f32])
 }
 
 /// # Safety
-/// `x` points to the first element of the source, and the whole source is valid for reads. `tiles`
-/// is valid for writes of all tiles.
+/// `x` points to the first element of the source, and is valid for reads of the whole source.
+/// `tiles` is valid for writes of all packed tiles.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, tiles: *mut u32) {
     let AmxPackSource { ld, k_contiguous, mn, k, transpose, .. } = *source;
     let (panels, steps) = (mn.div_ceil(BLOCK_ROWS) * 2, k.div_ceil(TILE_K));
     for i in 0..panels * steps {
-        // Visit the tiles in the order of the source addresses.
+        // Visit the tiles in the order in which the source lies in memory.
         let (panel, step) =
             if k_contiguous { (i / steps, i % steps) } else { (i % panels, i / panels) };
         let (row, start) = (panel * TILE_ROWS, step * TILE_K);
         let (mn, k) = (TILE_ROWS.min(mn.saturating_sub(row)), TILE_K.min(k - start));
-        // SAFETY: `mn` and `k` are clamped to the source, and `tiles` holds the tile.
+        // SAFETY: `mn` and `k` are clamped to the extents of the source, and `tiles` has space for
+        // the tile.
         unsafe {
             let tile = match k_contiguous {
                 true => load_rows(x.wrapping_add(row * ld + start), ld, mn, k),
@@ -104,7 +107,8 @@ unsafe fn load_rows(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i; 
 }
 
 /// Loads a tile with one row for each pair of the `k` steps, which are `ld` elements apart. Each
-/// 32-bit word of a tile row pairs the elements of two steps. A step has `mn` contiguous elements.
+/// 32-bit word of a tile row holds one element of each of the two steps. Each step along k has `mn`
+/// contiguous source elements.
 ///
 /// # Safety
 /// `x` is valid for reads of `k` steps of `mn` elements; `mn` is at most [`TILE_ROWS`], `k` at most
@@ -118,7 +122,7 @@ unsafe fn load_pairs(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i;
         // Zeros complete the last pair of steps if `k` is odd.
         let second_mask = if 2 * pair + 1 < k { mask } else { 0 };
         let x = x.wrapping_add(2 * pair * ld);
-        // SAFETY: the masks select `mn` elements of steps that are less than `k`.
+        // SAFETY: the masks select only the `mn` elements of steps below `k`.
         let [low, high] = unsafe {
             [
                 _mm256_maskz_loadu_epi16(mask, x.cast()),
@@ -144,9 +148,9 @@ fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
         group[2] = _mm512_unpacklo_epi64(c, d);
         group[3] = _mm512_unpackhi_epi64(c, d);
     }
-    // Each group of four vectors holds a 4×16 part of the tile. Vector `i` of a group has columns
-    // `i`, `i + 4`, `i + 8` and `i + 12` in 128-bit quarters. Shuffles gather the quarters of each
-    // column from the four groups.
+    // Each group of four vectors holds a 4×16 submatrix of the tile. Vector `i` of a group has
+    // columns `i`, `i + 4`, `i + 8` and `i + 12` of these rows, each in a 128-bit quarter. Shuffles
+    // gather the quarters of each column from the four groups.
     let mut columns = groups;
     for i in 0..4 {
         let even = [0, 8].map(|j| _mm512_shuffle_i32x4::<0x88>(groups[j + i], groups[j + 4 + i]));
@@ -159,7 +163,7 @@ fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
     columns
 }
 
-/// Permutation of [`split_f16`] that puts the first elements of all pairs before the second
+/// Index vector with which [`split_f16`] moves the first elements of all pairs before the second
 /// elements.
 const DEINTERLEAVE: [u16; 2 * TILE_ROWS] = {
     let mut order = [0; 2 * TILE_ROWS];
@@ -171,16 +175,16 @@ const DEINTERLEAVE: [u16; 2 * TILE_ROWS] = {
     order
 };
 
-/// Mask of the upper 16 bits of an `f32`, which are a `bf16`.
+/// Mask of the upper 16 bits of an `f32`, which form a `bf16`.
 const BF16_BITS: i32 = !0xffff;
 
-/// Splits each `f16` exactly into two `bf16` terms: the first 8 of the 11 significant bits, and the
+/// Splits each `f16` exactly into two `bf16` terms: the upper 8 of the 11 significand bits, and the
 /// remainder, which is normal or zero. An infinite or NaN `f16` gives an infinite or NaN first
 /// `bf16`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 pub(crate) fn split_f16(pairs: __m512i) -> [__m512i; 2] {
-    // SAFETY: the array is as long as the vector.
+    // SAFETY: `DEINTERLEAVE` is as long as the vector.
     let order = unsafe { _mm512_loadu_si512(DEINTERLEAVE.as_ptr().cast()) };
     let halves = _mm512_permutexvar_epi16(order, pairs);
     let [first, second] = [_mm512_castsi512_si256(halves), _mm512_extracti64x4_epi64::<1>(halves)];
@@ -191,7 +195,8 @@ pub(crate) fn split_f16(pairs: __m512i) -> [__m512i; 2] {
     [interleave(high), interleave([low(0), low(1)])]
 }
 
-/// Returns pairs of `bf16` from two vectors of `f32` that `bf16` represents exactly.
+/// Interleaves two vectors of `f32` values, which `bf16` represents exactly, into a vector of
+/// `bf16` pairs.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 fn interleave([first, second]: [__m512i; 2]) -> __m512i {

@@ -2,8 +2,8 @@
 
 use crate::element::{DType, Element};
 
-/// Number of rows in an AMX tile. A tile row is a row of `A`, a row of sums, or a pair of steps of
-/// `B` along k.
+/// Number of rows in an AMX tile. A tile row holds a row of `A`, a row of sums, or two consecutive
+/// steps along k of `B`.
 pub(crate) const TILE_ROWS: usize = 16;
 
 /// Number of steps along k in an AMX tile.
@@ -15,7 +15,8 @@ pub(crate) const TILE_ROW_BYTES: usize = 64;
 /// Number of 32-bit words in an AMX tile.
 pub(crate) const TILE_WORDS: usize = 256;
 
-/// MR and NR: number of rows and columns of the four tiles of `C` that are computed at a time.
+/// MR and NR of the AMX kernel: the number of rows, and of columns, of the four tiles of `C` that
+/// are computed together.
 pub(crate) const BLOCK_ROWS: usize = 2 * TILE_ROWS;
 
 /// Returns how many `bf16` terms an element splits into: two for `f16`, one for `bf16`.

@@ -12,12 +12,12 @@ use std::{arch::x86_64::*, mem::transmute};
 /// Number of elements that a loop processes at a time, one for each accumulator.
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
-/// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs, and adds the accumulators. `f(sum, 0, 0)` must
-/// return `sum`. Prefetches `x` in software if `prefetch` is true.
+/// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs (xᵢ, yᵢ), and returns the sum of the accumulators.
+/// `f(sum, 0, 0)` must return `sum`. Prefetches `x` in software if `prefetch` is true.
 ///
-/// Loads of `x` are aligned to cache lines. The alignment rotates the elements among the
-/// accumulators, which only swaps operands of additions in the tree that adds the accumulators. The
-/// portable and AVX-512 loops therefore give bit-identical results.
+/// Loads of `x` are aligned to cache lines. Aligning the loads rotates the assignment of elements
+/// to accumulators, which only swaps operands of additions in the tree that adds the accumulators.
+/// The portable and AVX-512 loops therefore give bit-identical results.
 ///
 /// # Panics
 /// Panics if the lengths of `x` and `y` differ.
@@ -31,13 +31,14 @@ pub(crate) fn sum(
     assert!(x.len() == y.len());
     let mut sums = [_mm512_setzero_ps(); ACCUMULATOR_ROWS];
     let prefix = x.as_ptr().addr() / size_of::<f32>() % LANES;
-    // Number of elements from the start of the cache line to the end of `x`.
+    // Number of elements from the start of the cache line that contains the first element, to the
+    // end of `x`.
     let mut left = prefix + x.len();
     let (mut x, mut y) = (x.as_ptr().wrapping_sub(prefix), y.as_ptr());
-    // SAFETY: this function enables AVX-512. Masks exclude everything before the first element and
-    // after the last element; unmasked vectors lie between the first and the last element. The head
-    // of `y` is loaded from its first element and expanded, because masked loads are slow if they
-    // reach into an unmapped page.
+    // SAFETY: the enclosing function is compiled for AVX-512. Masks exclude all addresses before
+    // the first element and after the last element, and unmasked vectors lie within the operands.
+    // An expanding load reads `y` from the first element on, because a masked load that reaches
+    // into an unmapped page before `y` is slow.
     unsafe {
         if prefix > 0 {
             let mask = u16::MAX << prefix & first_lanes(left);
@@ -67,7 +68,8 @@ pub(crate) fn sum(
     reduce(sums)
 }
 
-/// `yᵢ ← f(xᵢ, yᵢ)`. Stores are aligned, because a store across two cache lines costs two stores.
+/// `yᵢ ← f(xᵢ, yᵢ)`. Stores are aligned to cache lines, because a store that straddles two cache
+/// lines costs two accesses.
 ///
 /// # Panics
 /// Panics if the lengths of `x` and `y` differ.
@@ -76,8 +78,9 @@ pub(crate) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Cop
     assert!(x.len() == y.len());
     let (mut left, peel_len) = (y.len(), store_peel_len(y));
     let (mut x, mut y) = (x.as_ptr(), y.as_mut_ptr());
-    // SAFETY: this function enables AVX-512. Whole vectors are loaded and stored only while at
-    // least `BLOCK` elements are left, and masks exclude everything after the last element.
+    // SAFETY: the enclosing function is compiled for AVX-512. Whole vectors are loaded and stored
+    // only while at least `BLOCK` elements are left, and masks exclude all elements after the last
+    // element.
     unsafe {
         if peel_len > 0 {
             update_masked(first_lanes(peel_len), x, y, f);
@@ -112,11 +115,11 @@ unsafe fn update_masked(mask: u16, x: *const f32, y: *mut f32, f: impl Fn(f32, f
     }
 }
 
-/// Accumulates at most [`BLOCK`] of the `left` elements of `x` and `y`. The first vector is added
-/// to accumulator row `FIRST`.
+/// Accumulates at most [`BLOCK`] of the `left` elements of `x` and `y`. Accumulation starts at
+/// accumulator row `FIRST`.
 ///
 /// # Safety
-/// The processor has AVX-512, and `x` and `y` are valid for reads of these elements.
+/// The processor has AVX-512, and `x` and `y` are valid for reads of the accumulated elements.
 #[inline(always)]
 unsafe fn accumulate_tail<const FIRST: usize>(
     mut sums: [__m512; ACCUMULATOR_ROWS],
@@ -131,7 +134,7 @@ unsafe fn accumulate_tail<const FIRST: usize>(
         }
         let (x, y) = (x.wrapping_add(start), y.wrapping_add(start));
         let mask = first_lanes(left - start);
-        // SAFETY: the mask excludes everything after the last element.
+        // SAFETY: the mask excludes all lanes after the last of the `left` elements.
         unsafe {
             let (x, y) = (_mm512_maskz_loadu_ps(mask, x), _mm512_maskz_loadu_ps(mask, y));
             *sum = map3(*sum, x, y, &f);
@@ -178,7 +181,8 @@ unsafe fn map3(sum: __m512, x: __m512, y: __m512, f: impl Fn(f32, f32, f32) -> f
     unsafe { transmute(sum) }
 }
 
-/// Adds all accumulators. Each round adds the upper half of the accumulators to the lower half.
+/// Returns the sum of all accumulators. Each round adds the upper half of the accumulators to the
+/// lower half.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce([a, b, c, d]: [__m512; ACCUMULATOR_ROWS]) -> f32 {

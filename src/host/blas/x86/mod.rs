@@ -4,7 +4,8 @@
 //!   AVX-512 loops are bit-identical to the results of the portable loops.
 //! - [`amx`] computes larger GEMMs of 16-bit elements without widening, if the processor has AMX
 //!   and Linux permits its use. [`amx_pack`] packs operands into tiles, whose shapes [`amx_tile`]
-//!   defines. AMX adds in a different order and treats subnormal `bf16` as zero.
+//!   defines. AMX adds the products in a different order than the portable GEMM, and treats
+//!   subnormal `bf16` as zero.
 
 pub(crate) mod level1;
 #[cfg(target_os = "linux")]

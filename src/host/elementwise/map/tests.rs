@@ -1,4 +1,4 @@
-//! Tests of elementwise functions for SIMD levels, thread counts and block boundaries.
+//! Tests of elementwise functions at every SIMD level, on several threads and at block boundaries.
 
 use super::*;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 use std::cell::RefCell;
 
-/// Returns unary functions whose results are rounded.
+/// Returns unary functions whose results are not exact but rounded.
 fn inexact_unary<A: Element + Float>() -> [Unary<A>; 13] {
     let c = |v| A::from_f64(v);
     [
@@ -90,7 +90,7 @@ fn elementwise_errors_name_the_operand() {
     assert_eq!(operand(affine(&w, &axis, &x, &x[..2], &x[..2], &mut y)), ("affine", "y"));
 }
 
-/// Operands are long enough for non-temporal stores.
+/// The operands are long enough that the kernels use non-temporal stores.
 #[test]
 fn elementwise_results_of_long_operands_match_the_definition() {
     let w = Workers::sequential();
@@ -104,7 +104,8 @@ fn elementwise_results_of_long_operands_match_the_definition() {
     }
 }
 
-/// One NaN makes a whole block of elements take the slower code path for special arguments.
+/// One NaN in a block makes all elements of that block take the slower code path for special
+/// arguments.
 #[test]
 fn elementwise_results_do_not_depend_on_neighbouring_elements() {
     let w = Workers::sequential();

@@ -1,3 +1,3 @@
-//! Fast code paths of `math` for x86-64.
+//! x86-64 code that replaces portable loops of `math`.
 
 pub(crate) mod sqrt_div;

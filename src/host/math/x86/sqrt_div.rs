@@ -1,16 +1,18 @@
-//! Square roots and quotients in `f32` with AVX-512, some of them refined from estimates.
+//! Square roots and quotients in `f32` with AVX-512; some of the results are refined from
+//! approximate reciprocals.
 //!
-//! The divider of the processor needs ten cycles per vector, and the FMA units are idle in the
-//! meantime. The divider therefore computes only some vectors of each block, and the FMA units
-//! compute the other vectors at the same time. The FMA units refine an estimate by one or two
-//! Newton steps and a step from the exact remainder (Markstein, *IA-64 and Elementary Functions*).
-//! All results are correctly rounded, like the results of square root and division instructions.
+//! The divider of the processor needs ten cycles per vector, during which the FMA units would be
+//! idle. The divider therefore computes only some vectors of each block, and the FMA units compute
+//! the other vectors in parallel. The FMA units refine an estimate by one or two Newton steps and a
+//! correction from the exact remainder (Markstein, *IA-64 and Elementary Functions*). All results
+//! are correctly rounded, like the results of square root and division instructions.
 //!
-//! Refined results are correctly rounded for every estimate with a relative error of up to 2⁻¹⁴,
-//! which processors guarantee. Before rounding, the error of the last refinement step is below 2⁻²²
-//! ulp. The tests try all estimates for roots and quotients that lie within 2⁻²² ulp of the
-//! midpoint of two `f32` values. The divider also computes blocks with divisors just below a power
-//! of two, or with operands near the ends of the exponent range.
+//! Refined results are correctly rounded if the relative error of the estimate is at most 2⁻¹⁴,
+//! which processors guarantee. The error of a refined result before the final rounding is below
+//! 2⁻²² ulp. The tests try all estimates for roots within 2⁻²² ulp of the midpoint of two `f32`
+//! values, and sampled estimates for such quotients. Blocks that contain divisors just below a
+//! power of two, or operands near the ends of the exponent range, are computed entirely by the
+//! divider.
 
 use crate::host::cache::cache_line::zip_with_aligned_stores;
 use std::arch::x86_64::{
@@ -23,7 +25,7 @@ const LANES: usize = 16;
 
 const BLOCK: usize = 4 * LANES;
 
-/// Number of elements in each block whose roots the divider computes.
+/// Number of elements in each block whose square roots the divider computes.
 const SQRT_IN_DIVIDER: usize = LANES;
 
 /// Number of elements in each block whose quotients the divider computes.
@@ -39,7 +41,8 @@ pub(crate) fn sqrt(x: &[f32], y: &mut [f32]) {
         |x, y| {
             let ((x, rest_x), (y, rest_y)) = (x.as_chunks(), y.as_chunks_mut());
             for (x, y) in x.iter().zip(y) {
-                // SAFETY: this function is compiled for AVX-512, so the caller checked for AVX-512.
+                // SAFETY: the enclosing function is compiled for AVX-512, so its caller checked for
+                // AVX-512.
                 unsafe { sqrt_block(x, y) };
             }
             for (x, y) in rest_x.iter().zip(rest_y) {
@@ -49,7 +52,7 @@ pub(crate) fn sqrt(x: &[f32], y: &mut [f32]) {
     );
 }
 
-/// `yᵢ ← aᵢ / bᵢ`. All three slices are equally long.
+/// `yᵢ ← aᵢ / bᵢ`. `a`, `b` and `y` are equally long.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
     zip_with_aligned_stores(
@@ -62,7 +65,8 @@ pub(crate) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
             let ((a, rest_a), (y, rest_y)) = (a.as_chunks(), y.as_chunks_mut());
             let (part, rest_b) = part.as_chunks();
             for ((a, b), y) in a.iter().zip(part).zip(y) {
-                // SAFETY: this function is compiled for AVX-512, so the caller checked for AVX-512.
+                // SAFETY: the enclosing function is compiled for AVX-512, so its caller checked for
+                // AVX-512.
                 unsafe { div_block(a, b, y) };
             }
             for ((a, b), y) in rest_a.iter().zip(rest_b).zip(rest_y) {
@@ -78,7 +82,7 @@ pub(crate) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
 /// The processor has AVX-512 F.
 #[inline(always)]
 unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
-    // Bit pattern of 2⁻⁹⁹. The remainder of a square root is exact for operands from 2⁻⁹⁹ on.
+    // Bit pattern of 2⁻⁹⁹. For operands of at least 2⁻⁹⁹, the remainder `x − root²` is exact.
     const MIN: u32 = 2f32.to_bits() - (100 << 23);
     const RANGE: u32 = f32::INFINITY.to_bits() - MIN;
     let mut refinable = true;
@@ -91,7 +95,8 @@ unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     if refinable {
         let mut estimate = [0.0; BLOCK];
         for i in (SQRT_IN_DIVIDER..BLOCK).step_by(LANES) {
-            // SAFETY: both arrays hold a vector from index `i` on, since `i + LANES <= BLOCK`.
+            // SAFETY: the operand and `estimate` hold a vector from index `i` on, since `i + LANES
+            // <= BLOCK`.
             unsafe {
                 let x = _mm512_loadu_ps(x.as_ptr().add(i));
                 _mm512_storeu_ps(estimate.as_mut_ptr().add(i), _mm512_rsqrt14_ps(x));
@@ -131,7 +136,8 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     if unsafe { is_refinable(a, b) } {
         let mut estimate = [0.0; BLOCK];
         for i in (DIV_IN_DIVIDER..BLOCK).step_by(LANES) {
-            // SAFETY: both arrays hold a vector from index `i` on, since `i + LANES <= BLOCK`.
+            // SAFETY: the operand and `estimate` hold a vector from index `i` on, since `i + LANES
+            // <= BLOCK`.
             unsafe {
                 let b = _mm512_loadu_ps(b.as_ptr().add(i));
                 _mm512_storeu_ps(estimate.as_mut_ptr().add(i), _mm512_rcp14_ps(b));
@@ -148,16 +154,16 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
 }
 
 /// Returns whether refined quotients are correctly rounded for all elements after the first
-/// [`DIV_IN_DIVIDER`]. The conditions are `2⁻⁶³ ≤ |a| < 2⁶⁵` and `2⁻³¹ ≤ |b| < 2³³`, and no `b`
-/// whose fraction bits are all ones.
+/// [`DIV_IN_DIVIDER`]. All elements must satisfy `2⁻⁶³ ≤ |a| < 2⁶⁵` and `2⁻³¹ ≤ |b| < 2³³`, and no
+/// `b` may have fraction bits that are all ones.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
 #[inline(always)]
 unsafe fn is_refinable(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
     // Exponent fields start with bits 01 or 10 in the allowed range of `a`, and with 011 or 100 in
-    // the allowed range of `b`. SAFETY: the caller guarantees AVX-512 F, and both arrays hold a
-    // vector at each `i`.
+    // the allowed range of `b`. SAFETY: the caller guarantees AVX-512 F, and `a` and `b` hold a
+    // vector from each index `i` on.
     unsafe {
         let (mut wide, mut narrow) = (_mm512_set1_epi32(-1), _mm512_setzero_si512());
         let mut fraction = _mm512_setzero_si512();
@@ -177,10 +183,10 @@ unsafe fn is_refinable(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
     }
 }
 
-/// Truth table of `x & (y ^ z)`.
+/// Truth table of `x & (y ^ z)` for the instruction `vpternlog`.
 const AND_DIFFERENT: i32 = 0x60;
 
-/// Truth table of `x | (y ^ z)`.
+/// Truth table of `x | (y ^ z)` for the instruction `vpternlog`.
 const OR_DIFFERENT: i32 = 0xf6;
 
 /// Returns `a / b` from an estimate of `1 / b`, correctly rounded if [`is_refinable`] holds.

@@ -1,4 +1,4 @@
-//! Filter gradient of a convolution: sums over all positions of all images.
+//! Filter gradient of a convolution, which sums over all positions of all images.
 
 use crate::{
     element::Element,
@@ -19,24 +19,24 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Largest number of parts into which the batch is cut. Each part of the batch has a partial sum of
-/// the filter gradient.
+/// Largest number of parts into which the batch is split. Each part of the batch yields one partial
+/// sum of the filter gradient.
 const MAX_PARTIAL_SUMS: usize = 8;
 
 /// Smallest number of positions in each part of the batch.
 const POSITIONS_PER_PARTIAL_SUM: usize = 1024;
 
-/// Number of filter elements in one task of the pass that adds the partial sums to the gradient.
+/// Number of filter elements in one task when the partial sums are added to the gradient.
 const ADD_GRAIN: usize = 1 << 16;
 
-/// Number of rows of the im2col matrix in one task. A row of the im2col matrix belongs to one tap
-/// of one channel.
+/// Number of rows of the im2col matrix in one task. Each row of the im2col matrix holds the
+/// elements that one tap reads in one channel.
 const TAPS_PER_TASK: usize = 96;
 
 /// Returns the number of images in each part of the batch, and the number of parts.
 ///
-/// The larger `filter_parts` is, the fewer parts the batch has, because each filter part is also a
-/// task.
+/// A larger `filter_parts` reduces the number of parts of the batch, because each combination of a
+/// batch part and a filter part is a task.
 fn split_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
     let parts = op.batch() * op.window().positions() / POSITIONS_PER_PARTIAL_SUM;
     let parts = parts.min(MAX_PARTIAL_SUMS.div_ceil(filter_parts)).clamp(1, op.batch());
@@ -82,9 +82,9 @@ pub(crate) fn by_gemm<T: Element>(
     let (image_len, output_len) = (op.window().image_len(), op.outputs() * op.window().positions());
     let max_parts = n.div_ceil(TAPS_PER_TASK);
     let (images, batch_parts) = split_batch(op, max_parts * op.groups());
-    // The number of threads determines only the division of rows, which does not change results.
-    // The division of the batch determines the order of additions, and must not depend on the
-    // number of threads.
+    // The number of threads determines only how the rows of the im2col matrix are split, which does
+    // not change results. How the batch is split determines the order of additions, and must not
+    // depend on the number of threads.
     let parts = workers.count().div_ceil(batch_parts * op.groups()).min(max_parts);
     let width = n.div_ceil(parts).next_multiple_of(32).min(n);
     let parts = n.div_ceil(width);

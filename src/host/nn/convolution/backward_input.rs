@@ -1,5 +1,5 @@
-//! Input gradient of a convolution: a convolution of `dy` with flipped filters, or a GEMM whose
-//! result, an im2col matrix, `col2im` adds to the images.
+//! Input gradient of a convolution. The gradient is a convolution of `dy` with flipped filters, or
+//! a GEMM followed by `col2im`.
 
 use crate::{
     element::Element,
@@ -22,10 +22,11 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Number of elements of the im2col matrix that stay in L1 until they are added to the images.
+/// Number of elements of the im2col matrix that stay in L1 from the GEMM until `col2im` adds them
+/// to the images.
 const L1_COLUMNS_LEN: usize = 1 << 14;
 
-/// Smallest number of rows of the im2col matrix for which a GEMM is fast.
+/// Smallest number of rows of the im2col matrix for which a GEMM is efficient.
 const MIN_M: usize = 96;
 
 /// Number of channels whose filters are flipped together, so that reads and writes are contiguous.
@@ -50,9 +51,10 @@ pub(crate) fn by_gemm<T: Element>(
 
 /// Returns the convolution of `dy` with flipped filters that computes `dx`.
 ///
-/// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. Also returns
-/// `None` if image elements outnumber windows by more than 25 %. The flipped convolution computes
-/// one output per image element, but the GEMM of [`by_columns`] computes one column per window.
+/// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. `None` is
+/// also returned if the number of image elements exceeds the number of windows by more than 25 %.
+/// The flipped convolution computes one output per image element, but the GEMM of [`by_columns`]
+/// computes one column per window.
 fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     let window = op.window();
     let flipped_axis = |(axis, &output): (&SpatialAxis, &usize)| {
@@ -70,10 +72,11 @@ fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     }
 }
 
-/// Writes the filters of the [`flipped_convolution`] to `flipped`.
+/// Writes the filters of the [`flipped_convolution`] to `flipped`: `filters` with the taps
+/// reversed, and with inputs and outputs exchanged.
 ///
-/// A flipped filter belongs to one input plane. For every output plane of the group, a flipped
-/// filter holds the taps on that input plane in reverse.
+/// The flipped convolution has one filter per input plane. For every output plane of the group, the
+/// filter of an input plane holds the taps on that input plane in reverse order.
 fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], flipped: &mut [A]) {
     let (taps, rows) = (op.window().taps(), op.window().column_rows() / op.groups());
     let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());
@@ -95,8 +98,8 @@ fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], 
     }
 }
 
-/// Computes blocks of channels of the im2col matrix `filtersᵀ · dy`, and adds each block to the
-/// images.
+/// Computes the im2col matrix `filtersᵀ · dy` in blocks of channels, and adds each block to the
+/// images with `col2im`.
 fn by_columns<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -137,16 +140,17 @@ fn backward_one_image<A: Element<Acc = A> + Float>(
     let channels = window.channels() / op.groups();
     let (rows, k) = (channels * taps, op.outputs() / op.groups());
     let block = match n {
-        // A GEMM with one column and few rows adds in another order. One GEMM for all channels
-        // keeps results independent of the number of threads.
+        // A GEMM with one column and few rows adds products in a different order from larger GEMMs.
+        // One GEMM for all channels keeps results independent of the number of threads.
         1 => channels.max(1),
         _ => {
-            // Threads that share a GEMM compute all channels at once, to have enough work. A single
-            // thread computes as many channels at a time as L1 holds.
+            // Threads that share a GEMM compute all channels at once, so that each thread has
+            // enough work. A single thread computes as many channels of the im2col matrix at a time
+            // as fit in L1.
             let l1_channels = (L1_COLUMNS_LEN / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
             let max = if workers.count() > 1 { channels } else { l1_channels };
-            // All blocks have about the same length, because a GEMM of one row would add in another
-            // order.
+            // All blocks have about the same number of channels, because a GEMM with one row would
+            // add products in a different order.
             channels.div_ceil(channels.div_ceil(max.clamp(1, channels.max(1))))
         }
     };

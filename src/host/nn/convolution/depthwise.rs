@@ -1,9 +1,9 @@
 //! Depthwise convolution: every channel is a group with separate filters.
 //!
-//! A depthwise convolution by GEMM would use each loaded element for only a few operations. The
+//! A GEMM for a depthwise convolution would use each loaded element for only a few operations. The
 //! depthwise kernels therefore copy each plane to a polyphase layout (see [`PolyphasePlane`]),
-//! where one tap of many windows is contiguous. The depthwise kernels sum many windows at once, tap
-//! by tap, without special cases for borders.
+//! where one tap of many windows is contiguous. The depthwise kernels compute many windows at once,
+//! tap by tap, without special cases for windows at the borders.
 
 use crate::{
     element::Element,
@@ -28,18 +28,20 @@ use std::ops::Range;
 /// Largest number of filters per channel. For more filters per channel, a GEMM is faster.
 const MAX_CHANNEL_MULTIPLIER: usize = 4;
 
-/// Number of windows summed at a time. A few vectors of windows hide the latency of additions.
+/// Number of windows summed at a time. Several vectors of independent sums hide the latency of
+/// additions.
 const WINDOWS: usize = 64;
 
-/// Number of elements in all planes of one task.
+/// Approximate number of elements in the input planes of one task.
 const GRAIN: usize = 1 << 15;
 
 /// Geometry of a depthwise convolution with one or two axes.
 pub(crate) struct Depthwise {
     layout: PolyphasePlane,
-    /// Offset of each tap of window 0 in the polyphase plane.
+    /// Offset in the polyphase plane of the element that each tap of window 0 reads.
     tap_offsets: Vec<usize>,
-    /// Taps of each phase, as pairs of tap index and offset from the start of the phase.
+    /// Taps that read each phase, as pairs of the tap's index and its offset from the start of the
+    /// phase.
     phase_taps: Vec<Vec<(usize, usize)>>,
     channels: usize,
     /// Number of filters per channel.
@@ -66,7 +68,8 @@ impl Depthwise {
             [rows, columns] => [rows, columns],
             _ => return None,
         };
-        // Use the layout of pooling windows that extend from the first to the last dilated tap.
+        // Use the polyphase layout of pooling windows that extend from the first to the last
+        // dilated tap.
         let extents = axes.map(|axis| axis.dilation * (axis.kernel - 1) + 1);
         let [input, stride, pad] =
             [axes.map(|axis| axis.input), axes.map(|axis| axis.stride), axes.map(|axis| axis.pad)];
@@ -144,8 +147,8 @@ impl Depthwise {
         let planes = self.planes_per_task();
         workers.for_each_chunk(dx, planes * self.plane_len, |task, dx| {
             self.with_buffers::<T>(|wide, phases, values| {
-                // Elements of `values` before the first window and between rows of windows stay
-                // zero.
+                // The elements of `values` before the first window, and between rows of windows,
+                // stay zero.
                 for (p, dx) in (task * planes..).zip(dx.chunks_exact_mut(self.plane_len)) {
                     phases.fill(T::Acc::zero());
                     for (i, o) in self.filters_of(p).enumerate() {
@@ -173,8 +176,7 @@ impl Depthwise {
         });
     }
 
-    /// `sums ← dy ∗ x`, separately for each part of the batch. Each part of the batch has `images`
-    /// images.
+    /// `sums ← dy ∗ x`, separately for each part of the batch, which consists of `images` images.
     pub(crate) fn backward_filters<T: Element>(
         &self,
         workers: &Workers,
@@ -211,7 +213,7 @@ impl Depthwise {
         (GRAIN / self.plane_len.max(1)).max(1)
     }
 
-    /// Returns the range of the filters for the channel of plane `p`.
+    /// Returns the indices of the filters for the channel of input plane `p`.
     fn filters_of(&self, p: usize) -> Range<usize> {
         let channel = p % self.channels;
         channel * self.multiplier..(channel + 1) * self.multiplier
@@ -222,14 +224,14 @@ impl Depthwise {
         self.layout.window_slots().next_multiple_of(WINDOWS)
     }
 
-    /// Returns the greatest offset of any tap from the start of the tap's phase.
+    /// Returns the greatest offset that any tap has from the start of its phase.
     fn max_tap_offset(&self) -> usize {
         self.phase_taps.iter().flatten().map(|&(_, offset)| offset).max().unwrap_or(0)
     }
 
     /// Calls `body` with three zeroed buffers: for a widened plane, for a polyphase plane, and for
-    /// one value per window. [`Self::max_tap_offset`] additional zeros precede the values of the
-    /// windows.
+    /// one value per window. The last buffer has space for [`Self::max_tap_offset`] zeros before
+    /// the values of the windows.
     fn with_buffers<T: Element>(
         &self,
         body: impl FnOnce(&mut [T::Acc], &mut [T::Acc], &mut [T::Acc]),
@@ -246,7 +248,7 @@ impl Depthwise {
         });
     }
 
-    /// Copies plane `x` to the polyphase layout.
+    /// Copies the input plane `x` to the polyphase layout `phases`.
     fn load_plane<T: Element>(&self, x: &[T], wide: &mut [T::Acc], phases: &mut [T::Acc]) {
         let x = widened(x, wide);
         vectorized(
@@ -255,8 +257,8 @@ impl Depthwise {
         );
     }
 
-    /// Copies the element of each window to the window's slot. Slots between rows of windows do not
-    /// change.
+    /// Widens the element of `dy` for each window to the window's slot in `values`. Slots between
+    /// rows of windows do not change.
     fn load_windows<T: Element>(&self, dy: &[T], values: &mut [T::Acc]) {
         for (window, row) in self.layout.rows() {
             widen(&dy[row.clone()], &mut values[window..][..row.len()]);
@@ -264,7 +266,7 @@ impl Depthwise {
     }
 }
 
-/// `yₙ ← yₙ + Σ wₜ · x[offsetₜ + n]` over all taps `t`, which are pairs of offset and weight.
+/// `yₙ ← yₙ + Σ wₜ · x[offsetₜ + n]` over all `taps`, which are pairs of offset and weight.
 fn add_taps<A: Element + Float>(
     x: &[A],
     taps: impl Iterator<Item = (usize, A)> + Clone,

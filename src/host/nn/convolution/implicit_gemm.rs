@@ -1,10 +1,12 @@
-//! Implicit GEMM: address tables of the im2col matrix, and the images of one GEMM.
+//! Implicit GEMM for convolution: address tables of the im2col matrix, and the images that one GEMM
+//! processes.
 //!
 //! The im2col matrix is never stored. The matrix element in row `r` (a tap of a channel) and column
-//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, an image has no
-//! offsets of this form. Each image is therefore first copied to a *frame*: a zero-padded copy of
-//! the image, split into polyphase planes. A frame is about as large as the image. A stored im2col
-//! matrix would be larger by a factor of the number of taps.
+//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, the elements of an
+//! image cannot be addressed by the sum of a row offset and a position offset. With padding or
+//! strides, each image is therefore first copied to a *frame*: a zero-padded copy of the image,
+//! split into polyphase planes. A frame is about as large as the image. A stored im2col matrix
+//! would be larger than the image by about the number of taps.
 
 use crate::{
     element::Element,
@@ -19,22 +21,23 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Smallest number of im2col columns for which a GEMM is fast.
+/// Smallest number of im2col columns for which a GEMM is efficient.
 const MIN_N: usize = 64;
 
-/// Smallest number of positions for which a GEMM that sums over positions is fast. A GEMM of depth
-/// `MIN_K` reads and writes each sum once per `MIN_K` products.
+/// Smallest number of positions for which a GEMM that sums over positions is efficient. A GEMM
+/// whose sums have at least `MIN_K` products reads and writes the partial sums rarely.
 const MIN_K: usize = 384;
 
 /// Largest number of images in one GEMM.
 const MAX_IMAGES: usize = 32;
 
-/// Number of frame elements from which a trial allocation checks whether memory suffices.
+/// Number of frame elements above which a trial allocation checks whether the host has enough
+/// memory.
 const PREALLOC_CHECK_LEN: usize = 1 << 24;
 
 /// Address tables of the im2col matrix of one group of channels, for several images at a time.
 pub(crate) struct ImplicitColumns {
-    /// Convolution windows on the channels of one group.
+    /// Window of the convolution over the channels of one group.
     window: Window,
     batch: usize,
     groups: usize,
@@ -42,25 +45,26 @@ pub(crate) struct ImplicitColumns {
     pub(crate) outputs: usize,
     /// Largest number of images in one GEMM.
     pub(crate) max_images: usize,
-    /// Index ranges of the copy from an image to its zero-padded frame, or `None` if images are
+    /// Position ranges for the copy of an image to its zero-padded frame, or `None` if images are
     /// read in place.
     frame_taps: Option<WindowTaps>,
     /// Number of elements in one polyphase plane of a frame.
     plane_len: usize,
-    /// Distance in elements from one image or frame to the next.
+    /// Distance in elements from one frame to the next, or from one image to the next if images are
+    /// read in place.
     image_stride: usize,
     row_offsets: Vec<usize>,
-    /// Spans of contiguous elements that hold the positions, image after image.
+    /// Spans of contiguous elements that contain all positions, one image after another.
     position_spans: Vec<CopySpan>,
     spans_per_image: usize,
 }
 
-/// Images and channel group of one GEMM.
+/// Images and channel group that one GEMM processes.
 pub(crate) struct ImageGroup {
     images: usize,
     /// Index of the group of channels.
     pub(crate) group: usize,
-    /// Number of positions in all images.
+    /// Number of positions in all images of the GEMM.
     pub(crate) columns: usize,
 }
 
@@ -73,8 +77,8 @@ impl ImplicitColumns {
             let idle_lanes = columns.next_multiple_of(16) - columns;
             columns >= MIN_N && idle_lanes <= columns / 15
         };
-        // Use the first of the four smallest efficient image counts that divides the batch. If none
-        // of the four counts divides the batch, use the smallest.
+        // Of the four smallest efficient image counts, use the first that divides the batch, or the
+        // smallest if none divides the batch.
         let candidates = || (1..MAX_IMAGES).filter(is_efficient).take(4);
         let divisor = candidates().find(|&images| op.batch().is_multiple_of(images));
         Self::new(op, divisor.or(candidates().next()).unwrap_or(MAX_IMAGES))
@@ -127,18 +131,18 @@ impl ImplicitColumns {
         self.window.column_rows()
     }
 
-    /// Returns the number of GEMMs that the batch needs for each group.
+    /// Returns the number of GEMMs into which the batch is split, for each group of channels.
     pub(crate) fn tasks(&self) -> usize {
         self.batch.div_ceil(self.max_images)
     }
 
-    /// Returns channel group `group` of the first `images` images of the operands.
+    /// Returns the [`ImageGroup`] for channel group `group` of the operands' first `images` images.
     pub(crate) fn image_group(&self, group: usize, images: usize) -> ImageGroup {
         ImageGroup { images, group, columns: images * self.window.positions() }
     }
 
-    /// Returns the part of `x` that equals the im2col matrix of the group. Returns `None` if the
-    /// group has several images, or if the image differs from the im2col matrix.
+    /// Returns the slice of `x` that equals the im2col matrix of `group`. Returns `None` if `group`
+    /// has several images, or if the image is not identical to its im2col matrix.
     pub(crate) fn image_as_columns<'a, A>(
         &self,
         group: &ImageGroup,
@@ -147,8 +151,8 @@ impl ImplicitColumns {
         (self.window.is_identity() && group.images == 1).then(|| &x[self.image_range(group, 0)])
     }
 
-    /// Calls `body` with rows of the im2col matrix of the images, or with the transpose of these
-    /// rows.
+    /// Calls `body` with the rows `rows` of the im2col matrix of the images, or with the transpose
+    /// of these rows.
     pub(crate) fn with_columns<A: Element, R>(
         &self,
         workers: &Workers,
@@ -173,8 +177,7 @@ impl ImplicitColumns {
         })
     }
 
-    /// Returns the outputs of a group with a single image as a matrix, and `None` for several
-    /// images.
+    /// Returns the outputs of `group` as a matrix if `group` has a single image, else `None`.
     pub(crate) fn output_mut<'a, A>(
         &self,
         group: &ImageGroup,
@@ -193,7 +196,7 @@ impl ImplicitColumns {
         self.for_each_output(group, |row, output| y[output].copy_from_slice(&matrix[row]));
     }
 
-    /// Calls `body` with the outputs of the group as a matrix, and with the matrix's leading
+    /// Calls `body` with the outputs of `group` as one matrix, and with the matrix's leading
     /// dimension.
     pub(crate) fn with_gathered_outputs<A: Element, R>(
         &self,
@@ -210,8 +213,8 @@ impl ImplicitColumns {
         })
     }
 
-    /// Calls `body` for each output plane of each image. `body` receives the range of the plane in
-    /// a row of the output matrix, and the range of the plane in `y`.
+    /// Calls `body` for each output plane of each image. `body` receives two ranges: of the plane's
+    /// elements in the output matrix, and of the plane's elements in `y`.
     fn for_each_output(
         &self,
         group: &ImageGroup,
@@ -240,18 +243,18 @@ impl ImplicitColumns {
     }
 }
 
-/// Returns the distance from the first to the last tap of a window, in elements.
+/// Returns the distance in elements from the first to the last tap of a window along `axis`.
 fn tap_distance(axis: &SpatialAxis) -> usize {
     axis.dilation * (axis.kernel - 1)
 }
 
-/// Returns the axis of the copy from an image to the frame, with one tap per phase. The phase of a
-/// tap is the tap's offset modulo the stride.
+/// Returns the axis of the im2col operation that copies an image to its frame, with one tap per
+/// phase. The phase of a tap is the tap's offset modulo the stride.
 fn phase_axis(axis: &SpatialAxis) -> SpatialAxis {
     SpatialAxis { kernel: axis.stride.min(tap_distance(axis) + 1), dilation: 1, ..*axis }
 }
 
-/// Returns the extents of a polyphase plane of a frame.
+/// Returns the extents of one polyphase plane of a frame.
 fn plane_extents(window: &Window) -> Vec<usize> {
     let axes = window.axes().iter().zip(window.output());
     axes.map(|(axis, output)| output + tap_distance(axis) / axis.stride).collect()
@@ -294,7 +297,8 @@ fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<us
     (0..window.channels()).flat_map(of_channel).collect()
 }
 
-/// Returns the spans of the positions of one image in a polyphase plane of extents `extents`.
+/// Returns the spans of contiguous elements that hold the positions of one image, in a polyphase
+/// plane of extents `extents`.
 fn position_spans(window: &Window, extents: &[usize]) -> Vec<CopySpan> {
     let output = window.output();
     let width = output.last().copied().unwrap_or(1);

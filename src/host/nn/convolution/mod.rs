@@ -8,18 +8,19 @@
 //!   most four filters. Depthwise kernels sum over a polyphase layout of each plane and need no
 //!   GEMM.
 //! - `forward` computes all other convolutions by a GEMM that reads the images through address
-//!   tables, which `implicit_gemm` builds. For strides or padding, each image is first copied to a
-//!   padded polyphase layout. Several images with few positions share one GEMM.
+//!   tables, which `implicit_gemm` builds. If there are strides above 1 or padding, each image is
+//!   first copied to a padded polyphase layout. If images have few positions, several images share
+//!   one GEMM.
 //! - `backward_input` runs `forward` on `dy` with flipped filters. With a stride above 1, or if the
 //!   image is much larger than the output, a GEMM instead computes the im2col matrix in blocks of
 //!   channels, and `col2im` adds each block to the image.
 //! - `backward_filters` multiplies `dy` by the transposed im2col matrix, and distributes the rows
-//!   of the im2col matrix among threads. If there are few rows, the batch is also cut into at most
-//!   eight parts, whose partial sums are added in order.
+//!   of the im2col matrix among threads. If the im2col matrix has few rows, the batch is also split
+//!   into at most eight parts, whose partial sums are added in order.
 //! - `schedule` decides which threads run tasks, and which threads share one GEMM.
 //!
-//! A task widens 16-bit images, rounds results once, and applies the activation while the outputs
-//! are in cache. Results are bit-identical on any number of threads.
+//! Each task of a convolution widens 16-bit images, rounds results once, and applies the activation
+//! while the outputs are in cache. Results are bit-identical on any number of threads.
 
 pub(crate) mod backward_filters;
 pub(crate) mod backward_input;
@@ -43,7 +44,8 @@ use crate::{
     op::{Convolution, Unary},
 };
 
-/// `y ← filters ∗ x + bias`: multiplies each window of each image by each filter of its group.
+/// `y ← filters ∗ x + bias`: computes the dot product of each window of each image with each filter
+/// of the window's channel group.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the images, `filters` the filters,

@@ -1,9 +1,9 @@
 //! Distribution of a convolution's work among threads, and activation of the outputs.
 //!
-//! A convolution is cut into tasks: images, groups of images, or rows of the im2col matrix. If
-//! there are at least as many tasks as threads, each task runs on one thread. If there are fewer
-//! tasks than threads, tasks run one after another, and all threads share each GEMM. Results are
-//! bit-identical for any number of threads.
+//! A convolution is split into tasks, each of which computes an image, a group of images, or rows
+//! of the im2col matrix. If there are at least as many tasks as threads, each task runs on one
+//! thread. If there are fewer tasks than threads, tasks run one after another, and all threads
+//! share each GEMM. Results are bit-identical for any number of threads.
 
 use crate::{
     element::Element,
@@ -18,14 +18,15 @@ const PARALLEL_MIN_FLOPS: u64 = 2_000_000;
 /// Set of threads that contains only the calling thread.
 pub(crate) static ONE_THREAD: Workers = Workers::sequential();
 
-/// Returns the threads that share work which is cut into more tasks than there are threads.
+/// Returns the set of threads for work that consists of more tasks than there are threads.
 pub(crate) fn task_workers<'a>(workers: &'a Workers, op: &Convolution) -> &'a Workers {
     split_workers(workers, op, usize::MAX).0
 }
 
-/// Returns the threads that share `tasks`, and the threads that share the work within one task.
+/// Returns the set of threads among which `tasks` tasks are distributed, and the set of threads
+/// that share the work of one task.
 ///
-/// At least one of the two returned sets is [`ONE_THREAD`].
+/// At least one of the two returned sets of threads is [`ONE_THREAD`].
 pub(crate) fn split_workers<'a>(
     workers: &'a Workers,
     op: &Convolution,

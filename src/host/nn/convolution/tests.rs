@@ -69,23 +69,23 @@ fn cases() -> Vec<Convolution> {
         // kernel wider than the image.
         convolution(2, 2, 10, 2, &square(10, 3, 1, 1)),
         convolution(2, 2, 2, 2, &square(2, 3, 1, 1)),
-        // Convolutions with few positions per image, or with padding wider than the image.
+        // Convolutions that have few positions per image, or padding wider than the image.
         convolution(70, 3, 7, 1, &square(4, 3, 1, 0)),
         convolution(2, 2, 2, 1, &square(1, 3, 2, 4)),
         // A convolution whose im2col matrix exceeds the caches.
         convolution(2, 40, 6, 2, &square(80, 4, 1, 1)),
         convolution(1, 96, 8, 1, &[axis(600, 9, 1, 4, 1)]),
-        // A convolution whose single image several threads share, with one channel more than a
-        // block of channels.
+        // A convolution of a single image, whose GEMM several threads share, with one channel more
+        // than a block of channels.
         convolution(1, 97, 16, 1, &square(56, 1, 2, 0)),
-        // Convolutions whose image gradients are computed in blocks of channels, with a single
+        // Convolutions whose input gradients are computed in blocks of channels, with a single
         // position or a single tap.
         convolution(1, 260, 128, 1, &square(8, 8, 1, 0)),
         convolution(1, 257, 64, 1, &square(15, 1, 2, 0)),
     ]
 }
 
-/// Returns all cases except large convolutions, which take most of the test time.
+/// Returns all test cases except large convolutions, which take most of the test time.
 fn small_cases() -> impl Iterator<Item = Convolution> {
     cases().into_iter().filter(|op| op.flops() < 5_000_000)
 }
@@ -261,7 +261,8 @@ fn an_empty_convolution_allocates_nothing() {
     }
 }
 
-/// The zero-padded copy of each image is as wide as the dilation, which far exceeds the image.
+/// The zero-padded copy of each image is as wide as the dilation, which far exceeds the extent of
+/// the image.
 #[test]
 fn convolution_that_exceeds_memory_is_an_error() {
     let w = &Workers::sequential();

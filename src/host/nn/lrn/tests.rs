@@ -1,5 +1,5 @@
-//! Tests of LRN on several threads and of LRN errors. The conformance kit compares LRN with the
-//! definition.
+//! Tests of LRN on several threads and of LRN errors. The conformance kit compares the results of
+//! LRN with its definition.
 
 use super::*;
 use crate::host::{

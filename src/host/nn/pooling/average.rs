@@ -22,8 +22,8 @@ use num_traits::{Float, Zero};
 
 /// Writes the mean of each window to `y`.
 ///
-/// As in Caffe, padding within a window counts as zeros, and the part of a window beyond the padded
-/// input does not count. A window that starts beyond the padded input yields NaN or zero.
+/// As in Caffe, padding within a window counts as zeros, and elements of a window beyond the padded
+/// input do not count. A window that starts beyond the end of the padded input yields NaN or zero.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -65,7 +65,7 @@ pub(crate) fn average_pool<T: Element>(
 }
 
 /// Sets each element of `dx` to the sum of `dy / divisor` over the windows that contain the
-/// element, with the divisors of [`average_pool`]. Overwrites `dx`.
+/// element, where `divisor` is that of [`average_pool`]. The previous contents of `dx` are ignored.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -111,7 +111,7 @@ pub(crate) fn average_pool_backward<T: Element>(
     Ok(())
 }
 
-/// Runs [`average_pool`] one window at a time.
+/// Computes [`average_pool`] one window at a time.
 fn forward_by_window<T: Element>(workers: &Workers, op: &Pool2d, x: &[T], y: &mut [T]) {
     let (in_len, out_len) = plane_lens(op);
     let size = planes_per_task(op) * out_len;
@@ -125,7 +125,7 @@ fn forward_by_window<T: Element>(workers: &Workers, op: &Pool2d, x: &[T], y: &mu
     });
 }
 
-/// Runs [`average_pool_backward`] one window at a time.
+/// Computes [`average_pool_backward`] one window at a time.
 fn backward_by_window<T: Element>(workers: &Workers, op: &Pool2d, dy: &[T], dx: &mut [T]) {
     let ((in_len, out_len), per_task) = (plane_lens(op), planes_per_task(op));
     workers.for_each_chunk(dx, per_task * in_len, |task, dx| {
@@ -160,13 +160,14 @@ fn with_buffers<T: Element>(
     });
 }
 
-/// Returns the divisor of the mean of each window, in the order of window slots.
+/// Returns the divisor with which the mean of each window is computed, in the order of window
+/// slots.
 fn divisors<T: Element>(op: &Pool2d, layout: &PolyphasePlane) -> Vec<T::Acc> {
     layout.per_window(T::acc(1.0), |row, column| divisor(op, row * op.output()[1] + column))
 }
 
-/// Returns the number of elements, including padding, that count towards a window's mean. The
-/// divisor is zero or negative if the window starts beyond the padded input.
+/// Returns the divisor of a window's mean: the number of elements of the window inside the padded
+/// input. If the window starts beyond the end of the padded input, the divisor is zero or negative.
 fn divisor<A: Element>(op: &Pool2d, window: usize) -> A {
     let extent = |axis: usize, p: usize| {
         let start = p * op.stride[axis];
@@ -201,14 +202,14 @@ fn average<A: Element + Float>(x: &[A], taps: &[Tap], divisors: &[A], y: &mut [A
     );
 }
 
-/// Adds the element of `y` for each window to all taps of that window in the polyphase plane `x`,
-/// in the order of windows.
+/// Adds the element of `y` for each window to all elements of that window in the polyphase plane
+/// `x`, in the order of windows.
 fn add_to_taps<A: Element + Float>(y: &[A], taps: &[Tap], x: &mut [A]) {
     vectorized(
         #[inline(always)]
         || {
-            // Loop over taps in reverse, because earlier windows read the same element with later
-            // taps.
+            // Loop over taps in reverse order, so that each element of `x` gets the terms of
+            // earlier windows, which read it with later taps, first.
             for tap in taps.iter().rev() {
                 let x = &mut x[tap.offset..][..y.len()];
                 x.iter_mut().zip(y).for_each(|(x, &y)| *x = *x + y);

@@ -1,4 +1,4 @@
-//! Max pooling, with the index of each maximum.
+//! Max pooling, which also stores the index of each maximum in a mask.
 
 use crate::{
     element::{DType, Element, bf16, f16},
@@ -24,14 +24,14 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Writes the maximum of each window to `y`, and the index `row · width + column` of the maximum in
 /// the input plane to `mask`.
 ///
-/// The maximum starts as the lowest finite value (of `f32` for `f64`), and only a greater element
-/// replaces the maximum. The maximum is therefore the first of several equal elements in row-major
-/// order, and never NaN. A window without an element above the lowest finite value, such as a
-/// window within the padding, yields the lowest finite value and a mask of −1.
+/// The initial maximum is the lowest finite value (of `f32` for `f64`), and only a greater element
+/// replaces the maximum. Of several equal elements, the maximum is therefore the first in row-major
+/// order, and the maximum is never NaN. A window without an element above the lowest finite value,
+/// such as a window within the padding, yields the lowest finite value and a mask of −1.
 ///
 /// # Errors
 /// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] reports an
-/// input plane with too many elements for a mask.
+/// input plane with too many elements for the indices in `mask`.
 #[doc(alias = "PoolForward")]
 pub(crate) fn max_pool<T: Element>(
     workers: &Workers,
@@ -83,13 +83,14 @@ pub(crate) fn max_pool<T: Element>(
     Ok(())
 }
 
-/// `dx[mask] ← Σ dy` over all windows with the same `mask`. Overwrites `dx`.
+/// `dx[mask] ← Σ dy` over all windows with the same `mask`. All other elements of `dx` become 0.
 ///
-/// Windows with a mask of −1 are skipped. After an error, the contents of `dx` are unspecified.
+/// Windows whose mask is −1 have no maximum and are skipped. After an error, the contents of `dx`
+/// are unspecified.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] names a mask
-/// outside the input plane.
+/// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] names an
+/// index in `mask` that is outside the input plane.
 #[doc(alias = "PoolBackward")]
 pub(crate) fn max_pool_backward<T: Element>(
     workers: &Workers,
@@ -130,7 +131,7 @@ pub(crate) fn max_pool_backward<T: Element>(
     }
 }
 
-/// Runs [`max_pool`] one window at a time.
+/// Computes [`max_pool`] one window at a time.
 fn forward_by_window<T: Element>(
     workers: &Workers,
     op: &Pool2d,
@@ -160,8 +161,9 @@ fn forward_by_window<T: Element>(
     });
 }
 
-/// Runs [`max_pool`] one plane at a time. Calls `kernel(x, phases, y, mask)` with the plane's
-/// operands in the accumulator type. `phases` holds `phases_len` elements of the lowest value.
+/// Computes [`max_pool`] one plane at a time. For each plane, calls `kernel(x, phases, y, mask)`
+/// with the plane's operands in the accumulator type. `phases` is a buffer of `phases_len`
+/// elements, initialized with the lowest finite value.
 fn forward_by_plane<T: Element>(
     workers: &Workers,
     op: &Pool2d,
@@ -202,8 +204,8 @@ fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mas
         let input = (2 * row * width, width);
         let mut column = 0;
         while column < out_width {
-            // The last block starts early, and overlaps the previous block, if the row is not a
-            // multiple of the block.
+            // If the number of windows in a row is not a multiple of the block size, the last block
+            // overlaps the previous block.
             column = match out_width {
                 8.. => {
                     windows_2x2::<A, 8, 16>(x, input, column.min(out_width - 8), lowest, y, mask)
@@ -215,8 +217,8 @@ fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mas
     }
 }
 
-/// Computes the maxima of `N` 2×2 windows from `column` on. Returns the column after the last
-/// computed window.
+/// Computes the maxima of `N` 2×2 windows of a row of windows, from `column` on. Returns the column
+/// after the last computed window.
 #[inline(always)]
 fn windows_2x2<A: Element + Float, const N: usize, const TWO_N: usize>(
     x: &[A],
@@ -244,10 +246,10 @@ fn windows_2x2<A: Element + Float, const N: usize, const TWO_N: usize>(
     column + N
 }
 
-/// Marker of a window in which no element is greater than the lowest value.
+/// Index that marks a window in which no element is greater than the lowest finite value.
 const NOT_FOUND: i32 = i32::MIN;
 
-/// Computes the maxima of the windows of polyphase plane `x`.
+/// Computes the maxima of all windows of the polyphase plane `x`.
 #[inline(always)]
 fn max_by_taps<A: Element + Float>(
     op: &Pool2d,
@@ -275,11 +277,12 @@ fn max_by_taps<A: Element + Float>(
     }
 }
 
-/// Computes the maxima of `N` windows of a row. Returns the column after the last computed window.
+/// Computes the maxima of `N` neighbouring windows in a row of windows. Returns the column after
+/// the last computed window.
 ///
-/// The block of windows starts at `column`, or earlier if the block would exceed the row. The first
-/// window of the row has slot `slot` and starts at index `row_index`. The index grows by
-/// `column_step` per window.
+/// The block of `N` windows starts at `column`, or earlier if the block would exceed the row. The
+/// first window of the row has the slot `slot`, and the window's first element has the index
+/// `row_index`. From one window to the next, the index of the first element grows by `column_step`.
 #[inline(always)]
 fn windows_by_taps<A: Element + Float, const N: usize>(
     x: &[A],
@@ -295,7 +298,8 @@ fn windows_by_taps<A: Element + Float, const N: usize>(
     for tap in taps {
         let x: &[A; N] = x[tap.offset + slot + column..].first_chunk().expect("N windows");
         for j in 0..N {
-            // Use a bit mask, because the compiler turns a select of indices into a branch.
+            // Select the index with a bit mask, because the compiler would turn an `if` on indices
+            // into a branch.
             let greater = -i32::from(x[j] > max[j]);
             max[j] = if x[j] > max[j] { x[j] } else { max[j] };
             index[j] = (index[j] & !greater) | (tap.index & greater);
@@ -304,7 +308,8 @@ fn windows_by_taps<A: Element + Float, const N: usize>(
     // Multiply in 32 bits, because 64-bit vector multiplication is slow.
     let (first, step) = ((row_index + column * column_step) as i32, column_step as i32);
     for (j, index) in index.iter_mut().enumerate() {
-        // If no element was found, all bits of `not_found` are set, so that the mask is −1.
+        // If no element exceeds the lowest finite value, all bits of `not_found` are set, so that
+        // the mask is −1.
         let not_found = -i32::from(*index == NOT_FOUND);
         let window_index = first.wrapping_add((j as i32).wrapping_mul(step));
         *index = index.wrapping_add(window_index) | not_found;
@@ -314,8 +319,8 @@ fn windows_by_taps<A: Element + Float, const N: usize>(
     column + N
 }
 
-/// Adds `dy` to a zeroed `dx` at the indices in `mask`. Returns the position of the first mask
-/// outside `dx`, if any.
+/// Sets `dx` to zero and adds `dy` to `dx` at the indices in `mask`. Returns the position of the
+/// first invalid index in `mask`, if any.
 fn scatter<A: Float>(dy: &[A], mask: &[i32], dx: &mut [A]) -> Option<usize> {
     dx.fill(A::zero());
     let mut first_invalid = None;

@@ -1,4 +1,4 @@
-//! Lengths, tasks and index ranges of the planes and windows of a pooling.
+//! Plane lengths, task sizes and index ranges of windows, for the pooling kernels.
 
 use crate::{
     error::{Error, Result},
@@ -6,8 +6,8 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Number of elements in one task. Two threads are faster than one only from `2 · GRAIN` elements
-/// on.
+/// Approximate number of input elements in one task, in whole planes. With fewer than `2 · GRAIN`
+/// elements, two threads are not faster than one.
 pub(crate) const GRAIN: usize = 1 << 16;
 
 /// Returns the number of elements of an input plane and of an output plane.
@@ -20,7 +20,7 @@ pub(crate) fn planes_per_task(op: &Pool2d) -> usize {
     (GRAIN / plane_lens(op).0.max(1)).max(1)
 }
 
-/// Fails unless a mask can hold every index of an input plane.
+/// Fails unless every index of an input plane fits into the `i32` elements of the mask.
 pub(crate) fn check_mask_range(name: &'static str, op: &Pool2d) -> Result<()> {
     let (len, max) = (plane_lens(op).0, i32::MAX);
     if i32::try_from(len).is_ok() {
@@ -42,7 +42,7 @@ pub(crate) fn window_ranges(op: &Pool2d, window: usize) -> impl Iterator<Item = 
     };
     let ([_, out_width], [_, width]) = (op.output(), op.input);
     let (rows, columns) = (clipped(0, window / out_width), clipped(1, window % out_width));
-    // Consecutive rows of the full plane width form one range.
+    // Consecutive rows that span the full width of the plane form one range.
     let (ranges, height) = match columns.len() == width {
         true => (usize::from(!rows.is_empty()), rows.len()),
         false => (rows.len(), 1),

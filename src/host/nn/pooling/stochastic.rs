@@ -10,20 +10,20 @@ use crate::{
     op::Pool2d,
 };
 
-/// Draws an element of each window with a probability proportional to the element. Writes the
-/// element to `y`, and the element's index in the input plane to `mask`. Negative elements and NaN
-/// count as zero.
+/// Draws an element of each window with a probability proportional to the element. Writes the drawn
+/// element to `y`, and its index in the input plane to `mask`. Negative elements and NaN count as
+/// zero.
 ///
 /// Every device must draw the same element: the first element at which the running sum exceeds `u`
-/// times the total sum of the window. Sums are computed in row-major order and in `f64`. If no
-/// running sum is large enough, for example without positive elements, the function draws the first
-/// element of the window. A window without elements yields 0 and a mask of −1. Zeiler and Fergus
-/// (2013) introduced stochastic pooling.
+/// times the total sum of the window. The running sum and the total sum are computed in row-major
+/// order and in `f64`. If no running sum is large enough, for example in a window without positive
+/// elements, the first element of the window is drawn. A window without elements yields 0 and a
+/// mask of −1. Zeiler and Fergus (2013) introduced stochastic pooling.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 /// [`Error::InvalidInput`](crate::Error::InvalidInput) reports an input plane with too many
-/// elements for a mask.
+/// elements for the indices in `mask`.
 pub(crate) fn stochastic_pool<T: Element>(
     workers: &Workers,
     op: &Pool2d,

@@ -1,5 +1,5 @@
 //! Tests of pooling on several threads, of pooling errors and of special values. The conformance
-//! kit compares pooling with the definition.
+//! kit compares the results of pooling with the definition.
 
 use crate::{
     element::Element,
@@ -15,8 +15,8 @@ use crate::{
     op::{Pool2d, PoolRounding},
 };
 
-/// Returns integers with many duplicates. Every fifth element is NaN, infinite or a zero of either
-/// sign.
+/// Returns integers with many duplicates, in which every fifth element is NaN, infinite or a zero
+/// of either sign.
 fn special_values<T: Element>(op: &Pool2d) -> Vec<T> {
     let special = [f64::NAN, f64::NEG_INFINITY, f64::INFINITY, -0.0, 0.0];
     let mut x = integers::<T>(1, op.input_len());
@@ -94,8 +94,8 @@ fn pooling_accepts_empty_operands() {
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![0; op.output_len()]);
     max_pool::<f32>(&w, &op, &[], &mut y, &mut mask).unwrap();
     assert!(y.iter().all(|&y| y == f32::MIN) && mask.iter().all(|&mask| mask == -1));
-    // A batch without images or channels has no planes; a single plane of these extents would
-    // exceed memory.
+    // A batch without images or channels has no planes, although a single plane of these extents
+    // would exceed memory.
     let (extent, plane) = (1 << 28, [1 << 28; 2]);
     for (input, kernel, pad) in [([1; 2], [extent + 1; 2], plane), (plane, [extent / 2; 2], [0; 2])]
     {

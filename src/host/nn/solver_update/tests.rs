@@ -25,7 +25,7 @@ fn update_with<T: Element>(rule: UpdateRule<T>, regularization: Regularization) 
     SolverUpdate { rate, scale, decay, regularization, rule }
 }
 
-/// Returns non-negative values, as a history of squares requires.
+/// Returns non-negative values, because the history of squared gradients is never negative.
 fn squares<T: Element>(tag: u64, len: usize) -> Vec<T::Acc> {
     fractions::<T::Acc>(tag, len).into_iter().map(|v| v * v).collect()
 }
@@ -53,8 +53,8 @@ fn weights_with_master_weights_are_rounded_f32_weights<T: Element>() {
         let mut w = fractions::<T>(2, len);
         let mut w_wide = vec![T::acc(0.0); len];
         widen(&w, &mut w_wide);
-        // Master weights of zero are stale, so the first update sets each one to the value of the
-        // weight.
+        // Master weights of zero are stale, so the first update replaces each master weight by the
+        // value of its 16-bit weight.
         let mut masters = vec![T::acc(0.0); len];
         let history = || [squares::<T>(3, len), squares::<T>(4, len)];
         let ([mut h, mut k], [mut h_wide, mut k_wide]) = (history(), history());

@@ -16,7 +16,7 @@ fn runs(axis: &Axis, x: &[f64]) -> Vec<Vec<f64>> {
     (0..axis.reduced_count()).map(run).collect()
 }
 
-/// Besides thread counts, the test checks that sums are close to sums in `f64`.
+/// The test also checks that the sums are close to sums computed in `f64`.
 fn reductions_do_not_depend_on_the_number_of_threads<T: Element>() {
     let large_axes = [(1, 2 * GRAIN + 100, 1), (200, 700, 1), (26, 11, 500), (2, 80, 900)];
     for (outer, extent, inner) in large_axes {
@@ -43,7 +43,7 @@ fn reductions_do_not_depend_on_the_number_of_threads<T: Element>() {
 
 for_each_element!(reductions_do_not_depend_on_the_number_of_threads);
 
-/// A single `f32` accumulator of 100,000 elements of 0.1 would be wrong by more than 1.
+/// A sum of 100,000 elements of 0.1 in a single `f32` accumulator would be wrong by more than 1.
 #[test]
 fn long_sums_are_accurate() {
     let n = 100_000;
@@ -56,8 +56,9 @@ fn long_sums_are_accurate() {
     }
 }
 
-/// Compares `x86::row_sums` and the portable loop of `reduce_rows` with `reduce_slice`. Rows begin
-/// at any offset in a cache line, and some groups of rows are incomplete.
+/// Compares results of `x86::row_sums` and of the portable loop of `reduce_rows` with results of
+/// `reduce_slice`. Rows begin at any offset in a cache line, and the number of rows is not always a
+/// multiple of the group size.
 #[test]
 fn sums_of_rows_are_bit_identical_to_sums_of_slices() {
     with_each_simd_level(check_sums_of_rows);

@@ -1,3 +1,3 @@
-//! Fast code paths of `reduction` for x86-64.
+//! x86-64 code that replaces portable loops of `reduction`.
 
 pub(crate) mod row_sums;

@@ -1,8 +1,8 @@
 //! Sums of rows of `f32` with AVX-512.
 //!
-//! Every vector is a whole cache line, wherever a row begins. The lane of an element is the
-//! element's position in the cache line, so lanes are rotated by the row's offset from a cache
-//! line. The tree that reduces the lanes is symmetric, so a rotation only swaps operands of
+//! Every vector is loaded from a whole cache line, wherever a row begins. The lane of an element is
+//! its position in the cache line, so lanes are rotated by the row's offset from a cache-line
+//! boundary. The tree that reduces the lanes is symmetric, so a rotation only swaps operands of
 //! additions. Results are therefore bit-identical to the results of `Reducer::reduce_slice`.
 
 use std::arch::x86_64::{
@@ -16,15 +16,15 @@ use std::mem::transmute;
 /// Number of elements in a vector and in a cache line.
 const LANES: usize = 16;
 
-/// Number of rows whose lanes are accumulated before a common reduction. The sums of `GROUP` rows
-/// fill a vector.
+/// Number of rows whose lanes are accumulated before the lanes of all these rows are reduced
+/// together. The sums of `GROUP` rows fill a vector.
 const GROUP: usize = 16;
 
 /// Like [`GROUP`], but for the rows after the last whole group.
 const SMALL_GROUP: usize = 4;
 
-/// Calls `store(Σ map(x[i·extent + j]), y[i])` for each row `i` of `extent` elements. `extent` is
-/// not 0, and `map(0)` is 0.
+/// Calls `store(Σ map(x[i·extent + j]), y[i])` for each row `i` of `extent` elements. `extent` must
+/// not be 0, and `map(0)` must be 0.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn sum_rows<Y>(
     x: &[f32],
@@ -55,7 +55,7 @@ pub(crate) fn sum_rows<Y>(
     }
 }
 
-/// Returns the lanes of the first `ROWS` rows of `x`.
+/// Returns, for each of the first `ROWS` rows of `x`, a vector of partial sums of the row.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn rows_to_lanes<const ROWS: usize>(
@@ -80,7 +80,7 @@ fn rows_to_lanes<const ROWS: usize>(
 /// Position of a row relative to cache lines.
 #[derive(Clone, Copy)]
 struct RowAlignment {
-    /// Number of elements in the first cache line before the row.
+    /// Number of elements between the start of the first cache line and the start of the row.
     offset: usize,
     /// Number of cache lines of the row after the first cache line.
     lines: usize,
@@ -101,7 +101,7 @@ impl RowAlignment {
     }
 }
 
-/// Returns the lanes of a row.
+/// Returns a vector of partial sums of the row `x`, one per lane.
 ///
 /// # Safety
 /// `alignment` is the alignment of the row at `x`.
@@ -120,8 +120,8 @@ unsafe fn row_to_lanes(
     let mut left = alignment.lines;
     x = x.wrapping_add(LANES);
     while left > 2 {
-        // SAFETY: both cache lines precede the last cache line of the row, so they lie within the
-        // row.
+        // SAFETY: the two cache lines from `x` on precede the last cache line of the row, so they
+        // lie within the row.
         unsafe {
             odd = add_mapped(odd, _mm512_loadu_ps(x), map);
             even = add_mapped(even, _mm512_loadu_ps(x.wrapping_add(LANES)), map);
@@ -130,8 +130,8 @@ unsafe fn row_to_lanes(
         left -= 2;
     }
     if left == 2 {
-        // SAFETY: this cache line precedes the last cache line of the row, so it lies within the
-        // row.
+        // SAFETY: the cache line at `x` precedes the last cache line of the row, so it lies within
+        // the row.
         odd = add_mapped(odd, unsafe { _mm512_loadu_ps(x) }, map);
         // SAFETY: the mask selects only elements of the row.
         let last = unsafe { _mm512_mask_loadu_ps(zero, alignment.last, x.wrapping_add(LANES)) };
@@ -151,12 +151,13 @@ fn add_mapped(sum: __m512, x: __m512, map: impl Fn(f32) -> f32) -> __m512 {
     for x in &mut x {
         *x = map(*x);
     }
-    // SAFETY: both types have the same size, and every bit pattern is valid.
+    // SAFETY: `__m512` and `[f32; LANES]` have the same size, and every bit pattern is valid for
+    // both.
     _mm512_add_ps(sum, unsafe { transmute::<[f32; LANES], __m512>(x) })
 }
 
-/// Returns the sum of each row's lanes, added in the order of `reduce_lanes`. Each instruction adds
-/// lanes of two rows.
+/// Returns the sum of the lanes of each row, added in the order of `reduce_lanes`. Each addition
+/// instruction adds lanes of two rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce_rows(rows: [__m512; GROUP]) -> [f32; GROUP] {
@@ -184,7 +185,7 @@ fn reduce_rows(rows: [__m512; GROUP]) -> [f32; GROUP] {
     elements(_mm512_permutexvar_ps(order, sums))
 }
 
-/// Like [`reduce_rows`], but for four rows.
+/// Like [`reduce_rows`], but for [`SMALL_GROUP`] rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce_few_rows([a, b, c, d]: [__m512; SMALL_GROUP]) -> [f32; SMALL_GROUP] {
@@ -194,7 +195,7 @@ fn reduce_few_rows([a, b, c, d]: [__m512; SMALL_GROUP]) -> [f32; SMALL_GROUP] {
         _mm512_add_ps(low, high)
     });
     let (low, high) = (_mm512_shuffle_f32x4::<0x88>(ab, cd), _mm512_shuffle_f32x4::<0xdd>(ab, cd));
-    // Each 128-bit quarter of `quarters` belongs to one row.
+    // Each 128-bit quarter of `quarters` holds the partial sums of one row.
     let quarters = _mm512_add_ps(low, high);
     let halves = _mm512_add_ps(quarters, _mm512_permute_ps::<0x4e>(quarters));
     let sums = elements(_mm512_add_ps(halves, _mm512_permute_ps::<0xb1>(halves)));
@@ -203,6 +204,7 @@ fn reduce_few_rows([a, b, c, d]: [__m512; SMALL_GROUP]) -> [f32; SMALL_GROUP] {
 
 #[inline(always)]
 fn elements(x: __m512) -> [f32; LANES] {
-    // SAFETY: both types have the same size, and every bit pattern is valid.
+    // SAFETY: `__m512` and `[f32; LANES]` have the same size, and every bit pattern is valid for
+    // both.
     unsafe { transmute(x) }
 }

@@ -1,9 +1,9 @@
 //! Conversion of 16-bit elements on x86-64, between `f32` vectors and memory.
 //!
-//! [`widen`] and [`narrow`] convert slices for `accumulator`, with AVX-512. Results of [`widen`]
-//! and [`narrow`] are bit-identical to the results of the crate `half`. Functions with a vector
-//! width in the name convert one vector for the GEMM kernels, and are inlined into functions
-//! compiled for the features of the vector type.
+//! [`widen`] and [`narrow`] convert slices with AVX-512, for the module `accumulator`. Results of
+//! [`widen`] and [`narrow`] are bit-identical to the results of the crate `half`. Functions with a
+//! vector width in their name convert one vector for the GEMM kernels. These functions are inlined
+//! into functions compiled for the features of the vector type.
 
 use crate::{
     element::{DType, Element},
@@ -14,7 +14,7 @@ use std::arch::x86_64::*;
 /// Number of elements in the widest vector.
 const LANES: usize = 16;
 
-/// `y ← x`, converted exactly, except that signaling NaN becomes quiet. `x` and `y` are equally
+/// `y ← x`, converted exactly, except that a signaling NaN becomes quiet. `x` and `y` are equally
 /// long.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
@@ -25,7 +25,8 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
         |x, y| {
             let (blocks_x, rest_x) = x.as_chunks::<LANES>();
             let (blocks_y, rest_y) = y.as_chunks_mut::<LANES>();
-            // SAFETY: this function is compiled for AVX-512, so the caller checked for AVX-512.
+            // SAFETY: the enclosing function is compiled for AVX-512, so its caller checked for
+            // AVX-512.
             unsafe {
                 for (x, y) in blocks_x.iter().zip(blocks_y) {
                     widen_vector(x, y);
@@ -46,7 +47,8 @@ pub(crate) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
         |x, y| {
             let (blocks_x, rest_x) = x.as_chunks::<LANES>();
             let (blocks_y, rest_y) = y.as_chunks_mut::<LANES>();
-            // SAFETY: this function is compiled for AVX-512, so the caller checked for AVX-512.
+            // SAFETY: the enclosing function is compiled for AVX-512, so its caller checked for
+            // AVX-512.
             unsafe {
                 for (x, y) in blocks_x.iter().zip(blocks_y) {
                     narrow_vector(x, y);
@@ -87,7 +89,7 @@ unsafe fn narrow_vector<T: Element>(x: &[f32], y: &mut [T]) {
     }
 }
 
-/// Loads and widens only the first `count` elements from `p`. The other lanes are zero.
+/// Loads and widens only the first `count` elements from `p`, and sets all other lanes to zero.
 ///
 /// # Safety
 /// The processor has AVX-512 F, BW and VL. `T` is a 16-bit type, `count` is at most 16, and `p` is
@@ -113,8 +115,8 @@ pub(crate) unsafe fn widen_512<T: Element>(p: *const T, count: usize) -> __m512 
 pub(crate) unsafe fn widen_256<T: Element>(p: *const T, count: usize) -> __m256 {
     // SAFETY: each branch reads at most the `count` elements that the caller guarantees.
     unsafe {
-        // AVX2 has no masked 16-bit loads. Loads of four elements are frequent, because
-        // micro-panels have four rows.
+        // AVX2 has no masked 16-bit loads. Loads of four elements have a separate branch because
+        // they are frequent: AVX2 micro-panels of `A` have four rows.
         let x = match count {
             8.. => _mm_loadu_si128(p.cast()),
             4 => _mm_loadl_epi64(p.cast()),
@@ -133,7 +135,8 @@ pub(crate) unsafe fn widen_256<T: Element>(p: *const T, count: usize) -> __m256 
     }
 }
 
-/// Rounds the first `count` elements to nearest, ties to even, and stores them to `p`.
+/// Rounds the first `count` elements of `x` to the 16-bit type `T`, to nearest, ties to even, and
+/// stores them to `p`.
 ///
 /// # Safety
 /// The processor has AVX-512 F, BW and VL. `T` is a 16-bit type, `count` is at most 16, and `p` is
@@ -179,8 +182,8 @@ fn mask_first(count: usize) -> __mmask16 {
     ((1u32 << count) - 1) as __mmask16
 }
 
-/// Widens `bf16`, the upper half of an `f32`. Signaling NaN becomes quiet, as in the F16C
-/// conversion instruction.
+/// Widens each `bf16`, which is the upper half of an `f32`. A signaling NaN becomes quiet, as with
+/// the F16C conversion instruction.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
@@ -196,8 +199,8 @@ unsafe fn from_bf16_512(x: __m256i) -> __m512 {
     }
 }
 
-/// Rounds to `bf16`: adds `0x7fff` plus the lowest bit of the upper half, and returns the upper
-/// half. NaN becomes a quiet NaN.
+/// Rounds each `f32` to `bf16`: adds `0x7fff` plus the lowest bit of the upper half, and returns
+/// the upper half. A NaN becomes a quiet NaN.
 ///
 /// # Safety
 /// The processor has AVX-512 F.

@@ -1,4 +1,4 @@
-//! x86-64 intrinsics for vector types and for 16-bit conversion.
+//! SIMD vector types and conversion of 16-bit elements with x86-64 intrinsics.
 
 pub(crate) mod half;
 mod vector;

@@ -1,4 +1,4 @@
-//! [`SimdVector`] for the AVX-512 and AVX2 registers.
+//! Implementations of [`SimdVector`] for AVX-512 and AVX2 registers.
 
 use crate::{
     element::Element,
@@ -9,21 +9,22 @@ use crate::{
 };
 use std::arch::x86_64::*;
 
-/// Defines inlined methods whose body is one unsafe expression.
+/// Defines inlined methods of [`SimdVector`] whose bodies are one unsafe expression each.
 macro_rules! methods {
     ($($name:ident($($param:ident $(: $type:ty)?),*) $(-> $result:ty)? = $body:expr;)*) => { $(
         #[allow(unused_unsafe)] // `$body` of an AVX-512 mask is safe integer code.
         #[inline(always)]
         unsafe fn $name($($param $(: $type)?),*) $(-> $result)? {
             // SAFETY: the callers of the trait guarantee the processor's features, and that `p` is
-            // valid for the documented elements. The intrinsics access only a vector, or masked
-            // elements of a vector.
+            // valid for the documented elements. The intrinsics access only the elements of a
+            // vector, or its masked elements.
             unsafe { $body }
         }
     )* };
 }
 
-/// Implements [`SimdVector`] with the named intrinsics, or with functions of the same signatures.
+/// Implements [`SimdVector`] for one register type with the given intrinsics, or with functions of
+/// the same signatures.
 macro_rules! simd_vector {
     (
         $vector:ty, $scalar:ty, $width:expr, $features:literal,
@@ -83,15 +84,15 @@ macro_rules! simd_vector {
             $(
                 #[inline(always)]
                 unsafe fn widen<T: Element<Acc = $scalar>>(p: *const T, count: usize) -> Self {
-                    // SAFETY: the preconditions equal the preconditions of `methods`, and a
-                    // narrower `T` has 16 bits.
+                    // SAFETY: the callers of the trait guarantee the requirements of the called
+                    // function, and a `T` that is narrower than its accumulator has 16 bits.
                     unsafe { $widen(p, count) }
                 }
 
                 #[inline(always)]
                 unsafe fn narrow<T: Element<Acc = $scalar>>(self, p: *mut T, count: usize) {
-                    // SAFETY: the preconditions equal the preconditions of `methods`, and a
-                    // narrower `T` has 16 bits.
+                    // SAFETY: the callers of the trait guarantee the requirements of the called
+                    // function, and a `T` that is narrower than its accumulator has 16 bits.
                     unsafe { $narrow(self, p, count) };
                 }
             )?
@@ -133,7 +134,8 @@ simd_vector!(
     transpose4: transpose4_256d
 );
 
-/// Defines a function that is inlined into callers compiled for the features of the vector type.
+/// Defines an unsafe function that is inlined into callers compiled for the features of the vector
+/// type.
 ///
 /// # Safety
 /// The requirements of the implemented [`SimdVector`] function hold: the processor has the
@@ -198,7 +200,8 @@ simd_fn!(mask_first_256d(count: usize) -> __m256i {
     _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3))
 });
 simd_fn!(
-    /// Returns the sum of the elements of each vector. Neighbouring elements are added first.
+    /// Returns, for each vector, the sum of its elements. Neighbouring elements of each vector are
+    /// added first.
     sum4_256(v: [__m256; 4]) -> [f32; 4] {{
         let pairs = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
         let high = _mm256_extractf128_ps::<1>(pairs);
@@ -206,7 +209,8 @@ simd_fn!(
     }}
 );
 simd_fn!(
-    /// Returns the sum of the elements of each vector. Neighbouring elements are added first.
+    /// Returns, for each vector, the sum of its elements. Neighbouring elements of each vector are
+    /// added first.
     sum4_256d(v: [__m256d; 4]) -> [f64; 4] {{
         let (low, high) = (_mm256_hadd_pd(v[0], v[1]), _mm256_hadd_pd(v[2], v[3]));
         let even = _mm256_permute2f128_pd::<0x20>(low, high);
@@ -230,7 +234,8 @@ simd_fn!(sum4_512d(v: [__m512d; 4]) -> [f64; 4] {{
     sum4_256d([add_halves_512d(a), add_halves_512d(b), add_halves_512d(c), add_halves_512d(d)])
 }});
 
-// Permutation instructions use only the low bits of an index, so indices wrap around.
+// Permutation instructions use only the low bits of each index, so indices wrap around in a
+// rotation.
 simd_fn!(rotate_512(v: __m512, count: usize) -> __m512 {{
     let indices = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     _mm512_permutexvar_ps(_mm512_add_epi32(indices, _mm512_set1_epi32(count as i32)), v)
@@ -247,7 +252,7 @@ simd_fn!(rotate_256d(v: __m256d, count: usize) -> __m256d {
     _mm256_castps_pd(rotate_256(_mm256_castpd_ps(v), 2 * count))
 });
 
-/// Defines `store_transposed4` for `f32`: a 4×4 transposition in each 128-bit quarter.
+/// Defines `store_transposed4` for `f32`, which transposes a 4×4 matrix in each 128-bit quarter.
 macro_rules! transpose4 {
     ($name:ident, $vector:ty, $quarters:literal, $low:ident $high:ident
         $low_pair:ident $high_pair:ident, $pairs:ident, $singles:ident) => {
@@ -273,7 +278,8 @@ macro_rules! transpose4 {
     };
 }
 
-/// Defines `store_transposed4` for `f64`: two 2×2 transpositions in each 128-bit quarter.
+/// Defines `store_transposed4` for `f64`, which transposes two 2×2 matrices in each 128-bit
+/// quarter.
 macro_rules! transpose4_d {
     ($name:ident, $vector:ty, $quarters:literal, $low:ident $high:ident) => {
         simd_fn!($name(v: [$vector; 4], count: usize, p: *mut f64, stride: usize) -> () {{
@@ -307,7 +313,8 @@ transpose4_d!(transpose4_512d, __m512d, 4, _mm512_unpacklo_pd _mm512_unpackhi_pd
 transpose4_d!(transpose4_256d, __m256d, 2, _mm256_unpacklo_pd _mm256_unpackhi_pd);
 
 simd_fn!(
-    /// Adds pairs of elements. Sums from `a` and sums from `b` alternate in each 128-bit quarter.
+    /// Adds pairs of elements of `a`, and pairs of elements of `b`. The sums from `a` and from `b`
+    /// alternate in each 128-bit quarter of the result.
     add_pairs_512(a: __m512, b: __m512) -> __m512 {
         _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b))
     }
@@ -316,7 +323,8 @@ simd_fn!(add_pairs_512d(a: __m512d, b: __m512d) -> __m512d {
     _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b))
 });
 simd_fn!(
-    /// Returns the even-numbered 128-bit quarters of both vectors, and the odd-numbered quarters.
+    /// Returns two vectors: the even-numbered 128-bit quarters of `a` and `b`, and the odd-numbered
+    /// quarters.
     even_odd_quarters(a: __m512d, b: __m512d) -> (__m512d, __m512d) {
         (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b))
     }
@@ -338,14 +346,14 @@ simd_fn!(sum8_512(v: [__m512; 8]) -> __m512 {{
     };
     let (a, b) = even_odd_quarters(four(a, b), four(c, d));
     let sums = _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b));
-    // Each input vector has two partial sums left. The first four vectors have partial sums in
-    // 128-bit quarters 0 and 1, and the last four vectors in quarters 2 and 3.
+    // `sums` holds two partial sums of each input vector. For the first four vectors, the partial
+    // sums are in 128-bit quarters 0 and 1, and for the last four vectors in quarters 2 and 3.
     let (a, b) = even_odd_quarters(_mm512_castps_pd(sums), _mm512_castps_pd(sums));
     _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b))
 }});
 simd_fn!(
     /// Loads elements `i..i + 4` of every fourth row, from row `first` on. Inserting a 128-bit
-    /// quarter from memory does not occupy the shuffle unit.
+    /// quarter that is loaded from memory does not occupy the processor's shuffle unit.
     load_quarters_512(rows: &[*const f32; MAX_LANES], first: usize, i: usize) -> __m512 {{
         let quarter = |row: usize| _mm_loadu_ps(rows[first + row].add(i));
         let x = _mm512_castps128_ps512(quarter(0));

@@ -23,7 +23,8 @@ use crate::{
     },
 };
 
-/// Returns whether the processor has AMX. Without AMX, prints that the test is skipped.
+/// Returns whether the processor has AMX. If the processor lacks AMX, prints that the test is
+/// skipped.
 fn has_amx() -> bool {
     if !is_available() {
         println!("SKIPPED: the processor lacks AMX");
@@ -31,14 +32,14 @@ fn has_amx() -> bool {
     is_available()
 }
 
-/// Calls `body`, in which GEMMs of any size use AMX.
+/// Calls `body` with AMX enabled for GEMMs of any size.
 fn with_amx_for_any_size(body: impl FnOnce()) {
     ANY_SIZE.set(true);
     body();
     ANY_SIZE.set(false);
 }
 
-/// Checks GEMMs of any size with AMX and without AMX.
+/// Runs the GEMM checks twice: with AMX for GEMMs of any size, and without AMX.
 fn check_gemms_of_any_size<H: Element>() {
     let body = || {
         gemm_of_integers_is_exact::<H>();
@@ -77,15 +78,16 @@ fn amx_multiplies_every_bf16_and_flushes_subnormals() {
     }
 }
 
-/// Multiplies every `f16` value by factors that exercise all four products of `bf16` terms.
+/// Multiplies every `f16` value by factors that exercise all four products of the two values'
+/// `bf16` terms.
 #[test]
 fn amx_multiplies_every_f16() {
     if !has_amx() {
         return;
     }
     let a: Vec<_> = (0..=u16::MAX).map(f16::from_bits).collect();
-    // Bits of the `f16` factors 1, 1 + 2⁻¹⁰, the negated smallest subnormal, the largest subnormal,
-    // the largest value, 0, both infinities and NaN.
+    // Bit patterns of the `f16` factors 1, 1 + 2⁻¹⁰, the negated smallest subnormal, the largest
+    // subnormal, the largest value, 0, both infinities and NaN.
     let b = [0x3c00, 0x3c01, 0x8001, 0x03ff, 0x7bff, 0, 0x7c00, 0xfc00, 0x7e00].map(f16::from_bits);
     let op = Gemm::new(a.len(), b.len(), 1).transpose(Yes, No).alpha(2.0);
     let mut c = vec![f16::default(); b.len() * a.len()];
@@ -109,7 +111,7 @@ fn every_f16_is_the_sum_of_its_bf16_terms() {
     for start in (0..=u16::MAX).step_by(TILE_K) {
         let x: [u16; TILE_K] = std::array::from_fn(|i| start + i as u16);
         let (mut high, mut low) = ([0; TILE_K], [0; TILE_K]);
-        // SAFETY: AVX-512 was detected, and the arrays are as long as its vectors.
+        // SAFETY: AVX-512 was detected, and each array is as long as an AVX-512 vector.
         unsafe {
             use std::arch::x86_64::{_mm512_loadu_si512, _mm512_storeu_si512};
             let terms = split_f16(_mm512_loadu_si512(x.as_ptr().cast()));
@@ -149,9 +151,9 @@ fn amx_keeps_nan_and_infinity_in_their_row() {
     }
 }
 
-/// The operands multiply NaN and infinities by zeros, by one another, and by `f16` without a low
-/// term. With any number of threads, AMX results must equal sums in `f64`. Non-finite elements must
-/// not change sums of finite elements.
+/// The GEMM multiplies NaN and infinities by zeros, by one another, and by `f16` values without a
+/// low `bf16` term. AMX results on any number of threads must agree with sums in `f64`. Non-finite
+/// elements must not change sums of finite elements.
 #[test]
 fn amx_sums_of_nonfinite_f16_match_f64() {
     if !has_amx() {

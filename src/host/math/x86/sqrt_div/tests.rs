@@ -1,7 +1,8 @@
 use super::*;
 use crate::host::math::{div_newton, sqrt_newton};
 
-/// Largest relative error of the processor's reciprocal and root estimates.
+/// Largest relative error of the processor's estimates of reciprocals and of reciprocal square
+/// roots.
 const MAX_ERROR: f64 = 1.0 / 16_384.0;
 
 /// Returns every `step`-th `f32` whose relative distance from `exact` is below [`MAX_ERROR`].
@@ -10,8 +11,8 @@ fn estimates(exact: f64, step: u32) -> impl Iterator<Item = f32> {
     (low.next_up().to_bits()..high.to_bits()).step_by(step as usize).map(f32::from_bits)
 }
 
-/// Tests numbers with even and odd exponents: all estimates for roots close to the midpoint of two
-/// `f32` values, and some estimates for other roots.
+/// Tests all `f32` values in 1..4, which have an even or an odd exponent. For roots close to the
+/// midpoint of two `f32` values, tries all estimates, and for some other roots, a few estimates.
 #[test]
 fn refined_roots_are_rounded_correctly() {
     let (one, four) = (1f32.to_bits(), 4f32.to_bits());
@@ -19,7 +20,7 @@ fn refined_roots_are_rounded_correctly() {
     for bits in one..four {
         let x = f32::from_bits(bits);
         let root = f64::from(x).sqrt();
-        // Odd numbers of half ulps are the midpoints of two `f32` values.
+        // The midpoints of neighbouring `f32` values are odd multiples of half an ulp.
         let root_in_half_ulps = root * f64::from(1 << 24);
         let nearest_midpoint = ((root_in_half_ulps - 1.0) / 2.0).round() * 2.0 + 1.0;
         let step = match () {
@@ -39,13 +40,13 @@ fn refined_roots_are_rounded_correctly() {
     assert_eq!(close_roots, 70);
 }
 
-/// Returns the inverse of 2ⁿ modulo an odd number.
+/// Returns the inverse of 2ⁿ modulo `modulus`, which must be odd.
 fn inverse_of_power(n: u32, modulus: u64) -> u64 {
     (0..n).fold(1, |inverse, _| inverse * modulus.div_ceil(2) % modulus)
 }
 
-/// Tests quotients a / b close to the midpoint m of two `f32` values. For such quotients, a·2ⁿ −
-/// m·b is small, where a and b are 24-bit integers and m is a 25-bit integer.
+/// Tests quotients a / b close to the midpoint m of two `f32` values. Such quotients have a small
+/// a·2ⁿ − m·b, where a and b are the 24-bit significands, and m is a 25-bit integer.
 #[test]
 fn refined_quotients_are_rounded_correctly() {
     const ONE: u64 = 1 << 23;
@@ -73,7 +74,8 @@ fn refined_quotients_are_rounded_correctly() {
     assert!(count > 4000, "{count}");
 }
 
-/// The operands include blocks that the FMA units refine and blocks that the divider computes.
+/// The operands include blocks whose results the FMA units refine, and blocks that only the divider
+/// computes.
 #[test]
 fn newton_roots_and_quotients_are_bit_identical_to_hardware_results() {
     let patterns = |step: usize| (0..=u32::MAX).step_by(step).map(f32::from_bits);
@@ -85,8 +87,8 @@ fn newton_roots_and_quotients_are_bit_identical_to_hardware_results() {
         return;
     }
     assert!(x.iter().zip(&y).all(|(x, y)| x.sqrt().to_bits() == y.to_bits()));
-    // Divisors are close to the dividends, have all signs and sizes, or have fraction bits that are
-    // all ones.
+    // The divisors are close to the dividends, cover all signs and magnitudes, or have fraction
+    // bits that are all ones.
     let divisors: [Vec<f32>; 3] = [
         x.iter().map(|x| x * 0.7).collect(),
         patterns(30_011).cycle().skip(60_000).take(x.len()).collect(),
