@@ -62,7 +62,7 @@ fn gpu(ordinal: u32) -> Option<CudaDevice> {
     gpu_with(ordinal, |builder| builder)
 }
 
-/// Like [`gpu`], but with options of the device builder.
+/// Like [`gpu`], but `configure` sets options of the device builder.
 fn gpu_with(
     ordinal: u32,
     configure: impl FnOnce(CudaBuilder) -> CudaBuilder,

@@ -92,7 +92,7 @@ impl<T: Element> SolverBuilder<T> {
         Self { nets: self.nets.registry(layers), ..self }
     }
 
-    /// Sets the registry that opens data sources; the default is [`SourceRegistry::standard`].
+    /// Sets the registry that opens data sources; the default is [`SourceRegistry::default`].
     #[must_use]
     pub fn sources(self, sources: SourceRegistry) -> Self {
         Self { nets: self.nets.sources(sources), ..self }

@@ -8,7 +8,8 @@ use cortado::{
 };
 use num_traits::{Float, Zero};
 
-/// Returns, for each run of elements along an axis, the indices of the elements.
+/// For each outer and inner index of an operand, returns the indices of the elements along the
+/// axis.
 fn runs(axis: &Axis) -> impl Iterator<Item = impl Iterator<Item = usize> + Clone> {
     let Axis { outer, extent, inner } = *axis;
     (0..outer).flat_map(move |o| {
@@ -205,7 +206,8 @@ impl Mutant {
         Ok(variance.host()?.iter().map(rate).collect())
     }
 
-    /// Computes LRN within a channel with the constant `k` instead of 1 in the scale.
+    /// Computes LRN within a channel with the constant `k` instead of 1 in the scale, as the bug
+    /// does.
     fn lrn_with_k<T: Element>(
         &self,
         op: &Lrn,
