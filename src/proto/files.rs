@@ -71,8 +71,8 @@ pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// # Errors
 /// Returns the errors of [`write_binary`]. Returns
 /// [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file if a layer's name is not a
-/// valid name of an HDF5 group, for example because the name contains a slash. Without the feature
-/// `hdf5`, writing an HDF5 file is an error.
+/// valid HDF5 group name, for example because of a slash. Without the feature `hdf5`, writing an
+/// HDF5 file is an error.
 pub fn write_trained_net(path: impl AsRef<Path>, net: &NetParameter) -> Result<()> {
     let path = path.as_ref();
     if hdf5::has_extension(path) { hdf5::write_net(path, net) } else { write_binary(path, net) }

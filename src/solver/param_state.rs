@@ -43,8 +43,8 @@ impl<T: Element> ParamState<T> {
         })
     }
 
-    /// Returns the history blobs in the order in which snapshots store them: the first history
-    /// blobs of all parameters, followed by the second history blobs of all parameters.
+    /// Returns the history blobs in the order of a snapshot: the first history blobs of all
+    /// parameters, then the second history blobs of all parameters.
     pub(super) fn history(&self) -> Result<Vec<BlobProto>> {
         let mut history = Vec::with_capacity(self.histories * self.params.len());
         for i in 0..self.histories {

@@ -152,7 +152,7 @@ bugs! {
     GreaterEqualIsGreater => binary_greater_equal,
     /// Bug: the function PReLU multiplies positive elements by the slope as well.
     PreluIsMul => binary_prelu,
-    /// Bug: the derivative of PReLU with respect to the slope is 1 where the input is zero.
+    /// Bug: the derivative of PReLU is 1 instead of the slope where the input is zero.
     PreluSlopeAtZero => binary_prelu_slope,
     /// Bug: the gradient of `|x|` at zero is not zero.
     AbsGradAtZero => binary_abs_grad,

@@ -100,9 +100,9 @@ const STEPS: [Step; 5] =
 /// Upgrades a net definition or a trained net to the current format.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] with the layer's name for a net or layer that mixes formats, for
-/// an unknown type or an unknown bottom of a V0 layer, for padding before a layer that is neither a
-/// convolution nor a pooling layer, and for an input without a shape.
+/// Returns [`Error::InvalidData`] with the layer's name for a net or layer that mixes formats, and
+/// for an input without a shape. An unknown type or bottom of a V0 layer is the same error, and so
+/// is padding before a layer that is neither a convolution nor a pooling layer.
 #[doc(alias = "UpgradeNetAsNeeded")]
 pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
     if !net.layer.is_empty() && !net.layers.is_empty() {
