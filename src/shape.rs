@@ -51,7 +51,7 @@ impl Shape {
         Ok(Self { extents: extents.to_vec(), count })
     }
 
-    /// Returns the number of elements.
+    /// Returns the number of elements of a blob of this shape.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -136,7 +136,7 @@ impl Deref for Shape {
 }
 
 impl fmt::Display for Shape {
-    /// Formats a shape like Caffe: `64 1 28 28 (50176)`.
+    /// Formats a shape like Caffe, such as `64 1 28 28 (50176)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for extent in &self.extents {
             write!(f, "{extent} ")?;

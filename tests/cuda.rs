@@ -230,7 +230,7 @@ fn the_error_of_a_failed_kernel_names_its_call_site() {
     assert!(message.ends_with(&end), "{message}");
     let Error::Device { source, .. } = error else { panic!("{error:?}") };
     assert_eq!(source.downcast_ref::<CudaFailure>().unwrap().code, 700);
-    // GPU 2 stays unusable after its failure, but other GPUs still work.
+    // The simulated GPU 2 stays unusable after its failure, but other GPUs still work.
     assert!(broken.alloc(4).is_err() && y.data().unwrap().host().is_err());
     assert_eq!(first_element(&values(&or_skip!(gpu(0)), 1)), -7.5);
 }

@@ -1,8 +1,8 @@
 //! Caffe's message types: the declarations that `proto/codegen` generates from `proto/caffe.proto`,
 //! and the macros that expand the declarations to Rust code.
 //!
-//! The declarations use protobuf's syntax, except for two options of fields: `default`, and
-//! `setter`, which names the setter of an enum field. For example, the declaration
+//! The declarations use protobuf's syntax, except for the field options `default` and `setter`, the
+//! name of an enum field's setter. For example, the declaration
 //!
 //! ```text
 //! message ReductionParameter {
@@ -267,7 +267,7 @@ macro_rules! value_type {
     (message($($type:ident)::+)) => { $($type)::+ };
 }
 
-/// The [`FieldType`] of a field.
+/// The [`FieldType`] of a message field.
 macro_rules! field_type {
     (bool) => { FieldType::Bool };
     (int32) => { FieldType::Int32 };
@@ -281,7 +281,7 @@ macro_rules! field_type {
     (message($($type:ident)::+)) => { FieldType::Message($($type)::+::SCHEMA) };
 }
 
-/// The [`Label`] of a field.
+/// The [`Label`] of a message field.
 macro_rules! label {
     (optional) => {
         Label::Optional

@@ -2,12 +2,13 @@
 //! (prototxt, with the feature `net`) and as HDF5 (with the feature `hdf5`).
 //!
 //! The Rust types are the messages of `proto/caffe.proto`, as [prost](https://docs.rs/prost)
-//! represents messages. Some type names differ from Caffe's in capitalization: `LRNParameter` is
-//! [`LrnParameter`], and `ReLUParameter` is [`ReLuParameter`]. An enum declared inside a message is
-//! in a module with the message's name, such as [`pooling_parameter::PoolMethod`]. A field of type
-//! number, string or enum has a getter, which returns the default if the field is unset:
-//! `filler.std()` is 1 unless `filler.std` is `Some`. An enum field stores the number of its value,
-//! and also has a setter, such as `set_pool`.
+//! represents messages. Some type names differ from Caffe's in capitalization: Caffe's
+//! `LRNParameter` is [`LrnParameter`], and Caffe's `ReLUParameter` is [`ReLuParameter`]. An enum
+//! declared inside a message is in a module with the message's name, such as
+//! [`pooling_parameter::PoolMethod`]. A field of type number, string or enum has a getter, which
+//! returns the default if the field is unset; for example, `filler.std()` returns 1 unless
+//! `filler.std` is `Some`. An enum field stores the number of its value, and also has a setter,
+//! such as `set_pool`.
 //!
 //! [`read_trained_net`], `read_net` and `read_solver` [upgrade] files in Caffe's older formats. All
 //! other functions that read files return the message without an upgrade.

@@ -36,7 +36,7 @@ pub struct PathStep {
     pub index: usize,
 }
 
-/// The bytes of unknown fields, by the path of the message that contains the fields.
+/// The bytes of unknown fields, keyed by the path of the message that contains the fields.
 pub(super) type FieldsByPath = BTreeMap<Vec<PathStep>, Vec<u8>>;
 
 #[derive(Debug, Default)]
@@ -116,8 +116,8 @@ impl fmt::Display for Path {
 
 struct Scan<'a> {
     reader: WireReader<'a>,
-    /// The path of the current field. After an error, [`scan`] reports the path in the error
-    /// message.
+    /// The path of the field that is being scanned. After an error, [`scan`] reports the path in
+    /// the error message.
     path: Path,
     action: UnknownFieldAction<'a>,
     result: ScanResult,
@@ -236,9 +236,10 @@ impl Scan<'_> {
         self.reader.skip_to(stop).map(|()| 0)
     }
 
-    /// Scans a string. The C++ library accepts any bytes, but Rust's strings are UTF-8, so the scan
-    /// replaces invalid bytes. Text in any encoding has no control characters except tabs and line
-    /// ends. A string with other control characters shows that the file is not a protobuf message.
+    /// Scans a string. Protobuf's C++ library accepts any bytes in a string, but Rust's strings are
+    /// UTF-8, so the scan replaces bytes that are not UTF-8. Text in any encoding has no control
+    /// characters except tabs and line ends. A string with other control characters shows that the
+    /// file is not a protobuf message.
     fn text(&mut self, stop: u64) -> WireResult<i64> {
         let start = self.reader.offset();
         let bytes = self.reader.read_to(stop)?;

@@ -6,7 +6,8 @@ use prost::{DecodeError, Message, Name, encoding::WireType};
 /// A message type of `proto/caffe.proto`, which this crate can read and write.
 ///
 /// Only the types in [`proto`](super) implement this trait, so the code that reads and writes
-/// messages is compiled with the library. Decode other messages with [`Message::decode`].
+/// messages is compiled with the library. To decode messages of other types, use
+/// [`Message::decode`].
 ///
 /// ```
 /// use cortado::proto::{BlobShape, CaffeMessage, parse_text, to_text};
@@ -42,7 +43,7 @@ pub struct Schema {
     fields: &'static [Field],
 }
 
-/// A field of a message type.
+/// A field of a protobuf message type: name, number, label and type.
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,
@@ -149,7 +150,8 @@ impl FieldType {
     }
 }
 
-/// Returns the protobuf name of a field from the field's Rust identifier: `type` from `r#type`.
+/// Returns the protobuf name of a field from the field's Rust identifier, such as `type` from
+/// `r#type`.
 pub(super) const fn field_name(identifier: &'static str) -> &'static str {
     match identifier.as_bytes() {
         [b'r', b'#', ..] => identifier.split_at(2).1,

@@ -104,7 +104,8 @@ impl SplicedReader<'_> {
                 self.error = self.read_chunk().err();
             }
             if self.error.is_some() {
-                // `Buf` cannot report errors, so the reader supplies zeros for the remaining bytes.
+                // The methods of the trait `Buf` cannot return errors, so the reader supplies zeros
+                // for the remaining bytes.
                 self.chunk.clear();
                 self.chunk.resize(self.remaining.min(CHUNK_LEN), 0);
             }

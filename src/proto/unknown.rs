@@ -1,4 +1,4 @@
-//! Unknown fields of binary files, kept while a message is read, changed and written.
+//! Unknown fields of binary files, preserved while a program reads, changes and writes a message.
 
 use std::{fmt, path::Path};
 
@@ -67,8 +67,8 @@ impl UnknownFields {
         self.fields.keys().map(Vec::as_slice)
     }
 
-    /// Updates the paths of messages that have moved: `remap` changes a path in place. Drops
-    /// unknown fields whose path `remap` rejects by returning `false`.
+    /// Updates the paths of messages that have moved by calling `remap`, which changes a path in
+    /// place. Drops unknown fields whose path `remap` rejects by returning `false`.
     ///
     /// In the following example, a layer was inserted at the front, layers moved from the older
     /// field `layers` (2) to `layer` (100), and the `blobs` of each layer moved from field 6 to

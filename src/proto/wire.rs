@@ -1,5 +1,5 @@
-//! A reader of protobuf's wire format: keys, varints and lengths. The reader's errors state the
-//! byte offset.
+//! Reader of protobuf's wire format: keys, varints and lengths. The reader's errors state the byte
+//! offset.
 
 use std::io::{self, BufReader, Read, Seek};
 
@@ -48,7 +48,7 @@ const MAX_DEPTH: usize = 100;
 
 /// A buffered reader that tracks its offset in the source.
 ///
-/// Each reading method checks the end of the enclosing message before it reads or allocates. A
+/// Each method that reads checks the end of the enclosing message before it reads or allocates. A
 /// wrong length therefore cannot cause an allocation larger than the source.
 pub(super) struct WireReader<'a> {
     reader: BufReader<&'a mut dyn ReadSeek>,

@@ -80,11 +80,11 @@ pub enum Event<'a> {
     /// The mean absolute value of the elements of a layer's blob. With `debug_info`, the solver
     /// reports a `Traced` event in displayed iterations and in tests.
     Traced {
-        /// The name of the layer.
+        /// The name of the layer that has the blob.
         layer: &'a str,
-        /// The kind of the blob.
+        /// The kind of the traced blob: top, parameter or gradient.
         what: TracedBlob,
-        /// The name of the blob. A parameter may be named by its index in the layer.
+        /// The name of the traced blob. A parameter may be named by its index in the layer.
         name: &'a str,
         /// The mean of the absolute values of the blob's elements.
         mean: f64,
@@ -149,8 +149,8 @@ pub enum Event<'a> {
         /// The total number of updates made.
         iteration: usize,
         /// The mean of the last `average_loss` objectives, including the objective of one forward
-        /// pass after the last update. `None` unless a `Displayed` event is due at the end of
-        /// training.
+        /// pass after the last update. The field `loss` is `None` unless a `Displayed` event is due
+        /// at the end of training.
         loss: Option<f64>,
         /// Whether [`Action::Stop`] ended training early.
         early: bool,

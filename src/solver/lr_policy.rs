@@ -32,7 +32,8 @@ enum PolicyKind {
     Exp { gamma: f64 },
     /// `(1 + gamma·i)^(−power)`
     Inv { gamma: f64, power: f64 },
-    /// `gammaⁿ`, where `n` is the number of `stepvalue` fields that iteration `i` has reached
+    /// The factor is `gammaⁿ`, where `n` is the number of `stepvalue` fields that iteration `i` has
+    /// reached.
     MultiStep { gamma: f64, values: Vec<usize> },
     /// `(1 − i / end)^power`
     Poly { power: f64, end: f64 },

@@ -10,7 +10,8 @@ use crate::{
 };
 
 /// A solver method, which updates parameters from their gradients. A
-/// [`MethodRegistry`](super::MethodRegistry) creates methods. The trait `Method` is object-safe.
+/// [`MethodRegistry`](super::MethodRegistry) creates solver methods. The trait `Method` is
+/// object-safe.
 ///
 /// A method has no state: the solver owns the history blobs of all methods and saves them in
 /// snapshots. An [`UpdateRule`] is a method that runs as a single kernel.
@@ -27,7 +28,7 @@ pub trait Method<T: Element>: Send {
     /// Returns the number of history blobs for each parameter.
     fn histories(&self) -> usize;
 
-    /// Updates a parameter from its gradient.
+    /// Updates a learnable parameter from its gradient.
     ///
     /// # Errors
     /// Returns the errors of the device.
@@ -106,7 +107,7 @@ impl<T: Element> LearnableParam<'_, T> {
         self.blob.device().solver_update(op, dw.view(), w.view_mut(), masters, &mut history)
     }
 
-    /// Scales the gradient and adds the weight decay: `dw ← scale · dw + decay · r(w)`, where
+    /// Scales the gradient and adds the weight decay by `dw ← scale · dw + decay · r(w)`, where
     /// `r(w)` is `w` for L2 and `sign(w)` for L1. Solver methods that consist of several kernels
     /// call `regularize` before their own kernels.
     ///

@@ -100,8 +100,8 @@ fn upgrade_definition(definition: NetParameter) -> Result<NetParameter> {
     proto::log_changes(proto::upgrade::net(definition), "net in the solver's definition")
 }
 
-/// Returns the definitions of the test nets: `test_net_param`, `test_net`, and `net_param` or `net`
-/// once for each further entry of `test_iter`.
+/// Returns the definitions of the test nets, from `test_net_param`, from `test_net`, and from
+/// `net_param` or `net` once for each further entry of `test_iter`.
 fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
     let inline = param.test_net_param.iter().cloned();
     let mut definitions = inline.map(upgrade_definition).collect::<Result<Vec<_>>>()?;

@@ -48,10 +48,10 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     parse(file, path, &path.display().to_string())
 }
 
-/// Writes a `.npy` file, completely or not at all, with the same bytes as NumPy. `bf16`, which
-/// NumPy does not have, is written as `float32` without rounding.
+/// Writes a `.npy` file, completely or not at all, with the same bytes as NumPy. The writer
+/// converts `bf16`, which NumPy does not have, to `float32` without rounding.
 ///
-/// Needs memory for both the tensor and the content of the file.
+/// Writing needs memory for both the tensor and the content of the file.
 ///
 /// # Errors
 /// Returns [`Error::Io`] and [`Error::OutOfMemory`].
@@ -115,7 +115,7 @@ pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Ten
     Tensor::new(header.dtype, &header.shape, bytes).map_err(|error| error.context(name))
 }
 
-/// Returns the content of a `.npy` file with the tensor.
+/// Returns the content of a `.npy` file that stores the tensor.
 pub(super) fn to_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
     let Some(mut text) = npy_header::text(tensor.dtype(), tensor.shape()) else {
         return to_bytes(&tensor.to_dtype(DType::F32)?);

@@ -32,14 +32,14 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     (0..archive.len()).map(|index| read_member(&mut archive, index, path)).collect()
 }
 
-/// Writes an uncompressed `.npz` file like `numpy.savez`, completely or not at all. `bf16` is
-/// written as `float32` without rounding.
+/// Writes an uncompressed `.npz` file like `numpy.savez`, completely or not at all. The writer
+/// converts `bf16` to `float32` without rounding.
 ///
-/// Needs memory for both the tensors and the content of the file.
+/// Writing needs memory for both the tensors and the content of the file.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] if two tensors have the same name, [`Error::Io`] and
-/// [`Error::OutOfMemory`].
+/// Returns [`Error::Io`] and [`Error::OutOfMemory`], and [`Error::InvalidData`] if two tensors have
+/// the same name.
 pub fn write_npz(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result<()> {
     let path = path.as_ref();
     check_distinct_names(tensors).map_err(|error| error.context(path.display().to_string()))?;

@@ -15,10 +15,10 @@ const LENGTH_BYTES: usize = 8;
 const RESERVED: &str = "__metadata__";
 
 /// Reads the tensors of a safetensors file, in the order of the tensors' data in the file. The
-/// supported types are `F16`, `BF16`, `F32` and `F64`. Ignores the file's metadata
+/// supported types are `F16`, `BF16`, `F32` and `F64`. The reader ignores the file's metadata
 /// (`__metadata__`).
 ///
-/// Needs memory for both the content of the file and the tensors.
+/// Reading needs memory for both the content of the file and the tensors.
 ///
 /// # Errors
 /// Returns [`Error::Io`]. Returns [`Error::ShapeOverflow`] for a shape that is too large or has
@@ -32,7 +32,7 @@ pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>>
 
 /// Writes a safetensors file, completely or not at all.
 ///
-/// Needs memory for both the tensors and the content of the file.
+/// Writing needs memory for both the tensors and the content of the file.
 ///
 /// # Errors
 /// Returns [`Error::InvalidData`] if two tensors have the same name, or a tensor has the reserved

@@ -17,7 +17,7 @@ class Fiber {
     // before must have returned.
     void prepare(void (*body)());
 
-    // Runs the fiber until it pauses or its body returns.
+    // Runs the fiber until the fiber pauses or its body returns.
     void resume();
 
     // Pauses the fiber that calls this function, and returns to the caller of `resume`.

@@ -92,8 +92,8 @@ bool release_warps(Grid &grid) {
     return any;
 }
 
-// Releases all threads of the block if they wait at the same barrier, or else sets `error` to the
-// reason.
+// Releases all threads of the block if all threads wait at the same barrier, or else sets `error`
+// to the reason.
 bool release_block(Grid &grid, std::string &error) {
     const auto count = [&](State state) {
         return std::count_if(grid.workers.begin(), grid.workers.end(),

@@ -13,7 +13,7 @@ struct Launch {
     const Kernel *kernel;
     Index blocks, threads;
     size_t shared;
-    // Copies of the kernel's arguments.
+    // Copies of the arguments of the launched kernel.
     std::vector<std::vector<char>> arguments;
 };
 

@@ -142,8 +142,8 @@ fn registrations(source: &Path) -> String {
     code
 }
 
-/// Runs a command and returns its output. Panics with the command's error output if the command
-/// fails.
+/// Runs a command and returns the command's standard output. Panics with the command's error output
+/// if the command fails.
 fn run(mut command: Command) -> String {
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -5,9 +5,10 @@
 //! The model predicts the behaviour that cortado's documentation promises:
 //! - A read of a `SyncedMemory` returns the value that was written last. A failed operation changes
 //!   no value.
-//! - Queued work may fail. The outputs of failed work are lost and read as NaN, and the next wait
-//!   returns the error once. A wait on a fork that is ordered after the failed work also returns
-//!   the error. Work that is queued after failed work still runs.
+//! - Queued work may fail after the call that queued the work has succeeded. The outputs of failed
+//!   work are lost and read as NaN, and the next wait returns the error once. A wait on a fork that
+//!   is ordered after the failed work also returns the error. Work that is queued after failed work
+//!   still runs.
 //!
 //! `CORTADO_SEED` selects the random operations, and `CORTADO_CASES` sets the number of sequences.
 
@@ -376,7 +377,8 @@ impl SystemUnderTest {
     }
 
     /// Runs an operation on the simulated device, and returns the range and the values that the
-    /// operation read. `may_write` states whether a refused write may change the host side.
+    /// operation read. The argument `may_write` states whether a refused write may change the host
+    /// side.
     fn run_step(
         &mut self,
         step: Step,

@@ -42,8 +42,8 @@ impl Source for Scripted {
     }
 }
 
-/// Returns a registry with the source scheme `script`. The weak reference expires when the reader
-/// thread ends and drops the source.
+/// Returns a registry with the source scheme `script`. The returned weak reference expires when the
+/// reader thread ends and drops the source.
 fn sources(read: Read) -> (SourceRegistry, Weak<TempDir>) {
     let dir = Arc::new(TempDir::new().unwrap());
     let alive = Arc::downgrade(&dir);
@@ -83,7 +83,7 @@ fn panicking(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// Reads records from a file, which the source removes before record 9.
+/// Reads records from a file, and removes the file before record 9.
 fn disappearing(i: u64, dir: &TempDir, record: &mut Record) -> Result<()> {
     let path = dir.path().join("records");
     let io_error = |error| Error::io(&path, error);

@@ -230,8 +230,8 @@ impl<T: Element> Case<T> {
         Ok(())
     }
 
-    /// Checks a Dropout layer. The number of kept elements must fit Caffe's probability of keeping
-    /// an element, and the gradient must use the mask of the forward pass.
+    /// Checks the Dropout layer of a golden case. The number of kept elements must fit Caffe's
+    /// probability of keeping an element, and the gradient must use the mask of the forward pass.
     fn check_dropout(&mut self, case: &str, tolerances: &Tolerances) -> Result<(), String> {
         self.set_inputs("input")?;
         self.net.forward().map_err(text)?;

@@ -1,5 +1,6 @@
-//! Compares gradients of layers with finite differences, also for unusual shapes and in place. Each
-//! check runs on the CPU and on the simulated device, which detects missing transfers.
+//! Compares gradients of layers with finite differences, also for unusual shapes and for layers
+//! that run in place. Each check runs on the CPU and on the simulated device, which detects missing
+//! transfers.
 //!
 //! To add a gradient check, append `layer("type: '…' …").bottom(&[…])` to a test, and `.in_place()`
 //! if the layer can run in place. [`GradientCheck`](cortado::conformance::GradientCheck) has more
@@ -22,8 +23,8 @@ fn run(checks: impl IntoIterator<Item = GradientCheck>) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Returns checks of an elementwise layer on a scalar, on one element, on several vectors, and in
-/// place.
+/// Returns checks of an elementwise layer on blobs of various shapes, including a scalar and a
+/// single element, and in place.
 fn neuron_checks(definition: &str) -> Vec<GradientCheck> {
     let on_shape = |shape: &[usize]| layer(definition).bottom(shape);
     vec![

@@ -125,7 +125,7 @@ fn step(kind: usize, value: u8) -> Step {
     }
 }
 
-/// Applies a step to a `SyncedMemory`. Returns the value that the step read, if any.
+/// Applies a step to a `SyncedMemory`. Returns the value that the step has read, if the step reads.
 fn apply(memory: &mut SyncedMemory<Remote>, step: Step) -> Result<Option<u8>> {
     let found = match step {
         Step::ReadHost => memory.host()?.to_vec(),
@@ -192,7 +192,7 @@ impl Model {
     }
 
     /// Applies a step to the model of a `SyncedMemory`. Returns the value that the step must read,
-    /// if any.
+    /// if the step reads.
     fn apply(&mut self, step: Step) -> Option<u8> {
         let value = self.value;
         self.allocated |= self.needs(step)[0];

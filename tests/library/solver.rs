@@ -22,7 +22,8 @@ use std::{
 
 static CPU: LazyLock<CpuDevice> = LazyLock::new(|| CpuDevice::with_threads(1).unwrap());
 
-/// Definition of a net with one InnerProduct layer. Every batch contains the same eight digits.
+/// Definition of a net with one InnerProduct layer. Every batch of the data layer contains the same
+/// eight digits.
 const NET: &str = r#"net_param { name: "digits"
   layer { name: "data" type: "Data" top: "data" top: "label"
     transform_param { scale: 0.00390625 }
@@ -366,7 +367,7 @@ fn a_stop_action_ends_a_test_pass_before_its_next_batch() {
     });
     solver.solve().unwrap();
     // The first test of the test net calls the action function five times. The solver writes the
-    // last snapshot after training.
+    // last of the two snapshots after training.
     let want = ["testing 0", "snapshot", "interrupted 0 at 0", "snapshot", "finished, early: true"];
     assert_eq!(*events.lock().unwrap(), want);
     assert_eq!((calls.load(Relaxed), solver.iteration()), (5, 0));

@@ -56,7 +56,7 @@ bugs! {
     SynchronizeIgnored => coherence,
     /// Bug: an upload on a forked queue runs at once instead of in queue order.
     ForkUploadsAtOnce => queues,
-    /// Bug: after one call has returned an error, all later calls return an error.
+    /// Bug: after a device call has returned an error, all later calls return an error.
     ErrorsPersist => alive_after_errors,
     // Bugs in native kernels.
     /// Bug: a native kernel ignores the offset of its output and writes to the start of the buffer.

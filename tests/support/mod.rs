@@ -45,8 +45,8 @@ pub(crate) fn mnist_test_images() -> PathBuf {
     required(&root().join(folder))
 }
 
-/// Returns the minimum number of cases that a test must find: `large` in the large set, `selection`
-/// in the selection.
+/// Returns the minimum number of cases that a test must find, which is `large` for the large set
+/// and `selection` for the selection.
 pub(crate) fn minimum(large: usize, selection: usize) -> usize {
     if has_large_set() { large } else { selection }
 }

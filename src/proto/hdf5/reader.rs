@@ -11,13 +11,13 @@ use crate::{
 use hdf5_pure::{DType, Dataset, File, Group};
 use std::{cell::Cell, fmt::Display, fs, path::Path};
 
-/// An open HDF5 file. Paths of groups and datasets are relative to the root group, whose path is
-/// empty.
+/// An HDF5 file that is open for reading. Paths of groups and datasets are relative to the root
+/// group, whose path is empty.
 pub(super) struct Reader {
     file: File,
     name: String,
-    /// Number of bytes that may still be read from datasets, so that a damaged file cannot exhaust
-    /// memory.
+    /// Number of bytes that may still be read from the datasets of the file, so that a damaged file
+    /// cannot exhaust memory.
     byte_budget: Cell<u64>,
 }
 
@@ -96,7 +96,7 @@ impl Reader {
         let [text] = &values[..] else {
             return Err(self.damaged(dataset, "not a single string"));
         };
-        // As in C, a zero byte ends the string.
+        // As in C, a zero byte ends a string in an HDF5 file.
         Ok(text.split('\0').next().unwrap_or_default().to_owned())
     }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// Writes an HDF5 file atomically, in a format that HDF5 1.8 and later can read.
 ///
-/// Needs memory for two copies of the arrays in `root`.
+/// Writing needs memory for two copies of the arrays in `root`.
 pub(super) fn write(path: &Path, root: Group<'_>) -> Result<()> {
     let mut builder = FileBuilder::new();
     builder.with_libver_bounds(LibVer::Earliest, LibVer::V18);

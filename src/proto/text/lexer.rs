@@ -11,7 +11,7 @@ pub(super) enum Token<'a> {
     Identifier(&'a str),
     /// A decimal, octal (`017`) or hexadecimal (`0x1F`) integer without a sign.
     Integer(&'a str),
-    /// A number without a sign, with a decimal point, an exponent or a trailing `f`.
+    /// A floating-point number without a sign, with a decimal point, an exponent or a trailing `f`.
     Float(&'a str),
     /// The value of a quoted string, with escape sequences replaced.
     String(Vec<u8>),

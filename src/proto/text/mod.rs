@@ -70,13 +70,13 @@ fn to_wire(
     Ok(wire)
 }
 
-/// Reads a text file, such as a prototxt, like [`parse_text`].
+/// Reads a message from a text file, such as a prototxt, like [`parse_text`].
 #[doc(alias = "ReadProtoFromTextFile")]
 pub fn read_text<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
     read(path.as_ref(), UnknownFieldPolicy::Reject)
 }
 
-/// Reads a text file like [`parse_text_lossy`].
+/// Reads a message from a text file like [`parse_text_lossy`].
 pub fn read_text_lossy<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
     read(path.as_ref(), UnknownFieldPolicy::Skip)
 }

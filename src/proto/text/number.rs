@@ -21,8 +21,8 @@ pub(super) fn format_f64(value: f64) -> String {
     if short.parse() == Ok(value) { short } else { format_general(value, 17) }
 }
 
-/// Formats a number like C's `%.{digits}g`: `digits` significant digits without trailing zeros, in
-/// scientific notation if the exponent is below -4 or at least `digits`.
+/// Formats a number like C's `%.{digits}g`, with `digits` significant digits and without trailing
+/// zeros. Uses scientific notation if the exponent is below -4 or at least `digits`.
 fn format_general(value: f64, digits: usize) -> String {
     if value.is_nan() {
         return "nan".into();

@@ -277,8 +277,8 @@ impl<'a> Parser<'a> {
         Ok(i64::from(number) as u64)
     }
 
-    /// Skips the value of an unknown field: `:` and a value, or a nested message. Inside a nested
-    /// message, the parser mainly checks that brackets match.
+    /// Skips the value of an unknown field, either `:` and a value, or a nested message. Inside a
+    /// nested message, the parser mainly checks that brackets match.
     fn skip_value(&mut self) -> Result<(), TextError> {
         let colon = self.accept(b':')?;
         if !colon && !matches!(self.token, Token::Symbol(b'{' | b'<')) {

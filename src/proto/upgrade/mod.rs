@@ -20,8 +20,8 @@
 //! [`solver`] has one step: the enum `solver_type` becomes the string `type`.
 //!
 //! The upgrade drops and reports a field of a V0 layer that the layer's type does not use. The
-//! upgrade moves the `blobs` of layers without copying. A message in the current format stays
-//! unchanged.
+//! upgrade moves the `blobs` of layers without copying their data. A message in the current format
+//! stays unchanged.
 //!
 //! The upgrades differ from Caffe's upgrades in five points:
 //! - A net with V0 layers keeps `state`, `debug_info` and `input_shape`; Caffe drops `state`,
@@ -52,7 +52,7 @@ use super::{
 use crate::error::{Error, Result};
 use relocation::Relocation;
 
-/// A message in the current format, and the changes that the upgrade made.
+/// An upgraded message in the current format, and the changes that the upgrade made.
 ///
 /// ```
 /// use cortado::proto::{parse_text, upgrade};
@@ -76,7 +76,7 @@ pub struct Upgraded<M> {
 }
 
 impl<M> Upgraded<M> {
-    /// Updates the paths of unknown fields that were read with the message.
+    /// Updates the paths in `unknown`, the unknown fields that were read together with the message.
     ///
     /// An unknown field of a layer keeps its field number when the layer is upgraded.
     /// [`UnknownFields::write`] drops unknown fields whose message the upgrade removed, and logs a
