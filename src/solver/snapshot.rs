@@ -42,8 +42,8 @@ impl<T: Element> Solver<T> {
     }
 
     /// Resumes from a snapshot: reads the solver's state from `path` and the weights from the file
-    /// that the solver state names. If this weights file does not exist, reads a file of the same
-    /// name in the directory of `path`.
+    /// that the solver state names. If the weights file does not exist, `restore` reads a weights
+    /// file of the same name in the directory of `path`.
     ///
     /// ```no_run
     /// use cortado::prelude::*;
@@ -111,8 +111,9 @@ impl<T: Element> Solver<T> {
     }
 }
 
-/// Returns `model`, the path of the weights file that a solver state names. If this file does not
-/// exist, returns the path of a file of the same name in the directory of the solver state file.
+/// Returns `model`, the path of the weights file that a solver state names. If the weights file
+/// does not exist, returns the path of a file of the same name in the directory of the solver state
+/// file.
 fn find_model(state: &Path, model: &Path) -> PathBuf {
     let next_to_state =
         state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));

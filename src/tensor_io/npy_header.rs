@@ -127,7 +127,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Parses a Python string literal. Escape sequences are not supported, because no key or
-    /// element type contains one.
+    /// element type contains an escape sequence.
     fn string(&mut self) -> Result<&'a str> {
         for quote in ["'", "\""] {
             if self.eat(quote) {

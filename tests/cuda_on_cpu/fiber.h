@@ -14,7 +14,7 @@ class Fiber {
     ~Fiber();
 
     // Prepares the fiber so that the next `resume` calls `body`. The function that the fiber ran
-    // before must have returned.
+    // previously must have returned.
     void prepare(void (*body)());
 
     // Runs the fiber until the fiber pauses or its body returns.

@@ -1,5 +1,5 @@
-//! Tests of the conformance kit, with few random cases. `tests/conformance.rs` runs the kit with
-//! all random cases.
+//! Tests of the conformance kit, with few random cases. The test program `tests/conformance.rs`
+//! runs the conformance kit with all random cases.
 
 use crate::remote::{Axpy, Observed};
 use cortado::{

@@ -191,7 +191,7 @@ fn tensor_files_that_claim_huge_sizes_are_rejected_without_allocation() {
     let header =
         format!(r#"{{"a":{{"dtype":"F32","shape":[{}],"data_offsets":[0,{end}]}}}}"#, end / 4);
     assert_error(file(&header), &["huge.safetensors: ", "0 bytes of values"]);
-    // The lengths of nine tensors sum to `u64::MAX`.
+    // The lengths in bytes of the file's nine tensors sum to `u64::MAX`.
     let length = u64::MAX / 8;
     let mut start = 0;
     let mut fields = Vec::new();

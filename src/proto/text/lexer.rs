@@ -90,8 +90,8 @@ impl<'a> Lexer<'a> {
         count
     }
 
-    /// Returns the text consumed since the offset `start`. The callers have checked that this text
-    /// is ASCII.
+    /// Returns the text consumed since the offset `start`. The callers have checked that the
+    /// consumed text is ASCII.
     fn consumed_since(&self, start: usize) -> &'a str {
         str::from_utf8(&self.text[start..self.offset]).unwrap_or_default()
     }

@@ -30,7 +30,7 @@ pub enum Change {
     SolverType,
     /// The upgrade dropped a field of a layer whose type does not use the field.
     Dropped {
-        /// The name of the layer.
+        /// The name of the layer with the dropped field.
         layer: String,
         /// The name of the dropped field in the old format.
         field: &'static str,
