@@ -6,10 +6,10 @@ use std::{fmt, ops::Deref};
 /// The maximum number of axes of a shape, as in Caffe.
 pub const MAX_AXES: usize = 32;
 
-/// The extents of a blob, outermost first. The product of the extents does not overflow.
+/// The extents of a blob, outermost first. The product of a shape's extents never overflows.
 ///
-/// A `Shape` dereferences to `[usize]`. A shape without axes has one element; an extent of 0 makes
-/// the count 0.
+/// A `Shape` dereferences to `[usize]`. A shape without axes has one element; a shape with an
+/// extent of 0 has no elements.
 ///
 /// ```
 /// use cortado::Shape;
@@ -31,16 +31,16 @@ impl Shape {
     /// Creates a shape with the given extents.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`] for more than [`MAX_AXES`] axes, or if the size in bytes, with
-    /// elements of 16 bytes, does not fit in `isize`.
+    /// [`Error::ShapeOverflow`] for more than [`MAX_AXES`] axes, or if an array of this shape with
+    /// 16-byte elements would exceed `isize::MAX` bytes.
     #[doc(alias = "Reshape")]
     pub fn new(extents: &[usize]) -> Result<Self> {
         let too_large = |why| Error::ShapeOverflow { shape: extents.to_vec(), why };
         if extents.len() > MAX_AXES {
             return Err(too_large("more than 32 axes"));
         }
-        // Extents of 0 are skipped, so that the check covers every partial product, such as a
-        // stride.
+        // The overflow check skips extents of 0, so that the check covers every partial product,
+        // such as a stride.
         let product = extents
             .iter()
             .filter(|&&extent| extent != 0)
@@ -51,7 +51,7 @@ impl Shape {
         Ok(Self { extents: extents.to_vec(), count })
     }
 
-    /// Returns the number of elements.
+    /// Returns the number of elements of a blob of this shape.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -59,7 +59,7 @@ impl Shape {
     /// Returns the product of the extents of the axes `start..end`; 1 for an empty range.
     ///
     /// # Errors
-    /// [`Error::Range`] unless the range is within the axes.
+    /// [`Error::Range`] unless `start ≤ end ≤ axes`.
     pub fn count_range(&self, start: usize, end: usize) -> Result<usize> {
         let len = self.extents.len();
         let axes = self.extents.get(start..end);
@@ -67,7 +67,7 @@ impl Shape {
         Ok(axes.iter().product())
     }
 
-    /// Returns the index of `axis`. A negative `axis` counts from the end.
+    /// Returns the non-negative index of `axis`. A negative `axis` counts from the end.
     ///
     /// # Errors
     /// [`Error::Axis`] unless `-axes ≤ axis < axes`.
@@ -113,7 +113,8 @@ impl Shape {
     /// Axes 0 to 3 are num, channels, height and width; axes −4 to −1 count from the end.
     ///
     /// # Errors
-    /// [`Error::Shape`] for more than four axes; [`Error::Axis`] for an axis outside −4..4.
+    /// [`Error::Shape`] if the shape has more than four axes; [`Error::Axis`] for an axis outside
+    /// −4..4.
     #[doc(alias = "LegacyShape")]
     pub fn legacy(&self, axis: isize) -> Result<usize> {
         let axes = self.extents.len();
@@ -135,7 +136,7 @@ impl Deref for Shape {
 }
 
 impl fmt::Display for Shape {
-    /// Formats a shape like Caffe: `64 1 28 28 (50176)`.
+    /// Formats a shape like Caffe, such as `64 1 28 28 (50176)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for extent in &self.extents {
             write!(f, "{extent} ")?;

@@ -1,13 +1,15 @@
 //! "Did you mean" suggestions for misspelt names.
 
-/// Maximum length in characters of a word that gets a suggestion. The time to compare two names is
-/// quadratic in the length of the names.
+/// Maximum length in characters of a word that gets a suggestion. The limit bounds the time to
+/// compare two names, which is quadratic in the length of the names.
 const MAX_WORD_LEN: usize = 64;
 
-/// Returns `` (did you mean `NAME`?)`` with the known name nearest to `word`, or an empty string.
+/// Returns `` (did you mean `NAME`?)`` with the known name nearest to `word`, or an empty string if
+/// no known name is near enough.
 ///
-/// The distance of two names is the number of inserted, removed, replaced and swapped letters,
-/// ignoring case. A suggestion has a distance of at most a third of `word`'s length, or of 1.
+/// The distance between two names is the number of inserted, removed, replaced and swapped letters,
+/// ignoring case. A suggested name has a distance from `word` of at most a third of the length of
+/// `word`, or of 1.
 pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let (word, len) = (word.to_lowercase(), word.chars().count());
     let distance = |name: &str| strsim::osa_distance(&word, &name.to_lowercase());

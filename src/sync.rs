@@ -1,7 +1,7 @@
-//! Locks, atomics, cells and threads.
+//! Locks, atomics, once cells and threads, which loom can replace.
 //!
-//! The locks ignore panics: if a thread panics while it holds a lock, later users of the lock get
-//! the value that the thread left. The locks of the standard library would return an error.
+//! The locks ignore poisoning: if a thread panics while it holds a lock, later users of the lock
+//! get the value that the thread left. The standard library's locks would return a `PoisonError`.
 //!
 //! With `--cfg loom`, loom's types replace those of the standard library, so that loom can explore
 //! every interleaving of threads. loom's types work only inside a loom model.
@@ -51,7 +51,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// A lock for many readers or one writer.
+/// A reader-writer lock, held by many readers or by one writer.
 #[derive(Debug, Default)]
 pub(crate) struct RwLock<T>(sync::RwLock<T>);
 
@@ -68,12 +68,12 @@ impl<T> RwLock<T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `None` if a writer holds the lock.
+    /// Locks the lock for reading; returns `None` if a writer holds the lock.
     pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         unless_locked(self.0.try_read())
     }
 
-    /// Returns `None` if a reader or a writer holds the lock.
+    /// Locks the lock for writing; returns `None` if a reader or a writer holds the lock.
     pub(crate) fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
         unless_locked(self.0.try_write())
     }
@@ -91,17 +91,17 @@ fn unless_locked<G>(result: TryLockResult<G>) -> Option<G> {
     }
 }
 
-/// A condition variable. All waits of a condition variable use one mutex, and a thread changes the
-/// condition under this mutex before it notifies.
+/// A condition variable. All threads that wait on a condition variable use the same mutex, and a
+/// thread holds this mutex when it changes the condition before a notification.
 #[derive(Debug, Default)]
 pub(crate) struct Condvar {
     condvar: sync::Condvar,
-    /// Number of threads in a wait.
+    /// Number of threads that wait on the condition variable.
     ///
     /// The standard library makes a system call for every notification, which takes about 250 ns.
-    /// Without a waiting thread, this number saves the call. A waiting thread raises the number
-    /// while it holds the mutex. A thread that later changes the condition under the mutex therefore
-    /// sees the raised number.
+    /// If no thread waits, the counter `waiting` saves the system call. A thread increments
+    /// `waiting` while it holds the mutex, before it waits. A thread that later changes the
+    /// condition under the mutex therefore sees the incremented counter.
     waiting: AtomicUsize,
 }
 
@@ -110,8 +110,8 @@ impl Condvar {
         Self::default()
     }
 
-    /// Unlocks the mutex of `guard`, waits for a notification, and locks the mutex again. May also
-    /// return without a notification.
+    /// Unlocks the mutex of `guard`, waits for a notification, and locks the mutex again. A wait
+    /// may also end without a notification (spurious wakeup).
     pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.waiting.fetch_add(1, Relaxed);
         let guard = self.condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
@@ -119,8 +119,8 @@ impl Condvar {
         guard
     }
 
-    /// Like [`wait`](Self::wait), but waits until `deadline` at most. Also returns whether the
-    /// deadline has passed. Under loom, deadlines never pass.
+    /// Like [`wait`](Self::wait), but waits until `deadline` at most. Returns the lock guard, and
+    /// whether the deadline has passed. Under loom, deadlines never pass.
     #[cfg(feature = "net")]
     pub(crate) fn wait_until<'a, T>(
         &self,
@@ -155,8 +155,8 @@ mod explored_cell {
         Ordering::{Acquire, Release},
     };
 
-    /// The standard library's `OnceLock`, with an atomic flag that tells loom when the cell is
-    /// filled.
+    /// The standard library's `OnceLock`, with an atomic flag through which loom sees when the cell
+    /// is initialized.
     pub(crate) struct OnceLock<T> {
         cell: std::sync::OnceLock<T>,
         is_filled: AtomicBool,

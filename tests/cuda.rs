@@ -62,7 +62,7 @@ fn gpu(ordinal: u32) -> Option<CudaDevice> {
     gpu_with(ordinal, |builder| builder)
 }
 
-/// Like [`gpu`], but with options of the device builder.
+/// Like [`gpu`], but `configure` sets options of the device builder.
 fn gpu_with(
     ordinal: u32,
     configure: impl FnOnce(CudaBuilder) -> CudaBuilder,
@@ -230,7 +230,7 @@ fn the_error_of_a_failed_kernel_names_its_call_site() {
     assert!(message.ends_with(&end), "{message}");
     let Error::Device { source, .. } = error else { panic!("{error:?}") };
     assert_eq!(source.downcast_ref::<CudaFailure>().unwrap().code, 700);
-    // GPU 2 stays unusable after its failure, but other GPUs still work.
+    // The simulated GPU 2 stays unusable after its failure, but other GPUs still work.
     assert!(broken.alloc(4).is_err() && y.data().unwrap().host().is_err());
     assert_eq!(first_element(&values(&or_skip!(gpu(0)), 1)), -7.5);
 }

@@ -38,8 +38,8 @@ fn asum(blob: &Blob<f32>) -> f64 {
     blob.diff().unwrap().host().unwrap().iter().map(|&value| f64::from(value.abs())).sum()
 }
 
-/// Builds a net and runs a training pass. Checks the loss, the number of parameters, and that each
-/// parameter gets a gradient.
+/// Builds a net and runs a forward and a backward pass. Checks the loss, the number of parameters,
+/// and that each parameter gets a gradient.
 fn check_training(name: &str, params: usize) {
     let mut net = build(name, Phase::Train, false);
     let count: usize = net.params().iter().map(|param| param.blob().count()).sum();
@@ -74,8 +74,8 @@ fn a_training_pass_of_googlenet_gives_every_parameter_a_gradient() {
 
 #[test]
 fn a_training_pass_of_resnet50_gives_every_parameter_a_gradient() {
-    // ResNet-50 has 25,557,032 learnable parameters, means and variances of 26,560 channels, and 53
-    // scale factors.
+    // ResNet-50 has 25,557,032 learnable parameters. Its 53 BatchNorm layers store the means and
+    // variances of 26,560 channels, and one scale factor each.
     check_training("resnet50", 25_557_032 + 2 * 26_560 + 53);
 }
 

@@ -22,15 +22,15 @@ use loom::{
     thread,
 };
 
-/// Runs every interleaving with at most `bound` preemptions of running threads.
+/// Runs `body` in every interleaving of its threads with at most `bound` preemptions.
 fn preemptions(bound: usize, body: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(bound);
     builder.check(body);
 }
 
-/// Device with separate memory that counts its copies. The first copy fails if `fails_first` is
-/// set.
+/// Device with separate memory that counts copies between host and device. The first copy fails if
+/// `fails_first` is set.
 #[derive(Clone, Debug)]
 struct Remote {
     copies: Arc<AtomicUsize>,

@@ -14,8 +14,8 @@ use super::{
 use super::{messages::SolverParameter, text::read_text};
 use crate::error::Result;
 
-/// Reads a net's definition from a text file in any of Caffe's formats. Upgrades the net and logs
-/// each change of the upgrade.
+/// Reads a net's definition from a text file in any of Caffe's formats. Upgrades the definition to
+/// the current format and logs each change.
 ///
 /// # Errors
 /// Returns the errors of [`read_text`](super::read_text) and of [`upgrade::net`] with the file's
@@ -27,14 +27,14 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
     log_changes(upgrade::net(read_text(path)?), &path.display().to_string())
 }
 
-/// Reads a trained net from a file in any of Caffe's formats. Upgrades a net from a binary file and
-/// logs each change. Reads a file as HDF5 (feature `hdf5`) if its name ends in `.h5` or its content
-/// is HDF5.
+/// Reads a trained net from a file in any of Caffe's formats. Upgrades a net that comes from a
+/// binary file, and logs each change. Reads a file as HDF5 (feature `hdf5`) if the file's name ends
+/// in `.h5` or the file starts with the HDF5 signature.
 ///
-/// An HDF5 file has only the name and the blobs of each layer: values in `data/<layer>/<index>`,
-/// gradients in `diff/<layer>/<index>`. The file omits the values of a blob that shares the values
-/// of another blob; the function reads an empty message for a blob without values. The datasets may
-/// have any numeric type.
+/// An HDF5 file stores only the name and the blobs of each layer: values in `data/<layer>/<index>`,
+/// gradients in `diff/<layer>/<index>`. A blob that shares another blob's values has no dataset for
+/// its values, and is read as a `BlobProto` without values. The datasets of an HDF5 file may have
+/// any numeric type.
 ///
 /// ```no_run
 /// use cortado::{prelude::*, proto::{read_net, read_trained_net}};
@@ -48,8 +48,8 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// # Errors
 /// Returns the errors of [`read_binary`] and of [`upgrade::net`] with the file's name. Returns
 /// [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file in which a dataset or group
-/// is damaged, missing or not part of Caffe's layout. The message names the file and the dataset or
-/// group. Without the feature `hdf5`, every HDF5 file is an error.
+/// is damaged, missing or not part of Caffe's layout. The error message names the HDF5 file and the
+/// dataset or group. Without the feature `hdf5`, reading an HDF5 file is an error.
 #[doc(alias = "ReadNetParamsFromBinaryFileOrDie")]
 pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
     let path = path.as_ref();
@@ -62,23 +62,25 @@ pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// Writes a trained net atomically: as HDF5 (feature `hdf5`) if the file name ends in `.h5`,
 /// otherwise in binary form like [`write_binary`].
 ///
-/// [`read_trained_net`] describes the HDF5 layout. The file has a group for each layer, so that
-/// Caffe and HDF5 1.8 or later can read it. Values of type `float` and `double` keep their types.
+/// [`read_trained_net`] describes the HDF5 layout. An HDF5 file has a group for each layer, so that
+/// Caffe and HDF5 1.8 or later can read the file. Values of type `float` and `double` keep their
+/// types.
 ///
-/// The function needs memory for the net and up to twice the file size.
+/// Writing needs memory for the net and up to twice the file size.
 ///
 /// # Errors
 /// Returns the errors of [`write_binary`]. Returns
-/// [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file if a layer's name cannot be
-/// the name of a group, for example because of a slash. Without the feature `hdf5`, every HDF5 file
-/// is an error.
+/// [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file if a layer's name is not a
+/// valid HDF5 group name, for example because of a slash. Without the feature `hdf5`, writing an
+/// HDF5 file is an error.
 pub fn write_trained_net(path: impl AsRef<Path>, net: &NetParameter) -> Result<()> {
     let path = path.as_ref();
     if hdf5::has_extension(path) { hdf5::write_net(path, net) } else { write_binary(path, net) }
 }
 
 /// Reads a solver's state from a file, and detects the file's format like [`read_trained_net`]. An
-/// HDF5 file has `iter`, `learned_net`, `current_step` and `history/<index>`.
+/// HDF5 file of a solver state has the datasets `iter`, `learned_net`, `current_step` and
+/// `history/<index>`.
 ///
 /// # Errors
 /// Returns the errors of [`read_trained_net`].
@@ -100,7 +102,8 @@ pub fn write_solver_state(path: impl AsRef<Path>, state: &SolverState) -> Result
     }
 }
 
-/// Reads a solver's definition from a text file. Upgrades the definition and logs each change.
+/// Reads a solver's definition from a text file. Upgrades the solver's definition to the current
+/// format and logs each change.
 ///
 /// # Errors
 /// Returns the errors of [`read_text`](super::read_text) and of [`upgrade::solver`] with the file's

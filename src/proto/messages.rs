@@ -1,8 +1,8 @@
-//! Caffe's message types: their declarations, which `proto/codegen` generates from
-//! `proto/caffe.proto`, and the macros that make Rust code from the declarations.
+//! Caffe's message types: the declarations that `proto/codegen` generates from `proto/caffe.proto`,
+//! and the macros that expand the declarations to Rust code.
 //!
-//! The syntax is that of protobuf, except for the options: the default, and the name of the setter
-//! of an enum. For example, the declaration
+//! The declarations use protobuf's syntax, except for the field options `default` and `setter`, the
+//! name of an enum field's setter. For example, the declaration
 //!
 //! ```text
 //! message ReductionParameter {
@@ -47,7 +47,8 @@
 //! impl Codec for ReductionParameter { … }
 //! ```
 //!
-//! `encode`, `merge` and `encoded_len` are functions of prost, in a module for each type of field.
+//! prost provides the functions `encode`, `merge` and `encoded_len` in one module per field type,
+//! such as `int32`.
 #![allow(missing_docs)]
 
 use std::fmt;
@@ -62,15 +63,17 @@ use prost::{
     encoding::{DecodeContext, WireType, skip_field},
 };
 
-/// prost's functions for each type of field. The number of an enum's value is an `int32`.
+/// prost's encode, merge and length functions for each protobuf field type. An enum value is
+/// encoded as an `int32`.
 mod kind {
     pub(super) use prost::encoding::{
         bool, bytes, double, float, int32, int32 as enumeration, int64, message, string, uint32,
     };
 }
 
-/// Declares messages. The fields must be in ascending order of number, in which they are encoded.
-/// `as` states Caffe's name of a message if the Rust name differs.
+/// Declares messages. The fields of a message must be in ascending order of field number, because
+/// fields are encoded in the order of their declaration. `as` gives the name of a message in
+/// `caffe.proto` if the Rust name differs.
 macro_rules! messages {
     ($(
         $(#[$attribute:meta])*
@@ -160,8 +163,8 @@ macro_rules! messages {
     )*};
 }
 
-/// Declares enums. Each value has a Rust name, Caffe's name and a number. The first value is the
-/// enum's default.
+/// Declares enums. Each enum value has a Rust name, a name in `caffe.proto` and a number. The first
+/// value of an enum is its default.
 macro_rules! enumerations {
     ($(
         $(#[$attribute:meta])*
@@ -186,19 +189,19 @@ macro_rules! enumerations {
                     values: &[$(($name, $number)),*],
                 };
 
-            /// Returns whether a value has this number.
+            /// Returns whether the enum declares a value with the number `number`.
             pub const fn is_valid(number: i32) -> bool {
                 false $(|| number == $number)*
             }
 
-            /// Returns Caffe's name of the value.
+            /// Returns the name of the enum value in `caffe.proto`.
             pub fn as_str_name(&self) -> &'static str {
                 match self {
                     $(Self::$value => $name,)*
                 }
             }
 
-            /// Returns the value with this name in Caffe.
+            /// Returns the enum value with the name `name` in `caffe.proto`.
             pub fn from_str_name(name: &str) -> Option<Self> {
                 match name {
                     $($name => Some(Self::$value),)*
@@ -232,7 +235,7 @@ macro_rules! enumerations {
     )*};
 }
 
-/// Caffe's name of a type: that after `as`, or the Rust name.
+/// The name of a type in `caffe.proto`: the name after `as`, or the Rust name if `as` is missing.
 macro_rules! proto_name {
     ($rust:ident) => {
         stringify!($rust)
@@ -242,7 +245,7 @@ macro_rules! proto_name {
     };
 }
 
-/// The Rust type of a field.
+/// The Rust type of a message field.
 macro_rules! rust_type {
     (optional $($kind:tt)+) => { Option<value_type!($($kind)+)> };
     (required $($kind:tt)+) => { value_type!($($kind)+) };
@@ -250,7 +253,7 @@ macro_rules! rust_type {
     (packed $($kind:tt)+) => { Vec<value_type!($($kind)+)> };
 }
 
-/// The Rust type of one value of a field.
+/// The Rust type of one value of an optional or repeated field.
 macro_rules! value_type {
     (bool) => { bool };
     (int32) => { i32 };
@@ -264,7 +267,7 @@ macro_rules! value_type {
     (message($($type:ident)::+)) => { $($type)::+ };
 }
 
-/// The [`FieldType`] of a field.
+/// The [`FieldType`] of a message field.
 macro_rules! field_type {
     (bool) => { FieldType::Bool };
     (int32) => { FieldType::Int32 };
@@ -278,7 +281,7 @@ macro_rules! field_type {
     (message($($type:ident)::+)) => { FieldType::Message($($type)::+::SCHEMA) };
 }
 
-/// The [`Label`] of a field.
+/// The [`Label`] of a message field.
 macro_rules! label {
     (optional) => {
         Label::Optional
@@ -329,7 +332,8 @@ macro_rules! encoded_len {
     };
 }
 
-/// Decodes one value, or a packed list. Lists are decoded packed and unpacked.
+/// Decodes one value or a packed list of values, and merges the result into a field. A repeated
+/// field may be encoded packed or unpacked.
 macro_rules! merge {
     (optional $kind:ident($wire_type:ident, $field:expr, $($context:ident),+)) => {
         kind::$kind::merge($wire_type, $field.get_or_insert_default(), $($context),+)
@@ -342,8 +346,8 @@ macro_rules! merge {
     };
 }
 
-/// The methods of a field: the getter, and for an enum the setter. Messages, required fields and
-/// lists of numbers, strings and messages have none.
+/// The accessor methods of a field: a getter, and for an enum field also a setter. Message fields,
+/// required fields, and repeated fields of numbers, strings or messages have no accessors.
 macro_rules! accessors {
     (optional message($($type:ident)::+) $field:ident []) => {};
     (optional enumeration($($type:ident)::+) $field:ident
@@ -363,11 +367,11 @@ macro_rules! accessors {
         }
     };
     (repeated enumeration($($type:ident)::+) $field:ident [setter = $setter:ident]) => {
-        /// Returns the values whose numbers are known.
+        /// Returns the values of the field, without numbers that the enum does not declare.
         pub fn $field(&self) -> impl Iterator<Item = $($type)::+> {
             self.$field.iter().filter_map(|&number| number.try_into().ok())
         }
-        /// Appends a value.
+        /// Appends a value to the repeated field.
         pub fn $setter(&mut self, value: $($type)::+) {
             self.$field.push(value.into());
         }
@@ -393,7 +397,7 @@ macro_rules! accessors {
     ($label:ident $kind:ident $(($($type:ident)::+))? $field:ident []) => {};
 }
 
-/// A default, or that of the type.
+/// The default value that a field declares, or else the default value of the field's type.
 macro_rules! default_value {
     () => {
         Default::default()
@@ -412,7 +416,7 @@ macro_rules! getter_doc {
     };
 }
 
-/// The value of a field for `Debug`, which names the values of enums.
+/// The value of a field as `Debug` prints the value: an enum value by its name.
 macro_rules! debug {
     (optional enumeration($($type:ident)::+), $field:expr) => {
         &$field.map(EnumValue::<$($type)::+>::new)
@@ -455,7 +459,7 @@ fn debug_struct(
     formatted.finish()
 }
 
-/// Adds the field to the path that the error names.
+/// Adds a field and the message that contains the field to the path in a decoding error.
 #[cold]
 fn with_path(mut error: DecodeError, message: &'static str, field: &'static str) -> DecodeError {
     error.push(message, field_name(field));

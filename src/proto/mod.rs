@@ -1,33 +1,36 @@
 //! Caffe's protobuf messages, in binary form (caffemodel, solverstate, binaryproto), as text
 //! (prototxt, with the feature `net`) and as HDF5 (with the feature `hdf5`).
 //!
-//! The types are those of `proto/caffe.proto`, as [prost](https://docs.rs/prost) represents them.
-//! Some names differ from Caffe's in capitalization: `LRNParameter` is [`LrnParameter`], and
-//! `ReLUParameter` is [`ReLuParameter`]. An enum declared inside a message is in a module with the
-//! message's name, such as [`pooling_parameter::PoolMethod`]. A number, string or enum has a getter,
-//! which returns the default if the field is unset: `filler.std()` is 1 unless `filler.std` is
-//! `Some`. An enum's field holds its number, and also has a setter, such as `set_pool`.
+//! The Rust types are the messages of `proto/caffe.proto`, as [prost](https://docs.rs/prost)
+//! represents messages. Some type names differ from Caffe's in capitalization: Caffe's
+//! `LRNParameter` is [`LrnParameter`], and Caffe's `ReLUParameter` is [`ReLuParameter`]. An enum
+//! declared inside a message is in a module with the message's name, such as
+//! [`pooling_parameter::PoolMethod`]. A field of type number, string or enum has a getter, which
+//! returns the default if the field is unset; for example, `filler.std()` returns 1 unless
+//! `filler.std` is `Some`. An enum field stores the number of its value, and also has a setter,
+//! such as `set_pool`.
 //!
 //! [`read_trained_net`], `read_net` and `read_solver` [upgrade] files in Caffe's older formats. All
-//! other functions return the message as it is in the file.
+//! other functions that read files return the message without an upgrade.
 //!
 //! [`read_trained_net`] and [`read_solver_state`] also read HDF5 files (`.caffemodel.h5`,
 //! `.solverstate.h5`).
 //!
 //! The reader of binary files differs from protobuf's C++ library:
 //! - The reader drops unknown fields, which forks of Caffe write, unless the caller reads and
-//!   writes the file through [`UnknownFields`]. In text, an unknown field is an error except for
-//!   `read_text_lossy`.
-//! - An enum field keeps a number that the enum does not declare; the getter returns the default.
-//! - Strings are UTF-8. The reader replaces invalid bytes by U+FFFD and logs a warning. In
-//!   prototxt, invalid bytes are an error.
+//!   writes the file through [`UnknownFields`]. In prototxt, an unknown field is an error unless
+//!   the caller uses `read_text_lossy` or `parse_text_lossy`.
+//! - An enum field keeps a number that the enum does not declare; for such a number, the field's
+//!   getter returns the default.
+//! - Strings are UTF-8. In a binary file, the reader replaces bytes that are not UTF-8 by U+FFFD
+//!   and logs a warning. In prototxt, a string that is not UTF-8 is an error.
 //! - A file that is not a message is an error: a non-empty file without a known field, or a file
 //!   with a string that is not UTF-8 and contains control characters.
-//! - A file may be longer than 2 GiB.
+//! - A binary file may be longer than 2 GiB.
 //! - A missing `required` field is an error in text, but not in binary files.
 
-/// The maximum ratio of uncompressed to compressed bytes of deflate (RFC 1951: 258 bytes for two
-/// bits). The ratio limits the size that the header of a compressed file can claim.
+/// The maximum compression ratio of deflate: two bits can encode 258 bytes (RFC 1951). Readers
+/// reject a file whose header claims more data than the file can hold at this ratio.
 #[cfg(any(feature = "gzip", feature = "hdf5"))]
 pub(crate) const MAX_DEFLATE_RATIO: u64 = 1032;
 

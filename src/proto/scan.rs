@@ -1,9 +1,9 @@
-//! A scan of the bytes of a message before prost decodes the message.
+//! Scan of the bytes of a binary message before prost decodes the message.
 //!
 //! prost does not report the offset of malformed bytes, drops unknown fields, and is stricter than
 //! protobuf's C++ library. The scan skips values without decoding them. The scan collects unknown
-//! fields, reports errors with offset and field path, and lists replacements of byte ranges. After
-//! the replacements, prost reads the same message as the C++ library.
+//! fields, reports errors with offset and field path, and lists replacements of byte ranges. With
+//! these replacements, prost decodes the same message as protobuf's C++ library.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
@@ -31,30 +31,33 @@ use super::{
 pub struct PathStep {
     /// The field's number, such as 100 for the layers of a net.
     pub field: u32,
-    /// The index among the field's messages; 0 if the field is not repeated.
+    /// The index of the nested message among the messages of a repeated field; 0 if the field is
+    /// not repeated.
     pub index: usize,
 }
 
-/// The bytes of unknown fields, by the path of the message that contains the fields.
+/// The bytes of unknown fields, keyed by the path of the message that contains the fields.
 pub(super) type FieldsByPath = BTreeMap<Vec<PathStep>, Vec<u8>>;
 
 #[derive(Debug, Default)]
 pub(super) struct ScanResult {
-    /// Replacements of byte ranges, so that prost reads the same message as the C++ library.
+    /// Replacements of byte ranges, so that prost decodes the same message as protobuf's C++
+    /// library.
     pub(super) splices: Splices,
     pub(super) unknown: FieldsByPath,
     pub(super) warnings: Vec<String>,
 }
 
-/// The action that the scan takes for unknown fields.
+/// The action that a scan takes for unknown fields.
 pub(super) enum UnknownFieldAction<'a> {
     Ignore,
     Collect,
-    /// Moves the fields of the map to the end of the messages that the paths name.
+    /// Moves the unknown fields in the map to the end of the messages at the fields' paths.
     Insert(&'a mut FieldsByPath),
 }
 
-/// Scans the first `len` bytes of a source. Errors state the byte offset and the field path.
+/// Scans the message in the first `len` bytes of a source. Error messages state the byte offset and
+/// the field path.
 pub(super) fn scan(
     schema: &'static Schema,
     source: &mut dyn ReadSeek,
@@ -78,7 +81,7 @@ pub(super) fn scan(
 #[derive(Default)]
 struct Path {
     steps: Vec<PathStep>,
-    /// The field of each step; `None` for an unknown field.
+    /// The field of each step of the path; `None` for an unknown field.
     fields: Vec<Option<&'static Field>>,
 }
 
@@ -113,8 +116,8 @@ impl fmt::Display for Path {
 
 struct Scan<'a> {
     reader: WireReader<'a>,
-    /// The path of the current field. After an error, [`scan`] reports the path in the error
-    /// message.
+    /// The path of the field that is being scanned. After an error, [`scan`] reports the path in
+    /// the error message.
     path: Path,
     action: UnknownFieldAction<'a>,
     result: ScanResult,
@@ -124,7 +127,7 @@ impl Scan<'_> {
     /// Scans a message that ends at the offset `end`. Returns the number of bytes that the
     /// replacements add to the message.
     ///
-    /// The recursion depth is bounded, because none of Caffe's messages contains itself.
+    /// The recursion depth is bounded, because no message type of Caffe contains itself.
     fn message(&mut self, schema: &'static Schema, end: u64) -> WireResult<i64> {
         let mut counts = vec![0; schema.fields().len()];
         let (mut growth, mut known) = (0, false);
@@ -157,7 +160,7 @@ impl Scan<'_> {
         Ok(growth + self.insert_unknown(schema))
     }
 
-    /// Ends the outermost message and removes the remaining bytes, like the C++ library.
+    /// Ends the outermost message and removes the remaining bytes, like protobuf's C++ library.
     fn end_outermost(&mut self, rest: Range<u64>) -> WireResult<i64> {
         if !self.path.steps.is_empty() {
             return malformed(rest.start, "zero byte or end of a group in place of a field");
@@ -172,8 +175,9 @@ impl Scan<'_> {
         Ok(growth)
     }
 
-    /// Scans an unknown field. A field with a `known_number` has the wrong wire type; the scan
-    /// removes the field, because prost would reject the message.
+    /// Scans an unknown field. If `known_number` is `true`, the message type declares the field's
+    /// number with another wire type. The scan removes such a field, because prost would reject the
+    /// message.
     fn unknown_field(&mut self, key: Key, rest: Range<u64>, known_number: bool) -> WireResult<i64> {
         self.path.push(None, PathStep { field: key.number, index: 0 });
         self.reader.skip_value(key, rest.end)?;
@@ -232,9 +236,10 @@ impl Scan<'_> {
         self.reader.skip_to(stop).map(|()| 0)
     }
 
-    /// Scans a string. The C++ library accepts any bytes, but Rust's strings are UTF-8, so the scan
-    /// replaces invalid bytes. Text in any encoding has no control characters except tabs and line
-    /// ends. A string with other control characters shows that the file is not a message.
+    /// Scans a string. Protobuf's C++ library accepts any bytes in a string, but Rust's strings are
+    /// UTF-8, so the scan replaces bytes that are not UTF-8. Text in any encoding has no control
+    /// characters except tabs and line ends. A string with other control characters shows that the
+    /// file is not a protobuf message.
     fn text(&mut self, stop: u64) -> WireResult<i64> {
         let start = self.reader.offset();
         let bytes = self.reader.read_to(stop)?;
@@ -270,9 +275,9 @@ impl Scan<'_> {
     }
 }
 
-/// Removes the fields that a message type declares. Returns the remaining fields and the number of
-/// removed fields. Without the removal, a field that an upgrade moved to another message type could
-/// become the value of a declared field.
+/// Removes the fields that a message type declares from `fields`. Returns the remaining fields and
+/// the number of removed fields. Without the removal, a field that an upgrade moved to another
+/// message type could become the value of a declared field.
 fn without_known(schema: &Schema, fields: &[u8]) -> (Vec<u8>, usize) {
     let (mut unknown, mut known_count) = (Vec::with_capacity(fields.len()), 0);
     // `for_each_field` cannot fail, because the scan has collected only whole fields.

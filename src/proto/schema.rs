@@ -5,8 +5,9 @@ use prost::{DecodeError, Message, Name, encoding::WireType};
 
 /// A message type of `proto/caffe.proto`, which this crate can read and write.
 ///
-/// Only the types in [`proto`](super) implement this trait, so the library compiles the code that
-/// reads and writes them. Decode other messages with [`Message::decode`].
+/// Only the types in [`proto`](super) implement this trait, so the code that reads and writes
+/// messages is compiled with the library. To decode messages of other types, use
+/// [`Message::decode`].
 ///
 /// ```
 /// use cortado::proto::{BlobShape, CaffeMessage, parse_text, to_text};
@@ -25,24 +26,24 @@ impl<M: Message + Name + Default + Codec> CaffeMessage for M {}
 pub trait Codec {
     /// Returns the table of the message type's fields.
     fn schema(&self) -> &'static Schema;
-    /// Decodes fields, and merges them into this message.
+    /// Decodes the fields in `bytes` and merges the fields into this message.
     fn merge_from(&mut self, bytes: &mut SplicedReader<'_>) -> Result<(), DecodeError>;
-    /// Returns the length of the binary form in bytes.
+    /// Returns the length in bytes of the message in the binary format.
     fn binary_len(&self) -> usize;
-    /// Returns the binary form.
+    /// Returns the message in protobuf's binary format.
     fn to_binary(&self) -> Vec<u8>;
 }
 
 /// A message type.
 #[derive(Debug)]
 pub struct Schema {
-    /// The full name, such as `caffe.BlobProto`.
+    /// The full name of the message type, such as `caffe.BlobProto`.
     pub(super) name: &'static str,
-    /// The fields in ascending order of number.
+    /// The fields of the message type in ascending order of field number.
     fields: &'static [Field],
 }
 
-/// A field of a message type.
+/// A field of a protobuf message type: name, number, label and type.
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,
@@ -51,7 +52,7 @@ pub(super) struct Field {
     pub(super) kind: FieldType,
 }
 
-/// The number of values that a field may have.
+/// The label of a field: optional, required or repeated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Label {
     Optional,
@@ -73,18 +74,18 @@ pub(super) enum FieldType {
     Message(&'static Schema),
 }
 
-/// An enum type. Only the text format reads this table.
+/// An enum type. Only the parser and the printer of the text format read the tables of enum types.
 #[cfg_attr(not(feature = "net"), allow(dead_code))]
 #[derive(Debug)]
 pub(super) struct EnumSchema {
-    /// The name without its package and its message, such as `PoolMethod`.
+    /// The enum's name without package and enclosing message, such as `PoolMethod`.
     pub(super) name: &'static str,
-    /// Names and numbers in ascending order of number.
+    /// Names and numbers of the enum's values, in ascending order of number.
     pub(super) values: &'static [(&'static str, i32)],
 }
 
 impl Schema {
-    /// Creates the table of a message type. The fields must be in ascending order of number.
+    /// Creates the table of a message type. The fields must be in ascending order of field number.
     pub(super) const fn new(name: &'static str, fields: &'static [Field]) -> Self {
         let mut index = 1;
         while index < fields.len() {
@@ -94,13 +95,14 @@ impl Schema {
         Self { name, fields }
     }
 
-    /// Returns the field of this number, and its index among the fields.
+    /// Returns the field with the number `number`, and the index of this field among the fields of
+    /// the message type.
     pub(super) fn field(&self, number: u32) -> Option<(usize, &'static Field)> {
         let index = self.fields.binary_search_by_key(&number, |field| field.number).ok()?;
         Some((index, &self.fields[index]))
     }
 
-    /// Returns the name without the package.
+    /// Returns the name of the message type without its package.
     #[cfg(feature = "net")]
     pub(super) fn short_name(&self) -> &'static str {
         self.name.rsplit_once('.').map_or(self.name, |(_, name)| name)
@@ -120,22 +122,23 @@ impl Field {
         self.label == Label::Repeated
     }
 
-    /// Returns whether a value of this wire type belongs to the field; otherwise it is an unknown
-    /// field with a known number. A list of numbers is one packed value or several values.
+    /// Returns whether the field can have a value of the wire type `wire_type`. The scan treats any
+    /// other value as an unknown field. A repeated field of numbers is encoded as one packed value
+    /// or as several values.
     pub(super) fn accepts(&self, wire_type: WireType) -> bool {
         wire_type == self.kind.wire_type()
             || self.is_repeated() && wire_type == WireType::LengthDelimited
     }
 
-    /// Returns whether errors name a value of the field by its index. Numbers have no index,
-    /// because one packed value holds many of them.
+    /// Returns whether error messages give the index of a value of the field, as in `layer[1]`. The
+    /// values of a numeric field have no index, because one packed value holds many numbers.
     pub(super) fn is_indexed(&self) -> bool {
         self.is_repeated() && self.kind.wire_type() == WireType::LengthDelimited
     }
 }
 
 impl FieldType {
-    /// Returns the wire type of one value.
+    /// Returns the wire type of one value of the field type.
     pub(super) fn wire_type(self) -> WireType {
         use FieldType::{Bytes, Double, Float, Message, String};
         match self {
@@ -147,7 +150,8 @@ impl FieldType {
     }
 }
 
-/// Returns the name of a field, given its identifier in Rust, such as `r#type`.
+/// Returns the protobuf name of a field from the field's Rust identifier, such as `type` from
+/// `r#type`.
 pub(super) const fn field_name(identifier: &'static str) -> &'static str {
     match identifier.as_bytes() {
         [b'r', b'#', ..] => identifier.split_at(2).1,

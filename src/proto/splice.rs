@@ -1,4 +1,4 @@
-//! Reads a file with replaced byte ranges, without holding the input or the result in memory.
+//! Reader that replaces byte ranges of a file, without holding the file or the result in memory.
 
 use std::{
     io::{self, SeekFrom},
@@ -19,14 +19,15 @@ struct Splice {
     replacement: Vec<u8>,
 }
 
-/// Replacements of byte ranges of a source, which do not overlap.
+/// Replacements of byte ranges of a source. The byte ranges do not overlap.
 #[derive(Debug, Default)]
 pub(super) struct Splices {
     list: Vec<Splice>,
 }
 
 impl Splices {
-    /// Replaces a byte range. Replacements at the same offset keep the order of the calls.
+    /// Adds a replacement of a byte range. Replacements at the same offset are applied in the order
+    /// of the calls of `replace`.
     pub(super) fn replace(&mut self, range: Range<u64>, replacement: Vec<u8>) {
         match self.list.last_mut() {
             Some(last)
@@ -40,7 +41,7 @@ impl Splices {
         }
     }
 
-    /// Returns a reader of the first `len` bytes of a source that applies the replacements.
+    /// Returns a reader that applies the replacements to the first `len` bytes of a source.
     pub(super) fn reader(
         self,
         source: &mut dyn ReadSeek,
@@ -73,8 +74,8 @@ pub struct SplicedReader<'a> {
     splices: Peekable<vec::IntoIter<Splice>>,
     offset: u64,
     end: u64,
-    /// The bytes of the last read. Unless `remaining` is 0, the chunk has bytes that prost has not
-    /// consumed.
+    /// The chunk of bytes that was read last. Unless `remaining` is 0, the chunk has bytes that
+    /// prost has not consumed.
     chunk: Vec<u8>,
     consumed: usize,
     /// The number of bytes that prost has not consumed yet, including bytes of the chunk.
@@ -83,7 +84,8 @@ pub struct SplicedReader<'a> {
 }
 
 impl SplicedReader<'_> {
-    /// Returns the error of a failed read. After a failed read, the reader supplies zeros.
+    /// Returns an error if a read of the source failed. After a failed read, the reader supplies
+    /// zeros.
     pub(super) fn finish(self) -> io::Result<()> {
         self.error.map_or(Ok(()), Err)
     }
@@ -102,7 +104,8 @@ impl SplicedReader<'_> {
                 self.error = self.read_chunk().err();
             }
             if self.error.is_some() {
-                // `Buf` cannot report errors, so the reader supplies zeros for the remaining bytes.
+                // The methods of the trait `Buf` cannot return errors, so the reader supplies zeros
+                // for the remaining bytes.
                 self.chunk.clear();
                 self.chunk.resize(self.remaining.min(CHUNK_LEN), 0);
             }

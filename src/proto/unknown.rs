@@ -1,4 +1,4 @@
-//! Unknown fields of binary files, kept while a message is read, changed and written.
+//! Unknown fields of binary files, preserved while a program reads, changes and writes a message.
 
 use std::{fmt, path::Path};
 
@@ -37,16 +37,16 @@ impl UnknownFields {
     /// unknown fields.
     ///
     /// # Errors
-    /// Errors of `read_binary`.
+    /// Returns the errors of `read_binary`.
     pub fn read<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<(M, Self)> {
         Self::decode(MessageSource::file(path.as_ref())?)
     }
 
     /// Reads a message like [`parse_binary`](super::parse_binary), together with the unknown
-    /// fields. `file` names the bytes in errors.
+    /// fields. Error messages refer to `bytes` by the name `file`.
     ///
     /// # Errors
-    /// Errors of `parse_binary`.
+    /// Returns the errors of `parse_binary`.
     pub fn parse<M: CaffeMessage>(bytes: &[u8], file: &str) -> Result<(M, Self)> {
         Self::decode(MessageSource::bytes(bytes, file))
     }
@@ -56,21 +56,23 @@ impl UnknownFields {
         Ok((message, Self { fields }))
     }
 
-    /// Returns whether the file has no unknown fields.
+    /// Returns whether there are no unknown fields.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// Returns the paths of the messages that have unknown fields, from the outermost message on.
+    /// Returns the path of each message that has unknown fields. A path starts at the outermost
+    /// message.
     pub fn paths(&self) -> impl Iterator<Item = &[PathStep]> {
         self.fields.keys().map(Vec::as_slice)
     }
 
-    /// Updates the paths of messages that have moved: `remap` changes a path in place. If `remap`
-    /// returns `false`, the function drops the fields of the path.
+    /// Updates the paths of messages that have moved by calling `remap`, which changes a path in
+    /// place. Drops unknown fields whose path `remap` rejects by returning `false`.
     ///
-    /// In the example, a layer was inserted at the front, layers moved from the older field
-    /// `layers` (2) to `layer` (100), and the `blobs` of each layer moved from field 6 to field 7:
+    /// In the following example, a layer was inserted at the front, layers moved from the older
+    /// field `layers` (2) to `layer` (100), and the `blobs` of each layer moved from field 6 to
+    /// field 7:
     ///
     /// ```
     /// # let mut unknown = cortado::proto::UnknownFields::default();
@@ -95,11 +97,12 @@ impl UnknownFields {
 
     /// Encodes a message together with the unknown fields.
     ///
-    /// Drops two kinds of fields, with a warning in the log: fields of a message that no longer
-    /// exists, and fields that the message at the path declares.
+    /// Drops two kinds of unknown fields and logs a warning: fields of a message that no longer
+    /// exists, and fields that the message type at their path declares.
     ///
     /// # Errors
-    /// [`Error::InvalidData`](crate::Error::InvalidData) if the encoded message cannot be scanned.
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if the scan of the encoded message
+    /// fails.
     pub fn encode<M: CaffeMessage>(&self, message: &M) -> Result<Vec<u8>> {
         self.insert_into(message)
     }
@@ -126,10 +129,10 @@ impl UnknownFields {
     /// Writes a message together with the unknown fields, like
     /// [`write_binary`](super::write_binary).
     ///
-    /// Needs memory for the message and up to twice the file size.
+    /// Writing needs memory for the message and up to twice the file size.
     ///
     /// # Errors
-    /// Errors of [`encode`](Self::encode) and of `write_binary`.
+    /// Returns the errors of [`encode`](Self::encode) and of `write_binary`.
     pub fn write<M: CaffeMessage>(&self, path: impl AsRef<Path>, message: &M) -> Result<()> {
         let path = path.as_ref();
         let bytes = self.insert_into(message)?;

@@ -1,4 +1,5 @@
-//! A reader of protobuf's wire format: keys, varints and lengths. Errors state the byte offset.
+//! Reader of protobuf's wire format: keys, varints and lengths. The reader's errors state the byte
+//! offset.
 
 use std::io::{self, BufReader, Read, Seek};
 
@@ -36,7 +37,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Returns whether the C++ library ends the outermost message at this key.
+    /// Returns whether protobuf's C++ library ends the outermost message at this key.
     pub(super) fn ends_message(self) -> bool {
         self.wire_type == WireType::EndGroup || self.number == 0
     }
@@ -47,7 +48,7 @@ const MAX_DEPTH: usize = 100;
 
 /// A buffered reader that tracks its offset in the source.
 ///
-/// Each reading method checks the end of the enclosing message before it reads or allocates. A
+/// Each method that reads checks the end of the enclosing message before it reads or allocates. A
 /// wrong length therefore cannot cause an allocation larger than the source.
 pub(super) struct WireReader<'a> {
     reader: BufReader<&'a mut dyn ReadSeek>,
@@ -72,7 +73,8 @@ impl<'a> WireReader<'a> {
             _ => return malformed(offset, format!("invalid field key {raw:#x}")),
         };
         let number = (raw >> 3) as u32;
-        // The C++ library ends a message at a zero byte, but rejects other keys with number 0.
+        // Protobuf's C++ library ends a message at a zero byte, but rejects every other key with
+        // field number 0.
         if number == 0 && raw != 0 && wire_type != WireType::EndGroup {
             return malformed(offset, "field number 0");
         }
@@ -111,14 +113,15 @@ impl<'a> WireReader<'a> {
         Ok(self.offset + len)
     }
 
-    /// Moves to the offset `stop`, which must not exceed the message's end.
+    /// Skips to the offset `stop`, which must not exceed the end of the current message.
     pub(super) fn skip_to(&mut self, stop: u64) -> WireResult<()> {
         self.reader.seek_relative(stop.wrapping_sub(self.offset) as i64)?;
         self.offset = stop;
         Ok(())
     }
 
-    /// Reads the bytes up to the offset `stop`, which must not exceed the message's end.
+    /// Reads the bytes up to the offset `stop`, which must not exceed the end of the current
+    /// message.
     pub(super) fn read_to(&mut self, stop: u64) -> WireResult<Vec<u8>> {
         let len = usize::try_from(stop - self.offset).map_err(io::Error::other)?;
         let mut bytes = vec![0; len];

@@ -53,14 +53,15 @@ pub struct SolverBuilder<T: Element> {
 }
 
 impl<T: Element> Solver<T> {
-    /// Returns a builder of solvers on `device`, for custom layers, data sources or methods.
+    /// Returns a builder of solvers on `device`, which accepts custom layers, data sources and
+    /// solver methods.
     pub fn builder(device: &impl Device) -> SolverBuilder<T> {
         SolverBuilder { nets: Net::builder(device), methods: MethodRegistry::standard() }
     }
 
-    /// Builds the solver of a definition in a text file. File names in the definition are relative
-    /// to the current folder. Without a `snapshot_prefix`, the solver writes snapshots next to the
-    /// definition, with the definition's file name as the prefix.
+    /// Builds the solver that a text file defines. File names in the definition are relative to the
+    /// current directory. Without a `snapshot_prefix`, the solver writes snapshots to the directory
+    /// of the definition file, with the file's name as the prefix.
     ///
     /// # Errors
     /// Returns the errors of [`SolverBuilder::from_file`].
@@ -68,7 +69,7 @@ impl<T: Element> Solver<T> {
         Self::builder(device).from_file(path)
     }
 
-    /// Builds the solver of a definition.
+    /// Builds the solver that `param` defines.
     ///
     /// # Errors
     /// Returns the errors of [`SolverBuilder::build`].
@@ -78,29 +79,30 @@ impl<T: Element> Solver<T> {
 }
 
 impl<T: Element> SolverBuilder<T> {
-    /// Sets the registry that creates the solver method, by default the standard registry.
+    /// Sets the registry that creates the solver method; the default is
+    /// [`MethodRegistry::standard`].
     #[must_use]
     pub fn methods(self, methods: MethodRegistry<T>) -> Self {
         Self { methods, ..self }
     }
 
-    /// Sets the registry that creates layers, by default the standard registry.
+    /// Sets the registry that creates layers; the default is [`LayerRegistry::standard`].
     #[must_use]
     pub fn layers(self, layers: LayerRegistry<T>) -> Self {
         Self { nets: self.nets.registry(layers), ..self }
     }
 
-    /// Sets the registry that opens data sources, by default the standard registry.
+    /// Sets the registry that opens data sources; the default is [`SourceRegistry::default`].
     #[must_use]
     pub fn sources(self, sources: SourceRegistry) -> Self {
         Self { nets: self.nets.sources(sources), ..self }
     }
 
-    /// Builds the solver of a definition in a text file, like [`Solver::from_file`].
+    /// Builds the solver that a text file defines, like [`Solver::from_file`].
     ///
     /// # Errors
-    /// Returns [`Error::Io`], [`Error::Parse`], and errors of [`build`](Self::build) with the file
-    /// name.
+    /// Returns [`Error::Io`], [`Error::Parse`], and the errors of [`build`](Self::build) with the
+    /// file name added.
     pub fn from_file(self, path: impl AsRef<Path>) -> Result<Solver<T>> {
         let path = path.as_ref();
         let built = self.build(read_definition(path)?);
@@ -110,7 +112,8 @@ impl<T: Element> SolverBuilder<T> {
     /// Builds the solver that `param` defines, and the solver's nets.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for an invalid definition, and the errors of the nets.
+    /// Returns [`Error::InvalidData`] for an invalid definition, and the errors of building the
+    /// nets.
     pub fn build(self, param: SolverParameter) -> Result<Solver<T>> {
         compiled_for!(T, fn(SolverBuilder<T>, SolverParameter) -> Result<Solver<T>> = SolverBuilder::construct)(
             self, param,
@@ -149,8 +152,8 @@ impl<T: Element> SolverBuilder<T> {
 }
 
 /// Reads a solver's definition from a text file in any of Caffe's formats. Derives a missing
-/// `snapshot_prefix` from the file's name, and appends the file's name to a `snapshot_prefix` that
-/// is a folder.
+/// `snapshot_prefix` from the name of the definition file, and appends this name to a
+/// `snapshot_prefix` that is a directory.
 ///
 /// # Errors
 /// Returns the errors of [`proto::read_solver`].

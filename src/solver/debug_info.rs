@@ -1,4 +1,5 @@
-//! Caffe's `debug_info`: the mean magnitudes of the blobs of each layer after a pass.
+//! Caffe's `debug_info`: the mean absolute values of each layer's blobs after a forward or backward
+//! pass.
 
 use super::{
     event::{Event, TracedBlob},
@@ -7,8 +8,8 @@ use super::{
 use crate::{blob::Blob, element::Element, error::Result, net::Net};
 
 impl<T: Element> Solver<T> {
-    /// Runs a forward and a backward pass and reports the blobs of each layer. Returns the
-    /// objective.
+    /// Runs a forward and a backward pass and reports the mean absolute values of each layer's
+    /// blobs. Returns the objective.
     pub(super) fn traced_pass(&mut self) -> Result<f64> {
         let (net, observers) = (&mut self.nets.train, &mut self.observers);
         let loss = forward(net, observers)?;
@@ -31,8 +32,8 @@ impl<T: Element> Solver<T> {
         Ok(loss)
     }
 
-    /// Runs a forward pass of a test net and reports the blobs of each layer. Returns the
-    /// objective.
+    /// Runs a forward pass of a test net and reports the mean absolute values of each layer's
+    /// blobs. Returns the objective.
     pub(super) fn traced_test(&mut self, index: usize) -> Result<f64> {
         forward(&mut self.nets.tests[index].net, &mut self.observers)
     }

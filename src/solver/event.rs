@@ -34,13 +34,13 @@ use std::{path::Path, time::Duration};
 pub enum Event<'a> {
     /// Training starts.
     Started {
-        /// The name of the net.
+        /// The name of the train net.
         net: &'a str,
         /// The name of the learning rate policy.
         policy: &'a str,
         /// The iteration at which training starts.
         iteration: usize,
-        /// The iteration at which training will end.
+        /// The iteration at which training will end, which is `max_iter`.
         end: usize,
     },
     /// The solver has computed the gradients of an iteration and is about to update the weights.
@@ -62,50 +62,51 @@ pub enum Event<'a> {
     Displayed {
         /// The number of updates made so far.
         iteration: usize,
-        /// The objective, averaged over `average_loss` iterations.
+        /// The objective, averaged over the last `average_loss` iterations.
         loss: f64,
         /// The learning rate of the next update.
         rate: f64,
         /// The outputs of the train net.
         outputs: &'a [Score],
-        /// The number of iterations since the last `Displayed` event.
+        /// The number of iterations since the previous `Displayed` event.
         passed: usize,
-        /// The number of seconds since the last `Displayed` event.
+        /// The number of seconds since the previous `Displayed` event.
         seconds: f64,
         /// The part of `seconds` in which the net waited for data; `None` if the net reads no data.
         waited: Option<f64>,
         /// The number of iterations between two `Displayed` events.
         display: usize,
     },
-    /// The mean magnitude of a blob of a layer. With `debug_info`, the solver reports this event in
-    /// displayed iterations and in tests.
+    /// The mean absolute value of the elements of a layer's blob. With `debug_info`, the solver
+    /// reports a `Traced` event in displayed iterations and in tests.
     Traced {
-        /// The name of the layer.
+        /// The name of the layer that has the blob.
         layer: &'a str,
-        /// The kind of the blob.
+        /// The kind of the traced blob: top, parameter or gradient.
         what: TracedBlob,
-        /// The name of the blob. The name of a parameter may be its index in the layer.
+        /// The name of the traced blob. A parameter may be named by its index in the layer.
         name: &'a str,
-        /// The mean of the absolute values.
+        /// The mean of the absolute values of the blob's elements.
         mean: f64,
     },
-    /// The norms of all parameters and of their gradients, after a backward pass with
+    /// The norms over all parameters and over all gradients, after a backward pass with
     /// [`Traced`](Self::Traced) events.
     Norms {
-        /// The L1 norms of the values and of the gradients.
+        /// The L1 norm over all parameter values, and the L1 norm over all gradients.
         l1: [f64; 2],
-        /// The L2 norms of the values and of the gradients.
+        /// The L2 norm over all parameter values, and the L2 norm over all gradients.
         l2: [f64; 2],
     },
     /// The norm of the gradient exceeded `clip_gradients`.
     Clipped {
         /// The number of updates made so far.
         iteration: usize,
-        /// The L2 norm of the gradient, which is the sum over `iter_size` batches.
+        /// The L2 norm of the gradient before clipping. The gradient is the sum over `iter_size`
+        /// batches.
         norm: f64,
         /// The L2 norm of the gradient after clipping, which is `clip_gradients`.
         limit: f64,
-        /// The factor that scales the gradient: `limit / norm`.
+        /// The factor by which clipping scales the gradient: `limit / norm`.
         scale: f64,
     },
     /// The solver starts to test a test net.
@@ -121,9 +122,10 @@ pub enum Event<'a> {
         iteration: usize,
         /// The index of the test net.
         net: usize,
-        /// The means of the outputs over the batches of the test.
+        /// The outputs of the test net, averaged over the batches of the test.
         outputs: &'a [Score],
-        /// The mean of the objective; `None` unless `test_compute_loss` is set.
+        /// The objective, averaged over the batches of the test; `None` unless `test_compute_loss`
+        /// is set.
         loss: Option<f64>,
     },
     /// [`Action::Stop`] ended a test early.
@@ -137,17 +139,18 @@ pub enum Event<'a> {
     Snapshot {
         /// The number of updates made so far.
         iteration: usize,
-        /// The path of the file with the weights.
+        /// The path of the snapshot file with the weights.
         model: &'a Path,
-        /// The path of the file with the solver's state.
+        /// The path of the snapshot file with the solver's state.
         state: &'a Path,
     },
     /// Training ends.
     Finished {
-        /// The number of updates made.
+        /// The total number of updates made.
         iteration: usize,
-        /// The mean of the last `average_loss` objectives, including the objective of one further
-        /// batch; `None` unless a `Displayed` event is due at the end.
+        /// The mean of the last `average_loss` objectives, including the objective of one forward
+        /// pass after the last update. The field `loss` is `None` unless a `Displayed` event is due
+        /// at the end of training.
         loss: Option<f64>,
         /// Whether [`Action::Stop`] ended training early.
         early: bool,
@@ -220,11 +223,11 @@ pub enum TracedBlob {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "SolverAction")]
 pub enum Action {
-    /// Continues the training or the test.
+    /// Continues training or the current test.
     Continue,
-    /// Writes a snapshot and continues.
+    /// Writes a snapshot and continues training or the current test.
     Snapshot,
-    /// Ends the training or the test. [`Solver::solve`](super::Solver::solve) still writes the
-    /// snapshot after training.
+    /// Ends training or the current test. [`Solver::solve`](super::Solver::solve) still writes the
+    /// snapshot that is due after training.
     Stop,
 }

@@ -21,7 +21,7 @@ pub struct LrPolicy {
     kind: PolicyKind,
 }
 
-/// The factor that multiplies `base_lr` in iteration `i`.
+/// A learning rate policy, given by the factor that multiplies `base_lr` in iteration `i`.
 #[derive(Clone, Debug, PartialEq)]
 enum PolicyKind {
     /// 1
@@ -32,7 +32,8 @@ enum PolicyKind {
     Exp { gamma: f64 },
     /// `(1 + gamma·i)^(−power)`
     Inv { gamma: f64, power: f64 },
-    /// `gammaⁿ`, where `n` is the number of `values` that the iteration has reached
+    /// The factor is `gammaⁿ`, where `n` is the number of `stepvalue` fields that iteration `i` has
+    /// reached.
     MultiStep { gamma: f64, values: Vec<usize> },
     /// `(1 − i / end)^power`
     Poly { power: f64, end: f64 },
@@ -41,7 +42,7 @@ enum PolicyKind {
 }
 
 impl LrPolicy {
-    /// Creates the learning rate policy of a solver's definition.
+    /// Creates the learning rate policy that a solver's definition sets.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] for an unknown `lr_policy` or a missing parameter of the
@@ -89,8 +90,8 @@ impl LrPolicy {
         Ok(Self { base_lr: param.base_lr().into(), kind })
     }
 
-    /// Returns the number of steps that a `step` or `multistep` policy has taken by `iteration`,
-    /// and 0 for every other policy.
+    /// Returns how often a `step` or `multistep` policy has changed the learning rate by
+    /// `iteration`, and 0 for every other policy.
     pub(super) fn steps(&self, iteration: usize) -> i32 {
         let steps = match &self.kind {
             PolicyKind::Step { size, .. } => iteration / size,
@@ -100,7 +101,7 @@ impl LrPolicy {
         i32::try_from(steps).unwrap_or(i32::MAX)
     }
 
-    /// Returns the learning rate of the update that follows `iteration` updates.
+    /// Returns the learning rate of the next update after `iteration` updates.
     pub fn rate_at(&self, iteration: usize) -> f64 {
         let i = iteration as f64;
         let factor = match &self.kind {
@@ -120,15 +121,15 @@ impl LrPolicy {
     }
 }
 
-/// Returns the number of `values`, the `stepvalue` fields, that `iteration` has reached. As in
-/// Caffe, a `multistep` policy takes the steps in the given order, and at most one step per
-/// iteration.
+/// Returns how many steps of a `multistep` policy `iteration` has reached; `values` are the
+/// `stepvalue` fields. As in Caffe, a `multistep` policy takes its steps in the given order, and at
+/// most one step per iteration.
 fn steps_reached(values: &[usize], iteration: usize) -> usize {
     let mut step_iteration = 0;
     let mut steps = 0;
     for &value in values {
-        // A step whose iteration is not after the preceding step takes effect one iteration after
-        // the preceding step.
+        // If a `stepvalue` is not greater than the preceding one, the step takes effect one
+        // iteration after the preceding step.
         step_iteration = value.max(if steps == 0 { 0 } else { step_iteration + 1 });
         if step_iteration > iteration {
             break;

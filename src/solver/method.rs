@@ -10,7 +10,8 @@ use crate::{
 };
 
 /// A solver method, which updates parameters from their gradients. A
-/// [`MethodRegistry`](super::MethodRegistry) creates methods. The trait is object-safe.
+/// [`MethodRegistry`](super::MethodRegistry) creates solver methods. The trait `Method` is
+/// object-safe.
 ///
 /// A method has no state: the solver owns the history blobs of all methods and saves them in
 /// snapshots. An [`UpdateRule`] is a method that runs as a single kernel.
@@ -27,7 +28,7 @@ pub trait Method<T: Element>: Send {
     /// Returns the number of history blobs for each parameter.
     fn histories(&self) -> usize;
 
-    /// Updates a parameter from its gradient.
+    /// Updates a learnable parameter from its gradient.
     ///
     /// # Errors
     /// Returns the errors of the device.
@@ -35,7 +36,7 @@ pub trait Method<T: Element>: Send {
     fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T>) -> Result<()>;
 }
 
-/// The values of a solver update that do not depend on the method.
+/// The parameters of a solver update that do not depend on the solver method.
 ///
 /// ```
 /// use cortado::{op::{Regularization, UpdateRule}, prelude::*};
@@ -65,7 +66,7 @@ pub struct UpdateParams {
     pub regularization: Regularization,
 }
 
-/// A learnable parameter and the solver's state for the parameter.
+/// A learnable parameter with its master weights and history blobs.
 ///
 /// ```
 /// use cortado::{op::Regularization, prelude::*, solver::{LearnableParam, UpdateParams}};
@@ -84,17 +85,18 @@ pub struct LearnableParam<'a, T: Element> {
     /// The master weights in the accumulator type; `None` unless the weights have 16 bits. See
     /// [`Update::solver_update`](crate::kernel::Update::solver_update).
     pub masters: Option<&'a Blob<T::Acc>>,
-    /// The history blobs of the method, which have the parameter's shape and are initially zero.
+    /// The history blobs of the solver method, which have the parameter's shape and are initially
+    /// zero.
     pub history: &'a [Blob<T::Acc>],
 }
 
 impl<T: Element> LearnableParam<'_, T> {
-    /// Updates the parameter, its master weights and its history in one pass.
+    /// Updates the parameter, its master weights and its history by a single kernel.
     ///
     /// # Errors
     /// Returns [`Error::Length`](crate::Error::Length) if `history` does not have the number of
-    /// blobs that the rule needs. Returns [`Error::Borrowed`](crate::Error::Borrowed) while a blob
-    /// is borrowed, and the errors of the device.
+    /// blobs that the update rule needs. Returns [`Error::Borrowed`](crate::Error::Borrowed) while
+    /// one of the blobs is borrowed, and the errors of the device.
     pub fn apply_update(&self, op: &SolverUpdate<T>) -> Result<()> {
         let (dw, mut w) = (self.blob.diff()?, self.blob.data_mut()?);
         let mut masters = self.masters.map(Blob::data_mut).transpose()?;
@@ -105,9 +107,9 @@ impl<T: Element> LearnableParam<'_, T> {
         self.blob.device().solver_update(op, dw.view(), w.view_mut(), masters, &mut history)
     }
 
-    /// Scales the gradient and adds the weight decay: `dw ← scale · dw + decay · r(w)`, where
-    /// `r(w)` is `w` for L2 and `sign(w)` for L1. Methods that consist of several kernels call this
-    /// function.
+    /// Scales the gradient and adds the weight decay by `dw ← scale · dw + decay · r(w)`, where
+    /// `r(w)` is `w` for L2 and `sign(w)` for L1. Solver methods that consist of several kernels
+    /// call `regularize` before their own kernels.
     ///
     /// # Errors
     /// Returns [`Error::Borrowed`](crate::Error::Borrowed) while the parameter's blob is borrowed,

@@ -1,7 +1,7 @@
 //! Solvers, which train nets.
 //!
-//! A [`Solver`] owns a train net, test nets that share its weights, and the history blobs of a
-//! [`Method`]. A solver prints nothing: it reports [`Event`]s to observers.
+//! A [`Solver`] owns a train net, test nets that share the train net's weights, and the history
+//! blobs of a solver [`Method`]. A solver prints nothing: it reports [`Event`]s to observers.
 //!
 //! ```
 //! use cortado::{CpuDevice, Solver, proto, solver::Event};

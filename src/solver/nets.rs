@@ -19,12 +19,13 @@ pub(super) struct TestNet<T: Element> {
 }
 
 impl<T: Element> Nets<T> {
-    /// Builds all nets, and copies the weights from the files that the definition names.
+    /// Builds all nets of a solver, and copies the weights from the files that the solver's
+    /// definition names.
     pub(super) fn new(param: &SolverParameter, builder: NetBuilder<T>) -> Result<Self> {
         let seed = match u64::try_from(param.random_seed()) {
             Ok(seed) => seed,
-            // Without a `random_seed`, take a random seed from the keys of the standard library's
-            // hash maps.
+            // Without a `random_seed`, the seed is a hash under the random keys of the standard
+            // library's hash maps.
             Err(_) => RandomState::new().hash_one(0),
         };
         let builder = builder.seed(seed);
@@ -56,7 +57,8 @@ impl<T: Element> Nets<T> {
         Ok(nets)
     }
 
-    /// Copies trained layers to all nets. Fails if the train net has no layer of the file.
+    /// Copies the weights in a file to the train net and all test nets. Fails if no layer in the
+    /// file has the name of a layer of the train net.
     fn copy_weights(&mut self, file: &str) -> Result<()> {
         let weights = proto::read_trained_net(file)?;
         let with_file_name = |error: Error| error.context(file);
@@ -68,8 +70,8 @@ impl<T: Element> Nets<T> {
     }
 }
 
-/// Overrides the phase and the level of `into` by those of `from`, and appends the stages of
-/// `from`.
+/// Merges one net state into another: the phase and the level of `from` replace those of `into`,
+/// and the stages of `from` are appended.
 fn merge_state(into: &mut NetState, from: &NetState) {
     into.phase = from.phase.or(into.phase);
     into.level = from.level.or(into.level);
@@ -93,13 +95,13 @@ fn train_definition(param: &SolverParameter) -> Result<NetParameter> {
     }
 }
 
-/// Upgrades a net's definition that is part of the solver's definition.
+/// Upgrades a net definition that is embedded in the solver's definition.
 fn upgrade_definition(definition: NetParameter) -> Result<NetParameter> {
     proto::log_changes(proto::upgrade::net(definition), "net in the solver's definition")
 }
 
-/// Returns the definitions of the test nets: `test_net_param`, `test_net`, and `net_param` or `net`
-/// once for each further entry of `test_iter`.
+/// Returns the definitions of the test nets, from `test_net_param`, from `test_net`, and from
+/// `net_param` or `net` once for each further entry of `test_iter`.
 fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
     let inline = param.test_net_param.iter().cloned();
     let mut definitions = inline.map(upgrade_definition).collect::<Result<Vec<_>>>()?;

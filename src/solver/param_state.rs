@@ -1,4 +1,4 @@
-//! The solver's state of the learnable parameters: history and master weights.
+//! The solver's state for the learnable parameters: history blobs and master weights.
 
 use super::method::LearnableParam;
 use crate::{
@@ -43,8 +43,8 @@ impl<T: Element> ParamState<T> {
         })
     }
 
-    /// Returns the history in the order of a snapshot: the first history blobs of all parameters,
-    /// followed by the second history blobs of all parameters.
+    /// Returns the history blobs in the order of a snapshot: the first history blobs of all
+    /// parameters, then the second history blobs of all parameters.
     pub(super) fn history(&self) -> Result<Vec<BlobProto>> {
         let mut history = Vec::with_capacity(self.histories * self.params.len());
         for i in 0..self.histories {
@@ -55,11 +55,12 @@ impl<T: Element> ParamState<T> {
         Ok(history)
     }
 
-    /// Converts the history of a snapshot to blobs for [`set_history`](Self::set_history).
+    /// Converts the history blobs of a snapshot to the argument of
+    /// [`set_history`](Self::set_history).
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the history is from another method or
-    /// net.
+    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the history is from another solver
+    /// method or net.
     pub(super) fn read_history(
         &self,
         net: &Net<T>,
@@ -87,7 +88,7 @@ impl<T: Element> ParamState<T> {
         Ok(read)
     }
 
-    /// Replaces the history with the result of [`read_history`](Self::read_history).
+    /// Replaces the history blobs with the result of [`read_history`](Self::read_history).
     pub(super) fn set_history(&mut self, read: Vec<Blob<T::Acc>>) {
         let mut read = read.into_iter();
         for i in 0..self.histories {
@@ -97,8 +98,8 @@ impl<T: Element> ParamState<T> {
         }
     }
 
-    /// Replaces the 16-bit weights in `message`, a message of the net, by master weights. Skips a
-    /// master weight that does not round to the net's weight.
+    /// Replaces the 16-bit weights in `message`, which describes the net, by master weights. Keeps
+    /// a weight if its master weight does not round to the weight.
     pub(super) fn write_masters(&self, net: &Net<T>, message: &mut NetParameter) -> Result<()> {
         let ids: Vec<_> = net.learnable_params().map(|param| (param.layer, param.index)).collect();
         for param in net.params() {

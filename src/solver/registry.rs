@@ -12,10 +12,11 @@ use std::collections::BTreeMap;
 
 type Maker<T> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T>>> + Send + Sync>;
 
-/// The constructors of solver methods by name. There is no global registry:
-/// [`SolverBuilder::methods`](super::SolverBuilder::methods) sets the registry of a solver.
+/// The constructors of solver methods, keyed by the solver's `type`. Because there is no global
+/// registry, [`SolverBuilder::methods`](super::SolverBuilder::methods) sets the method registry of
+/// a solver.
 ///
-/// The following custom method descends by the sign of the gradient:
+/// The following custom solver method subtracts the sign of the gradient:
 ///
 /// ```
 /// use cortado::{
@@ -68,12 +69,12 @@ pub struct MethodRegistry<T: Element> {
 }
 
 impl<T: Element> MethodRegistry<T> {
-    /// Creates a registry without methods.
+    /// Creates a registry without solver methods.
     pub fn empty() -> Self {
         Self { makers: BTreeMap::new() }
     }
 
-    /// Creates a registry of Caffe's methods.
+    /// Creates a registry with Caffe's solver methods.
     #[doc(alias = "SGDSolver")]
     #[doc(alias = "NesterovSolver")]
     #[doc(alias = "AdaGradSolver")]
@@ -113,7 +114,7 @@ impl<T: Element> MethodRegistry<T> {
             .with("SGD", |param| Ok(UpdateRule::Sgd { momentum: acc::<T>(param.momentum()) }))
     }
 
-    /// Adds or replaces a method.
+    /// Adds or replaces the constructor of a solver method.
     #[must_use]
     #[doc(alias = "REGISTER_SOLVER_CLASS")]
     pub fn with<M, F>(mut self, kind: &str, make: F) -> Self
@@ -126,16 +127,17 @@ impl<T: Element> MethodRegistry<T> {
         self
     }
 
-    /// Returns the names of the methods in alphabetical order.
+    /// Returns the names of the solver methods in alphabetical order.
     #[doc(alias = "SolverTypeList")]
     pub fn kinds(&self) -> impl Iterator<Item = &str> {
         self.makers.keys().map(String::as_str)
     }
 
-    /// Creates the method of a solver's definition.
+    /// Creates the solver method that a solver's definition names.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for an unknown type, and the errors of the constructor.
+    /// Returns [`Error::InvalidData`] for an unknown `type`, and the errors of the method's
+    /// constructor.
     #[doc(alias = "CreateSolver")]
     pub fn make(&self, param: &SolverParameter) -> Result<Box<dyn Method<T>>> {
         let kind = param.r#type();

@@ -21,11 +21,11 @@ use crate::{
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// The name of the output.
+    /// The name of the net's output blob.
     pub name: String,
     /// The value of the element, or its mean over the batches of a test.
     pub value: f64,
-    /// The weight of the output in the objective; 0 for an output outside the objective.
+    /// The loss weight of the output blob; 0 if the output is not part of the objective.
     pub loss_weight: f32,
 }
 

@@ -1,9 +1,9 @@
-//! The mean of the last losses.
+//! The mean of the last `average_loss` losses of training.
 
 pub(super) struct SmoothedLoss {
     losses: Vec<f64>,
     window: usize,
-    /// The index of the oldest loss if the window is full.
+    /// The index in `losses` of the oldest loss, once `losses` has `window` elements.
     oldest: usize,
     mean: f64,
 }
@@ -13,7 +13,7 @@ impl SmoothedLoss {
         Self { losses: Vec::new(), window, oldest: 0, mean: 0.0 }
     }
 
-    /// Adds a loss and returns the new mean.
+    /// Adds a loss and returns the mean of the losses in the window.
     pub(super) fn add(&mut self, loss: f64) -> f64 {
         if self.losses.len() < self.window {
             self.losses.push(loss);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 impl<T: Element> Solver<T> {
     /// Writes the weights to `<prefix>_iter_<n>.caffemodel` and the solver's state to
     /// `<prefix>_iter_<n>.solverstate`, each atomically. Both file names end in `.h5` if
-    /// `snapshot_format` is HDF5. Returns the two paths.
+    /// `snapshot_format` is HDF5. Returns the paths of the two files.
     ///
     /// # Errors
     /// Returns [`Error::Io`] with the file's name, and the errors of the device.
@@ -42,8 +42,8 @@ impl<T: Element> Solver<T> {
     }
 
     /// Resumes from a snapshot: reads the solver's state from `path` and the weights from the file
-    /// that the state names. If the file of weights does not exist, reads a file of the same name
-    /// next to `path`.
+    /// that the solver state names. If the weights file does not exist, `restore` reads a weights
+    /// file of the same name in the directory of `path`.
     ///
     /// ```no_run
     /// use cortado::prelude::*;
@@ -58,7 +58,7 @@ impl<T: Element> Solver<T> {
     /// # Errors
     /// Returns [`Error::Io`] or [`Error::InvalidData`] if a file cannot be read or is from another
     /// type of solver. Returns [`Error::Shape`] if a file is from another net. The error message
-    /// names the solver state and the file of weights.
+    /// names the solver state file and the weights file.
     #[doc(alias = "Restore")]
     pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
@@ -69,7 +69,8 @@ impl<T: Element> Solver<T> {
     fn resume(&mut self, state: &SolverState, path: &Path) -> Result<()> {
         let negative = |_| Error::InvalidData(format!("negative iteration {}", state.iter()));
         let iteration = usize::try_from(state.iter()).map_err(negative)?;
-        // Read and check the whole state before changing the solver.
+        // Read and check the whole solver state before changing the solver, so that an error leaves
+        // the solver unchanged.
         let history = self.state.read_history(&self.nets.train, &state.history)?;
         if let Some(model) = state.learned_net.as_deref().filter(|model| !model.is_empty()) {
             let model = find_model(path, Path::new(model));
@@ -82,7 +83,8 @@ impl<T: Element> Solver<T> {
         Ok(())
     }
 
-    /// Returns the weights as a message, with master weights instead of 16-bit weights.
+    /// Returns the train net's weights as a protobuf message, with master weights instead of 16-bit
+    /// weights.
     fn weights_message(&self) -> Result<NetParameter> {
         let net = &self.nets.train;
         let mut message = net.to_proto(self.param.snapshot_diff())?;
@@ -103,22 +105,23 @@ impl<T: Element> Solver<T> {
             iter: Some(i32::try_from(self.iteration).map_err(|_| too_many())?),
             learned_net: Some(model.to_string_lossy().into_owned()),
             history: self.state.history()?,
-            // The number of steps of the learning rate policy up to the last update.
+            // The number of steps that the learning rate policy has taken by the last update.
             current_step: Some(self.lr_policy.steps(self.iteration.saturating_sub(1))),
         })
     }
 }
 
-/// Returns `model`, the path of the weights file in a solver state. If the file of weights does not
-/// exist, returns the path of a file of the same name in the folder of the solver state.
+/// Returns `model`, the path of the weights file that a solver state names. If the weights file
+/// does not exist, returns the path of a file of the same name in the directory of the solver state
+/// file.
 fn find_model(state: &Path, model: &Path) -> PathBuf {
     let next_to_state =
         state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));
     next_to_state.filter(|path| !model.exists() && path.exists()).unwrap_or_else(|| model.into())
 }
 
-/// Fails if the solver cannot write snapshots. The builder of the solver calls this function,
-/// because a failed snapshot would lose the results of training.
+/// Fails if the solver cannot write snapshots. The solver's builder calls `check_writable`, because
+/// a snapshot that fails after training would lose the trained weights.
 pub(super) fn check_writable<T: Element>(param: &SolverParameter, net: &Net<T>) -> Result<()> {
     if param.snapshot() <= 0 && !param.snapshot_after_train() {
         return Ok(());

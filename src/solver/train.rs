@@ -46,7 +46,7 @@ impl<T: Element> Solver<T> {
         if !self.stopped && self.is_due(self.param.test_interval()) {
             self.test_all()?;
         }
-        // Wait for the device, because the last update may still be running and may fail.
+        // Wait for the device, because the last solver update may still be running and may fail.
         self.nets.train.device().synchronize()?;
         let (iteration, early) = (self.iteration, self.stopped);
         self.observers.notify(&Event::Finished { iteration, loss, early });
@@ -54,7 +54,7 @@ impl<T: Element> Solver<T> {
     }
 
     /// Makes `iterations` updates with the tests and snapshots that are due, or fewer updates if
-    /// [`Action::Stop`] ends training. Every call of `step` restarts the average of the losses.
+    /// [`Action::Stop`] ends training. Every call of `step` restarts the smoothed loss.
     ///
     /// # Errors
     /// Returns the errors of [`solve`](Self::solve).
@@ -103,7 +103,8 @@ impl<T: Element> Solver<T> {
         Ok(())
     }
 
-    /// Returns whether the iteration is a multiple of `interval`; `false` for `interval` ≤ 0.
+    /// Returns whether the current iteration is a multiple of `interval`; `false` for `interval` ≤
+    /// 0.
     fn is_due(&self, interval: i32) -> bool {
         usize::try_from(interval)
             .is_ok_and(|interval| interval > 0 && self.iteration.is_multiple_of(interval))
@@ -175,8 +176,8 @@ impl<T: Element> Solver<T> {
     /// [`Action::Stop`].
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if the net does not exist, and the errors of
-    /// [`test_all`](Self::test_all).
+    /// Returns [`Error::InvalidData`] if there is no test net with the index `index`, and the
+    /// errors of [`test_all`](Self::test_all).
     #[doc(alias = "Test")]
     pub fn test(&mut self, index: usize) -> Result<Option<Vec<Score>>> {
         compiled_for!(T, fn(&mut Solver<T>, usize) -> Result<Option<Vec<Score>>> = Solver::run_test)(

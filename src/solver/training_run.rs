@@ -51,11 +51,11 @@ pub struct Solver<T: Element> {
     pub(super) observers: Observers,
     pub(super) action_function: ActionFunction,
     pub(super) last_display: LastDisplay,
-    /// Whether an [`Action`] has ended the training or the test.
+    /// Whether an [`Action::Stop`] has ended training or the current test.
     pub(super) stopped: bool,
 }
 
-/// The progress at the last [`Event::Displayed`], or at the start of training.
+/// The iteration and time of the last [`Event::Displayed`], or of the start of training.
 #[derive(Clone, Copy)]
 pub(super) struct LastDisplay {
     pub(super) time: Instant,
@@ -64,12 +64,12 @@ pub(super) struct LastDisplay {
 }
 
 impl<T: Element> Solver<T> {
-    /// Returns the definition.
+    /// Returns the solver's definition.
     pub fn param(&self) -> &SolverParameter {
         &self.param
     }
 
-    /// Returns the train net.
+    /// Returns the solver's train net.
     pub fn net(&self) -> &Net<T> {
         &self.nets.train
     }
@@ -79,18 +79,18 @@ impl<T: Element> Solver<T> {
         &mut self.nets.train
     }
 
-    /// Returns the test nets.
+    /// Returns the solver's test nets.
     pub fn test_nets(&self) -> impl ExactSizeIterator<Item = &Net<T>> {
         self.nets.tests.iter().map(|test| &test.net)
     }
 
-    /// Returns the number of updates made.
+    /// Returns the number of solver updates made.
     #[doc(alias = "iter")]
     pub fn iteration(&self) -> usize {
         self.iteration
     }
 
-    /// Returns the learning rate of the next update.
+    /// Returns the learning rate of the next solver update.
     #[doc(alias = "GetLearningRate")]
     pub fn learning_rate(&self) -> f64 {
         self.lr_policy.rate_at(self.iteration)
@@ -101,7 +101,8 @@ impl<T: Element> Solver<T> {
         self.observers.0.push(Box::new(observer));
     }
 
-    /// Sets the function that the solver calls after each iteration and before each test batch.
+    /// Sets the function that the solver calls after each iteration and before each test batch, and
+    /// whose [`Action`] the solver performs.
     #[doc(alias = "SetActionFunction")]
     pub fn set_action_function(&mut self, function: impl FnMut() -> Action + Send + 'static) {
         self.action_function = Box::new(function);

@@ -1,4 +1,4 @@
-//! The update of all parameters in one iteration.
+//! The solver update of all learnable parameters in one iteration.
 
 use super::{event::Event, method::UpdateParams, training_run::Solver};
 use crate::{
@@ -38,8 +38,8 @@ impl<T: Element> Solver<T> {
         Ok(())
     }
 
-    /// Returns the factor that reduces the norm of the whole gradient to `clip_gradients`, or 1 if
-    /// the norm does not exceed `clip_gradients`.
+    /// Returns the factor that scales the L2 norm of the gradients of all parameters to
+    /// `clip_gradients`, or 1 if the norm does not exceed `clip_gradients`.
     #[doc(alias = "ClipGradients")]
     fn clip_scale(&mut self) -> Result<f64> {
         let limit = f64::from(self.param.clip_gradients());

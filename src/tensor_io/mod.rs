@@ -1,9 +1,9 @@
 //! Tensor files: NumPy's `.npy` and `.npz`, and safetensors.
 //!
 //! A [`Tensor`] is one array of a tensor file. [`Blob::to_tensor`](crate::Blob::to_tensor) and
-//! [`Blob::from_tensor`](crate::Blob::from_tensor) convert a blob. `Net::to_tensors` and
-//! `Net::copy_tensors_from` convert all parameters of a net to and from tensors called
-//! `<layer>.<index>`.
+//! [`Blob::from_tensor`](crate::Blob::from_tensor) convert a blob to and from a tensor.
+//! `Net::to_tensors` and `Net::copy_tensors_from` convert all parameters of a net to and from
+//! tensors called `<layer>.<index>`.
 //!
 //! ```
 //! use cortado::{Blob, CpuDevice, tensor_io};
@@ -21,9 +21,9 @@
 //! # }
 //! ```
 //!
-//! Writers write a file completely or not at all. The error for a damaged file names the file and,
-//! in a file of several tensors, the tensor. Readers allocate no more memory than the file has
-//! bytes, regardless of the sizes in the file's header.
+//! Writers write a file completely or not at all. The error for a damaged tensor file names the
+//! file and, in a file of several tensors, the tensor. The sizes in a file's header cannot make a
+//! reader allocate more memory than the file has bytes.
 
 mod npy_header;
 mod npy;

@@ -17,13 +17,14 @@ use std::{
 };
 
 const MAGIC: [u8; 6] = *b"\x93NUMPY";
-/// Alignment in bytes of the first value in the file.
+/// Alignment in bytes of the first array element in a `.npy` file.
 const ALIGNMENT: usize = 64;
-/// Length limit of a header, in bytes. The header of an array with at most 32 axes is far shorter.
+/// Length limit of a `.npy` header, in bytes. The header of an array with at most 32 axes is far
+/// shorter.
 const MAX_HEADER_LEN: usize = 1 << 16;
 
 /// Reads a `.npy` file of `float16`, `float32` or `float64`, big- or little-endian, in C or Fortran
-/// order. The function converts Fortran order to C order.
+/// order. Converts Fortran order to C order.
 ///
 /// ```
 /// use cortado::tensor_io::{Tensor, read_npy, write_npy};
@@ -37,20 +38,20 @@ const MAX_HEADER_LEN: usize = 1 << 16;
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Io`]. Returns [`Error::ShapeOverflow`], also for more than 32 axes. Returns
-/// [`Error::InvalidData`], with the file's name, for an unsupported element type, a damaged header,
-/// or fewer or more bytes than the shape needs. A file of several arrays, which NumPy can write, is
-/// not supported.
+/// Returns [`Error::Io`]. Returns [`Error::ShapeOverflow`] for a shape that is too large or has
+/// more than 32 axes. Returns [`Error::InvalidData`], with the file's name, for an unsupported
+/// element type, a damaged header, or fewer or more bytes than the shape needs. A `.npy` file of
+/// several arrays, which NumPy can write, is not supported.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
     parse(file, path, &path.display().to_string())
 }
 
-/// Writes a `.npy` file, completely or not at all, with the same bytes as NumPy. The function
-/// writes `bf16`, which NumPy does not have, as `float32` without rounding.
+/// Writes a `.npy` file, completely or not at all, with the same bytes as NumPy. The writer
+/// converts `bf16`, which NumPy does not have, to `float32` without rounding.
 ///
-/// The function needs memory for both the tensor and the content of the file.
+/// Writing needs memory for both the tensor and the content of the file.
 ///
 /// # Errors
 /// Returns [`Error::Io`] and [`Error::OutOfMemory`].
@@ -59,7 +60,7 @@ pub fn write_npy(path: impl AsRef<Path>, tensor: &Tensor) -> Result<()> {
 }
 
 /// Reads an array from `input`, which is the file at `path` or a member of the archive at `path`.
-/// `name` identifies the array in errors.
+/// `name` identifies the array in error messages.
 pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Tensor> {
     let invalid = |why: &str| Error::InvalidData(format!("{name}: {why}"));
     let io = |error| Error::io(path, error);
@@ -89,16 +90,16 @@ pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Ten
     }
     let mut text = vec![0; length];
     read_exact(&mut text)?;
-    // In versions 1 and 2, the header is Latin-1 text. Every accepted header is ASCII, so decoding
-    // the header as UTF-8 is correct in all versions.
+    // In versions 1 and 2 of the `.npy` format, the header is Latin-1 text. Every accepted header
+    // is ASCII, so decoding the header as UTF-8 is correct in all versions.
     let header = Header::parse(&String::from_utf8_lossy(&text));
     let header = header.map_err(|error| error.context(name))?;
 
     let size = header.dtype.size();
     let want = header.shape.count() * size;
     let mut bytes = Vec::new();
-    // Read one byte more than needed, to detect a longer file. `bytes` grows with the data, so a
-    // wrong shape in the header does not allocate much memory.
+    // Read one byte more than needed, to detect a file that is too long. `bytes` grows with the
+    // data that are read, so a wrong shape in the header does not cause a large allocation.
     input.take(want as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() != want {
         let more = if bytes.len() > want { "more" } else { "fewer" };
@@ -114,7 +115,7 @@ pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Ten
     Tensor::new(header.dtype, &header.shape, bytes).map_err(|error| error.context(name))
 }
 
-/// Returns the content of a `.npy` file.
+/// Returns the content of a `.npy` file that stores the tensor.
 pub(super) fn to_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
     let Some(mut text) = npy_header::text(tensor.dtype(), tensor.shape()) else {
         return to_bytes(&tensor.to_dtype(DType::F32)?);
@@ -123,12 +124,13 @@ pub(super) fn to_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
     let end = (start + text.len() + 1).next_multiple_of(ALIGNMENT);
     text.extend(std::iter::repeat_n(' ', end - start - text.len() - 1));
     text.push('\n');
-    // Version 1 allows a header of 2¹⁶ bytes. A header with 32 extents of 20 digits is far shorter.
+    // Version 1 of the `.npy` format allows a header of 2¹⁶ bytes. A header with 32 extents of 20
+    // digits is far shorter.
     let length = (text.len() as u16).to_le_bytes();
     Ok([&MAGIC[..], &[1, 0], &length, text.as_bytes(), tensor.bytes()].concat())
 }
 
-/// Reorders elements from Fortran order (the first axis innermost) to C order.
+/// Reorders array elements from Fortran order (the first axis innermost) to C order.
 fn to_c_order(bytes: &[u8], shape: &Shape, size: usize) -> Vec<u8> {
     let strides: Vec<usize> = (0..shape.len()).map(|axis| shape[..axis].iter().product()).collect();
     let mut index = vec![0; shape.len()];

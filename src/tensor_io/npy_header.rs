@@ -13,14 +13,14 @@ use crate::{
 pub(super) struct Header {
     pub(super) dtype: DType,
     pub(super) big_endian: bool,
-    /// Whether the first axis is innermost (Fortran order) instead of the last.
+    /// Whether the first axis is innermost (Fortran order), instead of the last axis.
     pub(super) fortran_order: bool,
     pub(super) shape: Shape,
 }
 
 impl Header {
-    /// Parses a header such as `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, with
-    /// keys in any order.
+    /// Parses a `.npy` header such as
+    /// `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, with keys in any order.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let mut text = Cursor(text);
         let (mut descr, mut order, mut shape) = (None, None, None);
@@ -51,8 +51,8 @@ impl Header {
     }
 }
 
-/// Returns NumPy's header for little-endian values in C order, without the padding at the end.
-/// Returns `None` for an element type that NumPy does not have.
+/// Returns the `.npy` header that NumPy writes for little-endian values in C order, without the
+/// padding at the end. Returns `None` for an element type that NumPy does not have.
 pub(super) fn text(dtype: DType, shape: &[usize]) -> Option<String> {
     let descr = match dtype {
         DType::F16 => "<f2",
@@ -65,8 +65,8 @@ pub(super) fn text(dtype: DType, shape: &[usize]) -> Option<String> {
     let shape = format!("({}{comma})", extents.join(", "));
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     if let Some(first) = extents.first() {
-        // NumPy pads the first extent to 21 digits, so that a program that appends rows can
-        // overwrite the extent.
+        // NumPy adds spaces to the header for a first extent of 21 digits, so that a program that
+        // appends rows can overwrite this extent in place.
         text.extend(std::iter::repeat_n(' ', 21usize.saturating_sub(first.len())));
     }
     Some(text)
@@ -76,7 +76,8 @@ fn invalid(why: impl Into<String>) -> Error {
     Error::InvalidData(why.into())
 }
 
-/// Parses the element type. Returns the type and whether the elements are big-endian.
+/// Parses the element type in a `.npy` header. Returns the type and whether the elements are
+/// big-endian.
 fn element_type(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
     if text.eat("[") {
         let why = "the elements are records; only plain float16, float32 and float64 are supported";
@@ -99,8 +100,8 @@ fn element_type(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
     }
 }
 
-/// Parser of a Python dictionary. The parser holds the unparsed part of the text and skips spaces
-/// before a token.
+/// Parser of the text of a Python dictionary. The parser stores the unparsed rest of the text and
+/// skips spaces before a token.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {
@@ -125,8 +126,8 @@ impl<'a> Cursor<'a> {
         invalid(format!("found `{}` in the header, expected {expected}", found.escape_debug()))
     }
 
-    /// Parses a string literal. Escapes are not supported, because no key or type contains an
-    /// escape.
+    /// Parses a Python string literal. Escape sequences are not supported, because no key or
+    /// element type contains an escape sequence.
     fn string(&mut self) -> Result<&'a str> {
         for quote in ["'", "\""] {
             if self.eat(quote) {

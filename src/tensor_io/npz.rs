@@ -18,7 +18,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter, result::ZipError, write::Sim
 /// File extension of the members of a `.npz` archive.
 const EXTENSION: &str = ".npy";
 
-/// Reads the arrays of a `.npz` file, compressed or not, in file order.
+/// Reads the arrays of a `.npz` file, compressed or not, in the order of the archive's members.
 ///
 /// # Errors
 /// Returns the errors of [`read_npy`](super::read_npy), with the names of the file and of the
@@ -32,21 +32,21 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     (0..archive.len()).map(|index| read_member(&mut archive, index, path)).collect()
 }
 
-/// Writes an uncompressed `.npz` file like `numpy.savez`, completely or not at all. The function
-/// writes `bf16` as `float32` without rounding.
+/// Writes an uncompressed `.npz` file like `numpy.savez`, completely or not at all. The writer
+/// converts `bf16` to `float32` without rounding.
 ///
-/// The function needs memory for both the tensors and the content of the file.
+/// Writing needs memory for both the tensors and the content of the file.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] if two tensors have the same name, [`Error::Io`] and
-/// [`Error::OutOfMemory`].
+/// Returns [`Error::Io`] and [`Error::OutOfMemory`], and [`Error::InvalidData`] if two tensors have
+/// the same name.
 pub fn write_npz(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result<()> {
     let path = path.as_ref();
     check_distinct_names(tensors).map_err(|error| error.context(path.display().to_string()))?;
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, tensor) in tensors {
         let bytes = npy::to_bytes(tensor)?;
-        // A member of 4 GiB or more needs the zip64 format.
+        // An archive member of 4 GiB or more needs the zip64 format.
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(bytes.len() >= u32::MAX as usize);

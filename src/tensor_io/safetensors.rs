@@ -9,20 +9,21 @@ use crate::{
 use safetensors::tensor::{Dtype, Metadata, View, serialize};
 use std::{borrow::Cow, fs, path::Path};
 
-/// Size in bytes of the field that contains the header's length.
+/// Size in bytes of the field with the header's length at the start of a safetensors file.
 const LENGTH_BYTES: usize = 8;
 /// Key of the metadata in a safetensors header. No tensor may have the name `__metadata__`.
 const RESERVED: &str = "__metadata__";
 
-/// Reads the tensors of a safetensors file, in file order. The supported types are `F16`, `BF16`,
-/// `F32` and `F64`. The function ignores the file's metadata (`__metadata__`).
+/// Reads the tensors of a safetensors file, in the order of the tensors' data in the file. The
+/// supported types are `F16`, `BF16`, `F32` and `F64`. The reader ignores the file's metadata
+/// (`__metadata__`).
 ///
-/// The function needs memory for both the content of the file and the tensors.
+/// Reading needs memory for both the content of the file and the tensors.
 ///
 /// # Errors
-/// Returns [`Error::Io`]. Returns [`Error::ShapeOverflow`], also for more than 32 axes. Returns
-/// [`Error::InvalidData`], with the name of the file or the tensor, for a damaged file or an
-/// unsupported element type.
+/// Returns [`Error::Io`]. Returns [`Error::ShapeOverflow`] for a shape that is too large or has
+/// more than 32 axes. Returns [`Error::InvalidData`], with the name of the file or the tensor, for
+/// a damaged file or an unsupported element type.
 pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let path = path.as_ref();
     let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
@@ -31,7 +32,7 @@ pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>>
 
 /// Writes a safetensors file, completely or not at all.
 ///
-/// The function needs memory for both the tensors and the content of the file.
+/// Writing needs memory for both the tensors and the content of the file.
 ///
 /// # Errors
 /// Returns [`Error::InvalidData`] if two tensors have the same name, or a tensor has the reserved
@@ -44,9 +45,9 @@ pub fn write_safetensors(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -
 
 fn parse(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
     let (header, data) = split(bytes)?;
-    // Deserializing the header checks that the tensors are contiguous and that lengths match
-    // shapes. The length check below replaces the check in `SafeTensors::deserialize`, which adds
-    // offsets that can overflow.
+    // Deserializing the header checks that the tensors are contiguous and that each tensor's length
+    // matches its shape. The check of the file's length below replaces the check in
+    // `SafeTensors::deserialize`, which adds offsets that can overflow.
     let metadata: Metadata = serde_json::from_slice(header)
         .map_err(|error| Error::InvalidData(format!("damaged header: {error}")))?;
     let (want, got) = (metadata.data_len(), data.len());

@@ -1,4 +1,4 @@
-//! Tensors: arrays in the form in which tensor files store arrays.
+//! Tensors: arrays in host memory, with the element types and the byte order of tensor files.
 
 use crate::{
     element::{DType, Element, bf16, f16},
@@ -28,7 +28,7 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Returns a tensor whose elements are stored in `bytes`.
+    /// Returns a tensor of the given element type and shape, whose elements are stored in `bytes`.
     ///
     /// # Errors
     /// Returns the errors of [`Shape::new`], and [`Error::Length`] if the length of `bytes` does
@@ -52,22 +52,22 @@ impl Tensor {
         Self::new(T::DTYPE, shape, bytes)
     }
 
-    /// Returns the element type.
+    /// Returns the element type of the tensor.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Returns the extents, with the outermost axis first.
+    /// Returns the shape of the tensor, with the outermost axis first.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Returns the bytes of the elements, little-endian, in C order.
+    /// Returns the bytes of the tensor's elements, little-endian, in C order.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns the elements, in C order, converted to `f64`.
+    /// Returns the tensor's elements in C order, converted to `f64`.
     pub fn values(&self) -> impl ExactSizeIterator<Item = f64> {
         self.bytes.chunks_exact(self.dtype.size()).map(|bytes| match self.dtype {
             DType::F16 => element::<f16>(bytes).to_f64(),
@@ -77,7 +77,7 @@ impl Tensor {
         })
     }
 
-    /// Writes the elements to `out`, each rounded to the nearest `T`.
+    /// Writes the tensor's elements to `out`, each rounded to the nearest value of `T`.
     ///
     /// # Errors
     /// Returns [`Error::Length`] unless `out` has as many elements as the tensor.
@@ -102,7 +102,7 @@ impl Tensor {
         Ok(())
     }
 
-    /// Returns the elements, each rounded to the nearest `T`.
+    /// Returns the tensor's elements, each rounded to the nearest value of `T`.
     ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`].
@@ -117,7 +117,7 @@ impl Tensor {
         Ok(values)
     }
 
-    /// Returns a copy of the tensor with the elements rounded to another type.
+    /// Returns a copy of the tensor with the elements rounded to the element type `dtype`.
     ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`].
@@ -152,7 +152,7 @@ fn convert<U: Element, T: Element>(bytes: &[u8], out: &mut [T]) {
     }
 }
 
-/// Converts the little-endian bytes of one element.
+/// Converts the little-endian bytes of one element to a number.
 fn element<U: Element>(bytes: &[u8]) -> U {
     let mut value = [U::default()];
     let native = U::bytes_of_mut(&mut value);

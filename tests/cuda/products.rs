@@ -1,6 +1,6 @@
-//! Compares matrix products, sums and convolutions on CUDA with the CPU. The operands are integers,
-//! so sums are exact in any order. The matrix sizes cover every tile shape and sums that are split
-//! among thread blocks.
+//! Compares the results of GEMMs, sums and convolutions on CUDA with those of the CPU. The operands
+//! are integers, so sums are exact in any order. The matrix sizes cover every tile shape and sums
+//! that are split among thread blocks.
 
 use super::{gpu, gpu_with};
 use cortado::{
@@ -9,7 +9,7 @@ use cortado::{
     op::{Axis, Convolution, Gemm, Gemv, Reduce, SpatialAxis, Transpose, Window},
 };
 
-/// Kernel that reads the operands `a` and `b`, and updates or overwrites `c`.
+/// Kernel call that reads the operands `a` and `b`, and updates or overwrites `c`.
 #[derive(Debug)]
 enum Kernel<T: Element> {
     Gemm(Gemm<T>),
@@ -74,7 +74,7 @@ impl<T: Element> Kernel<T> {
 
     fn check(&self) {
         let expected = self.result(&CpuDevice::new());
-        // Rounding to TF32 does not change the operands, because they are integers with few bits.
+        // Rounding to TF32 does not change the operands, which are integers with few bits.
         let tf32 = (T::DTYPE == DType::F32).then(|| gpu_with(0, |builder| builder.tf32(true)));
         for gpu in [gpu(0), tf32.flatten()].into_iter().flatten() {
             let found = self.result(&gpu);
@@ -95,7 +95,7 @@ fn operand<T: Element, D: Device>(device: &D, len: usize, number: usize) -> Sync
     memory
 }
 
-/// Checks the kernels that a function returns, for every element type.
+/// Checks the kernel calls that the function `$kernels` returns, for every element type.
 macro_rules! check_each_type {
     ($kernels:ident) => {{
         $kernels::<f32>().iter().for_each(Kernel::check);

@@ -11,7 +11,8 @@ thread_local Card *current_card;
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-// The address sanitizer itself detects writes out of bounds and to freed blocks.
+// A build with the address sanitizer needs no guard bytes, because the sanitizer itself detects
+// writes out of bounds and writes to freed blocks.
 constexpr size_t GUARD_BYTES = 0;
 constexpr size_t MAX_FREED_BYTES = 0;
 #else

@@ -1,4 +1,5 @@
-// Simulated GPUs in host memory. The work of a queue runs only when a call waits for the queue.
+// Simulated GPUs (cards) in host memory. The work of a queue runs only when a call waits for the
+// queue.
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +15,7 @@
 
 namespace cuda_on_cpu {
 
-// Progress of a queue, shared with its events, because an event may outlive the queue.
+// Progress of a queue, shared with the queue's events, because an event may outlive the queue.
 struct Progress {
     struct Queue *queue;
     uint64_t done;
@@ -30,26 +31,28 @@ struct Queue {
     explicit Queue(Card *card);
     ~Queue();
     void add(std::function<Code()> item);
-    // Runs the queued items until `count` items have run since the queue was created.
+    // Runs queued work items until `count` items have run since the queue was created.
     void run(uint64_t count);
 };
 
 struct Event {
     std::shared_ptr<Progress> progress;
-    // Number of items that were queued before the event was recorded.
+    // Number of work items that were queued before the event was recorded.
     uint64_t count = 0;
 };
 
 struct Card {
     int number;
     size_t capacity;
-    // Result code of the first failed item, which all later calls on the card return.
+    // Result code of the first failed work item, which all later driver calls for this simulated
+    // GPU return.
     Code failed = SUCCESS;
     unsigned retained = 0;
     size_t allocated_bytes = 0;
     // Sizes of the allocated blocks in bytes, keyed by address.
     std::map<uint64_t, size_t> memory;
-    // Recently freed blocks, which stay poisoned so that writes to them are detected.
+    // Recently freed blocks of memory, which stay poisoned so that the driver detects writes to
+    // freed memory.
     std::deque<std::pair<uint64_t, size_t>> freed;
     size_t freed_bytes = 0;
     std::vector<std::unique_ptr<Queue>> queues;
@@ -58,9 +61,9 @@ struct Card {
     Code allocate(uint64_t *address, size_t bytes);
     Code release(uint64_t address);
     bool holds(uint64_t address, size_t bytes) const;
-    // Runs the queued items of all queues.
+    // Runs all queued work items of all queues of the simulated GPU.
     void drain();
-    // Frees the oldest poisoned blocks until at most `kept` bytes of them remain.
+    // Frees the oldest poisoned blocks until at most `kept` bytes of poisoned blocks remain.
     void trim_freed(size_t kept);
 };
 
@@ -69,7 +72,7 @@ struct Card {
 constexpr int CARDS = 4;
 Card &card(int number);
 
-// Returns whether the kernel of this name must fail on this card.
+// Returns whether the kernel named `kernel` must fail on the simulated GPU `card`.
 bool kernel_fails(const Card &card, const std::string &kernel);
 
 // Pinned host memory. A queued copy reads pinned memory when the copy runs, not when the copy is
@@ -83,7 +86,7 @@ Pinned &pinned();
 // Returns the lock that every driver call holds.
 std::recursive_mutex &driver_lock();
 
-// Card whose context is current in the calling thread, or null.
+// Simulated GPU whose context is current in the calling thread, or null.
 extern thread_local Card *current_card;
 
 }  // namespace cuda_on_cpu

@@ -1,4 +1,4 @@
-// Result codes of NVIDIA's driver that the test driver also returns.
+// Result codes of NVIDIA's driver API that the test driver also returns.
 #pragma once
 
 namespace cuda_on_cpu {

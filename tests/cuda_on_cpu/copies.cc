@@ -9,16 +9,17 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// Memory pool, which contains only the number of its card, because the card owns all memory.
+// Memory pool of a simulated GPU. The pool contains only the GPU's number, because the GPU itself
+// (`Card`) owns all memory.
 struct Pool {
     int card;
 };
 
 Queue *queue_of(void *stream) { return static_cast<Queue *>(stream); }
 
-// Returns a function that provides the source of a copy when the copy runs. A copy from pinned
-// memory reads that memory when the copy runs. Other memory is copied to a buffer when the copy is
-// queued, as by CUDA.
+// Returns a function that returns the source bytes of a queued copy when the copy runs. A copy from
+// pinned memory reads that memory when the copy runs. Pageable memory is copied to a buffer when
+// the copy is queued, as in CUDA.
 std::function<const void *()> copy_source(const void *start, size_t bytes) {
     if (pinned().holds(start, bytes)) return [=] { return start; };
     const auto *first = static_cast<const char *>(start);
@@ -63,8 +64,8 @@ ENTRY cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void 
     return card.allocate(address, bytes);
 }
 
-// Queues the release of memory, because earlier items may still use it. A card accepts a release
-// even after a failure.
+// Queues the release of device memory, because work that was queued earlier may still use the
+// memory. A simulated GPU accepts a release even after a kernel has failed.
 ENTRY cuMemFreeAsync(uint64_t address, void *stream) {
     LOCK_DRIVER;
     if (!current_card) return INVALID_CONTEXT;

@@ -1,4 +1,4 @@
-// Driver functions for devices, contexts and the names of result codes.
+// CUDA driver functions for devices, contexts and the names of result codes.
 
 #include <string.h>
 
@@ -56,7 +56,7 @@ ENTRY cuDevicePrimaryCtxRetain(void **context, int device) {
     return SUCCESS;
 }
 
-// The last release of a context resets its card.
+// The last release of the primary context of a simulated GPU resets the GPU.
 ENTRY cuDevicePrimaryCtxRelease_v2(int device) {
     LOCK_DRIVER;
     Card &released = card(device);

@@ -1,15 +1,15 @@
-// Macros that start a driver function.
+// Macros that begin the definition of a driver function.
 #pragma once
 
 #include "card.h"
 
 #define ENTRY extern "C" __attribute__((visibility("default"))) int
 
-// Takes the lock that serializes all driver calls.
+// Acquires the lock that serializes all driver calls.
 #define LOCK_DRIVER std::lock_guard<std::recursive_mutex> guard(cuda_on_cpu::driver_lock())
 
-// Takes the driver's lock and defines `card`, the current card. Returns an error if no card is
-// current or the current card has failed.
+// Acquires the driver's lock and defines `card`, the current simulated GPU. The driver function
+// returns an error if no GPU is current or the current GPU has failed.
 #define REQUIRE_CARD                                       \
     LOCK_DRIVER;                                           \
     if (!current_card) return INVALID_CONTEXT;             \

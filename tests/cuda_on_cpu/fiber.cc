@@ -71,8 +71,8 @@ void Fiber::begin() {
 
 void Fiber::prepare(void (*body)()) {
     fiber_body = body;
-    // The stack holds what `cuda_on_cpu_switch` restores: six registers and the return address
-    // `begin`. The null at the top of the stack aligns it as after a call.
+    // A new stack holds the values that `cuda_on_cpu_switch` restores: six registers and the return
+    // address `begin`. The null at the top of the stack aligns the stack pointer as after a call.
     void **top = reinterpret_cast<void **>(stack + STACK);
     *--top = nullptr;
     *--top = reinterpret_cast<void *>(begin);

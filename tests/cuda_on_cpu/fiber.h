@@ -5,7 +5,8 @@
 
 namespace cuda_on_cpu {
 
-// Fiber with a separate stack. All calls for a fiber must come from one host thread.
+// Fiber: a function with a separate stack, which can pause and resume. All calls for a fiber must
+// come from the same host thread.
 class Fiber {
   public:
     Fiber();
@@ -13,10 +14,10 @@ class Fiber {
     ~Fiber();
 
     // Prepares the fiber so that the next `resume` calls `body`. The function that the fiber ran
-    // before must have returned.
+    // previously must have returned.
     void prepare(void (*body)());
 
-    // Runs the fiber until it pauses or its body returns.
+    // Runs the fiber until the fiber pauses or its body returns.
     void resume();
 
     // Pauses the fiber that calls this function, and returns to the caller of `resume`.
@@ -26,9 +27,9 @@ class Fiber {
     static void begin();
 
     char *stack;
-    // Saved stack pointers: of the fiber, and of the caller of `resume`.
+    // Saved stack pointers of the fiber and of the caller of `resume`.
     void *own_sp, *caller_sp;
-    // State of the address sanitizer, which must know every stack.
+    // State that the address sanitizer needs when the host thread switches between stacks.
     void *own_fake_stack;
     const void *caller_stack;
     size_t caller_stack_size;

@@ -14,11 +14,11 @@ namespace {
 
 enum class State { Ready, AtBlock, AtWarp, Done };
 
-// Thread of a simulated block, with its state.
+// Thread of a simulated thread block, with its execution state and its fiber.
 struct Worker {
     Thread thread;
     State state;
-    // Barrier number, or mask of lanes, for which the thread waits.
+    // Number of the block barrier, or mask of the warp's lanes, for which the thread waits.
     unsigned awaits;
     std::unique_ptr<Fiber> fiber;
 };
@@ -28,7 +28,7 @@ struct Grid {
     std::vector<void *> arguments;
     std::vector<Worker> workers;
     std::vector<uint64_t> exchange_slots;
-    // Fibers whose threads have ended, kept for reuse.
+    // Fibers whose simulated threads have ended, kept for reuse.
     std::vector<std::unique_ptr<Fiber>> idle_fibers;
 };
 
@@ -48,7 +48,8 @@ void wait(State state, unsigned awaits) {
     worker.fiber->pause();
 }
 
-// Runs every ready thread until the thread waits or ends. Returns whether any thread was ready.
+// Runs every ready thread of the block until the thread waits or ends. Returns whether any thread
+// was ready.
 bool run_ready(Grid &grid) {
     bool any = false;
     for (Worker &worker : grid.workers) {
@@ -67,7 +68,8 @@ bool run_ready(Grid &grid) {
     return any;
 }
 
-// Releases each warp in which all awaited lanes wait. Returns whether any warp was released.
+// Releases each warp in which all lanes of the awaited mask have reached the warp barrier. Returns
+// whether any warp was released.
 bool release_warps(Grid &grid) {
     bool any = false;
     for (size_t first = 0; first < grid.workers.size(); first += 32) {
@@ -90,8 +92,8 @@ bool release_warps(Grid &grid) {
     return any;
 }
 
-// Releases all threads of the block if they wait at the same barrier, or else sets `error` to the
-// reason.
+// Releases all threads of the block if all threads wait at the same barrier, or else sets `error`
+// to the reason.
 bool release_block(Grid &grid, std::string &error) {
     const auto count = [&](State state) {
         return std::count_if(grid.workers.begin(), grid.workers.end(),
@@ -165,8 +167,8 @@ std::string run(Launch &launch) {
             for (unsigned x = 0; x < launch.blocks.x && error.empty(); x++) {
                 shape.index = {x, y, z};
                 for (Worker &worker : grid.workers) worker.state = State::Ready;
-                // Shared memory starts as NaN, which reveals a kernel that reads it too early. On a
-                // GPU, it starts undefined.
+                // Shared memory is filled with NaN, which reveals a kernel that reads shared memory
+                // before writing it. On a GPU, shared memory is initially undefined.
                 if (launch.shared) memset(launch.kernel->shared(), 0xff, launch.shared);
                 error = run_block(grid);
             }

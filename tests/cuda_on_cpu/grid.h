@@ -1,4 +1,4 @@
-// Runs the thread blocks of a simulated grid, one after the other.
+// Simulation of kernel launches, which runs the thread blocks of a grid one after the other.
 #pragma once
 
 #include <string>
@@ -13,11 +13,12 @@ struct Launch {
     const Kernel *kernel;
     Index blocks, threads;
     size_t shared;
-    // Copies of the kernel's arguments.
+    // Copies of the arguments of the launched kernel.
     std::vector<std::vector<char>> arguments;
 };
 
-// Runs a kernel launch. Returns an empty string, or a description of a synchronization error.
+// Runs all thread blocks of a kernel launch. Returns an empty string, or a description of a
+// synchronization error.
 std::string run(Launch &launch);
 
 }  // namespace cuda_on_cpu

@@ -18,8 +18,8 @@ struct Function {
     size_t shared;
 };
 
-// Loaded module, whose PTX the driver does not execute. A lookup finds only kernels whose names
-// occur in the PTX.
+// Loaded module, whose PTX the driver does not execute. Looking up a kernel in a module finds only
+// kernels whose names occur in the module's PTX.
 struct Module {
     std::string ptx;
     Card *card;

@@ -1,4 +1,4 @@
-//! Builds a CUDA driver for tests without a GPU. The driver contains the functions of NVIDIA's
+//! Build of a CUDA driver for tests without a GPU. The driver contains the functions of NVIDIA's
 //! driver and the kernels of `kernels/*.cu`, all compiled by g++ for the CPU. The README in this
 //! folder describes the driver.
 
@@ -72,9 +72,9 @@ fn sanitizer() -> Option<&'static str> {
     std::env::var_os("CORTADO_CUDA_ASAN").map(|_| "-fsanitize=address")
 }
 
-/// Compiles one source file unless its object file exists. The name of the object file contains a
-/// hash of the source, the headers and the flags. `kernels` states whether the source contains
-/// kernels.
+/// Compiles one C++ or kernel source file unless its object file exists. The name of the object
+/// file contains a hash of the source, the headers and the flags. `kernels` states whether the
+/// source contains kernels.
 fn object(source: &Path, kernels: bool, headers: u64, out: &Path) -> PathBuf {
     let stem = source.file_stem().unwrap().to_string_lossy();
     let mut hasher = DefaultHasher::new();
@@ -142,8 +142,8 @@ fn registrations(source: &Path) -> String {
     code
 }
 
-/// Runs a command and returns its output. Panics with the command's error output if the command
-/// fails.
+/// Runs a command and returns the command's standard output. Panics with the command's error output
+/// if the command fails.
 fn run(mut command: Command) -> String {
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

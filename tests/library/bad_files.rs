@@ -1,5 +1,5 @@
-//! Tests of damaged binary files. A reader of a damaged file must return an error that names the
-//! byte, must not panic, and must use bounded memory and time.
+//! Tests of damaged binary files. A reader of a damaged file must return an error that states the
+//! byte offset, must not panic, and must use bounded memory and time.
 
 use std::fmt::Debug;
 
@@ -59,8 +59,8 @@ fn field(key: &[u8], content: &[u8]) -> Vec<u8> {
     [key, &[content.len() as u8], content].concat()
 }
 
-/// Asserts that reading fails and that the error names the file. Returns the part of the error
-/// message after `byte `.
+/// Asserts that reading a message from `bytes` fails and that the error names the file. Returns the
+/// part of the error message after `byte `.
 fn read_error<M: CaffeMessage + Debug>(bytes: &[u8]) -> String {
     let error = parse_binary::<M>(bytes, "some.file").unwrap_err().to_string();
     let start = format!("some.file: not a {}: byte ", M::full_name());
@@ -168,7 +168,7 @@ fn files_of_another_type_are_rejected() {
         read_error::<BlobProtoVector>(other);
         read_error::<Datum>(other);
     }
-    // Like protobuf in C++, the reader accepts a name that is not UTF-8.
+    // Like protobuf's C++ library, the reader accepts a name that is not UTF-8.
     let latin1_name = field(&[0x0a], b"caf\xe9");
     assert_eq!(parse_binary::<NetParameter>(&latin1_name, "").unwrap().name(), "caf\u{fffd}");
     read_error::<NetParameter>(&field(&[0x0a], b"caf\xe9\x01"));
@@ -182,7 +182,7 @@ fn fields_longer_than_the_file_are_rejected_without_allocation() {
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
     ];
-    // The test tries each false length for a string, a message, packed numbers, bytes and an
+    // The test tries each wrong length for a string, a message, packed numbers, bytes and an
     // unknown field.
     for length in lengths {
         read_error::<NetParameter>(&[&[0x0a], length].concat());
@@ -244,7 +244,7 @@ fn blobs_of_overflowing_or_negative_shapes_are_rejected() {
             assert_eq!(blob.shape()[..], [2]);
         }
     }
-    // Each message has more or fewer values than its shape requires.
+    // Each `BlobProto` has more or fewer values than its shape requires.
     let mut target = Blob::<f64, _>::new(&cpu, &[]).unwrap();
     for (dims, values) in [(&[2, 3][..], 5), (&[2, 3], 7), (&[2], 0), (&[], 2)] {
         let error = target.from_proto(&blob(dims, values), true).unwrap_err().to_string();

@@ -84,7 +84,8 @@ fn reshaping_a_blob_keeps_storage_that_is_large_enough() {
     assert_eq!(blob.shape()[..], [7], "an invalid shape must not change the blob");
 }
 
-/// In Caffe, a blob that outgrows shared storage writes past the end of the other blob.
+/// In Caffe, a blob that grows beyond the storage that it shares writes past the end of this
+/// storage.
 #[test]
 fn growing_a_shared_blob_does_not_change_its_aliases() {
     let (mut a, b) = (blob(&[2], 10..12), blob(&[2], 20..22));
@@ -201,7 +202,8 @@ fn blob_messages_of_wrong_shapes_are_errors() {
         assert!(blob.from_proto(&bad, reshape).is_err(), "{bad:?}");
         assert_eq!((blob.shape()[..].to_vec(), data(&blob)), (vec![2], vec![0.0, 1.0]));
     }
-    // As in Caffe, a message without elements is valid only for a blob that has elements.
+    // As in Caffe, a `BlobProto` without elements can be read only into a blob that already has
+    // elements.
     let mut empty_blob = Blob::<f32, _>::new(&cpu(), &[0]).unwrap();
     assert!(empty_blob.from_proto(&message(&[0, 3], 0), true).is_err());
     blob.from_proto(&message(&[0, 3], 0), true).unwrap();

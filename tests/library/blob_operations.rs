@@ -82,7 +82,7 @@ fn matmul_of_empty_operands_is_zero() {
     assert_eq!(matmul(&a.unwrap(), &b.unwrap()).unwrap().to_vec().unwrap(), [0.0; 6]);
 }
 
-/// Compares `a.add(b)` with loops that repeat `b` along missing axes and axes of extent 1.
+/// Compares `a.add(b)` with plain loops that repeat `b` along missing axes and axes of extent 1.
 fn check_broadcast(device: &impl Device, a: &[usize], b: &[usize]) {
     let (x, y) = (integers::<f32, _>(device, a), integers::<f32, _>(device, b));
     let sum = x.add(&y).unwrap_or_else(|error| panic!("{a:?} {b:?}: {error}"));
@@ -353,8 +353,8 @@ fn matmul_into_one_of_its_operands_is_an_error() {
     assert_error(matmul_into(&a, &a, &a), &["borrowed"]);
 }
 
-/// Three steps of logistic regression run on the device. The steps upload each operand once and
-/// download only the final weights.
+/// Three training steps of logistic regression run on the device. The training steps must upload
+/// each operand once and download only the final weights.
 #[test]
 fn blob_operations_transfer_no_intermediate_result() {
     let device = SimulatedDevice::new();

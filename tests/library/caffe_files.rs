@@ -29,7 +29,8 @@ fn lenet_files_are_rewritten_byte_for_byte() {
     assert_eq!(net.name(), "LeNet");
     let blobs = net.layer.iter().flat_map(|layer| &layer.blobs);
     let weights: usize = blobs.map(|blob| blob.data.len()).sum();
-    // LeNet has 20 and 50 filters of 5 × 5, and 500 and 10 outputs, each with a bias.
+    // LeNet's convolutions have 20 and 50 filters of 5 × 5, and its inner products have 500 and 10
+    // outputs. Each filter and each output has a bias.
     assert_eq!(weights, 20 * 26 + 50 * (20 * 25 + 1) + 500 * (800 + 1) + 10 * 501);
 
     let Some(lenet) = testdata("golden/lenet", "the comparison of LeNet files with Caffe") else {
@@ -61,19 +62,20 @@ fn snapshots_are_rewritten_byte_for_byte() {
     }
 }
 
-/// Messages that Caffe accepts and cortado refuses, with the reasons.
+/// Blob messages that Caffe accepts and cortado refuses, each with the reason.
 const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 2] = [
     ("over_int32_wrap_to_1", "an extent of 2^32 + 1, which Caffe reads as 1"),
     ("x_dim_wraps_to_3", "an extent of 2^32 + 3, which Caffe reads as 3"),
 ];
 
-/// Row of `verdicts.tsv`: whether Caffe accepts a file with one or several blobs, and the result.
+/// Row of `verdicts.tsv`: whether Caffe accepts a file with one or several blobs, and the shapes
+/// that Caffe reads.
 struct Row {
     name: String,
     vector: bool,
-    /// Shape of the destination blob, if it must equal the shape in the file.
+    /// Shape of the destination blob, if the shape in the file must equal this shape.
     into: Option<Vec<usize>>,
-    /// Shape of a destination blob that has values, if reading may change its shape.
+    /// Shape of the destination blob before reading, if reading may change the shape.
     after: Option<Vec<usize>>,
     verdict: String,
     shape: String,
@@ -95,8 +97,8 @@ fn rows(folder: &Path) -> Vec<Row> {
     table(&folder.join("verdicts.tsv")).into_iter().map(row).collect()
 }
 
-/// Reads the blobs of a file, and whether each has a gradient. Returns `None` if cortado refuses a
-/// blob.
+/// Reads the blobs of a file, each with a flag that tells whether the blob has a gradient. Returns
+/// `None` if cortado refuses a blob.
 fn read_blobs<T: Element>(
     row: &Row,
     protos: &[BlobProto],
@@ -176,7 +178,7 @@ fn blobs_are_written_as_by_caffe() {
     let rows = rows(&folder);
     let mut compared = 0;
     for output in table(&folder.join("outputs.tsv")) {
-        // The name of an output has the form `<name>[.index].{f32,f64}{,diff}.bin`.
+        // The name of an output file has the form `<name>[.index].{f32,f64}{,diff}.bin`.
         let parts: Vec<&str> = output[0].split('.').collect();
         let (kind, index) = (parts[parts.len() - 2], parts[1].parse().unwrap_or(0));
         let row = rows.iter().find(|row| row.name == parts[0]).unwrap();

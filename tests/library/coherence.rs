@@ -2,13 +2,15 @@
 //! two `SyncedMemory` values of one simulated device, and injects faults into calls and queued
 //! work.
 //!
-//! The model predicts what the documentation promises:
-//! - A read returns the last value written. A failed operation changes no value.
-//! - Queued work may fail. The outputs of failed work are lost and read as NaN, and the next wait
-//!   returns the error once. A wait on a fork that is ordered after the failed work also returns
-//!   the error. Work that is queued after failed work still runs.
+//! The model predicts the behaviour that cortado's documentation promises:
+//! - A read of a `SyncedMemory` returns the value that was written last. A failed operation changes
+//!   no value.
+//! - Queued work may fail after the call that queued the work has succeeded. The outputs of failed
+//!   work are lost and read as NaN, and the next wait returns the error once. A wait on a fork that
+//!   is ordered after the failed work also returns the error. Work that is queued after failed work
+//!   still runs.
 //!
-//! `CORTADO_SEED` selects the operations, and `CORTADO_CASES` sets the number of sequences.
+//! `CORTADO_SEED` selects the random operations, and `CORTADO_CASES` sets the number of sequences.
 
 use cortado::{
     Error, Head, Memory, Result, Storable, SyncedMemory, View, ViewMut,
@@ -29,26 +31,30 @@ const STEPS: usize = 50;
 /// Default number of sequences of operations, which is small under Miri, because Miri is slow.
 const CASES: u32 = if cfg!(miri) { 8 } else { 1_000 };
 
-/// Operation of a sequence. The first number, if there is one, is the index of a `SyncedMemory`.
+/// Operation of a random sequence. In operations on a `SyncedMemory`, the first number is the index
+/// of the `SyncedMemory`.
 #[derive(Clone, Debug)]
 enum Step {
     ReadHost(usize, Range<usize>),
     ReadDevice(usize),
     WriteHost(usize, Range<usize>, f32),
-    /// Overwrites a range on the host, without a transfer if the range covers all elements.
+    /// Overwrites a range of elements on the host, without a transfer if the range covers all
+    /// elements.
     OverwriteHost(usize, Range<usize>, f32),
     CommitHost(usize, f32),
     RefuseHost(usize),
     Adopt(usize, f32),
-    /// Prefetches a `SyncedMemory` on a fork.
+    /// Prefetches a `SyncedMemory` to the device on a forked queue.
     Prefetch(usize),
-    /// Overwrites a range by a kernel, without a transfer if the range covers all elements.
+    /// Overwrites a range of elements by a kernel, without a transfer if the range covers all
+    /// elements.
     Fill(usize, Range<usize>, f32),
-    /// Updates a range by a kernel.
+    /// Updates a range of elements by a kernel.
     Scal(usize, Range<usize>, f32),
-    /// Runs `Scal` on a fork, ordered after the device's earlier work and before its later work.
+    /// Runs `Scal` on a forked queue, after the device's earlier work and before the device's later
+    /// work.
     ScalOnFork(usize, Range<usize>, f32),
-    /// Updates a range by a kernel that also reads the other `SyncedMemory`.
+    /// Updates a range of one `SyncedMemory` by a kernel that also reads the other `SyncedMemory`.
     Axpy(usize, Range<usize>, f32),
     Copy(usize, Range<usize>),
     Wait,
@@ -90,23 +96,23 @@ fn steps() -> BoxedStrategy<Step> {
     .boxed()
 }
 
-/// Elements of a buffer, which are `None` where failed work lost them.
+/// Elements of a device buffer; `None` for an element that failed work has lost.
 type Values = [Option<f32>; LEN];
-/// Outcome of an operation of the model. The model predicts whether the operation fails, but not
-/// its error.
+/// Outcome of an operation as the model predicts it. The model predicts whether an operation fails,
+/// but not which error the operation returns.
 type ModelResult<T = ()> = Result<T, ()>;
 
 #[derive(Clone, Debug, Default)]
 struct Model {
     memories: [Sides; MEMORIES],
-    /// Every device allocation of a run, kept alive because queued work may still use the
+    /// Every device allocation of a sequence, kept alive because queued work may still use the
     /// allocation.
     buffers: Vec<Values>,
     queue: VecDeque<Job>,
     /// Whether queued work has failed and no call has returned its error yet.
     failed: bool,
     faults: Vec<(Fault, u64)>,
-    /// Outcome that the last operation must have.
+    /// Outcome that the model predicts for the last operation.
     outcome: Outcome,
 }
 
@@ -117,7 +123,7 @@ struct Sides {
     /// Value of the host side, or `None` if the host side is stale.
     host: Option<Values>,
     device_valid: bool,
-    /// Index of the device allocation, whose contents may be stale.
+    /// Index in `buffers` of the device allocation, whose contents may be stale.
     buffer: Option<usize>,
 }
 
@@ -159,8 +165,8 @@ impl Model {
                 self.set_host(index, [Some(value); LEN])
             }
             RefuseHost(index) => {
-                // A failed write may have changed the host side. If the device side is valid, the
-                // device side still holds the value.
+                // A failed write on the host may have changed the host side. A valid device side
+                // still holds the previous value.
                 let sides = &mut self.memories[index];
                 sides.host = sides.host.filter(|_| !sides.device_valid);
                 return Err(());
@@ -252,8 +258,8 @@ impl Model {
         self.allocate(index)
     }
 
-    /// Uploads on a fork, whose queue is separate from the device's queue and reports only failures
-    /// of the fork.
+    /// Models an upload on a forked queue. A fork's queue is separate from the device's queue and
+    /// reports only the fork's failures.
     fn prefetch(&mut self, index: usize) -> ModelResult {
         if self.memories[index].device_valid {
             return Ok(());
@@ -330,8 +336,8 @@ impl ReferenceStateMachine for Model {
     }
     fn transitions(_: &Self) -> BoxedStrategy<Step> {
         thread_local! {
-            // The strategy is created once per thread, because creating the strategy takes longer
-            // than drawing from it.
+            // The proptest strategy is created once per thread, because creating a strategy takes
+            // longer than drawing a value.
             static STEPS: BoxedStrategy<Step> = steps();
         }
         STEPS.with(Clone::clone)
@@ -370,8 +376,9 @@ impl SystemUnderTest {
         Ok((ViewMut::new(own, LEN)?.slice(part.clone())?, View::new(&*other, LEN)?.slice(part)?))
     }
 
-    /// Runs an operation, and returns the range and the values that it read. `may_write` states
-    /// whether a refused write may change the host side.
+    /// Runs an operation on the simulated device, and returns the range and the values that the
+    /// operation read. The argument `may_write` states whether a refused write may change the host
+    /// side.
     fn run_step(
         &mut self,
         step: Step,
@@ -411,7 +418,8 @@ impl SystemUnderTest {
             Scal(index, part, factor) => device.scal(factor, self.parts(index, part)?.0)?,
             ScalOnFork(index, part, factor) => {
                 let fork = device.fork_queue()?;
-                // The upload for the kernel must be queued on the device, not on the fork.
+                // The upload for the kernel must be queued on the device's queue, not on the fork's
+                // queue.
                 self.memories[index].device()?;
                 fork.order_after(&device)?;
                 fork.scal(factor, self.parts(index, part)?.0)?;
@@ -432,8 +440,8 @@ impl SystemUnderTest {
         Ok(None)
     }
 
-    /// Runs an operation that the model has already run. Compares the results and the valid sides
-    /// with those of the model.
+    /// Runs an operation that the model has already run. Compares the operation's result and the
+    /// valid sides with those of the model.
     fn check_step(&mut self, model: &Model, step: &Step) -> Result<(), TestCaseError> {
         let may_write = matches!(step, RefuseHost(index) if model.memories[*index].device_valid);
         let result = self.run_step(step.clone(), may_write);
@@ -461,7 +469,7 @@ impl SystemUnderTest {
     }
 }
 
-/// Runs a sequence of operations, and repeats reads of all sides until they succeed.
+/// Runs a sequence of operations, and then repeats reads of all sides until the reads succeed.
 fn check_sequence(
     (mut model, steps, count): <Sequences as Strategy>::Value,
 ) -> Result<(), TestCaseError> {
@@ -469,7 +477,7 @@ fn check_sequence(
         SystemUnderTest::new().map_err(|error| TestCaseError::fail(error.to_string()))?;
     for step in steps {
         if let Some(count) = &count {
-            // proptest first drops the operations that never ran.
+            // To shorten a failing sequence, proptest first drops the operations that never ran.
             count.fetch_add(1, SeqCst);
         }
         model = Model::apply(model, &step);
@@ -498,8 +506,8 @@ fn env_number<N: std::str::FromStr>(variable: &str, default: N) -> N {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Removes each operation without which the test still fails. proptest tries each removal only
-/// once.
+/// Removes from a failing sequence each operation without which the test still fails. proptest
+/// itself tries each removal only once.
 fn shortest(mut steps: Vec<Step>) -> Vec<Step> {
     let mut index = 0;
     while index < steps.len() {
@@ -520,8 +528,8 @@ fn random_operations_agree_with_the_model() {
     let config = Config {
         cases,
         rng_seed: RngSeed::Fixed(seed),
-        // In an unoptimized build, proptest's default generator takes three quarters of the run
-        // time.
+        // In an unoptimized build, proptest's default random number generator takes three quarters
+        // of the test's time.
         rng_algorithm: RngAlgorithm::XorShift,
         failure_persistence: None,
         ..Config::default()

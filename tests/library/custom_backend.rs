@@ -1,5 +1,6 @@
-//! Tests of a backend outside the crate. The backend has four memory methods and no native kernels.
-//! Training LeNet on the custom backend must be bit-identical to training on the CPU.
+//! Tests of a backend that is defined outside the library. The backend has four memory methods and
+//! no native kernels. Training LeNet on the custom backend must be bit-identical to training on the
+//! CPU.
 
 use cortado::{AnyDevice, Blob, Error, Memory, Result, SimulatedDevice, kernel::Elementwise};
 
@@ -39,8 +40,8 @@ fn a_kernel_of_another_device_type_fails_and_changes_no_operand() {
         let error = other.fill(7.0, y.data_mut().unwrap().view_mut()).unwrap_err().to_string();
         assert!(error.contains("remote") && error.contains("another type of device"), "{error}");
         assert_eq!(y.data().unwrap().host().unwrap(), values);
-        // The second call of `fill` starts with both sides valid, and must not change the value
-        // either.
+        // The second call of `fill` starts with the host and device sides valid, and must not
+        // change the value either.
         y.data().unwrap().view().device().unwrap();
     }
 }

@@ -15,12 +15,13 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Longest time that a test waits before the test fails.
+/// Longest time that a test waits for a thread before the test fails.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 type Read = fn(u64, &TempDir, &mut Record) -> Result<()>;
 
-/// Data source that calls `read` for each record, with the record's number and a directory.
+/// Data source that calls `read` for each record, with the record's number and a temporary
+/// directory.
 struct Scripted {
     read: Read,
     next: u64,
@@ -41,8 +42,8 @@ impl Source for Scripted {
     }
 }
 
-/// Returns a registry with the source scheme `script`. The weak reference expires when the reader
-/// thread ends and drops the source.
+/// Returns a registry with the source scheme `script`. The returned weak reference expires when the
+/// reader thread ends and drops the source.
 fn sources(read: Read) -> (SourceRegistry, Weak<TempDir>) {
     let dir = Arc::new(TempDir::new().unwrap());
     let alive = Arc::downgrade(&dir);
@@ -82,7 +83,7 @@ fn panicking(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// Reads records from a file, which the source removes before record 9.
+/// Reads records from a file, and removes the file before record 9.
 fn disappearing(i: u64, dir: &TempDir, record: &mut Record) -> Result<()> {
     let path = dir.path().join("records");
     let io_error = |error| Error::io(&path, error);
@@ -119,7 +120,8 @@ fn forward_returns_errors_and_panics_of_a_source_with_the_record_number() {
     for (read, want) in cases {
         let (sources, alive) = sources(read);
         let mut net = net(&layers("script:a", ""), sources).unwrap();
-        // Two batches of four records precede the invalid record 9, so the first pass must succeed.
+        // Two batches of four records precede the batch with the invalid record 9, so the first two
+        // passes must succeed.
         net.forward().unwrap();
         net.forward().unwrap();
         let error = net.forward().unwrap_err().to_string();
@@ -173,7 +175,7 @@ fn the_error_for_a_truncated_source_names_its_file() {
     let file = |ending: &str| PathBuf::from(format!("{}-{ending}", prefix.display()));
     let header = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
     let mut images: Vec<u8> = header(&[0x803, 2, 2, 2]);
-    // The last image lacks one of its eight bytes.
+    // The last image in the test file lacks one of its eight bytes.
     images.extend([0; 7]);
     let mut labels: Vec<u8> = header(&[0x801, 2]);
     labels.extend([0; 2]);

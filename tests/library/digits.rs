@@ -7,7 +7,7 @@ use cortado::{
 };
 use std::sync::{Arc, LazyLock, Mutex};
 
-/// Losses of all iterations, and the final weights.
+/// Result of a training run: losses of all iterations, and the final weights.
 pub(crate) type Trained = (Vec<f64>, Vec<f32>);
 
 pub(crate) static ON_ONE_THREAD: LazyLock<Trained> =

@@ -1,4 +1,5 @@
-//! Compares fillers with those of Caffe, and checks that equal keys give bit-identical values.
+//! Compares fillers with Caffe's fillers, and checks that equal random keys give bit-identical
+//! values.
 
 use crate::support::{table, testdata};
 use cortado::{
@@ -23,8 +24,8 @@ fn parse(text: &str) -> Result<Filler, cortado::Error> {
     Filler::from_proto(&param)
 }
 
-/// Statistics of the values of a filler: mean, standard deviation, minimum, maximum and fraction of
-/// zeros.
+/// Statistics of the values that a filler generates: mean, standard deviation, minimum, maximum and
+/// fraction of zeros.
 struct Stats {
     mean: f64,
     std: f64,
@@ -83,7 +84,8 @@ fn fillers_have_the_statistics_of_caffes_fillers() {
         }
         let (actual, n) = (stats(&values), values.len() as f64);
         // The mean and the standard deviation may each differ by six standard errors of the mean.
-        // The standard error of the standard deviation is smaller.
+        // The standard error of the standard deviation is smaller than the standard error of the
+        // mean.
         let (mean, std) = (number(8), number(9));
         let error = 6.0 * std / n.sqrt();
         assert!((actual.mean - mean).abs() <= error, "{name}: mean {} {mean}", actual.mean);

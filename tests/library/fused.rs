@@ -1,4 +1,4 @@
-//! Tests of the fusion of a convolution with the activation after it. Fused and separate layers
+//! Tests of the fusion of a convolution with the following activation. Fused and separate layers
 //! must give bit-identical results. A net must not fuse layers if another layer or a caller needs
 //! the convolution's result.
 
@@ -24,7 +24,7 @@ fn layer_after(kind: &str, top: &str, rest: &str) -> String {
     format!("layer {{ name: 'next' type: '{kind}' bottom: 'c' top: '{top}' {rest} }}")
 }
 
-/// Returns layers that a net must fuse with the convolution before them.
+/// Returns definitions of layers that a net must fuse with the preceding convolution.
 fn fusible() -> Vec<String> {
     vec![
         layer_after("ReLU", "c", ""),
@@ -34,11 +34,11 @@ fn fusible() -> Vec<String> {
     ]
 }
 
-/// Returns layers that a net must not fuse with the convolution before them.
+/// Returns definitions of layers that a net must not fuse with the preceding convolution.
 fn not_fusible() -> Vec<String> {
     vec![
-        // With a negative slope, the gradient needs the input of the activation, which the layer
-        // overwrites.
+        // With a negative slope, the gradient of ReLU needs the input of ReLU, which the in-place
+        // layer overwrites.
         layer_after("ReLU", "c", "relu_param { negative_slope: -0.5 }"),
         layer_after("Swish", "c", ""),
         layer_after("ReLU", "y", ""),
@@ -112,7 +112,8 @@ fn only_fusible_activations_are_fused() {
             assert_eq!(fused_count(&(CONVOLUTION.to_owned() + &next), phase), 0, "{next}");
         }
     }
-    // Layers that read the result of the activation do not prevent the fusion.
+    // Layers that read the result of the activation do not prevent the fusion of convolution and
+    // activation.
     let reading_layers = layer_after("ReLU", "c", "")
         + "layer { name: 'a' type: 'TanH' bottom: 'c' top: 'a' }
            layer { name: 'b' type: 'TanH' bottom: 'c' top: 'b' }";

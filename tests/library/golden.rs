@@ -14,7 +14,7 @@ pub(crate) fn golden(case: &Path) -> Vec<(String, String, BlobProto)> {
     names.zip(blobs.blobs).map(|((kind, name), blob)| (kind.into(), name.into(), blob)).collect()
 }
 
-/// Absolute and relative tolerances by golden case, kind and name of the blob.
+/// Absolute and relative tolerances for blobs, keyed by golden case, kind and name of the blob.
 pub(crate) struct Tolerances(HashMap<(String, String, String), (f64, f64)>);
 
 impl Tolerances {
@@ -27,8 +27,8 @@ impl Tolerances {
         Self(rows.collect())
     }
 
-    /// Returns a message about the first element of `got` that differs from `want` by more than the
-    /// tolerance.
+    /// Returns an error message about the first element of `got` that differs from `want` by more
+    /// than the tolerance.
     pub(crate) fn compare(
         &self,
         (case, kind, name): (&str, &str, &str),

@@ -35,7 +35,7 @@ fn layers_on_the_simulated_device_match_caffe() {
     compare_all_layers::<f32, _>(&SimulatedDevice::new());
 }
 
-/// The test calls the LRN kernels directly, without a layer.
+/// This test calls the LRN kernels directly, without an LRN layer.
 #[test]
 fn lrn_kernels_agree_with_caffe() {
     use cortado::{
@@ -124,7 +124,8 @@ impl<T: Element> Case<T> {
     fn build(folder: &Path, device: &impl Device) -> Result<Self, String> {
         let mut definition: NetParameter = proto::read_net(folder.join("net.prototxt")).unwrap();
         for infogain in definition.layer.iter_mut().filter_map(|l| l.infogain_loss_param.as_mut()) {
-            // The definition gives the path of the infogain matrix relative to the net's folder.
+            // The net definition gives the path of the infogain matrix relative to the folder of
+            // the net definition.
             let source = infogain.source.take();
             infogain.source = source.map(|file| folder.join(file).display().to_string());
         }
@@ -142,7 +143,7 @@ impl<T: Element> Case<T> {
         self.net.blob(name).ok_or_else(|| format!("blob `{name}` is missing"))
     }
 
-    /// Returns the parameter with the name `layer.index`.
+    /// Returns the parameter with the name `<layer>.<index>`.
     fn param(&self, name: &str) -> Result<Blob<T>, String> {
         let (layer, index) = name.rsplit_once('.').unwrap();
         let missing = || format!("parameter `{name}` is missing");
@@ -229,8 +230,8 @@ impl<T: Element> Case<T> {
         Ok(())
     }
 
-    /// Checks a dropout layer. The kept values and their fraction must equal Caffe's, and the
-    /// gradient must use the mask of the forward pass.
+    /// Checks the Dropout layer of a golden case. The number of kept elements must fit Caffe's
+    /// probability of keeping an element, and the gradient must use the mask of the forward pass.
     fn check_dropout(&mut self, case: &str, tolerances: &Tolerances) -> Result<(), String> {
         self.set_inputs("input")?;
         self.net.forward().map_err(text)?;
@@ -263,7 +264,7 @@ impl<T: Element> Case<T> {
     }
 
     /// Runs a backward pass from the golden gradients of the tops. A top without a golden gradient
-    /// gets zero.
+    /// gets a gradient of zero.
     fn backward(&mut self) -> Result<(), String> {
         self.net.clear_param_diffs().map_err(text)?;
         let gradients = self.blobs("top_diff");

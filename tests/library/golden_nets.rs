@@ -1,4 +1,5 @@
-//! Compares nets with Caffe's after filtering layers, inserting splits and building the net.
+//! Compares the structure of nets with Caffe's after each construction step: filtering layers,
+//! inserting splits and building the net.
 
 use crate::net_state::RequestedState;
 use crate::support::{minimum, table, testdata};
@@ -80,7 +81,7 @@ fn nets_are_built_as_by_caffe() {
     assert!(compared >= minimum(88, 33), "{compared}");
 }
 
-/// Describes a net in the format of Caffe's `structure.tsv`.
+/// Describes the structure of a net in the format of the golden file `structure.tsv`.
 fn structure(net: &SimulatedNet) -> String {
     let mut lines = vec![format!("name\t{}", net.name())];
     lines.push(format!("phase\t{}", net.phase().as_str_name()));

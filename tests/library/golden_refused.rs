@@ -1,6 +1,6 @@
 //! Tests of net definitions that Caffe refuses, crashes on, or accepts unexpectedly. cortado must
-//! agree with Caffe, except for the definitions in two lists, which give the reasons. Errors must
-//! name the layer or the file.
+//! agree with Caffe, except for the definitions in two lists, which give the reasons. The error for
+//! a refused definition must name the layer or the file.
 
 use crate::support::{table, testdata};
 use cortado::{
@@ -9,7 +9,7 @@ use cortado::{
 };
 use std::{fmt::Write, path::Path};
 
-/// Net definitions that Caffe accepts and cortado refuses, with the reasons.
+/// Net definitions that Caffe accepts and cortado refuses, each with the reason.
 const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 6] = [
     ("clip_crossed", "the lower bound exceeds the upper bound"),
     ("clip_no_param", "the bounds of Clip are required"),
@@ -22,7 +22,7 @@ const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 6] = [
     ),
 ];
 
-/// Net definitions that Caffe refuses and cortado accepts, with the reasons.
+/// Net definitions that Caffe refuses and cortado accepts, each with the reason.
 const ACCEPTED_ONLY_BY_CORTADO: [(&str, &str); 7] = [
     ("conv_engine_cudnn", "`engine` is ignored, because the device selects its kernels"),
     ("input_huge", "counts have 64 bits, and memory is allocated at the first access"),
@@ -69,15 +69,15 @@ fn net_definitions_are_refused_as_by_caffe() {
     assert!(tried >= 190, "expected at least 190 definitions, found {tried}");
 }
 
-/// Returns whether a definition has a layer type that only Caffe supports. `Conv` and the empty
-/// type do not count, because Caffe does not support these two types either.
+/// Returns whether a definition has a layer type that only Caffe supports. The type `Conv` and the
+/// empty type do not count, because Caffe does not support these two types either.
 fn has_unsupported_layer(net: &NetParameter, registry: &LayerRegistry<f32>) -> bool {
     let is_known = |kind: &str| ["Conv", ""].contains(&kind) || registry.kinds().any(|k| k == kind);
     net.layer.iter().any(|layer| !is_known(layer.r#type()))
 }
 
-/// Builds a net, and copies weights or runs passes if the kind of the golden case requires weights
-/// or passes.
+/// Builds the net of a golden case. Copies weights or runs passes if the kind of the golden case
+/// requires weights or passes.
 fn run(
     set: &Path,
     name: &str,

@@ -78,7 +78,7 @@ fn compare_all_runs<T: Element, D: Device>(name: &str, device: &D) {
 struct Case<D: Device> {
     name: String,
     device: D,
-    /// Folder with the files that Caffe wrote.
+    /// Folder of the golden case, with the files that Caffe wrote.
     folder: PathBuf,
     /// Folder for the snapshots that this test writes.
     output: PathBuf,
@@ -103,7 +103,7 @@ impl<D: Device> Case<D> {
     }
 
     /// Builds the solver with Caffe's initial weights and inputs. The returned list receives the
-    /// values of each iteration.
+    /// losses and the learning rate of each iteration.
     fn build<T: Element>(&self) -> cortado::Result<(Solver<T>, Iterations)> {
         let mut param = proto::read_solver(self.folder.join("solver.prototxt"))?;
         let inside = |folder: &Path, file: &str| folder.join(file).to_string_lossy().into_owned();
@@ -141,7 +141,7 @@ impl<D: Device> Case<D> {
             proto::read_binary(state).unwrap()
         };
 
-        // The solver runs the iterations in several calls of `step`.
+        // The first training run makes its iterations in several calls of `step`.
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         compare_params("param@0", solver.net())?;
         for (steps, kind) in [(1, "param@1"), (1, "param@2"), (3, "param@5"), (20, "param@25")] {
@@ -169,7 +169,7 @@ impl<D: Device> Case<D> {
         let final_loss = solver.net_mut().forward().map_err(message)?;
         compare("final_loss", "-", &[final_loss], self.blobs("final_loss").next().unwrap().1)?;
 
-        // The second run does all iterations in one call of `step`.
+        // The second training run makes all iterations in one call of `step`.
         let (mut solver, iterations) = self.build::<T>().map_err(message)?;
         solver.step(25).map_err(message)?;
         let iterations = iterations.lock().unwrap();
@@ -181,8 +181,8 @@ impl<D: Device> Case<D> {
             return Err("the weights differ between one call of `step` and several".into());
         }
 
-        // A run that is resumed from a snapshot must be bit-identical to the run that wrote the
-        // snapshot.
+        // A training run that resumes from a snapshot must be bit-identical to the run that wrote
+        // the snapshot.
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         solver.restore(self.output.join("snap_iter_10.solverstate")).map_err(message)?;
         solver.step(15).map_err(message)?;
@@ -209,8 +209,8 @@ impl<D: Device> Case<D> {
         snapshot_values(&self.folder.join(model), &self.folder.join(state))
     }
 
-    /// Fails unless the snapshots of this run and of Caffe, after ten iterations, have the same
-    /// names and shapes.
+    /// Fails unless the snapshots of this training run and of Caffe, after ten iterations, have
+    /// blobs with the same names and shapes.
     fn check_same_layout(&self) -> Result<(), String> {
         let read = |folder: &Path| {
             let model: NetParameter =
@@ -255,7 +255,7 @@ fn snapshot_values(model: &Path, state: &Path) -> Vec<Vec<f64>> {
     weights.chain(&state.history).map(values).collect()
 }
 
-/// Returns a blob's shape, number of values and number of gradients.
+/// Returns a blob's shape, number of values and number of gradient elements.
 fn layout(blob: &BlobProto) -> (Vec<i64>, usize, usize) {
     let shape = blob.shape.iter().flat_map(|shape| shape.dim.clone()).collect();
     let diffs = blob.diff.len() + blob.double_diff.len();
@@ -267,7 +267,7 @@ fn values(blob: &BlobProto) -> Vec<f64> {
     floats.chain(blob.double_data.iter().copied()).collect()
 }
 
-/// Returns the values of the parameter with the name `<layer>.<index>`.
+/// Returns the values of a net's parameter with the name `<layer>.<index>`.
 fn param<T: Element>(net: &Net<T>, name: &str) -> Vec<f64> {
     let (layer, index) = name.rsplit_once('.').unwrap();
     let blob: &Blob<T> = &net.layer(layer).unwrap().params()[index.parse::<usize>().unwrap()];

@@ -1,8 +1,10 @@
-//! Compares gradients of layers with finite differences, also for unusual shapes and in place. Each
-//! check runs on the CPU and on the simulated device, which detects missing transfers.
+//! Compares gradients of layers with finite differences, also for unusual shapes and for layers
+//! that run in place. Each check runs on the CPU and on the simulated device, which detects missing
+//! transfers.
 //!
-//! To add a check, append `layer("type: '…' …").bottom(&[…])` to a test, and `.in_place()` if the
-//! layer can run in place. [`GradientCheck`](cortado::conformance::GradientCheck) has more options.
+//! To add a gradient check, append `layer("type: '…' …").bottom(&[…])` to a test, and `.in_place()`
+//! if the layer can run in place. [`GradientCheck`](cortado::conformance::GradientCheck) has more
+//! options.
 
 use cortado::{CpuDevice, conformance::GradientCheck, device::SimulatedDevice};
 
@@ -21,8 +23,8 @@ fn run(checks: impl IntoIterator<Item = GradientCheck>) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Returns checks of an elementwise layer on a scalar, on one element, on several vectors, and in
-/// place.
+/// Returns checks of an elementwise layer on blobs of various shapes, including a scalar and a
+/// single element, and in place.
 fn neuron_checks(definition: &str) -> Vec<GradientCheck> {
     let on_shape = |shape: &[usize]| layer(definition).bottom(shape);
     vec![
@@ -114,7 +116,8 @@ fn gradients_of_scale_match_finite_differences() {
 fn gradients_of_batch_norm_match_finite_differences() {
     let norm =
         |more: &str, shape: &[usize]| layer(&format!("type: 'BatchNorm' {more}")).bottom(shape);
-    // `stored` checks a BatchNorm that uses stored statistics, divided by the stored factor 2.
+    // `stored` checks a BatchNorm layer that uses stored statistics, divided by the stored scale
+    // factor 2.
     let stored = |shape: &[usize]| {
         norm("batch_norm_param { use_global_stats: true eps: 0.1 }", shape)
             .param(0, |i| i as f64 - 0.5)
@@ -172,7 +175,8 @@ fn gradients_of_eltwise_match_finite_differences() {
         let (bottoms, coeffs): (String, String) = (bottoms.collect(), coeffs.collect());
         eltwise(&format!("{bottoms} eltwise_param {{ {coeffs} }}"), n)
     };
-    // The bottoms differ at every element, because the maximum of equal values has no derivative.
+    // The bottoms of Eltwise differ at every element, because the maximum of equal values has no
+    // derivative.
     let maximum = |bottoms: usize| {
         let one = layer("type: 'Eltwise' eltwise_param { operation: MAX }");
         (0..bottoms).fold(one, |one, b| {
@@ -221,7 +225,7 @@ fn gradients_of_convolution_layers_match_finite_differences() {
         windows("Convolution", "num_output: 2 kernel_size: 3 dilation: 2 pad: 1", &[2, 3, 11]),
         windows("Convolution", "num_output: 2 kernel_size: 2 axis: 2", &[2, 1, 2, 3, 4, 3]),
         windows("Convolution", "num_output: 3 kernel_size: 1", &[3, 2, 3, 1]),
-        // Depthwise convolutions have one or two filters per channel.
+        // The following depthwise convolutions have one or two filters per channel.
         windows("Convolution", "num_output: 3 group: 3 kernel_size: 3 pad: 1", &[2, 3, 5, 7]),
         windows(
             "Convolution",
@@ -240,8 +244,8 @@ fn gradients_of_convolution_layers_match_finite_differences() {
 
 #[test]
 fn gradients_of_pooling_match_finite_differences() {
-    // All inputs of a window differ, and the sum of the positive inputs of a window is never near
-    // 0.
+    // All inputs of a pooling window differ, and the sum of the positive inputs of a window is
+    // never near 0.
     let pool = |phase: &str, param: &str| {
         layer(&format!("type: 'Pooling' {phase} pooling_param {{ {param} }}"))
             .bottom_with(&[2, 3, 5, 7], |i| ((i * 37 % 101) as f64 - 30.5) / 64.0)
@@ -259,7 +263,8 @@ fn gradients_of_pooling_match_finite_differences() {
 
 #[test]
 fn gradients_of_recurrent_layers_match_finite_differences() {
-    // `cont` is 0 in the first step, so that no pass depends on the state of the previous pass.
+    // The bottom `cont` is 0 in the first time step, so that no pass depends on the state of the
+    // previous pass.
     let cont = |streams: usize| move |i: usize| f64::from(u8::from(i >= streams && i % 4 != 2));
     let recurrent = |kind: &str, param: &str, x: &[usize]| {
         layer(&format!("type: '{kind}' recurrent_param {{ num_output: 2 {param} }}"))
@@ -366,7 +371,8 @@ fn gradients_of_shape_and_index_layers_match_finite_differences() {
     ]);
 }
 
-/// Adds a bottom of scores, none of which is near the point where the hinge loss has no derivative.
+/// Returns a check of a layer with a bottom of scores. No score is near the point where the hinge
+/// loss has no derivative.
 fn scores(shape: &[usize], definition: &str) -> GradientCheck {
     layer(definition).bottom_with(shape, |i| ((i * 37 % 41) as f64 - 20.3) / 9.7)
 }
@@ -402,8 +408,8 @@ fn gradients_of_losses_match_finite_differences() {
             .constant(&[2, 7], class)
             .constant(&[9], matrix),
         layer("type: 'SoftmaxWithLoss'").bottom(&[2, 3, 5]).constant(&[2, 5], class),
-        // Within the margin, Caffe adds 1e-4 to the divisor of the gradient but not to that of the
-        // loss.
+        // For a pair within the margin, Caffe adds 1e-4 to the distance that divides the gradient,
+        // but not to the distance in the loss.
         pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 0.01 }"),
         pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 9 legacy_version: true }"),
     ]);

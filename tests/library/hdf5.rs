@@ -13,7 +13,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Net with the layers of the test files. Layer `b` shares the weights of layer `a`.
+/// Definition of a net with the layers in the test files. Layer `b` shares the weights of layer
+/// `a`.
 const NET: &str = r#"
     layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
     layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
@@ -117,7 +118,7 @@ fn gradients_in_hdf5_files_are_read_and_written() {
         ramp(dim, start).data.into_iter().map(|value| -value).collect::<Vec<_>>()
     };
     assert_eq!(read.layer[0].blobs[0].diff, negated(&[8, 8], -32));
-    // A blob with shared values has a separate gradient.
+    // A blob that shares another blob's values has a separate gradient.
     let shared = &read.layer[1].blobs[0];
     assert_eq!((&shared.data[..], &shared.diff), (&[][..], &negated(&[8, 8], -32)));
     assert_eq!(shared.shape, ramp(&[8, 8], 0).shape);
@@ -136,10 +137,10 @@ fn an_hdf5_file_of_a_net_has_the_layout_of_caffe() {
     net.strip_shared_params(&mut message);
     let path = output_path("net.caffemodel.h5");
     proto::write_trained_net(&path, &message).unwrap();
-    // Groups and datasets must equal those of h5py's file. Blob `b.0` shares its values with `a.0`,
-    // so it has no dataset.
+    // The groups and datasets of the written file must equal those of the file that h5py wrote.
+    // Blob `b.0` shares the values of `a.0`, so `b.0` has no dataset.
     assert_eq!(proto::read_trained_net(&path).unwrap(), trained());
-    // The file must contain no timestamps: a second file with the same net has the same bytes.
+    // An HDF5 file must contain no timestamps: a second file with the same net has the same bytes.
     let first = fs::read(&path).unwrap();
     proto::write_trained_net(&path, &message).unwrap();
     assert!(fs::read(&path).unwrap() == first);
@@ -252,7 +253,8 @@ fn layer_names_that_are_invalid_hdf5_group_names_are_refused() {
         assert_error_contains(written, &["names.caffemodel.h5", "layer `", why]);
         assert!(!path.exists());
     }
-    // Building the solver must fail, so that the error appears before training.
+    // Building the solver must fail, so that the error for the layer's name appears before
+    // training.
     let definition = NET.replace("\"conv\" type", "\"block/conv\" type");
     let solver = format!("net_param {{ {definition} }} base_lr: 0.1 lr_policy: 'fixed'");
     let solver = format!("{solver} max_iter: 1 snapshot_format: HDF5 snapshot_prefix: 'n'");

@@ -1,5 +1,5 @@
-//! Tests of the conformance kit, with few random cases. `tests/conformance.rs` runs the kit with
-//! all random cases.
+//! Tests of the conformance kit, with few random cases. The test program `tests/conformance.rs`
+//! runs the conformance kit with all random cases.
 
 use crate::remote::{Axpy, Observed};
 use cortado::{
@@ -10,7 +10,7 @@ use cortado::{
 };
 use std::{collections::BTreeSet, sync::LazyLock};
 
-// Reports of all checks on three devices.
+// Reports of the conformance kit with all checks, on three devices.
 static CPU: LazyLock<Report> = LazyLock::new(|| run(&CpuDevice::new()));
 static SIMULATED: LazyLock<Report> = LazyLock::new(|| run(&SimulatedDevice::new()));
 static REMOTE: LazyLock<Report> = LazyLock::new(|| run(&Observed::default()));

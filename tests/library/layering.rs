@@ -1,5 +1,5 @@
-//! Tests of the source tree. Modules and files must import only modules below them, and only the
-//! permitted modules may contain unsafe code.
+//! Tests of the layering of modules. A module must import only modules of lower layers, and only
+//! the permitted modules may contain unsafe code.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,18 +10,18 @@ use std::{
 /// Segments of a path such as `crate::memory::View`.
 type ModulePath = Vec<String>;
 
-/// Source files of a crate by module path, without unit tests.
+/// Source files of a crate without unit tests, keyed by module path.
 struct Sources {
     files: BTreeMap<ModulePath, File>,
 }
 
 struct File {
     path: PathBuf,
-    /// Text of the file without comments, literals and items under `#[cfg(test)]`.
+    /// Text of the source file without comments, literals and items under `#[cfg(test)]`.
     code: String,
-    /// Absolute paths that the file imports or names, without re-exports.
+    /// Absolute paths of the items that the file imports or names, without re-exports.
     imports: BTreeSet<ModulePath>,
-    /// Absolute paths of re-exported items, by their names in this module.
+    /// Absolute paths of re-exported items, keyed by their names in this module.
     reexports: BTreeMap<String, ModulePath>,
 }
 
@@ -54,8 +54,8 @@ impl Sources {
         Self { files }
     }
 
-    /// Returns the module whose file defines the item `path`, also if another module re-exports the
-    /// item.
+    /// Returns the module whose file defines the item `path`, even if `path` names a re-export of
+    /// the item.
     fn defining_module(&self, path: &[String]) -> Option<&ModulePath> {
         let mut path = path.to_vec();
         // No chain of re-exports is longer than eight steps.
@@ -99,7 +99,7 @@ fn rust_files(path: &Path) -> Vec<PathBuf> {
     if is_code && !is_test { vec![path.to_owned()] } else { Vec::new() }
 }
 
-/// Removes comments, string literals and items under `#[cfg(test)]`.
+/// Removes comments, string literals and items under `#[cfg(test)]` from Rust source code.
 fn code(text: &str) -> String {
     let lines = text.lines().map(|line| line.split("//").next().unwrap().replace("pub(in ", "("));
     let mut code = without_strings(&lines.collect::<Vec<_>>().join("\n"));
@@ -189,8 +189,8 @@ fn named_paths(
     (imports, reexports)
 }
 
-/// Finds the next `use`. Returns the text before the `use`, whether the `use` is a re-export, its
-/// import tree, and the text after it.
+/// Finds the next `use` declaration in `code`. Returns the text before the `use`, whether the `use`
+/// is a re-export, its import tree, and the text after it.
 fn next_use(code: &str) -> Option<(&str, bool, &str, &str)> {
     let starts = code.match_indices("use ").map(|(start, _)| start);
     let start = starts.into_iter().find(|&start| {
@@ -203,7 +203,8 @@ fn next_use(code: &str) -> Option<(&str, bool, &str, &str)> {
     Some((&code[..start], is_reexport, &code[start + 4..end], &code[end + 1..]))
 }
 
-/// Returns the paths of an import tree, each with its name in the importing module.
+/// Returns the paths in an import tree such as `a::{b, c as d}`, each with its name in the
+/// importing module.
 fn flattened(tree: &str) -> Vec<(ModulePath, String)> {
     let tree = tree.trim();
     if let Some((prefix, group)) = tree.split_once('{') {
@@ -229,7 +230,7 @@ fn segments(path: &str) -> ModulePath {
     parts.map(str::to_owned).collect()
 }
 
-/// Splits a `{…}` group at the commas that are outside nested groups.
+/// Splits the content of a `{…}` group in a `use` declaration at the commas outside nested groups.
 fn split_group(group: &str) -> Vec<&str> {
     let (mut depth, mut start) = (0, 0);
     let mut items = Vec::new();
@@ -248,8 +249,8 @@ fn split_group(group: &str) -> Vec<&str> {
     items
 }
 
-/// Resolves `super`, `self` and names of child modules. Returns `None` if the path belongs to
-/// another crate.
+/// Resolves `super`, `self` and names of child modules to an absolute path. Returns `None` if the
+/// path belongs to another crate.
 fn absolute(
     path: &[String],
     module: &ModulePath,
@@ -269,7 +270,7 @@ fn absolute(
     (first == "self" || modules.contains(&child)).then(|| [module, rest].concat())
 }
 
-/// Returns the modules that a file declares, in order.
+/// Returns the modules that a source file declares, in the order of the declarations.
 fn declared_modules(file: &Path) -> Vec<String> {
     let text = fs::read_to_string(file).unwrap();
     let declared = text.lines().filter_map(|line| {
@@ -310,8 +311,8 @@ fn cycle<'a>(
     dependencies.keys().find_map(|node| visit(node, dependencies, &mut Vec::new(), &mut done))
 }
 
-/// Asserts that no module imports a module listed after it. `order` lists the child modules of
-/// `parent` bottom up.
+/// Asserts that no child module of `parent` imports a module that `order` lists later. `order`
+/// lists the child modules of `parent` from the lowest layer to the highest.
 fn assert_no_upward_import(sources: &Sources, parent: &[String], order: &[String]) {
     let rank = |module: &ModulePath| {
         let name = module.strip_prefix(parent)?.first()?;
@@ -320,8 +321,8 @@ fn assert_no_upward_import(sources: &Sources, parent: &[String], order: &[String
     for (module, targets) in sources.dependencies() {
         let Some(own_rank) = rank(module) else { continue };
         for target in targets {
-            // Imports of the parent module itself are allowed, because the parent holds re-exports,
-            // and items that all child modules use.
+            // Child modules may import the parent module itself, because the parent contains
+            // re-exports and items that all child modules use.
             let is_upward = rank(target).is_some_and(|target| target > own_rank);
             let path = sources.files[module].path.display();
             assert!(!is_upward, "{path} imports {}, which is listed after it", target.join("::"));
@@ -380,7 +381,7 @@ fn imports_between_files_have_no_cycles() {
         let sources = Sources::read_folder(&folder);
         let mut dependencies = sources.dependencies();
         let mut cycles = Vec::new();
-        // Removing one import of each cycle reveals further cycles.
+        // The test removes one import of each cycle that it finds, which reveals further cycles.
         while let Some(found) = cycle(&dependencies) {
             let next = found.get(1).unwrap_or(&found[0]);
             dependencies.get_mut(found[0]).unwrap().remove(next);

@@ -60,7 +60,7 @@ fn call(layer: &mut dyn Layer<f32>, method: &str, [bottoms, tops]: [usize; 2]) -
 
 #[test]
 fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
-    // Fields that some layer types require.
+    // Required fields of some layer types.
     let fields = [
         ("Clip", "clip_param { min: 0 max: 1 }"),
         ("Convolution", "convolution_param { num_output: 1 kernel_size: 1 }"),
@@ -308,7 +308,8 @@ mod stochastic_pooling {
         try_net(text, phase).unwrap()
     }
 
-    /// Returns positive and negative inputs, such that one window has only negative inputs.
+    /// Returns positive and negative inputs of the pooling layer. One pooling window has only
+    /// negative inputs.
     fn inputs() -> Vec<f64> {
         let input = |i| if [0, 1, 5, 6].contains(&i) { -1.0 } else { f64::from(i).sin() + 0.6 };
         (0..40).map(input).collect()
@@ -326,7 +327,7 @@ mod stochastic_pooling {
         diff(net, "x")
     }
 
-    /// Returns the indices of the elements in each of the twelve windows.
+    /// Returns the indices of the elements in each of the twelve pooling windows.
     fn windows() -> Vec<Vec<usize>> {
         let window = |w: usize| {
             let (plane, row, column) = (w / 6, w % 6 / 3 * 2, w % 3 * 2);

@@ -9,7 +9,7 @@ use cortado::{
     op::Gemm,
 };
 
-/// Returns a blob whose data is valid only on the device.
+/// Returns a blob whose data are valid only on the device.
 fn on_device<D: Device>(device: &D, values: Vec<f32>) -> Blob<f32, D> {
     let blob = Blob::from_vec(device, &[values.len()], values).unwrap();
     blob.data_mut().unwrap().view_mut().device_mut().unwrap();

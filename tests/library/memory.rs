@@ -1,5 +1,5 @@
-//! Tests of coherence: which accesses copy or allocate, and whether failures leave the value
-//! unchanged.
+//! Tests of the coherence of host and device memory: which accesses copy or allocate, and whether a
+//! failed access leaves the value unchanged.
 
 use cortado::{
     CpuDevice, Error, Head, Memory, Result, Storable, SyncedMemory, View, ViewMut,
@@ -13,8 +13,8 @@ use std::{
     },
 };
 
-/// Device with separate memory that counts allocations and copies. All calls fail while `fails` is
-/// set.
+/// Device with separate memory that counts allocations and copies. All calls of the device's
+/// methods fail while `fails` is set.
 #[derive(Clone, Debug, Default)]
 struct Remote {
     allocs: Arc<AtomicUsize>,
@@ -125,7 +125,7 @@ fn step(kind: usize, value: u8) -> Step {
     }
 }
 
-/// Applies a step to a memory. Returns the value that the step read, if any.
+/// Applies a step to a `SyncedMemory`. Returns the value that the step has read, if the step reads.
 fn apply(memory: &mut SyncedMemory<Remote>, step: Step) -> Result<Option<u8>> {
     let found = match step {
         Step::ReadHost => memory.host()?.to_vec(),
@@ -160,7 +160,7 @@ fn fill(bytes: &mut [u8], value: u8) -> Option<u8> {
     None
 }
 
-/// Fills `bytes` with `value` and returns the previous bytes.
+/// Overwrites all bytes of `bytes` with `value` and returns the previous bytes.
 fn replace(bytes: &mut [u8], value: u8) -> Vec<u8> {
     let found = bytes.to_vec();
     bytes.fill(value);
@@ -178,7 +178,7 @@ struct Model {
 }
 
 impl Model {
-    /// Returns whether a step requires an allocation, an upload and a download.
+    /// Returns three flags: whether a step requires an allocation, an upload and a download.
     fn needs(&self, step: Step) -> [bool; 3] {
         let initialized = self.host || self.device;
         match step {
@@ -191,7 +191,8 @@ impl Model {
         }
     }
 
-    /// Applies a step to the model. Returns the value that the step reads, if any.
+    /// Applies a step to the model of a `SyncedMemory`. Returns the value that the step must read,
+    /// if the step reads.
     fn apply(&mut self, step: Step) -> Option<u8> {
         let value = self.value;
         self.allocated |= self.needs(step)[0];
@@ -203,8 +204,8 @@ impl Model {
             | Step::Adopt(value)
             | Step::HostOverwrite(value) => (value, true, false),
             Step::WriteDevice(value) | Step::OverwriteDevice(value) => (value, false, true),
-            // A failed write may have changed the host side, so only a valid device side stays
-            // valid.
+            // A failed write on the host may have changed the host side, so only a valid device
+            // side stays valid.
             Step::HostOverwriteFails => (value, self.host && !self.device, self.device),
         };
         let reads = |step| {
@@ -225,7 +226,8 @@ impl Model {
 }
 
 /// Applies a sequence of steps to a `SyncedMemory` and to the model, and compares the two after
-/// every step. In a failing step, every device call fails, and the memory must stay unchanged.
+/// every step. In a failing step, every device call fails, and the value of the `SyncedMemory` must
+/// stay unchanged.
 fn check_sequence(sequence: &[(Step, bool)]) {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, LEN);
@@ -254,7 +256,7 @@ fn check_sequence(sequence: &[(Step, bool)]) {
     assert_eq!(memory.host().unwrap(), [model.value; LEN], "{sequence:?}");
 }
 
-/// Number of steps in a sequence, which is small under Miri, because Miri is slow.
+/// Number of steps in a test sequence, which is small under Miri, because Miri is slow.
 const STEPS: usize = if cfg!(miri) { 2 } else { 4 };
 
 /// Runs every sequence of [`STEPS`] steps with every combination of failing steps. After each step,

@@ -53,7 +53,7 @@ fn errors_of_invalid_net_definitions_name_the_layer_and_the_reason() {
         inner_product("a", "x", "y", "") + &inner_product("b", "x", "y", "");
     let shared = inner_product("a", "x", "y", "param { name: \"w\" lr_mult: 1 }")
         + &inner_product("b", "y", "z", "param { name: \"w\" lr_mult: 2 }");
-    // The bottoms have no elements, but the sum of 64 extents of 2⁵⁸ overflows.
+    // The bottoms of the Concat layer have no elements, but the sum of 64 extents of 2⁵⁸ overflows.
     let long_concat = r#"layer { name: "h" type: "Input" top: "h"
         input_param { shape { dim: 288230376151711744 dim: 0 } } }
         layer { name: "c" type: "Concat" top: "y" concat_param { axis: 0 }"#
@@ -187,7 +187,8 @@ fn nets_on_two_threads_share_weights() {
     assert_eq!(source.phase(), Phase::Test);
 }
 
-/// Layers with a branch, an in-place layer, and outputs in the middle and at the end of the net.
+/// Definition of a net with a branch, an in-place layer, and outputs in the middle and at the end
+/// of the net.
 const BRANCHED: &str = r#"
 layer { name: "a" type: "InnerProduct" bottom: "x" top: "a"
         inner_product_param { num_output: 7 weight_filler { type: "xavier" } } }
@@ -275,7 +276,8 @@ fn partial_forward_passes_equal_a_whole_pass() {
     }
 }
 
-/// Each case is a layer with the bottom `x` of shape 2 × 3, and a part of the expected error.
+/// Each test case is the definition of a layer with the bottom `x` of shape 2 × 3, and a part of
+/// the expected error message.
 #[test]
 fn invalid_layer_parameters_are_refused() {
     let cases = [

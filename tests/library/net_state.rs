@@ -2,7 +2,8 @@
 
 use cortado::proto::{NetParameter, NetState, Phase};
 
-/// Requested phase, level and stages. A field without a request is `None` or empty.
+/// Net state that a golden case requests. A field that the golden case does not request is `None`
+/// or empty.
 pub(crate) struct RequestedState {
     pub(crate) phase: Option<Phase>,
     pub(crate) level: Option<i32>,
@@ -19,7 +20,7 @@ impl RequestedState {
         Self { phase, level, stages: stages.map(str::to_owned).collect() }
     }
 
-    /// Changes the state in a net definition to the requested state.
+    /// Changes the net state in a net definition to the requested state.
     pub(crate) fn apply_to(&self, definition: &mut NetParameter) {
         if self.phase.is_none() && self.level.is_none() && self.stages.is_empty() {
             return;

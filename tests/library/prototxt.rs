@@ -1,4 +1,5 @@
-//! Compares the text format with the results of Google's C++ parser and printer.
+//! Compares cortado's parser and printer of protobuf's text format with Google's C++ parser and
+//! printer.
 
 use crate::support::{minimum, table, testdata};
 use cortado::proto::{self, CaffeMessage, NetParameter, SolverParameter};

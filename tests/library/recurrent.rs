@@ -24,7 +24,7 @@ fn input(name: &str, shape: &[usize]) -> String {
     )
 }
 
-/// Returns the definition of a recurrent layer. All recurrent layers of one kind share their
+/// Returns the definition of a recurrent layer. All recurrent layers of the same type share their
 /// parameters.
 fn layer(kind: &str, name: &str, bottoms: &[&str], tops: &[&str]) -> String {
     let list = |field: &str, names: &[&str]| -> String {
@@ -74,8 +74,8 @@ fn values(seed: usize, len: usize) -> Vec<f64> {
     (0..len).map(|i| ((i * 37 + seed * 101) as f64 * 0.61).sin()).collect()
 }
 
-/// Returns values of `cont`, in which 0 starts a sequence, for sequences that start at various
-/// steps.
+/// Returns values of the bottom `cont`, in which 0 marks the start of a sequence, for sequences
+/// that start at various time steps.
 fn sequence_starts(steps: usize) -> Vec<f64> {
     (0..steps * STREAMS).map(|i| if i % 5 == 1 { 0.0 } else { 1.0 }).collect()
 }
@@ -88,9 +88,9 @@ fn assert_near(name: &str, found: &[f64], expected: &[f64]) {
     }
 }
 
-/// Asserts that two layers over the halves of a sequence equal one layer over the whole sequence,
-/// in the forward and the backward pass. The exposed states of the first layer are the initial
-/// states of the second layer.
+/// Asserts that two recurrent layers, each over half of a sequence, compute the same as one layer
+/// over the whole sequence, forward and backward. The final states that the first layer exposes are
+/// the initial states of the second layer.
 fn check_halves(kind: &str, states: &[&str]) {
     let (steps, half) = (6, [3, STREAMS, INPUTS]);
     let (x, cont) = (values(1, steps * STREAMS * INPUTS), sequence_starts(steps));

@@ -65,7 +65,7 @@ fn queued_work_runs_only_when_a_caller_waits() {
     let mut host = [1, 2, 3, 4];
     let mut buffer = device.alloc(4).unwrap();
     device.upload(&host, &mut buffer, 0).unwrap();
-    // Changing `host` has no effect, because the upload has already copied the bytes.
+    // Changing `host` has no effect on the queued upload, which has already copied the bytes.
     host.fill(9);
     assert_eq!((buffer.snapshot(), device.pending()), (vec![0; 4], 1));
     device.synchronize().unwrap();
@@ -102,7 +102,8 @@ fn a_wait_runs_the_work_of_a_fork_only_if_ordered_after_the_fork() {
     fork.upload(&[1, 2], &mut shared, 0).unwrap();
     assert_eq!(downloaded(&device, &shared).unwrap(), [0, 0]);
     device.order_after(&fork).unwrap();
-    // The device's queue is not ordered after the upload on the fork.
+    // The device's queue is not ordered after the upload on the fork, so the download returns the
+    // old bytes.
     fork.upload(&[3, 4], &mut shared, 0).unwrap();
     assert_eq!(downloaded(&device, &shared).unwrap(), [1, 2]);
     assert_eq!(fork.pending(), 1);
@@ -148,7 +149,8 @@ fn a_prefetch_on_a_fork_runs_after_the_work_that_uses_the_buffer() {
     let mut x = memory(&device, &[1.0; 8]);
     device.scal(2.0, view_mut(&mut x)).unwrap();
     assert_eq!(values(&x), [2.0; 8]);
-    // The write on the host makes the device side stale and queues work that poisons it.
+    // The write on the host makes the device side stale and queues work that poisons the device
+    // side.
     x.host_mut().unwrap().copy_from_slice(f32::bytes_of(&[3.0; 8]));
     x.prefetch(&fork).unwrap();
     device.scal(2.0, view_mut(&mut x)).unwrap();
@@ -164,7 +166,8 @@ fn a_dropped_buffer_lives_until_queued_work_has_used_it() {
         device.axpy(1.0, view(&x), view_mut(&mut y)).unwrap();
     }
     assert_eq!(device.counters().bytes, 32);
-    // An allocation of the same length must not reuse the dropped buffer.
+    // An allocation of the same length must not reuse the dropped buffer, which queued work still
+    // reads.
     let new_buffer = device.alloc(16).unwrap();
     assert_eq!(values(&y), [3.0; 4]);
     drop(new_buffer);
@@ -271,10 +274,12 @@ fn stale_memory_is_poisoned() {
     let device = SimulatedDevice::new();
     let mut x = memory(&device, &[1.0; 4]);
     x.device().unwrap();
-    // `device_mut` makes the host bytes stale, and `host_write_only` returns their allocation.
+    // `device_mut` makes the host side stale, which poisons the host bytes. `host_write_only`
+    // returns the poisoned bytes.
     x.device_mut().unwrap();
     assert_eq!(x.host_write_only().unwrap(), poisoned(16));
-    // Device bytes are poisoned only after all work that was queued earlier has run.
+    // The simulated device poisons device bytes only after all work that was queued earlier has
+    // run.
     let stale = x.device_write_only().unwrap();
     assert_eq!(stale.snapshot(), [0; 16]);
     device.synchronize().unwrap();
@@ -377,7 +382,8 @@ fn a_failure_of_a_fork_reaches_queues_ordered_after_the_fork() {
     let fork = device.fork_queue().unwrap();
     device.inject_fault(Fault::InFlight, 1);
     let _lost = buffer(&fork, &[1]);
-    // The device is not ordered after the fork yet, so its wait succeeds.
+    // The device's queue is not yet ordered after the fork's queue, so waiting for the device
+    // succeeds.
     device.synchronize().unwrap();
     device.order_after(&fork).unwrap();
     for queue in [&device, &fork] {
@@ -429,8 +435,8 @@ mod training {
         assert!(simulated == *ON_ONE_THREAD);
     }
 
-    /// No call reads the weights after the last update, so the solver itself must wait for the
-    /// update.
+    /// No call reads the weights after the last solver update, so the solver itself must wait for
+    /// the update.
     #[test]
     fn a_fault_in_the_last_update_fails_training() {
         let text = r#"base_lr: 0.1 lr_policy: "fixed" max_iter: 2 snapshot_after_train: false
@@ -456,8 +462,8 @@ mod training {
     #[test]
     fn a_fault_in_flight_ends_training_with_an_error() {
         let device = SimulatedDevice::new();
-        // The fault may hit the upload of a prefetched batch that training never uses. The error of
-        // an unused batch is only logged, so the test repeats the training.
+        // The injected fault may hit the upload of a prefetched batch that training never uses. The
+        // error of an unused batch is only logged, so the test repeats the training.
         let error = (0..20).find_map(|_| {
             device.inject_fault(Fault::InFlight, 100);
             train_digits(&device).err()

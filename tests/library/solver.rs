@@ -22,7 +22,8 @@ use std::{
 
 static CPU: LazyLock<CpuDevice> = LazyLock::new(|| CpuDevice::with_threads(1).unwrap());
 
-/// Net with one fully connected layer. Every batch contains the same eight digits.
+/// Definition of a net with one InnerProduct layer. Every batch of the data layer contains the same
+/// eight digits.
 const NET: &str = r#"net_param { name: "digits"
   layer { name: "data" type: "Data" top: "data" top: "label"
     transform_param { scale: 0.00390625 }
@@ -32,7 +33,7 @@ const NET: &str = r#"net_param { name: "digits"
   layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" } }
 "#;
 
-/// Creates an empty folder for the files of a test.
+/// Creates an empty folder for the files that a test writes.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("solver").join(name);
     let _ = fs::remove_dir_all(&path);
@@ -61,7 +62,7 @@ fn weights<T: Element>(solver: &Solver<T>) -> Vec<f64> {
     blobs.collect::<Vec<_>>().concat()
 }
 
-/// Records the values that `select` returns for the events of a solver.
+/// Adds an observer that records the values which `select` returns for the events of a solver.
 fn record<T: Element, R: Send + 'static>(
     solver: &mut Solver<T>,
     select: impl Fn(&Event<'_>) -> Option<R> + Send + 'static,
@@ -81,7 +82,8 @@ fn train_and_test_nets_are_built_as_by_caffe() {
     let mut compared = 0;
     for row in table(&set.join("cases.tsv")).iter().filter(|row| row[1] == "solver") {
         let folder = set.join(&row[0]);
-        // The test compares only the structure of nets, so an Input layer can replace a data layer.
+        // This test compares only the structure of nets, so an Input layer can replace a data
+        // layer.
         let read = |file: String| {
             let mut net = proto::read_net(folder.join(file)).unwrap();
             for layer in net.layer.iter_mut().filter(|layer| layer.r#type() == "DummyData") {
@@ -117,7 +119,7 @@ fn train_and_test_nets_are_built_as_by_caffe() {
     assert_eq!(compared, 7);
 }
 
-/// Solver definitions that Caffe accepts and cortado refuses, with the reasons.
+/// Solver definitions that Caffe accepts and cortado refuses, each with the reason.
 const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 4] = [
     ("solver_unknown_policy_built", "lr_policy is checked before the first step"),
     ("poly_no_max_iter", "the learning rate would be 0/0"),
@@ -125,10 +127,11 @@ const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 4] = [
     ("iter_size_zero", "the loss would be 0/0"),
 ];
 
-/// Number of Caffe's verdicts that the test must at least compare.
+/// Minimum number of Caffe's verdicts that the test must compare.
 const MIN_VERDICTS: usize = 36;
 
-/// Solver definitions that Caffe refuses, each with a part of cortado's expected error.
+/// Solver definitions that Caffe refuses, each with a part of the error message that cortado must
+/// return.
 const REFUSED: [(&str, &str); 27] = [
     ("solver_no_net", "definitions of the train net"),
     ("solver_two_nets", "definitions of the train net"),
@@ -191,8 +194,8 @@ fn solvers_are_refused_as_by_caffe() {
     assert!(compared >= MIN_VERDICTS, "compared only {compared} of Caffe's verdicts");
 }
 
-/// Builds a solver, and performs one update if `step` is set. Returns the result in the format of
-/// Caffe's verdicts.
+/// Builds a solver, and makes one solver update if `step` is `true`. Returns the result in the
+/// format of Caffe's verdicts.
 fn try_solver(path: &Path, step: bool) -> Result<String> {
     let mut solver = Solver::<f32>::from_file(path, &*CPU)?;
     if !step {
@@ -232,8 +235,9 @@ impl<T: Element> Method<T> for SignDescent {
     }
 }
 
-/// Compares the custom method with AdaGrad, whose first step with a `delta` of 0 is also the sign
-/// of the gradient. The test covers both regularization types, a clipped gradient and weight decay.
+/// Compares the custom solver method with AdaGrad, whose first update with a `delta` of 0 also
+/// subtracts the sign of the gradient. The test covers both regularization types, a clipped
+/// gradient and weight decay.
 #[test]
 fn a_custom_solver_method_equals_the_fused_update_kernel() {
     fn check<D: Device>(device: &D) {
@@ -294,7 +298,7 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     assert_eq!((adam.iteration(), weights(&adam)), (0, before));
     sgd.restore(&state).unwrap();
 
-    // The solver finds a model that was moved together with its solver state.
+    // `restore` finds a weights file that was moved together with the solver state file.
     let moved_folder = folder.join("moved");
     fs::create_dir(&moved_folder).unwrap();
     for file in ["snap_iter_2.caffemodel", "snap_iter_2.solverstate"] {
@@ -302,7 +306,8 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     }
     sgd.restore(moved_folder.join("snap_iter_2.solverstate")).unwrap();
     fs::remove_file(moved_folder.join("snap_iter_2.caffemodel")).unwrap();
-    // If the model file is missing, the solver must stay unchanged, including its momentum.
+    // If the weights file is missing, `restore` must leave the solver unchanged, including its
+    // momentum.
     let [mut failed, mut untouched] = [(); 2].map(|()| {
         let mut solver = solver::<f32>("type: \"SGD\" momentum: 0.9", &folder);
         solver.step(3).unwrap();
@@ -361,8 +366,8 @@ fn a_stop_action_ends_a_test_pass_before_its_next_batch() {
         _ => None,
     });
     solver.solve().unwrap();
-    // The first test calls the action function five times. The solver writes the last snapshot
-    // after training.
+    // The first test of the test net calls the action function five times. The solver writes the
+    // last of the two snapshots after training.
     let want = ["testing 0", "snapshot", "interrupted 0 at 0", "snapshot", "finished, early: true"];
     assert_eq!(*events.lock().unwrap(), want);
     assert_eq!((calls.load(Relaxed), solver.iteration()), (5, 0));
@@ -389,8 +394,8 @@ fn displayed_losses_are_averages_including_the_final_loss() {
     assert!((finished.lock().unwrap()[0] - mean(&[losses[4], losses[5], next_loss])).abs() < 1e-9);
 }
 
-/// The event of an iteration must contain the norm and the scale of the gradient, and the solver
-/// update must have the clipped length.
+/// The event `Clipped` must contain the norm and the scale factor of the gradient, and the solver
+/// update must use the clipped gradient.
 #[test]
 fn a_gradient_above_the_limit_is_clipped() {
     let folder = folder("clip");
@@ -437,7 +442,7 @@ fn training_in_16_bits_reduces_the_loss_like_training_in_f32() {
     assert!(difference < 0.05 * f32_losses[0], "{bf16_losses:?}\n{f32_losses:?}");
 }
 
-/// Updates that are too small for 16-bit weights accumulate in the master weights.
+/// Solver updates that are too small to change 16-bit weights accumulate in the master weights.
 #[test]
 fn snapshots_of_16_bit_nets_contain_the_master_weights() {
     fn check<T: Element>(kind: &str) {

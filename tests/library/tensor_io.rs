@@ -11,7 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Values of the 2 × 3 tensor in most files, which every element type represents exactly.
+/// Values of the 2 × 3 tensor in most test files. Every element type represents these values
+/// exactly.
 const GRID: [f64; 6] = [1.0, -2.0, 3.5, 0.25, 0.0, -480.0];
 
 fn fixture(name: &str) -> PathBuf {
@@ -137,8 +138,8 @@ fn damaged_tensor_files_are_rejected_or_read_without_a_panic() {
         let whole = fs::read(fixture(name)).unwrap();
         let path = unused_path(&format!("damaged-{name}"));
         let read = |bytes: &[u8]| {
-            // Removing the file first is faster on file systems that flush a file when its content
-            // is replaced.
+            // Removing the old file first is faster on file systems that flush a file when its
+            // content is replaced.
             let _ = fs::remove_file(&path);
             fs::write(&path, bytes).unwrap();
             match name.rsplit_once('.').unwrap().1 {
@@ -190,7 +191,7 @@ fn tensor_files_that_claim_huge_sizes_are_rejected_without_allocation() {
     let header =
         format!(r#"{{"a":{{"dtype":"F32","shape":[{}],"data_offsets":[0,{end}]}}}}"#, end / 4);
     assert_error(file(&header), &["huge.safetensors: ", "0 bytes of values"]);
-    // The lengths of nine tensors sum to `u64::MAX`.
+    // The lengths in bytes of the file's nine tensors sum to `u64::MAX`.
     let length = u64::MAX / 8;
     let mut start = 0;
     let mut fields = Vec::new();
@@ -236,8 +237,8 @@ fn a_blob_converts_tensors_of_any_element_type() {
         assert_eq!(blob.data().unwrap().host().unwrap(), want);
     }
     assert_eq!(blob.to_tensor().unwrap(), grid::<f32>());
-    // `from_tensor` must round the value once. Rounding through `f32` would give the even
-    // neighbour, 1.
+    // `to_vec` must round each value only once. Rounding from `f64` through `f32` to `f16` would
+    // give the even neighbour, 1.
     let tie = Tensor::from_values(&[1], &[1.0 + 2f64.powi(-11) + 2f64.powi(-40)]).unwrap();
     assert_eq!(tie.to_vec::<f16>().unwrap(), [f16::from_f64(1.0 + 2f64.powi(-10))]);
 }
@@ -322,7 +323,8 @@ mod nets {
         check_rejected(&[&weights, &bias, &named("ip.2", &[1])], &["unexpected tensor `ip.2`"]);
         check_rejected(&[&weights, &bias, &bias], &["`ip.1`", "twice"]);
 
-        // Names that match no layer of the net, or do not have the form `<layer>.<index>`.
+        // Names of tensors that match no layer of the net, or do not have the form
+        // `<layer>.<index>`.
         let unmatched_tensors =
             ["ip.01", "ip.+1", "ip", "other.0", "ip.", ".0"].map(|name| named(name, &[1]));
         assert_eq!(net.copy_tensors_from(&unmatched_tensors).unwrap(), [""; 0]);

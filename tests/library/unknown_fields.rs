@@ -21,11 +21,11 @@ struct Tree {
 /// Position of the unknown fields in an encoded message.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
-    /// Encodes the unknown fields between the known fields.
+    /// Encodes the unknown fields of a message between the known fields.
     Mixed,
-    /// Encodes the unknown fields after the known fields.
+    /// Encodes the unknown fields of a message after the known fields.
     Last,
-    /// Omits the unknown fields.
+    /// Omits the unknown fields of a message.
     Omitted,
 }
 
@@ -77,8 +77,8 @@ fn field_or_group(number: u32, (wire, value): (u32, Vec<u8>)) -> Vec<u8> {
     [field(number, wire, &value), end].concat()
 }
 
-/// Returns a strategy for a field of the number `number`, with a value of any wire type. A group
-/// contains further fields.
+/// Returns a strategy for a field of the number `number`, with a value of any wire type. The value
+/// of a group consists of further fields.
 fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
     let leaf = prop_oneof![
         any::<u64>().prop_map(|value| (0, varint(value))),
@@ -101,8 +101,9 @@ fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
 }
 
 fn unknown() -> impl Strategy<Value = Vec<(usize, Vec<u8>)>> {
-    // The messages of this test have no fields with the following numbers. The keys of fields with
-    // these numbers have two, three and five bytes. No message of Caffe has a group as field 1.
+    // The message types in this test declare no fields with the numbers in `number`. The encoded
+    // keys of fields with these numbers have two, three and five bytes. No message type of Caffe
+    // declares field 1 as a group.
     let number = prop_oneof![900_u32..1900, 19_000_u32..20_000, Just((1_u32 << 29) - 1)];
     let wrong_type = Just([field(1, 3, &[]), field(1, 4, &[])].concat());
     vec((0_usize..9, prop_oneof![9 => number.prop_flat_map(value), 1 => wrong_type]), 0..4)
@@ -191,8 +192,8 @@ fn unknown_fields_stay_with_their_message_when_paths_are_remapped() {
     assert!(unknown.is_empty());
 }
 
-/// Returns a net of the V0 format. The messages in the net have the unknown fields 901 to 907,
-/// which are varints with the values 1 to 7.
+/// Returns an encoded net of the V0 format. The messages in the net have the unknown fields 901 to
+/// 907, which are varints with the values 1 to 7.
 fn v0_net() -> Vec<u8> {
     let text = |number, text: &str| delimited(number, text.as_bytes());
     let padding = [text(1, "pad"), text(2, "padding"), field(7, 0, &[2]), field(901, 0, &[1])];
@@ -228,12 +229,13 @@ fn unknown_fields_stay_with_their_message_in_an_upgrade() {
     let path = |path: &[(u32, usize)]| -> Vec<PathStep> {
         path.iter().map(|&(field, index)| PathStep { field, index }).collect()
     };
-    // Unknown fields remain at four paths: the net, the shape in the new Input layer, the remaining
-    // layer, and the layer's blob.
+    // After the upgrade, unknown fields remain at four paths: the net, the shape in the new Input
+    // layer, the remaining layer, and the layer's blob.
     let shape = path(&[(100, 0), (143, 0), (1, 0)]);
     let want = [path(&[]), shape, path(&[(100, 1)]), path(&[(100, 1), (7, 0)])];
     assert_eq!(unknown.paths().collect::<Vec<_>>(), want);
-    // The remaining layer must have the unknown fields of its V0 and V1 messages, in either order.
+    // The remaining layer must have the unknown fields of its former V0 and V1 messages, in either
+    // order.
     let merged_fields = [field(903, 0, &[3]), field(905, 0, &[5])].concat();
     let count =
         |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).filter(|w| *w == part).count();
@@ -254,7 +256,7 @@ fn unknown_fields_stay_with_their_message_in_an_upgrade() {
 
 #[test]
 fn unknown_fields_never_become_values_of_known_fields() {
-    // A shape has no field 5 or 50. In the BlobProto, field 5 would become `data`.
+    // `BlobShape` declares no field 5 or 50. In a `BlobProto`, field 5 would become `data`.
     let bytes = delimited(7, &[field(50, 0, &[1]), field(5, 5, &[0, 0, 128, 63])].concat());
     let (mut blob, mut unknown) = UnknownFields::parse::<BlobProto>(&bytes, "blob").unwrap();
     assert_eq!(unknown.encode(&blob).unwrap(), bytes);

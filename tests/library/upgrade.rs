@@ -1,5 +1,5 @@
-//! Tests of upgrades of Caffe's older formats: single definitions, and comparisons with Caffe's
-//! upgrades.
+//! Tests of upgrades from Caffe's older formats: upgrades of single definitions, and comparisons
+//! with Caffe's upgrades.
 
 use crate::net_state::RequestedState;
 use crate::support::{minimum, table, testdata};
@@ -259,13 +259,15 @@ fn v1_transformation_fields_move_to_transform_param() {
                 "layer {{ type: '{new}' transform_param {{ {fields} }} {param} {{ source: 's' }} }}"
             ),
         );
-        // The fields move only in a layer of the data type to which they belong.
+        // Transformation fields move only if the layer has the data layer type to which the fields
+        // belong.
         let other_type = format!("type: RELU {param} {{ {fields} }}");
         assert_upgrades_to(
             &format!("layers {{ {other_type} }}"),
             &format!("layer {{ {} }}", other_type.replace("RELU", "'ReLU'")),
         );
-        // As in Caffe, data layers of the current format ignore the old fields.
+        // As in Caffe, the upgrade does not move the transformation fields of data layers in the
+        // current format.
         let current_layer = format!("layer {{ type: '{new}' {param} {{ {fields} }} }}");
         assert_upgrades_to(&current_layer, &current_layer);
     }
@@ -287,7 +289,7 @@ fn input_fields_become_an_input_layer() {
         "input: 'x' input_shape { dim: 2 } input_dim: 1",
         "top: 'x' input_param { shape { dim: 2 } }",
     );
-    // The upgrade drops shapes that have no input.
+    // The upgrade drops input shapes in excess of the number of inputs.
     assert_inputs_become(
         "input: 'x' input_shape { } input_shape { dim: 2 }",
         "top: 'x' input_param { shape { } }",
@@ -379,12 +381,13 @@ fn an_unknown_layer_type_number_is_dropped_and_reported() {
     assert_eq!(changes, [Change::V1, dropped]);
 }
 
-/// Returns the text that must equal `upgraded.prototxt` of a golden case, and the changes.
+/// Upgrades a golden case. Returns the text that must equal the golden file `upgraded.prototxt`,
+/// and the changes.
 fn upgraded_case(folder: &Path, row: &[String]) -> (String, Vec<Change>) {
     if row[1] == "solver" {
         let param = proto::read_text(folder.join("solver.prototxt")).unwrap();
         let Upgraded { mut message, changes, .. } = upgrade::solver(param).unwrap();
-        // Caffe sets the snapshot prefix when it reads the file.
+        // Caffe sets a missing `snapshot_prefix` when Caffe reads a solver's definition.
         message.snapshot_prefix.get_or_insert_with(|| "solver".into());
         return (proto::to_text(&message).unwrap(), changes);
     }

@@ -7,8 +7,8 @@ use cortado::{
 };
 use loom::{sync::Arc, thread};
 
-/// Runs every interleaving with at most two preemptions of running threads. With three preemptions,
-/// the tests would take twenty times as long.
+/// Runs `body` in every interleaving of its threads with at most two preemptions. With three
+/// preemptions, the tests would take twenty times as long.
 fn model(body: impl Fn() + Sync + Send + 'static) {
     preemptions(2, body);
 }
@@ -64,7 +64,8 @@ fn closing_a_queue_wakes_all_waiting_threads() {
     });
 }
 
-/// A push wakes one thread. A woken thread that only peeks must wake another thread.
+/// A push to a blocking queue wakes one waiting thread. A woken thread that only peeks must wake
+/// another waiting thread.
 #[test]
 fn a_thread_that_peeks_wakes_a_thread_that_pops() {
     model(|| {
@@ -80,8 +81,8 @@ fn a_thread_that_peeks_wakes_a_thread_that_pops() {
     });
 }
 
-/// The consumer closes the queue pair at any moment. Exactly one thread must own the recycled item,
-/// and the producer thread must end.
+/// The consumer closes the queue pair at an arbitrary moment. Exactly one thread must own the
+/// recycled item, and the producer thread must end.
 #[test]
 fn a_queue_pair_recycles_items_until_the_pair_is_closed() {
     model(|| {
@@ -106,7 +107,7 @@ fn a_queue_pair_recycles_items_until_the_pair_is_closed() {
     });
 }
 
-/// Data source of records with the labels 0, 1, … . Reading record `bad` fails.
+/// Data source of records with the labels 0, 1, … . Reading the record with the label `bad` fails.
 struct Counting {
     next: i32,
     bad: i32,
@@ -139,7 +140,7 @@ fn label(data: &mut DataReader) -> Result<i32> {
     Ok(label)
 }
 
-/// The test also fails if a thread outlives the test or if the threads deadlock.
+/// loom also fails this test if a thread outlives the test or if the threads deadlock.
 #[test]
 fn dropping_a_data_reader_at_any_moment_joins_its_thread() {
     for count in 0..3 {

@@ -25,7 +25,8 @@ fn a_caller_receives_every_result_and_the_pool_thread_ends() {
     });
 }
 
-/// A caller wakes the pool thread if it sleeps, because each task waits for the other.
+/// The caller must wake a sleeping pool thread, because each of the two tasks waits for the other
+/// task.
 #[test]
 fn a_pool_thread_joins_the_region_whether_it_sleeps_or_not() {
     preemptions(3, || {

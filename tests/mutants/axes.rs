@@ -8,7 +8,8 @@ use cortado::{
 };
 use num_traits::{Float, Zero};
 
-/// Returns, for each run of elements along an axis, the indices of the elements.
+/// Returns the indices of the elements along the axis, for each outer and inner index of an
+/// operand.
 fn runs(axis: &Axis) -> impl Iterator<Item = impl Iterator<Item = usize> + Clone> {
     let Axis { outer, extent, inner } = *axis;
     (0..outer).flat_map(move |o| {
@@ -199,13 +200,14 @@ impl Normalize for Mutant {
 }
 
 impl Mutant {
-    /// Returns `1 / √(variance + ε)` for each position of the axis.
+    /// Returns the inverse standard deviation `1 / √(variance + ε)` for each position of the axis.
     fn rates<T: Element>(&self, op: &Standardize, variance: View<'_, T, Self>) -> Result<Vec<T>> {
         let rate = |v: &T| T::from_acc(op.rate(v.to_acc(), T::acc(op.epsilon)));
         Ok(variance.host()?.iter().map(rate).collect())
     }
 
-    /// Computes LRN within a channel with the constant `k` instead of 1 in the scale.
+    /// Computes LRN within a channel with the constant `k` instead of 1 in the scale, as the bug
+    /// does.
     fn lrn_with_k<T: Element>(
         &self,
         op: &Lrn,

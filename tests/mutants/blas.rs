@@ -1,5 +1,5 @@
-//! Mutants with bugs in vector and matrix kernels. `scal` and `axpy` are native on the simulated
-//! device.
+//! Mutants with bugs in vector and matrix kernels. The mutants run `scal` and `axpy` as native
+//! kernels of the simulated device.
 
 use crate::{
     bug::Bug,
@@ -12,7 +12,8 @@ use cortado::{
 };
 use num_traits::{Float, Zero};
 
-/// Adds `0 · old` to the result, like a kernel that reads an output that it should overwrite.
+/// Adds `0 · old` to the result `y`, like a kernel that reads its output at β = 0 instead of
+/// overwriting it.
 fn read_at_zero<T: Element>(old: &[T], y: &mut [T]) {
     for (y, old) in y.iter_mut().zip(old) {
         *y = T::from_acc(y.to_acc() + T::Acc::zero() * old.to_acc());

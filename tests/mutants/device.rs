@@ -23,7 +23,7 @@ pub(crate) struct Mutant {
 /// State that a mutant shares with its forks.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Whether every later call on the device must fail.
+    /// Whether every later call on the mutant must fail.
     broken: AtomicBool,
     /// Whether a queued call has failed and no call has reported the failure.
     queued_failure: AtomicBool,
@@ -39,7 +39,7 @@ type DeviceMemory = SyncedMemory<SimulatedDevice>;
 pub(crate) struct Buffer {
     memory: Option<RwLock<DeviceMemory>>,
     downloaded: Mutex<Option<Vec<u8>>>,
-    /// State that receives the memory when the buffer is freed, for [`Bug::FreedInFlight`].
+    /// Shared state that receives the memory when the buffer is freed, for [`Bug::FreedInFlight`].
     recycler: Option<Arc<Shared>>,
 }
 
@@ -111,7 +111,8 @@ impl Mutant {
         }
     }
 
-    /// Returns freed memory of `bytes` bytes, which is zeroed without waiting for queued work.
+    /// Returns a freed device memory of `bytes` bytes, which is zeroed without waiting for queued
+    /// work.
     fn reuse(&self, bytes: usize) -> Result<Option<DeviceMemory>> {
         let mut freed = self.shared.freed.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(index) = freed.iter().position(|memory| memory.size() == bytes) else {
@@ -122,7 +123,7 @@ impl Mutant {
         Ok(Some(memory))
     }
 
-    /// Uploads bytes at once, before all queued work.
+    /// Uploads bytes at once, before all queued work of the device has run.
     fn upload_at_once(&self, src: &[u8], dst: &mut simulated::Buffer, at: usize) -> Result<()> {
         let fork = self.inner.fork_queue()?;
         fork.upload(src, dst, at)?;
@@ -139,7 +140,7 @@ impl Mutant {
     }
 }
 
-/// Returns the simulated device's view of a mutant's operand.
+/// Returns a view on the simulated device of a mutant's operand.
 pub(crate) fn inner_view<'a, T: Element>(
     memory: &'a DeviceMemory,
     operand: &DeviceSlice<'_, Mutant>,
@@ -148,7 +149,8 @@ pub(crate) fn inner_view<'a, T: Element>(
     View::new(memory, memory.size() / size_of::<T>())?.slice(start..start + len)
 }
 
-/// Returns the simulated device's mutable view of `bytes` bytes from byte `offset`.
+/// Returns a mutable view on the simulated device of `bytes` bytes of `memory`, starting at byte
+/// `offset`.
 pub(crate) fn inner_view_mut<'a, T: Element>(
     memory: &'a mut DeviceMemory,
     offset: usize,
@@ -159,7 +161,8 @@ pub(crate) fn inner_view_mut<'a, T: Element>(
     ViewMut::new(memory, total)?.slice(start..start + len)
 }
 
-/// Returns the offset and the length, in bytes, that a native kernel uses for its output.
+/// Returns the offset and the length, in bytes, that a native kernel with the bug `bug` uses for
+/// its output.
 pub(crate) fn output_span<T: Element>(
     bug: Bug,
     y: &DeviceSliceMut<'_, Mutant>,

@@ -9,7 +9,8 @@ use cortado::{
 use num_traits::{Float, Zero};
 use std::ops::Range;
 
-/// Returns the index of the image element that im2col copies, or `None` for padding.
+/// Returns the index of the image element that im2col copies to an element of its matrix, or `None`
+/// for padding.
 fn source_index(bug: Bug, op: &Window, row: usize, position: usize) -> Option<usize> {
     let (mut taps, mut windows) = (row % op.taps(), position);
     let (mut index, mut stride) = (0, 1);
@@ -125,8 +126,8 @@ impl Conv for Mutant {
     }
 }
 
-/// Pooling window: the plane, the index of the result, and the covered rows and columns of the
-/// padded image.
+/// Pooling window of one output element: the plane, the index of the output element, and the
+/// covered rows and columns of the padded image.
 struct PoolWindow {
     plane: usize,
     result: usize,
@@ -146,12 +147,13 @@ impl PoolWindow {
         })
     }
 
-    /// Returns the number of elements in the window, including padding.
+    /// Returns the number of elements in the pooling window, including padding.
     fn size(&self) -> usize {
         self.spans.iter().map(ExactSizeIterator::len).product()
     }
 
-    /// Returns the indices, within the plane, of the window's elements that are not padding.
+    /// Returns the indices, within the plane, of the pooling window's elements that are not
+    /// padding.
     fn inside(&self, op: &Pool2d) -> Vec<usize> {
         let inside = |axis: usize| {
             let unpadded =

@@ -10,8 +10,8 @@ use cortado::{
     },
 };
 
-/// Returns `ignore` if the label `ignore` is not a class, else `None`. A label that is neither
-/// ignored nor a class would be an error.
+/// Returns the ignored label `ignore` if the label is not a class, else `None`. Kernels return an
+/// error for a label that is neither ignored nor a class.
 fn without_classes(ignore: Option<i64>, axis: &Axis) -> Option<i64> {
     ignore.filter(|&label| label < 0 || label >= axis.extent as i64)
 }

@@ -1,4 +1,4 @@
-//! Mutation tests of the conformance kit: each device has one bug, which a check must find.
+//! Mutation tests of the conformance kit: each mutant device has one bug, which a check must find.
 //!
 //! A mutant wraps the simulated device and adds one bug. The kernels of a mutant run on the host,
 //! except where the bug needs a native kernel.
@@ -16,8 +16,8 @@ use bug::{BUGS, Bug};
 use cortado::conformance::Kit;
 use device::Mutant;
 
-// A mutant without a bug must pass every check. The failures of all other mutants are therefore due
-// to their bugs.
+// A mutant without a bug must pass every check. The bugs of all other mutants are therefore the
+// cause of the mutants' failures.
 cortado::conformance!(without_bug, Mutant::new(Bug::None));
 
 #[test]

@@ -12,9 +12,9 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Returns a file or folder of the test data: from the large set if `CORTADO_TESTDATA` is set, else
-/// from the selection. Prints a notice and returns `None` if the selection lacks the file or
-/// folder.
+/// Returns the path of a file or folder of the test data: from the large set if `CORTADO_TESTDATA`
+/// is set, else from the selection. Prints a notice and returns `None` if the selection lacks the
+/// file or folder.
 ///
 /// # Panics
 /// Panics if `CORTADO_TESTDATA` is set but does not contain the file or folder.
@@ -27,8 +27,8 @@ pub(crate) fn testdata(path: &str, what: &str) -> Option<PathBuf> {
     found
 }
 
-/// Returns the weights of LeNet that Caffe trained. The weights in the selection are rounded to
-/// `bf16`.
+/// Returns the path of a file with the weights of LeNet that Caffe trained. LeNet's weights in the
+/// selection are rounded to `bf16`.
 pub(crate) fn lenet_weights() -> PathBuf {
     let file = if has_large_set() {
         "lenet_iter_10000.caffemodel"
@@ -38,19 +38,20 @@ pub(crate) fn lenet_weights() -> PathBuf {
     required(&root().join("golden/lenet").join(file))
 }
 
-/// Returns a folder with MNIST's test images, named `t10k`. The selection has only the first 300
-/// images.
+/// Returns the folder with MNIST's test images, whose file names start with `t10k`. The selection
+/// has only the first 300 images.
 pub(crate) fn mnist_test_images() -> PathBuf {
     let folder = if has_large_set() { "data/mnist" } else { "data/mnist_first_300" };
     required(&root().join(folder))
 }
 
-/// Returns how many cases a test must find at least, in the large set or in the selection.
+/// Returns the minimum number of cases that a test must find, which is `large` for the large set
+/// and `selection` for the selection.
 pub(crate) fn minimum(large: usize, selection: usize) -> usize {
     if has_large_set() { large } else { selection }
 }
 
-/// Reads the rows of a tab-separated table after its header. Panics if the table has no rows.
+/// Reads the rows of a tab-separated table, without the header. Panics if the table has no rows.
 pub(crate) fn table(path: &Path) -> Vec<Vec<String>> {
     let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let row = |line: &str| line.split('\t').map(str::to_owned).collect();
@@ -64,7 +65,7 @@ fn has_large_set() -> bool {
 }
 
 fn root() -> PathBuf {
-    // The tests of the command run in a folder below the root of the repository.
+    // The tests of the command `cortado` run in a folder below the root of the repository.
     let folders = || Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let selection = || folders().map(|folder| folder.join("tests/testdata"));
     let found = || selection().find(|folder| folder.is_dir()).unwrap_or_default();

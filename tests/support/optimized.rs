@@ -1,7 +1,8 @@
-//! Notice for tests that run only in optimized builds, because they would take minutes otherwise.
+//! Condition for tests that run only in optimized builds, because unoptimized tests would take
+//! minutes.
 
-/// Returns whether the build is optimized, and prints a notice that the test of `what` is skipped
-/// if it is not.
+/// Returns whether the build is optimized. Otherwise, prints a notice that the test of `what` is
+/// skipped.
 pub(crate) fn optimized(what: &str) -> bool {
     if cfg!(debug_assertions) {
         eprintln!("SKIPPED: add --release to run {what}");

@@ -2,18 +2,19 @@
 
 use std::{ffi::OsStr, fs::File, io::Read, path::Path};
 
-/// The first bytes of an HDF5 file without a user block. Caffe's files never have a user block.
+/// The signature at the start of an HDF5 file without a user block. HDF5 files that Caffe writes
+/// never have a user block.
 pub(super) const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
 pub(in crate::proto) fn has_extension(path: &Path) -> bool {
     path.extension() == Some(OsStr::new("h5"))
 }
 
-/// Returns whether a file has the extension or the content of an HDF5 file.
+/// Returns whether a file's name ends in `.h5` or the file starts with the HDF5 signature.
 pub(in crate::proto) fn is_hdf5(path: &Path) -> bool {
     let mut start = [0; SIGNATURE.len()];
-    // The function reads the content of regular files only, because a process can read a pipe only
-    // once.
+    // `is_hdf5` opens only regular files, because bytes that are read from a pipe cannot be read
+    // again.
     has_extension(path)
         || path.is_file()
             && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()

@@ -1,4 +1,4 @@
-//! Stub functions for HDF5 files, which return an error, for builds without the feature `hdf5`.
+//! Stubs of the HDF5 functions for builds without the feature `hdf5`. Every stub returns an error.
 
 use crate::{
     error::{Error, Result},

@@ -1,7 +1,8 @@
 //! Trained nets and solver states in HDF5 files, in Caffe's layout.
 //!
-//! Only `reader` and `writer` depend on the HDF5 library (feature `hdf5`). Without the feature,
-//! `disabled` replaces all modules except `detect`: every HDF5 file is an error.
+//! Only the modules `reader` and `writer` depend on the HDF5 library (feature `hdf5`). Without the
+//! feature `hdf5`, the module `disabled` replaces all modules except `detect`, and every HDF5 file
+//! is an error.
 
 mod detect;
 #[cfg(not(feature = "hdf5"))]

@@ -1,6 +1,6 @@
 //! Trained nets in HDF5 files. `data/<layer>/<index>` holds the values of a parameter, and
-//! `diff/<layer>/<index>` holds the gradient. A parameter that shares the values of another
-//! parameter has only `diff`.
+//! `diff/<layer>/<index>` holds the parameter's gradient. A parameter that shares the values of
+//! another parameter has no dataset under `data`.
 
 use super::{
     node::{Group, Node},
@@ -16,7 +16,8 @@ use std::{collections::BTreeSet, path::Path};
 const DATA: &str = "data";
 const DIFF: &str = "diff";
 
-/// Reads the names and blobs of the layers. A blob that the file omits is an empty message.
+/// Reads the names and blobs of a net's layers from an HDF5 file. A blob that the file omits
+/// becomes an empty `BlobProto`.
 #[doc(alias = "CopyTrainedLayersFromHDF5")]
 pub(in crate::proto) fn read_net(path: &Path) -> Result<NetParameter> {
     let file = Reader::open(path)?;
@@ -42,7 +43,7 @@ pub(in crate::proto) fn read_net(path: &Path) -> Result<NetParameter> {
     Ok(NetParameter { layer: layer.collect::<Result<_>>()?, ..Default::default() })
 }
 
-/// Reads the arrays of a layer's parameters, with the index of each parameter.
+/// Reads the datasets of a layer in `group`, each with the index of its parameter.
 fn arrays(file: &Reader, group: &str, layer: &str) -> Result<Vec<(u8, BlobProto)>> {
     let group = format!("{group}/{layer}");
     let names = file.datasets(&group)?.into_iter().map(|name| {
@@ -56,7 +57,7 @@ fn arrays(file: &Reader, group: &str, layer: &str) -> Result<Vec<(u8, BlobProto)
     names.collect()
 }
 
-/// Returns the blob at `index`, after appending empty blobs up to `index`.
+/// Returns the blob at `index`, after extending `blobs` with empty blobs if necessary.
 fn blob_at(blobs: &mut Vec<BlobProto>, index: u8) -> &mut BlobProto {
     let index = usize::from(index);
     if blobs.len() <= index {
@@ -65,7 +66,8 @@ fn blob_at(blobs: &mut Vec<BlobProto>, index: u8) -> &mut BlobProto {
     &mut blobs[index]
 }
 
-/// Writes the names and the blobs of the layers. Writes only the gradient of a blob without data.
+/// Writes the names and the blobs of a net's layers to an HDF5 file. For a blob without data,
+/// writes only the gradient.
 #[doc(alias = "ToHDF5")]
 pub(in crate::proto) fn write_net(path: &Path, net: &NetParameter) -> Result<()> {
     let root = root_group(net).map_err(|error| error.context(path.display().to_string()))?;
@@ -87,7 +89,7 @@ fn root_group(net: &NetParameter) -> Result<Group<'_>> {
     Ok(root)
 }
 
-/// Writes each blob as a dataset with the given name.
+/// Writes an HDF5 file that contains each blob's data as a dataset with the given name.
 #[cfg(feature = "net")]
 pub(crate) fn write_hdf5_blobs<'a>(
     path: &Path,
@@ -100,7 +102,8 @@ pub(crate) fn write_hdf5_blobs<'a>(
     write(path, root)
 }
 
-/// Returns a group for each layer, with the arrays that `array` creates from the layer's blobs.
+/// Returns an HDF5 group for each layer of a net, with the datasets that `array` creates from the
+/// layer's blobs.
 fn layer_groups<'a>(
     net: &'a NetParameter,
     array: impl Fn(&'a BlobProto) -> Result<Option<Node<'a>>>,

@@ -10,7 +10,7 @@ pub(super) type Group<'a> = BTreeMap<String, Node<'a>>;
 
 pub(super) enum Node<'a> {
     Group(Group<'a>),
-    /// An array of `doubles`, or of `floats` if `doubles` is empty.
+    /// A dataset with the elements of `doubles`, or of `floats` if `doubles` is empty.
     Array {
         shape: Vec<u64>,
         floats: &'a [f32],
@@ -21,12 +21,12 @@ pub(super) enum Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// Returns the data of a blob; `None` if the blob has no data.
+    /// Returns a dataset with a blob's data; `None` if the blob has no data.
     pub(super) fn data(blob: &'a BlobProto) -> Result<Option<Self>> {
         Self::array(blob, &blob.data, &blob.double_data)
     }
 
-    /// Returns the gradient of a blob; `None` if the blob has no gradient.
+    /// Returns a dataset with a blob's gradient; `None` if the blob has no gradient.
     pub(super) fn diff(blob: &'a BlobProto) -> Result<Option<Self>> {
         Self::array(blob, &blob.diff, &blob.double_diff)
     }

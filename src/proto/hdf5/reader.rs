@@ -1,4 +1,4 @@
-//! A reader of HDF5 files, for the feature `hdf5`.
+//! Reader of HDF5 files, compiled only with the feature `hdf5`.
 
 use super::detect::SIGNATURE;
 use crate::{
@@ -11,12 +11,13 @@ use crate::{
 use hdf5_pure::{DType, Dataset, File, Group};
 use std::{cell::Cell, fmt::Display, fs, path::Path};
 
-/// An open HDF5 file. Paths are relative to the root group, whose path is empty.
+/// An HDF5 file that is open for reading. Paths of groups and datasets are relative to the root
+/// group, whose path is empty.
 pub(super) struct Reader {
     file: File,
     name: String,
-    /// Number of bytes that may still be read from datasets, so that a damaged file cannot exhaust
-    /// memory.
+    /// Number of bytes that may still be read from the datasets of the file, so that a damaged file
+    /// cannot exhaust memory.
     byte_budget: Cell<u64>,
 }
 
@@ -44,8 +45,8 @@ impl Reader {
         names.map_err(|error| self.damaged(group, error))
     }
 
-    /// Reads a dataset of numbers as a message with shape and data. The data are `float`, or
-    /// `double` for types that `float` would round.
+    /// Reads a dataset of numbers as a `BlobProto` with shape and data. The data are `float`, or
+    /// `double` for numeric types that `float` would round.
     pub(super) fn blob(&self, dataset: &str) -> Result<BlobProto> {
         let damaged = |error| self.damaged(dataset, error);
         let found = self.dataset(dataset)?;
@@ -95,7 +96,7 @@ impl Reader {
         let [text] = &values[..] else {
             return Err(self.damaged(dataset, "not a single string"));
         };
-        // As in C, a zero byte ends the string.
+        // As in C, a zero byte ends a string in an HDF5 file.
         Ok(text.split('\0').next().unwrap_or_default().to_owned())
     }
 
@@ -116,8 +117,8 @@ impl Reader {
         self.file.dataset(dataset).map_err(|error| self.damaged(dataset, error))
     }
 
-    /// Returns the number of elements of a dataset. Fails if the datasets of all reads together
-    /// have more bytes than the file can hold.
+    /// Returns the number of elements of a dataset. Fails if the datasets read so far have more
+    /// bytes in total than the file can hold.
     fn count(&self, dataset: &str, found: &Dataset) -> Result<u64> {
         let damaged = |error| self.damaged(dataset, error);
         let extents = found.shape().map_err(damaged)?;

@@ -1,4 +1,4 @@
-//! A writer of HDF5 files, for the feature `hdf5`.
+//! Writer of HDF5 files, compiled only with the feature `hdf5`.
 
 use super::node::{Group, Node};
 use crate::{
@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// Writes an HDF5 file atomically, in a format that HDF5 1.8 and later can read.
 ///
-/// The function needs memory for two copies of the arrays.
+/// Writing needs memory for two copies of the arrays in `root`.
 pub(super) fn write(path: &Path, root: Group<'_>) -> Result<()> {
     let mut builder = FileBuilder::new();
     builder.with_libver_bounds(LibVer::Earliest, LibVer::V18);
@@ -44,7 +44,7 @@ fn group(mut builder: GroupBuilder, content: Group<'_>) -> FinishedGroup {
     builder.finish()
 }
 
-/// Builds a dataset with the type and shape that Caffe's calls of `H5LTmake_dataset_*` choose.
+/// Builds a dataset with the same type and shape as Caffe's calls to `H5LTmake_dataset_*`.
 fn dataset(builder: &mut DatasetBuilder, leaf: Node<'_>) {
     match leaf {
         Node::Array { shape, floats, doubles: [] } => {

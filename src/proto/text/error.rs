@@ -1,6 +1,6 @@
-//! Parse errors with byte offsets.
+//! Parse errors of the text format, with byte offsets.
 
-/// A problem, and the byte offset in the text at which the parser found the problem.
+/// A parse error: the problem and its byte offset in the text.
 #[derive(Debug)]
 pub(super) struct TextError {
     pub(super) offset: usize,

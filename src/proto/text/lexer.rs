@@ -11,9 +11,9 @@ pub(super) enum Token<'a> {
     Identifier(&'a str),
     /// A decimal, octal (`017`) or hexadecimal (`0x1F`) integer without a sign.
     Integer(&'a str),
-    /// A number without a sign, with a decimal point, an exponent or a trailing `f`.
+    /// A floating-point number without a sign, with a decimal point, an exponent or a trailing `f`.
     Float(&'a str),
-    /// The value of a quoted string, with escapes replaced.
+    /// The value of a quoted string, with escape sequences replaced.
     String(Vec<u8>),
     /// A punctuation character, such as `{` or `:`.
     Symbol(u8),
@@ -74,14 +74,15 @@ impl<'a> Lexer<'a> {
         self.text.get(self.offset).copied()
     }
 
-    /// Consumes the next byte if `matches` holds for the byte; returns whether it does.
+    /// Consumes the next byte if `matches` returns `true` for the byte; returns whether a byte was
+    /// consumed.
     fn accept(&mut self, matches: impl Fn(u8) -> bool) -> bool {
         let found = self.peek().is_some_and(matches);
         self.offset += usize::from(found);
         found
     }
 
-    /// Consumes the leading bytes for which `matches` holds; returns the number of consumed bytes.
+    /// Consumes bytes as long as `matches` returns `true`; returns the number of consumed bytes.
     fn skip(&mut self, matches: impl Fn(u8) -> bool) -> usize {
         let rest = &self.text[self.offset..];
         let count = rest.iter().position(|&byte| !matches(byte)).unwrap_or(rest.len());
@@ -89,7 +90,8 @@ impl<'a> Lexer<'a> {
         count
     }
 
-    /// Returns the text consumed since `start`, which the callers have checked to be ASCII.
+    /// Returns the text consumed since the offset `start`. The callers have checked that the
+    /// consumed text is ASCII.
     fn consumed_since(&self, start: usize) -> &'a str {
         str::from_utf8(&self.text[start..self.offset]).unwrap_or_default()
     }
@@ -189,7 +191,7 @@ impl<'a> Lexer<'a> {
             b'v' => 0x0b,
             b'\\' | b'?' | b'\'' | b'"' => kind,
             // An octal escape has one to three digits, of which the first is already consumed. The
-            // value is truncated to 8 bits.
+            // value of an octal escape is truncated to 8 bits.
             b'0'..=b'7' => {
                 self.offset -= 1;
                 self.digits(8, 1, 3).unwrap_or(0) as u8
@@ -209,7 +211,8 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// Reads the character of `\uXXXX` or `\UXXXXXXXX`. Two `\uXXXX` may be a surrogate pair.
+    /// Reads the digits of an escape `\uXXXX` or `\UXXXXXXXX` and returns the character. Two
+    /// successive escapes `\uXXXX` may form a surrogate pair.
     fn code_point(&mut self, start: usize, kind: u8) -> Result<char, TextError> {
         let digits = if kind == b'u' { 4 } else { 8 };
         let mut code = self.digits(16, digits, digits);

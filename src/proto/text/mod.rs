@@ -1,8 +1,9 @@
-//! Parser and printer of protobuf's text format (prototxt), like Google's C++ library 3.21.
+//! Parser and printer of protobuf's text format (prototxt), compatible with Google's C++ library
+//! 3.21.
 //!
 //! The parser converts text to the binary format, which prost decodes; the printer converts the
-//! binary format to text. Parser and printer follow the descriptors of `proto/caffe.proto` and do
-//! not depend on the Rust types.
+//! binary format to text. The parser and the printer use tables of the message types in
+//! `proto/caffe.proto` and do not depend on the Rust types.
 
 mod error;
 mod lexer;
@@ -25,11 +26,12 @@ use crate::{
 use error::TextError;
 use parser::UnknownFieldPolicy;
 
-/// Reads a message from text; `file` names the text in errors.
+/// Reads a message from text; error messages refer to the text by the name `file`.
 ///
-/// Accepts what Caffe accepts: comments from `#` to the end of the line, an optional `:` before a
-/// nested message, `{ }` or `< >`, lists in brackets, adjacent strings, `,` or `;` after a field.
-/// An enum value is a name or a number. Comments may contain bytes that are not UTF-8.
+/// Accepts the same syntax as Caffe: comments from `#` to the end of the line, an optional `:`
+/// before a nested message, `{ }` or `< >`, lists in brackets, adjacent strings, `,` or `;` after a
+/// field. An enum value is written as a name or as a number. Comments may contain bytes that are
+/// not UTF-8.
 ///
 /// # Errors
 /// [`Error::Parse`] with line and column (in characters) of the first problem: a syntax error, an
@@ -40,8 +42,7 @@ pub fn parse_text<M: CaffeMessage>(text: impl AsRef<[u8]>, file: &str) -> Result
 }
 
 /// Reads a message like [`parse_text`], but skips unknown fields, which forks of Caffe write, and
-/// logs a warning for each skipped field. Without the skipped fields, the message may have another
-/// meaning.
+/// logs a warning for each skipped field. Skipping a field can change the meaning of the message.
 pub fn parse_text_lossy<M: CaffeMessage>(text: impl AsRef<[u8]>, file: &str) -> Result<M> {
     parse(text.as_ref(), file, UnknownFieldPolicy::Skip)
 }
@@ -53,7 +54,7 @@ where
     parse_binary(&to_wire(M::default().schema(), text, file, unknown_fields)?, file)
 }
 
-/// Converts a text to the binary format.
+/// Converts a message from the text format to the binary format.
 fn to_wire(
     schema: &Schema,
     text: &[u8],
@@ -69,13 +70,13 @@ fn to_wire(
     Ok(wire)
 }
 
-/// Reads a text file, such as a prototxt, like [`parse_text`].
+/// Reads a message from a text file, such as a prototxt, like [`parse_text`].
 #[doc(alias = "ReadProtoFromTextFile")]
 pub fn read_text<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
     read(path.as_ref(), UnknownFieldPolicy::Reject)
 }
 
-/// Reads a text file like [`parse_text_lossy`].
+/// Reads a message from a text file like [`parse_text_lossy`].
 pub fn read_text_lossy<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
     read(path.as_ref(), UnknownFieldPolicy::Skip)
 }
@@ -85,14 +86,14 @@ fn read<M: CaffeMessage>(path: &Path, unknown: UnknownFieldPolicy) -> Result<M> 
     parse(&text, &path.display().to_string(), unknown)
 }
 
-/// Prints a message as text in Caffe's layout: one field per line in the order of the field
+/// Formats a message as text in Caffe's layout: one field per line in the order of the field
 /// numbers, two spaces of indentation per level, bytes outside printable ASCII as octal escapes.
 ///
-/// Reading the text returns the same message, unless an enum field has an undeclared number. The
-/// printer prints an undeclared number, but the parser rejects the number.
+/// Parsing the text gives an equal message, unless an enum field has an undeclared number. The
+/// printer prints an undeclared enum number, but the parser rejects such a number.
 ///
 /// # Errors
-/// [`Error::InvalidData`] if the message's encoding does not match its descriptor.
+/// [`Error::InvalidData`] if the message's encoding does not match the table of its message type.
 pub fn to_text<M: CaffeMessage>(message: &M) -> Result<String> {
     print(message)
 }
@@ -104,7 +105,7 @@ fn print(message: &dyn Codec) -> Result<String> {
     })
 }
 
-/// Writes a message as a text file atomically; replaces an existing file.
+/// Writes a message to a text file atomically, and replaces an existing file.
 #[doc(alias = "WriteProtoToTextFile")]
 pub fn write_text<M: CaffeMessage>(path: impl AsRef<Path>, message: &M) -> Result<()> {
     atomic_fs::write_atomically(path.as_ref(), print(message)?.as_bytes())

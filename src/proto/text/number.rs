@@ -1,10 +1,10 @@
-//! Formatting of floating-point numbers.
+//! Formatting of floating-point numbers for protobuf's text format.
 
-/// Formats a number with 6 significant digits if the digits parse to the same number, else with 9
-/// digits, like `%g`.
+/// Formats an `f32` like C's `%g`: with 6 significant digits if these digits parse to the same
+/// number, else with 9 digits.
 ///
-/// Subnormal numbers get 9 digits, because Google's printer calls `strtof`, which rejects subnormal
-/// numbers.
+/// Subnormal numbers are printed with 9 digits, because Google's printer calls `strtof`, which
+/// rejects subnormal numbers.
 pub(super) fn format_f32(value: f32) -> String {
     let short = format_general(f64::from(value), 6);
     if !value.is_subnormal() && short.parse() == Ok(value) {
@@ -14,15 +14,15 @@ pub(super) fn format_f32(value: f32) -> String {
     }
 }
 
-/// Formats a number with 15 significant digits if the digits parse to the same number, else with 17
-/// digits, like `%g`.
+/// Formats an `f64` like C's `%g`: with 15 significant digits if these digits parse to the same
+/// number, else with 17 digits.
 pub(super) fn format_f64(value: f64) -> String {
     let short = format_general(value, 15);
     if short.parse() == Ok(value) { short } else { format_general(value, 17) }
 }
 
-/// Formats a number like C's `%.{digits}g`: `digits` significant digits without trailing zeros, in
-/// scientific notation if the exponent is below -4 or at least `digits`.
+/// Formats a number like C's `%.{digits}g`, with `digits` significant digits and without trailing
+/// zeros. Uses scientific notation if the exponent is below -4 or at least `digits`.
 fn format_general(value: f64, digits: usize) -> String {
     if value.is_nan() {
         return "nan".into();

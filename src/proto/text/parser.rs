@@ -1,4 +1,4 @@
-//! Parser: converts tokens to a message in the binary format.
+//! Parser of protobuf's text format, which converts tokens to a message in the binary format.
 
 use std::{collections::HashSet, mem};
 
@@ -13,13 +13,14 @@ use crate::suggest::did_you_mean;
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum UnknownFieldPolicy {
-    /// The parser returns an error.
+    /// The parser returns an error for an unknown field.
     Reject,
-    /// The parser skips the field and reports it.
+    /// The parser skips an unknown field and reports the field.
     Skip,
 }
 
-/// Converts a text to the binary format. Also returns an error for each skipped field.
+/// Converts a message from text to the binary format. Returns the encoded message, and an error for
+/// each skipped field.
 pub(super) fn parse(
     message: &Schema,
     text: &[u8],
@@ -33,21 +34,21 @@ pub(super) fn parse(
     Ok((parser.wire, parser.skipped))
 }
 
-/// Recursive-descent parser with one token of lookahead, which starts at the byte `offset`.
+/// Recursive-descent parser with one token of lookahead; `offset` is the byte offset of this token.
 ///
-/// The recursion depth is bounded, because none of Caffe's messages contains itself.
+/// The recursion depth is bounded, because no message type of Caffe contains itself.
 struct Parser<'a> {
     lexer: Lexer<'a>,
     token: Token<'a>,
     offset: usize,
     unknown_fields: UnknownFieldPolicy,
-    /// The parsed part of the current message, in the binary format.
+    /// The fields of the current message that are already parsed, in the binary format.
     wire: Vec<u8>,
     skipped: Vec<TextError>,
 }
 
 impl<'a> Parser<'a> {
-    /// Parses fields up to the token `end`, which is not consumed.
+    /// Parses the fields of a message up to the token `end`; does not consume `end`.
     fn fields(&mut self, message: &Schema, end: &Token<'_>) -> Result<(), TextError> {
         let mut seen = HashSet::new();
         while self.token != *end {
@@ -93,7 +94,7 @@ impl<'a> Parser<'a> {
         self.separator()
     }
 
-    /// Skips the optional separator after a field.
+    /// Skips the optional `,` or `;` after a field.
     fn separator(&mut self) -> Result<(), TextError> {
         if !self.accept(b',')? {
             self.accept(b';')?;
@@ -117,8 +118,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses one value of a field. Values of packed fields are written unpacked, which decodes
-    /// identically.
+    /// Parses one value of a field. The parser encodes the values of packed fields unpacked;
+    /// decoding gives the same values.
     fn value(&mut self, field: &Field) -> Result<(), TextError> {
         match field.kind {
             FieldType::Message(message) => {
@@ -193,8 +194,8 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// Parses a number. Spaces may follow the sign, which is a separate token. An integer must be
-    /// decimal.
+    /// Parses the value of a `float` or `double` field. Spaces may follow the sign, which is a
+    /// separate token. An integer in a `float` or `double` field must be decimal.
     fn double(&mut self) -> Result<f64, TextError> {
         let negative = self.accept(b'-')?;
         let value = match self.token {
@@ -276,8 +277,8 @@ impl<'a> Parser<'a> {
         Ok(i64::from(number) as u64)
     }
 
-    /// Skips the value of an unknown field: `:` and a value, or a message. Inside a message, only
-    /// the matching of brackets is checked.
+    /// Skips the value of an unknown field, either `:` and a value, or a nested message. Inside a
+    /// nested message, the parser mainly checks that brackets match.
     fn skip_value(&mut self) -> Result<(), TextError> {
         let colon = self.accept(b':')?;
         if !colon && !matches!(self.token, Token::Symbol(b'{' | b'<')) {
@@ -341,7 +342,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Parses a decimal, octal or hexadecimal number; `None` if the number exceeds 64 bits.
+/// Parses a decimal, octal or hexadecimal integer; `None` if the integer exceeds 64 bits.
 fn integer(text: &str) -> Option<u64> {
     let (digits, radix) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (&text[2..], 16),

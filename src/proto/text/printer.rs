@@ -1,4 +1,4 @@
-//! Printer: converts a message from the binary format to text.
+//! Printer of protobuf's text format, which converts a message from the binary format to text.
 
 use std::fmt::Write;
 
@@ -71,7 +71,8 @@ fn scalar(kind: FieldType, wire: &mut &[u8], text: &mut String) -> Option<()> {
     writeln!(text, ": {value}").ok()
 }
 
-/// Appends printable ASCII unchanged, and other bytes as C escapes.
+/// Appends `bytes` to `text`: quotes, backslashes and bytes outside printable ASCII as C escape
+/// sequences, and other bytes unchanged.
 fn escape(bytes: &[u8], text: &mut String) {
     for &byte in bytes {
         match byte {

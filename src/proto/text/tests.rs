@@ -11,7 +11,7 @@ fn parse_error(text: impl AsRef<[u8]>) -> String {
     parse(text).unwrap_err().to_string()
 }
 
-/// Parses the bytes of a string literal.
+/// Parses a string literal of the text format and returns the value's bytes.
 fn parse_bytes(literal: &[u8]) -> Result<Vec<u8>> {
     let text = [&b"data: \""[..], literal, b"\""].concat();
     parse_text::<Datum>(text, "datum").map(|datum| datum.data().to_vec())
@@ -153,7 +153,7 @@ fn no_message_type_contains_itself() {
         });
         1 + inner.max().unwrap_or(0)
     }
-    // A solver contains a net, a V1 layer, a V0 layer, a blob and a shape.
+    // The deepest nesting is a solver, its net, a V1 layer, a V0 layer, a blob and a shape.
     assert_eq!(depth(SolverParameter::default().schema(), 10), 6);
 }
 

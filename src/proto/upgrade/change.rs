@@ -28,11 +28,11 @@ pub enum Change {
     BatchNorm,
     /// The upgrade replaced `solver_type` by `type`.
     SolverType,
-    /// The upgrade dropped a field that layers of the layer's type do not use.
+    /// The upgrade dropped a field of a layer whose type does not use the field.
     Dropped {
-        /// The name of the layer.
+        /// The name of the layer with the dropped field.
         layer: String,
-        /// The name of the field in the old format.
+        /// The name of the dropped field in the old format.
         field: &'static str,
     },
 }

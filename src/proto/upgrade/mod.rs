@@ -3,24 +3,25 @@
 //! [`net`] performs the following steps as needed, in Caffe's order:
 //!
 //! 1. *Layers of the V0 format* (`layers { layer { type: "conv" … } }`) become layers of the V1
-//!    format. The upgrade removes padding layers: the following convolution or pooling layer gets
-//!    the padding. Transformation fields move to `transform_param`, all other fields to the message
-//!    of the layer's type.
+//!    format. The upgrade removes padding layers and moves their padding to the following
+//!    convolution or pooling layer. Transformation fields of V0 layers move to `transform_param`,
+//!    and all other fields to the parameter message of the layer's type.
 //! 2. *Transformation fields* (`scale`, `mean_file`, `crop_size`, `mirror`) of V1's DATA,
 //!    IMAGE_DATA and WINDOW_DATA layers move to their `transform_param`.
 //! 3. *Layers of the V1 format* (`layers { type: CONVOLUTION … }`) become layers of the current
-//!    format. The layer type becomes a string. The lists `param` (names), `blob_share_mode`,
-//!    `blobs_lr` and `weight_decay` become one `param` entry for each learnable blob.
+//!    format. The type of a layer changes from an enum value to a string. The lists `param`
+//!    (names), `blob_share_mode`, `blobs_lr` and `weight_decay` become one `param` entry for each
+//!    learnable blob.
 //! 4. *Input fields* (`input` with `input_shape`, or with four `input_dim` each) become an Input
-//!    layer at the front. The upgrade removes inputs without shapes, which trained nets have.
+//!    layer at the front. The upgrade removes inputs without shapes, which occur in trained nets.
 //! 5. *BatchNorm layers with three `param`*: the learning rates and weight decays become 0, because
 //!    the parameters are statistics, which a solver must not update.
 //!
 //! [`solver`] has one step: the enum `solver_type` becomes the string `type`.
 //!
 //! The upgrade drops and reports a field of a V0 layer that the layer's type does not use. The
-//! upgrade moves the `blobs` of layers without copying. A message in the current format stays
-//! unchanged.
+//! upgrade moves the `blobs` of layers without copying their data. A message in the current format
+//! stays unchanged.
 //!
 //! The upgrades differ from Caffe's upgrades in five points:
 //! - A net with V0 layers keeps `state`, `debug_info` and `input_shape`; Caffe drops `state`,
@@ -51,7 +52,7 @@ use super::{
 use crate::error::{Error, Result};
 use relocation::Relocation;
 
-/// A message in the current format, and the changes that the upgrade made.
+/// An upgraded message in the current format, and the changes that the upgrade made.
 ///
 /// ```
 /// use cortado::proto::{parse_text, upgrade};
@@ -65,19 +66,21 @@ use relocation::Relocation;
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Upgraded<M> {
-    /// The message in the current format.
+    /// The upgraded message in the current format.
     pub message: M,
-    /// The changes in the order of the steps; empty if the message was in the current format.
+    /// The changes in the order of the upgrade's steps; empty if the message was already in the
+    /// current format.
     pub changes: Vec<Change>,
-    /// The new paths of nested messages; `None` if no message has moved.
+    /// The paths of nested messages after the upgrade; `None` if no message has moved.
     relocation: Option<Relocation>,
 }
 
 impl<M> Upgraded<M> {
-    /// Updates the paths of unknown fields that were read with the message.
+    /// Updates the paths in `unknown`, the unknown fields that were read together with the message.
     ///
-    /// An unknown field of a layer keeps its number in every format. [`UnknownFields::write`] drops
-    /// fields whose message was removed, and logs a warning.
+    /// An unknown field of a layer keeps its field number when the layer is upgraded.
+    /// [`UnknownFields::write`] drops unknown fields whose message the upgrade removed, and logs a
+    /// warning.
     pub fn relocate(&self, unknown: &mut UnknownFields) {
         if let Some(relocation) = &self.relocation {
             unknown.remap_paths(|path| {
@@ -94,12 +97,12 @@ type Step = fn(&mut NetParameter) -> Result<Vec<Change>>;
 const STEPS: [Step; 5] =
     [v0::upgrade, transform::upgrade, v1::upgrade, input::upgrade, batch_norm::upgrade];
 
-/// Upgrades a net, which may be a definition or a trained net.
+/// Upgrades a net definition or a trained net to the current format.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] with the layer's name for a net or layer that mixes formats, for
-/// an unknown type or an unknown bottom of a V0 layer, for padding before a layer that is neither a
-/// convolution nor a pooling, and for an input without a shape.
+/// Returns [`Error::InvalidData`] with the layer's name for a net or layer that mixes formats, and
+/// for an input without a shape. An unknown type or bottom of a V0 layer is the same error, and so
+/// is padding before a layer that is neither a convolution nor a pooling layer.
 #[doc(alias = "UpgradeNetAsNeeded")]
 pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
     if !net.layer.is_empty() && !net.layers.is_empty() {
@@ -116,7 +119,8 @@ pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
     Ok(Upgraded { message: net, changes, relocation })
 }
 
-/// Upgrades a solver's definition, but not the nets that the definition contains.
+/// Upgrades a solver's definition to the current format, but not the nets that the definition
+/// contains.
 ///
 /// # Errors
 /// Returns [`Error::InvalidData`] if both `solver_type` and `type` are set, or `solver_type` is

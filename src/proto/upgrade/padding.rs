@@ -1,4 +1,5 @@
-//! Merges the padding layers of the V0 format into the following layers.
+//! The upgrade of padding layers of the V0 format, which merges their padding into the following
+//! layers.
 
 use crate::{
     error::{Error, Result},

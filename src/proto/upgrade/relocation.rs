@@ -8,15 +8,16 @@ use crate::proto::{
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Relocation {
-    /// The new index of each old layer; the index of a removed padding layer is `None`.
+    /// The index after the upgrade of each layer before the upgrade; `None` for a removed padding
+    /// layer.
     layers: Vec<Option<usize>>,
     /// Whether the upgrade inserted an Input layer at the front of the net.
     has_input_layer: bool,
 }
 
 impl Relocation {
-    /// Derives the new positions from `kept`, which states for each old layer whether the upgraded
-    /// `net` still contains the layer.
+    /// Derives the new layer indices from `kept`, which states for each old layer whether the
+    /// upgraded `net` still contains the layer.
     pub(super) fn new(kept: &[bool], net: &NetParameter) -> Self {
         let kept_count = kept.iter().filter(|&&kept| kept).count();
         let has_input_layer = net.layer.len() > kept_count;
@@ -25,8 +26,9 @@ impl Relocation {
         Self { layers, has_input_layer }
     }
 
-    /// Replaces the old path of a message by the new path. Does not change the path of a removed
-    /// message, which matches no message of the upgraded net.
+    /// Replaces the path of a message before the upgrade by its path after the upgrade. Leaves the
+    /// path of a removed message unchanged, because this path matches no message of the upgraded
+    /// net.
     pub(super) fn remap(&self, path: &mut Vec<PathStep>) {
         let Some(&first) = path.first() else { return };
         match field_name(NetParameter::SCHEMA, first.field) {
@@ -50,11 +52,11 @@ impl Relocation {
     }
 }
 
-/// Replaces the field number of the second step by the number of the field with the same name in
-/// the current layer format, if that field exists.
+/// Replaces the field number in the second step of a path by the number of the field with the same
+/// name in the current layer format, if that field exists.
 fn update_layer_field(path: &mut Vec<PathStep>) {
     let mut layer = V1LayerParameter::SCHEMA;
-    // The fields of a V0 layer are in a message that the V1 layer contains.
+    // The fields of a V0 layer are in the message `layer` of a V1 layer.
     if path.get(1).and_then(|step| field_name(layer, step.field)) == Some("layer") {
         path.remove(1);
         layer = V0LayerParameter::SCHEMA;

@@ -10,7 +10,7 @@ use crate::{
 };
 use std::mem;
 
-/// The layer types: the name in the V0 format and the value in the V1 format.
+/// The layer types: each type's name in the V0 format and its enum value in the V1 format.
 const TYPES: [(&str, LayerType); 24] = [
     ("accuracy", LayerType::Accuracy),
     ("bnll", LayerType::Bnll),
@@ -55,7 +55,7 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Returns a layer in the V1 format, and the names of the dropped fields.
+/// Converts a V0 layer to the V1 format. Returns the V1 layer and the names of the dropped fields.
 fn to_v1(mut outer: V1LayerParameter) -> Result<(V1LayerParameter, Vec<&'static str>)> {
     let Some(old) = outer.layer.take() else {
         let why = "the layer is not in the V0 format, unlike other layers of the net";
@@ -79,7 +79,8 @@ fn layer_error(layer: &str, problem: impl Into<String>) -> Error {
     Error::InvalidData(problem.into()).context(format!("layer `{layer}`"))
 }
 
-/// A field that can receive a value. `put` sets an optional field and appends to a repeated field.
+/// A field of a V1 message, into which the upgrade writes a value of type `T`. `put` sets an
+/// optional field and appends to a repeated field.
 trait Put<T> {
     fn put(&mut self, value: T);
 }
@@ -96,17 +97,20 @@ impl<T> Put<T> for Vec<T> {
     }
 }
 
-/// Image sizes are signed in V0 and unsigned in V1. As in Caffe, negative sizes wrap.
+/// Image sizes are signed in the V0 format and unsigned in the V1 format. As in Caffe, a negative
+/// size wraps to a large unsigned number.
 impl Put<i32> for Option<u32> {
     fn put(&mut self, value: i32) {
         *self = Some(value.cast_unsigned());
     }
 }
 
-/// Moves each V0 field to the V1 field of the layer's type: `field: "type" => message.field, …;`.
-/// Reports a field as dropped if the layer has another type.
+/// Moves each V0 field to the V1 field of the layer's type, as given by entries of the form
+/// `field: "type" => message.field, …;`. Reports a V0 field as dropped if the layer's type is not
+/// listed for the field.
 ///
-/// The pattern has no `..`, so the compiler reports a field that the macro call omits.
+/// The pattern that destructures the V0 layer has no `..`, so the compiler reports a field that the
+/// macro call omits.
 macro_rules! move_layer_fields {
     ($old:ident: $($field:ident: $($type:literal => $to:ident $(.$part:ident)?),+;)*) => {{
         let V0LayerParameter {
@@ -146,8 +150,8 @@ macro_rules! move_layer_fields {
     }};
 }
 
-/// Returns the V1 layer without bottoms and tops, and the fields that the layer's type does not
-/// use.
+/// Returns the V1 layer without bottoms and tops, and the names of the V0 fields that the layer's
+/// type does not use.
 #[doc(alias = "UpgradeV0LayerParameter")]
 fn parameters(old: V0LayerParameter) -> Result<(V1LayerParameter, Vec<&'static str>)> {
     Ok(move_layer_fields! { old:

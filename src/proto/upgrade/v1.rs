@@ -26,17 +26,19 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Moves the fields of a layer. The listed fields have the same name and type in both formats.
+/// Moves the fields of a V1 layer to a layer of the current format. The fields listed in the macro
+/// call have the same name and type in both formats.
 ///
-/// The pattern has no `..`, so the compiler reports a field that the macro call omits.
+/// The pattern that destructures the V1 layer has no `..`, so the compiler reports a field that the
+/// macro call omits.
 macro_rules! move_layer_fields {
     ($old:ident: $($same:ident)*) => {{
         let V1LayerParameter {
             layer: _, r#type, param, blob_share_mode, blobs_lr, weight_decay, $($same),*
         } = $old;
         LayerParameter {
-            // The type numbers of Caffe's forks have no names. Trained layers do not need a type,
-            // because nets match trained layers by name.
+            // A layer type number that only a fork of Caffe declares has no name, so `type` stays
+            // unset. Trained layers do not need a type, because nets match trained layers by name.
             r#type: r#type.and_then(type_name).map(str::to_owned),
             param: param_specs(param, blob_share_mode, blobs_lr, weight_decay),
             $($same,)*
@@ -58,7 +60,7 @@ fn to_current(old: V1LayerParameter) -> LayerParameter {
     }
 }
 
-/// Combines four lists, which may differ in length, to one `param` entry per learnable blob.
+/// Combines four lists, which may differ in length, into one `param` entry per learnable blob.
 fn param_specs(
     names: Vec<String>,
     share_modes: Vec<i32>,
@@ -68,14 +70,14 @@ fn param_specs(
     let lengths = [names.len(), share_modes.len(), lr_mults.len(), decay_mults.len()];
     let mut specs = vec![ParamSpec::default(); lengths.into_iter().max().unwrap_or(0)];
     specs.iter_mut().zip(names).for_each(|(spec, name)| spec.name = Some(name));
-    // The enums of share modes have the same numbers in both formats.
+    // The share modes have the same enum numbers in the V1 format and the current format.
     specs.iter_mut().zip(share_modes).for_each(|(spec, mode)| spec.share_mode = Some(mode));
     specs.iter_mut().zip(lr_mults).for_each(|(spec, mult)| spec.lr_mult = Some(mult));
     specs.iter_mut().zip(decay_mults).for_each(|(spec, mult)| spec.decay_mult = Some(mult));
     specs
 }
 
-/// Returns the name of a V1 layer type in the current format.
+/// Returns the type name in the current format for the number of a V1 layer type.
 #[doc(alias = "UpgradeV1LayerType")]
 fn type_name(number: i32) -> Option<&'static str> {
     Some(match LayerType::try_from(number).ok()? {

@@ -1,8 +1,8 @@
 // Test library with the cuBLAS functions that `CudaDevice` calls. Plain loops compute a GEMM when
-// its queue runs.
+// the queued work runs.
 //
-// The library is stricter than cuBLAS: a handle must have a queue and a workspace. A GEMM fills the
-// workspace with NaN, which reveals a workspace that was freed too early.
+// The test library is stricter than cuBLAS: a handle must have a stream and a workspace. A GEMM
+// fills the workspace with NaN, which reveals a workspace that was freed too early.
 
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "../include/builtins.h"
 #include "element.cuh"
 
-// Functions of the test driver that this library calls.
+// Functions of the test driver that the test library of cuBLAS calls.
 extern "C" int cuCtxGetCurrent(void **context);
 extern "C" int cuLaunchHostFunc(void *stream, void (*call)(void *), void *data);
 
@@ -54,8 +54,8 @@ struct GemmCall {
     size_t bytes;
 };
 
-// Rounds to TF32 like a tensor core: to ten bits of the significand, to nearest, with ties away
-// from zero.
+// Rounds a `float` to TF32 like a tensor core: to ten bits of the significand, to nearest, with
+// ties away from zero.
 float round_to_tf32(float x) {
     return isfinite(x) ? __uint_as_float((__float_as_uint(x) + 0x1000) & ~0x1fffu) : x;
 }
@@ -144,7 +144,8 @@ ENTRY cublasDestroy_v2(Handle *handle) {
     return status;
 }
 
-// Sets the queue of a handle. As in cuBLAS, the workspace must be set again after this call.
+// Sets the stream of a cuBLAS handle. As in cuBLAS, the caller must set the workspace again after
+// `cublasSetStream_v2`.
 ENTRY cublasSetStream_v2(Handle *handle, void *stream) {
     handle->stream = stream;
     handle->workspace = nullptr;

@@ -1,4 +1,5 @@
-// Current thread block and thread, from which kernels get their indices.
+// Current thread block and current thread of a simulated kernel, from which the kernel gets its
+// indices.
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +11,7 @@ struct Index {
     unsigned x, y, z;
 };
 
-// Thread of a block, with its index, lane and warp.
+// Thread of a simulated thread block, with its index, lane and warp.
 struct Thread {
     Index index;
     int lane, warp;
@@ -23,17 +24,17 @@ struct Block {
 extern thread_local Thread *current_thread;
 extern thread_local Block *current_block;
 
-// Waits until all threads of the block have reached the barrier of this number.
+// Waits until all threads of the block have reached the barrier with the number `barrier`.
 void wait_for_block(unsigned barrier);
 
-// Waits until all lanes of the mask have called this function.
+// Waits until all lanes in `mask` have called `wait_for_warp`.
 void wait_for_warp(unsigned mask);
 
 // Returns the array, with one slot per lane, through which the lanes of the current warp exchange
 // values.
 uint64_t *warp_slots();
 
-// Returns the `value` that lane `from` passed to this function.
+// Returns the `value` that lane `from` passed to `exchange`.
 template <class T> T exchange(unsigned mask, T value, int from) {
     static_assert(sizeof(T) <= 8);
     uint64_t *slots = warp_slots();

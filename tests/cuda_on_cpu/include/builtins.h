@@ -1,5 +1,5 @@
-// Built-in names of nvcc for kernels that g++ compiles. Each kernel source must include this file
-// first.
+// Definitions of nvcc's built-in names, for kernels that g++ compiles. Each kernel source must
+// include this file first.
 #pragma once
 
 #include <math.h>
@@ -9,8 +9,8 @@
 
 #include "block.h"
 
-// The preprocessor pass that lists kernels searches for these CUDA keywords, so they stay undefined
-// there.
+// The preprocessor pass that lists kernels searches for the keywords `__global__` and `__shared__`,
+// so that pass leaves both undefined.
 #ifndef CUDA_ON_CPU_LISTING
 #define __global__
 // One host thread runs a block, so `thread_local` gives all threads of a block the same array.
@@ -55,15 +55,15 @@ VECTOR4(uint4, unsigned)
 #define gridDim (cuda_on_cpu::current_block->blocks)
 #define warpSize 32
 
-// Each occurrence of `__syncthreads()` has a number, which reveals threads that wait at different
-// barriers.
+// Each occurrence of `__syncthreads()` in a kernel source has its own number, which reveals threads
+// that wait at different barriers.
 #define __syncthreads() cuda_on_cpu::wait_for_block(__COUNTER__ + 1)
 inline void __syncwarp(unsigned mask = ~0u) { cuda_on_cpu::wait_for_warp(mask); }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
-// Warp shuffles within groups of `width` lanes. A lane without a partner in its group receives the
-// value that it passed.
+// Warp shuffles within groups of `width` lanes. A lane without a partner in its group receives its
+// own value.
 template <class T> T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
     const int own = cuda_on_cpu::current_thread->lane;
     return cuda_on_cpu::exchange(mask, value, (own & ~(width - 1)) | (lane & (width - 1)));

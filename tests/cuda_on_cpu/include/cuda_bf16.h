@@ -14,7 +14,8 @@ inline float __bfloat162float(__nv_bfloat16 x) {
     return value;
 }
 
-// Rounds to nearest, ties to even. Every NaN is converted to the bits 0x7fff, as on a GPU.
+// Rounds a `float` to the nearest `__nv_bfloat16`, ties to even. Every NaN is converted to the bits
+// 0x7fff, as on a GPU.
 inline __nv_bfloat16 __float2bfloat16_rn(float x) {
     if (isnan(x)) return {0x7fff};
     uint32_t bits;

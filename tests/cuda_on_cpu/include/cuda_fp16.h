@@ -20,7 +20,8 @@ inline float __half2float(__half x) {
     return sign ? -value : value;
 }
 
-// Rounds to nearest, ties to even. Every NaN is converted to the bits 0x7fff, as on a GPU.
+// Rounds a `float` to the nearest `__half`, ties to even. Every NaN is converted to the bits
+// 0x7fff, as on a GPU.
 inline __half __float2half_rn(float x) {
     if (isnan(x)) return {0x7fff};
     const uint16_t sign = signbit(x) ? 0x8000 : 0;

@@ -12,12 +12,12 @@ namespace cuda_on_cpu {
 
 struct Kernel {
     std::string name;
-    // Function that runs the kernel for one thread.
+    // Function that runs the kernel for one thread of a block.
     void (*call)(void **arguments);
     // Sizes of the kernel's arguments in bytes.
     std::vector<size_t> arguments;
-    // Function that returns the kernel's dynamic shared memory, or null if the kernel source
-    // declares none.
+    // Function that returns the address of the kernel's dynamic shared memory, or null if the
+    // kernel source declares no shared memory.
     char *(*shared)();
 };
 
