@@ -6,7 +6,8 @@
 //! cargo bench --features cuda --bench gpu -- --test    # one run on small operands; needs no GPU
 //! ```
 //!
-//! `scripts/gpu.sh` runs this benchmark, and the same nets in PyTorch, on a machine without cargo.
+//! On a machine without cargo, `scripts/gpu.sh` runs this benchmark and trains the same nets in
+//! PyTorch.
 
 mod clock;
 #[path = "../../tests/cuda_on_cpu/mod.rs"]
@@ -26,7 +27,7 @@ use cortado::{
 use std::{env, path::PathBuf};
 
 struct Bench {
-    /// Builder that opens the same GPU with other options.
+    /// Builder of `device`, with which benchmarks open the same GPU with other options.
     builder: CudaBuilder,
     device: CudaDevice,
     /// Whether to run each benchmark only once, on small operands.
@@ -34,7 +35,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Opens the device with cuBLAS as its GEMM backend.
+    /// Opens the GPU with cuBLAS as its GEMM backend.
     ///
     /// # Errors
     /// Fails if cuBLAS cannot be loaded.

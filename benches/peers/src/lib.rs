@@ -1,6 +1,6 @@
 //! Benchmark cases that cortado and other libraries run with the same operands in one process.
 //!
-//! Environment variables contain the paths of the libraries. The benchmark reports each missing
+//! Environment variables give the paths of the BLAS libraries. The benchmark reports each missing
 //! library:
 //!
 //! - `CORTADO_PEER_OPENBLAS`: a library with `cblas_sgemm` or, like the Python package
@@ -8,9 +8,8 @@
 //! - `CORTADO_PEER_MKL`: the library `libmkl_rt.so`, in the same folder as the other MKL libraries.
 //!   Set `MKL_THREADING_LAYER=GNU` for more than one thread.
 //!
-//! The package contains the crates `gemm` and `matrixmultiply`. If no other library has a kernel,
-//! the benchmark compares the kernel with `copy`, which copies as many bytes as the kernel reads
-//! and writes.
+//! The crates `gemm` and `matrixmultiply` are dependencies of this package. If no other library has
+//! a kernel, the benchmark compares cortado's kernel with `copy`, which moves as many bytes.
 
 mod cases;
 mod elementwise;
