@@ -8,8 +8,8 @@ use cortado::{CpuDevice, Memory, Result, SyncedMemory};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::{hint::black_box, time::Duration};
 
-/// Benchmarks use the simulated device, whose memory lies in host RAM but is accessible only by
-/// transfers. The simulated device copies the bytes of a transfer once.
+/// Mock device with separate memory, which lies in host RAM but is accessible only by transfers. A
+/// transfer copies each byte once.
 #[derive(Clone, Debug)]
 struct Discrete;
 

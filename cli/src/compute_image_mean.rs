@@ -11,7 +11,8 @@ use std::{fmt::Write, path::PathBuf};
 
 /// Compute the mean image of a database, for the mean_file of a data layer
 ///
-/// The command also prints the mean of each channel. All records must have the same shape.
+/// The command also prints the mean of each channel. All records of the database must have the same
+/// shape.
 #[derive(Args)]
 #[command(
     after_help = "Example: cortado compute-image-mean examples/imagenet/ilsvrc12_train_lmdb \
@@ -62,7 +63,7 @@ impl ComputeImageMean {
         let mut text = format!("{count} records\n");
         for (channel, means) in sums.chunks_exact((shape[1] * shape[2]).max(1)).enumerate() {
             let mean = means.iter().sum::<f64>() / means.len() as f64;
-            // Writing to a string does not fail.
+            // `writeln!` to a `String` never fails.
             let _ = writeln!(
                 text,
                 "mean_value channel [{channel}]: {}",
