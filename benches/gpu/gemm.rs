@@ -21,8 +21,8 @@ const NET_SHAPES: [[usize; 3]; 12] = [
     [128, 784, 864],
 ];
 
-/// Prints a table of the TFLOP/s of GEMM for each shape. Fails if `required` is true and cuBLAS is
-/// missing.
+/// Prints a table of GEMM rates in TFLOP/s, with a row for each shape. Fails if `required` is true
+/// and cuBLAS is missing.
 pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
     println!("\n### GEMM\n");
     let (exact, tf32) = (&bench.device, bench.builder.clone().tf32(true).open(0)?);

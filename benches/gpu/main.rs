@@ -1,5 +1,6 @@
 //! Benchmarks of an NVIDIA GPU: host transfers, kernels relative to the bandwidth of a copy, GEMM
-//! compared with cuBLAS, and training steps. The benchmarks print tables in Markdown.
+//! compared with cuBLAS, and training steps. The GPU benchmarks print their results as Markdown
+//! tables.
 //!
 //! ```sh
 //! cargo bench --features cuda --bench gpu              # on a GPU; takes minutes
@@ -38,7 +39,7 @@ impl Bench {
     /// Opens the GPU with cuBLAS as its GEMM backend.
     ///
     /// # Errors
-    /// Fails if cuBLAS cannot be loaded.
+    /// Fails if the cuBLAS library cannot be loaded.
     fn cublas(&self, tf32: bool) -> Result<CudaDevice> {
         self.builder.clone().gemm_backend(GemmBackend::Cublas).tf32(tf32).open(0)
     }

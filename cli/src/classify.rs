@@ -40,7 +40,7 @@ pub(super) struct Classify {
     /// nets that expect pixels from 0 to 1
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     scale: f32,
-    /// File with one class name per line; without this flag, classes are numbered from 0
+    /// File with one class name per line; without this flag, classes are named by numbers from 0
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// Number of classes to print, the most likely first

@@ -1,4 +1,4 @@
-//! The command `cortado compute-image-mean`.
+//! The command `cortado compute-image-mean`, which computes the mean image of a database.
 
 use super::output::print;
 use clap::Args;
@@ -19,7 +19,7 @@ use std::{fmt::Write, path::PathBuf};
     data/ilsvrc12/imagenet_mean.binaryproto"
 )]
 pub(super) struct ComputeImageMean {
-    /// Database or other finite source of records
+    /// Database or other finite source whose records are averaged
     #[arg(value_name = "DB")]
     source: String,
     /// File to which the mean image is written

@@ -1,4 +1,4 @@
-//! The command `cortado convert-imageset`.
+//! The command `cortado convert-imageset`, which converts images to an LMDB database.
 
 use super::database_writer::{DatabaseArgs, DatabaseWriter};
 use clap::Args;
@@ -47,8 +47,8 @@ pub(super) struct ConvertImageset {
     /// database
     #[arg(long)]
     encoded: bool,
-    /// Format of the encoded images: png, or jpg if images are not changed; default: the format of
-    /// the input file. --encode_type implies --encoded
+    /// Format of the encoded images: png, or jpg if images are neither resized nor converted to
+    /// grayscale. Default: the format of the input file. --encode_type implies --encoded
     #[arg(long, value_name = "TYPE")]
     encode_type: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The command `cortado convert-mnist`.
+//! The command `cortado convert-mnist`, which converts MNIST's files to an LMDB database.
 
 use super::database_writer::{DatabaseArgs, DatabaseWriter};
 use clap::Args;

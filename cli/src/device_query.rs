@@ -1,4 +1,4 @@
-//! The command `cortado device-query`.
+//! The command `cortado device-query`, which lists the devices of the machine.
 
 use super::{
     device_args::{GpuArg, gpu, resolve_gpus},

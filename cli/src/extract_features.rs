@@ -1,4 +1,4 @@
-//! The command `cortado extract-features`.
+//! The command `cortado extract-features`, which stores blobs of a trained net in databases.
 
 use super::{
     database_writer::{DatabaseArgs, DatabaseWriter},

@@ -19,7 +19,7 @@ impl From<PhaseArg> for Phase {
     }
 }
 
-/// The flags `--level` and `--stage`.
+/// Command-line flags `--level` and `--stage` of a net state.
 #[derive(Args)]
 pub(super) struct NetStateArgs {
     /// Level of the net state; default: the level in the definition

@@ -54,8 +54,8 @@ impl Signals {
     /// Installs the handlers of SIGINT, SIGTERM and SIGHUP. Returns a closure that the solver polls
     /// for the action that the received signals request.
     ///
-    /// SIGTERM has the effect `Stop`. A second SIGINT or SIGTERM ends the process at once if the
-    /// solver has not yet reacted to the first signal.
+    /// SIGTERM always has the effect `Stop`. A second SIGINT or SIGTERM ends the process at once if
+    /// the solver has not yet reacted to the first signal.
     pub(super) fn install(&self) -> Result<impl FnMut() -> Action + Send + 'static> {
         let signals = [
             (SIGINT, self.sigint_effect),

@@ -1,6 +1,6 @@
 //! SVG documents of the command's plots and drawings: size, background and title.
 
-/// Returns an SVG document of `width` × `height` pixels, with a title above `body`.
+/// Returns an SVG document of `width` × `height` pixels, with the title above the content `body`.
 pub(super) fn svg_document(width: f64, height: f64, title: &str, body: &str) -> String {
     let title = escape_xml(title);
     format!(

@@ -1,4 +1,4 @@
-//! The command `cortado time`.
+//! The command `cortado time`, which times the layers of a net.
 
 use super::{
     definition::read_net,
@@ -258,7 +258,7 @@ fn mebibytes(bytes: usize) -> String {
     format!("{:.1}", bytes as f64 / f64::from(1 << 20))
 }
 
-/// Returns the peak resident memory of this process in bytes; `None` except on Linux.
+/// Returns the peak resident memory of this process in bytes on Linux, and `None` on other systems.
 fn peak_resident() -> Option<usize> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

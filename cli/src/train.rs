@@ -1,4 +1,4 @@
-//! The command `cortado train`.
+//! The command `cortado train`, which trains a net from a solver definition.
 
 use super::{
     caffe_log::CaffeLog, definition::read_solver, device_args::DeviceArgs,

@@ -1,4 +1,4 @@
-//! The command `cortado upgrade-net`.
+//! The command `cortado upgrade-net`, which upgrades a net from Caffe's older formats.
 
 use super::output::print;
 use clap::Args;

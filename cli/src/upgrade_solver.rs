@@ -1,4 +1,5 @@
-//! The command `cortado upgrade-solver`.
+//! The command `cortado upgrade-solver`, which upgrades a solver definition from Caffe's older
+//! formats.
 
 use super::upgrade_net::{read_text, report};
 use clap::Args;

@@ -1,4 +1,4 @@
-//! Benchmark cases, each of which compares several libraries.
+//! Benchmark cases, each of which compares a kernel of cortado with other libraries.
 
 use crate::{elementwise, images, library::Peers, matrices, operand::Operand, vectors};
 use cortado::{Element, host::Workers, kernel::slices::uniform, op::RngKey};
@@ -63,12 +63,12 @@ pub fn cases() -> Vec<Case> {
     list
 }
 
-/// Lengths of vectors: the shortest vectors fit in L1, and the longest vectors fit only in main
-/// memory.
+/// Vector lengths of the benchmark cases: the shortest vectors fit in L1, and the longest only in
+/// main memory.
 pub(crate) const LENGTHS: [usize; 8] =
     [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24];
 
-/// Returns random elements from `min` to `max`.
+/// Returns a vector of uniformly distributed random elements between `min` and `max`.
 pub(crate) fn vector<T: Element>(len: usize, [min, max]: [f64; 2]) -> Operand<T> {
     let x = Operand::zeros(len);
     uniform(&Workers::sequential(), RngKey::new(len as u64), min, max, &mut x.get_mut())

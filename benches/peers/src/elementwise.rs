@@ -65,12 +65,12 @@ fn unary(list: &mut Vec<Case>, n: usize) {
                 let n = n as c_int;
                 if let Some(map) = map {
                     runs.push(Run::new(library.name, move || {
-                        // SAFETY: both operands hold `n` elements.
+                        // SAFETY: the operands x and y hold `n` elements each.
                         unsafe { map(n, x.as_ptr(), y.as_mut_ptr(), HIGH_ACCURACY) };
                     }));
                 } else if let (Some(powx), Unary::Pow(p)) = (powx, op) {
                     runs.push(Run::new(library.name, move || {
-                        // SAFETY: both operands hold `n` elements.
+                        // SAFETY: the operands x and y hold `n` elements each.
                         unsafe { powx(n, x.as_ptr(), p, y.as_mut_ptr(), HIGH_ACCURACY) };
                     }));
                 }
@@ -102,7 +102,7 @@ fn binary(list: &mut Vec<Case>, n: usize) {
                     let (a, b, y) = operands.clone();
                     runs.push(Run::new(library.name, move || {
                         let (a, b, y) = (a.as_ptr(), b.as_ptr(), y.as_mut_ptr());
-                        // SAFETY: all three operands hold `n` elements.
+                        // SAFETY: the operands `a`, `b` and `y` hold `n` elements each.
                         unsafe { map(n as c_int, a, b, y, HIGH_ACCURACY) };
                     }));
                 }

@@ -1,4 +1,4 @@
-//! BLAS libraries that are loaded at run time.
+//! Loading of BLAS libraries at run time.
 
 use libloading::os::unix::{Library as Handle, RTLD_GLOBAL, RTLD_NOW};
 use std::env;
@@ -50,7 +50,7 @@ impl Library {
             // SAFETY: both functions that set the number of threads take a C int and return
             // nothing.
             if let Some(set) = unsafe { self.symbol::<unsafe extern "C" fn(i32)>(name) } {
-                // SAFETY: any positive number of threads is valid.
+                // SAFETY: the library's function accepts any positive number of threads.
                 unsafe { set(count as i32) };
             }
         }
@@ -65,7 +65,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Loads the libraries at the paths that the environment variables contain.
+    /// Loads the BLAS libraries whose paths are in the environment variables.
     pub fn find() -> Self {
         let openblas = Library::find("OpenBLAS", "CORTADO_PEER_OPENBLAS");
         let mkl = Library::find("MKL", "CORTADO_PEER_MKL");

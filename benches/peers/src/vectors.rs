@@ -38,14 +38,15 @@ pub(crate) fn add(list: &mut Vec<Case>) {
     }
 }
 
-/// Creates a run that calls a function of cortado with operands x and y. The slices come from raw
-/// pointers, because the guards of a `RefCell` would take measurable time for short operands.
+/// Creates a run that calls a function of cortado with operands x and y. The run creates slices
+/// from raw pointers, because the guards of a `RefCell` would take measurable time for short
+/// operands.
 macro_rules! cortado_run {
     ($operands:ident, $workers:ident, $n:ident, |$w:ident, $x:ident, $y:ident| $call:expr) => {{
         let ((x, y), workers) = ($operands.clone(), $workers.clone());
         Run::new("cortado", move || {
-            // SAFETY: both operands hold `$n` elements, and no other run accesses the operands at
-            // the same time.
+            // SAFETY: the operands x and y hold `$n` elements each, and no other run accesses the
+            // operands at the same time.
             let ($w, $x, $y) = unsafe {
                 let x = slice::from_raw_parts(x.as_ptr(), $n);
                 (&workers, x, slice::from_raw_parts_mut(y.as_mut_ptr(), $n))
@@ -64,7 +65,7 @@ macro_rules! add_library_runs {
                 let (x, y) = $operands.clone();
                 $runs.push(Run::new(library.name, move || {
                     let ($len, $x, $y) = ($n as c_int, x.as_ptr(), y.as_mut_ptr());
-                    // SAFETY: both operands hold `$n` elements.
+                    // SAFETY: the operands x and y hold `$n` elements each.
                     black_box(unsafe { $call });
                 }));
             }
@@ -191,7 +192,7 @@ fn rows(list: &mut Vec<Case>, n: usize) {
                             let (x, y) = operands.clone();
                             runs.push(Run::new(library.name, move || {
                                 for (x, y) in x.get().chunks(extent).zip(&mut *y.get_mut()) {
-                                    // SAFETY: the row holds `extent` elements.
+                                    // SAFETY: each row of x holds `extent` elements.
                                     *y = unsafe { sum(extent as c_int, x.as_ptr(), 1) };
                                 }
                                 black_box(&y);

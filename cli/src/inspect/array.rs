@@ -13,7 +13,7 @@ pub(super) struct Array {
     pub(super) infinities: usize,
 }
 
-/// Statistics of an array's finite values.
+/// Statistics of an array's finite values, such as mean and standard deviation.
 pub(super) struct Statistics {
     pub(super) min: f64,
     pub(super) max: f64,

@@ -1,4 +1,4 @@
-//! The command `cortado inspect`.
+//! The command `cortado inspect`, which prints the contents of a file.
 
 mod array;
 mod file_kind;

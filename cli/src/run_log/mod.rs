@@ -33,7 +33,8 @@ pub(super) struct RunLogArgs {
     /// existing file.
     #[arg(long, value_name = "FILE")]
     log_json: Option<PathBuf>,
-    /// Plot losses and scores as an SVG image, redrawn at each test, each snapshot and the end
+    /// Plot losses and scores as an SVG image, redrawn at each test, at each snapshot and at the
+    /// end
     ///
     /// With --snapshot, the plot continues the curves of an existing file.
     #[arg(long, value_name = "FILE.svg")]

@@ -121,7 +121,7 @@ pub(crate) struct Ran {
     pub(crate) args: String,
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
-    /// Log lines, without the `file:line]` before the message.
+    /// Messages of the log lines, without the prefix that ends in `file:line]`.
     pub(crate) log: Vec<String>,
     /// Lines on standard error that are not log lines.
     pub(crate) err: Vec<String>,

@@ -86,7 +86,7 @@ fn sigint_stops_during_a_test() {
     assert_eq!(rest, ["Test interrupted.", "Optimization stopped early."]);
 }
 
-/// Each case: the signal, the flags, and whether the signal writes a snapshot.
+/// Each case consists of the signal, the flags, and whether the signal causes a snapshot.
 #[test]
 fn signal_effects_follow_the_flags() {
     let folder = Folder::new("signals");
@@ -140,8 +140,8 @@ fn a_second_signal_exits_at_once() {
 
 const KILLS: usize = 50;
 
-/// Training writes a snapshot after each update. The test kills the training process at random
-/// moments and resumes training from the last snapshot.
+/// In this test, training writes a snapshot after each solver update. The test kills the training
+/// process at random moments and resumes training from the last snapshot.
 #[test]
 fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
     let seed = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;

@@ -147,7 +147,7 @@ fn a_full_disk_is_an_error() {
     }
 }
 
-/// The failed snapshot leaves no temporary file.
+/// A failed snapshot leaves no temporary file.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_during_a_snapshot_is_an_error_that_names_the_snapshot() {

@@ -1,4 +1,4 @@
-//! Tests of the verbs `time` and `draw`.
+//! Tests of `cortado time` and `cortado draw`.
 
 use crate::command::{Folder, NET};
 use cortado::data::{Color, Image};
