@@ -1,6 +1,6 @@
 //! Benchmarks of every device of the crate, with the benchmark kit. Criterion times each benchmark
-//! case. The benchmark then prints tables: each device's rates relative to its peak rates, and the
-//! sizes from which it is faster than one CPU thread.
+//! case. The benchmark then prints tables: each device's rates relative to the device's peak rates,
+//! and the sizes from which the device is faster than one CPU thread.
 //!
 //! ```sh
 //! cargo bench --bench devices                # all kernels

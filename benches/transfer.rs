@@ -9,7 +9,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use std::{hint::black_box, time::Duration};
 
 /// Mock device with separate memory, which lies in host RAM but is accessible only by transfers. A
-/// transfer copies each byte once.
+/// transfer to or from the mock device copies each byte once.
 #[derive(Clone, Debug)]
 struct Discrete;
 

@@ -45,7 +45,7 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
 }
 
 /// Builds a solver for the net at `path`. The input images are constant, so the net's DummyData
-/// layer fills them only once.
+/// layer fills the images only once.
 fn solver(device: &CudaDevice, path: &str, shape: [usize; 4]) -> Result<Solver<f32>> {
     let text = fs::read_to_string(path).map_err(|error| cortado::Error::io(path, error))?;
     let mut net: NetParameter = parse_text(text, path)?;

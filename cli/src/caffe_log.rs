@@ -4,7 +4,7 @@ use super::format_g::format_g;
 use cortado::solver::{Event, Score, TracedBlob};
 use log::{error, info};
 
-/// Observer of a solver that logs its events in Caffe's wording.
+/// Logger that writes the events of a solver in Caffe's wording.
 pub(super) struct CaffeLog;
 
 impl CaffeLog {

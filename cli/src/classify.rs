@@ -13,7 +13,7 @@ use cortado::{
 };
 use std::path::{Path, PathBuf};
 
-/// Classify images like Caffe's cpp_classification
+/// Classify images, as Caffe's cpp_classification does
 ///
 /// The net must have one input with one or three channels, and one output. The command resizes the
 /// whole image to the height and width of the net's input. A net that was trained on cropped images

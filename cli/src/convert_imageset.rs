@@ -10,7 +10,7 @@ use cortado::{
 };
 use std::{fs, path::PathBuf};
 
-/// Convert images to a database like Caffe's convert_imageset
+/// Convert images to a database, as Caffe's convert_imageset does
 ///
 /// The key of a record is the image's line number in the list (from 0, in eight digits), an
 /// underscore and the image's path. Images that cannot be read are skipped with a warning.

@@ -9,7 +9,7 @@ use cortado::{
 };
 use std::path::PathBuf;
 
-/// Convert MNIST's files to a database like Caffe's convert_mnist_data
+/// Convert MNIST's files to a database, as Caffe's convert_mnist_data does
 ///
 /// The key of a record is its index as eight digits, starting at 00000000.
 #[derive(Args)]

@@ -1,4 +1,4 @@
-//! Reader of net and solver definitions, whose error says if the file holds the other kind of
+//! Readers of net and solver definitions, which report a file that holds the wrong kind of
 //! definition.
 
 use cortado::{

@@ -132,8 +132,8 @@ pub(super) fn gpu(text: &str) -> Result<GpuArg, String> {
     }
 }
 
-/// Returns the parser of the flag `--threads`. Its limit, 1024, exceeds common processor counts,
-/// and a process can still start 1024 threads.
+/// Returns the parser of the flag `--threads`. The limit of 1024 threads exceeds common processor
+/// counts, and a process can still start as many threads.
 fn threads() -> impl TypedValueParser<Value = u16> {
     clap::value_parser!(u16).range(..=1024)
 }

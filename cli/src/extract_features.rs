@@ -17,7 +17,7 @@ use cortado::{
 };
 use std::path::PathBuf;
 
-/// Store blobs that a trained net computes, like Caffe's extract_features
+/// Store blobs that a trained net computes, as Caffe's extract_features does
 ///
 /// The command writes a separate database for each blob. The key of a record is its index as ten
 /// digits.

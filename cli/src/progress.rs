@@ -15,7 +15,7 @@ pub(super) const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Width of the progress bar in characters.
 const BAR_WIDTH: usize = 20;
-/// The progress line shows the wait for data if its share of the time is at least this large.
+/// Smallest share of the time for which the progress line shows the wait for data.
 const MIN_SHOWN_WAIT: f64 = 0.01;
 
 /// Display of training progress, which redraws a progress line and prints a line for each test and

@@ -1,4 +1,4 @@
-//! The command `cortado test`, which prints the mean outputs of a trained net.
+//! The command `cortado test`, which prints the mean of each output of a trained net.
 
 use super::{
     caffe_log::score, definition::read_net, device_args::DeviceArgs, format_g::format_g,

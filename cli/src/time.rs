@@ -84,7 +84,7 @@ impl Time {
 /// no time of its own.
 const FUSED_ABOVE: &str = "above";
 
-/// Measured times of all layers and passes.
+/// Measured times of a net's layers and of its passes.
 struct Measurements {
     rows: Vec<Row>,
     /// Times of the forward passes and of the backward passes of the net, in seconds.

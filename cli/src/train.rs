@@ -130,8 +130,9 @@ fn show_progress(solver: &mut Solver<f32>) {
     }
 }
 
-/// Copies trained weights from a file into the layers of the same name. The file's extension
-/// determines the format. Fails if no layer of the net has a name that occurs in the file.
+/// Copies trained weights from a file into the layers of the same name. The extension of the
+/// weights file determines the format. Fails if no layer of the net has a name that occurs in the
+/// file.
 pub(super) fn copy_weights(net: &mut Net<f32>, path: &Path) -> Result<()> {
     let copied = match path.extension().and_then(OsStr::to_str) {
         Some("safetensors") => copy_tensors(net, &tensor_io::read_safetensors(path)?),

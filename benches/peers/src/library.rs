@@ -28,7 +28,7 @@ impl Library {
             }
         };
         let mut library = Self { name, handle, prefix: "" };
-        // SAFETY: this code only looks the symbol up and does not call the function.
+        // SAFETY: the code only checks whether the symbol exists and does not call the function.
         if unsafe { library.symbol::<fn()>("cblas_sgemm") }.is_none() {
             library.prefix = "scipy_";
         }

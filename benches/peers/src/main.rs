@@ -69,7 +69,7 @@ fn measure(runs: &mut [Run], options: &Options) -> Vec<f64> {
     let counts: Vec<_> = runs.iter_mut().map(repetitions).collect();
     let mut times = vec![Vec::new(); runs.len()];
     for round in 0..options.rounds {
-        // Each round starts with a different library, because the library before it determines
+        // Each round starts with a different library, because the preceding library determines
         // which parts of the operands are in the last-level cache.
         for turn in 0..runs.len() {
             let index = (round + turn) % runs.len();

@@ -263,8 +263,8 @@ fn half_precision_gemm(list: &mut Vec<Case>) {
     }
 }
 
-/// Adds cases of batched GEMM with small matrices. The other libraries compute each GEMM of the
-/// batch by a separate call.
+/// Adds cases of batched GEMM with small matrices. Libraries other than cortado compute each GEMM
+/// of the batch by a separate call.
 fn batched_gemm<T: Real>(list: &mut Vec<Case>) {
     for (count, [m, n, k]) in [(64, [16, 16, 16]), (64, [20, 64, 25]), (16, [50, 64, 500])] {
         let op = Gemm::<T>::new(m, n, k);

@@ -168,7 +168,7 @@ fn level1(list: &mut Vec<Case>, n: usize) {
     );
 }
 
-/// Adds cases that reduce rows of 256 elements. The other libraries cannot reduce rows, so their
+/// Adds cases that reduce rows of 256 elements. BLAS libraries have no reduction of rows, so their
 /// runs call `asum` for each row.
 fn rows(list: &mut Vec<Case>, n: usize) {
     let (extent, work) = (256, Work::Bytes((n * size_of::<f32>()) as u64));

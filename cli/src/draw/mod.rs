@@ -35,7 +35,8 @@ pub(super) struct Draw {
     /// SVG file to write
     #[arg(short, long, value_name = "FILE.svg")]
     output: PathBuf,
-    /// Phase of the net; default: the phase in the definition's `state`, else TEST
+    /// Phase of the net; default: the phase in the definition's `state`, or TEST if the definition
+    /// has none
     #[arg(long, value_enum, ignore_case = true)]
     phase: Option<PhaseArg>,
     #[command(flatten)]

@@ -3,7 +3,7 @@
 use crate::table::escape_control;
 use cortado::{net::Net, proto::LayerParameter};
 
-/// One layer's row in a net drawing: its texts and the names of its blobs.
+/// Row of a layer in a net drawing, with the row's texts and the names of the layer's blobs.
 pub(super) struct Row {
     pub(super) name: String,
     pub(super) kind: String,

@@ -75,7 +75,7 @@ impl ChartAxis {
         (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low))
     }
 
-    /// Returns the values of the axis's tick marks, which are round numbers within its range.
+    /// Returns the values of the tick marks, which are round numbers within the axis's range.
     fn ticks(&self) -> Vec<f64> {
         if self.logarithmic {
             let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;

@@ -63,7 +63,7 @@ impl RunLogArgs {
 
 impl RunLogError {
     /// Passes the solver's events to the function `record`. After `record` has failed once,
-    /// training continues without calling it again.
+    /// training continues without further calls of `record`.
     fn observe(
         &self,
         solver: &mut Solver<f32>,

@@ -77,7 +77,7 @@ fn sigint_stops_training_with_a_snapshot() {
     assert_eq!(folder.files(".solverstate"), [state]);
 }
 
-/// The solver's test pass would run for hours if SIGINT did not interrupt it.
+/// Without SIGINT, the solver's test pass would run for hours.
 #[test]
 fn sigint_stops_during_a_test() {
     let folder = Folder::new("interrupt-test");
