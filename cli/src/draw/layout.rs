@@ -1,5 +1,5 @@
-//! Layout of a net drawing: assigns each blob's line and each layer's mark to a lane, a vertical
-//! track.
+//! Layout of a net drawing: the assignment of blobs' lines and layers' marks to lanes, which are
+//! vertical tracks.
 
 use super::row::Row;
 use std::collections::HashMap;

@@ -29,14 +29,14 @@ pub(super) struct RunLogArgs {
     /// net waited for data since the last `display` object, or null if the net reads no data.
     /// `outputs` holds a number per output name, or an array for an output with several elements. A
     /// `test` object also has `net` and `outputs`; a `snapshot` object has `model` and `state`. A
-    /// value that is not finite is written as null. With --snapshot, the command appends to an
-    /// existing file.
+    /// value that is not finite is written as null. With --snapshot, training appends to an
+    /// existing log file.
     #[arg(long, value_name = "FILE")]
     log_json: Option<PathBuf>,
     /// Plot losses and scores as an SVG image, redrawn at each test, at each snapshot and at the
     /// end
     ///
-    /// With --snapshot, the plot continues the curves of an existing file.
+    /// With --snapshot, training continues the curves of an existing plot.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
