@@ -20,7 +20,7 @@ const SHAPES: [[usize; 3]; 7] = [
     [64, 10, 500],
 ];
 
-/// Numbers of rows and columns of the GEMV matrices.
+/// Numbers of rows and columns of the matrices of the GEMV benchmarks.
 const MATRICES: [[usize; 2]; 2] = [[256, 256], [2048, 2048]];
 
 /// Lengths of vectors that fit in L1, in L2 and in main memory.
@@ -110,7 +110,8 @@ fn blas(c: &mut Criterion) {
     all_kernels::<bf16>(c);
 }
 
-/// Returns a Criterion configuration with short measurements, because there are many cases.
+/// Returns a Criterion configuration with a short measurement time per case, because there are many
+/// cases.
 fn config() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(200))

@@ -1,6 +1,6 @@
-//! Runs the benchmark kit on every device of the crate. Criterion times each case. Tables then show
-//! each device's rates relative to the device's peak rates, and the sizes from which the device is
-//! faster than one CPU thread.
+//! Benchmarks of every device of the crate, with the benchmark kit. Criterion times each benchmark
+//! case. The benchmark then prints tables: each device's rates relative to the device's peak rates,
+//! and the sizes from which the device is faster than one CPU thread.
 //!
 //! ```sh
 //! cargo bench --bench devices                # all kernels
@@ -18,11 +18,11 @@ use std::time::Duration;
 fn main() -> Result<()> {
     let one = CpuDevice::with_threads(1)?;
     let all = CpuDevice::new();
-    // The simulated device has one thread, so it differs from the CPU device `one` only by a queue
-    // and transfers.
+    // The simulated device runs kernels on one thread, so it differs from the CPU device `one` only
+    // by a queue and transfers.
     let simulated = SimulatedDevice::with_threads(1)?;
-    // `cargo bench` passes `--bench`. Without `--bench`, or with `--test`, every case runs once and
-    // is not timed.
+    // `cargo bench` passes the argument `--bench` to this program. Without `--bench`, or with
+    // `--test`, every case runs once and is not timed.
     let args: Vec<_> = std::env::args().collect();
     let timed = args.iter().any(|arg| arg == "--bench") && !args.iter().any(|arg| arg == "--test");
     let sizes = if timed { SizeRange::Full } else { SizeRange::Smoke };

@@ -1,15 +1,15 @@
 //! Benchmarks of coherent memory: transfers between host and device, and accesses without a
 //! transfer.
 //!
-//! The reported throughput is the size of the memory divided by the time, even for an access that
-//! copies nothing.
+//! The reported throughput is the size of the memory in bytes divided by the time, even for an
+//! access that copies nothing.
 
 use cortado::{CpuDevice, Memory, Result, SyncedMemory};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::{hint::black_box, time::Duration};
 
-/// Simulated device, whose memory is on the host but is accessible only by transfers. The device
-/// copies the bytes of a transfer once.
+/// Mock device with separate memory, which lies in host RAM but is accessible only by transfers. A
+/// transfer to or from the mock device copies each byte once.
 #[derive(Clone, Debug)]
 struct Discrete;
 
@@ -91,7 +91,8 @@ fn transfer(c: &mut Criterion) {
     bench_transfers(c, &Discrete);
 }
 
-/// Returns a Criterion configuration with short measurements, because there are many cases.
+/// Returns a Criterion configuration with a short measurement time per case, because there are many
+/// cases.
 fn config() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(200))

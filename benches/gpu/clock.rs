@@ -1,14 +1,15 @@
-//! Timers of work on a device's queue.
+//! Functions that time work on a device's queue.
 
 use cortado::{Memory, Result, device::CudaDevice};
 use std::time::Instant;
 
-/// Approximate total time of the samples of one measurement, in seconds.
+/// Approximate time that all samples of one measurement take together, in seconds.
 const BUDGET: f64 = 0.1;
 
 const SAMPLES: usize = 5;
 
-/// Calls `work` `repeats` times and waits for the device. Returns the mean seconds per call.
+/// Calls `work` `repeats` times, then waits until the device has finished. Returns the mean time of
+/// a call of `work`, in seconds.
 pub(crate) fn mean_seconds(
     device: &CudaDevice,
     repeats: usize,
@@ -20,8 +21,8 @@ pub(crate) fn mean_seconds(
     Ok(start.elapsed().as_secs_f64() / repeats as f64)
 }
 
-/// Returns the seconds per call of `work`: the median of several means, after a warm-up call. If
-/// `brief` is true, the function times a single call.
+/// Returns the time of a call of `work` in seconds: the median of several sample means, after a
+/// warm-up call. If `brief` is true, times a single call after the warm-up.
 pub(crate) fn seconds(
     device: &CudaDevice,
     brief: bool,

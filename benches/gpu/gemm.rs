@@ -1,4 +1,4 @@
-//! GEMM rates of cortado's kernels and of cuBLAS.
+//! GEMM benchmark of cortado's CUDA kernels and cuBLAS, in TFLOP/s.
 
 use crate::{Bench, clock};
 use cortado::op::{Gemm, RngKey};
@@ -21,8 +21,8 @@ const NET_SHAPES: [[usize; 3]; 12] = [
     [128, 784, 864],
 ];
 
-/// Prints a table of the TFLOP/s of GEMM for each shape. If `required` is true, a missing cuBLAS is
-/// an error.
+/// Prints a table of GEMM rates in TFLOP/s, with a row for each shape. Fails if `required` is true
+/// and cuBLAS is missing.
 pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
     println!("\n### GEMM\n");
     let (exact, tf32) = (&bench.device, bench.builder.clone().tf32(true).open(0)?);
@@ -59,8 +59,8 @@ pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
     Ok(())
 }
 
-/// Returns three cells of a row: cortado's rate, the rate of cuBLAS, and the ratio of the two
-/// rates.
+/// Returns three table cells for one shape and element type: cortado's rate, cuBLAS's rate, and
+/// their ratio.
 fn rate_cells<T: Element>(
     own: &CudaDevice,
     cublas: &Option<CudaDevice>,
@@ -77,7 +77,7 @@ fn rate_cells<T: Element>(
     })
 }
 
-/// Returns the TFLOP/s of a GEMM with random operands.
+/// Returns the rate of a GEMM with random operands, in TFLOP/s.
 fn rate<T: Element>(device: &CudaDevice, brief: bool, [m, n, k]: [usize; 3]) -> Result<f64> {
     let random = |shape: [usize; 2]| -> Result<Blob<T, CudaDevice>> {
         let blob = Blob::new(device, &shape)?;

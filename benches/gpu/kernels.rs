@@ -1,4 +1,4 @@
-//! GPU benchmarks of the bench kit's kernels: load times, and bandwidths relative to a copy.
+//! GPU benchmarks of the bench kit's kernels: module load times, and bandwidths relative to a copy.
 
 use crate::{Bench, clock};
 use cortado::{
@@ -14,7 +14,8 @@ pub(crate) fn tables(bench: &Bench) -> Result<()> {
     bandwidths::<bf16>(bench)
 }
 
-/// Times the first run of each kernel, for which the driver compiles the kernel's module.
+/// Times the first run of each kernel, which includes the driver's compilation of the kernel's PTX
+/// module.
 fn load_times(bench: &Bench) -> Result<()> {
     let start = Instant::now();
     let mut slowest = (0.0, "");
@@ -34,12 +35,12 @@ fn load_times(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Prints the bandwidths of kernels with operands of 2²⁶ elements.
+/// Prints the memory bandwidth of each kernel on operands of 2²⁶ elements.
 fn bandwidths<T: Element>(bench: &Bench) -> Result<()> {
     let sizes = if bench.brief { SizeRange::Smoke } else { SizeRange::Large };
     let mut rows = Vec::new();
     for case in cases::<T>(&bench.device, sizes)? {
-        // The GEMM table covers the kernels that compute matrix products.
+        // Skip kernels that compute matrix products, which the GEMM table covers.
         if ["gemm", "convolve", "im2col"].contains(&case.kernel()) {
             continue;
         }

@@ -1,12 +1,14 @@
 //! Benchmarks of an NVIDIA GPU: host transfers, kernels relative to the bandwidth of a copy, GEMM
-//! compared with cuBLAS, and training steps. The benchmarks print tables in Markdown.
+//! compared with cuBLAS, and training steps. The GPU benchmarks print their results as Markdown
+//! tables.
 //!
 //! ```sh
 //! cargo bench --features cuda --bench gpu              # on a GPU; takes minutes
 //! cargo bench --features cuda --bench gpu -- --test    # one run on small operands; needs no GPU
 //! ```
 //!
-//! `scripts/gpu.sh` runs this benchmark, and the same nets in PyTorch, on a machine without cargo.
+//! On a machine without cargo, `scripts/gpu.sh` runs this benchmark and trains the same nets in
+//! PyTorch.
 
 mod clock;
 #[path = "../../tests/cuda_on_cpu/mod.rs"]
@@ -26,7 +28,7 @@ use cortado::{
 use std::{env, path::PathBuf};
 
 struct Bench {
-    /// Builder that opens the same GPU with other options.
+    /// Builder of `device`, with which benchmarks open the same GPU with other options.
     builder: CudaBuilder,
     device: CudaDevice,
     /// Whether to run each benchmark only once, on small operands.
@@ -34,10 +36,10 @@ struct Bench {
 }
 
 impl Bench {
-    /// Opens the device with cuBLAS as its GEMM backend.
+    /// Opens the GPU with cuBLAS as its GEMM backend.
     ///
     /// # Errors
-    /// Fails if cuBLAS cannot be loaded.
+    /// Fails if the cuBLAS library cannot be loaded.
     fn cublas(&self, tf32: bool) -> Result<CudaDevice> {
         self.builder.clone().gemm_backend(GemmBackend::Cublas).tf32(tf32).open(0)
     }

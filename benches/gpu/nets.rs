@@ -8,7 +8,7 @@ use cortado::{
 };
 use std::{fs, time::Instant};
 
-/// Name, path and input shape of each net.
+/// Name, definition file and input shape of each benchmarked net.
 const NETS: [(&str, &str, [usize; 4]); 3] = [
     ("LeNet", "examples/mnist/lenet.prototxt", [64, 1, 28, 28]),
     ("AlexNet", "examples/imagenet/alexnet.prototxt", [10, 3, 227, 227]),
@@ -44,8 +44,8 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Builds a solver for the net at `path`. The input images are constant, so the solver fills the
-/// images only once.
+/// Builds a solver for the net at `path`. The input images are constant, so the net's DummyData
+/// layer fills the images only once.
 fn solver(device: &CudaDevice, path: &str, shape: [usize; 4]) -> Result<Solver<f32>> {
     let text = fs::read_to_string(path).map_err(|error| cortado::Error::io(path, error))?;
     let mut net: NetParameter = parse_text(text, path)?;

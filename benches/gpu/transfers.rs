@@ -3,8 +3,8 @@
 use crate::{Bench, clock};
 use cortado::{Blob, Memory, Result, device::CudaDevice, kernel::Blas, op::Gemm};
 
-/// Prints the GB/s of copies of each size from and to pageable and pinned memory, and the time of a
-/// copy while another queue computes.
+/// Prints the rates in GB/s of copies from and to pageable and pinned memory. Also prints the time
+/// of a copy that overlaps with GEMM on another queue.
 pub(crate) fn table(bench: &Bench) -> Result<()> {
     let (device, brief) = (&bench.device, bench.brief);
     println!(

@@ -1,10 +1,10 @@
-//! Command-line arguments in Caffe's spelling.
+//! Conversion of command-line arguments from Caffe's spelling to clap's.
 
 use std::ffi::OsString;
 
-/// Rewrites flags and the verb from Caffe's spelling to clap's, such as `-sigint_effect` to
-/// `--sigint-effect` and `device_query` to `device-query`. Leaves `-h`, values, and all arguments
-/// after `--` unchanged.
+/// Rewrites the flags and the verb on the command line from Caffe's spelling to clap's, such as
+/// `-sigint_effect` to `--sigint-effect` and `device_query` to `device-query`. Leaves `-h`, the
+/// values of flags, and all arguments after `--` unchanged.
 pub(super) fn normalize_args(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let (mut args, mut seen_verb, mut ended) = (args.into_iter(), false, false);
     let program = args.next();

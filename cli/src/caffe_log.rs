@@ -4,7 +4,7 @@ use super::format_g::format_g;
 use cortado::solver::{Event, Score, TracedBlob};
 use log::{error, info};
 
-/// Logger of solver events in Caffe's wording.
+/// Logger that writes the events of a solver in Caffe's wording.
 pub(super) struct CaffeLog;
 
 impl CaffeLog {
@@ -91,7 +91,7 @@ impl CaffeLog {
     }
 }
 
-/// Formats an output as Caffe does: `loss = 0.25 (* 1 = 0.25 loss)`.
+/// Formats a net output as Caffe's log does: `loss = 0.25 (* 1 = 0.25 loss)`.
 pub(super) fn score(score: &Score) -> String {
     let Score { name, value, loss_weight } = score;
     let weight = f64::from(*loss_weight);

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 
 /// Classify images, as Caffe's cpp_classification does
 ///
-/// The net must have one input, of one or three channels, and one output. The whole image is
-/// resized to the input's height and width. A net that was trained on cropped images scores
-/// somewhat better if the images are cropped first.
+/// The net must have one input with one or three channels, and one output. The command resizes the
+/// whole image to the height and width of the net's input. A net that was trained on cropped images
+/// scores somewhat better if the images are cropped first.
 #[derive(Args)]
 #[command(after_help = "Example: cortado classify --model deploy.prototxt \
     --weights bvlc_reference_caffenet.caffemodel --mean imagenet_mean.binaryproto \
@@ -32,14 +32,15 @@ pub(super) struct Classify {
     /// Mean image in binary format; the mean of each channel is subtracted from the input
     #[arg(long, value_name = "FILE.binaryproto", conflicts_with = "mean_value")]
     mean: Option<PathBuf>,
-    /// Value to subtract from pixels, which are 0 to 255: one value, or blue, green and red
+    /// Mean to subtract from pixel values (0 to 255): one value for all channels, or three for
+    /// blue, green and red
     #[arg(long, value_name = "X,..", value_delimiter = ',', allow_negative_numbers = true)]
     mean_value: Vec<f32>,
-    /// Factor that multiplies pixels after the mean is subtracted; 0.00390625 (1/256) for nets that
-    /// expect pixels from 0 to 1
+    /// Factor by which pixel values are multiplied after mean subtraction; 0.00390625 (1/256) for
+    /// nets that expect pixels from 0 to 1
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     scale: f32,
-    /// File with one class name per line; without this flag, classes are numbered from 0
+    /// File with one class name per line; without this flag, classes are named by numbers from 0
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// Number of classes to print, the most likely first
@@ -82,7 +83,7 @@ impl Classify {
     }
 }
 
-/// Formats predictions like Caffe's example cpp_classification.
+/// Formats the predictions for an image like Caffe's example cpp_classification.
 fn format_predictions(path: &Path, predictions: &[Prediction]) -> String {
     let mut text = format!("---------- Prediction for {} ----------\n", path.display());
     for Prediction { class, label, score } in predictions {

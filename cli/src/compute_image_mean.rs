@@ -1,4 +1,4 @@
-//! The command `cortado compute-image-mean`.
+//! The command `cortado compute-image-mean`, which computes the mean image of a database.
 
 use super::output::print;
 use clap::Args;
@@ -11,14 +11,15 @@ use std::{fmt::Write, path::PathBuf};
 
 /// Compute the mean image of a database, for the mean_file of a data layer
 ///
-/// The command also prints the mean of each channel. All records must have the same shape.
+/// The command also prints the mean of each channel. All records of the database must have the same
+/// shape.
 #[derive(Args)]
 #[command(
     after_help = "Example: cortado compute-image-mean examples/imagenet/ilsvrc12_train_lmdb \
     data/ilsvrc12/imagenet_mean.binaryproto"
 )]
 pub(super) struct ComputeImageMean {
-    /// Database or other finite source of records
+    /// Database or other finite source whose records are averaged
     #[arg(value_name = "DB")]
     source: String,
     /// File to which the mean image is written
@@ -62,7 +63,7 @@ impl ComputeImageMean {
         let mut text = format!("{count} records\n");
         for (channel, means) in sums.chunks_exact((shape[1] * shape[2]).max(1)).enumerate() {
             let mean = means.iter().sum::<f64>() / means.len() as f64;
-            // Writing to a string does not fail.
+            // `writeln!` to a `String` never fails.
             let _ = writeln!(
                 text,
                 "mean_value channel [{channel}]: {}",

@@ -1,4 +1,4 @@
-//! The command `cortado convert-imageset`.
+//! The command `cortado convert-imageset`, which converts images to an LMDB database.
 
 use super::database_writer::{DatabaseArgs, DatabaseWriter};
 use clap::Args;
@@ -18,9 +18,9 @@ use std::{fs, path::PathBuf};
 #[command(after_help = "Example: cortado convert-imageset --resize_height 256 --resize_width 256 \
     --shuffle data/train/ data/train.txt examples/imagenet/ilsvrc12_train_lmdb")]
 pub(super) struct ConvertImageset {
-    /// Prefix of the paths in the list; the path of a folder must end with a slash
+    /// Prefix of the image paths in the list; if the prefix is a folder, end it with a slash
     root: String,
-    /// Text file with one image per line: path, space, label
+    /// Text file with one image per line: its path, a space, and its label
     list: PathBuf,
     /// Folder of the new database
     #[arg(value_name = "DB")]
@@ -31,13 +31,13 @@ pub(super) struct ConvertImageset {
     /// Shuffle the images
     #[arg(long)]
     shuffle: bool,
-    /// Seed of the shuffle
+    /// Seed for shuffling the images
     #[arg(long, value_name = "N", default_value_t = 0, requires = "shuffle")]
     seed: u64,
-    /// Width to which images are resized; 0 keeps the size of the images
+    /// Width to which images are resized, in pixels; 0 keeps the original size
     #[arg(long, value_name = "PIXELS", default_value_t = 0)]
     resize_width: usize,
-    /// Height to which images are resized; 0 keeps the size of the images
+    /// Height to which images are resized, in pixels; 0 keeps the original size
     #[arg(long, value_name = "PIXELS", default_value_t = 0)]
     resize_height: usize,
     /// Fail if images differ in size
@@ -47,8 +47,8 @@ pub(super) struct ConvertImageset {
     /// database
     #[arg(long)]
     encoded: bool,
-    /// Type of the encoded image files: png, or jpg if images are neither resized nor converted to
-    /// grayscale; default: the type of the input file. --encode_type implies --encoded
+    /// Format of the encoded images: png, or jpg if images are neither resized nor converted to
+    /// grayscale. Default: the format of the input file. --encode_type implies --encoded
     #[arg(long, value_name = "TYPE")]
     encode_type: Option<String>,
     #[command(flatten)]
@@ -98,7 +98,7 @@ impl ConvertImageset {
         }
     }
 
-    /// Converts an image to a record without a label.
+    /// Converts an image to a `Datum` without a label.
     fn datum(&self, path: &str, image: &Image) -> Result<Datum> {
         if self.encoded || self.encode_type.is_some() {
             let data = Some(self.encode(path, image)?);
@@ -109,8 +109,8 @@ impl ConvertImageset {
         Ok(Datum { encoded: Some(false), ..Datum::try_from(&record)? })
     }
 
-    /// Returns the bytes of the input file if its type and pixels are unchanged, else encodes the
-    /// image again.
+    /// Returns the bytes of the image's input file if format and pixels are unchanged, and encodes
+    /// the image otherwise.
     fn encode(&self, path: &str, image: &Image) -> Result<Vec<u8>> {
         let kind = |text: &str| match text.to_ascii_lowercase().as_str() {
             "jpeg" => "jpg".to_owned(),

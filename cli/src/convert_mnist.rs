@@ -1,4 +1,4 @@
-//! The command `cortado convert-mnist`.
+//! The command `cortado convert-mnist`, which converts MNIST's files to an LMDB database.
 
 use super::database_writer::{DatabaseArgs, DatabaseWriter};
 use clap::Args;
@@ -11,14 +11,14 @@ use std::path::PathBuf;
 
 /// Convert MNIST's files to a database, as Caffe's convert_mnist_data does
 ///
-/// The key of a record is its index in eight digits, from 00000000.
+/// The key of a record is its index as eight digits, starting at 00000000.
 #[derive(Args)]
 #[command(after_help = "Example: cortado convert-mnist train-images-idx3-ubyte.gz \
     train-labels-idx1-ubyte.gz examples/mnist/mnist_train_lmdb")]
 pub(super) struct ConvertMnist {
-    /// IDX file of images, gzipped or not
+    /// IDX file of images, optionally gzip-compressed
     images: PathBuf,
-    /// IDX file of labels, gzipped or not
+    /// IDX file of labels, optionally gzip-compressed
     labels: PathBuf,
     /// Folder of the new database
     #[arg(value_name = "DB")]

@@ -1,4 +1,4 @@
-//! Database writer with a progress line, for the verbs that convert data.
+//! Database writer with a progress line, shared by the commands that convert data.
 
 use super::{
     output::print,
@@ -24,7 +24,7 @@ use std::{
     time::Instant,
 };
 
-/// Flags for the format of a new database and for the replacement of an existing database.
+/// Command-line flags of a new database: its format, and whether to replace an existing database.
 #[derive(Args, Clone, Copy)]
 pub(super) struct DatabaseArgs {
     /// Format of the database
@@ -35,13 +35,13 @@ pub(super) struct DatabaseArgs {
     force: bool,
 }
 
-/// Database formats that can be written, under Caffe's names.
+/// Formats of new databases, by Caffe's names.
 #[derive(Clone, Copy, ValueEnum)]
 enum Backend {
     Lmdb,
 }
 
-/// A database that is being written, with a progress line at a terminal.
+/// Writer of a new database, which shows a progress line if standard error is a terminal.
 pub(super) struct DatabaseWriter {
     writer: LmdbWriter,
     path: PathBuf,
@@ -49,14 +49,14 @@ pub(super) struct DatabaseWriter {
     total: Option<u64>,
     /// Time at which the progress line was last drawn; `None` if no progress line is shown.
     drawn: Option<Instant>,
-    /// Flag that SIGINT and SIGTERM set.
+    /// Flag that the handlers of SIGINT and SIGTERM set to stop the conversion.
     stop: Arc<AtomicBool>,
 }
 
 impl DatabaseWriter {
-    /// Creates a database that becomes the folder `path` when all records are written. `total` is
-    /// the number of records, if known. After this call, Ctrl-C stops the conversion and removes
-    /// the incomplete database.
+    /// Creates a database in a temporary folder, which [`Self::finish`] renames to `path`. `total`
+    /// is the number of records, if known. After `new`, Ctrl-C stops the conversion and removes the
+    /// incomplete database.
     pub(super) fn new(path: &Path, args: DatabaseArgs, total: Option<u64>) -> Result<Self> {
         let DatabaseArgs { backend: Backend::Lmdb, force } = args;
         let writer = LmdbWriter::create(path, force)?;
@@ -87,7 +87,7 @@ impl DatabaseWriter {
         Ok(())
     }
 
-    /// Completes the database and prints the number of records.
+    /// Completes the database and prints its number of records.
     pub(super) fn finish(self) -> Result<()> {
         if self.drawn.is_some() {
             redraw_line("");

@@ -1,4 +1,5 @@
-//! Reader of net and solver definitions, which reports a definition of the wrong kind.
+//! Readers of net and solver definitions, which report a file that holds the wrong kind of
+//! definition.
 
 use cortado::{
     error::{Error, Result},
@@ -7,7 +8,7 @@ use cortado::{
 };
 use std::path::Path;
 
-/// Reads a net definition.
+/// Reads a net definition, with a specific error if the file holds a solver definition.
 pub(super) fn read_net(path: &Path) -> Result<NetParameter> {
     proto::read_net(path).map_err(|error| match proto::read_solver(path) {
         Ok(_) => wrong_kind(
@@ -18,7 +19,7 @@ pub(super) fn read_net(path: &Path) -> Result<NetParameter> {
     })
 }
 
-/// Reads a solver definition.
+/// Reads a solver definition, with a specific error if the file holds a net definition.
 pub(super) fn read_solver(path: &Path) -> Result<SolverParameter> {
     solver::read_definition(path).map_err(|error| match proto::read_net(path) {
         Ok(_) => wrong_kind(

@@ -1,4 +1,4 @@
-//! Flags that choose and open a device.
+//! Command-line flags that select a device.
 
 use clap::{Args, ValueEnum, builder::TypedValueParser};
 use cortado::kernel::traits::*;
@@ -7,16 +7,16 @@ use cortado::{
     error::{Error, Result},
 };
 
-/// Flags for the device, its host threads, and its GEMM backend.
+/// Command-line flags for the device, its number of host threads, and its GEMM backend.
 #[derive(Args, Clone)]
 pub(super) struct DeviceArgs {
     /// Device to run on, as listed by `cortado device-query`
     #[arg(long, value_name = "NAME", default_value = "cpu", conflicts_with = "gpu")]
     device: String,
-    /// GPU to run on, by number, or `all`; `--gpu 0` is the device cuda:0
+    /// Number of the GPU to run on, or `all`; `--gpu 0` is the device cuda:0
     #[arg(long, value_name = "ID,..", value_delimiter = ',', value_parser = gpu)]
     gpu: Vec<GpuArg>,
-    /// Number of host threads; 0 uses all processors
+    /// Number of host threads; 0 means one per processor
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads())]
     threads: u16,
     /// GEMM on a GPU: cortado's own kernels (default) or NVIDIA's cuBLAS
@@ -27,7 +27,7 @@ pub(super) struct DeviceArgs {
     allow_tf32: bool,
 }
 
-/// The value of `--gemm-backend`.
+/// Value of the flag `--gemm-backend`.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum GemmBackendArg {
     #[value(alias = "own")]
@@ -35,18 +35,18 @@ enum GemmBackendArg {
     Cublas,
 }
 
-/// A GPU as in Caffe's flag `--gpu`.
+/// A value of the flag `--gpu`, as in Caffe: the number of a GPU, or all GPUs.
 #[derive(Clone, Copy)]
 pub(super) enum GpuArg {
     All,
     Number(u32),
 }
 
-/// Prefix of the device names of GPUs.
+/// Prefix of the names of CUDA devices, followed by the GPU's number.
 const GPU_PREFIX: &str = "cuda:";
 
 impl DeviceArgs {
-    /// Opens the device and logs its name.
+    /// Opens the device that the flags select, and logs its name.
     pub(super) fn open(&self) -> Result<AnyDevice> {
         let name = match &self.gpu[..] {
             [] => self.device.clone(),
@@ -72,8 +72,8 @@ impl DeviceArgs {
         }
     }
 
-    /// Fails if a flag for GPUs is combined with the CPU. `device::open` checks all other device
-    /// names.
+    /// Fails if a flag for GPUs is combined with the CPU. For other devices, `device::open` checks
+    /// whether the flags are valid.
     fn check(&self, device: &str) -> Result<()> {
         let gpu_flags =
             [("--gemm-backend", self.gemm_backend.is_some()), ("--allow-tf32", self.allow_tf32)];
@@ -124,7 +124,7 @@ impl GpuArg {
     }
 }
 
-/// Parses one item of `--gpu`.
+/// Parses one value of the comma-separated flag `--gpu`.
 pub(super) fn gpu(text: &str) -> Result<GpuArg, String> {
     match text {
         "all" => Ok(GpuArg::All),
@@ -132,13 +132,14 @@ pub(super) fn gpu(text: &str) -> Result<GpuArg, String> {
     }
 }
 
-/// Parses `--threads`. The limit, 1024, exceeds common processor counts, and a process can still
-/// start 1024 threads.
+/// Returns the parser of the flag `--threads`. The limit of 1024 threads exceeds common processor
+/// counts, and a process can still start as many threads.
 fn threads() -> impl TypedValueParser<Value = u16> {
     clap::value_parser!(u16).range(..=1024)
 }
 
-/// Returns a note on the GEMM backend and TF32, unless both settings have the default values.
+/// Returns a note for the log on the GEMM backend and TF32; empty if both settings have their
+/// default values.
 fn gemm_note(options: DeviceOptions, device: &AnyDevice) -> String {
     let version = device.properties().into_iter().find(|(name, _)| *name == "cuBLAS");
     let by = version.map_or(String::new(), |(name, version)| format!(" by {name} {version}"));

@@ -1,4 +1,4 @@
-//! The command `cortado device-query`.
+//! The command `cortado device-query`, which lists the devices of the machine.
 
 use super::{
     device_args::{GpuArg, gpu, resolve_gpus},
@@ -19,7 +19,7 @@ pub(super) struct DeviceQuery {
     /// List only the device with this name
     #[arg(long, value_name = "NAME", conflicts_with = "gpu")]
     device: Option<String>,
-    /// List only the GPUs with these numbers, or `all`
+    /// List only the GPUs with these numbers; `all` lists every GPU
     #[arg(long, value_name = "ID,..", value_delimiter = ',', value_parser = gpu)]
     gpu: Vec<GpuArg>,
 }

@@ -1,4 +1,4 @@
-//! The command `cortado extract-features`.
+//! The command `cortado extract-features`, which stores blobs of a trained net in databases.
 
 use super::{
     database_writer::{DatabaseArgs, DatabaseWriter},
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 /// Store blobs that a trained net computes, as Caffe's extract_features does
 ///
-/// The command writes a separate database for each blob. The key of a record is its index in ten
+/// The command writes a separate database for each blob. The key of a record is its index as ten
 /// digits.
 #[derive(Args)]
 #[command(after_help = "Example: cortado extract-features lenet_iter_10000.caffemodel \
@@ -47,7 +47,7 @@ pub(super) struct ExtractFeatures {
     device: DeviceArgs,
 }
 
-/// Names from one comma-separated argument.
+/// Names in a comma-separated command-line argument.
 #[derive(Clone)]
 struct NameList(Vec<String>);
 
@@ -93,7 +93,8 @@ impl ExtractFeatures {
     }
 }
 
-/// Appends one record per item of the blob's batch; `next` is the index of the next record.
+/// Appends one record per item of the blob's batch to the database; `next` is the index of the next
+/// record.
 fn store(blob: &Blob<f32>, writer: &mut DatabaseWriter, next: &mut u64) -> Result<()> {
     let [channels, height, width] =
         [blob.channels()?, blob.height()?, blob.width()?].map(|extent| Some(extent as i32));

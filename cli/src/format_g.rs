@@ -1,6 +1,6 @@
-//! Number formatting like that of C++ streams.
+//! Number formatting like `%g` of C's `printf`, which Caffe's logs use.
 
-/// Formats `value` as `printf("%g")` does: six significant digits without trailing zeros.
+/// Formats `value` like C's `printf("%g")`: up to six significant digits without trailing zeros.
 pub(super) fn format_g(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         let name = if value.is_nan() { "nan" } else { "inf" };
@@ -29,7 +29,7 @@ fn trim_zeros(number: &str) -> &str {
 mod tests {
     use super::format_g;
 
-    /// C's `printf("%g")` printed the expected texts of this test.
+    /// The expected texts of the test are output of C's `printf("%g")`.
     #[test]
     fn format_g_matches_printf() {
         let cases = [

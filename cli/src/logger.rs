@@ -8,10 +8,11 @@ use std::{
     process,
 };
 
-/// Writes lines such as `I20260131 23:59:59.123456 4321 file.rs:12] message`.
+/// Logger of lines such as `I20260131 23:59:59.123456 4321 file.rs:12] message`.
 struct Logger;
 
-/// Installs the logger with this level, unless a logger is already installed.
+/// Installs the command's logger with the maximum level `level`, unless the process already has a
+/// logger.
 pub(super) fn install(level: LevelFilter) {
     if log::set_logger(&Logger).is_ok() {
         log::set_max_level(level);
@@ -38,7 +39,7 @@ impl Log for Logger {
         let time = Zoned::now().strftime("%Y%m%d %H:%M:%S%.6f").to_string();
         let (pid, message) = (process::id(), record.args());
         let clear = if io::stderr().is_terminal() { CLEAR_LINE } else { "" };
-        // A failure to write the log cannot be reported anywhere.
+        // Ignore the error of a failed write, because the log is the only place to report errors.
         let _ = writeln!(io::stderr(), "{clear}{severity}{time} {pid} {file}:{line}] {message}");
     }
 

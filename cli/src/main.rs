@@ -1,8 +1,9 @@
 //! The `cortado` command, with Caffe's verbs and flags.
 //!
-//! Each verb has a source file. Results go to standard output. Logs go to standard error: as lines
-//! in Caffe's format, or as a progress line if standard error is a terminal. An error message is
-//! one line. The exit status is 1 if the verb failed and 2 if the arguments were wrong.
+//! Each verb of the command has its own source file. Results go to standard output. Logs go to
+//! standard error, as lines in Caffe's format. If standard error is a terminal, a progress line
+//! replaces the log lines. The command prints an error as one line. The exit status is 1 if the
+//! verb failed and 2 if the arguments were wrong.
 
 mod classify;
 mod compute_image_mean;
@@ -41,7 +42,7 @@ use std::{
     process::ExitCode,
 };
 
-/// Trains, tests, upgrades and inspects Caffe's models.
+/// Train, test, upgrade and inspect Caffe's models
 #[derive(Parser)]
 #[command(name = "cortado", version, arg_required_else_help = true)]
 struct Command {
@@ -50,7 +51,7 @@ struct Command {
     /// Log only warnings and errors
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Log more, such as how a net is built; never show a progress line
+    /// Log more details, such as the construction of a net, and show no progress line
     #[arg(long, short, global = true)]
     verbose: bool,
 }
@@ -104,14 +105,14 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // If standard error cannot be written, the exit status still shows the failure.
+            // If writing to standard error fails, the exit status still reports the error.
             let _ = writeln!(io::stderr(), "cortado: {error}{}", current_folder(&error));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Prints clap's message about an invalid value as one line, without the usage.
+/// Prints clap's message about an invalid flag value as one line, without the usage text.
 fn report_invalid_value(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
@@ -120,8 +121,8 @@ fn report_invalid_value(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Returns a note that names the current folder if a relative path was not found, because users
-/// often start commands in the wrong folder.
+/// Returns a note that names the current folder if the error is a missing relative path, because
+/// users often run commands in the wrong folder.
 fn current_folder(error: &Error) -> String {
     match (error.root(), env::current_dir()) {
         (Error::Io { path, source }, Ok(folder))

@@ -1,9 +1,9 @@
-//! Flags for the net state: phase, level and stages.
+//! Command-line flags for Caffe's net state: phase, level and stages.
 
 use clap::{Args, ValueEnum};
 use cortado::proto::{NetState, Phase};
 
-/// The value of `--phase`.
+/// Value of the flag `--phase`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum PhaseArg {
     Train,
@@ -19,7 +19,7 @@ impl From<PhaseArg> for Phase {
     }
 }
 
-/// The flags `--level` and `--stage`.
+/// Command-line flags `--level` and `--stage` of a net state.
 #[derive(Args)]
 pub(super) struct NetStateArgs {
     /// Level of the net state; default: the level in the definition
@@ -31,7 +31,7 @@ pub(super) struct NetStateArgs {
 }
 
 impl NetStateArgs {
-    /// Applies the flags to a net state.
+    /// Applies the flags `--level` and `--stage` to a net state.
     pub(super) fn apply(&self, state: &mut NetState) {
         state.level = self.level.or(state.level);
         state.stage.extend(self.stage.iter().filter(|stage| !stage.is_empty()).cloned());

@@ -10,20 +10,21 @@ use std::{
 /// Terminal escape sequence that moves the cursor to the start of the line and clears the line.
 pub(super) const CLEAR_LINE: &str = "\r\x1b[K";
 
-/// Shortest time between two redraws of the progress line.
+/// Minimum time between two redraws of the progress line.
 pub(super) const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Width of the progress bar in characters.
 const BAR_WIDTH: usize = 20;
-/// Smallest share of the time spent waiting for data that the progress line shows.
+/// Smallest share of the time for which the progress line shows the wait for data.
 const MIN_SHOWN_WAIT: f64 = 0.01;
 
-/// Draws the progress of training, and prints a line for each test and snapshot.
+/// Display of training progress, which redraws a progress line and prints a line for each test and
+/// snapshot.
 pub(super) struct Progress {
     max_iter: usize,
-    /// Smoothed iterations per second.
+    /// Moving average of the iterations per second.
     speed: Option<f64>,
-    /// Time, iteration and total wait for data at the last redraw.
+    /// Time, iteration number and total wait for data at the last redraw of the progress line.
     last_draw: Option<(Instant, usize, Duration)>,
 }
 
@@ -79,7 +80,7 @@ impl Progress {
     }
 }
 
-/// Formats the progress line.
+/// Formats the text of the progress line: bar, iteration, loss, learning rate, speed and time left.
 fn progress_text(
     iteration: usize,
     max_iter: usize,
@@ -100,21 +101,22 @@ fn progress_text(
     format!("{bar} {iteration}/{max_iter}  loss {loss}  rate {rate}{speed}")
 }
 
-/// Clears the progress line, so that later output starts on an empty line.
+/// Clears the progress line when training ends, so that later output starts on an empty line.
 impl Drop for Progress {
     fn drop(&mut self) {
         redraw_line("");
     }
 }
 
-/// Replaces the progress line. A narrow terminal truncates the text instead of wrapping it.
+/// Replaces the progress line by `text`. Line wrapping is disabled meanwhile, so a narrow terminal
+/// truncates the text.
 pub(super) fn redraw_line(text: &str) {
     let mut err = std::io::stderr();
     let _ = write!(err, "{CLEAR_LINE}\x1b[?7l{text}\x1b[?7h");
     let _ = err.flush();
 }
 
-/// Prints a line in place of the progress line.
+/// Clears the progress line and prints `text` as a permanent line in its place.
 fn print_line(text: &str) {
     let _ = writeln!(std::io::stderr(), "{CLEAR_LINE}{text}");
 }
@@ -123,7 +125,7 @@ fn format_score(score: &Score) -> String {
     format!("{} {}", score.name, format_g(score.value))
 }
 
-/// Formats seconds as `1:02:03` or `2:03`.
+/// Formats a duration in seconds as `1:02:03` or `2:03`.
 fn format_duration(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

@@ -1,4 +1,4 @@
-//! Effects of signals on a training run.
+//! Signal handling of a training run: the effects of SIGINT, SIGTERM and SIGHUP.
 
 use clap::{Args, ValueEnum};
 use cortado::{
@@ -20,26 +20,26 @@ use std::{
     },
 };
 
-/// Flags that choose the effects of SIGINT and SIGHUP.
+/// Command-line flags that select the effects of SIGINT and SIGHUP.
 #[derive(Args)]
 pub(super) struct Signals {
     /// Effect of Ctrl-C
     #[arg(long, value_name = "EFFECT", value_enum, ignore_case = true, default_value = "stop")]
     sigint_effect: Effect,
-    /// Effect of SIGHUP, which a closing terminal sends
+    /// Effect of SIGHUP, which the process receives when its terminal is closed
     #[cfg(unix)]
     #[arg(long, value_name = "EFFECT", value_enum, ignore_case = true, default_value = "snapshot")]
     sighup_effect: Effect,
 }
 
-/// Effect of a signal.
+/// Effect of a signal on a training run.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Effect {
     /// Ignore the signal
     None,
-    /// Write a snapshot and stop after the current iteration
+    /// After the current iteration, write a snapshot and stop
     Stop,
-    /// Write a snapshot after the current iteration and continue
+    /// After the current iteration, write a snapshot and continue
     Snapshot,
 }
 
@@ -51,11 +51,11 @@ struct HandledSignal {
 }
 
 impl Signals {
-    /// Installs the signal handlers. Returns a function for the solver, which returns the action
-    /// that the received signals request.
+    /// Installs the handlers of SIGINT, SIGTERM and SIGHUP. Returns a closure that the solver polls
+    /// for the action that the received signals request.
     ///
-    /// SIGTERM has the effect `Stop`. A second SIGINT or SIGTERM ends the process at once if the
-    /// solver has not yet handled the first signal.
+    /// SIGTERM always has the effect `Stop`. A second SIGINT or SIGTERM ends the process at once if
+    /// the solver has not yet reacted to the first signal.
     pub(super) fn install(&self) -> Result<impl FnMut() -> Action + Send + 'static> {
         let signals = [
             (SIGINT, self.sigint_effect),
@@ -78,8 +78,9 @@ impl Signals {
 impl HandledSignal {
     fn new(signal: c_int, effect: Effect) -> io::Result<Self> {
         let received = Arc::new(AtomicBool::new(false));
-        // Handlers run in the order of registration. The shutdown handler is registered first, so
-        // that the shutdown handler sees the flag of an earlier signal but not of the same signal.
+        // The handlers of a signal run in the order of registration. The shutdown handler is
+        // registered first, so it runs before this signal sets `received` and reacts only to an
+        // earlier signal.
         if effect != Effect::None && [SIGINT, SIGTERM].contains(&signal) {
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&received))?;
         }

@@ -1,6 +1,6 @@
-//! Frame of the command's SVG images: size, background and title.
+//! SVG documents of the command's plots and drawings: size, background and title.
 
-/// Returns an SVG document of `width` × `height` pixels, with a title above `body`.
+/// Returns an SVG document of `width` × `height` pixels, with the title above the content `body`.
 pub(super) fn svg_document(width: f64, height: f64, title: &str, body: &str) -> String {
     let title = escape_xml(title);
     format!(
@@ -13,10 +13,10 @@ pub(super) fn svg_document(width: f64, height: f64, title: &str, body: &str) -> 
     )
 }
 
-/// Margin around the content, in pixels.
+/// Margin around the content of an SVG image, in pixels.
 pub(super) const MARGIN: f64 = 24.0;
 
-/// Escapes text for XML.
+/// Escapes the characters `&`, `<`, `>` and `"` for XML.
 pub(super) fn escape_xml(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

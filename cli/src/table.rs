@@ -1,15 +1,16 @@
-//! Tables in plain text for a terminal.
+//! Plain-text tables for a terminal.
 
 use std::fmt::Write;
 
-/// Escapes control characters in text from a file, because a terminal would interpret them.
+/// Escapes control characters in text that comes from a file, because a terminal would interpret
+/// control characters.
 pub(super) fn escape_control(text: &str) -> String {
     let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
     text.chars().map(escape).collect()
 }
 
-/// Formats rows as columns two spaces apart. The first `left_aligned` columns are left-aligned, and
-/// all other columns are right-aligned.
+/// Formats the rows of a table, with two spaces between columns. The first `left_aligned` columns
+/// are left-aligned, and all other columns are right-aligned.
 pub(super) fn align_columns(rows: &[Vec<String>], left_aligned: usize) -> String {
     let length = |cell: &String| cell.chars().count();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

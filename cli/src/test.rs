@@ -1,4 +1,4 @@
-//! The command `cortado test`.
+//! The command `cortado test`, which prints the mean of each output of a trained net.
 
 use super::{
     caffe_log::score, definition::read_net, device_args::DeviceArgs, format_g::format_g,
@@ -8,7 +8,7 @@ use clap::Args;
 use cortado::{error::Result, net::Net, proto::Phase, solver::mean_scores};
 use std::path::PathBuf;
 
-/// Test a trained net: print the means of its outputs over batches
+/// Test a trained net: print the mean of each output over all batches
 #[derive(Args)]
 #[command(after_help = "Example: cortado test --model examples/digits/lenet.prototxt \
     --weights examples/digits/lenet_iter_1000.caffemodel --iterations 100")]

@@ -1,4 +1,4 @@
-//! The command `cortado time`.
+//! The command `cortado time`, which times the layers of a net.
 
 use super::{
     definition::read_net,
@@ -23,22 +23,24 @@ use std::{
 
 /// Time the layers of a net
 ///
-/// Prints the median time of each layer over the iterations. The command does not count the first
-/// iteration, which allocates memory and uploads the parameters. GFLOP/s count the multiplications
-/// and additions of convolutions and inner products. A layer's time ends when the device has
-/// finished the layer's work. An activation that is fused into the layer above it has no separate
-/// forward time: the table shows `above`, and the time of the layer above includes the activation.
-/// The times of data layers include the wait for data, and the command also prints the mean wait.
+/// Prints each layer's median time over the iterations. The first iteration is not timed, because
+/// it allocates memory and uploads the parameters. The GFLOP/s columns count the multiplications
+/// and additions of convolutions and inner products. The time of a layer includes waiting until the
+/// device has finished the layer's work. An activation that is fused into the preceding layer has
+/// no separate forward time: the table shows `above`, and the preceding row includes the
+/// activation. The times of data layers include the wait for data, whose mean the command also
+/// prints.
 #[derive(Args)]
 #[command(after_help = "Example: cortado time --model examples/digits/lenet.prototxt")]
 pub(super) struct Time {
     /// Net definition, in text format
     #[arg(long, value_name = "FILE")]
     model: PathBuf,
-    /// Number of passes to time
+    /// Number of forward and backward passes to time
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
-    /// Phase for which the net is built; with --forward-only, a net in the TEST phase reuses memory
+    /// Phase for which the net is built; with --forward-only, blobs of a net in the TEST phase
+    /// share memory
     #[arg(long, value_enum, ignore_case = true, default_value = "train")]
     phase: PhaseArg,
     #[command(flatten)]
@@ -50,15 +52,16 @@ pub(super) struct Time {
     device: DeviceArgs,
 }
 
-/// Times of one layer.
+/// Row of the printed table: a layer and its times.
 struct Row {
     name: String,
     kind: String,
     tops: String,
-    /// Seconds of each forward pass; empty if the layer is fused into the layer above it.
+    /// Time of the layer in each forward pass, in seconds; empty if the layer is fused into the
+    /// preceding layer.
     forward: Vec<f64>,
     backward: Vec<f64>,
-    /// Floating-point operations of the layer's forward pass, if known.
+    /// Number of floating-point operations in the layer's forward pass, if known.
     forward_flops: Option<f64>,
     backward_flops: Option<f64>,
 }
@@ -77,19 +80,20 @@ impl Time {
     }
 }
 
-/// Cell of an activation that is fused into the layer above it.
+/// Text of the forward-time cell of an activation that is fused into the preceding layer, so it has
+/// no time of its own.
 const FUSED_ABOVE: &str = "above";
 
-/// Times of all layers and passes.
+/// Measured times of a net's layers and of its passes.
 struct Measurements {
     rows: Vec<Row>,
-    /// Seconds of each forward pass and of each backward pass.
+    /// Times of the forward passes and of the backward passes of the net, in seconds.
     passes: [Vec<f64>; 2],
-    /// Total time that all passes waited for data, if the net reads data.
+    /// Total time that the timed passes waited for data; `None` if the net reads no data.
     data_wait: Option<Duration>,
 }
 
-/// Times the layers of `net`, after one pass that is not counted.
+/// Times the forward and backward passes of each layer of `net`, after one untimed pass.
 fn measure(net: &mut Net<f32>, iterations: u32, forward_only: bool) -> Result<Measurements> {
     let device = net.device().clone();
     let loss = net.forward()?;
@@ -127,7 +131,7 @@ fn measure(net: &mut Net<f32>, iterations: u32, forward_only: bool) -> Result<Me
     Ok(Measurements { rows, passes, data_wait })
 }
 
-/// Runs `work` and returns the seconds until the device has finished it.
+/// Runs `work` and returns the time in seconds until the device has finished.
 fn seconds_to_finish(device: &AnyDevice, work: impl FnOnce() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     work()?;
@@ -144,8 +148,8 @@ impl Row {
             extents.join("×")
         });
         let forward_flops = flops(net, index, &param);
-        // The gradient of the weights and the gradient of the bottom each take as many operations
-        // as a forward pass.
+        // The gradient of the weights and the gradient of the bottom each take as many
+        // floating-point operations as a forward pass.
         let gradients = net.needs_backward(index).map_or(0, |(backward, bottoms)| {
             usize::from(backward) + usize::from(bottoms.contains(&true))
         });
@@ -180,8 +184,8 @@ impl Row {
     }
 }
 
-/// Returns the floating-point operations of a forward pass: two for each pair of a weight and an
-/// output to which the weight contributes.
+/// Returns the number of floating-point operations in a layer's forward pass: two for each
+/// multiplication of a weight and an input element.
 fn flops(net: &Net<f32>, index: usize, param: &LayerParameter) -> Option<f64> {
     let (bottoms, tops) = net.bottoms_and_tops(index)?;
     let weights = net.params().iter().find(|p| p.layer == index && p.index == 0)?.blob();
@@ -215,8 +219,8 @@ fn report(times: &Measurements, memory: &MemoryUse) -> String {
         line("Forward and backward", format!("{} ms", milliseconds(median(&sums))));
     }
     if let Some(wait) = data_wait.map(|wait| wait.as_secs_f64()) {
-        // The wait is a mean and not a median, because one pass may wait for several batches, which
-        // later passes read without a wait.
+        // Report the mean wait for data and not the median, because one pass may wait while several
+        // batches for later passes are prefetched.
         let (count, all) = (passes[0].len().max(1) as f64, passes.iter().flatten().sum::<f64>());
         let (mean_wait, share) = (milliseconds(Some(wait / count)), 100.0 * wait / all);
         line("Waiting for data", format!("{mean_wait} ms per pass, {share:.1} % of the time"));
@@ -254,7 +258,7 @@ fn mebibytes(bytes: usize) -> String {
     format!("{:.1}", bytes as f64 / f64::from(1 << 20))
 }
 
-/// Returns the peak resident memory of this process in bytes; `None` except on Linux.
+/// Returns the peak resident memory of this process in bytes on Linux, and `None` on other systems.
 fn peak_resident() -> Option<usize> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,4 +1,4 @@
-//! The command `cortado train`.
+//! The command `cortado train`, which trains a net from a solver definition.
 
 use super::{
     caffe_log::CaffeLog, definition::read_solver, device_args::DeviceArgs,
@@ -24,9 +24,10 @@ use std::{
 
 /// Train a net from a solver definition
 ///
-/// Paths in the solver definition are relative to the current folder. Ctrl-C or SIGTERM stops
-/// training after the current iteration and writes a snapshot. A second Ctrl-C ends the process at
-/// once. SIGHUP writes a snapshot and continues training.
+/// Paths in the solver definition are relative to the current folder, as in Caffe. Ctrl-C or
+/// SIGTERM stops training after the current iteration and writes a snapshot. A second Ctrl-C ends
+/// the process immediately, without a snapshot. On SIGHUP, training writes a snapshot and
+/// continues.
 #[derive(Args)]
 #[command(after_help = "Example: cortado train --solver examples/digits/solver.prototxt")]
 pub(super) struct Train {
@@ -39,7 +40,7 @@ pub(super) struct Train {
     /// Trained weights to start from, matched by layer name: .safetensors, .npz, .h5 or caffemodel
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     weights: Vec<PathBuf>,
-    /// At the end, print all transfers and all fallbacks to the host, by kernel and call site
+    /// After training, print all transfers and all fallbacks to the host, by kernel and call site
     #[arg(long, alias = "ledger")]
     transfer_report: bool,
     #[command(flatten)]
@@ -58,7 +59,7 @@ impl Train {
         self.run_on(&device)
     }
 
-    /// Reads the solver definition and adds the net state from the flags to its train net.
+    /// Reads the solver definition and applies the net-state flags to the train net's state.
     fn definition(&self) -> Result<SolverParameter> {
         let mut param = read_solver(&self.solver)?;
         let file = self.solver.display();
@@ -102,7 +103,8 @@ impl Train {
     }
 }
 
-/// Explains the error of `--snapshot` if the file is a caffemodel, the most common mistake.
+/// Adds an explanation to the error of `--snapshot` if the user passed a caffemodel, the most
+/// common mistake.
 fn explain_caffemodel(state: &Path, error: Error) -> Error {
     match state.to_string_lossy().contains(".caffemodel") {
         true => {
@@ -114,8 +116,9 @@ fn explain_caffemodel(state: &Path, error: Error) -> Error {
     }
 }
 
-/// Shows the progress of training on standard error: as a progress line at a terminal, else as
-/// Caffe's log lines. Shows nothing if the log level is below `Info`.
+/// Shows the progress of training on standard error: as a progress line if standard error is a
+/// terminal, and otherwise as Caffe's log lines. If the log level is below `Info`, shows no
+/// progress.
 fn show_progress(solver: &mut Solver<f32>) {
     match log::max_level().to_level() {
         Some(Level::Info) if std::io::stderr().is_terminal() => {
@@ -127,8 +130,9 @@ fn show_progress(solver: &mut Solver<f32>) {
     }
 }
 
-/// Copies trained layers from a file of weights, whose extension determines the format. Fails if
-/// the net and the file have no layer name in common.
+/// Copies trained weights from a file into the layers of the same name. The extension of the
+/// weights file determines the format. Fails if no layer of the net has a name that occurs in the
+/// file.
 pub(super) fn copy_weights(net: &mut Net<f32>, path: &Path) -> Result<()> {
     let copied = match path.extension().and_then(OsStr::to_str) {
         Some("safetensors") => copy_tensors(net, &tensor_io::read_safetensors(path)?),

@@ -1,4 +1,4 @@
-//! The command `cortado upgrade-net`.
+//! The command `cortado upgrade-net`, which upgrades a net from Caffe's older formats.
 
 use super::output::print;
 use clap::Args;
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 
 /// Upgrade a net from any of Caffe's older formats
 ///
-/// IN and OUT may be the same file. Comments in a text file are lost. Unknown fields of a binary
-/// file are kept.
+/// IN and OUT may be the same file. Comments in a text file are not preserved. Unknown fields in a
+/// binary file are preserved.
 #[derive(Args)]
 #[command(after_help = "Example: cortado upgrade-net old.prototxt new.prototxt")]
 pub(super) struct UpgradeNet {
     /// Net definition in text format, or trained net in binary format
     #[arg(value_name = "IN")]
     from: PathBuf,
-    /// File to write, in the format of IN
+    /// Output file, written in the format of IN
     #[arg(value_name = "OUT")]
     to: PathBuf,
     /// Read IN as binary; implied by the extensions .caffemodel and .binaryproto
@@ -50,7 +50,8 @@ impl UpgradeNet {
     }
 }
 
-/// Reads a text file; unknown fields are an error unless `skip_unknown` is true.
+/// Reads a message from a file in text format. Unknown fields are an error unless `skip_unknown` is
+/// true.
 pub(super) fn read_text<M>(path: &Path, skip_unknown: bool) -> Result<M>
 where
     M: CaffeMessage,
@@ -62,7 +63,7 @@ fn is_binary(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "caffemodel" || end == "binaryproto")
 }
 
-/// Prints the changes that an upgrade made to a file.
+/// Prints the changes that an upgrade made to a definition or trained net.
 pub(super) fn report(file: &Path, changes: &[upgrade::Change]) -> Result<()> {
     let file = file.display();
     print(&match changes {

@@ -1,4 +1,5 @@
-//! The command `cortado upgrade-solver`.
+//! The command `cortado upgrade-solver`, which upgrades a solver definition from Caffe's older
+//! formats.
 
 use super::upgrade_net::{read_text, report};
 use clap::Args;
@@ -10,15 +11,15 @@ use std::path::PathBuf;
 
 /// Upgrade a solver definition from any of Caffe's older formats
 ///
-/// IN and OUT may be the same file. Comments in the file are lost. Nets inside the solver
-/// definition are not upgraded.
+/// IN and OUT may be the same file. Comments in the file are not preserved. Net definitions inside
+/// the solver definition are not upgraded.
 #[derive(Args)]
 #[command(after_help = "Example: cortado upgrade-solver old.prototxt new.prototxt")]
 pub(super) struct UpgradeSolver {
     /// Solver definition in text format
     #[arg(value_name = "IN")]
     from: PathBuf,
-    /// File to write, in text format
+    /// Output file, written in text format
     #[arg(value_name = "OUT")]
     to: PathBuf,
     /// Skip unknown fields, with a warning for each field

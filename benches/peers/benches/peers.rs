@@ -24,7 +24,8 @@ fn peers(c: &mut Criterion) {
     }
 }
 
-/// Returns a Criterion configuration with short measurements, because there are many cases.
+/// Returns a Criterion configuration with a short measurement time per case, because there are many
+/// cases.
 fn config() -> Criterion {
     Criterion::default()
         .sample_size(20)

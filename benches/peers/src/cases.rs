@@ -1,4 +1,4 @@
-//! Benchmark cases, each of which compares several libraries.
+//! Benchmark cases, each of which compares a kernel of cortado with other libraries.
 
 use crate::{elementwise, images, library::Peers, matrices, operand::Operand, vectors};
 use cortado::{Element, host::Workers, kernel::slices::uniform, op::RngKey};
@@ -8,15 +8,15 @@ use cortado::{Element, host::Workers, kernel::slices::uniform, op::RngKey};
 pub enum Work {
     /// Number of floating-point operations.
     Flops(u64),
-    /// Number of bytes of all operands, each of which is read or written once.
+    /// Number of bytes of all operands, counting each operand that is read or written once.
     Bytes(u64),
 }
 
-/// Kernel call of one library for a benchmark case.
+/// One library's kernel call for a benchmark case.
 pub struct Run {
     /// Name of the library.
     pub library: &'static str,
-    /// Function that calls the kernel once.
+    /// Closure that calls the library's kernel once.
     pub call: Box<dyn FnMut()>,
 }
 
@@ -26,17 +26,17 @@ impl Run {
     }
 }
 
-/// Function that creates the runs and the operands of a case just before the benchmark times the
+/// Function that creates the operands and the runs of a case just before the benchmark times the
 /// runs.
 pub(crate) type RunFactory = Box<dyn Fn(&Peers, &Workers) -> Vec<Run>>;
 
 /// Benchmark case: a kernel with operands of one size.
 pub struct Case {
-    /// Kernel or kernel family, such as `sgemm` or `level1`.
+    /// Name of the kernel or group of kernels, such as `sgemm` or `level1`.
     pub group: &'static str,
-    /// Name of the kernel and problem size, unique in the group.
+    /// Kernel name and problem size, unique within the group.
     pub name: String,
-    /// Amount of work of one call.
+    /// Amount of work of one kernel call.
     pub work: Work,
     /// Function that creates one run for each library that has the kernel, starting with cortado.
     pub runs: RunFactory,
@@ -63,12 +63,12 @@ pub fn cases() -> Vec<Case> {
     list
 }
 
-/// Lengths of vectors: the shortest vectors fit in L1, and the longest vectors fit only in main
-/// memory.
+/// Vector lengths of the benchmark cases: the shortest vectors fit in L1, and the longest only in
+/// main memory.
 pub(crate) const LENGTHS: [usize; 8] =
     [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24];
 
-/// Returns random elements from `min` to `max`.
+/// Returns a vector of uniformly distributed random elements between `min` and `max`.
 pub(crate) fn vector<T: Element>(len: usize, [min, max]: [f64; 2]) -> Operand<T> {
     let x = Operand::zeros(len);
     uniform(&Workers::sequential(), RngKey::new(len as u64), min, max, &mut x.get_mut())
@@ -76,7 +76,7 @@ pub(crate) fn vector<T: Element>(len: usize, [min, max]: [f64; 2]) -> Operand<T>
     x
 }
 
-/// Returns the run `copy`, which copies `len` elements and shows the limit of memory bandwidth.
+/// Returns a run named `copy`, which copies `len` elements and shows the limit of memory bandwidth.
 pub(crate) fn copy<T: Element>(len: usize) -> Run {
     let (x, y) = (vector::<T>(len, [-1.0, 1.0]), Operand::zeros(len));
     Run::new("copy", move || y.get_mut().copy_from_slice(std::hint::black_box(&x.get())))

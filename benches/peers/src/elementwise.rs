@@ -12,14 +12,14 @@ use cortado::{
 };
 use std::{ffi::c_int, hint::black_box};
 
-/// MKL's `vms*` functions of one operand, with parameters n, a, y and mode.
+/// Type of MKL's `vms*` functions of one operand, with parameters n, a, y and mode.
 type VmlUnary = unsafe extern "C" fn(c_int, *const f32, *mut f32, i64);
-/// MKL's `vms*` functions of two operands, with parameters n, a, b, y and mode.
+/// Type of MKL's `vms*` functions of two operands, with parameters n, a, b, y and mode.
 type VmlBinary = unsafe extern "C" fn(c_int, *const f32, *const f32, *mut f32, i64);
-/// MKL's `vmsPowx`, with parameters n, a, power, y and mode.
+/// Type of MKL's `vmsPowx`, with parameters n, a, power, y and mode.
 type VmlPowx = unsafe extern "C" fn(c_int, *const f32, f32, *mut f32, i64);
 
-/// MKL's mode `VML_HA`, whose errors are below 1 ulp, like the errors of cortado.
+/// MKL's most accurate mode, `VML_HA`, whose errors are below 1 ulp.
 const HIGH_ACCURACY: i64 = 2;
 
 pub(crate) fn add(list: &mut Vec<Case>) {
@@ -57,7 +57,7 @@ fn unary(list: &mut Vec<Case>, n: usize) {
             }
             for library in &peers.libraries {
                 let (x, y) = operands.clone();
-                // SAFETY: the types match MKL's C interface.
+                // SAFETY: the function types match MKL's C interface.
                 let (map, powx) = unsafe {
                     let map = symbol.and_then(|name| library.symbol::<VmlUnary>(name));
                     (map, library.symbol::<VmlPowx>("vmsPowx"))
@@ -65,12 +65,12 @@ fn unary(list: &mut Vec<Case>, n: usize) {
                 let n = n as c_int;
                 if let Some(map) = map {
                     runs.push(Run::new(library.name, move || {
-                        // SAFETY: both operands hold `n` elements.
+                        // SAFETY: the operands x and y hold `n` elements each.
                         unsafe { map(n, x.as_ptr(), y.as_mut_ptr(), HIGH_ACCURACY) };
                     }));
                 } else if let (Some(powx), Unary::Pow(p)) = (powx, op) {
                     runs.push(Run::new(library.name, move || {
-                        // SAFETY: both operands hold `n` elements.
+                        // SAFETY: the operands x and y hold `n` elements each.
                         unsafe { powx(n, x.as_ptr(), p, y.as_mut_ptr(), HIGH_ACCURACY) };
                     }));
                 }
@@ -97,12 +97,12 @@ fn binary(list: &mut Vec<Case>, n: usize) {
                     .expect("equal lengths");
             })];
             for library in &peers.libraries {
-                // SAFETY: the type matches MKL's C interface.
+                // SAFETY: the function type matches MKL's C interface.
                 if let Some(map) = unsafe { library.symbol::<VmlBinary>(symbol) } {
                     let (a, b, y) = operands.clone();
                     runs.push(Run::new(library.name, move || {
                         let (a, b, y) = (a.as_ptr(), b.as_ptr(), y.as_mut_ptr());
-                        // SAFETY: all three operands hold `n` elements.
+                        // SAFETY: the operands `a`, `b` and `y` hold `n` elements each.
                         unsafe { map(n as c_int, a, b, y, HIGH_ACCURACY) };
                     }));
                 }
@@ -112,8 +112,8 @@ fn binary(list: &mut Vec<Case>, n: usize) {
     }
 }
 
-/// Adds cases of softmax over rows of 1000 classes. MKL computes only the exponential. Plain loops
-/// compute the maximum, the sum and the quotients.
+/// Adds cases of softmax over rows of 1000 classes. In the MKL run, MKL computes only the
+/// exponential, and plain loops compute the maximum, the sum and the quotients.
 fn softmax(list: &mut Vec<Case>, n: usize) {
     let work = Work::Bytes((2 * n * size_of::<f32>()) as u64);
     let extent = n.min(1000);
@@ -128,7 +128,7 @@ fn softmax(list: &mut Vec<Case>, n: usize) {
                 .expect("equal lengths");
         })];
         for library in &peers.libraries {
-            // SAFETY: the type matches MKL's C interface.
+            // SAFETY: the function type matches MKL's C interface.
             if let Some(exp) = unsafe { library.symbol::<VmlUnary>("vmsExp") } {
                 let (x, y) = operands.clone();
                 runs.push(Run::new(library.name, move || {
@@ -136,7 +136,8 @@ fn softmax(list: &mut Vec<Case>, n: usize) {
                     for (x, y) in x.chunks(extent).zip(y.chunks_mut(extent)) {
                         let max = x.iter().fold(f32::MIN, |max, &x| if x > max { x } else { max });
                         y.iter_mut().zip(x).for_each(|(y, x)| *y = x - max);
-                        // SAFETY: the row holds `y.len()` elements; in-place operation is allowed.
+                        // SAFETY: the row holds `y.len()` elements, and MKL's `vmsExp` may run in
+                        // place.
                         unsafe { exp(y.len() as c_int, y.as_ptr(), y.as_mut_ptr(), HIGH_ACCURACY) };
                         let sum: f32 = y.iter().sum();
                         y.iter_mut().for_each(|y| *y /= sum);

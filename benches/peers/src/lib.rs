@@ -1,16 +1,15 @@
 //! Benchmark cases that cortado and other libraries run with the same operands in one process.
 //!
-//! Environment variables contain the paths of the libraries. The benchmark reports each missing
-//! library:
+//! Environment variables give the paths of the BLAS libraries. The benchmark prints a message for
+//! each missing library:
 //!
 //! - `CORTADO_PEER_OPENBLAS`: a library with `cblas_sgemm` or, like the Python package
 //!   `scipy-openblas32`, `scipy_cblas_sgemm`.
 //! - `CORTADO_PEER_MKL`: the library `libmkl_rt.so`, in the same folder as the other MKL libraries.
-//!   Set `MKL_THREADING_LAYER=GNU` for more than one thread.
+//!   To run MKL on more than one thread, set the environment variable `MKL_THREADING_LAYER=GNU`.
 //!
-//! The package contains the crates `gemm` and `matrixmultiply`. If no other library has a kernel,
-//! the benchmark compares the kernel with `copy`, which copies as many bytes as the kernel reads
-//! and writes.
+//! The crates `gemm` and `matrixmultiply` are dependencies of this package. If no other library has
+//! a kernel, the benchmark compares cortado's kernel with `copy`, which moves as many bytes.
 
 mod cases;
 mod elementwise;

@@ -1,9 +1,9 @@
-//! BLAS libraries that are loaded at run time.
+//! Loading of BLAS libraries at run time.
 
 use libloading::os::unix::{Library as Handle, RTLD_GLOBAL, RTLD_NOW};
 use std::env;
 
-/// A library with the C interface of the BLAS.
+/// A BLAS library with the CBLAS interface.
 #[derive(Debug)]
 pub struct Library {
     /// Name of the library.
@@ -28,7 +28,7 @@ impl Library {
             }
         };
         let mut library = Self { name, handle, prefix: "" };
-        // SAFETY: the symbol is looked up, not called.
+        // SAFETY: the code only checks whether the symbol exists and does not call the function.
         if unsafe { library.symbol::<fn()>("cblas_sgemm") }.is_none() {
             library.prefix = "scipy_";
         }
@@ -41,30 +41,31 @@ impl Library {
     /// `F` must be the type of the library function `name`.
     pub unsafe fn symbol<F: Copy>(&self, name: &str) -> Option<F> {
         let name = format!("{}{name}", self.prefix);
-        // SAFETY: the caller guarantees the type.
+        // SAFETY: the caller guarantees that `F` is the type of the library function.
         unsafe { self.handle.get::<F>(name.as_bytes()) }.ok().map(|symbol| *symbol)
     }
 
     fn set_threads(&self, count: usize) {
         for name in ["openblas_set_num_threads", "MKL_Set_Num_Threads"] {
-            // SAFETY: both functions take a C int and return nothing.
+            // SAFETY: both functions that set the number of threads take a C int and return
+            // nothing.
             if let Some(set) = unsafe { self.symbol::<unsafe extern "C" fn(i32)>(name) } {
-                // SAFETY: any positive number of threads is valid.
+                // SAFETY: the library's function accepts any positive number of threads.
                 unsafe { set(count as i32) };
             }
         }
     }
 }
 
-/// Libraries with which cortado is compared.
+/// BLAS libraries with which the benchmarks compare cortado.
 #[derive(Debug)]
 pub struct Peers {
-    /// Libraries that were loaded successfully.
+    /// Loaded BLAS libraries.
     pub libraries: Vec<&'static Library>,
 }
 
 impl Peers {
-    /// Loads the libraries at the paths that the environment variables contain.
+    /// Loads the BLAS libraries whose paths are in the environment variables.
     pub fn find() -> Self {
         let openblas = Library::find("OpenBLAS", "CORTADO_PEER_OPENBLAS");
         let mkl = Library::find("MKL", "CORTADO_PEER_MKL");

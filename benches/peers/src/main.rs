@@ -1,5 +1,5 @@
-//! Measures the speed of cortado relative to other libraries. Every round of a case runs all
-//! libraries, so that changes of the machine's speed affect all libraries.
+//! Benchmark of cortado against other libraries. Every round of a case runs all libraries, so that
+//! changes of the machine's speed affect all libraries.
 //!
 //! `cargo run --release -- [--threads N] [--rounds N] [--least] [PART-OF-A-NAME …]`
 
@@ -17,8 +17,8 @@ struct Options {
     /// Whether to report the minimum time, which varies less on a busy machine, instead of the
     /// median.
     minimum: bool,
-    /// Parts of case names. Only cases whose name contains one of the parts run. If the list is
-    /// empty, all benchmark cases run.
+    /// Substrings of the names of benchmark cases to run. The program runs only cases whose name
+    /// contains one of the substrings, or all cases if the list is empty.
     name_parts: Vec<String>,
 }
 
@@ -48,7 +48,8 @@ fn parse_options() -> Result<Options, String> {
     Ok(options)
 }
 
-/// Returns a number of calls that takes about a millisecond, which the clock measures accurately.
+/// Returns a number of calls that together take at least a millisecond, which the clock measures
+/// accurately.
 fn repetitions(run: &mut Run) -> u32 {
     (run.call)();
     let mut count = 1;
@@ -63,13 +64,13 @@ fn repetitions(run: &mut Run) -> u32 {
     }
 }
 
-/// Returns the seconds per call of each run: the median over the rounds, or the minimum.
+/// Returns the time per call of each run in seconds: the median over the rounds, or the minimum.
 fn measure(runs: &mut [Run], options: &Options) -> Vec<f64> {
     let counts: Vec<_> = runs.iter_mut().map(repetitions).collect();
     let mut times = vec![Vec::new(); runs.len()];
     for round in 0..options.rounds {
-        // Each round starts with a different library, because the previous library affects how much
-        // of the operands is in the last-level cache.
+        // Each round starts with a different library, because the preceding library determines
+        // which parts of the operands are in the last-level cache.
         for turn in 0..runs.len() {
             let index = (round + turn) % runs.len();
             let (run, count) = (&mut runs[index], counts[index]);

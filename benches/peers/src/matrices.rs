@@ -46,10 +46,10 @@ const TRANSPOSED: [[usize; 3]; 6] = [
     [363, 3025, 96],
 ];
 
-/// Numbers of rows and columns of the GEMV matrices.
+/// Numbers of rows and columns of the matrices of the GEMV cases.
 const MATRICES: [[usize; 2]; 4] = [[64, 64], [256, 256], [1024, 1024], [4096, 4096]];
 
-/// `cblas_?gemm`, with parameters order, transposes, m, n, k, α, `A`, `B`, β and `C`.
+/// Type of `cblas_?gemm`, with parameters order, transposes, m, n, k, α, `A`, `B`, β and `C`.
 type CblasGemm<S> = unsafe extern "C" fn(
     c_int,
     c_int,
@@ -67,7 +67,7 @@ type CblasGemm<S> = unsafe extern "C" fn(
     c_int,
 );
 
-/// `cblas_?gemv`, with parameters order, transpose, m, n, α, `A`, x, β and y.
+/// Type of `cblas_?gemv`, with parameters order, transpose, m, n, α, `A`, x, β and y.
 type CblasGemv<S> = unsafe extern "C" fn(
     c_int,
     c_int,
@@ -85,13 +85,13 @@ type CblasGemv<S> = unsafe extern "C" fn(
 
 const ROW_MAJOR: c_int = 101;
 
-/// Returns the transpose as a `CBLAS_TRANSPOSE`.
+/// Converts a transpose mode to the value of `CBLAS_TRANSPOSE`.
 fn cblas(trans: Transpose) -> c_int {
     if trans == Transpose::No { 111 } else { 112 }
 }
 
-/// `matrixmultiply::?gemm`, with parameters m, k, n, α, `A`, `B`, β and `C`; two strides follow
-/// each matrix.
+/// Type of `matrixmultiply::?gemm`, with parameters m, k, n, α, `A`, `B`, β and `C`, where two
+/// strides follow each matrix.
 type MatrixmultiplyGemm<S> = unsafe fn(
     usize,
     usize,
@@ -109,7 +109,7 @@ type MatrixmultiplyGemm<S> = unsafe fn(
     isize,
 );
 
-/// An element type for which BLAS has functions: `f32` or `f64`.
+/// Element type that BLAS supports: `f32` or `f64`.
 trait Real: Element<Acc = Self> {
     const LETTER: char;
     const GROUPS: [&'static str; 3];
@@ -142,7 +142,7 @@ fn name(trans_a: Transpose, trans_b: Transpose, [m, n, k]: [usize; 3]) -> String
     format!("{}{}_{m}x{n}x{k}", letter(trans_a), letter(trans_b))
 }
 
-/// Operands `A`, `B` and `C` of a GEMM.
+/// The operands `A`, `B` and `C` of a GEMM.
 type Operands<T> = (Operand<T>, Operand<T>, Operand<T>);
 
 fn operands<T: Element>(op: &Gemm<T>) -> Operands<T> {
@@ -161,7 +161,7 @@ fn cortado_gemm<T: Element>(workers: &Workers, op: Gemm<T>, (a, b, c): Operands<
 /// Returns a run of a BLAS library's GEMM, or `None` if the library lacks the function.
 fn cblas_gemm<T: Real>(library: &Library, op: Gemm<T>, (a, b, c): Operands<T>) -> Option<Run> {
     let name = format!("cblas_{}gemm", T::LETTER);
-    // SAFETY: the type matches the CBLAS interface.
+    // SAFETY: the function type matches the CBLAS interface.
     let gemm = unsafe { library.symbol::<CblasGemm<T>>(&name) }?;
     let [m, n, k, lda, ldb, ldc] =
         [op.m, op.n, op.k, op.lda, op.ldb, op.ldc].map(|extent| extent as c_int);
@@ -169,7 +169,7 @@ fn cblas_gemm<T: Real>(library: &Library, op: Gemm<T>, (a, b, c): Operands<T>) -
     Some(Run::new(library.name, move || {
         let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
         let (one, zero) = (op.alpha, op.beta);
-        // SAFETY: the operands have the extents of `op`.
+        // SAFETY: the operands have the extents that `op` describes.
         unsafe { gemm(ROW_MAJOR, trans_a, trans_b, m, n, k, one, a, lda, b, ldb, zero, c, ldc) };
     }))
 }
@@ -192,7 +192,7 @@ fn gemm_crate<T: Element + 'static>(
     Run::new("gemm", move || {
         let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
         let (m, n, k, rsc) = (op.m, op.n, op.k, op.ldc as isize);
-        // SAFETY: the operands have the extents of `op`.
+        // SAFETY: the operands have the extents that `op` describes.
         unsafe {
             gemm::gemm(
                 m, n, k, c, 1, rsc, false, a, csa, rsa, b, csb, rsb, zero, one, false, false,
@@ -209,7 +209,7 @@ fn matrixmultiply_gemm<T: Real>(op: Gemm<T>, (a, b, c): Operands<T>) -> Run {
     Run::new("matrixmultiply", move || {
         let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
         let (m, n, k, rsc) = (op.m, op.n, op.k, op.ldc as isize);
-        // SAFETY: the operands have the extents of `op`.
+        // SAFETY: the operands have the extents that `op` describes.
         unsafe {
             T::MATRIXMULTIPLY(m, k, n, op.alpha, a, rsa, csa, b, rsb, csb, op.beta, c, rsc, 1)
         };
@@ -263,8 +263,8 @@ fn half_precision_gemm(list: &mut Vec<Case>) {
     }
 }
 
-/// Adds cases of batched GEMM with small matrices. Other libraries compute each GEMM by a separate
-/// call.
+/// Adds cases of batched GEMM with small matrices. Libraries other than cortado compute each GEMM
+/// of the batch by a separate call.
 fn batched_gemm<T: Real>(list: &mut Vec<Case>) {
     for (count, [m, n, k]) in [(64, [16, 16, 16]), (64, [20, 64, 25]), (16, [50, 64, 500])] {
         let op = Gemm::<T>::new(m, n, k);
@@ -281,7 +281,7 @@ fn batched_gemm<T: Real>(list: &mut Vec<Case>) {
             })];
             for library in &peers.libraries {
                 let name = format!("cblas_{}gemm", T::LETTER);
-                // SAFETY: the type matches the CBLAS interface.
+                // SAFETY: the function type matches the CBLAS interface.
                 let Some(gemm) = (unsafe { library.symbol::<CblasGemm<T>>(&name) }) else {
                     continue;
                 };
@@ -294,7 +294,7 @@ fn batched_gemm<T: Real>(list: &mut Vec<Case>) {
                         let (a, b) = (&a[i * batch.stride_a..], &b[i * batch.stride_b..]);
                         let c = c[i * batch.stride_c..].as_mut_ptr();
                         let (a, b, one, zero) = (a.as_ptr(), b.as_ptr(), op.alpha, op.beta);
-                        // SAFETY: the operands have the extents of `op`.
+                        // SAFETY: the operands have the extents that `op` describes.
                         unsafe { gemm(ROW_MAJOR, no, no, m, n, k, one, a, k, b, n, zero, c, n) };
                     }
                 }));
@@ -322,7 +322,7 @@ fn gemv<T: Real>(list: &mut Vec<Case>) {
             })];
             for library in &peers.libraries {
                 let name = format!("cblas_{}gemv", T::LETTER);
-                // SAFETY: the type matches the CBLAS interface.
+                // SAFETY: the function type matches the CBLAS interface.
                 let Some(gemv) = (unsafe { library.symbol::<CblasGemv<T>>(&name) }) else {
                     continue;
                 };
@@ -331,7 +331,7 @@ fn gemv<T: Real>(list: &mut Vec<Case>) {
                     let [m, n] = [m, n].map(|extent| extent as c_int);
                     let (a, x, y) = (a.as_ptr(), x.as_ptr(), y.as_mut_ptr());
                     let (one, zero, trans) = (op.alpha, op.beta, cblas(trans));
-                    // SAFETY: the operands have the extents of `op`.
+                    // SAFETY: the operands have the extents that `op` describes.
                     unsafe { gemv(ROW_MAJOR, trans, m, n, one, a, n, x, 1, zero, y, 1) };
                 }));
             }

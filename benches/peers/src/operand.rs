@@ -1,4 +1,4 @@
-//! Operands that the runs of a case share.
+//! Operands that all runs of a benchmark case share.
 
 use cortado::Element;
 use std::{
@@ -6,14 +6,17 @@ use std::{
     rc::Rc,
 };
 
-/// Alignment of operands in bytes, and number of spare elements that the alignment needs.
+/// Alignment of operands in bytes, and number of extra elements that an operand allocates for the
+/// alignment.
 const CACHE_LINE: usize = 64;
 
-/// Operand that starts at a cache line, like cortado's memory. Clones share the memory.
+/// Operand that starts at a cache-line boundary, like memory that cortado allocates. Clones of an
+/// operand share its memory.
 ///
-/// The runs of a case share operands, because the addresses of operands affect a kernel's time. In
-/// cache, the addresses change the time by up to a factor of 2. The time changes by a tenth if
-/// pages of different operands compete for sets of the last-level cache.
+/// The runs of a case share operands, because the addresses of operands affect a kernel's time. For
+/// operands in cache, their addresses change a kernel's time by up to a factor of 2. For larger
+/// operands, the time changes by a tenth if pages of different operands compete for sets of the
+/// last-level cache.
 pub(crate) struct Operand<T> {
     memory: Rc<RefCell<Vec<T>>>,
     start: usize,

@@ -12,17 +12,17 @@ use cortado::{
 };
 use std::{ffi::c_int, hint::black_box, slice};
 
-/// `cblas_scopy`, with parameters n, x, incx, y and incy.
+/// Type of `cblas_scopy`, with parameters n, x, incx, y and incy.
 type CblasCopy = unsafe extern "C" fn(c_int, *const f32, c_int, *mut f32, c_int);
-/// `cblas_sscal`, with parameters n, α, x and incx.
+/// Type of `cblas_sscal`, with parameters n, α, x and incx.
 type CblasScal = unsafe extern "C" fn(c_int, f32, *mut f32, c_int);
-/// `cblas_saxpy`, with parameters n, α, x, incx, y and incy.
+/// Type of `cblas_saxpy`, with parameters n, α, x, incx, y and incy.
 type CblasAxpy = unsafe extern "C" fn(c_int, f32, *const f32, c_int, *mut f32, c_int);
-/// `cblas_saxpby`, with parameters n, α, x, incx, β, y and incy.
+/// Type of `cblas_saxpby`, with parameters n, α, x, incx, β, y and incy.
 type CblasAxpby = unsafe extern "C" fn(c_int, f32, *const f32, c_int, f32, *mut f32, c_int);
-/// `cblas_sdot`, with parameters n, x, incx, y and incy.
+/// Type of `cblas_sdot`, with parameters n, x, incx, y and incy.
 type CblasDot = unsafe extern "C" fn(c_int, *const f32, c_int, *const f32, c_int) -> f32;
-/// `cblas_sasum` and `cblas_snrm2`, with parameters n, x and incx.
+/// Type of `cblas_sasum` and `cblas_snrm2`, with parameters n, x and incx.
 type CblasSum = unsafe extern "C" fn(c_int, *const f32, c_int) -> f32;
 
 const RANGE: [f64; 2] = [-1.0, 1.0];
@@ -38,14 +38,15 @@ pub(crate) fn add(list: &mut Vec<Case>) {
     }
 }
 
-/// Creates a run of cortado's function with operands x and y. The slices come from raw pointers,
-/// because the guards of a `RefCell` would take measurable time for short operands.
+/// Creates a run that calls a function of cortado with operands x and y. The run creates slices
+/// from raw pointers, because the guards of a `RefCell` would take measurable time for short
+/// operands.
 macro_rules! cortado_run {
     ($operands:ident, $workers:ident, $n:ident, |$w:ident, $x:ident, $y:ident| $call:expr) => {{
         let ((x, y), workers) = ($operands.clone(), $workers.clone());
         Run::new("cortado", move || {
-            // SAFETY: both operands hold `$n` elements, and no other run accesses the operands at
-            // the same time.
+            // SAFETY: the operands x and y hold `$n` elements each, and no other run accesses the
+            // operands at the same time.
             let ($w, $x, $y) = unsafe {
                 let x = slice::from_raw_parts(x.as_ptr(), $n);
                 (&workers, x, slice::from_raw_parts_mut(y.as_mut_ptr(), $n))
@@ -59,12 +60,12 @@ macro_rules! cortado_run {
 macro_rules! add_library_runs {
     ($runs:ident, $peers:ident, $operands:ident, $n:ident, $name:literal: $ty:ty, |$f:ident, $len:ident, $x:ident, $y:ident| $call:expr) => {
         for library in &$peers.libraries {
-            // SAFETY: the type matches the CBLAS interface.
+            // SAFETY: the function type matches the CBLAS interface.
             if let Some($f) = unsafe { library.symbol::<$ty>($name) } {
                 let (x, y) = $operands.clone();
                 $runs.push(Run::new(library.name, move || {
                     let ($len, $x, $y) = ($n as c_int, x.as_ptr(), y.as_mut_ptr());
-                    // SAFETY: both operands hold `$n` elements.
+                    // SAFETY: the operands x and y hold `$n` elements each.
                     black_box(unsafe { $call });
                 }));
             }
@@ -89,8 +90,8 @@ fn level1(list: &mut Vec<Case>, n: usize) {
             runs
         }),
     );
-    // The factor is −1, because repeated scaling by a factor between −1 and 1 would give subnormal
-    // numbers, which take ten times as long.
+    // The factor of `scal` is −1, because repeated scaling by a factor of smaller magnitude would
+    // give subnormal numbers, which take ten times as long.
     add(
         "scal",
         2,
@@ -152,7 +153,7 @@ fn level1(list: &mut Vec<Case>, n: usize) {
             runs
         }),
     );
-    // Cortado's kernel is `sumsq`; the BLAS function returns the square root of `sumsq`.
+    // The BLAS function `nrm2` returns the square root of the result of cortado's kernel `sumsq`.
     add(
         "nrm2",
         1,
@@ -167,8 +168,8 @@ fn level1(list: &mut Vec<Case>, n: usize) {
     );
 }
 
-/// Adds cases that reduce rows of 256 elements. The other libraries have no such kernel and run
-/// `asum` on each row.
+/// Adds cases that reduce rows of 256 elements. BLAS libraries have no reduction of rows, so their
+/// runs call `asum` for each row.
 fn rows(list: &mut Vec<Case>, n: usize) {
     let (extent, work) = (256, Work::Bytes((n * size_of::<f32>()) as u64));
     for op in [Reduce::Sum, Reduce::Max] {
@@ -186,12 +187,12 @@ fn rows(list: &mut Vec<Case>, n: usize) {
                 })];
                 if op == Reduce::Sum {
                     for library in &peers.libraries {
-                        // SAFETY: the type matches the CBLAS interface.
+                        // SAFETY: the function type matches the CBLAS interface.
                         if let Some(sum) = unsafe { library.symbol::<CblasSum>("cblas_sasum") } {
                             let (x, y) = operands.clone();
                             runs.push(Run::new(library.name, move || {
                                 for (x, y) in x.get().chunks(extent).zip(&mut *y.get_mut()) {
-                                    // SAFETY: the row holds `extent` elements.
+                                    // SAFETY: each row of x holds `extent` elements.
                                     *y = unsafe { sum(extent as c_int, x.as_ptr(), 1) };
                                 }
                                 black_box(&y);

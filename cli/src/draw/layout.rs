@@ -1,31 +1,32 @@
-//! Layout of a net's drawing: the lane (a vertical track) of each blob's line and each layer's
-//! mark.
+//! Layout of a net drawing: the assignment of blobs' lines and layers' marks to lanes, which are
+//! vertical tracks.
 
 use super::row::Row;
 use std::collections::HashMap;
 
-/// Line of a blob, from the layer that computes it to the last layer that reads it.
+/// Vertical line of a blob in the drawing, from the layer that computes the blob to the last layer
+/// that reads it.
 #[derive(Debug, PartialEq)]
 pub(super) struct BlobLine {
     pub(super) lane: usize,
-    /// Row of the layer that computes the blob.
+    /// Row index of the layer that computes the blob.
     pub(super) from: usize,
-    /// Rows of the layers that read the blob, in ascending order.
+    /// Row indices of the layers that read the blob, in ascending order.
     pub(super) readers: Vec<usize>,
 }
 
-/// Lanes of the marks of all layers and the lines of all blobs.
+/// Lane assignment of a net drawing: the lanes of all layers' marks and all blobs' lines.
 #[derive(Debug, PartialEq)]
 pub(super) struct DrawLayout {
-    /// Lane of the layer's mark in each row.
+    /// Lane of each layer's mark, indexed by row.
     pub(super) marks: Vec<usize>,
     pub(super) lines: Vec<BlobLine>,
     pub(super) lane_count: usize,
 }
 
 impl DrawLayout {
-    /// Assigns a lane to each blob and layer. A chain of layers stays in the leftmost possible
-    /// lane; a branch gets the next free lane.
+    /// Assigns a lane to each blob and layer. A chain of layers stays in the leftmost free lane; a
+    /// branch gets the next free lane.
     pub(super) fn new(rows: &[Row]) -> Self {
         let mut lines = blob_lines(rows);
         let mut written = vec![Vec::new(); rows.len()];
@@ -51,7 +52,8 @@ impl DrawLayout {
                     occupied.push(false);
                     occupied.len() - 1
                 });
-                // A blob without readers does not occupy the lane below its layer.
+                // A blob that no layer reads does not occupy the lane below the layer that computes
+                // it.
                 occupied[lane] = !lines[index].readers.is_empty();
                 lines[index].lane = lane;
             }
@@ -62,7 +64,8 @@ impl DrawLayout {
     }
 }
 
-/// Returns one line per blob. A blob that layers change in place has one line in the drawing.
+/// Returns the line of each blob, without a lane. A blob that layers modify in place has a single
+/// line in the drawing.
 fn blob_lines(rows: &[Row]) -> Vec<BlobLine> {
     let mut lines: Vec<BlobLine> = Vec::new();
     let mut current: HashMap<&str, usize> = HashMap::new();
@@ -81,7 +84,7 @@ fn blob_lines(rows: &[Row]) -> Vec<BlobLine> {
 }
 
 impl Row {
-    /// Returns the names of the bottoms without duplicates.
+    /// Returns the names of the layer's bottoms without duplicates.
     fn bottom_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for bottom in &self.bottoms {

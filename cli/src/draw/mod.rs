@@ -1,4 +1,4 @@
-//! The command `cortado draw`.
+//! The command `cortado draw`, which draws a net as an SVG image.
 
 mod layout;
 mod row;
@@ -22,9 +22,10 @@ use std::path::PathBuf;
 
 /// Draw a net as an SVG image
 ///
-/// Draws one row per layer, in execution order: name, type, settings, shapes of the tops and number
-/// of parameters. Each line in the drawing is a blob. A hollow mark denotes a layer that works in
-/// place. If the net's data sources cannot be opened, the drawing has no shapes.
+/// Draws one row per layer, in execution order: name, type, main parameters, shapes of the tops and
+/// number of learnable parameters. Each line in the drawing represents a blob. A hollow mark
+/// denotes a layer that works in place. If the net's data sources cannot be opened, the drawing
+/// shows no blob shapes.
 #[derive(Args)]
 #[command(after_help = "Example: cortado draw examples/digits/lenet.prototxt -o lenet.svg")]
 pub(super) struct Draw {
@@ -34,7 +35,8 @@ pub(super) struct Draw {
     /// SVG file to write
     #[arg(short, long, value_name = "FILE.svg")]
     output: PathBuf,
-    /// Phase of the net; default: the phase in the definition's `state`, else TEST
+    /// Phase of the net; default: the phase in the definition's `state`, or TEST if the definition
+    /// has none
     #[arg(long, value_enum, ignore_case = true)]
     phase: Option<PhaseArg>,
     #[command(flatten)]

@@ -1,9 +1,9 @@
-//! Rows of a net's drawing, one per layer.
+//! Rows of a net drawing, one per layer.
 
 use crate::table::escape_control;
 use cortado::{net::Net, proto::LayerParameter};
 
-/// Texts and blob names of one layer in the drawing.
+/// Row of a layer in a net drawing, with the row's texts and the names of the layer's blobs.
 pub(super) struct Row {
     pub(super) name: String,
     pub(super) kind: String,
@@ -40,7 +40,7 @@ impl Row {
     }
 }
 
-/// Returns the most important settings of a layer, such as its kernel size.
+/// Returns a text with the most important parameters of a layer, such as its kernel size.
 fn settings(layer: &LayerParameter) -> String {
     let square = |sizes: &[u32], h: Option<u32>, w: Option<u32>| match (sizes, h, w) {
         (_, Some(h), Some(w)) => Some(format!("{h}×{w}")),

@@ -1,4 +1,4 @@
-//! Drawing of a net's layers and blobs as an SVG image.
+//! SVG drawing of a net's layers and blobs.
 
 use super::{
     layout::{BlobLine, DrawLayout},
@@ -7,9 +7,9 @@ use super::{
 use crate::svg::{MARGIN, escape_xml, svg_document};
 use std::fmt::Write;
 
-/// Height of a row, in pixels.
+/// Height of a layer's row, in pixels.
 const ROW_HEIGHT: f64 = 26.0;
-/// Distance between lanes, in pixels.
+/// Distance between adjacent lanes of a net drawing, in pixels.
 const LANE_WIDTH: f64 = 20.0;
 /// Width of a character, in pixels.
 const CHARACTER_WIDTH: f64 = 7.3;
@@ -33,7 +33,7 @@ pub(super) fn draw(title: &str, rows: &[Row]) -> String {
     let width = x.max(summary.chars().count() as f64 * CHARACTER_WIDTH + MARGIN) + MARGIN;
     let height = y(rows.len()) + MARGIN;
     let mut svg = String::new();
-    // Writing to a string does not fail.
+    // `writeln!` to a `String` never fails.
     for line in &layout.lines {
         let _ = writeln!(
             svg,
@@ -73,7 +73,7 @@ fn summary(title: &str, rows: &[Row]) -> String {
     }
 }
 
-/// Returns the text of each column of a row.
+/// Returns the text of each column in a layer's row.
 fn row_texts(row: &Row) -> Vec<String> {
     let kind = if row.in_place() { format!("{} (in place)", row.kind) } else { row.kind.clone() };
     let params = if row.params > 0 { group_digits(row.params) } else { String::new() };
@@ -86,9 +86,9 @@ fn path(line: &BlobLine, layout: &DrawLayout) -> String {
     let x = lane_x(line.lane);
     let (from, start) = (lane_x(layout.marks[line.from]), y(line.from));
     let mut path = format!("M{from} {start}");
-    // A blob's vertical line begins at its layer's mark, or one row below a mark in another lane.
-    // The line ends at the mark of the last layer that reads the blob, or one row above a mark in
-    // another lane.
+    // A blob's vertical line starts at the mark of the layer that computes the blob, or one row
+    // below a mark in another lane. The vertical line ends at the mark of the blob's last reader,
+    // or one row above a mark in another lane.
     let last = line.readers.last().copied().unwrap_or(line.from);
     let begin = if from == x { line.from } else { line.from + 1 };
     let end = if lane_x(layout.marks[last]) == x { last } else { last.saturating_sub(1) };
@@ -115,7 +115,8 @@ fn path(line: &BlobLine, layout: &DrawLayout) -> String {
     path
 }
 
-/// Returns the SVG path command for a curve from `x` in the row above to the mark at `to`.
+/// Returns the SVG path command for a curve from lane position `x`, one row above, to the mark at
+/// (`to`, `y`).
 fn curve_to_mark(x: f64, to: f64, y: f64) -> String {
     format!("C{x} {} {to} {} {to} {y}", y - ROW_HEIGHT / 3.0, y - 2.0 * ROW_HEIGHT / 3.0)
 }
@@ -128,7 +129,8 @@ fn y(row: usize) -> f64 {
     2.0 * MARGIN + row as f64 * ROW_HEIGHT
 }
 
-/// Returns the color of a layer's mark by the layer's role: data, loss, pooling, weights, or other.
+/// Returns the colour of a layer's mark, which depends on the layer's role: data, loss, pooling,
+/// weights, or other.
 fn mark_colour(row: &Row) -> &'static str {
     match row.kind.as_str() {
         kind if row.bottoms.is_empty() || kind == "Input" => "#2f6f4f",
@@ -139,7 +141,7 @@ fn mark_colour(row: &Row) -> &'static str {
     }
 }
 
-/// Formats a number with digits in groups of three.
+/// Formats a number with its digits in groups of three.
 fn group_digits(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();

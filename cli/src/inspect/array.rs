@@ -1,24 +1,24 @@
-//! Statistics of the values of an array.
+//! Statistics of the values of an array, for `cortado inspect`.
 
 use cortado::{element::DType, shape::Shape, tensor_io::Tensor};
 
-/// Name, element type, shape and statistics of an array.
+/// Array in a file: its name, element type, shape and statistics.
 pub(super) struct Array {
     pub(super) name: String,
     pub(super) dtype: DType,
     pub(super) shape: Shape,
-    /// Statistics of the finite values; `None` if no value is finite.
+    /// Statistics of the array's finite values; `None` if no value is finite.
     pub(super) statistics: Option<Statistics>,
     pub(super) nans: usize,
     pub(super) infinities: usize,
 }
 
-/// Statistics of an array's finite values.
+/// Statistics of an array's finite values, such as mean and standard deviation.
 pub(super) struct Statistics {
     pub(super) min: f64,
     pub(super) max: f64,
     pub(super) mean: f64,
-    /// Standard deviation `√(Σ(x − mean)²/n)`.
+    /// Standard deviation of the finite values, `√(Σ(x − mean)²/n)`.
     pub(super) std: f64,
 }
 
@@ -41,7 +41,8 @@ impl Array {
 }
 
 impl Statistics {
-    /// Computes the statistics in two passes: a one-pass formula loses digits to cancellation.
+    /// Computes the statistics of a tensor's finite values in two passes, because a one-pass
+    /// formula loses digits to cancellation.
     fn of(tensor: &Tensor) -> Option<Self> {
         let finite = || tensor.values().filter(|value| value.is_finite());
         let (mut count, mut sum) = (0.0, 0.0);
@@ -53,7 +54,7 @@ impl Statistics {
         }
         let mean =
             if sum.is_finite() { sum / count } else { finite().map(|value| value / count).sum() };
-        // Divide the deviations from the mean by the largest deviation, whose square could
+        // Divide the deviations from the mean by the largest deviation, because the squares could
         // overflow.
         let scale = (max - mean).max(mean - min);
         let scaled = |value: f64| if scale > 0.0 { (value - mean) / scale } else { 0.0 };

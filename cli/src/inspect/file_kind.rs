@@ -1,4 +1,4 @@
-//! Detection of a file's content and format.
+//! Detection of the kind of content and the format of a file.
 
 use cortado::{
     error::{Error, Result},
@@ -8,14 +8,14 @@ use cortado::{
 };
 use std::{ffi::OsStr, fs, path::Path};
 
-/// Content and format of a file.
+/// Kind of a file's content, such as a net definition or a solver state, and the file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileKind {
     /// Net definition in text format.
     Net,
     /// Solver definition in text format.
     Solver,
-    /// Net with trained weights.
+    /// Trained net: a `NetParameter` with weights.
     TrainedNet,
     SolverState,
     Blob,
@@ -38,7 +38,7 @@ impl FileKind {
         }
     }
 
-    /// Detects the kind of a file by its extension, else by its content.
+    /// Detects the kind of a file by its extension, or by its content if the extension is unknown.
     pub(super) fn of(path: &Path) -> Result<Self> {
         let extension = path.extension().and_then(OsStr::to_str);
         let by_name = match extension {
@@ -64,8 +64,8 @@ impl FileKind {
     }
 }
 
-/// Detects the kind of an HDF5 file by the extension before `.h5`, else by trying to read a solver
-/// state.
+/// Detects the kind of an HDF5 file by the extension before `.h5`, or else by trying to read a
+/// solver state.
 fn detect_hdf5(path: &Path) -> Result<FileKind> {
     let stem = path.file_stem().map(Path::new).and_then(Path::extension);
     match stem.and_then(OsStr::to_str) {
@@ -80,8 +80,8 @@ fn detect_content(bytes: &[u8], file: &str) -> Result<FileKind> {
     match bytes {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(FileKind::Npy),
         [b'P', b'K', 3, 4, ..] => Ok(FileKind::Npz),
-        // A safetensors file starts with the header's length in eight bytes, of which the upper two
-        // are 0. The header of a safetensors file starts with `{`.
+        // A safetensors file starts with the length of its header as eight little-endian bytes, of
+        // which the last two are 0. The header of a safetensors file starts with `{`.
         [_, _, _, _, _, _, 0, 0, b'{', ..] => Ok(FileKind::Safetensors),
         _ if bytes.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace()) => {
             detect_text(bytes, file)
@@ -90,8 +90,8 @@ fn detect_content(bytes: &[u8], file: &str) -> Result<FileKind> {
     }
 }
 
-/// Detects whether a text defines a net or a solver. If neither parser accepts the text, returns
-/// the error of the parser that read further.
+/// Detects whether a text file defines a net or a solver. If neither parser accepts the text,
+/// returns the error of the parser that got further.
 fn detect_text(bytes: &[u8], file: &str) -> Result<FileKind> {
     let Err(net) = proto::parse_text::<NetParameter>(bytes, file) else { return Ok(FileKind::Net) };
     match proto::parse_text::<SolverParameter>(bytes, file) {
@@ -101,7 +101,7 @@ fn detect_text(bytes: &[u8], file: &str) -> Result<FileKind> {
     }
 }
 
-/// Returns the line and column of a parse error.
+/// Returns the line and column of a parse error; `None` for other errors.
 fn error_position(error: &Error) -> Option<(usize, usize)> {
     match error {
         Error::Parse { line, column, .. } => Some((*line, *column)),
@@ -109,7 +109,7 @@ fn error_position(error: &Error) -> Option<(usize, usize)> {
     }
 }
 
-/// Detects the type of a binary message: the type that leaves the fewest fields unknown.
+/// Detects the message type of a binary file: the type for which the fewest fields are unknown.
 fn detect_message(bytes: &[u8], file: &str) -> Result<FileKind> {
     let kinds = [
         (unknown_fields::<BlobProto>(bytes, file), FileKind::Blob),
@@ -122,7 +122,7 @@ fn detect_message(bytes: &[u8], file: &str) -> Result<FileKind> {
     likeliest.ok_or_else(why)
 }
 
-/// Counts the unknown fields of a message; returns `None` if all fields are unknown.
+/// Counts the unknown fields of a binary message; returns `None` if the message has no known field.
 fn unknown_fields<M: CaffeMessage + PartialEq>(bytes: &[u8], file: &str) -> Option<usize> {
     let (message, unknown) = UnknownFields::parse::<M>(bytes, file).ok()?;
     (message != M::default()).then(|| unknown.paths().count())

@@ -1,4 +1,4 @@
-//! The command `cortado inspect`.
+//! The command `cortado inspect`, which prints the contents of a file.
 
 mod array;
 mod file_kind;
@@ -13,8 +13,8 @@ use std::path::PathBuf;
 /// Print the contents of a file: layers, fields, and arrays with statistics
 ///
 /// Reads definitions of nets and solvers; trained nets and solver states, also as HDF5; Caffe's
-/// blobs; NumPy's .npy and .npz; and safetensors. Detects the format by the file's extension, else
-/// by its content. Statistics include finite values only.
+/// blobs; NumPy's .npy and .npz files; and safetensors files. The command detects a file's format
+/// by its extension, or else by its content. Statistics include finite values only.
 #[derive(Args)]
 #[command(after_help = "Example: cortado inspect examples/digits/lenet_iter_1000.caffemodel")]
 pub(super) struct Inspect {

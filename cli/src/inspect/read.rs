@@ -1,4 +1,4 @@
-//! Readers of all kinds of files that `cortado inspect` prints.
+//! Readers of every kind of file that `cortado inspect` supports.
 
 use super::{
     array::Array,
@@ -16,7 +16,7 @@ use cortado::{
 use serde_json::Value;
 use std::path::Path;
 
-/// Reads a file of any supported kind.
+/// Reads a file of any supported kind and returns a report on its content.
 pub(super) fn report(path: &Path) -> Result<FileReport> {
     let file = path.display().to_string();
     let kind = FileKind::of(path)?;
@@ -77,8 +77,8 @@ fn report_state(report: &mut FileReport, state: &SolverState) -> Result<()> {
     Ok(())
 }
 
-/// Returns the data of a blob and, if the blob has one, the diff. An empty message, which stands
-/// for a parameter shared with another layer, has no data.
+/// Returns the data of a blob and, if the blob has one, the diff. An empty `BlobProto`, which
+/// represents a parameter shared with another layer, has no data.
 fn data_and_diff(name: &str, blob: &BlobProto) -> Result<Vec<Array>> {
     if *blob == BlobProto::default() {
         return Ok(Vec::new());
@@ -96,7 +96,7 @@ fn data_and_diff(name: &str, blob: &BlobProto) -> Result<Vec<Array>> {
     Ok(names.into_iter().zip(&tensors).map(|(name, tensor)| Array::new(name, tensor)).collect())
 }
 
-/// Converts a message to tensors through a `Blob`, which checks the message.
+/// Converts a `BlobProto` to tensors through a `Blob`, which validates the message.
 fn tensors<T: Element>(proto: &BlobProto) -> Result<Vec<Tensor>> {
     let mut blob = Blob::<T, _>::new(&CpuDevice::new(), &[])?;
     blob.from_proto(proto, true)?;
@@ -108,7 +108,8 @@ fn tensors<T: Element>(proto: &BlobProto) -> Result<Vec<Tensor>> {
     Ok(tensors)
 }
 
-/// Splits a message in text format into its fields. The value of a nested message remains text.
+/// Splits a message in protobuf's text format into pairs of field name and value. The value of a
+/// field with a nested message remains text.
 fn fields(text: &str) -> Vec<(String, Value)> {
     let mut fields: Vec<(String, Value)> = Vec::new();
     let mut inner: Option<(String, String)> = None;
@@ -127,8 +128,8 @@ fn fields(text: &str) -> Vec<(String, Value)> {
     fields
 }
 
-/// Converts a number, boolean or string without escapes to JSON; other text, such as an enum's
-/// name, becomes a string.
+/// Converts a scalar in protobuf's text format to JSON: a number, a boolean or a string without
+/// escapes. Other text, such as an enum value's name, becomes a JSON string.
 fn scalar(text: &str) -> Value {
     let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     match quoted {

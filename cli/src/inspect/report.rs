@@ -12,18 +12,18 @@ use cortado::proto::LayerParameter;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
-/// Contents of a file.
+/// Report on the contents of one file.
 pub(super) struct FileReport {
     pub(super) file: String,
     kind: FileKind,
     pub(super) fields: Vec<(String, Value)>,
-    /// Layers of a net; `None` for a kind of file without layers.
+    /// Layers of the net; `None` if files of this kind have no layers.
     pub(super) layers: Option<Vec<LayerReport>>,
-    /// Arrays in the file; `None` for a kind of file without arrays.
+    /// Arrays in the file; `None` if files of this kind have no arrays.
     pub(super) arrays: Option<Vec<Array>>,
 }
 
-/// A layer of a net.
+/// Report on one layer of a net.
 pub(super) struct LayerReport {
     name: String,
     kind: String,
@@ -47,7 +47,7 @@ impl FileReport {
         Self { file: file.to_owned(), kind, fields: Vec::new(), layers: None, arrays: None }
     }
 
-    /// Formats the report as one JSON object, indented.
+    /// Formats the report as one indented JSON object.
     pub(super) fn json(&self) -> String {
         let mut object = Map::new();
         object.insert("file".into(), json!(self.file));
@@ -69,7 +69,7 @@ impl FileReport {
         format!("{:#}\n", Value::Object(object))
     }
 
-    /// Returns the fields as a JSON object; a repeated field becomes a list.
+    /// Returns the message's fields as a JSON object, in which a repeated field is a list.
     fn grouped_fields(&self) -> Map<String, Value> {
         let mut fields = Map::<String, Value>::new();
         for (name, value) in &self.fields {
@@ -84,12 +84,12 @@ impl FileReport {
         fields
     }
 
-    /// Formats the report as a table.
+    /// Formats the report as text with tables.
     pub(super) fn table(&self) -> String {
         let mut text = format!("{}: {}\n", self.file, self.kind.name());
         for (name, value) in &self.fields {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            // Writing to a string does not fail.
+            // `writeln!` to a `String` never fails.
             let _ = writeln!(text, "{name}: {}", escape_control(&value));
         }
         if let Some(layers) = &self.layers {
@@ -169,8 +169,8 @@ impl Array {
     }
 }
 
-/// Returns the total elements and bytes of the arrays.
+/// Returns the total number of elements and the total number of bytes of the arrays.
 fn total_elements_and_bytes(arrays: &[Array]) -> (usize, usize) {
-    // The total size of the arrays does not overflow, because all arrays are in memory at once.
+    // The sums do not overflow, because all arrays are in memory at once.
     (arrays.iter().map(Array::elements).sum(), arrays.iter().map(Array::bytes).sum())
 }

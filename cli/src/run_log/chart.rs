@@ -17,11 +17,11 @@ const TICK_LABEL_WIDTH: f64 = 64.0;
 const PANEL_GAP: f64 = 56.0;
 /// Width of a character, in pixels.
 const CHARACTER_WIDTH: f64 = 7.3;
-/// Colours of the curves, in the order of the curves.
+/// Colours of the first, second, … curve of a panel.
 const COLOURS: [&str; 6] = ["#1f5fbf", "#b3261e", "#2f6f4f", "#8a5a00", "#6b4fa0", "#52606d"];
 
-/// Draws panels one below the other; panels without curves are omitted. `data` is SVG text that is
-/// inserted unchanged.
+/// Draws the panels one below the other as an SVG image, and omits panels without curves. `data` is
+/// SVG text, which the function inserts unchanged.
 pub(super) fn draw(title: &str, panels: &[(&str, &Curves)], data: &str) -> String {
     let drawn: Vec<_> = panels.iter().filter(|(_, curves)| !curves.0.is_empty()).collect();
     let points = drawn.iter().flat_map(|(_, curves)| curves.0.iter().flat_map(|c| &c.points));
@@ -37,13 +37,13 @@ pub(super) fn draw(title: &str, panels: &[(&str, &Curves)], data: &str) -> Strin
     svg_document(right + MARGIN, top, title, &body)
 }
 
-/// Returns a curve's name and last value.
+/// Returns the text of a curve in the legend: its name and last value.
 fn legend_text(curve: &Curve) -> String {
     let last = curve.points.last().map_or(f64::NAN, |point| point[1]);
     format!("{} {}", curve.name, format_g(last))
 }
 
-/// Maps values to fractions of a panel's width or height.
+/// Axis of a panel, which maps values to fractions of the panel's width or height.
 struct ChartAxis {
     low: f64,
     high: f64,
@@ -56,14 +56,14 @@ impl ChartAxis {
         let (low, high) = values.fold(bounds, |(low, high), v| (low.min(v), high.max(v)));
         match low < high {
             true => Self { low, high, logarithmic: false },
-            // If all values are equal, the axis spans 1.
+            // If all values are equal, the axis covers a range of length 1.
             false if low.is_finite() => Self { low, high: low + 1.0, logarithmic: false },
             false => Self { low: 0.0, high: 1.0, logarithmic: false },
         }
     }
 
-    /// Returns an axis that is logarithmic if all values are positive and span more than a factor
-    /// of 50.
+    /// Returns the y-axis of a panel, which is logarithmic if all values are positive and span more
+    /// than a factor of 50.
     fn for_curves(curves: &[Curve]) -> Self {
         let linear = Self::linear(curves.iter().flat_map(|c| &c.points).map(|point| point[1]));
         let logarithmic = linear.low > 0.0 && linear.high > 50.0 * linear.low;
@@ -75,7 +75,7 @@ impl ChartAxis {
         (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low))
     }
 
-    /// Returns the values of the tick marks, which are round numbers within the range of the axis.
+    /// Returns the values of the tick marks, which are round numbers within the axis's range.
     fn ticks(&self) -> Vec<f64> {
         if self.logarithmic {
             let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
@@ -104,7 +104,7 @@ fn draw_panel(svg: &mut String, top: f64, name: &str, curves: &[Curve], x: &Char
     let (right, bottom) = (left + PANEL_WIDTH, top + PANEL_HEIGHT);
     let to_x = |value: f64| left + PANEL_WIDTH * x.position(value);
     let to_y = |value: f64| bottom - PANEL_HEIGHT * y.position(value);
-    // Writing to a string does not fail.
+    // `writeln!` to a `String` never fails.
     for (value, at) in y.ticks().into_iter().map(|tick| (format_g(tick), to_y(tick))) {
         let _ = writeln!(
             svg,
@@ -130,7 +130,7 @@ fn draw_panel(svg: &mut String, top: f64, name: &str, curves: &[Curve], x: &Char
         let colour = COLOURS[index % COLOURS.len()];
         let points: Vec<_> = curve.points.iter().map(|&[x, y]| (to_x(x), to_y(y))).collect();
         let path: Vec<_> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        // The circle makes a curve of one point visible.
+        // The circle at the last point makes a curve with only one point visible.
         let (end_x, end_y) = points.last().copied().unwrap_or((left, bottom));
         let _ = writeln!(
             svg,

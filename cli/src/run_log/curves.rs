@@ -1,22 +1,23 @@
-//! Curves of values over iterations.
+//! Curves of losses and scores over the iterations of a training run.
 
 use serde_json::{Value, json};
 
-/// Curves in one panel, in the order in which their first points were added.
+/// Curves of one panel of the plot, in the order in which their first points were added.
 #[derive(Default)]
 pub(super) struct Curves(pub(super) Vec<Curve>);
 
-/// A curve whose points are pairs of iteration and value.
+/// Curve of a value over iterations, whose points are pairs of iteration and value.
 pub(super) struct Curve {
     pub(super) name: String,
     pub(super) points: Vec<[f64; 2]>,
 }
 
-/// Largest number of points per curve. A panel of curves is only 680 pixels wide.
+/// Largest number of points per curve. More points would not be visible, because a panel is only
+/// 680 pixels wide.
 const MAX_POINTS: usize = 2048;
 
 impl Curves {
-    /// Adds a point to a curve. Skips a value that is not finite.
+    /// Adds a point to the curve `name`. Ignores a value that is not finite.
     pub(super) fn add(&mut self, name: &str, iteration: usize, value: f64) {
         if !value.is_finite() {
             return;
@@ -33,7 +34,7 @@ impl Curves {
         }
     }
 
-    /// Removes all points at `iteration` and later.
+    /// Removes all points of all curves at `iteration` or later.
     pub(super) fn truncate(&mut self, iteration: usize) {
         for curve in &mut self.0 {
             curve.points.retain(|point| point[0] < iteration as f64);
@@ -57,7 +58,8 @@ impl Curves {
     }
 }
 
-/// Replaces the points in each of `MAX_POINTS / 2` equal ranges of iterations by their mean.
+/// Downsamples a curve: replaces the points in each of `MAX_POINTS / 2` equal ranges of iterations
+/// by their mean.
 fn downsampled(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
     let [low, high] = [points.first(), points.last()].map(|end| end.map_or(0.0, |point| point[0]));
     let range =

@@ -13,7 +13,7 @@ use std::{
     time::Instant,
 };
 
-/// Writer of one JSON object per solver event, on a separate line.
+/// Writer of the JSON Lines log, with one JSON object per solver event.
 pub(super) struct JsonLines {
     file: File,
     path: PathBuf,
@@ -21,7 +21,7 @@ pub(super) struct JsonLines {
 }
 
 impl JsonLines {
-    /// Creates the file, or opens it for appending if `append` is true.
+    /// Creates the log file, or opens an existing one for appending if `append` is true.
     pub(super) fn open(path: &Path, append: bool) -> Result<Self> {
         let opened = if append { open_at_end(path) } else { File::create(path) };
         let file = opened.map_err(|error| Error::io(path, error))?;
@@ -36,7 +36,7 @@ impl JsonLines {
     }
 }
 
-/// Opens a file for appending, and appends a newline if the last line has none.
+/// Opens a file for appending, and appends a newline if the file's last line lacks one.
 fn open_at_end(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
     if file.metadata()?.is_file() && file.seek(SeekFrom::End(0))? > 0 {

@@ -18,7 +18,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The flags `--log-json` and `--plot`.
+/// The flags `--log-json` and `--plot` of `cortado train`.
 #[derive(Args)]
 pub(super) struct RunLogArgs {
     /// Log events to this file as JSON Lines
@@ -28,22 +28,25 @@ pub(super) struct RunLogArgs {
     /// `iterations_per_second`, `waited` and `outputs`. `waited` is the number of seconds that the
     /// net waited for data since the last `display` object, or null if the net reads no data.
     /// `outputs` holds a number per output name, or an array for an output with several elements. A
-    /// `test` object also has `net` and `outputs`; a `snapshot` object has `model` and `state`.
-    /// Values that are not finite are null. With --snapshot, the command appends lines to the file.
+    /// `test` object also has `net` and `outputs`; a `snapshot` object has `model` and `state`. A
+    /// value that is not finite is written as null. With --snapshot, training appends to an
+    /// existing log file.
     #[arg(long, value_name = "FILE")]
     log_json: Option<PathBuf>,
-    /// Plot losses and scores as an SVG image, redrawn at each test, each snapshot and the end
+    /// Plot losses and scores as an SVG image, redrawn at each test, at each snapshot and at the
+    /// end
     ///
-    /// With --snapshot, training continues the curves in an existing file.
+    /// With --snapshot, training continues the curves of an existing plot.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
 
-/// First error while writing a log or plot, reported at the end of training.
+/// First error that occurs while writing the log or the plot, reported at the end of training.
 pub(super) struct RunLogError(Arc<Mutex<Option<Error>>>);
 
 impl RunLogArgs {
-    /// Creates the log and the plot, or continues existing files if `resume` is true.
+    /// Creates the JSON Lines log and the plot, or continues the existing files if `resume` is
+    /// true.
     pub(super) fn start(&self, solver: &mut Solver<f32>, resume: bool) -> Result<RunLogError> {
         let failure = RunLogError(Arc::default());
         if let Some(path) = &self.log_json {
@@ -59,8 +62,8 @@ impl RunLogArgs {
 }
 
 impl RunLogError {
-    /// Passes the solver's events to `record`. After an error of `record`, training continues and
-    /// no longer calls `record`.
+    /// Passes the solver's events to the function `record`. After `record` has failed once,
+    /// training continues without further calls of `record`.
     fn observe(
         &self,
         solver: &mut Solver<f32>,
@@ -76,7 +79,7 @@ impl RunLogError {
         });
     }
 
-    /// Returns the first error while writing a log or plot.
+    /// Returns the first error that occurred while writing the log or the plot, if any.
     pub(super) fn result(self) -> Result<()> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }

@@ -1,8 +1,8 @@
-//! Grouping of a net's scores by output.
+//! Grouping of the scores in a solver event by net output.
 
 use cortado::solver::Score;
 
-/// Returns the name, all elements, and the loss weight of each output.
+/// Returns the name, the values of all elements, and the loss weight of each net output.
 pub(super) fn by_name(scores: &[Score]) -> Vec<(&str, Vec<f64>, f32)> {
     let mut outputs: Vec<(&str, Vec<f64>, f32)> = Vec::new();
     for Score { name, value, loss_weight } in scores {

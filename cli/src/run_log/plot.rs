@@ -18,16 +18,16 @@ use std::{
 pub(super) struct Plot {
     path: PathBuf,
     title: String,
-    /// Curves of the objective and of outputs with a loss weight.
+    /// Curves of the objective and of the net outputs with a loss weight.
     losses: Curves,
-    /// Curves of outputs without a loss weight.
+    /// Curves of net outputs without a loss weight, such as accuracies.
     scores: Curves,
-    /// Whether to plot the train net's objective from display events instead of from each
+    /// Whether to plot the train net's objective at display events only, instead of at each
     /// iteration.
     displays: bool,
 }
 
-/// SVG tags around the stored points of the curves.
+/// SVG tags that enclose the curves' points, which the plot stores as JSON.
 const DATA_TAGS: [&str; 2] = ["<metadata>", "</metadata>"];
 
 impl Plot {
@@ -46,7 +46,7 @@ impl Plot {
         Ok(plot)
     }
 
-    /// Reads the curves of an existing image.
+    /// Reads the curves stored in an existing plot.
     fn read(&mut self) -> Result<()> {
         let text = match fs::read_to_string(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -106,7 +106,7 @@ impl Plot {
 
     fn draw(&self) -> Result<()> {
         let data = json!({ "losses": self.losses.to_json(), "scores": self.scores.to_json() });
-        // In JSON, `<` and `&` occur only within strings, where JSON allows escapes.
+        // In JSON, `<` and `&` occur only inside strings, where `\u` escapes can replace them.
         let data = data.to_string().replace('<', r"\u003c").replace('&', r"\u0026");
         let data = format!("{}{data}{}\n", DATA_TAGS[0], DATA_TAGS[1]);
         let panels = [("loss", &self.losses), ("score", &self.scores)];

@@ -6,7 +6,7 @@ use cortado::{
 };
 use std::thread;
 
-/// A source of two-byte records that waits before it returns each record.
+/// Source of two-byte records that sleeps for the given time before it returns a record.
 struct SlowSource(Duration);
 
 impl Source for SlowSource {
@@ -37,7 +37,8 @@ fn timed_report(rest: &str, last: &str, milliseconds: u64) -> String {
     report(&measure(&mut net, 12, true).unwrap(), &net.memory_use().unwrap())
 }
 
-/// Parses the reported wait for data: milliseconds per pass, and percent of the time.
+/// Parses the wait for data in a report of `cortado time`: milliseconds per pass, and percentage of
+/// the time.
 fn data_wait(report: &str) -> Option<[f64; 2]> {
     let line = report.lines().find_map(|line| line.strip_prefix("Waiting for data: "))?;
     let line = line.strip_suffix(" % of the time").unwrap();
@@ -52,7 +53,7 @@ const SLOW_DATA_LAYER: &str = r#"layer { name: "x" type: "Data" top: "x"
 fn a_slow_source_appears_as_wait_for_data() {
     let report = timed_report(SLOW_DATA_LAYER, "x", 5);
     let [each, share] = data_wait(&report).unwrap();
-    // Reading a batch takes 15 ms, except for the two batches that were prefetched.
+    // Each pass waits 15 ms for its batch, except for the two batches that were prefetched.
     assert!(each > 10.0 && share > 90.0, "{report}");
 }
 

@@ -8,7 +8,7 @@ fn images() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/images")
 }
 
-/// Returns an image resized by OpenCV, channel by channel.
+/// Returns the pixels of an image that OpenCV resized, channel by channel.
 fn expected(file: &str, height: usize, width: usize) -> Vec<f32> {
     let table = fs::read_to_string(images().join("expected.tsv")).unwrap();
     let start = format!("{file}\tresize {height} {width}\t");
@@ -21,7 +21,7 @@ fn expected(file: &str, height: usize, width: usize) -> Vec<f32> {
     (0..channels * size).map(|i| planar(i).into()).collect()
 }
 
-/// Writes a net that returns its input, so that the class scores are the pixels.
+/// Writes the definition of a net that returns its input, so that the class scores are the pixels.
 fn net(folder: &Folder, shape: &str) {
     let dims: Vec<_> = shape.split(' ').map(|dim| format!("dim: {dim}")).collect();
     let dims = dims.join(" ");
@@ -45,10 +45,10 @@ fn classify_passes_the_net_the_same_pixels_as_caffes_example() {
     let folder = Folder::new("classify");
     for (file, channels, height, width) in [("color.png", 3, 5, 7), ("gray.png", 1, 3, 3)] {
         let pixels = expected(file, height, width);
-        // The definition has a batch of ten, which `classify` reshapes to one.
+        // The net definition has a batch size of 10, which `classify` reshapes to 1.
         net(&folder, &format!("10 {channels} {height} {width}"));
         let means: Vec<f32> = (0..channels).map(|channel| 10.5 * channel as f32 + 3.0).collect();
-        // The mean image has the given channel means and another size than the input.
+        // The mean image has the channel means `means` and a different size than the net's input.
         let mean = BlobProto {
             num: Some(1),
             channels: Some(channels),

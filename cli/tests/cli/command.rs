@@ -1,4 +1,4 @@
-//! Helpers that run the `cortado` command in a separate folder for each test.
+//! Test helpers that run the command `cortado` in a separate folder for each test.
 
 use std::{
     fs,
@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-/// Definition of a solver with eight iterations.
+/// Solver definition with eight iterations.
 pub(crate) const SOLVER: &str = r#"net: "net.prototxt"
 test_iter: 2
 test_interval: 4
@@ -23,7 +23,7 @@ snapshot_prefix: "lenet"
 random_seed: 7
 "#;
 
-/// A net with one fully connected layer, on small batches of synthetic digits.
+/// Net definition with one fully connected layer, trained on small batches of synthetic digits.
 pub(crate) const NET: &str = r#"name: "LeNet"
 layer {
   name: "data"
@@ -57,11 +57,11 @@ layer {
 }
 "#;
 
-/// A folder in which a test runs the command.
+/// Working directory in which a test runs the command `cortado`.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// Creates a folder of this name that contains only `solver.prototxt` and `net.prototxt`.
+    /// Creates the folder `name`, which contains only `solver.prototxt` and `net.prototxt`.
     pub(crate) fn new(name: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli").join(name);
         if path.exists() {
@@ -82,7 +82,8 @@ impl Folder {
         fs::write(self.path(file), content).unwrap();
     }
 
-    /// Writes `text` to a file with `from` replaced by `to`. Panics if `text` lacks `from`.
+    /// Replaces `from` by `to` in `text` and writes the result to a file. Panics if `text` does not
+    /// contain `from`.
     pub(crate) fn write_replaced(&self, file: &str, text: &str, from: &str, to: &str) {
         assert!(text.contains(from), "{from}");
         self.write(file, text.replace(from, to));
@@ -92,7 +93,7 @@ impl Folder {
         fs::read(self.path(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
     }
 
-    /// Returns the sorted names of the files with this suffix.
+    /// Returns the sorted names of the folder's files whose name ends with `suffix`.
     pub(crate) fn files(&self, suffix: &str) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -103,7 +104,7 @@ impl Folder {
 
     pub(crate) fn command(&self, args: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cortado"));
-        // Hide the machine's GPUs, so that results do not depend on them.
+        // Hide the machine's GPUs, so that test results do not depend on the machine.
         command.env("CORTADO_LIBCUDA", "/nowhere/libcuda.so.1");
         command.args(args.split_whitespace()).current_dir(&self.0);
         command
@@ -120,9 +121,9 @@ pub(crate) struct Ran {
     pub(crate) args: String,
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
-    /// Log lines, without the `file:line]` before the message.
+    /// Messages of the log lines, without the prefix that ends in `file:line]`.
     pub(crate) log: Vec<String>,
-    /// Lines of standard error that are not log lines.
+    /// Lines on standard error that are not log lines.
     pub(crate) err: Vec<String>,
 }
 
@@ -150,7 +151,7 @@ impl Ran {
         self.assert_error_contains(parts);
     }
 
-    /// Asserts that the command refused its arguments with an error that contains all `parts`.
+    /// Asserts that the command rejected its arguments, with an error that contains all `parts`.
     pub(crate) fn refused_with(&self, parts: &[&str]) {
         assert_eq!(self.code, Some(2), "{self:#?}");
         self.assert_error_contains(parts);
@@ -169,8 +170,8 @@ impl Ran {
     }
 }
 
-/// Returns the message of a log line, `I20260131 23:59:59.123456 4321 file.rs:12] message`; `None`
-/// for other lines.
+/// Returns the message of a log line such as `I20260131 23:59:59.123456 4321 file.rs:12] message`,
+/// and `None` for other lines.
 pub(crate) fn message(line: &str) -> Option<&str> {
     let (head, message) = line.split_once("] ")?;
     let [date, time, pid, location] = head.split_whitespace().collect::<Vec<_>>()[..] else {
@@ -188,7 +189,7 @@ pub(crate) fn message(line: &str) -> Option<&str> {
     fits.then_some(message)
 }
 
-/// Replaces each number in a message by `N`.
+/// Replaces each number in a log message by `N`.
 pub(crate) fn shape(message: &str) -> String {
     let mut shape = String::new();
     let mut rest = message;

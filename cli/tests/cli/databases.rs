@@ -1,5 +1,5 @@
-//! Tests that the command writes databases like Caffe's tools, and that nets can read the
-//! databases.
+//! Tests that `convert-mnist` and `convert-imageset` write databases like Caffe's tools, and that
+//! nets can read the databases.
 
 use crate::{
     command::Folder,
@@ -30,7 +30,7 @@ fn values(net: &Net<f32>, blob: &str) -> Vec<f32> {
     net.blob(blob).unwrap().data().unwrap().host().unwrap().to_vec()
 }
 
-/// Reads all keys and values of a database.
+/// Returns all keys and values of an LMDB database.
 fn entries(path: &Path) -> Vec<(String, Vec<u8>)> {
     let (mut reader, mut entries) = (LmdbReader::open(path).unwrap(), Vec::new());
     while reader.advance().unwrap() {
@@ -47,8 +47,8 @@ fn an_existing_database_is_replaced_only_with_force() {
     folder.write("labels", idx(1, &[2], &[200, 7]));
     let ran = folder.run("convert-mnist images labels db").succeeded();
     assert_eq!(ran.out, "db: 2 records\n");
-    // The fields of the encoded Datum are channels, height, width, data and label. The label 200
-    // takes two bytes.
+    // The expected encoding of a Datum has the fields channels, height, width, data and label. As a
+    // varint, the label 200 takes two bytes.
     let want = [
         ("00000000".to_owned(), vec![8, 1, 16, 1, 24, 2, 34, 2, 1, 2, 40, 200, 1]),
         ("00000001".to_owned(), vec![8, 1, 16, 1, 24, 2, 34, 2, 3, 4, 40, 7]),
@@ -62,7 +62,7 @@ fn an_existing_database_is_replaced_only_with_force() {
     assert_eq!(entries(&folder.path("db"))[0].1.last(), Some(&1));
     folder.run("convert-mnist images labels e --backend leveldb").refused_with(&["lmdb"]);
 
-    // A failed conversion leaves no file behind.
+    // A failed conversion leaves no part of a database behind.
     folder.write("labels", idx(1, &[3], &[1, 1, 1]));
     folder.run("convert-mnist images labels f").failed_with(&["label count 3 ", "image count 2 "]);
     let files = fs::read_dir(folder.path("")).unwrap();
@@ -71,8 +71,8 @@ fn an_existing_database_is_replaced_only_with_force() {
     assert_eq!(names, want.map(Into::into).into());
 }
 
-/// Converts MNIST like Caffe's tool, and trains Caffe's LeNet, whose definition has the path and
-/// the backend of the database.
+/// Converts MNIST as Caffe's tool does, and trains Caffe's unmodified LeNet, whose definition gives
+/// the path and the backend of the database.
 #[test]
 fn caffes_lenet_trains_from_converted_mnist() {
     let mnist = mnist_test_images();
@@ -94,13 +94,14 @@ fn caffes_lenet_trains_from_converted_mnist() {
         got.read(&mut b).unwrap();
         assert_eq!((a.shape(), a.values(), a.label()), (b.shape(), b.values(), b.label()));
     }
-    // After the last record, the source starts again at the first.
+    // After the last record, a source starts again with its first record.
     idx().read(&mut a).unwrap();
     got.read(&mut b).unwrap();
     assert_eq!((a.values(), a.label()), (b.values(), b.label()));
     for (i, (key, datum)) in entries(&folder.path(database)).into_iter().enumerate() {
         assert_eq!(key, format!("{i:08}"));
-        // The fields of the encoded Datum are channels, height, width, 784 bytes of data and label.
+        // The expected encoding of a Datum has the fields channels, height, width, data (784 bytes)
+        // and label.
         assert_eq!(datum[..9], [8, 1, 16, 28, 24, 28, 34, 144, 6]);
         assert_eq!((datum.len(), datum[793]), (795, 40));
     }
@@ -119,7 +120,7 @@ fn caffes_lenet_trains_from_converted_mnist() {
 #[test]
 fn mnist_has_its_published_digit_counts() {
     let Some(mnist) = testdata("data/mnist", "the test that counts MNIST's digits") else { return };
-    // Published number of images of each digit.
+    // Published number of MNIST images of each digit.
     let train = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949];
     let test = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009];
     for (which, want) in [("train", train), ("t10k", test)] {
@@ -139,8 +140,8 @@ fn images() -> String {
     format!("{}/../tests/images/", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Records of pixels and records of encoded files have equal values. The command skips a missing
-/// image.
+/// A record with pixels and a record with the encoded image file decode to equal values.
+/// `convert-imageset` skips a missing image.
 #[test]
 fn convert_imageset_writes_pixels_or_encoded_files() {
     let folder = Folder::new("databases-imageset");
@@ -158,7 +159,7 @@ fn convert_imageset_writes_pixels_or_encoded_files() {
         (keys("pixels"), keys("encoded")),
         (want.map(Into::into).into(), want.map(Into::into).into())
     );
-    // The fields of the encoded Datum are data, label and encoded.
+    // The expected encoding of a Datum with an image file has the fields data, label and encoded.
     let file = fs::read(format!("{}gray.png", images())).unwrap();
     let datum = [&[34, file.len() as u8], &file[..], &[40, 2, 56, 1]].concat();
     assert_eq!(entries(&folder.path("encoded"))[1].1, datum);

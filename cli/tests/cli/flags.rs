@@ -1,8 +1,8 @@
-//! Tests of flags that several verbs share, in Caffe's spelling and in clap's.
+//! Tests of flags that several verbs of the command share, in Caffe's and in clap's spelling.
 
 use crate::command::{Folder, NET, SOLVER};
 
-/// A layer of an unknown type, included only for one level and two stages.
+/// Layer of an unknown type, which a net includes only at level 2 or higher and in two stages.
 const UNKNOWN_LAYER: &str = "layer { name: \"deep\" type: \"Deep\" \
     include { min_level: 2 stage: \"a\" stage: \"b\" } }";
 
@@ -30,7 +30,8 @@ fn level_and_stage_flags_select_the_layers_of_a_net() {
     };
     assert!(drawn("--level 2 --stage a,b") && !drawn("--level 2"));
 
-    // `--stage` adds to the stages of the solver definition; `--level` replaces its level.
+    // `--stage` adds stages to those of the solver definition, and `--level` replaces the
+    // definition's level.
     folder.write("solver.prototxt", format!("{SOLVER} train_state {{ level: 2 stage: \"a\" }}"));
     let train = |flags: &str| folder.run(&format!("train --solver solver.prototxt {flags}"));
     train("").succeeded();
@@ -58,7 +59,7 @@ fn a_missing_gpu_is_an_error_that_names_the_devices() {
     folder.run(&format!("{time} --gpu first")).refused_with(&["'first'", "number"]);
     folder.run(&format!("{time} --gpu 0 --device cpu")).refused_with(&["cannot be used with"]);
 
-    // Most of Caffe's solver definitions have `solver_mode: GPU`.
+    // Most of Caffe's solver definitions contain `solver_mode: GPU`.
     folder.write("solver.prototxt", format!("{SOLVER} solver_mode: GPU"));
     let ran = folder.run("train --solver solver.prototxt").succeeded();
     assert!(ran.log.iter().any(|line| line.contains("solver_mode") && line.contains("--device")));
@@ -134,7 +135,7 @@ fn quiet_and_verbose_set_the_log_level() {
         assert!(!usual.log.iter().any(|logged| logged == line), "{line}: {usual:#?}");
     }
     folder.run(&format!("{test} -q -v")).refused_with(&["cannot be used with"]);
-    // Errors and warnings are logged even with --quiet.
+    // The command logs errors and warnings even with --quiet.
     folder.run("--quiet train --solver gone").failed_with(&["cortado: gone: No such file"]);
     folder.write_replaced("solver.prototxt", SOLVER, "max_iter: 8", "max_iter: 0");
     let ran = folder.run("--quiet train --solver solver.prototxt").succeeded();

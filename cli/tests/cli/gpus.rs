@@ -1,4 +1,5 @@
-//! Tests of GPUs by name and number, with a driver that runs GPU kernels on the CPU.
+//! Tests of the flags that select a GPU by name or number, with a test driver that runs GPU kernels
+//! on the CPU.
 
 use crate::{
     command::{Folder, Ran},
@@ -40,7 +41,7 @@ fn the_gemm_backend_of_a_gpu_is_chosen_by_flags() {
         command.env("CORTADO_LIBCUDA", &driver).env("CORTADO_CUBLAS", cublas);
         Ran::new(&args, command.output().unwrap())
     };
-    // Returns the trained weights and the log's note on the GEMM backend.
+    // Trains with `flags` and returns the weights and the log's note on the GEMM backend.
     let trained = |flags: &str| {
         let log = run(flags, driver.parent().unwrap()).succeeded().log;
         let used = log.iter().find_map(|line| line.strip_prefix("Use cuda:0, ")).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of `cortado inspect` on every kind of file.
+//! Tests of `cortado inspect` on every supported kind of file.
 
 use crate::command::{Folder, NET, SOLVER};
 use cortado::proto::{
@@ -177,7 +177,7 @@ fn an_unreadable_file_is_an_error_of_one_line() {
     fails("rubbish", &["unknown or damaged file format"]);
     folder.write("rubbish.npz", "PK");
     fails("rubbish.npz", &[]);
-    // The error comes from the solver parser, which parsed more of the file than the net parser.
+    // The error is that of the solver parser, which got further into the file than the net parser.
     folder.write("wrong.prototxt", "base_lr: 0.1\nmax_itre: 3\n");
     fails("wrong.prototxt", &["wrong.prototxt:2:1: ", "max_itre"]);
     folder.write_replaced("wrong-net.prototxt", NET, "bottom: \"ip\"", "botom: \"ip\"");
@@ -188,7 +188,8 @@ fn an_unreadable_file_is_an_error_of_one_line() {
     fails("short.caffemodel", &["layer `ip`", "2 values of data"]);
     folder.run("inspect").refused_with(&["<FILE>"]);
 
-    // Control characters in names are escaped, because a terminal would interpret them.
+    // The report escapes control characters in names, because a terminal would interpret control
+    // characters.
     let mut loud = net();
     loud.name = Some("\u{1b}[2J".into());
     proto::write_binary(folder.path("loud.caffemodel"), &loud).unwrap();

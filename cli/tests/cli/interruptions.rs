@@ -29,7 +29,7 @@ impl Running {
         Self { child, lines }
     }
 
-    /// Waits until the log contains `line`.
+    /// Reads the log until a line contains `line`.
     fn wait_for(&mut self, line: &str) {
         assert!(self.lines.any(|logged| logged.unwrap().contains(line)), "{line}");
     }
@@ -39,14 +39,16 @@ impl Running {
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
-    /// Waits until the process ends. Returns the exit status and the remaining log lines.
+    /// Waits until the training process ends. Returns the exit status and the log lines that the
+    /// test has not yet read.
     fn finish(mut self) -> (ExitStatus, Vec<String>) {
         let rest = self.lines.map(|line| message(&line.unwrap()).unwrap().to_owned()).collect();
         (self.child.wait().unwrap(), rest)
     }
 }
 
-/// Interrupts training after the log contains `line`. Returns the remaining log lines.
+/// Interrupts training with SIGINT once the log contains `line`. Returns the log lines after that
+/// line.
 fn interrupted_at(folder: &Folder, line: &str) -> Vec<String> {
     let mut running = Running::start(folder, "");
     running.wait_for(line);
@@ -75,7 +77,7 @@ fn sigint_stops_training_with_a_snapshot() {
     assert_eq!(folder.files(".solverstate"), [state]);
 }
 
-/// Without the interruption, the test pass would run for hours.
+/// Without SIGINT, the solver's test pass would run for hours.
 #[test]
 fn sigint_stops_during_a_test() {
     let folder = Folder::new("interrupt-test");
@@ -84,7 +86,7 @@ fn sigint_stops_during_a_test() {
     assert_eq!(rest, ["Test interrupted.", "Optimization stopped early."]);
 }
 
-/// Each case: the signal, the flags, and whether the signal writes a snapshot.
+/// Each case consists of the signal, the flags, and whether the signal causes a snapshot.
 #[test]
 fn signal_effects_follow_the_flags() {
     let folder = Folder::new("signals");
@@ -108,7 +110,7 @@ fn signal_effects_follow_the_flags() {
         assert!(status.success(), "{signal} {flags}: {status}: {rest:#?}");
         assert_eq!(rest.last().unwrap(), "Optimization stopped early.");
         let written = folder.files(".solverstate");
-        // Training writes one more snapshot when SIGTERM stops it.
+        // When SIGTERM stops training, the process writes one more snapshot.
         assert_eq!(written.len(), 1 + usize::from(writes), "{signal} {flags}: {written:?}");
         written.iter().for_each(|state| fs::remove_file(folder.path(state)).unwrap());
     }
@@ -116,7 +118,7 @@ fn signal_effects_follow_the_flags() {
     folder.run(stop).refused_with(&["'stopp'", "none, stop, snapshot"]);
 }
 
-/// One iteration has 10⁹ batches and therefore lasts longer than the test.
+/// One training iteration has 10⁹ batches (`iter_size`) and therefore lasts longer than the test.
 #[test]
 fn a_second_signal_exits_at_once() {
     let folder = Folder::new("interrupt-twice");
@@ -138,8 +140,8 @@ fn a_second_signal_exits_at_once() {
 
 const KILLS: usize = 50;
 
-/// Training writes a snapshot after each update. The test kills training at random moments and
-/// resumes it from the last snapshot.
+/// In this test, training writes a snapshot after each solver update. The test kills the training
+/// process at random moments and resumes training from the last snapshot.
 #[test]
 fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
     let seed = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
@@ -151,7 +153,8 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
         solver.replace("max_iter: 8", &format!("max_iter: {max_iter}"))
     };
     let folder = Folder::new("killed");
-    // A resumed run reads data from the first record, so each batch holds all records.
+    // A resumed training run reads data from the first record again, so this test puts all records
+    // into each batch.
     let net = NET.replace("count=200", "count=8");
     folder.write("net.prototxt", &net);
     folder.write("solver.prototxt", solver(1, 1_000_000));
@@ -159,8 +162,8 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
         let state = from.map(|n| format!(" --snapshot lenet_iter_{n}.solverstate"));
         format!("train --threads 1 --solver solver.prototxt{}", state.unwrap_or_default())
     };
-    // Time from the start to the third snapshot. The test kills each later run after a random time
-    // of at most twice `usual`.
+    // Time from the start of training to the third snapshot. The test kills each later training run
+    // after a random time of at most twice `usual`.
     let mut usual = Duration::ZERO;
     let (mut last, mut longest) = (None, 0);
     for kill in 0..KILLS {
@@ -196,8 +199,8 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
     }
 }
 
-/// Checks that all solver states, and the weights that they name, are complete. Removes all states
-/// except the newest, and returns the iteration of the newest.
+/// Checks that all solver states, and the weight files that they name, are complete. Removes all
+/// solver states except the newest, and returns the iteration of the newest.
 fn remove_older_states(folder: &Folder) -> usize {
     let number = |file: &String| {
         let number = file.strip_prefix("lenet_iter_").unwrap().strip_suffix(".solverstate");

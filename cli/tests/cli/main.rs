@@ -26,9 +26,9 @@ use optimized::optimized;
 use std::{collections::BTreeSet, fs};
 use support::testdata;
 
-/// Log line on the wait for data, which Caffe does not print.
+/// Log line that reports the wait for data, which Caffe does not print.
 const WAITED: &str = "    Waited for data: Ns, N% of the time";
-/// The log lines that each displayed iteration prints.
+/// Log lines of each displayed iteration, with numbers replaced by `N`.
 const DISPLAY: [&str; 4] = [
     "Iteration N (N iter/s, Ns/N iters), loss = N",
     "    Train net output #N: loss = N (* N = N loss)",
@@ -105,14 +105,14 @@ fn debug_info_logs_the_mean_magnitude_of_each_blob() {
     let half = [&batch[..], &batch, &pass, &pass].concat();
     let shapes: Vec<_> = traced.iter().map(|line| shape(line)).collect();
     assert_eq!(shapes, [&half[..], &half, &batch, &batch].concat());
-    // The trace of the loss blob is the mean loss. An element of a softmax gradient is a
-    // probability minus 0 or 1, divided by the batch size.
+    // The traced value of the loss blob, its mean absolute value, equals the loss. An element of
+    // the softmax loss's gradient is a probability minus 0 or 1, divided by the batch size.
     let value = |line: &str| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
     let loss = ran.log.iter().find(|line| line.contains("Iteration 0 (")).unwrap();
     let first = &traced[2 * batch.len()..];
     assert_eq!(value(first[5]), value(loss));
     assert!((0.0..0.25).contains(&value(first[6])), "{}", first[6]);
-    // The accuracy of a test is the mean over the test's batches.
+    // The logged accuracy of a test pass is the mean over the pass's batches.
     let test = ran.log.iter().find(|line| line.contains("accuracy = ")).unwrap();
     let mean = (value(traced[9]) + value(traced[9 + batch.len()])) / 2.0;
     assert!((mean - value(test)).abs() < 1e-5, "{mean}: {test}");
@@ -161,7 +161,7 @@ fn caffes_weights_give_caffes_scores() {
         number.parse().unwrap()
     };
     assert_eq!(score(&out, "accuracy"), score(&log, "accuracy"), "{out}");
-    // The log prints six significant digits.
+    // Caffe's log has six significant digits.
     let (ours, caffes) = (score(&out, "loss"), score(&log, "Test net output #1: loss"));
     assert!((ours - caffes).abs() <= 2e-7, "{ours} {caffes}");
 }
@@ -179,7 +179,8 @@ fn one_seed_gives_the_same_model_on_any_number_of_threads() {
     assert!(train("--threads 1").0 != one.0, "the seed has no effect");
 }
 
-/// As in Caffe, a resumed run reads data from the first record, so each batch holds all records.
+/// As in Caffe, a resumed run reads data from the first record again, so this test puts all records
+/// into each batch.
 #[test]
 fn a_resumed_run_writes_the_same_snapshots_as_an_uninterrupted_one() {
     let folder = Folder::new("resumed");
@@ -220,7 +221,7 @@ fn snapshot_format_hdf5_writes_hdf5_snapshots() {
     assert!(files.map(|file| folder.read(file)) == uninterrupted);
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 
-    // The same run with binary snapshots produces the same weights.
+    // The same training run with binary snapshots produces the same weights.
     let scores = |weights: &str| {
         let args = format!("test --model net.prototxt --iterations 3 --weights {weights}");
         folder.run(&args).succeeded().out

@@ -1,4 +1,5 @@
-//! Tests of users' mistakes: each causes a one-line error that names the file, line or layer.
+//! Tests of common user mistakes, each of which must cause a one-line error that names the file,
+//! line or layer.
 
 use crate::command::{Folder, NET, Ran, SOLVER};
 use std::fs;
@@ -17,7 +18,8 @@ fn wrong_arguments_print_the_usage() {
     assert!(help.out.contains("--solver") && help.out.contains("Ctrl-C"), "{}", help.out);
 }
 
-/// Each case: a text in the solver definition, its replacement, and parts of the error.
+/// Each case consists of a text in the solver definition, its replacement, and parts of the
+/// expected error.
 #[test]
 fn an_invalid_solver_is_an_error_that_names_file_and_field() {
     let folder = Folder::new("solver");
@@ -56,7 +58,8 @@ fn an_invalid_solver_is_an_error_that_names_file_and_field() {
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 }
 
-/// Each case: a text in the net definition, its replacement, and parts of the error.
+/// Each case consists of a text in the net definition, its replacement, and parts of the expected
+/// error.
 #[test]
 fn an_invalid_net_is_an_error_that_names_the_layer() {
     let folder = Folder::new("net");
@@ -129,7 +132,7 @@ fn a_full_disk_is_an_error() {
     let output = folder.command(args).stdout(full).output().unwrap();
     Ran::new(args, output).failed_with(&["standard output: "]);
 
-    // If the log file cannot be written, training continues without it.
+    // If writing the JSON Lines log fails, training continues without the log.
     fs::remove_file(folder.path("lenet_iter_8.caffemodel")).unwrap();
     let ran = folder.run("train --solver solver.prototxt --log-json /dev/full");
     ran.failed_with(&["cortado: /dev/full: No space left"]);
@@ -144,7 +147,7 @@ fn a_full_disk_is_an_error() {
     }
 }
 
-/// The failed snapshot leaves no temporary file.
+/// A failed snapshot leaves no temporary file.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_during_a_snapshot_is_an_error_that_names_the_snapshot() {
@@ -159,8 +162,8 @@ fn a_full_disk_during_a_snapshot_is_an_error_that_names_the_snapshot() {
     assert_eq!([folder.files(".caffemodel"), folder.files(".tmp")], [[""; 0]; 2]);
 }
 
-/// Each case: a text in the net definition, its replacement, the arguments, and parts of the error
-/// (the problem, its place and the remedy).
+/// Each case consists of a text in the net definition, its replacement, the arguments, and parts of
+/// the expected error: problem, place and remedy.
 #[test]
 fn errors_of_common_mistakes_name_the_remedy() {
     let folder = Folder::new("first-mistakes");

@@ -1,4 +1,4 @@
-//! Tests of the verbs `time` and `draw`.
+//! Tests of `cortado time` and `cortado draw`.
 
 use crate::command::{Folder, NET};
 use cortado::data::{Color, Image};
@@ -33,7 +33,7 @@ fn time_prints_each_layer_and_memory() {
     folder.run("time --model gone.prototxt").failed_with(&["gone.prototxt: No such file"]);
 }
 
-/// The net computes little, on crops of images that take long to decode.
+/// Decoding the images takes much longer than the net's passes, which process small crops.
 #[test]
 fn a_slow_source_appears_as_wait_for_data() {
     let folder = Folder::new("slow");
@@ -66,9 +66,10 @@ fn draw_writes_a_row_per_layer() {
     {
         assert!(test.contains(part), "{part}: {test}");
     }
-    // The SVG has a mark for each layer and a line for each blob: data, label, ip, accuracy, loss.
+    // The SVG image has a mark for each layer and a line for each blob: data, label, ip, accuracy,
+    // loss.
     assert_eq!((test.matches("<circle").count(), test.matches("<path").count()), (4, 5));
-    // A net is drawn even if its data is missing, and text from the file is escaped.
+    // `cortado draw` draws a net even if its data is missing, and escapes text from the definition.
     let gone = NET.replace("digits:train?count=200&seed=1", "idx:gone");
     folder.write("net.prototxt", gone.replace("\"LeNet\"", "\"<LeNet> & co\""));
     let bare = draw("");

@@ -1,4 +1,4 @@
-//! Tests of the JSON Lines, the plots and the progress line that training writes.
+//! Tests of the JSON Lines log, the plot and the progress line of a training run.
 
 use crate::command::{Folder, NET, SOLVER};
 use serde_json::{Value, json};
@@ -9,19 +9,20 @@ fn lines(folder: &Folder, file: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Returns the values of a JSON member in all events of one kind.
+/// Returns the values of the member `member` in all JSON objects of one kind of event.
 fn members(lines: &[Value], event: &str, member: &str) -> Vec<Value> {
     let events = lines.iter().filter(|line| line["event"] == event);
     events.map(|line| line[member].clone()).collect()
 }
 
-/// Returns the number that follows `before` in each log line that contains `before`.
+/// Returns the numbers that follow the text `before` in log lines.
 fn logged(log: &[String], before: &str) -> Vec<f64> {
     let matches = log.iter().filter_map(|line| line.split_once(before));
     matches.map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap()).collect()
 }
 
-/// Asserts that numbers agree to six digits, the precision of the log.
+/// Asserts that recorded and logged numbers agree to six significant digits, the precision of the
+/// log.
 fn assert_agree(recorded: &[Value], logged: &[f64]) {
     assert_eq!(recorded.len(), logged.len());
     for (recorded, logged) in recorded.iter().zip(logged) {
@@ -69,7 +70,8 @@ fn json_lines_agree_with_the_log() {
     let seconds: Vec<_> = run.iter().map(|line| line["seconds"].as_f64().unwrap()).collect();
     assert!(seconds.is_sorted() && seconds[0] >= 0.0);
 
-    // A resumed run appends to the file, even if its last line was cut off; a new run replaces it.
+    // A resumed run appends to the JSON Lines log, even if the log's last line was cut off. A new
+    // run replaces the log.
     let cut = [&folder.read("run.jsonl")[..], b"{}"].concat();
     folder.write("run.jsonl", cut);
     folder.run(&format!("{train} --snapshot lenet_iter_4.solverstate")).succeeded();
@@ -93,7 +95,7 @@ fn outputs_with_several_elements_are_json_arrays() {
     assert!(outputs[0]["accuracy"].is_number());
 }
 
-/// Returns the names and points of the curves stored in an image.
+/// Returns the names and points of the curves stored in a plot.
 fn curves(folder: &Folder, file: &str) -> Vec<(String, Vec<[f64; 2]>)> {
     let svg = String::from_utf8(folder.read(file)).unwrap();
     let data = svg.split("<metadata>").nth(1).unwrap().split("</metadata>").next().unwrap();
@@ -109,7 +111,8 @@ fn curves(folder: &Folder, file: &str) -> Vec<(String, Vec<[f64; 2]>)> {
 #[test]
 fn a_resumed_run_continues_the_plot() {
     let folder = Folder::new("plot");
-    // A resumed run reads data from the first record, so each batch holds all records.
+    // A resumed training run reads data from the first record again, so this test puts all records
+    // into each batch.
     let net = NET.replace("count=200", "count=8").replace("\"LeNet\"", "\"<LeNet> & co\"");
     folder.write("net.prototxt", net);
     let ran = folder.run("train --solver solver.prototxt --plot whole.svg").succeeded();
@@ -131,7 +134,7 @@ fn a_resumed_run_continues_the_plot() {
     let inside = |number: &str| (0.0..1000.0).contains(&number.parse::<f64>().unwrap());
     assert!(coordinates.flat_map(|points| points.split([' ', ','])).all(inside), "{svg}");
 
-    // An interrupted and resumed run ends with the same curves as an uninterrupted run.
+    // An interrupted and resumed training run ends with the same curves as an uninterrupted run.
     folder.write_replaced("half.prototxt", SOLVER, "max_iter: 8", "max_iter: 4");
     folder.run("train --solver half.prototxt --plot parts.svg").succeeded();
     assert_eq!(curves(&folder, "parts.svg")[0].1.len(), 2);
@@ -144,7 +147,7 @@ fn a_resumed_run_continues_the_plot() {
     assert_eq!(folder.read("other.svg"), b"<svg/>");
 }
 
-/// Without `display` in the solver definition, the plot has one point per iteration.
+/// Without `display` in the solver definition, the plot shows the objective at every iteration.
 #[test]
 fn a_plot_needs_neither_displays_nor_tests() {
     let folder = Folder::new("plot-bare");
@@ -163,7 +166,7 @@ fn a_terminal_gets_a_progress_line() {
         return;
     }
     let folder = Folder::new("progress");
-    // The run is long enough for the progress line to be redrawn.
+    // The training run lasts long enough for the progress line to be redrawn.
     let iterations = if cfg!(debug_assertions) { 2000 } else { 40_000 };
     let longer = SOLVER.replace("max_iter: 8", &format!("max_iter: {iterations}"));
     let longer = longer.replace("snapshot: 4", "");

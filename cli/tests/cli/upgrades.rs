@@ -1,12 +1,12 @@
-//! Tests of upgrades of old definitions and weights.
+//! Tests of upgrades of definitions and weights in Caffe's older formats.
 
 use crate::command::{Folder, SOLVER};
 use cortado::proto::{self, NetParameter, V1LayerParameter};
 
-/// A net definition in the V1 format.
+/// Net definition in Caffe's V1 format.
 const V1_NET: &str = "input: \"x\" layers { name: \"r\" type: RELU bottom: \"x\" top: \"y\" }";
 
-/// The definition `V1_NET` in the current format.
+/// The net definition `V1_NET`, upgraded to the current format.
 const V2_NET: &str = r#"layer {
   name: "r"
   type: "ReLU"
@@ -42,7 +42,7 @@ fn old_nets_and_solvers_are_upgraded() {
     let ran = folder.run("upgrade-net --skip-unknown fork.prototxt b").succeeded();
     assert_eq!(ran.log, [format!("{fault}; skipped")]);
     assert_eq!(text("b"), V2_NET);
-    // A varint in field 1000, which Caffe does not declare.
+    // Append a varint in field 1000, which Caffe's messages do not declare.
     let fork = [&folder.read("a")[..], &[0xc0, 0x3e, 7]].concat();
     folder.write("a", &fork);
     folder.run("upgrade-net --binary a b").succeeded();
