@@ -9,8 +9,8 @@ use num_traits::Zero;
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Basic linear algebra, with BLAS names, row-major matrices, and scalars and sums in
-            /// `T::Acc`.
+            /// Basic linear algebra with the names of BLAS routines. Matrices are row-major;
+            /// scalars and sums have the accumulator type `T::Acc`.
             ///
             /// ```
             /// use cortado::{kernel::Blas, prelude::*};
@@ -62,7 +62,7 @@ macro_rules! kernels {
             /// `Σ xᵢ²`
             fn sumsq<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
-            /// `max |xᵢ|`; 0 if `x` has no elements.
+            /// `max |xᵢ|`, or 0 if `x` has no elements.
             fn amax<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
             /// `y ← α·op(A)·x + β·y`. If β = 0, the kernel does not read `y`.
@@ -77,7 +77,7 @@ macro_rules! kernels {
                 op: &Gemm<T>,
                 a: read T,
                 b: read T,
-                // Elements of the view outside C keep their values.
+                // Elements of the view `c` that lie outside the matrix C keep their values.
                 c: overwrite(if op.overwrites() && op.m.checked_mul(op.n) == Some(c.len())) T
             ) { op.check(a, b, c) }
 
