@@ -1,4 +1,5 @@
-//! The matrix product of inputs with transposed weights, and its gradients.
+//! The linear map `y = x·Wᵀ`, the matrix product of inputs and transposed weights, and its
+//! gradients.
 
 use super::prelude::*;
 use crate::{
@@ -6,7 +7,7 @@ use crate::{
     op::{Gemm, Transpose},
 };
 
-/// `y = x·Wᵀ`, where `x` is rows × inputs and `W` is outputs × inputs.
+/// The linear map `y = x·Wᵀ`, where `x` is rows × inputs and `W` is outputs × inputs.
 #[derive(Clone, Copy)]
 pub(super) struct Linear {
     pub(super) rows: usize,

@@ -6,9 +6,11 @@ use crate::{
     proto::{LrnParameter, lrn_parameter::NormRegion},
 };
 
-/// Local response normalization over neighbouring channels or positions; see [`Lrn`].
+/// Local response normalization (LRN) over neighbouring channels or neighbouring positions; see
+/// [`Lrn`].
 ///
-/// As in Caffe, the region `WITHIN_CHANNEL` uses 1 instead of `k`.
+/// As in Caffe, normalization with `norm_region: WITHIN_CHANNEL` ignores the field `k` and uses 1
+/// instead.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -27,7 +29,7 @@ use crate::{
 pub struct LrnLayer<T: Element> {
     param: LrnParameter,
     op: Option<Lrn>,
-    /// The base `s` of the power in [`Lrn`], for each element.
+    /// The base `s` of the power in the formula of [`Lrn`], for each element.
     scale: Blob<T>,
 }
 
@@ -35,7 +37,7 @@ impl<T: Element> LrnLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for an even `local_size`.
+    /// Returns [`Error::InvalidData`] if `local_size` is even.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.lrn_param.unwrap_or_default();
         if param.local_size().is_multiple_of(2) {

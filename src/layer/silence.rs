@@ -1,8 +1,9 @@
-//! The Silence layer, which ignores its bottoms.
+//! The Silence layer, which consumes blobs without computing anything.
 
 use super::prelude::*;
 
-/// Consumes its bottoms, so that they are not outputs of the net. The bottoms' gradients are zero.
+/// Consumes its bottoms, so that the bottoms are not outputs of the net. The gradients of the
+/// bottoms are zero.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

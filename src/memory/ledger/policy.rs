@@ -1,8 +1,8 @@
-//! Policies for transfers and fallbacks.
+//! Policies that allow, log or deny transfers and fallbacks.
 
 use crate::error::{Error, Result};
 
-/// The reaction to a transfer or fallback.
+/// A policy for transfers or fallbacks: allow, log a warning, or deny.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory, ledger::{self, Policy}};
@@ -16,17 +16,18 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// The transfer or fallback proceeds; open ledgers record the event.
+    /// The transfer or fallback proceeds, and open ledgers record the event.
     #[default]
     Allow,
     /// The transfer or fallback proceeds, and is logged as a warning.
     Warn,
-    /// The transfer or fallback does not happen, and the caller gets [`Error::Denied`].
+    /// The transfer or fallback is not performed, and the caller gets [`Error::Denied`].
     Deny,
 }
 
 impl Policy {
-    /// Applies this policy to a transfer or fallback. `describe` returns the text for messages.
+    /// Applies this policy to a transfer or fallback. The closure `describe` returns a description
+    /// of the event for the warning or the error.
     pub(super) fn apply(self, describe: impl FnOnce() -> String) -> Result<()> {
         match self {
             Self::Allow => {}
