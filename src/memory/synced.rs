@@ -105,7 +105,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// device has unified memory.
     ///
     /// # Errors
-    /// Errors of [`host`](Self::host); errors of `write`.
+    /// Returns the same errors as [`host`](Self::host). Propagates errors from `write`.
     pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
         let mut overwrite = self.value.begin_overwrite()?;
         let result = write(overwrite.bytes()?)?;

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{error::Result, memory::memory_trait::Memory};
 
-/// Records that `kernel` runs on the host because `device` does not override it. A device that
-/// overrides [`Memory::on_fallback`] calls `record_fallback` to keep the default behaviour.
+/// Records that `kernel` runs on the host because `device` does not override it. An override of
+/// [`Memory::on_fallback`] can call `record_fallback` to keep the default behaviour.
 ///
 /// # Errors
 /// Returns [`Error::Denied`](crate::Error::Denied) if the calling thread's policy denies fallbacks.
