@@ -28,13 +28,13 @@ pub enum LrnRegion {
     WithinChannel,
 }
 
-/// Local response normalization, `y = x · s^(−β)` with `s = k + α/n · Σ x²`, where the sum is over
-/// a region of `n` elements around `x`.
+/// Local response normalization, `y = x · s^(−β)` with `s = k + α/n · Σ x²`, where the sum is over a
+/// region of `n` elements around `x`.
 ///
-/// The operands have the shape batch × channels × height × width. For a region across channels, `n
-/// = size`. For a region within a channel, `n = size²` and, as in Caffe, the constant `k` is always
-/// 1. Elements of a region that lie outside the operand count as zero. Local response normalization
-/// was introduced by Krizhevsky, Sutskever and Hinton (2012), section 3.3.
+/// The operands have the shape batch × channels × height × width. For a region across channels,
+/// `n = size`. For a region within a channel, `n = size²`; as in Caffe, such a region uses 1 instead
+/// of `k`. Elements of a region that lie outside the operand count as zero. Local response
+/// normalization was introduced by Krizhevsky, Sutskever and Hinton (2012), section 3.3.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Lrn, LrnRegion}};

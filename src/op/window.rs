@@ -58,8 +58,8 @@ impl SpatialAxis {
     }
 
     /// Returns the axis of the transposed convolution, which is the axis whose number of windows is
-    /// `input`. The input extent of the returned axis is `stride·(input − 1) + dilation·(kernel −
-    /// 1) + 1 − 2·pad`.
+    /// `input`. The returned axis has the input extent
+    /// `stride·(input − 1) + dilation·(kernel − 1) + 1 − 2·pad`.
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if the kernel, stride or dilation is zero, if the new input
