@@ -24,7 +24,7 @@
 //! ```
 //!
 //! 1. **Memory is coherent.** Each side of a memory, host or device, is valid or stale. Reading a
-//!    stale side first copies the value from the other side; writing a side makes the other side
+//!    stale side first copies the current value to that side; writing a side makes the other side
 //!    stale. A [`ledger`] records each copy, with the kernel and the source line that caused the
 //!    copy.
 //! 2. **Every kernel runs on every device.** A device overrides the kernels that it implements

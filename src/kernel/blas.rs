@@ -62,7 +62,7 @@ macro_rules! kernels {
             /// `Σ xᵢ²`
             fn sumsq<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
-            /// `max |xᵢ|`, or 0 if `x` has no elements.
+            /// `max |xᵢ|`; 0 if `x` has no elements.
             fn amax<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
             /// `y ← α·op(A)·x + β·y`. If β = 0, the kernel does not read `y`.

@@ -4,7 +4,7 @@
 //! The source file of a kernel family declares each kernel once, inside a macro `kernels!`. The
 //! macro `kernels!` passes all declarations of the family to another macro. `declare_family!`
 //! expands the declarations to the family's trait, fallbacks, functions on slices and kernel names.
-//! The simulated device expands the same declarations to its implementation of the family.
+//! The simulated device expands the same declarations to its implementation.
 
 use crate::{
     error::Result,
@@ -30,8 +30,8 @@ use crate::{
 /// - `update T`: a [`ViewMut`](crate::ViewMut) that the kernel reads and writes, or writes in part;
 /// - `overwrite T`: a `ViewMut` of which the kernel writes every element and reads none;
 /// - `overwrite(if condition) T`: like `overwrite T` if `condition` holds, else like `update T`;
-/// - `src(function) T`: a [`Src`](crate::Src), an input operand that may be the output itself. A
-///   call in place runs the host function `function`, which omits the `src` operand and updates the
+/// - `src(function) T`: a [`Src`](crate::Src), an input operand that may be the output itself. An
+///   in-place call runs the host function `function`, which omits the `src` operand and updates the
 ///   `overwrite` operand.
 ///
 /// The host function of a kernel has the kernel's name and takes the arguments in the same order. A
@@ -219,8 +219,8 @@ macro_rules! fallback_function {
     };
 }
 
-/// Declares a kernel's method of `HostKernels` and, if the kernel can run in place, a second method
-/// for calls in place.
+/// Declares a method of `HostKernels` and, if the kernel can run in place, a second method for
+/// calls in place.
 macro_rules! host_declaration {
     ({ $attr:tt $family:ident $kernel:ident [T: Element,] $result:tt $check:block } $($arg:tt)*) => {
         host_function! { [declaration] $family $result $kernel [] [] [] $($arg)* }
@@ -260,8 +260,8 @@ macro_rules! slice_function {
     };
 }
 
-/// Expands to a kernel's host function and, if an operand is declared as `src`, to a second host
-/// function that works in place, without the `src` operand.
+/// Expands to a host function and, if an operand is declared as `src`, to a second function that
+/// works in place, without the `src` operand.
 macro_rules! host_function {
     (
         $form:tt $family:ident $result:tt $kernel:ident [$($name:ident)?]

@@ -42,7 +42,7 @@ macro_rules! kernels {
             }
 
             /// Sets each element of `dx` to a sum over the windows that cover the element. Each
-            /// window contributes its element of `dy`, divided by the window's size.
+            /// window adds its element of `dy`, divided by the window's size.
             fn average_pool_backward<T: Element>(op: &Pool2d, dy: read T, dx: overwrite T) {
                 op.check("average_pool_backward", ("dx", dx), ("dy", dy))
             }

@@ -44,9 +44,9 @@ macro_rules! kernels {
                 expect_interval(lo, hi).map(drop)
             }
 
-            /// `yᵢ ~ N(mean, std²)`, computed as `mean + std·r·cos 2πv` for even `i` and as `mean +
-            /// std·r·sin 2πv` for odd `i`, where `r = √(−2 ln(u + 2⁻⁵³))`. The method is the
-            /// Box–Muller transform (Box and Muller, 1958).
+            /// `yᵢ ~ N(mean, std²)`, computed by the Box–Muller transform (Box and Muller, 1958).
+            /// With `r = √(−2 ln(u + 2⁻⁵³))`, the elements are `mean + std·r·cos 2πv` for even `i`
+            /// and `mean + std·r·sin 2πv` for odd `i`.
             #[doc(alias = "caffe_rng_gaussian")]
             fn gaussian<T: Element>(key: RngKey, mean: f64, std: f64, y: overwrite T) {
                 expect_normal(mean, std)

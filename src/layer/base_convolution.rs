@@ -64,8 +64,7 @@ impl<T: Element> BaseConvolution<T> {
         self.weights.create(cx, &shape)
     }
 
-    /// Derives the shape of the tops from the shape of the bottoms, which must all have the same
-    /// shape.
+    /// Derives the shape of the tops from the bottoms, which must all have the same shape.
     pub(super) fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let first = bottom[0].shape();
         let (op, axis) = self.convolution_and_channels(first)?;

@@ -43,7 +43,7 @@ pub struct BatchNormLayer<T: Element> {
     op: Option<Standardize>,
     mean: Blob<T>,
     variance: Blob<T>,
-    /// `1 / √(variance + eps)` for each channel.
+    /// `1 / √(variance + eps)` per channel.
     inverse_deviation: Blob<T>,
     saved_input: SavedInput<T>,
     /// The three statistics parameters: the sum of means, the sum of variances, and the divisor of

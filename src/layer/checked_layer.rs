@@ -4,7 +4,7 @@ use super::prelude::*;
 use crate::op::Unary;
 use std::{any::Any, time::Duration};
 
-/// A layer together with the numbers of bottoms and tops that the layer's methods accept.
+/// A layer, with the numbers of blobs that the layer's methods accept.
 pub(super) struct CheckedLayer<T: Element> {
     layer: Box<dyn Layer<T>>,
     name: String,

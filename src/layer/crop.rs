@@ -29,9 +29,9 @@ pub struct CropLayer {
 }
 
 struct AxisCrop {
-    /// Extent of the axis in the first bottom.
+    /// Extent of the cropped axis in the first bottom.
     whole: usize,
-    /// Extent of the axis in the top.
+    /// Extent of the cropped axis in the top.
     part: usize,
     /// First index along the axis of the first bottom that the layer keeps.
     offset: usize,

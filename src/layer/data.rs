@@ -10,7 +10,7 @@ use crate::{
 };
 use std::time::Duration;
 
-/// A layer whose tops hold batches of records from a source; background threads read and transform
+/// A layer whose tops hold batches of records from a source. Background threads read and transform
 /// the records ahead of time. The first top holds the data; the optional second top holds the
 /// labels.
 ///

@@ -6,8 +6,7 @@ use super::{
 };
 
 /// Transposed convolution: every element of a bottom adds a multiple of the filters to a window of
-/// the top. The spatial extents of the top are about `stride` times the spatial extents of the
-/// bottom.
+/// the top. The spatial extents of the top are about `stride` times the bottom's extents.
 ///
 /// The Deconvolution layer reads the same fields of `convolution_param` as
 /// [`ConvolutionLayer`](crate::layer::ConvolutionLayer). The filters have the shape `channels ×

@@ -28,8 +28,8 @@ impl InputLayer {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] unless the definition gives no shape, one shape for all tops,
-    /// or one shape per top.
+    /// Returns [`Error::InvalidData`] unless the definition gives no shape, one shape, or one shape
+    /// per top.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let given = param.input_param.as_ref().map_or(&[][..], |input| &input.shape);
         let tops = param.top.len();

@@ -37,7 +37,7 @@ pub struct LayerContext<'a> {
     pub sources: &'a SourceRegistry,
 }
 
-/// The gradients that a backward pass has to compute.
+/// Flags for the gradients that a layer's backward pass must compute.
 ///
 /// ```
 /// use cortado::{layer::{EuclideanLossLayer, Layer, PropagateDown}, prelude::*};
@@ -59,7 +59,7 @@ pub struct PropagateDown<'a> {
     pub params: &'a [bool],
 }
 
-/// The numbers of bottoms and tops that a layer accepts.
+/// The numbers of bottoms and tops that a layer takes.
 ///
 /// ```
 /// use cortado::layer::Arity;
@@ -71,9 +71,9 @@ pub struct PropagateDown<'a> {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arity {
-    /// The range of allowed numbers of bottoms.
+    /// The allowed numbers of bottoms.
     pub bottom: RangeInclusive<usize>,
-    /// The range of allowed numbers of tops.
+    /// The allowed numbers of tops.
     pub top: RangeInclusive<usize>,
     /// Whether the number of tops must equal the number of bottoms.
     pub tops_equal_bottoms: bool,
@@ -155,8 +155,8 @@ pub trait Layer<T: Element>: Any + Send {
     #[doc(alias = "type")]
     fn kind(&self) -> &'static str;
 
-    /// Returns the numbers of bottoms and tops that the layer accepts; by default, one bottom and
-    /// one top.
+    /// Returns the numbers of bottoms and tops that the layer takes; by default, one bottom and one
+    /// top.
     #[doc(alias = "ExactNumBottomBlobs")]
     #[doc(alias = "EqualNumBottomTopBlobs")]
     fn arity(&self) -> Arity {

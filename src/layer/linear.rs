@@ -7,7 +7,7 @@ use crate::{
     op::{Gemm, Transpose},
 };
 
-/// The linear map `y = x·Wᵀ`, where `x` is rows × inputs and `W` is outputs × inputs.
+/// `y = x·Wᵀ`, where `x` is rows × inputs and `W` is outputs × inputs.
 #[derive(Clone, Copy)]
 pub(super) struct Linear {
     pub(super) rows: usize,

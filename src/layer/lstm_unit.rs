@@ -5,11 +5,11 @@ use crate::op::Lstm;
 
 /// Computes the cell states and the hidden states after one LSTM time step; see [`Lstm`].
 ///
-/// The bottoms are the preceding cell states of shape 1 × streams × outputs, the gate inputs of
-/// shape 1 × streams × 4·outputs, and `cont` of shape 1 × streams. The tops are the new cell state
-/// `c` and the new hidden state `h`. A value of `cont` between 0 and 1 scales the forget gate. As
-/// in Caffe, the backward pass differentiates the scaled forget gate `cont·σ` as if it were a
-/// sigmoid.
+/// The first bottom holds the preceding cell states of shape 1 × streams × outputs, and the second
+/// bottom holds the gate inputs of shape 1 × streams × 4·outputs. The third bottom holds `cont` of
+/// shape 1 × streams. The tops are the new cell state `c` and the new hidden state `h`. A value of
+/// `cont` between 0 and 1 scales the forget gate. As in Caffe, the backward pass differentiates the
+/// scaled forget gate `cont·σ` as if it were a sigmoid.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -1,4 +1,4 @@
-//! The MemoryData layer, which reads batches from arrays that the caller provides.
+//! The MemoryData layer, which reads batches from arrays of the caller.
 
 use super::prelude::*;
 use crate::shape::Shape;
@@ -7,8 +7,8 @@ use crate::shape::Shape;
 /// both arrays in order, and continues with the first item after the last item. The first top holds
 /// the items as `batch_size × channels × height × width`, and the second top holds the labels.
 ///
-/// [`reset`](Self::reset) sets the two arrays. [`Net::layer_as`](crate::Net::layer_as) gives access
-/// to the `MemoryDataLayer` of a net.
+/// [`reset`](Self::reset) sets the arrays. [`Net::layer_as`](crate::Net::layer_as) gives access to
+/// the `MemoryDataLayer` of a net.
 ///
 /// ```
 /// use cortado::{layer::MemoryDataLayer, prelude::*, proto::parse_text};

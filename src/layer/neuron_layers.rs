@@ -41,7 +41,7 @@ impl Neuron for AbsVal {
     }
 }
 
-/// Binomial normal log likelihood (BNLL), also called softplus: `y = ln(1 + eˣ)`.
+/// Binomial normal log likelihood, also called softplus: `y = ln(1 + eˣ)`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

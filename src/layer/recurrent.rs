@@ -28,9 +28,9 @@ pub(super) struct SequenceSizes {
 
 /// The parameters and intermediate blobs that the LSTM and RNN layers share.
 ///
-/// The bottoms are the inputs `x` of shape steps × streams × …, the sequence markers `cont` of
-/// shape steps × streams, an optional static input of shape streams × …, and with `expose_hidden`
-/// the initial states.
+/// The first bottom holds the inputs `x` of shape steps × streams × …, and the second bottom holds
+/// the sequence markers `cont` of shape steps × streams. An optional third bottom holds a static
+/// input of shape streams × …. With `expose_hidden`, the last bottoms hold the initial states.
 ///
 /// The *gates* of a time step are the sums `W_x·x + b (+ W_s·static) + W_h·(cont · h)`. A single
 /// GEMM computes `W_x·x` for all time steps.
@@ -290,7 +290,7 @@ impl<T: Element> Recurrent<T> {
     }
 
     /// Saves the hidden state after the last time step for the next forward pass. With
-    /// `expose_hidden`, also copies this hidden state to the second top.
+    /// `expose_hidden`, also copies the saved hidden state to the second top.
     pub(super) fn save_hidden(
         &self,
         device: &AnyDevice,
@@ -320,8 +320,8 @@ impl<T: Element> Recurrent<T> {
         }
     }
 
-    /// Computes the gradient of the hidden state at a time step: the sum of `dy`, the gradient of
-    /// the top, and the contribution of the next time step.
+    /// Computes the gradient of the hidden state at a time step. This gradient is the sum of `dy`,
+    /// the gradient of the top, and the contribution of the next time step.
     pub(super) fn hidden_gradient(
         &self,
         device: &AnyDevice,

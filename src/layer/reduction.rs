@@ -1,4 +1,4 @@
-//! The Reduction layer, which reduces the trailing axes of a blob.
+//! The Reduction layer, which reduces the last axes of a blob.
 
 use super::prelude::*;
 use crate::{
@@ -8,8 +8,8 @@ use crate::{
     shape::Shape,
 };
 
-/// `y = coeff · f(x)`, where f reduces all axes from `axis` on by a sum, a sum of absolute values,
-/// a sum of squares or a mean.
+/// `y = coeff · f(x)`, where f reduces all axes from `axis` on. The reduction f is the sum, the sum
+/// of absolute values, the sum of squares or the mean.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -64,7 +64,7 @@ impl<T: Element> LayerRegistry<T> {
         self.constructors.keys().map(String::as_str)
     }
 
-    /// Creates the layer that `param` defines.
+    /// Makes the layer that `param` defines.
     ///
     /// # Errors
     /// Returns [`Error::UnknownLayer`], which lists the registered types, if the type of `param` is

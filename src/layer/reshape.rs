@@ -4,8 +4,8 @@ use super::{prelude::*, shared_top::SharedTop};
 use crate::{proto::ReshapeParameter, shape::Shape};
 
 /// Replaces `num_axes` axes of the bottom's shape, from `axis` on, by the axes of `shape`. A
-/// `num_axes` of −1 stands for all axes from `axis` on. In `shape`, an extent of 0 copies the
-/// extent of the bottom at the same position, and an extent of −1 is inferred from the number of
+/// `num_axes` of −1 stands for all axes from `axis` on. In `shape`, 0 stands for the extent of the
+/// bottom at the same position, and −1 stands for an extent that is inferred from the number of
 /// elements.
 ///
 /// ```

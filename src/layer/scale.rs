@@ -130,8 +130,8 @@ impl<T: Element> Layer<T> for ScaleLayer<T> {
             let (dy, mut db) = (top[0].diff()?, bias.diff_mut()?);
             device.sum_to_axis(&axis, T::acc(1.0), dy.view(), db.view_mut())?;
         }
-        // `beta` is 0 if the scale factor is a bottom, whose gradient is overwritten, and 1 if it
-        // is a parameter, whose gradient is accumulated.
+        // `beta` is 0 if the scale factor is a bottom, whose gradient is overwritten, and 1 if the
+        // scale factor is a parameter, whose gradient is accumulated.
         let (propagates, beta) = match bottom.get(1) {
             Some(_) => (propagate.bottom[1], 0.0),
             None => (propagate.params[0], 1.0),

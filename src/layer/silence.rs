@@ -2,8 +2,7 @@
 
 use super::prelude::*;
 
-/// Consumes its bottoms, so that the bottoms are not outputs of the net. The gradients of the
-/// bottoms are zero.
+/// Consumes its bottoms, so that they are not outputs of the net. The bottoms' gradients are zero.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

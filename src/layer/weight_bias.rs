@@ -12,7 +12,7 @@ use crate::{
 pub(super) struct WeightsAndBias<T: Element> {
     outputs: usize,
     weights: Filler,
-    /// The filler of the bias, or `None` if the layer has no bias.
+    /// The filler of the bias; `None` if the layer has no bias.
     bias: Option<Filler>,
     /// The weights and, if the layer has one, the bias; empty until [`create`](Self::create) is
     /// called.

@@ -175,8 +175,8 @@ impl CoherentBytes {
         self.host.take().map_or_else(|| self.recycled_host(), Ok)
     }
 
-    /// Puts back the allocation from [`take_host`](Self::take_host). If `written` is true, the
-    /// bytes of the allocation become the current value of the memory.
+    /// Puts back the host allocation that [`take_host`](Self::take_host) has removed. If `written`
+    /// is true, the bytes of the allocation become the current value of the memory.
     fn put_host(&mut self, bytes: HostBytes, written: bool) {
         if written {
             let _ = self.host.set(bytes);

@@ -1,4 +1,4 @@
-//! Type-erased [`Memory`], so that the coherence code is compiled only once for all devices.
+//! Type-erased [`Memory`], so that the code for coherence is compiled once for all devices.
 
 use super::{
     host_bytes::HostBytes,

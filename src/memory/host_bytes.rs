@@ -1,4 +1,4 @@
-//! Owned bytes in host memory, either allocated by the library or adopted from the caller.
+//! Owned bytes in host memory, which the library has allocated or adopted.
 
 use crate::{
     element::Storable,
@@ -11,7 +11,7 @@ use std::{
 };
 use zerocopy::FromZeros;
 
-/// An owner of host memory, such as a vector, a pinned allocation or a memory-mapped file.
+/// An owner of host memory, such as a vector, a pinned allocation or a mapped file.
 ///
 /// ```
 /// use cortado::memory::{HostBytes, HostStorage};

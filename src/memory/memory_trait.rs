@@ -77,8 +77,7 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         other.synchronize()
     }
 
-    /// Allocates host memory for data that is transferred often. A device may return pinned
-    /// (page-locked) memory.
+    /// Allocates host memory for data that is transferred often; a device may return pinned memory.
     fn alloc_host(&self, bytes: usize) -> Result<HostBytes> {
         HostBytes::zeroed(bytes)
     }
@@ -94,8 +93,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         Workers::global()
     }
 
-    /// Returns the names and values of device properties for display, such as the size of the
-    /// device's memory. The default implementation returns an empty list of properties.
+    /// Returns names and values of device properties for display, such as the size of the device's
+    /// memory. By default, the list of properties is empty.
     fn properties(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }

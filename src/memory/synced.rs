@@ -9,7 +9,7 @@ use super::{
 use crate::error::Result;
 use std::{fmt, sync::Arc};
 
-/// Bytes that are kept coherent between the host and a device of type `D`.
+/// Bytes that are kept coherent between the host and device `D`.
 ///
 /// The first access to a side, host or device, allocates that side and, if needed, copies the value
 /// from the other side. Memory that has not been written reads as zero. Shared access (`&self`) may

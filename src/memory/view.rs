@@ -70,7 +70,7 @@ pub enum Src<'a, T, D: Memory> {
     View(View<'a, T, D>),
 }
 
-/// A device buffer, and the byte range of the buffer that a view covers.
+/// A device buffer and the byte range that a view covers.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -139,7 +139,7 @@ struct Span {
 }
 
 impl Span {
-    /// Returns the range of the first `len` elements of type `T` in a memory of `bytes` bytes.
+    /// Returns the range of the first `len` elements of type `T` in `bytes` bytes of memory.
     fn first<T>(len: usize, bytes: usize) -> Result<Self> {
         let available = bytes / size_of::<T>().max(1);
         if len > available {
@@ -445,8 +445,7 @@ fn misaligned_error() -> Error {
 mod proofs {
     use super::*;
 
-    /// A view of a sub-range of a sub-range covers exactly the requested bytes and lies inside the
-    /// memory.
+    /// A sub-range of a sub-range covers exactly the requested bytes and stays inside the memory.
     #[kani::proof]
     fn sub_ranges_stay_inside_the_memory() {
         let (bytes, len): (usize, usize) = (kani::any(), kani::any());

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 impl<T: Element> Net<T> {
     /// Disables the backward pass of each layer that does not contribute to the objective, and of
-    /// each layer for which no later layer computes the gradients of its tops. Visits the layers
-    /// from the last to the first.
+    /// each layer whose top gradients no later layer computes. Visits the layers from the last to
+    /// the first.
     pub(super) fn prune_backward(&mut self) {
         let Self { nodes, blobs, .. } = self;
         // Use blob names as keys, as Caffe does, because all blobs of a chain of in-place layers

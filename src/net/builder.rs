@@ -1,4 +1,4 @@
-//! Construction of a net from its `NetParameter` definition.
+//! Construction of a net from its definition.
 
 use super::{
     build_log::{log_layer, log_net},
@@ -21,7 +21,7 @@ use crate::{
 };
 use std::collections::{BTreeSet, HashMap};
 
-/// Options for building a net.
+/// A builder of nets, which holds the options for building a net from its definition.
 ///
 /// The field `state` of the definition supplies the phase, level and stages that the caller does
 /// not set. If neither gives a value, the phase is TEST and the level is 0.
@@ -242,7 +242,7 @@ impl<'a, T: Element> Construction<'a, T> {
     }
 
     /// Returns the blob indices of a layer's tops: the tops that the definition names and, for a
-    /// loss layer, the unnamed tops that its arity requires.
+    /// loss layer, the required tops without a name.
     fn tops(&mut self, param: &LayerParameter, layer: &dyn Layer<T>) -> Result<Vec<usize>> {
         let mut tops = Vec::with_capacity(param.top.len());
         for (i, name) in param.top.iter().enumerate() {

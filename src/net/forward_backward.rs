@@ -130,7 +130,7 @@ impl<T: Element> Net<T> {
         )))
     }
 
-    /// Sets the gradients of all parameters to zero.
+    /// Sets the gradients of the parameters to zero.
     ///
     /// # Errors
     /// Propagates errors from the device.
@@ -156,8 +156,8 @@ impl<T: Element> Net<T> {
     }
 
     /// Returns the activation function of the next layer if the net can fuse that function with the
-    /// layer with index `index`. The net can fuse two layers if the next layer runs in place on the
-    /// only top of the first layer, and no top of either layer has a loss weight.
+    /// layer with index `index`. The net can fuse two layers if the second layer runs in place on
+    /// the first layer's only top, and neither layer has a loss weight.
     fn activation_after(&mut self, index: usize) -> Result<Option<Unary<f64>>> {
         let Some(next) = self.nodes.get(index + 1) else { return Ok(None) };
         let node = &self.nodes[index];
@@ -210,8 +210,8 @@ impl<T: Element> Net<T> {
         layer.backward(&self.device, &top, propagate, &bottom)
     }
 
-    /// Fills the diff of each loss top of a layer with the top's loss weight, which is the gradient
-    /// of the objective with respect to the top.
+    /// Fills the diff of each loss top of a layer with the top's loss weight, the gradient of the
+    /// objective with respect to the top.
     fn seed_loss(&self, index: usize) -> Result<()> {
         let node = &self.nodes[index];
         for (&id, &weight) in node.tops.iter().zip(&node.loss_weights) {

@@ -22,13 +22,13 @@ use crate::{blob::Blob, element::Element, error::Result};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Bytes allocated for the values of the blobs between layers.
+    /// Bytes for the values of the blobs between layers.
     pub activations: usize,
-    /// Bytes allocated for the gradients of the blobs between layers.
+    /// Bytes for the gradients of the blobs between layers.
     pub gradients: usize,
-    /// Bytes allocated for the values of the parameters.
+    /// Bytes for the values of the parameters.
     pub params: usize,
-    /// Bytes allocated for the gradients of the parameters.
+    /// Bytes for the gradients of the parameters.
     pub param_gradients: usize,
 }
 

@@ -14,7 +14,7 @@ type Top = (usize, usize);
 /// top.
 #[derive(Default)]
 struct BlobUses {
-    /// For each layer, the tops to which the bottoms of the layer refer.
+    /// For each layer, the tops to which the layer's bottoms refer.
     sources: Vec<Vec<Top>>,
     uses: HashMap<Top, TopUses>,
 }

@@ -12,8 +12,8 @@ use crate::{
 impl<T: Element> Net<T> {
     /// Copies the parameters of the layers in `source` to the layers with the same names in this
     /// net. Layers that `source` lacks are unchanged. `source` may omit the values of a parameter
-    /// that shares the values of another parameter: the `BlobProto` of the parameter may be empty,
-    /// or the list `blobs` may end before it. Returns the names of the copied layers.
+    /// that shares the values of another parameter. The parameter's message in `blobs` may be
+    /// empty, or `blobs` may end before it. Returns the names of the copied layers.
     ///
     /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads the message `source` from
     /// a file in any of Caffe's formats.
@@ -71,9 +71,9 @@ impl<T: Element> Net<T> {
         Ok(copied)
     }
 
-    /// Makes the layers of this net share their parameter values with the layers of the same name
-    /// in `source`, so that an update of one net changes both nets. The nets do not share the
-    /// gradients of the parameters.
+    /// Makes this net share the parameter values of the layers in `source` that have the same name,
+    /// so that an update of one net changes both nets. The nets do not share the gradients of the
+    /// parameters.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the parameters of two layers with the

@@ -83,8 +83,8 @@ impl Axis {
         operands.iter().try_for_each(|&(name, len)| check_len(op, name, self.extent, len))
     }
 
-    /// Fails unless the operand lengths of the kernel `affine` match the axis. `x` is `None` for a
-    /// call in place.
+    /// Fails unless the operand lengths of the kernel `affine` match the axis. `x` is `None` for an
+    /// in-place call.
     pub(crate) fn check_affine(
         &self,
         x: Option<usize>,

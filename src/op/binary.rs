@@ -119,8 +119,8 @@ impl<A: Float> Binary<A> {
     }
 
     /// Fails unless the operand lengths of the kernel
-    /// [`broadcast`](crate::kernel::Elementwise::broadcast) match `axis`. `a` is `None` for a call
-    /// in place.
+    /// [`broadcast`](crate::kernel::Elementwise::broadcast) match `axis`. `a` is `None` for an
+    /// in-place call.
     ///
     /// # Errors
     /// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has

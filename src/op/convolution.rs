@@ -9,10 +9,10 @@ use crate::{
 /// Convolution of `batch` images with `window.channels()` planes each, into `outputs` planes per
 /// image.
 ///
-/// All operands are row-major: images `x` of shape batch × channels × input…, filters `w` of shape
-/// outputs × channels/groups × kernel…, a bias with one element per output plane, and outputs `y`
-/// of shape batch × outputs × output…. The output planes of a group depend only on the input planes
-/// of the same group.
+/// All operands are row-major. The images `x` have the shape batch × channels × input…, the filters
+/// `w` have the shape outputs × channels/groups × kernel…, and the outputs `y` have the shape batch
+/// × outputs × output…. The bias has one element per output plane. The output planes of a group
+/// depend only on the input planes of the same group.
 ///
 /// The example convolves 8 RGB images of 32 × 32 pixels with 16 filters of 5 × 5 taps:
 ///

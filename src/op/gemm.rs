@@ -69,8 +69,8 @@ pub struct Gemm<T: Element> {
 }
 
 impl<T: Element> Gemm<T> {
-    /// Creates the descriptor of `C ← A·B` for an m×k matrix `A`, a k×n matrix `B` and an m×n
-    /// matrix `C`, all without gaps between rows.
+    /// Creates the descriptor of `C ← A·B`, where `A` is m×k, `B` is k×n and `C` is m×n, all
+    /// without gaps between rows.
     pub fn new(m: usize, n: usize, k: usize) -> Self {
         let (trans_a, trans_b) = (Transpose::No, Transpose::No);
         let (alpha, beta) = (T::Acc::one(), T::Acc::zero());
@@ -125,8 +125,8 @@ impl<T: Element> Gemm<T> {
         self.beta.is_zero() && (self.ldc == self.n || self.m <= 1)
     }
 
-    /// Returns the spans of `A`, `B` and `C`. The span of a matrix is the number of elements from
-    /// the first to the last element that the GEMM uses.
+    /// Returns the spans of `A`, `B` and `C`: for each, the number of elements from the first to
+    /// the last element that the GEMM uses.
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if a leading dimension is less than the length of a row, or
@@ -292,7 +292,7 @@ impl<T: Element> Gemv<T> {
         Self { lda, ..self }
     }
 
-    /// Returns the numbers of elements of `x` and `y`.
+    /// Returns the lengths of `x` and `y`.
     pub fn lengths(&self) -> (usize, usize) {
         match self.trans {
             Transpose::No => (self.n, self.m),

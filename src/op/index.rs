@@ -119,7 +119,7 @@ impl Permute {
     /// Creates the descriptor of a permutation of the axes of `shape`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] unless `order` contains the index of each axis exactly once.
+    /// [`Error::Shape`] unless `order` contains each axis once.
     pub fn new(shape: Shape, order: &[usize]) -> Result<Self> {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
@@ -171,14 +171,14 @@ impl Permute {
 pub struct Tile {
     /// Product of the extents of all axes before the repeated axis.
     pub outer: usize,
-    /// Product of the extents of the axis and of all later axes.
+    /// Product of the extents of the axis and all axes after it.
     pub inner: usize,
     /// Number of repetitions of each block.
     pub tiles: usize,
 }
 
 impl Tile {
-    /// Fails unless the lengths of the source and the result match the repetition.
+    /// Fails unless the lengths of source and result match the repetition.
     ///
     /// # Errors
     /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.

@@ -85,8 +85,8 @@ impl SoftmaxLoss {
 /// position.
 ///
 /// As in Caffe, if another class has the same score as the label's class, the other class ranks
-/// first. Unlike in Caffe, a label whose score is NaN never counts as correct. The accuracy is 0 if
-/// all labels are ignored.
+/// first. Unlike in Caffe, a label whose score is NaN is never correct. The accuracy is 0 if all
+/// labels are ignored.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Accuracy, Axis}};
@@ -178,7 +178,7 @@ pub enum ClassLossKind {
     /// `max(0, 1 − x[label]) + Σ max(0, 1 + x[k])`, where the sum is over all classes k except the
     /// label's class.
     Hinge,
-    /// Like [`Hinge`](Self::Hinge), but with each term squared.
+    /// Like [`Hinge`](Self::Hinge), with each term squared.
     SquaredHinge,
 }
 

@@ -28,7 +28,7 @@ pub enum LrnRegion {
     WithinChannel,
 }
 
-/// Local response normalization, `y = x · s^(−β)` with `s = k + α/n · Σ x²`, where the sum is over a
+/// Local response normalization, `y = x · s^(−β)` with `s = k + α/n · Σ x²`. The sum is over a
 /// region of `n` elements around `x`.
 ///
 /// The operands have the shape batch × channels × height × width. For a region across channels,

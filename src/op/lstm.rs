@@ -7,9 +7,9 @@ use crate::{
 
 /// Descriptor of one LSTM time step of `streams` independent sequences with `outputs` cells each.
 ///
-/// Each stream has a row of `outputs` elements in the cell state `c` and in the hidden state `h`,
-/// and a row of `4·outputs` elements in `gates`. The operand `cont` has one element per stream: 0
-/// where a sequence begins, else 1. If a row of `gates` consists of x₀, x₁, x₂ and x₃, each with
+/// Each stream has a row of `outputs` elements in the cell state `c` and the hidden state `h`, and
+/// a row of `4·outputs` elements in `gates`. The operand `cont` has one element per stream: 0 where
+/// a sequence begins, else 1. If a row of `gates` consists of x₀, x₁, x₂ and x₃, each with
 /// `outputs` elements, the time step computes:
 ///
 /// ```text

@@ -2,8 +2,8 @@
 //!
 //! Host kernels, device kernels and conformance checks share these descriptors. The method `check`
 //! of a descriptor compares the lengths of operands with the descriptor's shapes. The errors of
-//! `check` name an operand as the kernel's signature does. A backend calls the descriptor's `check`
-//! before it launches a kernel.
+//! `check` name an operand as the kernel's signature does. A backend calls `check` before it
+//! launches a kernel.
 
 mod axis;
 mod binary;

@@ -64,8 +64,8 @@ impl Pool2d {
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if the kernel or the stride is zero, if the padding is not
-    /// smaller than the kernel, or if no window fits into the padded input. Returns
-    /// [`Error::ShapeOverflow`] if an operand's element count overflows.
+    /// less than the kernel, or if no window fits. Returns [`Error::ShapeOverflow`] if an operand's
+    /// element count overflows.
     pub fn new(
         planes: usize,
         input: [usize; 2],

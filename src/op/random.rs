@@ -71,8 +71,8 @@ impl RngKey {
     }
 }
 
-/// Constant that is mixed into the seed when a child key is derived, so that the derivation does not
-/// reuse the random words of the parent key's stream.
+/// Constant that is mixed into the seed to derive a child key, so that the derivation does not
+/// reuse random words of the parent key.
 const CHILD_KEY_CONSTANT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A sequential random number generator for the stream of an [`RngKey`].

@@ -82,8 +82,7 @@ pub struct TopK {
 }
 
 impl TopK {
-    /// Fails unless the axis has at least `k` elements, and the operand lengths match the
-    /// descriptor.
+    /// Fails unless the axis has at least `k` elements and the operand lengths match.
     ///
     /// # Errors
     /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.

@@ -29,8 +29,8 @@ pub enum EpsilonPlacement {
 /// standard deviation.
 ///
 /// If `mean` and `variance` are the moments of `x`, the gradient is `dx = (dy − Σ dy / m − y · Σ
-/// dy·y / m) · rate`, where the sums are over the `m` elements with index `e`. Standardization
-/// follows Ioffe and Szegedy (2015), section 3.
+/// dy·y / m) · rate`. The sums are over the `m` elements with index `e`. Standardization follows
+/// Ioffe and Szegedy (2015), section 3.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Axis, EpsilonPlacement, Standardize}};
@@ -51,7 +51,7 @@ pub struct Standardize {
     pub axis: Axis,
     /// The constant ε, which prevents a division by zero.
     pub epsilon: f64,
-    /// Whether standardization adds ε to the variance or to the standard deviation.
+    /// Whether ε is added to the variance or to the standard deviation.
     pub epsilon_placement: EpsilonPlacement,
 }
 
@@ -67,7 +67,7 @@ impl Standardize {
     }
 
     /// Fails unless the operand lengths of the kernel `standardize` match the axis. `x` is `None`
-    /// for a call in place.
+    /// for an in-place call.
     ///
     /// # Errors
     /// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has
@@ -80,7 +80,7 @@ impl Standardize {
     }
 
     /// Fails unless the operand lengths of the kernel `standardize_backward` match the axis. `dy`
-    /// is `None` for a call in place.
+    /// is `None` for an in-place call.
     ///
     /// # Errors
     /// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has

@@ -1,4 +1,4 @@
-//! Solver updates: the formulas by which a gradient changes the weights of a net.
+//! Solver updates: formulas by which a gradient changes the weights.
 
 use crate::{
     element::Element,
@@ -140,7 +140,7 @@ pub enum UpdateRule<T: Element> {
 }
 
 impl<T: Element> UpdateRule<T> {
-    /// Returns the number of history values that the rule keeps per weight.
+    /// Returns the number of history values per weight.
     pub fn history_count(&self) -> usize {
         match self {
             Self::Sgd { .. } | Self::Nesterov { .. } | Self::AdaGrad { .. } => 1,

@@ -16,12 +16,12 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// The transfer or fallback proceeds, and open ledgers record the event.
+    /// The transfer or fallback proceeds; open ledgers record the event.
     #[default]
     Allow,
     /// The transfer or fallback proceeds, and is logged as a warning.
     Warn,
-    /// The transfer or fallback is not performed, and the caller gets [`Error::Denied`].
+    /// The transfer or fallback does not happen, and the caller gets [`Error::Denied`].
     Deny,
 }
 

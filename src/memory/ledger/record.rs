@@ -1,4 +1,4 @@
-//! Ledgers, which count transfers and fallbacks by kernel call and device.
+//! Ledgers: counts of transfers and fallbacks by kernel call and device.
 
 use super::kernel_call::{DIRECT_ACCESS, KernelCall};
 use crate::sync::Mutex;
@@ -106,7 +106,7 @@ pub struct Entry {
 /// Totals of the recorded events, grouped by kernel call and device name, and then by event kind.
 type EventTable = BTreeMap<(KernelCall, String), BTreeMap<EventKind, Total>>;
 
-/// A record of transfers and fallbacks. All clones of a ledger share one record.
+/// A record of transfers and fallbacks. Clones of a ledger share one record.
 ///
 /// ```
 /// use cortado::{CpuDevice, Blob, ledger::{EventKind, Ledger}};
