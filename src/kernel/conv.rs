@@ -27,8 +27,8 @@ macro_rules! kernels {
             /// # Ok::<(), cortado::Error>(())
             /// ```
             trait Conv {
-                // `declare_family!` does not declare `convolve_with_activation`, because the
-                // default runs two kernels of the device.
+                // `declare_family!` does not declare `convolve_with_activation`, because its
+                // default implementation runs two kernels of the device.
                 /// `y ← function(x ∗ filters + bias)`, bit-identical to
                 /// [`convolve`](Self::convolve) followed by [`unary`](Elementwise::unary) in place.
                 /// The default implementation runs `convolve` and then `unary`.

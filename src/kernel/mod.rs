@@ -43,7 +43,7 @@ pub use reductions::Reductions;
 pub use update::Update;
 
 /// The traits of all kernel families. Code that calls kernels of a concrete device type, such as
-/// [`CpuDevice`](crate::CpuDevice), must import these traits.
+/// [`CpuDevice`](crate::CpuDevice), must import the traits of the kernel families.
 ///
 /// ```
 /// use cortado::{Blob, CpuDevice, kernel::traits::*};

@@ -14,8 +14,8 @@ use crate::{
 pub(super) enum Direction {
     /// The bottoms are images, which the layer convolves.
     Forward,
-    /// The bottoms take the place of a convolution's outputs, and the layer applies the transposed
-    /// convolution to them.
+    /// The bottoms take the place of a convolution's outputs, to which the layer applies the
+    /// transposed convolution.
     Backward,
 }
 

@@ -6,10 +6,10 @@ use crate::{
     proto::ContrastiveLossParameter,
 };
 
-/// `loss = Σ (s·d² + (1 − s)·max(0, margin − d)²) / 2N` over N pairs of feature vectors. Here d is
-/// the Euclidean distance between the two vectors of a pair, and s is 1 for similar pairs and 0 for
-/// dissimilar pairs. The first two bottoms hold the first and the second vectors of the pairs, and
-/// the third bottom holds s.
+/// `loss = Σ (s·d² + (1 − s)·max(0, margin − d)²) / 2N` over N pairs of feature vectors. In the
+/// formula, d is the Euclidean distance between the two vectors of a pair, and s is 1 for similar
+/// pairs and 0 for dissimilar pairs. The first two bottoms hold the first and the second vectors of
+/// the pairs, and the third bottom holds s.
 ///
 /// With `legacy_version`, a dissimilar pair contributes `max(0, margin − d²)` to the sum. The
 /// contrastive loss was introduced by Hadsell, Chopra and LeCun (2006).

@@ -11,9 +11,9 @@ use crate::{
 /// and divides all other elements by `1 − dropout_ratio`. In the TEST phase, the top equals the
 /// bottom.
 ///
-/// The layer stores no dropout mask. Instead, the backward pass regenerates the random numbers of
-/// the forward pass. A random number depends only on the layer's key, the number of preceding
-/// forward passes and the element's index.
+/// The layer stores no dropout mask. The backward pass regenerates the random numbers of the
+/// forward pass instead of reading a mask. A random number depends only on the layer's key, the
+/// number of preceding forward passes and the element's index.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::{Phase, parse_text}};

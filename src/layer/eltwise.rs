@@ -10,9 +10,9 @@ use crate::{
 
 /// `y = Σ coeff·x`, `y = Π x` or `y = max x` over the bottoms, element by element.
 ///
-/// If several bottoms equal the maximum at an element, only one bottom receives the gradient. This
-/// is the second bottom if the second bottom equals the maximum, otherwise the bottom with the
-/// lowest index.
+/// If several bottoms equal the maximum at an element, only one bottom receives the gradient. The
+/// receiving bottom is the second bottom if the second bottom equals the maximum, otherwise the
+/// bottom with the lowest index.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

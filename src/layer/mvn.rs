@@ -8,7 +8,8 @@ use crate::{
 
 /// Mean-variance normalization: `y = (x − mean) / (√variance + eps)`, or `y = x − mean` without
 /// `normalize_variance`. The layer computes the mean and the variance over each channel of each
-/// image. With `across_channels`, the layer computes them over each whole image.
+/// image. With `across_channels`, the layer computes the mean and the variance over each whole
+/// image.
 ///
 /// As in Caffe, the top has four axes. Axes of extent 1 stand for the axes that the bottom lacks.
 ///

@@ -1,4 +1,4 @@
-//! The [`Neuron`] trait of layers that apply one function to every element.
+//! The [`Neuron`] trait, for layers that apply one activation function to every element.
 
 use super::{prelude::*, saved_input::SavedInput};
 use crate::op::{Binary, Unary};

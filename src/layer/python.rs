@@ -2,8 +2,8 @@
 
 use super::prelude::*;
 
-/// A placeholder for Caffe's Python layer, which cannot be created. The error message suggests
-/// implementing [`Layer`] instead.
+/// A placeholder type for Caffe's Python layer; [`new`](Self::new) always fails. The error message
+/// of `new` suggests implementing [`Layer`] instead.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -56,7 +56,7 @@ pub(super) struct Recurrent<T: Element> {
     static_gates: Blob<T>,
     last_hidden: Blob<T>,
     /// A blob whose data hold the gradient of the hidden state at the current time step. The diff
-    /// holds the contribution of the next time step to this gradient.
+    /// holds the next time step's contribution to the gradient of the hidden state.
     hidden_gradient: Blob<T>,
 }
 
@@ -320,8 +320,8 @@ impl<T: Element> Recurrent<T> {
         }
     }
 
-    /// Computes the gradient of the hidden state at a time step. This gradient is the sum of `dy`,
-    /// the gradient of the top, and the contribution of the next time step.
+    /// Computes the gradient of the hidden state at a time step. The gradient of the hidden state
+    /// is the sum of `dy`, the gradient of the top, and the contribution of the next time step.
     pub(super) fn hidden_gradient(
         &self,
         device: &AnyDevice,

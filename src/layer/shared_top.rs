@@ -4,8 +4,8 @@ use super::prelude::*;
 
 /// A helper that makes a top share the data and the diff of its bottom, so that nothing is copied.
 ///
-/// If the definition sets `propagate_down: false`, the top has a separate diff. Otherwise, later
-/// layers that write the top's diff would change the bottom's diff.
+/// If the definition sets `propagate_down: false`, the top has a separate diff, so later layers
+/// that write the top's diff do not change the bottom's diff.
 pub(super) struct SharedTop {
     shares_diff: bool,
 }

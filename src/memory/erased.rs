@@ -58,7 +58,7 @@ pub(crate) trait ErasedMemory: Any + Send + Sync + fmt::Debug {
     fn order_after(&self, other: &dyn ErasedMemory) -> Result<()>;
     fn alloc_host(&self, bytes: usize) -> Result<HostBytes>;
     fn on_stale(&self, allocation: StaleAllocation<'_, AnyBuffer>);
-    /// Returns whether the device has unified memory. If the device has none, `map`, `map_mut` and
+    /// Returns whether the device has unified memory. Without unified memory, `map`, `map_mut` and
     /// `adopt` fail.
     fn is_unified(&self) -> bool;
     fn map<'a>(&self, buffer: &'a AnyBuffer) -> Result<&'a [u8]>;

@@ -8,7 +8,7 @@
 //!   Only `&mut` access makes a side stale, so no borrow of a stale side can exist, and
 //!   `SyncedMemory` needs no `unsafe` code.
 //! - A [`View`] selects a range of typed elements of a memory. A kernel decides whether to access
-//!   these elements on the host or on the device.
+//!   the elements of a view on the host or on the device.
 
 mod coherent_bytes;
 mod erased;

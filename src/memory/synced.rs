@@ -100,9 +100,9 @@ impl<D: Memory> SyncedMemory<D> {
     }
 
     /// Calls `write` to overwrite all bytes on the host, without first downloading them; the device
-    /// becomes stale. If `write` fails or panics, the value is unchanged, unless `write` has
-    /// already written bytes in place. Bytes are written in place if only the host was valid or the
-    /// device has unified memory.
+    /// becomes stale. If `write` fails or panics, the value of the memory is unchanged, unless
+    /// `write` has already written bytes in place. Bytes are written in place if only the host was
+    /// valid or the device has unified memory.
     ///
     /// # Errors
     /// Returns the same errors as [`host`](Self::host). Propagates errors from `write`.
@@ -144,7 +144,7 @@ impl<D: Memory> SyncedMemory<D> {
     }
 
     /// Uploads the value through `queue`, a forked queue of this memory's device, unless the device
-    /// is already valid. Returns when the upload is done. Data-loading threads call `prefetch`, so
+    /// is already valid. Waits until the upload is done. Data-loading threads call `prefetch`, so
     /// that the device's main queue never waits for an upload of data. The upload starts after all
     /// work that is already in the device's main queue, because that work may still use the
     /// recycled allocation.

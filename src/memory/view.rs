@@ -1,7 +1,7 @@
 //! Typed, bounds-checked ranges of a [`SyncedMemory`].
 //!
-//! A kernel accesses the elements of a view through the methods `host` and `device`. These methods
-//! first copy the memory to the host or to the device if needed.
+//! A kernel accesses the elements of a view through the methods `host` and `device`. `host` and
+//! `device` first copy the elements to the host or to the device if needed.
 
 use super::{
     coherent_bytes::{CoherentBytes, Overwrite},

@@ -34,8 +34,8 @@ impl<T: Element> Net<T> {
         }
     }
 
-    /// Enables the gradients of all parameters, and of all bottoms for which the layer allows it.
-    /// The field `force_backward` requests these gradients.
+    /// Enables the gradients of all parameters, and of all bottoms for which the layer allows it. A
+    /// net calls this method if its definition sets the field `force_backward`.
     pub(super) fn force_backward(&mut self) {
         for node in &mut self.nodes {
             node.backward = true;

@@ -24,7 +24,8 @@ use std::collections::{BTreeSet, HashMap};
 /// A builder of nets, which holds the options for building a net from its definition.
 ///
 /// The field `state` of the definition supplies the phase, level and stages that the caller does
-/// not set. If neither gives a value, the phase is TEST and the level is 0.
+/// not set. If neither the caller nor the definition gives a value, the phase is TEST and the level
+/// is 0.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::{Phase, parse_text}};

@@ -142,8 +142,8 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Reshapes the tops of the layer with index `index`. Replaces the net's handles of these blobs
-    /// by the reshaped handles, because reshaping may have replaced the storage.
+    /// Reshapes the tops of the layer with index `index`. Replaces the net's handles of the tops by
+    /// the reshaped handles, because reshaping may have replaced the storage.
     pub(super) fn reshape_layer(&mut self, index: usize) -> Result<()> {
         let [bottom, mut top] = self.operands(index);
         let Self { nodes, blobs, .. } = self;

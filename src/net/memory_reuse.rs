@@ -88,7 +88,7 @@ impl<T: Element> Net<T> {
     fn reusable_ranges(&self) -> Vec<LiveRange> {
         let mut ranges: Vec<LiveRange> = Vec::new();
         // Exclude the net's outputs, and the tops of layers without bottoms. The caller may write
-        // these tops, or the layer may fill them only once.
+        // the tops of a layer without bottoms, or the layer may fill its tops only once.
         let mut excluded = self.outputs.clone();
         for (index, node) in self.nodes.iter().enumerate() {
             for &id in node.bottoms.iter().chain(&node.tops) {

@@ -38,8 +38,8 @@ impl<T: Element> Net<T> {
     /// # Errors
     /// Returns [`Error::InvalidData`] if the tensors of a layer do not match its number of
     /// parameters, or if a tensor appears twice. Returns [`Error::Shape`] if a tensor's shape
-    /// differs from the parameter's shape. In these cases, the error message names the layer and
-    /// the tensor, and the net is unchanged. Propagates errors from the device.
+    /// differs from the parameter's shape. If a tensor does not fit, the error message names the
+    /// layer and the tensor, and the net is unchanged. Propagates errors from the device.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_tensors_from(&mut self, source: &[(String, Tensor)]) -> Result<Vec<String>> {
         let mut layers = BTreeMap::<usize, BTreeMap<usize, &Tensor>>::new();

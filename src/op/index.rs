@@ -130,7 +130,7 @@ impl Permute {
         Ok(Self { shape, order: order.to_vec() })
     }
 
-    /// Returns the shape of the source.
+    /// Returns the shape of the source operand.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -178,7 +178,7 @@ pub struct Tile {
 }
 
 impl Tile {
-    /// Fails unless the lengths of source and result match the repetition.
+    /// Fails unless the lengths of the source and the result match the descriptor.
     ///
     /// # Errors
     /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.

@@ -31,8 +31,8 @@ pub enum LrnRegion {
 /// Local response normalization, `y = x · s^(−β)` with `s = k + α/n · Σ x²`. The sum is over a
 /// region of `n` elements around `x`.
 ///
-/// The operands have the shape batch × channels × height × width. For a region across channels,
-/// `n = size`. For a region within a channel, `n = size²`; as in Caffe, such a region uses 1 instead
+/// The operands have the shape batch × channels × height × width. For a region across channels, `n
+/// = size`. For a region within a channel, `n = size²`; as in Caffe, such a region uses 1 instead
 /// of `k`. Elements of a region that lie outside the operand count as zero. Local response
 /// normalization was introduced by Krizhevsky, Sutskever and Hinton (2012), section 3.3.
 ///

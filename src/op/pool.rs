@@ -100,7 +100,7 @@ impl Pool2d {
         self.output.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Fails unless the lengths of the input and the output match the descriptor. Also fails if the
+    /// Fails unless the lengths of the input and the output match the descriptor. Fails also if the
     /// public fields were changed such that [`new`](Self::new) would fail or would compute another
     /// number of windows.
     ///

@@ -82,7 +82,8 @@ pub struct TopK {
 }
 
 impl TopK {
-    /// Fails unless the axis has at least `k` elements and the operand lengths match.
+    /// Fails unless the axis has at least `k` elements, and the operand lengths match the
+    /// descriptor.
     ///
     /// # Errors
     /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
