@@ -1,4 +1,4 @@
-//! The InnerProduct layer, a fully connected layer: `y = W·x + b`.
+//! The InnerProduct layer, a fully connected layer that computes `y = W·x + b`.
 
 use super::{prelude::*, weight_bias::WeightsAndBias};
 use crate::op::{Axis, Gemm, Transpose};

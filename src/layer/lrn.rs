@@ -9,8 +9,8 @@ use crate::{
 /// Local response normalization (LRN) over neighbouring channels or neighbouring positions; see
 /// [`Lrn`].
 ///
-/// As in Caffe, normalization with `norm_region: WITHIN_CHANNEL` ignores the field `k` and uses 1
-/// instead.
+/// As in Caffe, the layer ignores the field `k` and uses 1 instead if `norm_region` is
+/// `WITHIN_CHANNEL`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -1,8 +1,8 @@
 //! Neural network layers, of which nets are composed.
 //!
 //! Layers call the kernels of an [`AnyDevice`](crate::AnyDevice) and are generic over the element
-//! type. Two types of layers read the values of blobs on the host: [`FilterLayer`], because its top
-//! shapes depend on the selector's values, and [`Hdf5OutputLayer`], because it writes a file.
+//! type. Only [`FilterLayer`] and [`Hdf5OutputLayer`] read the values of blobs on the host: the top
+//! shapes of `FilterLayer` depend on the selector's values, and `Hdf5OutputLayer` writes a file.
 //! [`LayerRegistry`] maps the `type` of a layer's definition to the constructor of the layer. Other
 //! crates can register further layer types.
 

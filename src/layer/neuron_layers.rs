@@ -41,7 +41,7 @@ impl Neuron for AbsVal {
     }
 }
 
-/// Binomial normal log likelihood, also called softplus: `y = ln(1 + eˣ)`.
+/// Binomial normal log likelihood (BNLL), also called softplus, `y = ln(1 + eˣ)`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -371,7 +371,7 @@ impl Neuron for Sigmoid {
     }
 }
 
-/// Swish, also called SiLU: `y = x / (1 + e^(−beta·x))`.
+/// Swish, also called SiLU, `y = x / (1 + e^(−beta·x))`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -440,7 +440,7 @@ impl Neuron for Tanh {
     }
 }
 
-/// Step function without a gradient: `y = 1` where `x > threshold`, otherwise `y = 0`.
+/// Step function without a gradient, `y = 1` where `x > threshold`, otherwise `y = 0`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 type Constructor<T> =
     Box<dyn Fn(&LayerParameter, &LayerContext<'_>) -> Result<Box<dyn Layer<T>>> + Send + Sync>;
 
-/// A registry that maps each layer type to the constructor of its layers. No registry is global:
+/// A registry that maps each layer type to the constructor of its layers. No registry is global;
 /// [`NetBuilder::registry`](crate::net::NetBuilder::registry) sets the layer registry of a net.
 ///
 /// ```

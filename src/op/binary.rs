@@ -14,8 +14,8 @@ use num_traits::Float;
 scalar_functions! {
     /// A scalar function of two elements `a` and `b`, computed in the accumulator type `A`.
     ///
-    /// The variants `…Grad` apply the chain rule to a unary function: `a` is the gradient of the
-    /// function's output, and `b` is the function's input or output, as each variant states.
+    /// The variants `…Grad` apply the chain rule to a unary function, where `a` is the gradient of
+    /// the function's output, and `b` is the function's input or output, as each variant states.
     ///
     /// ```
     /// use cortado::op::Binary;
@@ -48,7 +48,7 @@ scalar_functions! {
         Greater => "greater",
         /// 1 where `a ≥ b`, else 0.
         GreaterEqual => "greater_equal",
-        /// `a` where `a > 0`, else `a · b`: PReLU of `a` with the slope `b`.
+        /// `a` where `a > 0`, else `a · b`, which is PReLU of `a` with the slope `b`.
         Prelu => "prelu",
         /// 1 where `a > 0`, else `b`: the derivative of [`Prelu`](Self::Prelu) with respect to `a`.
         PreluSlope => "prelu_slope",

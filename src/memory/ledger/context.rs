@@ -59,8 +59,8 @@ fn is_watched() -> bool {
     WATCHES.load(Relaxed) != 0
 }
 
-/// A guard that makes transfers and fallbacks in the process read the ledger context of their
-/// thread. A `Watch` is not `Send`.
+/// A guard that counts as one `Watch` in [`WATCHES`], so that transfers and fallbacks read the
+/// ledger context of their thread. A `Watch` is not `Send`.
 #[derive(Debug)]
 struct Watch(PhantomData<*const ()>);
 
