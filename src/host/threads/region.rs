@@ -22,7 +22,7 @@ pub(crate) const SPIN_TIME: Duration = Duration::from_micros(if cfg!(loom) { 0 }
 
 thread_local! {
     /// Number of the current thread in its pool; 0 outside of a pool.
-    // loom's macro does not accept a `const` block.
+    // The `thread_local!` macro of loom does not accept a `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
     pub(crate) static THREAD_NUMBER: Cell<usize> = Cell::new(0);
 }
