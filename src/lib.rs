@@ -23,12 +23,13 @@
 //!   D: Device         kernels: `gemm`, `convolve`, … ; each has a default that runs on the host
 //! ```
 //!
-//! 1. **Memory is coherent.** Each side, host or device, is valid or stale. Reading a stale side
-//!    copies the value; writing a side makes the other side stale. A [`ledger`] records each copy
-//!    with the kernel and the source line that caused the copy.
-//! 2. **Every kernel runs on every device.** A device overrides the kernels that it computes
-//!    itself. All other kernels fall back to the host, and [`SyncedMemory`] copies their operands
-//!    if needed.
+//! 1. **Memory is coherent.** Each side of a memory, host or device, is valid or stale. Reading a
+//!    stale side first copies the current value to that side; writing a side makes the other side
+//!    stale. A [`ledger`] records each copy, with the kernel and the source line that caused the
+//!    copy.
+//! 2. **Every kernel runs on every device.** A device overrides the kernels that it implements
+//!    itself. All other kernels fall back to the host, and [`SyncedMemory`] copies the operands
+//!    between device and host if needed.
 //! 3. **Results do not depend on the number of threads.** The results of a CPU kernel are
 //!    bit-identical on one thread and on many threads.
 //!
@@ -67,10 +68,11 @@
 //! | `cuda` | NVIDIA GPUs; a program builds and starts without CUDA |
 //! | `conformance` | the conformance kit for devices |
 //!
-//! The command `cortado` is in the package `cortado-cli`.
+//! The command-line program `cortado` is in the package `cortado-cli`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// `tests/library/layering.rs` checks that a module imports only modules that are listed before it.
+// `tests/library/layering.rs` checks that each module imports only modules that this list declares
+// before the importing module.
 
 mod suggest; // spelling suggestions
 pub mod error; // error type
@@ -123,7 +125,7 @@ pub use crate::{
     solver::Solver,
 };
 
-/// Runs the programs in the README and in the chapters as doctests.
+/// Runs the programs in the README and in the chapters of `docs` as doctests.
 #[cfg(all(doctest, feature = "image", feature = "tensor-io"))]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/use.md")]

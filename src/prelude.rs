@@ -1,4 +1,4 @@
-//! The names that most programs need, for `use cortado::prelude::*`.
+//! Prelude: the names that most programs need, imported by `use cortado::prelude::*`.
 //!
 //! ```
 //! use cortado::prelude::*;

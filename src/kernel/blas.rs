@@ -9,8 +9,8 @@ use num_traits::Zero;
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Basic linear algebra, with BLAS names, row-major matrices, and scalars and sums in
-            /// `T::Acc`.
+            /// Basic linear algebra with the names of BLAS routines. Matrices are row-major;
+            /// scalars and sums have the accumulator type `T::Acc`.
             ///
             /// ```
             /// use cortado::{kernel::Blas, prelude::*};
@@ -80,7 +80,7 @@ macro_rules! kernels {
                 op: &Gemm<T>,
                 a: read T,
                 b: read T,
-                // Elements of the view outside C keep their values.
+                // Elements of the view `c` that lie outside the matrix C keep their values.
                 c: overwrite(if op.overwrites() && op.m.checked_mul(op.n) == Some(c.len())) T
             ) { op.check(a, b, c) }
 

@@ -1,4 +1,4 @@
-//! Sliding windows: im2col and convolution.
+//! Convolution kernels: im2col, col2im, convolution and its gradients.
 
 use crate::{
     element::Element,
@@ -11,7 +11,7 @@ use crate::{
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Sliding windows over images of any number of spatial axes.
+            /// Convolution, im2col and col2im over images with any number of spatial axes.
             ///
             /// ```
             /// use cortado::{kernel::Conv, op::{Convolution, SpatialAxis, Window}, prelude::*};
@@ -27,14 +27,14 @@ macro_rules! kernels {
             /// # Ok::<(), cortado::Error>(())
             /// ```
             trait Conv {
-                // `declare_family!` does not declare `convolve_with_activation`, because the
-                // default runs two kernels of the device.
+                // `declare_family!` does not declare `convolve_with_activation`, because its
+                // default implementation runs two kernels of the device.
                 /// `y ← function(x ∗ filters + bias)`, bit-identical to
                 /// [`convolve`](Self::convolve) followed by [`unary`](Elementwise::unary) in place.
-                /// The default runs `convolve` and then `unary`.
+                /// The default implementation runs `convolve` and then `unary`.
                 ///
-                /// An override saves a pass over `y`, but must round each result to `T` before it
-                /// applies the function.
+                /// An override that fuses the two kernels saves a pass over `y`. The override must
+                /// round each result of the convolution to `T` before it applies `function`.
                 #[track_caller]
                 fn convolve_with_activation<T: Element>(
                     &self,
@@ -53,7 +53,8 @@ macro_rules! kernels {
                 }
             }
 
-            /// `columns ← the windows of x`, one per column; padding reads as zero.
+            /// `columns ← the im2col matrix of x`, with one window per column; taps in the padding
+            /// are zero.
             #[doc(alias = "im2col_nd_cpu")]
             fn im2col<T: Element>(op: &Window, x: read T, columns: overwrite T) {
                 op.check("im2col", ("x", x), ("columns", columns))

@@ -1,9 +1,10 @@
-//! Macros that expand the declarations of kernels.
+//! Macros that expand the declaration of a kernel to its trait method, fallback, host function and
+//! name.
 //!
-//! The file of a kernel family declares each kernel once, inside a macro `kernels!` that passes all
-//! declarations of the family to another macro. `declare_family!` expands the declarations to the
-//! family's trait, fallbacks, functions on slices and kernel names. The simulated device expands
-//! the same declarations to its implementation.
+//! The source file of a kernel family declares each kernel once, inside a macro `kernels!`. The
+//! macro `kernels!` passes all declarations of the family to another macro. `declare_family!`
+//! expands the declarations to the family's trait, fallbacks, functions on slices and kernel names.
+//! The simulated device expands the same declarations to its implementation.
 
 use crate::{
     error::Result,
@@ -22,22 +23,23 @@ use crate::{
 /// ) { axis.check_affine(x, scale, shift, y) }
 /// ```
 ///
-/// An argument with a plain type is a parameter, passed by value or by reference. An argument is an
-/// operand if one of the following words precedes its type:
+/// An argument of a declaration with a plain type is a parameter, passed by value or by reference.
+/// An argument is an operand if one of the following keywords precedes its element type:
 /// - `read T`: a [`View`](crate::View) that the kernel reads;
 /// - `optional T`: an `Option<View>` that the kernel reads;
 /// - `update T`: a [`ViewMut`](crate::ViewMut) that the kernel reads and writes, or writes in part;
-/// - `overwrite T`: a `ViewMut` whose every element the kernel writes without reading any;
-/// - `overwrite(if condition) T`: like `overwrite T` if the condition holds, else like `update T`;
-/// - `src(function) T`: a [`Src`](crate::Src), an input operand that may be the output itself. A
-///   call in place runs the host function `function`, which omits the `src` operand and updates the
+/// - `overwrite T`: a `ViewMut` of which the kernel writes every element and reads none;
+/// - `overwrite(if condition) T`: like `overwrite T` if `condition` holds, else like `update T`;
+/// - `src(function) T`: a [`Src`](crate::Src), an input operand that may be the output itself. An
+///   in-place call runs the host function `function`, which omits the `src` operand and updates the
 ///   `overwrite` operand.
 ///
-/// The host function of a kernel has the kernel's name and the same order of arguments. A
+/// The host function of a kernel has the kernel's name and takes the arguments in the same order. A
 /// declaration lists input operands before output operands. In the body of a declaration, an
 /// operand's name stands for its length: a `usize`, or an `Option<usize>` for `optional` and `src`.
-/// Ledgers record the kernel by its name and by `T`, or by `u32` if the kernel has no element type.
-/// The declarations follow `trait Family { … }`, which may contain further methods.
+/// Ledgers record a kernel by its name and its element type `T`, or by `u32` if the kernel has no
+/// element type. The declarations of a family follow `trait Family { … }`, which may contain
+/// further methods.
 macro_rules! declare_family {
     (
         $(#[$attr:meta])*
@@ -76,7 +78,8 @@ macro_rules! declare_family {
     };
 }
 
-/// Parses the arguments of each declaration, and passes the declaration to the macro in brackets.
+/// Parses the arguments of each kernel declaration, and passes the parsed declaration to the macro
+/// named in brackets.
 macro_rules! each_kernel {
     ($then:tt $family:ident $(
         $(#[$attr:meta])*
@@ -104,7 +107,7 @@ macro_rules! kernel_names {
     };
 }
 
-/// Turns each argument of a declaration into a group `(kind name [type] details)`.
+/// Turns each argument of a kernel declaration into a token group `(kind name [type] details)`.
 macro_rules! parse_arguments {
     ([$then:ident] $kernel:tt [$($done:tt)*]) => { $then! { $kernel $($done)* } };
     ($then:tt $kernel:tt [$($done:tt)*] $x:ident: read $T:ty $(, $($rest:tt)*)?) => {
@@ -222,7 +225,7 @@ macro_rules! host_declaration {
     ({ $attr:tt $family:ident $kernel:ident [T: Element,] $result:tt $check:block } $($arg:tt)*) => {
         host_function! { [declaration] $family $result $kernel [] [] [] $($arg)* }
     };
-    // `HostKernels` contains only kernels whose one generic parameter is the element type.
+    // `HostKernels` contains only kernels whose only generic parameter is the element type.
     ($($other:tt)*) => {};
 }
 
@@ -246,7 +249,8 @@ macro_rules! slice_function {
         #[doc = slice_doc!($family $kernel "")]
         ///
         /// # Errors
-        /// Errors of the descriptor's `check`, such as [`Error::Length`](crate::Error::Length).
+        /// Returns the errors of the descriptor's `check`, such as
+        /// [`Error::Length`](crate::Error::Length).
         pub fn $kernel<$($generics)*>(
             workers: &Workers,
             $($x: host_type!($kind $T)),*
@@ -314,8 +318,8 @@ macro_rules! slice_doc {
     };
 }
 
-/// Expands to the method declaration, the method implementation or the public form of a host
-/// function.
+/// Expands to one of three forms of a host function: the declaration of a method of `HostKernels`,
+/// its implementation, or a public function.
 macro_rules! host_function_as {
     (
         [declaration] $family:ident $name:ident $doc:tt [$($result:ty)?]
@@ -339,7 +343,8 @@ macro_rules! host_function_as {
         #[doc = slice_doc!($family $kernel $in_place)]
         ///
         /// # Errors
-        /// Errors of the descriptor's `check`, such as [`Error::Length`](crate::Error::Length).
+        /// Returns the errors of the descriptor's `check`, such as
+        /// [`Error::Length`](crate::Error::Length).
         #[allow(clippy::too_many_arguments)]
         pub fn $name<T: Element>(
             workers: &Workers,
@@ -352,8 +357,8 @@ macro_rules! host_function_as {
 
 /// Calls a host function with the host side of each operand.
 ///
-/// The expansion nests a block for each operand, because an overwritten operand is committed after
-/// the call. The expansion passes on all other arguments unchanged.
+/// The expansion nests one block per operand, because an overwritten operand is committed after the
+/// host function returns. Arguments that are not operands are passed on unchanged.
 macro_rules! call_host {
     ([$(@in_place)? $function:path] [$workers:expr] [$($arg:ident)*]) => {
         $function($workers, $($arg),*)
@@ -415,7 +420,7 @@ macro_rules! call_host {
 /// Reports the fallback of the kernel `name` to `device`, and opens the kernel's ledger scope.
 ///
 /// # Errors
-/// Errors of [`Memory::on_fallback`].
+/// Returns the errors of [`Memory::on_fallback`].
 #[track_caller]
 pub(crate) fn enter_fallback<D: Memory>(
     device: &D,

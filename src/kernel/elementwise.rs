@@ -8,7 +8,7 @@ use crate::{
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Functions that are applied to each element independently.
+            /// Elementwise kernels, which apply a function to each element independently.
             ///
             /// ```
             /// use cortado::{Src, kernel::Elementwise, prelude::*};
@@ -35,14 +35,14 @@ macro_rules! kernels {
                 check_len(op.name(), "y", x.unwrap_or(y), y)
             }
 
-            /// `y ← a op b`
+            /// `y ← a op b`, element by element.
             #[doc(alias = "caffe_add")]
             #[doc(alias = "caffe_mul")]
             fn binary<T: Element>(
                 op: Binary<T::Acc>, a: src(binary_in_place) T, b: read T, y: overwrite T
             ) { op.check(a.unwrap_or(y), b, y) }
 
-            /// `y[o,e,i] ← a[o,e,i] op b[e]`: `b` has `axis.extent` elements.
+            /// `y[o,e,i] ← a[o,e,i] op b[e]`, where `b` has `axis.extent` elements.
             fn broadcast<T: Element>(
                 op: Binary<T::Acc>,
                 axis: &Axis,
@@ -51,24 +51,25 @@ macro_rules! kernels {
                 y: overwrite T
             ) { op.check_broadcast(axis, a, b, y) }
 
-            /// `y[o,e,i] ← x[o,e,i] · scale[e] + shift[e]`: `scale` and `shift` have
+            /// `y[o,e,i] ← x[o,e,i] · scale[e] + shift[e]`, where `scale` and `shift` have
             /// `axis.extent` elements.
             fn affine<T: Element>(
                 axis: &Axis, x: src(affine_in_place) T, scale: read T, shift: read T, y: overwrite T
             ) { axis.check_affine(x, scale, shift, y) }
 
-            /// `y ← x`, converted to another element type with one rounding.
+            /// `y ← x`, with each element rounded once to the element type of `y`.
             fn convert<T: Element, U: Element>(x: read T, y: overwrite U) {
                 check_len("convert", "y", x, y)
             }
 
-            /// `y ← x`: converts integers, such as indices and counts, to elements, rounded once.
+            /// `y ← x`, where `x` holds integers, such as indices or counts, each of which is
+            /// rounded once to the element type.
             fn convert_integers<N: Storable + Into<f64>, T: Element>(x: read N, y: overwrite T) {
                 check_len("convert_integers", "y", x, y)
             }
 
-            /// Computes one time step of an [`Lstm`]. Replaces the values in `gates` by the
-            /// activations of the gates, and computes the states `c` and `h` from the activations.
+            /// Computes one time step of an [`Lstm`]. Replaces the gate inputs in `gates` by the
+            /// gate activations, and computes the new states `c` and `h` from the activations.
             fn lstm<T: Element>(
                 op: &Lstm,
                 c_prev: read T,
@@ -81,9 +82,9 @@ macro_rules! kernels {
                 check_len("lstm", "cont", op.streams(), cont)
             }
 
-            /// Computes the gradient of one time step of an [`Lstm`]. Replaces the activations in
-            /// `gates` by the gradients of the gate inputs. Replaces the gradient of `c` in `dc` by
-            /// the gradient of `c_prev`.
+            /// Computes the gradient of one time step of an [`Lstm`]. Replaces the gate activations
+            /// in `gates` by the gradients of the gate inputs. Replaces the gradient of the cell
+            /// state `c` in `dc` by the gradient of the previous cell state `c_prev`.
             fn lstm_backward<T: Element>(
                 op: &Lstm, c_prev: read T, c: read T, dh: read T, dc: update T, gates: update T
             ) {

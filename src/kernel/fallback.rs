@@ -1,15 +1,16 @@
 //! Fallbacks: the defaults of all kernel methods, which run the [host kernel](slices) on the host
 //! side of the views.
 //!
-//! Each function takes the device and then the arguments of the kernel method of the same name. An
-//! override that supports only some element types calls the fallback for all other types:
+//! Each fallback function takes the device and then the arguments of the kernel method of the same
+//! name. An override that supports only some element types calls the fallback function for all
+//! other element types:
 //!
 //! ```text
 //! match (x.downcast::<f32>(), y.downcast::<f32>()) { … , _ => fallback::copy(self, x, y) }
 //! ```
 //!
-//! An overwritten output is committed only after the host kernel has succeeded, so a wrong operand
-//! length leaves the output unchanged.
+//! A fallback commits an overwritten output only after the host kernel has succeeded, so an operand
+//! of wrong length leaves the output unchanged.
 
 pub use super::{
     blas::fallback::*, conv::fallback::*, elementwise::fallback::*, indexing::fallback::*,
@@ -25,8 +26,8 @@ use crate::{
 };
 
 /// Runs [`Conv::convolve_with_activation`](crate::kernel::Conv::convolve_with_activation) on the
-/// host, for devices whose `convolve` and `unary` both run on the host. Ledgers record the fallback
-/// as `convolve`.
+/// host, for devices whose `convolve` and `unary` both run on the host. Ledgers record this
+/// fallback under the kernel name `convolve`.
 #[track_caller]
 pub fn convolve_with_activation<T: Element, D: Memory>(
     device: &D,

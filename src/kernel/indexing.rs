@@ -8,8 +8,8 @@ use crate::{
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Copies of elements (blocks, rows by index, permutations, repetitions), and their
-            /// gradients.
+            /// Kernels that copy elements (blocks, rows by index, permutations, repetitions), and
+            /// the gradients of these kernels.
             ///
             /// ```
             /// use cortado::{kernel::Indexing, op::RowIndexing, prelude::*};
@@ -26,8 +26,8 @@ macro_rules! kernels {
             /// ```
             trait Indexing {}
 
-            /// `y[r·ldy + c] ← x[r·ldx + c]` over a block; elements of `y` outside the block keep
-            /// their values.
+            /// `y[r·ldy + c] ← x[r·ldx + c]` for each row r and column c of a block; elements of
+            /// `y` outside the block keep their values.
             fn copy_2d<T: Element>(op: &Copy2d, x: read T, y: update T) { op.check(x, y) }
 
             /// `y[i] ← table[indices[i]]`, row by row.
@@ -40,20 +40,21 @@ macro_rules! kernels {
                 op: &RowIndexing, y: read T, indices: read u32, table: update T
             ) { op.check("scatter_add", ("table", table), ("indices", indices), ("y", y)) }
 
-            /// `y ← x` with the axes of `x` in another order.
+            /// `y ← x`, with the axes of `x` permuted.
             fn permute<T: Element>(op: &Permute, x: read T, y: overwrite T) { op.check(x, y) }
 
-            /// `y ← x` repeated along an axis.
+            /// `y ← x`, repeated `op.tiles` times along an axis.
             fn tile<T: Element>(op: &Tile, x: read T, y: overwrite T) {
                 op.check("tile", ("x", x), ("y", y))
             }
 
-            /// `dx ← Σ of dy over the repetitions`.
+            /// `dx ← the sum of dy over the repetitions`, the gradient of `tile`.
             fn tile_backward<T: Element>(op: &Tile, dy: read T, dx: overwrite T) {
                 op.check("tile_backward", ("dx", dx), ("dy", dy))
             }
 
-            /// `yᵢ ← xᵢ`, where `xᵢ` is an integer below `bound` that is stored as an element.
+            /// `yᵢ ← xᵢ`, converted to `u32`, where `xᵢ` is an integer below `bound` that is stored
+            /// as a floating-point element.
             fn to_indices<T: Element>(bound: u32, x: read T, y: overwrite u32) {
                 check_len("to_indices", "y", x, y)
             }

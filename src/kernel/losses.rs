@@ -8,7 +8,7 @@ use crate::{
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Losses, and accuracies of class scores, whose results stay on the device.
+            /// Loss and accuracy kernels, whose results stay on the device.
             ///
             /// ```
             /// use cortado::{kernel::Losses, op::Accuracy, op::Axis, prelude::*};
@@ -24,7 +24,7 @@ macro_rules! kernels {
             /// ```
             trait Losses {}
 
-            /// `loss[0] ← the loss` of probabilities `p`; see [`SoftmaxLoss`].
+            /// `loss[0] ← the softmax loss` of the probabilities `p`; see [`SoftmaxLoss`].
             fn softmax_loss<T: Element>(
                 op: &SoftmaxLoss, p: read T, label: read T, loss: overwrite T
             ) {
@@ -32,8 +32,8 @@ macro_rules! kernels {
                 check_len("softmax_loss", "loss", 1, loss)
             }
 
-            /// `dx ← scale[0] · (p − onehot(label)) / n`: the gradient of the scores whose softmax
-            /// is `p`; zero for ignored labels.
+            /// `dx ← scale[0] · (p − onehot(label)) / n`, the gradient of the scores whose softmax
+            /// is `p`; zero where the label is ignored.
             fn softmax_loss_backward<T: Element>(
                 op: &SoftmaxLoss, p: read T, label: read T, scale: read T, dx: overwrite T
             ) {
@@ -42,14 +42,14 @@ macro_rules! kernels {
                 check_len("softmax_loss_backward", "dx", op.axis.count(), dx)
             }
 
-            /// `y[0] ← the share of correct answers`; see [`Accuracy`].
+            /// `y[0] ← the fraction of labels that are predicted correctly`; see [`Accuracy`].
             fn accuracy<T: Element>(op: &Accuracy, scores: read T, label: read T, y: overwrite T) {
                 op.check("accuracy", scores, label)?;
                 check_len("accuracy", "y", 1, y)
             }
 
-            /// `y[c] ← the share of correct answers` among the positions with label `c`; 0 if no
-            /// position has label `c`.
+            /// `y[c] ← the fraction of labels c that are predicted correctly`, or 0 if no position
+            /// has label `c`.
             fn accuracy_by_class<T: Element>(
                 op: &Accuracy, scores: read T, label: read T, y: overwrite T
             ) {
@@ -65,7 +65,8 @@ macro_rules! kernels {
                 check_len("class_loss", "loss", 1, loss)
             }
 
-            /// `dx ← scale[0] · the derivative of f / n`; zero for ignored labels.
+            /// `dx ← scale[0] · the derivative of f / n`, the gradient of
+            /// [`class_loss`](Self::class_loss); zero where the label is ignored.
             fn class_loss_backward<T: Element>(
                 op: &ClassLoss,
                 x: read T,
@@ -87,7 +88,8 @@ macro_rules! kernels {
                 check_len("elementwise_loss", "loss", 1, loss)
             }
 
-            /// `dx ← scale[0] · f'(x, t) / n`; zero for ignored targets.
+            /// `dx ← scale[0] · ∂f/∂x / n`, the gradient of
+            /// [`elementwise_loss`](Self::elementwise_loss); zero where the target is ignored.
             fn elementwise_loss_backward<T: Element>(
                 op: &ElementwiseLoss<T::Acc>, x: read T, t: read T, scale: read T, dx: overwrite T
             ) {

@@ -1,19 +1,20 @@
 //! Kernel families: traits whose methods are the kernels of a device.
 //!
-//! Each family is a trait that extends [`Memory`](crate::Memory). Every method has a default, which
-//! runs the [host kernel](slices) on the host side of the views. Only the default of
-//! `convolve_with_activation` runs two kernels of the device, `convolve` and `unary`. Because
-//! memory is kept coherent, the defaults are correct on every device. The defaults transfer only
-//! operands whose host side is stale, and nothing in unified memory. A backend overrides the
-//! kernels that it computes itself. An override can support a subset of the element types, by a
-//! match on [`Element::DTYPE`](crate::Element::DTYPE).
+//! Each family is a trait that extends [`Memory`](crate::Memory). Every kernel method has a default
+//! implementation, which runs the [host kernel](slices) on the host side of the views. Only the
+//! default of `convolve_with_activation` runs two kernels of the device, `convolve` and `unary`.
+//! Because memory is kept coherent, the default implementations are correct on every device. A
+//! default implementation downloads only operands whose host side is stale, and transfers nothing
+//! in unified memory. A backend overrides the kernels that it computes itself. An override can
+//! match on [`Element::DTYPE`](crate::Element::DTYPE) to support only some element types.
 //!
-//! Rules for every method:
-//! - errors name an operand as the method's signature does, such as `a`, `x` or `dy`;
+//! Rules for every kernel method and its overrides:
+//! - error messages name an operand as the method's signature does, such as `a`, `x` or `dy`;
 //! - an override calls the descriptor's `check` with the operands' lengths before it launches
 //!   anything, as the host kernels do;
-//! - an input operand that may be the output itself is a [`Src`](crate::Src);
-//! - a kernel does not read an operand that it overwrites, so a NaN in the operand does not spread.
+//! - an input operand that may alias the output operand has the type [`Src`](crate::Src);
+//! - a kernel does not read an operand that it overwrites, so a NaN in the operand does not
+//!   propagate to the result.
 
 #[macro_use]
 pub(crate) mod declare;
@@ -42,7 +43,7 @@ pub use reductions::Reductions;
 pub use update::Update;
 
 /// The traits of all kernel families. Code that calls kernels of a concrete device type, such as
-/// [`CpuDevice`](crate::CpuDevice), must import the traits.
+/// [`CpuDevice`](crate::CpuDevice), must import the traits of the kernel families.
 ///
 /// ```
 /// use cortado::{Blob, CpuDevice, kernel::traits::*};

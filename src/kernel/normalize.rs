@@ -8,8 +8,8 @@ use crate::{
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Normalization of elements: softmax, local response normalization and
-            /// standardization.
+            /// Normalization kernels: softmax, local response normalization (LRN) and
+            /// standardization, with their gradients.
             ///
             /// ```
             /// use cortado::{kernel::Normalize, op::Axis, prelude::*};
@@ -37,7 +37,7 @@ macro_rules! kernels {
                 axis.check_counts("softmax_backward", &operands)
             }
 
-            /// `y ← x · s^(−β)` and `scale ← s`; see [`Lrn`].
+            /// `y ← x · s^(−β)` and `scale ← s`, where `s` is the base defined by [`Lrn`].
             fn lrn<T: Element>(op: &Lrn, x: read T, scale: overwrite T, y: overwrite T) {
                 op.check_operands("lrn", &[("x", x), ("scale", scale), ("y", y)])
             }
@@ -52,12 +52,13 @@ macro_rules! kernels {
             }
 
             /// `mean[e], variance[e] ← the mean and variance of x[o,e,i] over o and i`; the
-            /// variance divides by the number of elements.
+            /// variance is biased: its divisor is the number of elements.
             fn moments<T: Element>(
                 axis: &Axis, x: read T, mean: overwrite T, variance: overwrite T
             ) { axis.check_moments(x, mean, variance) }
 
-            /// `y ← (x − mean) · rate`; see [`Standardize`].
+            /// `y ← (x − mean) · rate`, where the rate is the inverse standard deviation; see
+            /// [`Standardize`].
             fn standardize<T: Element>(
                 op: &Standardize,
                 x: src(standardize_in_place) T,
@@ -66,8 +67,8 @@ macro_rules! kernels {
                 y: overwrite T
             ) { op.check(x, mean, variance, y) }
 
-            /// `dx ← the gradient of x`, given `dy` and the [`moments`](Self::moments) of `x`; see
-            /// [`Standardize`].
+            /// `dx ← the gradient of x`, given the gradient `dy` and the [`moments`](Self::moments)
+            /// of `x`; see [`Standardize`].
             fn standardize_backward<T: Element>(
                 op: &Standardize,
                 x: read T,

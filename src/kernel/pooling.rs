@@ -21,8 +21,8 @@ macro_rules! kernels {
             trait Pooling {}
 
             /// `y ← the maximum of each window`; `mask ← the index of the maximum in the plane`. If
-            /// several elements equal the maximum, the mask is the index of the first. A window
-            /// without elements has the mask −1.
+            /// several elements of a window equal the maximum, the mask is the index of the first
+            /// of these elements. A window that contains no input element has the mask −1.
             fn max_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T, mask: overwrite i32) {
                 op.check("max_pool", ("x", x), ("y", y))?;
                 check_len("max_pool", "mask", op.output_len(), mask)
@@ -48,15 +48,17 @@ macro_rules! kernels {
             }
 
             /// `y ← one element of each window`, drawn with probability proportional to the
-            /// element's value; `mask ← the index of the drawn element in the plane`. `u` holds one
-            /// random number in [0, 1) per window. [`max_pool_backward`](Self::max_pool_backward)
-            /// also computes the gradient of stochastic pooling.
+            /// element's value; `mask ← the index of the drawn element in the plane`. The operand
+            /// `u` holds one random number in [0, 1) per window.
+            /// [`max_pool_backward`](Self::max_pool_backward) also computes the gradient of
+            /// stochastic pooling.
             ///
             /// Every device draws the same element of a window: the first at which the running sum,
-            /// in row-major order and in `f64`, exceeds `u` times the total sum. Negative elements
-            /// and NaN count as zero. If the running sum never exceeds `u` times the total, for
-            /// example because the total is 0, every device draws the first element of the window.
-            /// An empty window yields 0 and a mask of −1. Source: Zeiler and Fergus (2013).
+            /// in row-major order and in `f64`, exceeds `u` times the total sum. In the running sum
+            /// and the total, negative elements and NaN count as zero. If the running sum never
+            /// exceeds `u` times the total, for example because the total is 0, every device draws
+            /// the first element of the window. For a window that contains no input element, `y` is
+            /// 0 and the mask is −1. Stochastic pooling was introduced by Zeiler and Fergus (2013).
             fn stochastic_pool<T: Element>(
                 op: &Pool2d, x: read T, u: read f32, y: overwrite T, mask: overwrite i32
             ) {

@@ -5,20 +5,21 @@ use crate::{element::Element, op::RngKey};
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Random numbers by Philox4x32-10: element `i` depends on the key and on `i` alone.
+            /// Random number kernels based on Philox4x32-10: element `i` depends only on the key
+            /// and on `i`.
             ///
-            /// Results are bit-identical on every device, because every device follows the same
-            /// rules:
+            /// Random numbers are bit-identical on every device, because every device follows the
+            /// same rules:
             /// - [`bernoulli`](Self::bernoulli), [`random_integers`](Self::random_integers) and
-            ///   [`dropout`](Self::dropout) compute element `i` from word `i mod 4` of counter
-            ///   `i / 4`.
+            ///   [`dropout`](Self::dropout) compute element `i` from word `i mod 4` of the Philox
+            ///   output for counter `i / 4`.
             /// - [`uniform`](Self::uniform) and [`gaussian`](Self::gaussian) compute elements `2j`
-            ///   and `2j + 1` from the four words of counter `j`. Words `(a, b)` give the 53-bit
-            ///   fraction `((a·2³² + b) >> 11) / 2⁵³`: words 0 and 1 the first fraction `u`, words
-            ///   2 and 3 the second fraction `v`.
-            /// - All arithmetic is in `f64`, with IEEE additions, multiplications, divisions and
-            ///   square roots, in the order of the formulas and without fused operations. The
-            ///   result is rounded once to the element type.
+            ///   and `2j + 1` from the four words of the Philox output for counter `j`. Two words
+            ///   `a` and `b` form the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`. Words 0 and 1
+            ///   form the fraction `u`, and words 2 and 3 form the fraction `v`.
+            /// - All arithmetic is in IEEE `f64`: additions, multiplications, divisions and square
+            ///   roots in the order of the formulas, without FMA. Each result is rounded once to
+            ///   the element type.
             ///
             /// ```
             /// use cortado::{op::RngKey, prelude::*};
@@ -34,29 +35,31 @@ macro_rules! kernels {
             /// ```
             trait Random {}
 
-            /// `yᵢ ~ U[lo, hi)`: `lo + (hi − lo)·u` for even `i`, and `lo + (hi − lo)·v` for odd
-            /// `i`. Results lie in the interval even after rounding to `T`, provided that `T` has a
-            /// value in the interval. If `lo = hi`, all results are `lo`.
+            /// `yᵢ ~ U[lo, hi)`, computed as `lo + (hi − lo)·u` for even `i` and as `lo + (hi −
+            /// lo)·v` for odd `i`. The elements of `y` lie in `[lo, hi)` even after rounding to
+            /// `T`, if `T` can represent a value in that interval. If `lo = hi`, all elements are
+            /// `lo`.
             #[doc(alias = "caffe_rng_uniform")]
             fn uniform<T: Element>(key: RngKey, lo: f64, hi: f64, y: overwrite T) {
                 expect_interval(lo, hi).map(drop)
             }
 
-            /// `yᵢ ~ N(mean, std²)`: `mean + std·r·cos 2πv` for even `i`, and `mean + std·r·sin
-            /// 2πv` for odd `i`, where `r = √(−2 ln(u + 2⁻⁵³))`. Source: Box, Muller 1958.
+            /// `yᵢ ~ N(mean, std²)`, computed by the Box–Muller transform (Box and Muller, 1958).
+            /// With `r = √(−2 ln(u + 2⁻⁵³))`, the elements are `mean + std·r·cos 2πv` for even `i`
+            /// and `mean + std·r·sin 2πv` for odd `i`.
             #[doc(alias = "caffe_rng_gaussian")]
             fn gaussian<T: Element>(key: RngKey, mean: f64, std: f64, y: overwrite T) {
                 expect_normal(mean, std)
             }
 
-            /// `yᵢ ← 1` with probability `p`, rounded up to a multiple of 2⁻³², else 0. The result
-            /// is 1 if the element's random word is less than `p·2³²`.
+            /// `yᵢ ← 1` with probability `p`, else 0; `p` is rounded up to a multiple of 2⁻³². An
+            /// element is 1 if its random word is less than `p·2³²`.
             #[doc(alias = "caffe_rng_bernoulli")]
             fn bernoulli(key: RngKey, p: f64, y: overwrite u32) { expect_probability(p).map(drop) }
 
             /// `yᵢ ← xᵢ / keep` where [`bernoulli`](Self::bernoulli) with `p = keep` and the same
-            /// key gives 1, else 0. Applied to `dy` with the same key, `dropout` computes the
-            /// gradient.
+            /// key gives 1, else 0. The backward pass calls `dropout` on `dy` with the same key to
+            /// compute the gradient.
             fn dropout<T: Element>(
                 key: RngKey, keep: f64, x: src(dropout_in_place) T, y: overwrite T
             ) {
@@ -64,8 +67,9 @@ macro_rules! kernels {
                 check_len("dropout", "y", x.unwrap_or(y), y)
             }
 
-            /// `yᵢ ~` uniform over the integers below `bound`, which is at most 2³². The result is
-            /// the upper half of the 64-bit product of the element's random word and `bound`.
+            /// Each `yᵢ` is uniform over the integers from 0 to `bound − 1`; `bound` is at most
+            /// 2³². Each element is the upper half of the 64-bit product of its random word and
+            /// `bound`.
             #[doc(alias = "caffe_rng_rand")]
             fn random_integers(key: RngKey, bound: u64, y: overwrite u32) { expect_bound(bound) }
         }

@@ -9,7 +9,7 @@ use num_traits::Zero;
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Reductions of many elements to few, whose results stay on the device.
+            /// Reductions along an axis, whose results stay on the device.
             ///
             /// ```
             /// use cortado::{kernel::Reductions, op::Axis, prelude::*};
@@ -24,7 +24,7 @@ macro_rules! kernels {
             /// ```
             trait Reductions {}
 
-            /// `y[o,i] ← op over e of x[o,e,i]`, which removes the axis.
+            /// `y[o,i] ← the reduction op over e of x[o,e,i]`, which removes the axis.
             fn reduce<T: Element>(op: Reduce, axis: &Axis, x: read T, y: overwrite T) {
                 op.check(axis, x, y)
             }
@@ -47,14 +47,14 @@ macro_rules! kernels {
                 axis.check_extents("dot_to_axis", &[("y", y)])
             }
 
-            /// `y[o,i] ← the e of the maximum of x[o,e,i]`; the least `e` if several elements equal
-            /// the maximum.
+            /// `y[o,i] ← the index e of the maximum of x[o,e,i]`, or the least such `e` if several
+            /// elements equal the maximum.
             fn arg_max<T: Element>(axis: &Axis, x: read T, y: overwrite u32) {
                 axis.check_arg_max(x, y)
             }
 
-            /// `values[o,j,i], places[o,j,i] ← the j-th greatest of x[o,:,i] and its index`. The
-            /// index is stored as an element; see [`TopK`].
+            /// `values[o,j,i], places[o,j,i] ← the j-th greatest of x[o,:,i] and its index`. Each
+            /// index in `places` is stored as a floating-point element; see [`TopK`].
             fn top_k<T: Element>(op: &TopK, x: read T, values: overwrite T, places: overwrite T) {
                 op.check(x, values, places)
             }

@@ -1,8 +1,8 @@
 //! Kernels of all families on slices in host memory, without a device.
 //!
-//! Each function takes the threads and then the arguments of the kernel method of the same name. A
-//! function that works in place, such as `unary_in_place`, has no input argument. Each function
-//! selects the code for its element type, which this crate has already compiled.
+//! Each function takes the [`Workers`] and then the arguments of the kernel method of the same
+//! name. A function that works in place, such as `unary_in_place`, omits the input operand. Each
+//! function selects the code for its element type, which this crate has already compiled.
 //!
 //! ```
 //! use cortado::{host::Workers, kernel::slices, op::Gemm};
@@ -104,7 +104,7 @@ pub(crate) fn host_kernels<T: Element>() -> &'static dyn HostKernels<T> {
 /// [`Conv::convolve_with_activation`](crate::kernel::Conv::convolve_with_activation).
 ///
 /// # Errors
-/// Errors of the descriptor's `check`.
+/// Returns the errors of the descriptor's `check`.
 pub fn convolve_with_activation<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -121,7 +121,7 @@ pub fn convolve_with_activation<T: Element>(
 /// [`Update::solver_update`](crate::kernel::Update::solver_update).
 ///
 /// # Errors
-/// Errors of [`SolverUpdate::check`].
+/// Returns the errors of [`SolverUpdate::check`].
 pub fn solver_update<T: Element>(
     workers: &Workers,
     op: &SolverUpdate<T>,

@@ -10,7 +10,7 @@ use crate::{
 
 // `declare_family!` does not declare `solver_update`, because no other kernel has an optional
 // output or a list of outputs.
-/// Solver updates, each of which is one pass over the parameters.
+/// Solver updates, each of which is a single pass over a parameter's weights, gradient and history.
 ///
 /// ```
 /// use cortado::{kernel::Update, op::{Regularization, SolverUpdate, UpdateRule}, prelude::*};
@@ -28,11 +28,12 @@ use crate::{
 /// ```
 pub trait Update: Memory {
     /// Updates the weights by one step of a solver; see [`SolverUpdate`]. `history` holds one
-    /// operand for each value that the rule keeps per weight.
+    /// operand for each history value that the update rule keeps per weight.
     ///
-    /// `masters` are the master weights of 16-bit weights, in the accumulator type, which retain
-    /// steps that are too small to change a 16-bit weight. If a weight differs from its rounded
-    /// master weight, because other code has changed the weight, the step starts from the weight.
+    /// `masters` holds the master weights of 16-bit weights in the accumulator type. Master weights
+    /// accumulate steps that are too small to change a 16-bit weight. If other code has changed a
+    /// weight, so that the weight differs from its rounded master weight, the update starts from
+    /// the weight.
     #[track_caller]
     fn solver_update<T: Element>(
         &self,

@@ -4,8 +4,8 @@ use super::{loss_common, prelude::*};
 use crate::op::{Accuracy, Axis};
 
 /// The fraction of items whose label has one of the `top_k` greatest scores. The first bottom holds
-/// the scores and the second bottom the labels. The optional second top holds the accuracy of each
-/// class, or 0 for a class that no item has as its label.
+/// the class scores, and the second bottom holds the labels. The optional second top holds the
+/// accuracy of each class, or 0 for a class that is no item's label.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -6,9 +6,9 @@ use crate::{
     shape::Shape,
 };
 
-/// The indices of the `top_k` greatest elements along `axis`, in descending order of the elements.
-/// With `out_max_val`, the top holds the elements instead of the indices. Among equal elements, the
-/// element with the larger index comes first, as in Caffe.
+/// The top holds the indices of the `top_k` greatest elements along `axis`, in descending order of
+/// the elements. With `out_max_val`, the top holds the elements instead of the indices. Among equal
+/// elements, the element with the larger index comes first, as in Caffe.
 ///
 /// Without `axis`, the layer compares all elements of an item and has a top of `N × 1 × top_k`.
 /// Without `axis` and with `out_max_val`, the top is `N × 2 × top_k` and holds the indices before
@@ -31,8 +31,8 @@ pub struct ArgMaxLayer<T: Element> {
     top_k: usize,
     values: bool,
     op: Option<TopK>,
-    /// A blob whose data hold the greatest elements of the bottom and whose diff holds their
-    /// indices.
+    /// Scratch blob: the data hold the greatest elements of the bottom, and the diff holds the
+    /// indices of these elements.
     found: Blob<T>,
 }
 

@@ -1,13 +1,14 @@
-//! The broadcast operand of the layers Scale and Bias.
+//! The operand that the Scale and Bias layers broadcast over the first bottom.
 
 use super::prelude::*;
 use crate::{op::Axis, shape::Shape};
 
-/// The axes of the first bottom along which the operand is not broadcast.
+/// The axes of the first bottom that the operand covers, that is, along which the operand is not
+/// broadcast.
 #[derive(Clone, Copy)]
 pub(super) struct AxisOperand {
     pub(super) axis: i32,
-    /// The number of axes of a learned operand; −1 stands for all axes from `axis` on.
+    /// The number of axes that a learned operand covers; −1 stands for all axes from `axis` on.
     pub(super) num_axes: i32,
 }
 
@@ -26,7 +27,7 @@ impl AxisOperand {
         })
     }
 
-    /// Returns the axes that an operand of shape `operand` covers, merged into one axis.
+    /// Returns the axes of `x` that an operand of shape `operand` covers, merged into one axis.
     pub(super) fn axis(&self, x: &Shape, operand: &Shape) -> Result<Axis> {
         let start = if operand.is_empty() { 0 } else { x.canonical_axis(self.axis as isize)? };
         let end = start + operand.len();

@@ -1,4 +1,4 @@
-//! The common part of the layers Convolution and Deconvolution: filters and geometry.
+//! The shared implementation of the Convolution and Deconvolution layers: filters and geometry.
 
 use super::{conv_geometry::spatial_axes, prelude::*, weight_bias::WeightsAndBias};
 use crate::{
@@ -8,18 +8,20 @@ use crate::{
     shape::Shape,
 };
 
-/// Whether a layer's bottoms are the images or the outputs of the convolution.
+/// Whether a layer's bottoms are the images or the outputs of the convolution that [`Convolution`]
+/// describes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     /// The bottoms are images, which the layer convolves.
     Forward,
-    /// The bottoms are outputs of a convolution, to which the layer applies the transposed
-    /// convolution.
+    /// The bottoms take the place of a convolution's outputs, to which the layer applies the
+    /// transposed convolution.
     Backward,
 }
 
-/// The filters and the convolution of a layer. In a bottom, the axes before `axis` are the batch,
-/// `axis` holds the channels, and the axes after `axis` are spatial.
+/// The filters and the convolution descriptor of a Convolution or Deconvolution layer. In a bottom,
+/// the axes before `axis` are the batch, `axis` holds the channels, and the axes after `axis` are
+/// spatial.
 pub(super) struct BaseConvolution<T: Element> {
     direction: Direction,
     param: ConvolutionParameter,
@@ -39,7 +41,8 @@ impl<T: Element> BaseConvolution<T> {
         Ok(Self { direction, param, weights, op: None })
     }
 
-    /// Returns the convolution for a bottom of the given shape, and the axis of the channels.
+    /// Returns the convolution descriptor for a bottom of shape `shape`, and the index of the
+    /// channel axis.
     fn convolution_and_channels(&self, shape: &Shape) -> Result<(Convolution, usize)> {
         let axis = shape.canonical_axis(self.param.axis() as isize)?;
         let mut axes = spatial_axes(&self.param, &shape[axis + 1..])?;
@@ -104,14 +107,14 @@ impl<T: Element> BaseConvolution<T> {
         Axis::new(op.batch(), self.weights.outputs(), plane)
     }
 
-    /// `y ← y + bias`
+    /// `y ← y + bias`, where the bias has one value per output channel.
     pub(super) fn add_bias(&self, device: &AnyDevice, y: ViewMut<'_, T, AnyDevice>) -> Result<()> {
         self.weights.add_bias(device, &self.channels()?, y)
     }
 
-    /// Adds one bottom's contribution to the gradients of the parameters. `x` is the operand of the
-    /// images and `y` the operand of the convolution's outputs. The operand of the tops holds
-    /// gradients, and the operand of the bottoms holds data.
+    /// Adds one bottom's contribution to the gradients of the parameters. `x` is the convolution's
+    /// image operand, and `y` is the convolution's output operand. The operand that belongs to the
+    /// tops holds gradients, and the operand that belongs to the bottoms holds data.
     pub(super) fn add_gradients(
         &self,
         device: &AnyDevice,

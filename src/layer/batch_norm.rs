@@ -7,20 +7,22 @@ use crate::{
     proto::{BatchNormParameter, Phase},
 };
 
-/// Batch normalization: `y = (x − mean) / √(variance + eps)` per channel, the second axis.
+/// Batch normalization, `y = (x − mean) / √(variance + eps)` for each channel; the second axis
+/// holds the channels.
 ///
-/// The layer uses the mean and the variance of the batch. With `use_global_stats`, the default in
-/// the TEST phase, the layer uses stored statistics. The stored statistics are three parameters
-/// that are not trainable: a sum of means, a sum of unbiased variances, and the weight by which the
-/// layer divides both sums. For each batch, the layer multiplies the three parameters by
-/// `moving_average_fraction`. The layer then adds the batch's mean to the first parameter, the
-/// batch's variance to the second, and 1 to the third. If the stored weight is 0, the stored mean
-/// and variance count as 0.
+/// Without `use_global_stats`, the layer normalizes by the mean and the variance of the batch. With
+/// `use_global_stats`, the default in the TEST phase, the layer normalizes by stored statistics.
+/// The stored statistics are three parameters that are not trainable: a sum of means, a sum of
+/// unbiased variances, and the weight by which the layer divides both sums. For each batch, the
+/// layer first multiplies the three statistics parameters by `moving_average_fraction`. The layer
+/// then adds the batch's mean to the first parameter, the batch's variance to the second parameter,
+/// and 1 to the third parameter. If the third parameter is 0, the layer takes the stored mean and
+/// variance to be 0.
 ///
-/// The forward pass reads the input twice. The backward pass reads the input and the gradient
-/// twice. The layer saves the input only if it runs in place.
+/// The forward pass reads the bottom twice. The backward pass reads the bottom and the gradient of
+/// the top twice. The layer saves a copy of the bottom only if the layer runs in place.
 ///
-/// Source: Ioffe, Szegedy 2015.
+/// Batch normalization was introduced by Ioffe and Szegedy (2015).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -44,7 +46,8 @@ pub struct BatchNormLayer<T: Element> {
     /// `1 / √(variance + eps)` per channel.
     inverse_deviation: Blob<T>,
     saved_input: SavedInput<T>,
-    /// The sum of means, the sum of variances, and the divisor of both sums.
+    /// The three statistics parameters: the sum of means, the sum of variances, and the divisor of
+    /// both sums.
     params: Vec<Blob<T>>,
 }
 
@@ -76,7 +79,8 @@ impl<T: Element> BatchNormLayer<T> {
         Ok(())
     }
 
-    /// Adds the statistics of a batch with `count` elements per channel to the stored sums.
+    /// Adds the mean and the unbiased variance of a batch with `count` elements per channel to the
+    /// stored sums.
     fn store_statistics(&self, device: &AnyDevice, count: usize) -> Result<()> {
         let unbiased = if count > 1 { count as f64 / (count - 1) as f64 } else { 1.0 };
         let fraction = T::acc(self.param.moving_average_fraction().into());
@@ -159,8 +163,8 @@ impl<T: Element> Layer<T> for BatchNormLayer<T> {
         let (op, variance) = (*reshaped(&self.op)?, self.variance.data()?);
         let (dy, mut dx) = bottom[0].diff_mut_from(&top[0])?;
         if self.use_stored {
-            // The gradient is `dx = dy / √(variance + eps)`, because the stored statistics do not
-            // depend on the input.
+            // With stored statistics, the gradient is `dx = dy / √(variance + eps)`, because these
+            // statistics do not depend on the bottom.
             let (scale, shift, power) = (T::acc(1.0), T::acc(op.epsilon), T::acc(-0.5));
             let inverse_root = Unary::PowAffine { scale, shift, power };
             let mut factor = self.inverse_deviation.data_mut()?;

@@ -3,8 +3,8 @@
 use super::prelude::*;
 use crate::{op::RowIndexing, shape::Shape};
 
-/// `y[i] = x[index[i]]`. The first bottom holds the items x, and the second bottom holds a list of
-/// indices. The forward pass fails if an index is outside the batch.
+/// `y[i] = x[index[i]]`. The first bottom holds the items x of a batch, and the second bottom holds
+/// a list of item indices. The forward pass fails if an index is not less than the number of items.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -28,7 +28,7 @@ impl BatchReindexLayer {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns the errors of the device.
+    /// Propagates errors from the device.
     pub fn new(_: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { indices: Blob::new(cx.device, &[0])? })
     }

@@ -12,8 +12,8 @@ use crate::{
     proto::BiasParameter,
 };
 
-/// `y = x + b`, where `b` covers some axes of `x` and is broadcast along the other axes. `b` is a
-/// learned parameter or the second bottom.
+/// `y = x + b`, where `b` covers some axes of `x` and is broadcast along the other axes. The bias
+/// `b` is a learned parameter, or the second bottom if the layer has two bottoms.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -13,7 +13,7 @@ pub(super) struct CheckedLayer<T: Element> {
     stage: Stage,
 }
 
-/// The state of a layer: after the constructor, after `setup` or after `reshape`.
+/// The last step that a layer has completed: the constructor, `setup` or `reshape`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Constructor,
@@ -27,7 +27,8 @@ impl<T: Element> CheckedLayer<T> {
         Self { layer, name, arity, stage: Stage::Constructor }
     }
 
-    /// Checks the numbers of bottoms and tops, and that the method `required` has run.
+    /// Checks the numbers of bottoms and tops, and checks that the layer has reached the stage
+    /// `required`.
     fn check(&self, method: &str, required: Stage, [bottoms, tops]: [usize; 2]) -> Result<()> {
         let counted = self.arity.check(bottoms, tops);
         let checked = counted.and_then(|()| match required {
@@ -41,7 +42,7 @@ impl<T: Element> CheckedLayer<T> {
 }
 
 impl<T: Element> dyn Layer<T> {
-    /// Returns the layer as an `L`, or `None` if the layer has another type.
+    /// Returns the layer as its concrete type `L`, or `None` if the layer has another type.
     pub fn downcast_mut<L: Layer<T>>(&mut self) -> Option<&mut L> {
         let layer: &mut dyn Any = self;
         if layer.is::<CheckedLayer<T>>() {

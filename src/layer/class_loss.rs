@@ -6,7 +6,8 @@ use crate::{
     proto::hinge_loss_parameter::Norm,
 };
 
-/// A loss of N items with one label each. The bottoms are scores (or probabilities) and labels.
+/// A classification loss over N items with one label each. The first bottom holds class scores or
+/// probabilities, and the second bottom holds labels.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -28,9 +29,9 @@ pub struct ClassLossLayer {
 }
 
 impl ClassLossLayer {
-    /// Creates a layer of type `HingeLoss`: `loss = Σ max(0, 1 ± x)ᵖ / N`. The sign of x is minus
-    /// for the class of the label and plus for all other classes. The power p is 1 for `norm: L1`
-    /// and 2 for `norm: L2`.
+    /// Creates a layer of type `HingeLoss`, which computes `loss = Σ max(0, 1 ± x)ᵖ / N`. The sign
+    /// before the score x is minus for the class of the label and plus for all other classes. The
+    /// power p is 1 if the field `norm` is `L1`, and 2 if `norm` is `L2`.
     #[doc(alias = "HingeLossLayer")]
     pub fn hinge(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let form = match param.hinge_loss_param.unwrap_or_default().norm() {
@@ -40,8 +41,9 @@ impl ClassLossLayer {
         Ok(Self { kind: "HingeLoss", form })
     }
 
-    /// Creates a layer of type `MultinomialLogisticLoss`: `loss = −Σ ln max(p[label], 1e-20) / N`,
-    /// where p are probabilities, such as the outputs of a softmax.
+    /// Creates a layer of type `MultinomialLogisticLoss`, which computes `loss = −Σ ln
+    /// max(p[label], 1e-20) / N`, where p holds class probabilities, such as the outputs of a
+    /// softmax.
     #[doc(alias = "MultinomialLogisticLossLayer")]
     pub fn multinomial_logistic(_: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { kind: "MultinomialLogisticLoss", form: ClassLossKind::Log })

@@ -1,4 +1,5 @@
-//! Checks and errors that several layers use.
+//! Helper functions that several layers share: shape checks, gradient checks and error
+//! constructors.
 
 use super::layer_trait::PropagateDown;
 use crate::{
@@ -19,15 +20,16 @@ pub(super) fn wrong_shape<R>(why: impl Into<String>) -> Result<R> {
     Err(Error::Shape(why.into()))
 }
 
-/// Returns a value that a layer's `reshape` derives from the shapes of the bottoms.
+/// Returns `value`, which a layer's `reshape` has derived from the shapes of the bottoms.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] if `reshape` has not run yet.
+/// Returns [`Error::InvalidData`] if `value` is `None`, because the layer's `reshape` has not run
+/// yet.
 pub(super) fn reshaped<V>(value: &Option<V>) -> Result<&V> {
     value.as_ref().ok_or_else(|| Error::InvalidData("called before reshape".into()))
 }
 
-/// Returns the axis that spans all elements of one item, for a batch of items.
+/// Returns the axis that spans all elements of one item in a batch of shape `shape`.
 pub(super) fn per_item_axis(shape: &Shape) -> Result<Axis> {
     let (batch, item_len) = (shape.count_range(0, 1)?, shape.count_range(1, shape.len())?);
     Axis::new(batch, item_len, 1)
@@ -36,7 +38,7 @@ pub(super) fn per_item_axis(shape: &Shape) -> Result<Axis> {
 /// Returns the extents of a batch of images: num, channels, height and width.
 ///
 /// # Errors
-/// Returns [`Error::Shape`] unless the shape has four axes.
+/// Returns [`Error::Shape`] unless `shape` has four axes.
 pub(super) fn image_extents(shape: &Shape) -> Result<[usize; 4]> {
     shape[..].try_into().map_err(|_| {
         Error::Shape(format!("expected 4 axes (num, channels, height, width), found shape {shape}"))
@@ -54,10 +56,12 @@ pub(super) fn zero_gradients<T: Element>(
     Ok(())
 }
 
-/// Checks that `propagate` requests no gradient for a bottom that has none, such as labels.
+/// Checks that `propagate` does not request the gradient of a bottom without a gradient, such as
+/// labels.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] with the index and the content of the bottom.
+/// Returns [`Error::InvalidData`], which names the bottom's index and content, if `propagate`
+/// requests the bottom's gradient.
 pub(super) fn check_no_gradient(propagate: &[bool], bottom: usize, content: &str) -> Result<()> {
     match propagate.get(bottom) {
         Some(true) => {

@@ -2,8 +2,8 @@
 
 use super::{concat_layout::ConcatLayout, prelude::*, proto_shape, shared_top::SharedTop};
 
-/// Concatenates its bottoms along `axis`; the bottoms must agree in all other extents. A single
-/// bottom shares its storage with the top.
+/// Concatenates its bottoms along `axis`; the bottoms must agree in the extents of all other axes.
+/// If the layer has only one bottom, the top shares the bottom's storage.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

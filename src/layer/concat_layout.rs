@@ -6,17 +6,19 @@ use crate::{
     op::Copy2d,
 };
 
-/// A concatenated array as a row-major matrix, in which each part is a range of columns.
+/// Layout of a concatenated array as a row-major matrix, in which each concatenated part is a range
+/// of columns.
 #[derive(Default)]
 pub(super) struct ConcatLayout {
     rows: usize,
     columns: usize,
-    /// The first column and the number of columns of each part.
+    /// The first column and the number of columns of each concatenated part.
     parts: Vec<(usize, usize)>,
 }
 
 impl ConcatLayout {
-    /// Creates the layout of consecutive parts with the numbers of columns in `part_columns`.
+    /// Creates the layout of consecutive parts; `part_columns` yields the number of columns of each
+    /// part.
     pub(super) fn new(rows: usize, part_columns: impl IntoIterator<Item = usize>) -> Self {
         let mut layout = Self { rows, ..Self::default() };
         for columns in part_columns {
@@ -26,7 +28,7 @@ impl ConcatLayout {
         layout
     }
 
-    /// Copies `x` to the columns of the part with the index `part` in `whole`.
+    /// Copies `x` to the columns of part number `part` in the concatenated array `whole`.
     pub(super) fn write_part<T: Element>(
         &self,
         device: &AnyDevice,
@@ -43,7 +45,7 @@ impl ConcatLayout {
         device.copy_2d(&op, x, whole.slice(first..end)?)
     }
 
-    /// Copies the columns of the part with the index `part` from `whole` to `y`.
+    /// Copies the columns of part number `part` from the concatenated array `whole` to `y`.
     pub(super) fn read_part<T: Element>(
         &self,
         device: &AnyDevice,

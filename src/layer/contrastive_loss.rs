@@ -6,12 +6,13 @@ use crate::{
     proto::ContrastiveLossParameter,
 };
 
-/// `loss = Σ (s·d² + (1 − s)·max(0, margin − d)²) / 2N` over N pairs of feature vectors. d is the
-/// distance between the two vectors of a pair. s is 1 for similar pairs and 0 for dissimilar pairs.
-/// The bottoms are the first feature vectors, the second feature vectors, and s.
+/// `loss = Σ (s·d² + (1 − s)·max(0, margin − d)²) / 2N` over N pairs of feature vectors. In the
+/// formula, d is the Euclidean distance between the two vectors of a pair, and s is 1 for similar
+/// pairs and 0 for dissimilar pairs. The first two bottoms hold the first and the second vectors of
+/// the pairs, and the third bottom holds s.
 ///
-/// With `legacy_version`, a dissimilar pair contributes `max(0, margin − d²)` to the sum. Source:
-/// Hadsell, Chopra, LeCun 2006.
+/// With `legacy_version`, a dissimilar pair contributes `max(0, margin − d²)` to the sum. The
+/// contrastive loss was introduced by Hadsell, Chopra and LeCun (2006).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -31,8 +32,8 @@ use crate::{
 pub struct ContrastiveLossLayer<T: Element> {
     param: ContrastiveLossParameter,
     difference: Blob<T>,
-    /// The squared distance of each pair; the diff holds the derivative of the loss by the squared
-    /// distance.
+    /// The data hold the squared distance of each pair; the diff holds the derivative of the loss
+    /// with respect to the squared distance.
     distance: Blob<T>,
 }
 
@@ -46,7 +47,7 @@ impl<T: Element> ContrastiveLossLayer<T> {
         })
     }
 
-    /// Returns the descriptor of the loss as a function of the squared distances.
+    /// Returns the descriptor of the contrastive loss as a function of the squared distances.
     fn op(&self) -> ElementwiseLoss<T::Acc> {
         let margin = T::acc(self.param.margin().into());
         let form = match self.param.legacy_version() {
@@ -88,7 +89,7 @@ impl<T: Element> Layer<T> for ContrastiveLossLayer<T> {
         if bottom[0].channels()? != bottom[1].channels()? {
             return wrong_shape(format!("features of shapes {a} and {b} differ in length"));
         }
-        // All axes after the second axis must have extent 1.
+        // All axes of `a` after the second axis must have extent 1.
         let items = per_item_axis(a)?;
         if items.extent != bottom[0].channels()? || items.count() != b.count() {
             return wrong_shape(format!("features of shapes {a} and {b} are not vectors"));
@@ -124,9 +125,9 @@ impl<T: Element> Layer<T> for ContrastiveLossLayer<T> {
             (bottom[2].data()?, top[0].diff()?, self.distance.diff_mut()?);
         let (x, t) = (distance.view(), similar.view());
         device.elementwise_loss_backward(&op, x, t, weight.view(), slope.view_mut())?;
-        // The derivative of d² is 2·difference for the first bottom and −2·difference for the
-        // second bottom. `slope` is multiplied by 2 for the first bottom and again by −1 for the
-        // second bottom.
+        // The derivative of d² is 2·difference with respect to the first bottom, and −2·difference
+        // with respect to the second bottom. `slope` is therefore multiplied by 2 for the first
+        // bottom, and then by −1 for the second bottom.
         let axis = Axis::new(1, items.outer, items.extent)?;
         for (i, factor) in [(0, 2.0), (1, -1.0)] {
             device.scal(T::acc(factor), slope.view_mut())?;

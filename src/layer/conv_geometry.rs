@@ -3,10 +3,12 @@
 use super::prelude::*;
 use crate::{op::SpatialAxis, proto::ConvolutionParameter};
 
-/// Returns the window along each spatial axis. `inputs` are the extents of the spatial axes.
+/// Returns the window geometry along each spatial axis. `inputs` holds the input extents of the
+/// spatial axes.
 ///
-/// As in Caffe, each size is a pair of fields, such as `kernel_h` and `kernel_w`, or a list. A pair
-/// requires two axes. A list holds one value for all axes or one value per axis.
+/// As in Caffe, the kernel, stride and padding are each given as a pair of fields, such as
+/// `kernel_h` and `kernel_w`, or as a list. A pair of fields requires exactly two spatial axes. A
+/// list holds one value for all spatial axes, or one value per axis.
 pub(super) fn spatial_axes(
     param: &ConvolutionParameter,
     inputs: &[usize],
@@ -32,8 +34,8 @@ pub(super) fn spatial_axes(
         .collect())
 }
 
-/// Returns one value per axis from a pair of height and width or from a list. Returns `default` for
-/// each axis if the pair and the list are missing.
+/// Returns one value per spatial axis, from a pair of fields for height and width or from a list
+/// field. Returns `default` for each axis if the pair and the list are both missing.
 fn pair_or_list(
     (name, pair, list): (&str, [Option<u32>; 2], &[u32]),
     (axes, default): (usize, Option<usize>),

@@ -6,9 +6,9 @@ use super::{
 };
 use crate::op::Unary;
 
-/// Convolution with learned filters. The axes before `axis` are the batch, `axis` holds the
-/// channels, and the axes after `axis` are spatial. The layer applies the same filters to each
-/// bottom and has one top per bottom.
+/// Convolution with learned filters. In each bottom, the axes before `axis` are the batch, `axis`
+/// holds the channels, and the axes after `axis` are spatial. The layer applies the same filters to
+/// each bottom and has one top per bottom.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -29,8 +29,8 @@ impl<T: Element> ConvolutionLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0, and the
-    /// errors of the fillers.
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0, or an error
+    /// if a filler's definition is invalid.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         BaseConvolution::new(Direction::Forward, param).map(Self)
     }

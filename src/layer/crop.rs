@@ -3,9 +3,10 @@
 use super::prelude::*;
 use crate::{op::Copy2d, shape::Shape};
 
-/// Crops the axes of its first bottom from `axis` on to the extents of the second bottom. `offset`
-/// is the first index to keep: one value for all cropped axes, or one value per axis. The layer
-/// ignores the values of the second bottom, whose gradient is zero.
+/// Crops each axis of the first bottom, from `axis` on, to the extent of the same axis in the
+/// second bottom. The field `offset` holds the first index to keep: one value for all cropped axes,
+/// or one value per axis. The layer ignores the values of the second bottom, whose gradient is
+/// zero.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -28,16 +29,16 @@ pub struct CropLayer {
 }
 
 struct AxisCrop {
-    /// Extent of the axis in the bottom.
+    /// Extent of the cropped axis in the first bottom.
     whole: usize,
-    /// Extent of the axis in the top.
+    /// Extent of the cropped axis in the top.
     part: usize,
-    /// First index along the axis in the bottom that the layer keeps.
+    /// First index along the axis of the first bottom that the layer keeps.
     offset: usize,
 }
 
-/// The region of the bottom that becomes the top. The cropped region consists of 2-D blocks, one
-/// per index of the axes in `outer`.
+/// The region of the first bottom that becomes the top. The region consists of 2-D blocks, one for
+/// each combination of indices along the axes in `outer`.
 #[derive(Default)]
 struct CropRegion {
     outer: Vec<AxisCrop>,
@@ -46,7 +47,8 @@ struct CropRegion {
 }
 
 impl CropRegion {
-    /// Merges every uncropped axis with the preceding axis, which yields few blocks of long rows.
+    /// Merges every axis that is not cropped with the preceding axis, so that the region has fewer
+    /// blocks and longer rows.
     fn new(axes: impl IntoIterator<Item = AxisCrop>) -> Self {
         let mut outer: Vec<AxisCrop> = Vec::new();
         for axis in axes {
@@ -64,8 +66,8 @@ impl CropRegion {
         Self { outer, rows, columns }
     }
 
-    /// Calls `copy` for each block with the block's offset in the bottom, offset in the top, and
-    /// extents.
+    /// Calls `copy` for each 2-D block, with the block's offset in the bottom, its offset in the
+    /// top, and its [`Copy2d`] descriptor.
     fn blocks(&self, mut copy: impl FnMut(usize, usize, Copy2d) -> Result<()>) -> Result<()> {
         let one = AxisCrop { whole: 1, part: 1, offset: 0 };
         let columns = self.columns.as_ref().unwrap_or(&one);

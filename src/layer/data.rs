@@ -10,12 +10,13 @@ use crate::{
 };
 use std::time::Duration;
 
-/// Batches of the records of a source, which background threads read and transform ahead of time.
-/// The first top holds the data; the optional second top holds the labels.
+/// A layer whose tops hold batches of records from a source. Background threads read and transform
+/// the records ahead of time. The first top holds the data; the optional second top holds the
+/// labels.
 ///
-/// The field `source` is the path of a database or starts with a scheme of the
-/// [`SourceRegistry`](crate::data::SourceRegistry). The files at the path determine the kind of
-/// database; the layer ignores the field `backend`.
+/// The field `source` is the path of a database, or a string that starts with a scheme of the
+/// [`SourceRegistry`](crate::data::SourceRegistry). The layer detects the kind of database from the
+/// files at the path, and ignores the field `backend`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -41,7 +42,7 @@ struct BatchParams {
     rand_skip: u32,
 }
 
-/// The number of batches prepared ahead of time by layers without a field `prefetch`.
+/// The number of batches that a layer prefetches if its parameters have no field `prefetch`.
 const DEFAULT_PREFETCH: u32 = 4;
 /// The largest number of records that the reader thread passes to the prefetching thread at once.
 const MAX_RECORDS_PER_RUN: usize = 64;
@@ -50,7 +51,7 @@ impl<T: Element> DataLayer<T> {
     /// Creates a layer of type `Data`, opens its source and starts its reader thread.
     ///
     /// # Errors
-    /// Returns the errors of the source, of the first record and of `transform_param`.
+    /// Returns an error if the source, its first record or `transform_param` is invalid.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let data = param.data_param.clone().unwrap_or_default();
         let transform = param.transform_param.clone().unwrap_or_default();
@@ -69,10 +70,10 @@ impl<T: Element> DataLayer<T> {
 
     /// Creates a layer of type `ImageData`, which reads the [`ImageList`] of `image_data_param`.
     ///
-    /// All images must have the same size after resizing and cropping.
+    /// All images of the list must have the same size after resizing and cropping.
     ///
     /// # Errors
-    /// Returns the errors of the list, of the first image and of `transform_param`. Returns
+    /// Returns an error if the image list, the first image or `transform_param` is invalid. Returns
     /// [`Error::InvalidData`] if only one of `new_height` and `new_width` is given.
     #[doc(alias = "ImageDataLayer")]
     pub fn of_images(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
@@ -99,7 +100,7 @@ impl<T: Element> DataLayer<T> {
     /// `window_data_param`.
     ///
     /// # Errors
-    /// Returns the errors of [`WindowCrops::open`] and of the first window.
+    /// Returns the errors of [`WindowCrops::open`], or an error if the first window cannot be read.
     #[doc(alias = "WindowDataLayer")]
     pub fn of_windows(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let windows = param.window_data_param.clone().unwrap_or_default();
@@ -107,7 +108,7 @@ impl<T: Element> DataLayer<T> {
         let source = WindowCrops::open(&windows, &transform, cx.key.named_child("windows"))?;
         let batch_size = windows.batch_size();
         let batches = BatchParams { batch_size, prefetch: DEFAULT_PREFETCH, rand_skip: 0 };
-        // The source of windows applies `transform_param` when it crops a window.
+        // `WindowCrops` already applies `transform_param` when it crops a window.
         let no_transform = TransformationParameter::default();
         Self::from_source("WindowData", Box::new(source), &no_transform, batches, cx)
     }

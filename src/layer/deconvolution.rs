@@ -8,8 +8,9 @@ use super::{
 /// Transposed convolution: every element of a bottom adds a multiple of the filters to a window of
 /// the top. The spatial extents of the top are about `stride` times the bottom's extents.
 ///
-/// The layer has the fields of [`ConvolutionLayer`](crate::layer::ConvolutionLayer). The filters
-/// have the shape `channels × num_output/group × kernel…`.
+/// The Deconvolution layer reads the same fields of `convolution_param` as
+/// [`ConvolutionLayer`](crate::layer::ConvolutionLayer). The filters have the shape `channels ×
+/// num_output/group × kernel…`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -30,8 +31,8 @@ impl<T: Element> DeconvolutionLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0, and the
-    /// errors of the fillers.
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0, or an error
+    /// if a filler's definition is invalid.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         BaseConvolution::new(Direction::Backward, param).map(Self)
     }

@@ -11,9 +11,9 @@ use crate::{
 /// and divides all other elements by `1 − dropout_ratio`. In the TEST phase, the top equals the
 /// bottom.
 ///
-/// The layer stores no mask. The backward pass generates the random numbers of the forward pass
-/// again. The random numbers depend only on the layer's key, the number of forward passes and the
-/// element's index.
+/// The layer stores no dropout mask. The backward pass regenerates the random numbers of the
+/// forward pass instead of reading a mask. A random number depends only on the layer's key, the
+/// number of preceding forward passes and the element's index.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::{Phase, parse_text}};
@@ -30,7 +30,7 @@ use crate::{
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct DropoutLayer {
-    /// The probability that the layer does not zero an element; `None` in the TEST phase.
+    /// The probability that the layer keeps an element; `None` in the TEST phase.
     keep: Option<f64>,
     key: RngKey,
     passes: u64,

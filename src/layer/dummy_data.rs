@@ -3,11 +3,11 @@
 use super::{prelude::*, proto_shape};
 use crate::{filler::Filler, op::RngKey, proto::DummyDataParameter, shape::Shape};
 
-/// Tops whose values fillers generate. The definition gives one shape for all tops or one shape per
-/// top, and one filler for all tops or one filler per top.
+/// A layer without bottoms, whose tops are filled by fillers. The definition gives one shape for
+/// all tops or one shape per top, and one filler for all tops or one filler per top.
 ///
-/// The layer writes constant tops once, so that values which a caller writes later persist. The
-/// layer fills random tops in every forward pass.
+/// The layer fills a top with a constant filler only once, so that values which the caller writes
+/// later persist. The layer refills a top with a random filler in every forward pass.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -33,9 +33,10 @@ impl DummyDataLayer {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for a wrong number of shapes or fillers. Returns
-    /// [`Error::InvalidData`] if the definition gives both `shape` and one of the older fields
-    /// `num`, `channels`, `height` and `width`. Returns the errors of the fillers.
+    /// Returns [`Error::InvalidData`] if the number of shapes or fillers does not match the number
+    /// of tops. Returns [`Error::InvalidData`] if the definition gives both `shape` and one of the
+    /// older fields `num`, `channels`, `height` and `width`. Returns an error if a filler's
+    /// definition is invalid.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let (dummy, tops) = (param.dummy_data_param.clone().unwrap_or_default(), param.top.len());
         let fillers = dummy.data_filler.iter().map(Filler::from_proto).collect::<Result<Vec<_>>>();
@@ -72,7 +73,7 @@ fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
     (0..tops).map(shape).collect()
 }
 
-/// Returns one value per top. A single element of `values` applies to all tops.
+/// Returns one element of `values` per top. A single element of `values` applies to all tops.
 fn one_per_top<V: Clone>(name: &str, values: &[V], tops: usize) -> Result<Vec<V>> {
     match values {
         [one] => Ok(vec![one.clone(); tops]),

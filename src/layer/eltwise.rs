@@ -10,8 +10,9 @@ use crate::{
 
 /// `y = Σ coeff·x`, `y = Π x` or `y = max x` over the bottoms, element by element.
 ///
-/// If several bottoms hold the maximum, only one bottom receives the gradient: the second bottom if
-/// the second bottom holds the maximum, otherwise the bottom with the lowest index.
+/// If several bottoms equal the maximum at an element, only one bottom receives the gradient. The
+/// receiving bottom is the second bottom if the second bottom equals the maximum, otherwise the
+/// bottom with the lowest index.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -32,9 +33,11 @@ pub struct EltwiseLayer<T: Element> {
     operation: EltwiseOp,
     /// The coefficient of each bottom in a sum; empty if all coefficients are 1.
     coeffs: Vec<f64>,
-    /// Caffe's `stable_prod_grad`: the gradient of a product is computed without divisions.
+    /// Caffe's field `stable_prod_grad`: if `true`, the layer computes the gradient of a product
+    /// without divisions.
     stable: bool,
-    /// Scratch blob that is 1 where one bottom exceeds another bottom, and 0 elsewhere.
+    /// Scratch blob that holds the result of comparing two bottoms: 1 where one exceeds the other,
+    /// and 0 elsewhere.
     exceeds_other: Blob<T>,
 }
 
@@ -68,7 +71,8 @@ impl<T: Element> EltwiseLayer<T> {
         self.coeffs.get(bottom).copied().unwrap_or(1.0)
     }
 
-    /// `y ← Σ coeff·x`. One kernel adds the first two bottoms if their coefficients are 1.
+    /// `y ← Σ coeff·x`. If the coefficients of the first two bottoms are 1, a single kernel adds
+    /// the two bottoms.
     fn sum(&self, device: &AnyDevice, bottom: &[Blob<T>], top: &Blob<T>) -> Result<()> {
         let (first, mut y) = top.data_mut_from(&bottom[0])?;
         let added = match (self.coeff(0), self.coeff(1)) {
@@ -116,8 +120,8 @@ impl<T: Element> EltwiseLayer<T> {
         }
     }
 
-    /// `dx ← dy · p`, where p is the product of the other bottoms. The function computes p as
-    /// `y / x` unless `stable` is set.
+    /// `dx ← dy · p`, where p is the product of the other bottoms. If `stable` is not set,
+    /// `product_backward` computes p as `y / x`.
     fn product_backward(
         &self,
         device: &AnyDevice,
@@ -168,8 +172,8 @@ impl<T: Element> EltwiseLayer<T> {
     }
 }
 
-/// Returns the rank of a bottom. Of several bottoms that hold the maximum, the bottom of the lowest
-/// rank receives the gradient.
+/// Returns the gradient rank of a bottom. If several bottoms equal the maximum, the bottom with the
+/// lowest rank receives the gradient.
 fn gradient_rank(bottom: usize) -> usize {
     match bottom {
         0 => 1,

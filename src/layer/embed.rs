@@ -4,7 +4,8 @@ use super::{prelude::*, weight_bias::WeightsAndBias};
 use crate::op::{Axis, RowIndexing};
 
 /// `y[i] = W[index[i]] + b`, where W is `input_dim` × `num_output`. The top has one more axis than
-/// the indices. The forward pass fails if an index is not less than `input_dim`.
+/// the bottom, which holds the indices. The forward pass fails if an index is not less than
+/// `input_dim`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -31,8 +32,8 @@ impl<T: Element> EmbedLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if `num_output` or `input_dim` is 0, and errors of the
-    /// fillers.
+    /// Returns [`Error::InvalidData`] if `num_output` or `input_dim` is 0, or an error if a
+    /// filler's definition is invalid.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.embed_param.clone().unwrap_or_default();
         if param.input_dim() == 0 {

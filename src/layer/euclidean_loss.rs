@@ -3,7 +3,8 @@
 use super::{loss_common, prelude::*};
 use crate::op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization};
 
-/// `loss = Σ (a − b)² / 2N` over N items. Both bottoms a and b have a gradient.
+/// `loss = Σ (a − b)² / 2N` over N items. The layer computes the gradients of both bottoms, a and
+/// b.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -3,8 +3,8 @@
 use super::prelude::*;
 use crate::op::RowIndexing;
 
-/// Keeps the items of its bottoms for which the last bottom, the selector, is not zero. The layer
-/// has one top per bottom except the selector.
+/// Copies the items of each bottom for which the last bottom, the selector, is not zero. The layer
+/// has one top for each bottom except the selector.
 ///
 /// The number of kept items depends on the values of the selector, which the layer reads on the
 /// host. The first `reshape` keeps all items, because the selector has no values yet.
@@ -33,7 +33,8 @@ impl FilterLayer {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] unless the layer has one top per bottom except the selector.
+    /// Returns [`Error::InvalidData`] unless the definition gives one top for each bottom except
+    /// the selector.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let (bottoms, tops) = (param.bottom.len(), param.top.len());
         if tops + 1 != bottoms {

@@ -3,7 +3,7 @@
 use super::{prelude::*, shared_top::SharedTop};
 
 /// Merges the axes from `axis` to `end_axis`, both included, into one axis without copying. If
-/// `end_axis` is `axis − 1`, the layer inserts an axis of extent 1.
+/// `end_axis` is `axis − 1`, the Flatten layer inserts an axis of extent 1 at `axis`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

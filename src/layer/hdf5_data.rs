@@ -3,11 +3,12 @@
 use super::prelude::*;
 use crate::data::Hdf5Rows;
 
-/// Batches of rows from HDF5 files. The text file `source` lists the HDF5 files, one per line. Each
-/// top holds `batch_size` rows of the dataset that has the top's name. A batch may span several
-/// files. After the last file, the layer continues with the first file.
+/// A layer whose tops hold batches of rows from HDF5 files. The text file `source` lists the HDF5
+/// files, one per line. Each top holds `batch_size` rows of the dataset with the same name as the
+/// top. A batch may span several HDF5 files. After the last HDF5 file, the layer continues with the
+/// first file.
 ///
-/// With `shuffle`, every epoch shuffles the files and the rows within each file.
+/// With `shuffle`, the layer shuffles the files, and the rows within each file, in every epoch.
 ///
 /// ```no_run
 /// use cortado::{prelude::*, proto::parse_text};
@@ -30,8 +31,9 @@ impl Hdf5DataLayer {
     /// Creates the layer and opens the first HDF5 file.
     ///
     /// # Errors
-    /// Returns the errors of [`Hdf5Rows::open`]. Returns [`Error::InvalidData`] for a `batch_size`
-    /// of 0, and for `transform_param`, which applies to records only.
+    /// Returns the errors of [`Hdf5Rows::open`]. Returns [`Error::InvalidData`] if `batch_size` is
+    /// 0, or if `transform_param` is set, because `transform_param` applies only to layers that
+    /// read records.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let data = param.hdf5_data_param.clone().unwrap_or_default();
         if param.transform_param.is_some() {

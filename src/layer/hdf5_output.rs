@@ -7,14 +7,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The names of the datasets for the two bottoms.
+/// The names of the HDF5 datasets to which the layer writes its two bottoms.
 const DATASET_NAMES: [&str; 2] = ["data", "label"];
 
 /// Writes its two bottoms to the datasets `data` and `label` of the HDF5 file `file_name`. As in
-/// Caffe, each dataset has four axes. Each forward pass appends the items of the bottoms.
+/// Caffe, each dataset has four axes. Each forward pass appends the items of the two bottoms to the
+/// datasets.
 ///
-/// The layer holds all items in memory. The layer writes the file in the first forward pass, in
-/// [`write`](Self::write) and in `drop`, which only logs errors.
+/// The layer keeps the items of all forward passes in memory. The layer writes the HDF5 file in the
+/// first forward pass, in [`write`](Self::write) and when it is dropped. An error during the drop
+/// is only logged.
 ///
 /// ```no_run
 /// use cortado::{layer::Hdf5OutputLayer, prelude::*, proto::parse_text};
@@ -40,7 +42,8 @@ impl Hdf5OutputLayer {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] without a `file_name` or without the feature `hdf5`.
+    /// Returns [`Error::InvalidData`] if the definition gives no `file_name`, or if the crate is
+    /// built without the feature `hdf5`.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let path = param.hdf5_output_param.clone().unwrap_or_default().file_name().to_owned();
         if path.is_empty() {
@@ -56,11 +59,11 @@ impl Hdf5OutputLayer {
         &self.path
     }
 
-    /// Writes the items of all forward passes to the file. A failed write leaves the file
-    /// unchanged.
+    /// Writes the items of all forward passes to the HDF5 file. If the write fails, an existing
+    /// file is unchanged.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] if the file cannot be written.
+    /// Returns [`Error::Io`] if the HDF5 file cannot be written.
     #[doc(alias = "SaveBlobs")]
     pub fn write(&mut self) -> Result<()> {
         if self.unwritten {
@@ -107,7 +110,8 @@ impl<T: Element> Layer<T> for Hdf5OutputLayer {
         }
         self.unwritten = true;
         self.passes += 1;
-        // Write the file in the first pass, so that an unwritable path is reported early.
+        // Write the HDF5 file already in the first forward pass, so that an unwritable path is
+        // reported early.
         if self.passes == 1 { self.write() } else { Ok(()) }
     }
 

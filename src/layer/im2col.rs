@@ -1,10 +1,11 @@
-//! The Im2col layer, which converts each image to the matrix of its windows.
+//! The Im2col layer, which converts each image to the im2col matrix of its windows.
 
 use super::{conv_geometry::spatial_axes, prelude::*};
 use crate::{op::Window, proto::ConvolutionParameter};
 
-/// Converts each image to the matrix of its windows. The top has `channels · ∏kernel` channels, and
-/// its spatial extents are the numbers of windows. The layer has the fields of a convolution.
+/// Converts each image of the bottom to the im2col matrix of its windows. The top has `channels ·
+/// ∏kernel` channels, and its spatial extents are the numbers of windows along each axis. The layer
+/// reads the same fields of `convolution_param` as a Convolution layer.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

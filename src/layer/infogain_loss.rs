@@ -1,4 +1,4 @@
-//! The InfogainLoss layer: a multinomial logistic loss with the weights of an infogain matrix.
+//! The InfogainLoss layer: a multinomial logistic loss weighted by an infogain matrix.
 
 use super::{loss_common, prelude::*};
 use crate::{
@@ -6,9 +6,9 @@ use crate::{
     proto::{self, BlobProto},
 };
 
-/// `loss = −Σ Σ H[label, k] · ln softmax(x)[k] / n`. The bottoms are scores x, labels and the
-/// infogain matrix H. Without a third bottom, the layer reads H from the file `source`. The
-/// optional second top holds the softmax of the scores.
+/// `loss = −Σ Σ H[label, k] · ln softmax(x)[k] / n`. The three bottoms hold the scores x, the
+/// labels and the infogain matrix H. Without a third bottom, the layer reads the matrix H from the
+/// file `source`. The optional second top holds the softmax of the scores.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -37,8 +37,9 @@ impl<T: Element> InfogainLossLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if the matrix is missing, if `loss_param` sets `normalize`,
-    /// or for two tops without `loss_weight`. Returns the errors of reading the file of the matrix.
+    /// Returns [`Error::InvalidData`] if the infogain matrix is missing, if `loss_param` sets
+    /// `normalize`, or if the layer has two tops and no `loss_weight`. Returns an error if the
+    /// matrix file `source` cannot be read.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let infogain = param.infogain_loss_param.clone().unwrap_or_default();
         let loss = param.loss_param.unwrap_or_default();
@@ -70,7 +71,7 @@ impl<T: Element> InfogainLossLayer<T> {
         })
     }
 
-    /// Returns the matrix H from the file `source` or from the third bottom.
+    /// Returns the infogain matrix H, which comes from the file `source` or from the third bottom.
     fn matrix<'a>(&'a self, bottom: &'a [Blob<T>]) -> Result<&'a Blob<T>> {
         let missing =
             || Error::InvalidData("the third bottom, the infogain matrix, is missing".into());

@@ -1,10 +1,11 @@
-//! The InnerProduct layer, a fully connected layer: `y = W·x + b`.
+//! The InnerProduct layer, a fully connected layer that computes `y = W·x + b`.
 
 use super::{prelude::*, weight_bias::WeightsAndBias};
 use crate::op::{Axis, Gemm, Transpose};
 
-/// A fully connected layer. The axes from `axis` on form one input vector of K elements. The
-/// weights are N×K, or K×N with `transpose`, where N is `num_output`.
+/// A fully connected layer, which multiplies each input vector by a weight matrix. In a bottom, the
+/// axes from `axis` on form one input vector of K elements. The weight matrix is N×K, or K×N with
+/// `transpose`, where N is `num_output`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -31,7 +32,8 @@ impl<T: Element> InnerProductLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if `num_output` is 0, and the errors of the fillers.
+    /// Returns [`Error::InvalidData`] if `num_output` is 0, or an error if a filler's definition is
+    /// invalid.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.inner_product_param.clone().unwrap_or_default();
         let fillers = [&param.weight_filler, &param.bias_filler];
@@ -49,7 +51,8 @@ impl<T: Element> InnerProductLayer<T> {
         })
     }
 
-    /// Returns whether GEMM transposes the weights in the forward pass and in the backward pass.
+    /// Returns whether the GEMM of the forward pass, and the GEMM of the backward pass, transposes
+    /// the weight matrix.
     fn transposes(&self) -> (Transpose, Transpose) {
         match self.transpose {
             false => (Transpose::Yes, Transpose::No),

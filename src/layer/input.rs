@@ -3,8 +3,9 @@
 use super::{prelude::*, proto_shape};
 use crate::shape::Shape;
 
-/// The inputs of a net, whose values the caller writes. The definition gives no shape, one shape
-/// for all tops, or one shape per top. The caller may reshape the tops later.
+/// A layer without bottoms, whose tops are the inputs of a net; the caller writes the values of the
+/// tops. The definition gives no shape, one shape for all tops, or one shape per top. The caller
+/// may reshape the tops of the layer later.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -56,7 +57,8 @@ impl<T: Element> Layer<T> for InputLayer {
     }
 
     fn reshape(&mut self, _: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
-        // Set the shapes only once, so that shapes which the caller sets later persist.
+        // Set the shapes of the tops only in the first call, so that shapes which the caller sets
+        // later persist.
         if !self.shaped {
             for (i, top) in top.iter_mut().enumerate() {
                 let shape = self.shapes.get(i).or(self.shapes.first());

@@ -11,7 +11,8 @@ use crate::{
 };
 use std::{any::Any, ops::RangeInclusive, time::Duration};
 
-/// Settings of a net, passed to the constructor and to [`Layer::setup`] of its layers.
+/// Settings of a net, which the net passes to the constructor and to [`Layer::setup`] of each of
+/// its layers.
 ///
 /// ```
 /// use cortado::{LayerRegistry, data::SourceRegistry, layer::LayerContext, op::RngKey};
@@ -32,11 +33,11 @@ pub struct LayerContext<'a> {
     pub phase: Phase,
     /// The key of the layer's random number streams; every layer has a different key.
     pub key: RngKey,
-    /// The registry that opens the record sources of data layers.
+    /// The registry through which data layers open their record sources.
     pub sources: &'a SourceRegistry,
 }
 
-/// The gradients that a backward pass has to compute.
+/// Flags for the gradients that a layer's backward pass must compute.
 ///
 /// ```
 /// use cortado::{layer::{EuclideanLossLayer, Layer, PropagateDown}, prelude::*};
@@ -52,9 +53,9 @@ pub struct LayerContext<'a> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct PropagateDown<'a> {
-    /// Whether to compute the gradient of each bottom.
+    /// For each bottom, whether the backward pass must compute the bottom's gradient.
     pub bottom: &'a [bool],
-    /// Whether to compute the gradient of each parameter.
+    /// For each parameter, whether the backward pass must compute the parameter's gradient.
     pub params: &'a [bool],
 }
 
@@ -79,17 +80,18 @@ pub struct Arity {
 }
 
 impl Arity {
-    /// Creates the arity of a layer that takes exactly `bottom` bottoms and `top` tops.
+    /// Returns the arity of a layer with exactly `bottom` bottoms and `top` tops.
     pub fn exactly(bottom: usize, top: usize) -> Self {
         Self::between(bottom..=bottom, top..=top)
     }
 
-    /// Creates the arity of a layer whose numbers of bottoms and tops are in these ranges.
+    /// Returns the arity of a layer whose number of bottoms lies in the range `bottom` and whose
+    /// number of tops lies in the range `top`.
     pub fn between(bottom: RangeInclusive<usize>, top: RangeInclusive<usize>) -> Self {
         Self { bottom, top, tops_equal_bottoms: false }
     }
 
-    /// Creates the arity of a layer with one or more bottoms and one top per bottom.
+    /// Returns the arity of a layer with one or more bottoms and as many tops as bottoms.
     pub fn one_top_per_bottom() -> Self {
         Self { bottom: 1..=usize::MAX, top: 1..=usize::MAX, tops_equal_bottoms: true }
     }
@@ -97,7 +99,8 @@ impl Arity {
     /// Checks that a layer of this arity accepts `bottoms` bottoms and `tops` tops.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] with the expected and the given number of blobs.
+    /// Returns [`Error::InvalidData`], which states the expected and the given number of blobs, if
+    /// the arity does not allow the numbers.
     pub fn check(&self, bottoms: usize, tops: usize) -> Result<()> {
         for (kind, range, found) in [("bottom", &self.bottom, bottoms), ("top", &self.top, tops)] {
             if !range.contains(&found) {
@@ -119,16 +122,17 @@ impl Arity {
     }
 }
 
-/// A layer: one step of a net. The trait is object-safe: nets hold `Box<dyn Layer<T>>`.
+/// A layer of a net, which computes tops from bottoms and gradients of bottoms from gradients of
+/// tops. The `Layer` trait is object-safe: nets hold `Box<dyn Layer<T>>`.
 ///
-/// A [`LayerRegistry`](crate::LayerRegistry) makes a layer from its `LayerParameter`. A net calls
-/// [`setup`](Self::setup) once, and [`reshape`](Self::reshape) before every
-/// [`forward`](Self::forward). Only `reshape` changes the shapes of the tops; all other methods
-/// only write values.
+/// A [`LayerRegistry`](crate::LayerRegistry) creates a layer from its `LayerParameter`. A net calls
+/// [`setup`](Self::setup) of a layer once, and [`reshape`](Self::reshape) before every
+/// [`forward`](Self::forward). Only `reshape` changes the shapes of the tops; all other methods of
+/// a layer only write values.
 ///
-/// A registry wraps each layer in a check of the blob counts. A method returns an error without
-/// running the layer's code if the blob counts violate [`arity`](Self::arity) or differ between
-/// calls.
+/// A registry wraps each layer in a check of the numbers of bottoms and tops. A method of a wrapped
+/// layer returns an error, without running the layer's code, if the numbers violate
+/// [`arity`](Self::arity) or differ between calls.
 ///
 /// ```
 /// use cortado::{layer::Layer, prelude::*};
@@ -147,7 +151,7 @@ impl Arity {
 /// assert!(registry.kinds().any(|kind| kind == "Double"));
 /// ```
 pub trait Layer<T: Element>: Any + Send {
-    /// Returns the `type` by which prototxt names this layer.
+    /// Returns the layer type, which is the value of the field `type` in a prototxt definition.
     #[doc(alias = "type")]
     fn kind(&self) -> &'static str;
 
@@ -170,21 +174,22 @@ pub trait Layer<T: Element>: Any + Send {
     #[doc(alias = "Reshape")]
     fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()>;
 
-    /// Computes the data of the tops.
+    /// Computes the data of the tops from the data of the bottoms.
     #[doc(alias = "Forward_cpu")]
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()>;
 
-    /// Returns the function that this layer applies to every element, or `None` if an in-place
-    /// [`forward`](Self::forward) has further effects, such as saving the input. Instead of calling
-    /// `forward`, a net may pass the function to [`forward_fused`](Self::forward_fused) of the
-    /// preceding layer.
+    /// Returns the activation function that this layer applies to every element. Returns `None` if
+    /// this layer is no such activation, or if its in-place [`forward`](Self::forward) has further
+    /// effects, such as saving the input. Instead of calling `forward` of this layer, a net may
+    /// pass the activation function to [`forward_fused`](Self::forward_fused) of the preceding
+    /// layer.
     fn fusible_activation(&self) -> Option<Unary<f64>> {
         None
     }
 
-    /// Computes the tops and applies `function` to them, bit-identical to
-    /// [`forward`](Self::forward) followed by `function`. Returns `false`, and does nothing, if the
-    /// layer has no fused implementation.
+    /// Computes the tops and applies `function` to every element of the tops. The result is
+    /// bit-identical to [`forward`](Self::forward) followed by `function`. Returns `false`, without
+    /// computing anything, if the layer has no fused implementation.
     fn forward_fused(
         &mut self,
         device: &AnyDevice,
@@ -197,12 +202,12 @@ pub trait Layer<T: Element>: Any + Send {
     }
 
     /// Computes the gradients that `propagate` requests: overwrites the diffs of bottoms and adds
-    /// to the diffs of parameters. A layer made by a registry skips this method if `propagate`
-    /// requests no gradient.
+    /// to the diffs of parameters. A layer that a registry has created skips `backward` if
+    /// `propagate` requests no gradient.
     ///
     /// # Errors
-    /// The default implementation, for layers without gradients, returns [`Error::InvalidData`] if
-    /// `propagate` requests a gradient.
+    /// The default implementation of `backward`, for layers without gradients, returns
+    /// [`Error::InvalidData`] if `propagate` requests a gradient.
     #[doc(alias = "Backward_cpu")]
     fn backward(
         &mut self,
@@ -218,35 +223,37 @@ pub trait Layer<T: Element>: Any + Send {
         }
     }
 
-    /// Returns whether a top may share its bottom's storage.
+    /// Returns whether the layer can run in place, with a top that is also the bottom.
     fn allows_in_place(&self) -> bool {
         false
     }
 
-    /// Returns whether the net's `force_backward` requests the gradient of this bottom.
+    /// Returns whether a net with `force_backward` computes the gradient of the bottom with index
+    /// `bottom`.
     #[doc(alias = "AllowForceBackward")]
     fn allow_force_backward(&self, bottom: usize) -> bool {
         let _ = bottom;
         true
     }
 
-    /// Returns whether this layer is a loss. The first top of a loss has the weight 1 in the
-    /// objective unless the definition sets `loss_weight`. The net adds an unnamed top for each
-    /// required top that the definition of a loss omits.
+    /// Returns whether this layer is a loss layer. The first top of a loss layer has the weight 1
+    /// in the objective unless the definition sets `loss_weight`. If the definition of a loss layer
+    /// omits a required top, the net adds an unnamed top.
     #[doc(alias = "AutoTopBlobs")]
     #[doc(alias = "SetLossWeights")]
     fn is_loss(&self) -> bool {
         false
     }
 
-    /// Returns whether a solver may change the parameters. The `lr_mult` of parameters that are not
-    /// trainable is 0: a definition may omit `lr_mult`, but must not set another value.
+    /// Returns whether a solver may update the layer's parameters. Parameters that are not
+    /// trainable have `lr_mult` 0: a definition may omit their `lr_mult`, but must not set it to
+    /// another value.
     fn params_are_trainable(&self) -> bool {
         true
     }
 
-    /// Returns the total time that forward passes waited for data; `None` for a layer that reads no
-    /// data.
+    /// Returns the total time for which the layer's forward passes have waited for data; `None` for
+    /// a layer that reads no data.
     fn data_wait_time(&self) -> Option<Duration> {
         None
     }
@@ -257,7 +264,7 @@ pub trait Layer<T: Element>: Any + Send {
         &[]
     }
 
-    /// Returns mutable access to the parameters, for a net that shares or replaces them.
+    /// Returns the layer's parameters mutably, for a net that shares or replaces the parameters.
     fn params_mut(&mut self) -> &mut [Blob<T>] {
         &mut []
     }

@@ -1,4 +1,5 @@
-//! The matrix product of inputs with transposed weights, and its gradients.
+//! The linear map `y = x·Wᵀ`, the matrix product of inputs and transposed weights, and its
+//! gradients.
 
 use super::prelude::*;
 use crate::{

@@ -1,4 +1,4 @@
-//! Normalization, ignored labels and shape checks of loss layers.
+//! Helper functions of loss layers: normalization, ignored labels and shape checks.
 
 use super::prelude::*;
 use crate::{
@@ -8,7 +8,8 @@ use crate::{
 };
 
 /// Returns the normalization of a loss from the field `normalization` or from the older field
-/// `normalize`. Returns `default` if both fields are missing.
+/// `normalize`. Returns `default` if the loss parameters set neither `normalization` nor
+/// `normalize`.
 pub(super) fn normalization(
     param: &LossParameter,
     default: LossNormalization,

@@ -6,9 +6,11 @@ use crate::{
     proto::{LrnParameter, lrn_parameter::NormRegion},
 };
 
-/// Local response normalization over neighbouring channels or positions; see [`Lrn`].
+/// Local response normalization (LRN) over neighbouring channels or neighbouring positions; see
+/// [`Lrn`].
 ///
-/// As in Caffe, the region `WITHIN_CHANNEL` uses 1 instead of `k`.
+/// As in Caffe, the layer ignores the field `k` and uses 1 instead if `norm_region` is
+/// `WITHIN_CHANNEL`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -35,7 +37,7 @@ impl<T: Element> LrnLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for an even `local_size`.
+    /// Returns [`Error::InvalidData`] if `local_size` is even.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.lrn_param.unwrap_or_default();
         if param.local_size().is_multiple_of(2) {

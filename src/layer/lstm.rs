@@ -3,19 +3,20 @@
 use super::{prelude::*, recurrent::Recurrent};
 use crate::op::Lstm;
 
-/// Long short-term memory over sequences, with backpropagation through time. [`Lstm`] gives the
-/// formulas of one step.
+/// Long short-term memory (LSTM) over sequences, with backpropagation through time. [`Lstm`] gives
+/// the formulas of one time step.
 ///
-/// The bottoms are `x` of steps × streams × …, `cont` of steps × streams, and an optional static
-/// input of streams × …. With `expose_hidden`, the last two bottoms are the initial states `h` and
-/// `c` of 1 × streams × `num_output`. `cont` is 0 at the first step of a sequence and 1 at all
-/// other steps. The first top holds `h` of every step. With `expose_hidden`, the second and third
-/// tops hold the final states `h` and `c`.
+/// The first bottom holds the inputs `x` of shape steps × streams × …, and the second bottom holds
+/// the sequence markers `cont` of shape steps × streams. An optional third bottom holds a static
+/// input of shape streams × …. With `expose_hidden`, the last two bottoms are the initial states
+/// `h` and `c` of shape 1 × streams × `num_output`. `cont` is 0 at the first step of a sequence and
+/// 1 at all other steps. The first top holds the hidden state `h` of every step. With
+/// `expose_hidden`, the second and third tops hold the final states `h` and `c`.
 ///
 /// Without `expose_hidden`, the states `h` and `c` are initially zero and persist from one forward
-/// pass to the next. The parameters are `W_xc`, `b_c`, `W_xc_static` for a static input, and
-/// `W_hc`. The rows of each parameter belong to the input gates, forget gates, output gates and
-/// candidates.
+/// pass to the next. The parameters of the LSTM layer are `W_xc`, `b_c`, `W_xc_static` if the layer
+/// has a static input, and `W_hc`. The rows of each parameter belong, in this order, to the input
+/// gates, forget gates, output gates and cell candidates.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -33,9 +34,9 @@ use crate::op::Lstm;
 #[doc(alias = "RecurrentLayer")]
 pub struct LstmLayer<T: Element> {
     core: Recurrent<T>,
-    /// The cell states before the first step and after each step.
+    /// The cell states before the first time step and after each time step.
     cells: Vec<Blob<T>>,
-    /// A blob whose diff holds the gradient of the cell state of one step.
+    /// A blob whose diff holds the gradient of the cell state at one time step.
     cell_gradient: Blob<T>,
 }
 
@@ -43,8 +44,8 @@ impl<T: Element> LstmLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0, and the
-    /// errors of the fillers.
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0, or an error
+    /// if a filler's definition is invalid.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let core = Recurrent::new(param, cx, (4, 2))?;
         Ok(Self { core, cells: Vec::new(), cell_gradient: Blob::new(cx.device, &[0])? })
@@ -81,8 +82,8 @@ impl<T: Element> Layer<T> for LstmLayer<T> {
         if reset_states {
             self.cells.clear();
         }
-        // The next pass starts from the cell state in the last blob. Keep the last blob if the
-        // number of steps changes.
+        // The next forward pass starts from the cell state in the last blob of `cells`. Keep that
+        // blob if the number of steps changes.
         let last = self.cells.pop();
         self.cells.truncate(steps);
         let bytes = (steps + 1).saturating_mul(size_of::<Blob<T>>());

@@ -3,11 +3,13 @@
 use super::prelude::*;
 use crate::op::Lstm;
 
-/// Computes the cell states and the hidden states after one step; see [`Lstm`].
+/// Computes the cell states and the hidden states after one LSTM time step; see [`Lstm`].
 ///
-/// The bottoms are the preceding cell states of 1 × streams × outputs, the gates of 1 × streams ×
-/// 4·outputs, and `cont` of 1 × streams. The tops are the new states `c` and `h`. A `cont` between
-/// 0 and 1 scales the forget gate. As in Caffe, the gradient treats `cont·σ` as a sigmoid.
+/// The first bottom holds the preceding cell states of shape 1 × streams × outputs, and the second
+/// bottom holds the gate inputs of shape 1 × streams × 4·outputs. The third bottom holds `cont` of
+/// shape 1 × streams. The tops are the new cell state `c` and the new hidden state `h`. A value of
+/// `cont` between 0 and 1 scales the forget gate. As in Caffe, the backward pass differentiates the
+/// scaled forget gate `cont·σ` as if it were a sigmoid.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -26,9 +28,11 @@ use crate::op::Lstm;
 /// ```
 pub struct LstmUnitLayer<T: Element> {
     op: Option<Lstm>,
-    /// The activated gates; the diff is scratch for a gradient that was not requested.
+    /// The gate activations; the diff is scratch space for the gradient of the gate inputs if no
+    /// gradient of that bottom is requested.
     gates: Blob<T>,
-    /// A blob whose diff is scratch space for a gradient of the cell states that was not requested.
+    /// A blob whose diff is scratch space for the gradient of the preceding cell states if no
+    /// gradient of that bottom is requested.
     cells: Blob<T>,
 }
 

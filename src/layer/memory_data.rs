@@ -3,9 +3,9 @@
 use super::prelude::*;
 use crate::shape::Shape;
 
-/// Batches from an array of items and an array of labels. The layer reads the arrays in order and
-/// starts over at the end. The tops are the data, `batch_size × channels × height × width`, and the
-/// labels.
+/// A layer whose tops hold batches from an array of items and an array of labels. The layer reads
+/// both arrays in order, and continues with the first item after the last item. The first top holds
+/// the items as `batch_size × channels × height × width`, and the second top holds the labels.
 ///
 /// [`reset`](Self::reset) sets the arrays. [`Net::layer_as`](crate::Net::layer_as) gives access to
 /// the `MemoryDataLayer` of a net.
@@ -46,13 +46,14 @@ impl<T: Element> MemoryDataLayer<T> {
         Ok(Self { shape, data: Vec::new(), labels: Vec::new(), next: 0 })
     }
 
-    /// Replaces the items and their labels. The next batch starts with the first item. The layer
-    /// ignores `transform_param`, which applies to records only.
+    /// Replaces the array of items and the array of labels. The next batch starts with the first
+    /// item. The layer ignores `transform_param`, because `transform_param` applies only to layers
+    /// that read records.
     ///
     /// # Errors
     /// Returns [`Error::Length`] unless `data` holds one item per label, and [`Error::InvalidData`]
-    /// unless the items form one or more whole batches. After an error, the layer keeps the old
-    /// arrays.
+    /// unless the items form one or more whole batches. If `reset` fails, the layer keeps its
+    /// previous arrays.
     #[doc(alias = "Reset")]
     pub fn reset(&mut self, data: Vec<T>, labels: Vec<T>) -> Result<()> {
         let (items, batch) = (labels.len(), self.shape[0]);

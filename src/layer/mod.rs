@@ -1,10 +1,10 @@
-//! Neural network layers, the steps of a net.
+//! Neural network layers, of which nets are composed.
 //!
 //! Layers call the kernels of an [`AnyDevice`](crate::AnyDevice) and are generic over the element
-//! type. Two layers read the values of blobs on the host: [`FilterLayer`], whose top shapes depend
-//! on the selector's values, and [`Hdf5OutputLayer`], which writes a file. [`LayerRegistry`] maps
-//! the `type` of a layer's definition to the constructor of the layer. Other crates can register
-//! further types.
+//! type. Only [`FilterLayer`] and [`Hdf5OutputLayer`] read the values of blobs on the host: the top
+//! shapes of `FilterLayer` depend on the selector's values, and `Hdf5OutputLayer` writes a file.
+//! [`LayerRegistry`] maps the `type` of a layer's definition to the constructor of the layer. Other
+//! crates can register further layer types.
 
 mod layer_trait;
 mod checked_layer;

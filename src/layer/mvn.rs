@@ -7,10 +7,11 @@ use crate::{
 };
 
 /// Mean-variance normalization: `y = (x − mean) / (√variance + eps)`, or `y = x − mean` without
-/// `normalize_variance`. The layer computes mean and variance over each channel of each image, or
-/// over each image with `across_channels`.
+/// `normalize_variance`. The layer computes the mean and the variance over each channel of each
+/// image. With `across_channels`, the layer computes the mean and the variance over each whole
+/// image.
 ///
-/// As in Caffe, the top has four axes. Axes that the bottom lacks have extent 1.
+/// As in Caffe, the top has four axes. Axes of extent 1 stand for the axes that the bottom lacks.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -114,7 +115,7 @@ impl<T: Element> Layer<T> for MvnLayer<T> {
                 dx.view_mut(),
             );
         }
-        // The gradient of `x − mean` is `dy` minus the mean of `dy`.
+        // The gradient of `y = x − mean` with respect to `x` is `dy` minus the mean of `dy`.
         let (mut mean, mut variance) = (self.mean.data_mut()?, self.variance.data_mut()?);
         device.moments(&op.axis, top[0].diff()?.view(), mean.view_mut(), variance.view_mut())?;
         let (dy, mut dx) = bottom[0].diff_mut_from(&top[0])?;

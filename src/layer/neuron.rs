@@ -1,10 +1,10 @@
-//! The [`Neuron`] trait of layers that apply one function to every element.
+//! The [`Neuron`] trait, for layers that apply one activation function to every element.
 
 use super::{prelude::*, saved_input::SavedInput};
 use crate::op::{Binary, Unary};
 
-/// A function of one element and its derivative. [`NeuronLayer`] is the layer that applies the
-/// function with one kernel per pass.
+/// An activation function of one element, and its derivative. [`NeuronLayer`] is the layer that
+/// applies a `Neuron` to every element, with one kernel per pass.
 ///
 /// ```
 /// use cortado::{
@@ -38,7 +38,7 @@ use crate::op::{Binary, Unary};
 /// assert!(registry.kinds().any(|kind| kind == "Root"));
 /// ```
 pub trait Neuron: Send + 'static {
-    /// The `type` by which prototxt names the layer.
+    /// The layer type, which is the value of the field `type` in a prototxt definition.
     const KIND: &'static str;
 
     /// Whether the layer may run in place.
@@ -47,7 +47,7 @@ pub trait Neuron: Send + 'static {
     /// Creates the function from the fields of the layer's definition.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for invalid parameters.
+    /// Returns [`Error::InvalidData`] if a field of the definition is invalid.
     fn new(param: &LayerParameter) -> Result<Self>
     where
         Self: Sized;
@@ -55,11 +55,12 @@ pub trait Neuron: Send + 'static {
     /// `y = f(x)`
     fn function(&self) -> Unary<f64>;
 
-    /// Returns the formula of `dx` in terms of `dy` and either `x` or `y`.
+    /// Returns the formula of the gradient `dx` in terms of `dy` and either the input `x` or the
+    /// output `y`.
     fn gradient(&self) -> NeuronGradient;
 }
 
-/// The gradient of a function of one element.
+/// The gradient of a [`Neuron`]'s activation function.
 ///
 /// ```
 /// use cortado::{layer::{AbsVal, Neuron, NeuronGradient, Sigmoid}, op::Binary};
@@ -130,7 +131,8 @@ impl<N: Neuron, T: Element> Layer<T> for NeuronLayer<N, T> {
         device.unary(self.neuron.function().cast(), x.src(), y.view_mut())
     }
 
-    /// Returns `None` if the backward pass reads the input, which a fused layer does not save.
+    /// Returns the activation function, or `None` if the backward pass reads the input, which a
+    /// fused kernel does not save.
     fn fusible_activation(&self) -> Option<Unary<f64>> {
         (!self.saves_input()).then(|| self.neuron.function())
     }

@@ -1,4 +1,5 @@
-//! Caffe's layers that apply one function to each element, from AbsVal to Threshold.
+//! Caffe's neuron layers, from AbsVal to Threshold, each of which applies one function to every
+//! element.
 
 use super::{
     neuron::{Neuron, NeuronGradient},
@@ -40,7 +41,7 @@ impl Neuron for AbsVal {
     }
 }
 
-/// Binomial normal log likelihood, also called softplus: `y = ln(1 + eˣ)`.
+/// Binomial normal log likelihood (BNLL), also called softplus, `y = ln(1 + eˣ)`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -149,7 +150,8 @@ impl Neuron for Elu {
 
     fn gradient(&self) -> NeuronGradient {
         let op = Binary::EluGrad { alpha: self.alpha };
-        // With a negative alpha, the sign of the output does not determine the sign of the input.
+        // With a negative `alpha`, the sign of ELU's output does not determine the sign of its
+        // input, so the gradient needs the input.
         if self.alpha < 0.0 { NeuronGradient::OfInput(op) } else { NeuronGradient::OfOutput(op) }
     }
 }
@@ -290,7 +292,8 @@ impl Neuron for Power {
     fn gradient(&self) -> NeuronGradient {
         let Self { scale, shift, power } = *self;
         let op = Binary::PowAffineGrad { scale, shift, power };
-        // The derivative of a linear function is constant, so the layer need not save the input.
+        // The derivative of a linear function is constant, so the Power layer need not save its
+        // input.
         let linear = power == 1.0 || power * scale == 0.0;
         if linear { NeuronGradient::OfOutput(op) } else { NeuronGradient::OfInput(op) }
     }
@@ -328,7 +331,8 @@ impl Neuron for Relu {
 
     fn gradient(&self) -> NeuronGradient {
         let op = Binary::ReluGrad { slope: self.slope };
-        // With a negative slope, the sign of the output does not determine the sign of the input.
+        // With a negative slope, the sign of ReLU's output does not determine the sign of its
+        // input, so the gradient needs the input.
         if self.slope < 0.0 { NeuronGradient::OfInput(op) } else { NeuronGradient::OfOutput(op) }
     }
 }
@@ -367,7 +371,7 @@ impl Neuron for Sigmoid {
     }
 }
 
-/// Swish, also called SiLU: `y = x / (1 + e^(−beta·x))`.
+/// Swish, also called SiLU, `y = x / (1 + e^(−beta·x))`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -436,7 +440,7 @@ impl Neuron for Tanh {
     }
 }
 
-/// Step function without a gradient: `y = 1` where `x > threshold`, otherwise `y = 0`.
+/// Step function without a gradient, `y = 1` where `x > threshold`, otherwise `y = 0`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

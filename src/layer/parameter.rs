@@ -3,7 +3,8 @@
 use super::{prelude::*, proto_shape};
 use crate::shape::Shape;
 
-/// Exposes its only parameter as its top without copying. The parameter is initially zero.
+/// Exposes a learned parameter as the layer's top without copying. The learned parameter is
+/// initially zero.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -25,7 +26,8 @@ impl<T: Element> ParameterLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) for a negative extent.
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if an extent of the shape is
+    /// negative.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let shape = param.parameter_param.as_ref().and_then(|param| param.shape.as_ref());
         let shape = proto_shape::shape(&shape.cloned().unwrap_or_default())?;
@@ -56,8 +58,9 @@ impl<T: Element> Layer<T> for ParameterLayer<T> {
         Ok(())
     }
 
-    /// Adds the diff of the top to the diff of the parameter. In Caffe, the top and the parameter
-    /// share one diff, which holds only the gradient of the last of several accumulated passes.
+    /// Adds the diff of the top to the diff of the learned parameter. In Caffe, the top and the
+    /// parameter share one diff. When Caffe accumulates the gradients of several passes, that diff
+    /// holds only the gradient of the last pass.
     fn backward(
         &mut self,
         device: &AnyDevice,

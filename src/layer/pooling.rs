@@ -10,14 +10,15 @@ use crate::{
     shape::Shape,
 };
 
-/// The maximum, the average or a random element of each window. The layer rounds the number of
-/// windows up, or down with `round_mode: FLOOR`.
+/// Pooling: the maximum, the average or a random element of each window. The layer rounds the
+/// number of windows up, unless `round_mode` is `FLOOR`.
 ///
-/// With `MAX`, the optional second top holds the position of each maximum, `row · width + column`
-/// within its plane. The second top holds −1 for a window without elements.
+/// With `MAX`, the optional second top holds the position of each maximum within its plane, `row ·
+/// width + column`. The second top holds −1 for a window that contains no input element.
 ///
 /// `STOCHASTIC` draws one element of each window with a probability proportional to `max(x, 0)`. In
-/// the TEST phase, stochastic pooling computes the mean of the window with the weights `max(x, 0)`.
+/// the TEST phase, stochastic pooling computes the weighted mean of each window, with the weights
+/// `max(x, 0)`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -36,10 +37,11 @@ use crate::{
 pub struct PoolingLayer<T: Element> {
     param: PoolingParameter,
     phase: Phase,
-    /// The state of stochastic pooling; `None` for other methods.
+    /// The scratch blobs and random number state of stochastic pooling; `None` for other pooling
+    /// methods.
     stochastic: Option<StochasticPooling<T>>,
     op: Option<Pool2d>,
-    /// The position of the maximum or of the drawn element of each window.
+    /// For each window, the position of the maximum or of the drawn element in the plane.
     mask: Blob<i32>,
 }
 
@@ -47,9 +49,9 @@ impl<T: Element> PoolingLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if the kernel is missing, or for `STOCHASTIC` with padding.
-    /// Returns [`Error::InvalidData`] also if kernel, stride or padding is given twice, for one
-    /// axis only, or with `global_pooling`.
+    /// Returns [`Error::InvalidData`] if the kernel size is missing, or if the method is
+    /// `STOCHASTIC` and the padding is not zero. Returns [`Error::InvalidData`] also if the kernel,
+    /// stride or padding is given twice, for one axis only, or together with `global_pooling`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.pooling_param.unwrap_or_default();
         let reject = |why: &str| invalid(format!("pooling_param: {why}"));

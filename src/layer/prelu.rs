@@ -13,9 +13,10 @@ use crate::{
 };
 
 /// Parametric ReLU: `y = x` where `x > 0`, otherwise `y = a · x`. The layer learns one slope `a`
-/// per channel, or a single slope with `channel_shared`. The second axis holds the channels.
+/// per channel, or a single slope with `channel_shared`. The second axis of the bottom holds the
+/// channels.
 ///
-/// Source: He, Zhang, Ren, Sun 2015.
+/// PReLU was introduced by He, Zhang, Ren and Sun (2015).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -34,7 +35,8 @@ pub struct PreluLayer<T: Element> {
     param: PReLuParameter,
     axis: Option<Axis>,
     saved_input: SavedInput<T>,
-    /// Scratch space for the terms of the slopes' gradient and for the slope of each element.
+    /// Scratch space for the summands of the slopes' gradient, and for the slope that applies to
+    /// each element.
     terms: Blob<T>,
     params: Vec<Blob<T>>,
 }
@@ -43,7 +45,7 @@ impl<T: Element> PreluLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns the errors of the device.
+    /// Propagates errors from the device.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self {
             param: param.prelu_param.clone().unwrap_or_default(),

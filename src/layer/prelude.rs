@@ -1,4 +1,4 @@
-//! Imports that almost every layer needs.
+//! Imports that the source files of almost all layers need.
 
 pub(super) use super::{
     common::{

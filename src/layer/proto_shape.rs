@@ -1,4 +1,4 @@
-//! Conversion of the shape and axis fields of layer parameters.
+//! Conversion of the shape and axis fields of layer parameters from protobuf messages.
 
 use super::prelude::*;
 use crate::{proto::BlobShape, shape::Shape};
@@ -6,19 +6,19 @@ use crate::{proto::BlobShape, shape::Shape};
 /// Converts a `BlobShape` message to a shape.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] for a negative extent, and [`Error::ShapeOverflow`] if the number
-/// of elements overflows.
+/// Returns [`Error::InvalidData`] if an extent is negative, and [`Error::ShapeOverflow`] if the
+/// number of elements overflows.
 pub(super) fn shape(proto: &BlobShape) -> Result<Shape> {
     let negative = |_| Error::InvalidData(format!("negative extent in shape {:?}", proto.dim));
     let extents = proto.dim.iter().map(|&dim| usize::try_from(dim).map_err(negative));
     Shape::new(&extents.collect::<Result<Vec<_>>>()?)
 }
 
-/// Returns the value of the field `axis`, which may be negative, or of the older field `name`.
-/// Returns 1 if `axis` and `name` are missing.
+/// Returns the value of the field `axis`, which may be negative, or the value `older` of Caffe's
+/// older field called `name`. Returns 1 if both fields are missing.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] if `axis` and `name` are given.
+/// Returns [`Error::InvalidData`] if both `axis` and the older field are given.
 pub(super) fn axis(axis: Option<i32>, (name, older): (&str, Option<u32>)) -> Result<isize> {
     match (axis, older) {
         (Some(_), Some(_)) => invalid(format!("axis and the older {name} exclude each other")),

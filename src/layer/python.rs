@@ -2,7 +2,8 @@
 
 use super::prelude::*;
 
-/// A layer that cannot be created. The error message explains how to implement a custom layer.
+/// A placeholder type for Caffe's Python layer; [`new`](Self::new) always fails. The error message
+/// of `new` suggests implementing [`Layer`] instead.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -16,7 +17,7 @@ use super::prelude::*;
 pub enum PythonLayer {}
 
 impl PythonLayer {
-    /// Fails, because this crate does not support Python layers.
+    /// Always fails, because this crate does not support Python layers.
     ///
     /// # Errors
     /// Always returns [`Error::InvalidData`].

@@ -1,4 +1,5 @@
-//! The common part of the layers LSTM and RNN: parameters, matrix products and hidden states.
+//! The shared implementation of the LSTM and RNN layers: parameters, matrix products and hidden
+//! states.
 
 use super::{
     linear::Linear,
@@ -18,49 +19,54 @@ pub(super) struct SequenceSizes {
     pub(super) steps: usize,
     /// The number of independent sequences in the batch.
     pub(super) streams: usize,
-    /// The number of elements of the input for one step and one stream.
+    /// The number of elements of the input for one time step of one stream.
     inputs: usize,
-    /// The number of elements of the static input for one stream; 0 without a static input.
+    /// The number of elements of the static input for one stream; 0 if the layer has no static
+    /// input.
     statics: usize,
 }
 
-/// The parameters and the state of a recurrent layer.
+/// The parameters and intermediate blobs that the LSTM and RNN layers share.
 ///
-/// The bottoms are inputs `x` of steps × streams × …, `cont` of steps × streams, an optional static
-/// input of streams × …, and with `expose_hidden` the initial states.
+/// The first bottom holds the inputs `x` of shape steps × streams × …, and the second bottom holds
+/// the sequence markers `cont` of shape steps × streams. An optional third bottom holds a static
+/// input of shape streams × …. With `expose_hidden`, the last bottoms hold the initial states.
 ///
-/// The *gates* of a step are `W_x·x + b (+ W_s·static) + W_h·(cont · h)`. One GEMM computes `W_x·x`
-/// for the whole sequence.
+/// The *gates* of a time step are the sums `W_x·x + b (+ W_s·static) + W_h·(cont · h)`. A single
+/// GEMM computes `W_x·x` for all time steps.
 pub(super) struct Recurrent<T: Element> {
     /// The number of elements of the hidden state of one stream.
     outputs: usize,
     /// The number of elements of the gates of one stream.
     gates_len: usize,
-    /// The number of states that are bottoms and tops; 0 without `expose_hidden`.
+    /// The number of recurrent states that `expose_hidden` makes bottoms and tops; 0 without
+    /// `expose_hidden`.
     exposed: usize,
     fillers: [Filler; 2],
     has_statics: bool,
     pub(super) sizes: SequenceSizes,
-    /// `W_x`, `b`, `W_s` for a static input, `W_h`, and further parameters of the RNN.
+    /// The parameters `W_x`, `b`, `W_s` if the layer has a static input, `W_h`, and the output
+    /// parameters of the RNN layer.
     pub(super) params: Vec<Blob<T>>,
-    /// The gates of all steps; the diff holds the gradient of the gates.
+    /// The gates of all time steps; the diff holds the gradient of the gates.
     pub(super) gates: Blob<T>,
-    /// `cont · h` for each step, where `h` is the hidden state before the step.
+    /// `cont · h` for each time step, where `h` is the hidden state before the step.
     masked_hidden: Blob<T>,
-    /// `W_s·static`; the diff holds the gradient of this product.
+    /// The product `W_s·static`; the diff holds the gradient of the product.
     static_gates: Blob<T>,
     last_hidden: Blob<T>,
-    /// A blob whose data hold the gradient of a step's hidden state. The diff holds the next step's
-    /// contribution to the gradient of the hidden state.
+    /// A blob whose data hold the gradient of the hidden state at the current time step. The diff
+    /// holds the next time step's contribution to the gradient of the hidden state.
     hidden_gradient: Blob<T>,
 }
 
 impl<T: Element> Recurrent<T> {
-    /// Creates the common part of a recurrent layer with `gates` gates per output and `states`
-    /// states.
+    /// Creates the shared part of an LSTM or RNN layer with `gates` gates per output and `states`
+    /// recurrent states.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if `num_output` is 0, and the errors of the fillers.
+    /// Returns [`Error::InvalidData`] if `num_output` is 0, or an error if a filler's definition is
+    /// invalid.
     pub(super) fn new(
         param: &LayerParameter,
         cx: &LayerContext<'_>,
@@ -100,24 +106,26 @@ impl<T: Element> Recurrent<T> {
         self.outputs
     }
 
-    /// Returns the range of a step's hidden states in the blob of the hidden states of all steps.
+    /// Returns the range of the hidden states of time step `step` in a blob that holds the hidden
+    /// states of all steps.
     pub(super) fn state_range(&self, step: usize) -> Range<usize> {
         let len = self.sizes.streams * self.outputs;
         step * len..(step + 1) * len
     }
 
-    /// Returns the range of a step's gates in the blob of the gates of all steps.
+    /// Returns the range of the gates of time step `step` in a blob that holds the gates of all
+    /// steps.
     pub(super) fn gates_range(&self, step: usize) -> Range<usize> {
         let len = self.sizes.streams * self.gates_len;
         step * len..(step + 1) * len
     }
 
-    /// Returns the range of a step's `cont` values in the second bottom.
+    /// Returns the range of the `cont` values of time step `step` in the second bottom.
     pub(super) fn cont_range(&self, step: usize) -> Range<usize> {
         step * self.sizes.streams..(step + 1) * self.sizes.streams
     }
 
-    /// Returns the bottoms that are initial states; none without `expose_hidden`.
+    /// Returns the bottoms that hold the initial states; an empty slice without `expose_hidden`.
     pub(super) fn initial_states<'a>(&self, bottom: &'a [Blob<T>]) -> &'a [Blob<T>] {
         &bottom[bottom.len() - self.exposed..]
     }
@@ -154,7 +162,7 @@ impl<T: Element> Recurrent<T> {
         if self.has_statics { 3 } else { 2 }
     }
 
-    /// Returns the sizes of the bottoms.
+    /// Derives the numbers of time steps, streams and inputs from the shapes of the bottoms.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if the shapes of the bottoms are inconsistent.
@@ -188,8 +196,8 @@ impl<T: Element> Recurrent<T> {
         Ok(SequenceSizes { steps, streams, inputs, statics })
     }
 
-    /// Derives the shapes of the tops and of the intermediate blobs. Returns whether the number of
-    /// streams changed, which resets the states to zero.
+    /// Sets the shapes of the tops and of the intermediate blobs. Returns whether the number of
+    /// streams changed, in which case the recurrent states are reset to zero.
     pub(super) fn reshape(
         &mut self,
         device: &AnyDevice,
@@ -223,7 +231,7 @@ impl<T: Element> Recurrent<T> {
         Ok(streams_changed)
     }
 
-    /// `gates ← W_x·x + b (+ W_s·static)` for all steps.
+    /// `gates ← W_x·x + b (+ W_s·static)` for all time steps.
     pub(super) fn input_gates(&self, device: &AnyDevice, bottom: &[Blob<T>]) -> Result<()> {
         let SequenceSizes { steps, streams, inputs, statics } = self.sizes;
         if steps == 0 {
@@ -250,9 +258,9 @@ impl<T: Element> Recurrent<T> {
         Ok(())
     }
 
-    /// Adds `W_h·(cont · h)` to the `gates` of a step, where `h` is the hidden state before the
-    /// step. `hidden` holds the hidden states of all steps. For the first step, `h` is the initial
-    /// state or the last hidden state of the preceding pass.
+    /// Adds `W_h·(cont · h)` to the gates of time step `step`, where `h` is the hidden state before
+    /// the step. The operand `hidden` holds the hidden states of all steps. For the first step, `h`
+    /// is the initial state or the last hidden state of the preceding forward pass.
     pub(super) fn add_hidden(
         &self,
         device: &AnyDevice,
@@ -281,8 +289,8 @@ impl<T: Element> Recurrent<T> {
         device.gemm(&op.accumulate(), masked.view().slice(range)?, w.view(), gates)
     }
 
-    /// Saves the hidden state after the last step for the next pass. With `expose_hidden`, copies
-    /// the hidden state to the second top.
+    /// Saves the hidden state after the last time step for the next forward pass. With
+    /// `expose_hidden`, also copies the saved hidden state to the second top.
     pub(super) fn save_hidden(
         &self,
         device: &AnyDevice,
@@ -312,8 +320,8 @@ impl<T: Element> Recurrent<T> {
         }
     }
 
-    /// Computes the gradient of a step's hidden state as the sum of `dy`, the gradient of the top,
-    /// and the contribution of the next step.
+    /// Computes the gradient of the hidden state at a time step. The gradient of the hidden state
+    /// is the sum of `dy`, the gradient of the top, and the contribution of the next time step.
     pub(super) fn hidden_gradient(
         &self,
         device: &AnyDevice,
@@ -325,7 +333,8 @@ impl<T: Element> Recurrent<T> {
         self.hidden_gradient.data()
     }
 
-    /// Computes `cont · W_hᵀ·dgates`, a step's contribution to the preceding step's gradient.
+    /// Computes `cont · W_hᵀ·dgates`, the contribution of a time step to the gradient of the
+    /// preceding hidden state.
     pub(super) fn propagate_hidden(
         &self,
         device: &AnyDevice,
@@ -340,8 +349,8 @@ impl<T: Element> Recurrent<T> {
         device.broadcast(Binary::Mul, &axis, Src::InPlace, cont, dh.view_mut())
     }
 
-    /// Computes the gradients of parameters and bottoms from the gradients of all gates and of the
-    /// initial hidden state.
+    /// Completes the backward pass: computes the gradients of the parameters and bottoms from the
+    /// gradients of all gates and of the initial hidden state.
     pub(super) fn finish_backward(
         &self,
         device: &AnyDevice,

@@ -8,8 +8,8 @@ use crate::{
     shape::Shape,
 };
 
-/// `y = coeff · f(x)` over all axes from `axis` on, where f is the sum, the sum of magnitudes, the
-/// sum of squares or the mean.
+/// `y = coeff · f(x)`, where f reduces all axes from `axis` on. The reduction f is the sum, the sum
+/// of absolute values, the sum of squares or the mean.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -28,7 +28,8 @@ pub struct ReductionLayer<T: Element> {
     operation: ReductionOp,
     axis: isize,
     coeff: f64,
-    /// The gradient of each result, multiplied by the constant factor of the derivative.
+    /// Scratch blob: the gradient of each result of the reduction, multiplied by the constant
+    /// factor of the derivative.
     scaled: Blob<T>,
 }
 
@@ -44,8 +45,8 @@ impl<T: Element> ReductionLayer<T> {
         })
     }
 
-    /// Returns the number of results, and the number of elements that the layer combines to each
-    /// result.
+    /// Returns the number of results of the reduction, and the number of elements that the layer
+    /// combines into each result.
     fn result_and_item_counts(&self, shape: &Shape) -> Result<(usize, usize)> {
         let axis = shape.canonical_axis(self.axis)?;
         Ok((shape.count_range(0, axis)?, shape.count_range(axis, shape.len())?))

@@ -1,4 +1,4 @@
-//! The registry of layer types, which makes layers from their `LayerParameter`.
+//! The registry of layer types, which creates layers from their `LayerParameter`.
 
 use super::{
     checked_layer::CheckedLayer,
@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 type Constructor<T> =
     Box<dyn Fn(&LayerParameter, &LayerContext<'_>) -> Result<Box<dyn Layer<T>>> + Send + Sync>;
 
-/// The constructors of layers by `type`. There is no global registry:
-/// [`NetBuilder::registry`](crate::net::NetBuilder::registry) sets the registry of a net.
+/// A registry that maps each layer type to the constructor of its layers. No registry is global;
+/// [`NetBuilder::registry`](crate::net::NetBuilder::registry) sets the layer registry of a net.
 ///
 /// ```
 /// use cortado::{LayerRegistry, layer::InnerProductLayer, prelude::*, proto::parse_text};
@@ -30,20 +30,22 @@ pub struct LayerRegistry<T: Element> {
 }
 
 impl<T: Element> LayerRegistry<T> {
-    /// Creates a registry without layers.
+    /// Creates a registry without layer types.
     pub fn empty() -> Self {
         Self { constructors: BTreeMap::new() }
     }
 
-    /// Adds or replaces the layer type [`Neuron::KIND`], which applies `N` to each element.
+    /// Registers or replaces the layer type [`Neuron::KIND`], whose layer applies the neuron `N` to
+    /// each element.
     #[must_use]
     pub fn with_neuron<N: Neuron>(self) -> Self {
         self.with(N::KIND, NeuronLayer::<N, T>::new)
     }
 
-    /// Adds or replaces a layer type.
+    /// Registers or replaces the layer type `kind`, whose layers `make` creates.
     ///
-    /// Methods of the layers return an error if a caller passes a wrong number of blobs.
+    /// The methods of the created layers return an error if a caller passes a wrong number of
+    /// bottoms or tops.
     #[must_use]
     #[doc(alias = "REGISTER_LAYER_CLASS")]
     pub fn with<L, F>(mut self, kind: &str, make: F) -> Self
@@ -56,7 +58,7 @@ impl<T: Element> LayerRegistry<T> {
         self
     }
 
-    /// Returns the registered types in alphabetical order.
+    /// Returns the registered layer types in alphabetical order.
     #[doc(alias = "LayerTypeList")]
     pub fn kinds(&self) -> impl Iterator<Item = &str> {
         self.constructors.keys().map(String::as_str)
@@ -65,8 +67,8 @@ impl<T: Element> LayerRegistry<T> {
     /// Makes the layer that `param` defines.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownLayer`] with the registered types if the layer's type is unknown,
-    /// and the errors of the constructor.
+    /// Returns [`Error::UnknownLayer`], which lists the registered types, if the type of `param` is
+    /// not registered. Propagates errors from the layer's constructor.
     #[doc(alias = "CreateLayer")]
     pub fn make(&self, param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Box<dyn Layer<T>>> {
         let kind = param.r#type();

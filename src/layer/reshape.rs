@@ -1,11 +1,12 @@
-//! The Reshape layer, which changes a shape without copying.
+//! The Reshape layer, which changes the shape of a blob without copying.
 
 use super::{prelude::*, shared_top::SharedTop};
 use crate::{proto::ReshapeParameter, shape::Shape};
 
-/// Replaces `num_axes` axes from `axis` on by the axes of `shape`. A `num_axes` of −1 stands for
-/// all axes from `axis` on. In `shape`, an extent of 0 stands for the bottom's extent, and an
-/// extent of −1 is inferred from the number of elements.
+/// Replaces `num_axes` axes of the bottom's shape, from `axis` on, by the axes of `shape`. A
+/// `num_axes` of −1 stands for all axes from `axis` on. In `shape`, 0 stands for the extent of the
+/// bottom at the same position, and −1 stands for an extent that is inferred from the number of
+/// elements.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -45,7 +46,8 @@ impl ReshapeLayer {
         Ok(Self { param: reshape, shared_top: SharedTop::new(param) })
     }
 
-    /// Returns the first axis to replace, and the axis after the last axis to replace.
+    /// Returns the index of the first axis to replace, and the index one past the last axis to
+    /// replace.
     fn replaced_axes(&self, axes: usize) -> Result<(usize, usize)> {
         let (axis, count) = (self.param.axis() as isize, self.param.num_axes());
         // An `axis` of −1 stands for the position after the last axis.

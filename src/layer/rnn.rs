@@ -6,18 +6,19 @@ use crate::{
     op::{Axis, Binary, Unary},
 };
 
-/// `h = tanh(W_xh·x + b_h (+ W_xh_static·static) + W_hh·(cont · h_prev))` and
-/// `y = tanh(W_ho·h + b_o)` over sequences, with backpropagation through time.
+/// `h = tanh(W_xh·x + b_h (+ W_xh_static·static) + W_hh·(cont · h_prev))` and `y = tanh(W_ho·h +
+/// b_o)` over sequences. The layer trains by backpropagation through time.
 ///
-/// The bottoms are `x` of steps × streams × …, `cont` of steps × streams, and an optional static
-/// input of streams × …. With `expose_hidden`, the last bottom is the initial state `h` of 1 ×
-/// streams × `num_output`. `cont` is 0 at the first step of a sequence and 1 at all other steps.
-/// The first top holds `y` of every step. With `expose_hidden`, the second top holds the final
-/// state `h`.
+/// The first bottom holds the inputs `x` of shape steps × streams × …, and the second bottom holds
+/// the sequence markers `cont` of shape steps × streams. An optional third bottom holds a static
+/// input of shape streams × …. With `expose_hidden`, the last bottom is the initial state `h` of
+/// shape 1 × streams × `num_output`. `cont` is 0 at the first step of a sequence and 1 at all other
+/// steps. The first top holds the output `y` of every step. With `expose_hidden`, the second top
+/// holds the final state `h`.
 ///
 /// Without `expose_hidden`, the state `h` is initially zero and persists from one forward pass to
-/// the next. The parameters are `W_xh`, `b_h`, `W_xh_static` for a static input, `W_hh`, `W_ho` and
-/// `b_o`.
+/// the next. The parameters of the RNN layer are `W_xh`, `b_h`, `W_xh_static` if the layer has a
+/// static input, `W_hh`, `W_ho` and `b_o`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -37,8 +38,8 @@ use crate::{
 pub struct RnnLayer<T: Element> {
     core: Recurrent<T>,
     hidden: Blob<T>,
-    /// The outputs of all steps. The backward pass reads the outputs from this blob, because a
-    /// later layer may overwrite the top in place.
+    /// The outputs of all time steps. The backward pass reads the outputs from this blob instead of
+    /// the top, because a later layer may overwrite the top in place.
     outputs: Blob<T>,
 }
 
@@ -46,8 +47,8 @@ impl<T: Element> RnnLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0, and the
-    /// errors of the fillers.
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0, or an error
+    /// if a filler's definition is invalid.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let core = Recurrent::new(param, cx, (1, 1))?;
         let blob = || Blob::new(cx.device, &[0]);

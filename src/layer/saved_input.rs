@@ -12,7 +12,8 @@ impl<T: Element> SavedInput<T> {
         Ok(Self { saved: Blob::new(device, &[0])? })
     }
 
-    /// Reserves storage if `y` shares the data of `x`.
+    /// Resizes the storage to hold `x` if `y` shares the data of `x`, that is, if the layer runs in
+    /// place.
     pub(super) fn reshape(&mut self, x: &Blob<T>, y: &Blob<T>) -> Result<()> {
         match x.shares_data_with(y) {
             true => self.saved.reshape_like(x),
@@ -21,9 +22,9 @@ impl<T: Element> SavedInput<T> {
     }
 
     /// Saves `x` if `y` shares the data of `x`, and returns the blob that holds `x` until the
-    /// backward pass. The caller must overwrite a `y` that shares the data of `x`.
+    /// backward pass. If `y` shares the data of `x`, the caller must overwrite `y`.
     ///
-    /// If `x` and the saved blob have the same size, the method swaps the storage of the two blobs
+    /// If `x` and the saved blob have the same size, `save` swaps the storage of the two blobs
     /// instead of copying.
     pub(super) fn save<'a>(&'a self, x: &'a Blob<T>, y: &Blob<T>) -> Result<&'a Blob<T>> {
         if x.shares_data_with(y) {
@@ -37,7 +38,8 @@ impl<T: Element> SavedInput<T> {
         Ok(self.input(x, y))
     }
 
-    /// Returns the blob that holds the input `x` of the forward pass.
+    /// Returns the blob that holds the forward pass's input: the saved blob if `y` shares the data
+    /// of `x`, else `x`.
     pub(super) fn input<'a>(&'a self, x: &'a Blob<T>, y: &Blob<T>) -> &'a Blob<T> {
         if x.shares_data_with(y) { &self.saved } else { x }
     }

@@ -12,10 +12,12 @@ use crate::{
     proto::ScaleParameter,
 };
 
-/// `y = x · s + b`, where `s` covers some axes of `x` and is broadcast along the other axes. `s` is
-/// a learned parameter or the second bottom. `b` is an optional learned parameter.
+/// `y = x · s + b`, where `s` covers some axes of `x` and is broadcast along the other axes. The
+/// scale factor `s` is a learned parameter, or the second bottom if the layer has two bottoms. The
+/// bias `b` is an optional learned parameter.
 ///
-/// The forward pass runs one kernel; the backward pass runs one kernel per gradient.
+/// The forward pass of the Scale layer runs a single kernel; the backward pass runs one kernel per
+/// gradient.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -52,7 +54,7 @@ impl<T: Element> ScaleLayer<T> {
         bottom.get(1).unwrap_or_else(|| &self.params[0])
     }
 
-    /// Returns the bias, which is the last parameter; `None` without `bias_term`.
+    /// Returns the bias `b`, which is the last parameter of the layer; `None` without `bias_term`.
     fn bias(&self) -> Option<&Blob<T>> {
         self.params.last().filter(|_| self.param.bias_term())
     }
@@ -128,7 +130,8 @@ impl<T: Element> Layer<T> for ScaleLayer<T> {
             let (dy, mut db) = (top[0].diff()?, bias.diff_mut()?);
             device.sum_to_axis(&axis, T::acc(1.0), dy.view(), db.view_mut())?;
         }
-        // The kernel overwrites the gradient of a bottom, but adds to the gradient of a parameter.
+        // `beta` is 0 if the scale factor is a bottom, whose gradient is overwritten, and 1 if the
+        // scale factor is a parameter, whose gradient is accumulated.
         let (propagates, beta) = match bottom.get(1) {
             Some(_) => (propagate.bottom[1], 0.0),
             None => (propagate.params[0], 1.0),

@@ -2,10 +2,10 @@
 
 use super::prelude::*;
 
-/// Makes a top share the data and the diff of its bottom, so that nothing is copied.
+/// A helper that makes a top share the data and the diff of its bottom, so that nothing is copied.
 ///
-/// With `propagate_down: false`, the top has a separate diff: later layers may write the top's
-/// diff, which must not change the bottom's diff.
+/// If the definition sets `propagate_down: false`, the top has a separate diff, so later layers
+/// that write the top's diff do not change the bottom's diff.
 pub(super) struct SharedTop {
     shares_diff: bool,
 }
@@ -21,7 +21,7 @@ impl SharedTop {
         if self.shares_diff { top.share_diff(bottom) } else { Ok(()) }
     }
 
-    /// Copies the gradient of the top to the bottom unless the two blobs share one diff.
+    /// Copies the diff of the top to the diff of the bottom unless the two blobs share one diff.
     pub(super) fn backward<T: Element>(
         device: &AnyDevice,
         top: &Blob<T>,

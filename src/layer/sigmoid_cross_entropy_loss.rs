@@ -3,10 +3,11 @@
 use super::{loss_common, prelude::*};
 use crate::op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization};
 
-/// `loss = Σ (ln(1 + eˣ) − t·x) / n`. The bottoms are scores x and target probabilities t.
+/// `loss = Σ (ln(1 + eˣ) − t·x) / n`. The first bottom holds the scores x, and the second bottom
+/// holds the target probabilities t.
 ///
 /// The default divisor n is the batch size. As in Caffe, the layer truncates each target to an
-/// integer and compares the integer with `ignore_label`.
+/// integer before the comparison with `ignore_label`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

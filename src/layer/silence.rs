@@ -1,4 +1,4 @@
-//! The Silence layer, which ignores its bottoms.
+//! The Silence layer, which consumes blobs without computing anything.
 
 use super::prelude::*;
 

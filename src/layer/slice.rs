@@ -2,8 +2,8 @@
 
 use super::{concat_layout::ConcatLayout, prelude::*, proto_shape, shared_top::SharedTop};
 
-/// Splits its bottom along `axis` before each `slice_point`, or into equal parts without
-/// `slice_point`. A single top shares the bottom's storage.
+/// Splits its bottom along `axis`, before each index in `slice_point`, or into equal parts if
+/// `slice_point` is empty. If the layer has only one top, the top shares the bottom's storage.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -52,7 +52,8 @@ impl SliceLayer {
         })
     }
 
-    /// Returns the extent of each top along `axis` for a bottom whose extent is `extent`.
+    /// Returns the extent of each top along `axis`, for a bottom with `extent` indices along
+    /// `axis`.
     fn extents(&self, extent: usize, tops: usize) -> Result<Vec<usize>> {
         if self.points.is_empty() {
             if !extent.is_multiple_of(tops) {

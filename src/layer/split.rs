@@ -1,9 +1,10 @@
-//! The Split layer, which passes one blob to several consumers.
+//! The Split layer, which gives each of several consumers its own top for one blob.
 
 use super::prelude::*;
 use crate::{memory::Src, op::Binary};
 
-/// Makes every top share the data of the bottom. The gradient is the sum of the tops' gradients.
+/// Makes every top share the data of the bottom. The gradient of the bottom is the sum of the
+/// gradients of the tops.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

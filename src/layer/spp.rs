@@ -8,11 +8,11 @@ use crate::{
     shape::Shape,
 };
 
-/// Spatial pyramid pooling. Level `l` of `pyramid_height` pools each channel into about 2ˡ × 2ˡ
-/// bins. The second axis of the top concatenates all levels. With a `pyramid_height` of 1, the top
-/// has four axes.
+/// Spatial pyramid pooling with `pyramid_height` levels. Level `l`, counted from 0, pools each
+/// channel into at most 2ˡ × 2ˡ bins. The layer concatenates the bins of all levels along the
+/// second axis of the top. If `pyramid_height` is 1, the top has four axes.
 ///
-/// Source: He, Zhang, Ren, Sun 2014.
+/// Spatial pyramid pooling was introduced by He, Zhang, Ren and Sun (2014).
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -31,14 +31,15 @@ pub struct SppLayer<T: Element> {
     method: PoolMethod,
     levels: Vec<PyramidLevel<T>>,
     layout: ConcatLayout,
-    /// A blob whose diff holds the contribution of one level to the gradient.
+    /// Scratch blob whose diff holds the contribution of one pyramid level to the gradient of the
+    /// bottom.
     level_gradient: Blob<T>,
 }
 
 struct PyramidLevel<T: Element> {
     op: Pool2d,
     pooled: Blob<T>,
-    /// The position of each bin's maximum within the plane.
+    /// For each bin, the position of the bin's maximum within the plane.
     mask: Blob<i32>,
 }
 
@@ -74,7 +75,8 @@ impl<T: Element> SppLayer<T> {
     /// Creates the layer.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if `pyramid_height` is 0, and for stochastic pooling.
+    /// Returns [`Error::InvalidData`] if `pyramid_height` is 0, or if the pooling method is
+    /// `STOCHASTIC`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.spp_param.unwrap_or_default();
         if param.pyramid_height() == 0 {
@@ -92,7 +94,8 @@ impl<T: Element> SppLayer<T> {
         })
     }
 
-    /// Returns the descriptor of pooling into at most 2ˡ bins of equal size along both axes.
+    /// Returns the descriptor of the pooling at pyramid level `level`, into at most 2ˡ bins of
+    /// equal size along each spatial axis.
     fn op(&self, level: u32, planes: usize, input: [usize; 2]) -> Result<Pool2d> {
         let too_deep =
             || Error::InvalidData(format!("spp_param: 2^{level} bins per axis are too many"));

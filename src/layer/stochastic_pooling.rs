@@ -8,14 +8,15 @@ use crate::{
 };
 
 /// Draws an element of each window with a probability proportional to `max(x, 0)`. In the TEST
-/// phase, computes the weighted mean `Σ x² / Σ x` over the positive elements of each window. The
-/// weighted mean is 0 for a window without positive elements.
+/// phase, computes the weighted mean `Σ x² / Σ x` over the positive elements of each window. For a
+/// window without positive elements, the weighted mean is 0.
 pub(super) struct StochasticPooling<T: Element> {
     key: RngKey,
-    /// The number of draws so far; each draw uses a separate random number stream.
+    /// The number of forward passes that have drawn elements; each of these passes uses a separate
+    /// random number stream.
     draws: u64,
     uniform: Blob<f32>,
-    /// `max(x, 0)`; the diff is scratch space.
+    /// `max(x, 0)` for each element `x` of the bottom; the diff is scratch space.
     positive: Blob<T>,
     /// The mean of `max(x, 0)` over each window, or 1 if the mean is 0; the diff is scratch space.
     means: Blob<T>,
@@ -47,7 +48,8 @@ impl<T: Element> StochasticPooling<T> {
         device.stochastic_pool(op, x, uniform.view(), y, mask)
     }
 
-    /// Computes the weighted mean of each window: the mean of the squares divided by the mean.
+    /// Computes the weighted mean of each window: the mean of `max(x, 0)²` divided by the mean of
+    /// `max(x, 0)`.
     pub(super) fn mean(
         &self,
         device: &AnyDevice,
@@ -59,7 +61,7 @@ impl<T: Element> StochasticPooling<T> {
         let mut means = self.means.data_mut()?;
         device.unary(Unary::Relu { slope: T::acc(0.0) }, x.into(), positive.view_mut())?;
         device.average_pool(op, positive.view(), means.view_mut())?;
-        // Add 1 to means that are 0, so that the division `0 / 0` becomes `0 / 1`.
+        // Add 1 to the means that are 0, so that the later division `0 / 0` becomes `0 / 1`.
         let mut is_zero = self.means.diff_mut()?;
         device.unary(Unary::Sign, means.view().into(), is_zero.view_mut())?;
         device.unary(Unary::Neg, Src::InPlace, is_zero.view_mut())?;
@@ -70,8 +72,8 @@ impl<T: Element> StochasticPooling<T> {
         device.binary(Binary::Div, Src::InPlace, means.view(), y)
     }
 
-    /// `dx ← Σ dy · (2x − y) / Σ x` where x is positive, otherwise `dx ← 0`. `y` is the result of
-    /// [`mean`](Self::mean).
+    /// `dx ← Σ dy · (2x − y) / Σ x` where x is positive, otherwise `dx ← 0`. The operand `y` holds
+    /// the weighted means that [`mean`](Self::mean) has computed.
     pub(super) fn mean_backward(
         &self,
         device: &AnyDevice,

@@ -1,4 +1,5 @@
-//! Weights and biases of convolutions, InnerProduct and Embed, and their fillers.
+//! Weights and biases of the layers Convolution, Deconvolution, InnerProduct and Embed, and the
+//! fillers of these parameters.
 
 use super::prelude::*;
 use crate::{
@@ -13,17 +14,18 @@ pub(super) struct WeightsAndBias<T: Element> {
     weights: Filler,
     /// The filler of the bias; `None` if the layer has no bias.
     bias: Option<Filler>,
-    /// The weights and the bias; empty before [`create`](Self::create).
+    /// The weights and, if the layer has one, the bias; empty until [`create`](Self::create) is
+    /// called.
     blobs: Vec<Blob<T>>,
 }
 
 impl<T: Element> WeightsAndBias<T> {
-    /// Reads the fillers of weights and bias. Error messages start with `message`, the name of the
-    /// protobuf field that holds the fillers.
+    /// Reads the filler definitions of the weights and the bias. Error messages start with
+    /// `message`, the name of the protobuf message that holds the fillers.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if `outputs`, the value of the field `num_output`, is 0, and
-    /// errors of the fillers.
+    /// Returns [`Error::InvalidData`] if `outputs`, the value of the field `num_output`, is 0, or
+    /// an error if a filler's definition is invalid.
     pub(super) fn new(
         message: &str,
         outputs: u32,
@@ -42,8 +44,8 @@ impl<T: Element> WeightsAndBias<T> {
         self.outputs
     }
 
-    /// Creates weights of `shape` and a bias with one value per output. The fillers use the layer's
-    /// random number streams.
+    /// Creates and fills weights of shape `shape` and a bias with one value per output. The fillers
+    /// draw from random number streams of the layer's key.
     pub(super) fn create(&mut self, cx: &LayerContext<'_>, shape: &[usize]) -> Result<()> {
         self.blobs = vec![filled(cx, shape, &self.weights, 0)?];
         if let Some(filler) = &self.bias {
@@ -64,7 +66,7 @@ impl<T: Element> WeightsAndBias<T> {
         self.blobs.get(1)
     }
 
-    /// `y ← y + bias` if the layer has a bias. `axis` is the axis of the outputs in `y`.
+    /// `y ← y + bias` if the layer has a bias. The axis `axis` of `y` holds the outputs.
     pub(super) fn add_bias(
         &self,
         device: &AnyDevice,
@@ -75,7 +77,8 @@ impl<T: Element> WeightsAndBias<T> {
         device.broadcast(Binary::Add, axis, Src::InPlace, bias.data()?.view(), y)
     }
 
-    /// Adds the sum of `dy` over all axes except `axis` to the bias gradient, if requested.
+    /// Adds the sum of `dy` over all axes except `axis` to the gradient of the bias, if `propagate`
+    /// requests this gradient.
     pub(super) fn add_bias_gradient(
         &self,
         device: &AnyDevice,
@@ -105,7 +108,8 @@ pub(super) fn filler(param: &Option<FillerParameter>, default: Filler) -> Result
     param.as_ref().map_or(Ok(default), Filler::from_proto)
 }
 
-/// Creates the layer's parameter number `index` and fills it from a separate random number stream.
+/// Creates the parameter of the layer with index `index`, and fills the parameter from a separate
+/// random number stream.
 pub(super) fn filled<T: Element>(
     cx: &LayerContext<'_>,
     shape: &[usize],

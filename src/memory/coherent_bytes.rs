@@ -1,4 +1,5 @@
-//! Bytes with a side on the host and a side on a device, allocated and copied on first access.
+//! Bytes that are kept coherent between a host side and a device side, each allocated and copied on
+//! first access.
 
 use super::{
     erased::{AnyBuffer, ErasedMemory, foreign_buffer_error},
@@ -12,8 +13,8 @@ use crate::{
 };
 use std::{fmt, sync::Arc};
 
-/// The valid sides of a [`SyncedMemory`](super::SyncedMemory): the sides that hold the current
-/// value.
+/// Which sides of a [`SyncedMemory`](super::SyncedMemory), host or device, are valid, that is, hold
+/// the current value.
 ///
 /// ```
 /// use cortado::{Head, SimulatedDevice, SyncedMemory};
@@ -31,22 +32,22 @@ use std::{fmt, sync::Arc};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "SyncedHead")]
 pub enum Head {
-    /// Neither side is valid; the memory reads as zero.
+    /// Neither the host nor the device side is valid; the memory reads as zero.
     #[doc(alias = "UNINITIALIZED")]
     Uninitialized,
-    /// Only the host side is valid.
+    /// Only the host side holds the current value.
     #[doc(alias = "HEAD_AT_CPU")]
     HeadAtHost,
-    /// Only the device side is valid.
+    /// Only the device side holds the current value.
     #[doc(alias = "HEAD_AT_GPU")]
     HeadAtDevice,
-    /// Host and device side are both valid.
+    /// Both the host side and the device side hold the current value.
     #[doc(alias = "SYNCED")]
     Synced,
 }
 
-/// The set of valid sides. A read adds the side that is read to the set; a write leaves only the
-/// written side in the set.
+/// The set of valid sides of a memory. Reading a side adds that side to the set; writing a side
+/// leaves only that side in the set.
 struct ValidSides(AtomicU8);
 
 const HOST: u8 = 1;
@@ -70,20 +71,20 @@ impl ValidSides {
 }
 
 /// The bytes of a [`SyncedMemory`](super::SyncedMemory). Methods without documentation behave like
-/// the methods of the same name of `SyncedMemory`. `CoherentBytes` is not generic over the device,
-/// so the code of `CoherentBytes` is compiled once.
+/// the methods with the same names in `SyncedMemory`. `CoherentBytes` is not generic over the
+/// device, so this code is compiled only once.
 pub(crate) struct CoherentBytes {
     device: Arc<dyn ErasedMemory>,
     bytes: usize,
     valid: ValidSides,
-    /// Allocation of the host side, present exactly while the host is valid; unused with unified
+    /// Allocation of the host side, present if and only if the host is valid; unused with unified
     /// memory.
     host: OnceLock<HostBytes>,
-    /// Allocation of the device side, present exactly while the device is valid or, with unified
-    /// memory, from the first access on.
+    /// Allocation of the device side, present if and only if the device is valid; with unified
+    /// memory, present from the first access on.
     dev: OnceLock<AnyBuffer>,
-    /// Stale allocations, kept for reuse. Only a thread that holds the lock may fill `host` or
-    /// `dev`.
+    /// Stale allocations, kept for reuse. Only a thread that holds this lock may fill the cells
+    /// `host` and `dev`.
     spare: Mutex<SpareAllocations>,
 }
 
@@ -153,7 +154,7 @@ impl CoherentBytes {
         Ok(expect_filled(self.host.get_mut())?)
     }
 
-    /// Prepares to overwrite all bytes on the host, without copying them first.
+    /// Prepares to overwrite all bytes on the host, without first downloading the current value.
     #[track_caller]
     pub(super) fn begin_overwrite(&mut self) -> Result<Overwrite<'_>> {
         let in_place = self.device.is_unified() || self.head() == Head::HeadAtHost;
@@ -161,20 +162,21 @@ impl CoherentBytes {
         Ok(Overwrite { memory: self, host_allocation, written: false })
     }
 
-    /// Returns the bytes of unified memory.
+    /// Returns the bytes of unified memory as a host slice.
     fn mapped_host(&mut self) -> Result<&mut [u8]> {
         self.fill_dev()?;
         self.device.map_mut(expect_filled(self.dev.get_mut())?)
     }
 
-    /// Removes and returns the host's allocation, with unspecified contents. The caller has checked
-    /// that the host is not the only valid side.
+    /// Removes and returns the allocation of the host side, or returns a recycled or new
+    /// allocation; the contents are unspecified. The caller must check that the host is not the
+    /// only valid side.
     fn take_host(&mut self) -> Result<HostBytes> {
         self.host.take().map_or_else(|| self.recycled_host(), Ok)
     }
 
-    /// Puts back the allocation from [`take_host`](Self::take_host). If `written` is true, the
-    /// bytes of the allocation become the value.
+    /// Puts back the host allocation that [`take_host`](Self::take_host) has removed. If `written`
+    /// is true, the bytes of the allocation become the current value of the memory.
     fn put_host(&mut self, bytes: HostBytes, written: bool) {
         if written {
             let _ = self.host.set(bytes);
@@ -205,8 +207,8 @@ impl CoherentBytes {
         buffer.ok_or_else(|| foreign_buffer_error(&*self.device))
     }
 
-    /// Makes the device the only valid side. Fails without changes if `is_expected` rejects the
-    /// buffer.
+    /// Makes the device the only valid side. If `is_expected` rejects the device buffer, returns an
+    /// error and leaves the set of valid sides unchanged.
     fn make_only_device_valid(&mut self, is_expected: fn(&AnyBuffer) -> bool) -> Result<()> {
         if self.dev.get().is_none() {
             let spare = self.spare.get_mut();
@@ -258,7 +260,7 @@ impl CoherentBytes {
         Ok(())
     }
 
-    /// Returns an allocation for the host, with unspecified contents.
+    /// Returns a recycled or new allocation for the host side, with unspecified contents.
     fn recycled_host(&mut self) -> Result<HostBytes> {
         if let Some(bytes) = self.spare.get_mut().host.take() {
             return Ok(bytes);
@@ -268,13 +270,13 @@ impl CoherentBytes {
         Ok(bytes)
     }
 
-    /// Keeps a stale allocation of the host for reuse.
+    /// Keeps `stale`, an allocation of the host side, for reuse.
     fn retire_host(&mut self, mut stale: HostBytes) {
         self.device.on_stale(StaleAllocation::Host(&mut stale));
         self.spare.get_mut().host = Some(stale);
     }
 
-    /// Keeps the stale allocation of the device, if any, for reuse.
+    /// Moves the stale allocation of the device side, if any, to the spare allocations for reuse.
     fn retire_dev(&mut self) {
         if let Some(mut stale) = self.dev.take() {
             self.device.on_stale(StaleAllocation::Device(&mut stale));
@@ -314,8 +316,8 @@ impl CoherentBytes {
         self.fill_dev_on(&*self.device, |_| Ok(()))
     }
 
-    /// Fills `dev` through `queue`, and calls `wait` with `queue` before other threads can see
-    /// the buffer.
+    /// Allocates and uploads the device side through `queue`, and calls `wait` with `queue` before
+    /// other threads can see the buffer in `dev`.
     #[track_caller]
     fn fill_dev_on(
         &self,
@@ -350,11 +352,12 @@ impl CoherentBytes {
     }
 }
 
-/// An overwrite of all bytes on the host. Until [`commit`](Self::commit), the value is unchanged,
-/// unless only the host was valid or memory is unified.
+/// A pending overwrite of all bytes on the host. The value of the memory is unchanged until
+/// [`commit`](Self::commit), unless only the host was valid or the device has unified memory.
 pub(super) struct Overwrite<'a> {
     memory: &'a mut CoherentBytes,
-    /// Allocation for the written bytes; `None` if the bytes are written in place.
+    /// Allocation that receives the written bytes; `None` if the bytes of the memory are
+    /// overwritten in place.
     host_allocation: Option<HostBytes>,
     written: bool,
 }
@@ -368,7 +371,7 @@ impl Overwrite<'_> {
         }
     }
 
-    /// Makes the written bytes the value; the device becomes stale.
+    /// Makes the written bytes the current value of the memory; the device becomes stale.
     pub(super) fn commit(mut self) {
         self.written = true;
     }
@@ -394,7 +397,7 @@ impl fmt::Debug for CoherentBytes {
     }
 }
 
-/// Returns the contents of a cell that the caller has just filled.
+/// Returns the contents of a `OnceLock` that the caller has just filled.
 fn expect_filled<T>(cell: Option<&mut T>) -> Result<&mut T> {
     cell.ok_or_else(|| Error::InvalidData("memory is not allocated".into()))
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::error::{Error, Result};
 use std::{any::Any, fmt};
 
-/// A buffer of a device whose type is known only at run time.
+/// A type-erased device buffer, for a device whose type is known only at run time.
 ///
 /// ```
 /// use cortado::{AnyDevice, Memory, SimulatedDevice, device::simulated::Buffer};
@@ -24,13 +24,14 @@ impl AnyBuffer {
         Self(Box::new(buffer))
     }
 
-    /// Returns the buffer as a value of type `B`. The buffer of an [`AnyDevice`](crate::AnyDevice)
-    /// contains the buffer of the wrapped device, and downcasts to the type of either buffer.
+    /// Returns the buffer as a `&B`, or `None` if the buffer has another type. The buffer of an
+    /// [`AnyDevice`](crate::AnyDevice) contains the buffer of the wrapped device, and downcasts to
+    /// the type of either buffer.
     pub fn downcast_ref<B: 'static>(&self) -> Option<&B> {
         self.0.downcast_ref().or_else(|| self.0.downcast_ref::<Self>()?.downcast_ref())
     }
 
-    /// Returns the buffer as a writable `B`, like [`downcast_ref`](Self::downcast_ref).
+    /// Returns the buffer as a `&mut B`, like [`downcast_ref`](Self::downcast_ref).
     pub fn downcast_mut<B: 'static>(&mut self) -> Option<&mut B> {
         if self.0.is::<B>() {
             self.0.downcast_mut()
@@ -47,7 +48,7 @@ impl fmt::Debug for AnyBuffer {
 }
 
 /// A variant of [`Memory`] in which [`AnyBuffer`] is the buffer type of every device. Each method
-/// corresponds to the method of the same name of `Memory` or [`Mapping`](super::Mapping).
+/// corresponds to the method with the same name in `Memory` or [`Mapping`](super::Mapping).
 pub(crate) trait ErasedMemory: Any + Send + Sync + fmt::Debug {
     fn name(&self) -> String;
     fn alloc(&self, bytes: usize) -> Result<AnyBuffer>;
@@ -57,7 +58,8 @@ pub(crate) trait ErasedMemory: Any + Send + Sync + fmt::Debug {
     fn order_after(&self, other: &dyn ErasedMemory) -> Result<()>;
     fn alloc_host(&self, bytes: usize) -> Result<HostBytes>;
     fn on_stale(&self, allocation: StaleAllocation<'_, AnyBuffer>);
-    /// Returns whether the device has unified memory; otherwise `map`, `map_mut` and `adopt` fail.
+    /// Returns whether the device has unified memory. Without unified memory, `map`, `map_mut` and
+    /// `adopt` fail.
     fn is_unified(&self) -> bool;
     fn map<'a>(&self, buffer: &'a AnyBuffer) -> Result<&'a [u8]>;
     fn map_mut<'a>(&self, buffer: &'a mut AnyBuffer) -> Result<&'a mut [u8]>;
@@ -120,7 +122,7 @@ impl<D: Memory> ErasedMemory for D {
     }
 }
 
-/// Returns the error for a buffer that another type of device has allocated.
+/// Returns the error for a buffer that a device of another type than `device` has allocated.
 pub(super) fn foreign_buffer_error(device: &dyn ErasedMemory) -> Error {
     Error::device(device.name(), "the operand's memory belongs to another type of device")
 }

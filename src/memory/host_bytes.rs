@@ -1,4 +1,4 @@
-//! Owned bytes in host memory.
+//! Owned bytes in host memory, which the library has allocated or adopted.
 
 use crate::{
     element::Storable,
@@ -28,7 +28,7 @@ use zerocopy::FromZeros;
 pub trait HostStorage: Send + Sync {
     /// Returns the bytes.
     fn bytes(&self) -> &[u8];
-    /// Returns the bytes, writable.
+    /// Returns the bytes as a mutable slice.
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
@@ -41,7 +41,8 @@ impl<T: Storable> HostStorage for Vec<T> {
     }
 }
 
-/// Owned host bytes: either allocated by this type, zeroed and aligned to 64 bytes, or adopted.
+/// Owned host bytes: either allocated by this type, zeroed and aligned to 64 bytes, or adopted from
+/// a [`HostStorage`].
 ///
 /// ```
 /// use cortado::{CpuDevice, SyncedMemory, memory::HostBytes};
@@ -65,13 +66,14 @@ enum Repr {
 }
 
 impl HostBytes {
-    /// Allocates `len` zeroed bytes. The operating system maps each page at its first access.
+    /// Allocates `len` zeroed bytes. The operating system maps each page of the allocation at the
+    /// first access to the page.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn zeroed(len: usize) -> Result<Self> {
-        // Over-allocates instead of requesting an alignment: for an aligned allocation, the
-        // allocator writes the zeros itself instead of mapping fresh pages.
+        // Over-allocates instead of requesting an alignment. For a zeroed allocation with a large
+        // alignment, the allocator writes the zeros itself instead of mapping fresh zero pages.
         let bytes = len
             .checked_add(CACHE_LINE - 1)
             .and_then(|padded| <[u8]>::new_box_zeroed_with_elems(padded).ok())
@@ -80,7 +82,7 @@ impl HostBytes {
         Ok(Self(Repr::Own { bytes, start, len }))
     }
 
-    /// Adopts `storage` without copying it.
+    /// Takes ownership of `storage` without copying its bytes.
     pub fn adopt(storage: impl HostStorage + 'static) -> Self {
         Self(Repr::Adopted(Box::new(storage)))
     }
@@ -146,7 +148,8 @@ mod tests {
         };
         let before = resident();
         let bytes = HostBytes::zeroed(LEN).unwrap();
-        // The margin of `LEN / 2` allows for memory that concurrent tests allocate.
+        // The resident memory may grow by up to `LEN / 2`, to allow for memory that concurrent
+        // tests allocate.
         assert!(resident().saturating_sub(before) < LEN / 2);
         assert_eq!(bytes[LEN / 2], 0);
     }

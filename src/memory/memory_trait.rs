@@ -7,13 +7,13 @@ use super::{
 use crate::{error::Result, host::Workers};
 use std::fmt::Debug;
 
-/// The memory of a compute device: the only trait that a backend must implement.
+/// The memory of a compute device. `Memory` is the only trait that a backend must implement.
 ///
-/// A `Memory` value is a cheap handle: clones refer to the same device and the same in-order queue
-/// of work. The device must keep a buffer's memory allocated until queued work that uses the buffer
-/// is done, even if the buffer is dropped earlier.
+/// A `Memory` value is a handle that is cheap to clone: all clones refer to the same device and to
+/// the same in-order queue of work. The device must keep a buffer's memory allocated until queued
+/// work that uses the buffer is done, even if the buffer is dropped earlier.
 ///
-/// The example copies bytes to and from the memory of any device:
+/// The example copies bytes to and from the memory of a generic device:
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -32,45 +32,47 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// An owned allocation of bytes on the device, which `drop` frees.
     type Buffer: Send + Sync + 'static;
 
-    /// Whether this crate compiles the kernels of this device for [`AnyDevice`](crate::AnyDevice),
-    /// so that dependent crates do not compile the kernels again.
+    /// Whether this crate already compiles the kernels of this device for
+    /// [`AnyDevice`](crate::AnyDevice), so that dependent crates need not compile these kernels.
     #[doc(hidden)]
     const COMPILED_HERE: CompiledHere = CompiledHere(false);
 
-    /// Returns a short, stable name such as `cpu` or `cuda:0`.
+    /// Returns a short, stable name of the device, such as `cpu` or `cuda:0`.
     fn name(&self) -> String;
 
-    /// Allocates `bytes` zeroed bytes; `bytes` may be 0.
+    /// Allocates a device buffer of `bytes` zeroed bytes; `bytes` may be 0.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has too little memory; the
-    /// caller may free memory and retry.
+    /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has too little free
+    /// memory; the caller may free memory and retry.
     fn alloc(&self, bytes: usize) -> Result<Self::Buffer>;
 
-    /// Copies `src` to `dst`, starting at byte `offset` of `dst`, after all work that is already
-    /// queued. On return, the caller may reuse `src`. The caller has checked that the bytes fit in
-    /// the buffer.
+    /// Copies `src` to `dst`, starting at byte `offset` of `dst`, after all work that is already in
+    /// the queue. When `upload` returns, the caller may reuse `src`. The caller must have checked
+    /// that the bytes fit in the buffer.
     fn upload(&self, src: &[u8], dst: &mut Self::Buffer, offset: usize) -> Result<()>;
 
-    /// Copies bytes of `src`, starting at byte `offset`, to `dst`, after all work that is already
-    /// queued. On return, `dst` contains all copied bytes. The caller has checked that the buffer
-    /// contains the bytes.
+    /// Fills `dst` with the bytes of `src` from byte `offset` on, after all work that is already in
+    /// the queue. When `download` returns, the copy is complete. The caller must have checked that
+    /// the buffer contains the requested bytes.
     fn download(&self, src: &Self::Buffer, offset: usize, dst: &mut [u8]) -> Result<()>;
 
-    /// Waits until all queued work is done. Does nothing by default, for devices without a queue.
+    /// Waits until all work in the queue is done. The default implementation does nothing, for
+    /// devices without a queue.
     fn synchronize(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Returns a handle to the same memory with a separate queue, for copies that overlap with
-    /// kernels. Only [`order_after`](Self::order_after) orders the two queues. By default, the
-    /// returned handle has the same queue, and copies do not overlap with kernels.
+    /// Returns a handle to the same device memory with a separate queue, for copies that overlap
+    /// with kernels. The two queues are ordered only by [`order_after`](Self::order_after). The
+    /// default implementation returns a handle with the same queue, so copies do not overlap with
+    /// kernels.
     fn fork_queue(&self) -> Result<Self> {
         Ok(self.clone())
     }
 
-    /// Orders this queue after `other`: work added to this queue after the call starts only when
-    /// all work queued on `other` before the call is done.
+    /// Orders the queue of `self` after the queue of `other`. Work that is enqueued on `self` after
+    /// this call starts only when all work enqueued on `other` before this call is done.
     fn order_after(&self, other: &Self) -> Result<()> {
         other.synchronize()
     }
@@ -80,13 +82,13 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         HostBytes::zeroed(bytes)
     }
 
-    /// Returns direct host access to device buffers if the device has unified memory. `None`, the
-    /// default, means that host and device have separate memories.
+    /// Returns the mapping that gives the host direct access to device buffers, if the device has
+    /// unified memory. The default, `None`, means that host and device have separate memories.
     fn host_mapping(&self) -> Option<&dyn Mapping<Self::Buffer>> {
         None
     }
 
-    /// Returns the threads that run fallbacks on the host.
+    /// Returns the host threads that run fallbacks of this device.
     fn host_workers(&self) -> &Workers {
         Workers::global()
     }
@@ -97,25 +99,27 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Handles a fallback: a kernel that is about to run on the host, because this device has no
-    /// override. By default, records the fallback in the [`ledger`](crate::memory::ledger).
+    /// Called before a fallback, that is, before `kernel` runs on the host because this device does
+    /// not override it. The default implementation records the fallback in the
+    /// [`ledger`](crate::memory::ledger).
     ///
     /// # Errors
-    /// [`Error::Denied`](crate::Error::Denied) if a policy denies fallbacks; the kernel does not
-    /// run.
+    /// Returns [`Error::Denied`](crate::Error::Denied) if a policy denies fallbacks; in that case,
+    /// the kernel does not run.
     fn on_fallback(&self, kernel: &KernelCall) -> Result<()> {
         fallback_event(|| self.name(), kernel)
     }
 
-    /// Handles an allocation whose contents are stale, because the allocation is kept for reuse or
-    /// about to be overwritten. Does nothing by default. A test device can poison the contents, so
-    /// that tests detect reads of stale data.
+    /// Called with an allocation whose contents are stale, because the allocation is kept for reuse
+    /// or is about to be overwritten. The default implementation does nothing. A test device can
+    /// poison the contents of the allocation, so that tests detect reads of stale data.
     fn on_stale(&self, allocation: StaleAllocation<'_, Self::Buffer>) {
         let _ = allocation;
     }
 }
 
-/// The value of [`Memory::COMPILED_HERE`]. Only this crate can create `CompiledHere(true)`.
+/// The type of the constant [`Memory::COMPILED_HERE`]. Only this crate can create
+/// `CompiledHere(true)`.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct CompiledHere(bool);
@@ -128,7 +132,7 @@ impl CompiledHere {
     }
 }
 
-/// An allocation whose contents are stale.
+/// A host or device allocation whose contents are stale.
 ///
 /// ```
 /// use cortado::{Memory, SimulatedDevice, device::simulated::POISON};
@@ -140,9 +144,9 @@ impl CompiledHere {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub enum StaleAllocation<'a, B> {
-    /// An allocation on the host.
+    /// A stale allocation of the host side.
     Host(&'a mut HostBytes),
-    /// An allocation on the device.
+    /// A stale allocation of the device side.
     Device(&'a mut B),
 }
 
@@ -162,12 +166,13 @@ pub enum StaleAllocation<'a, B> {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub trait Mapping<B> {
-    /// Returns the bytes of the buffer.
+    /// Returns the bytes of the device buffer `buffer` as a host slice.
     fn map<'a>(&self, buffer: &'a B) -> Result<&'a [u8]>;
-    /// Returns the bytes of the buffer, writable.
+    /// Returns the bytes of the device buffer `buffer` as a mutable host slice.
     fn map_mut<'a>(&self, buffer: &'a mut B) -> Result<&'a mut [u8]>;
-    /// Adopts host bytes as a buffer without a copy. Returns the bytes as the error if the device
-    /// cannot adopt them. The default adopts nothing and always returns the bytes.
+    /// Adopts host bytes as a device buffer without a copy. If the device cannot adopt the bytes,
+    /// returns them as `Err(bytes)`. The default implementation adopts nothing and always returns
+    /// `Err(bytes)`.
     fn adopt(&self, bytes: HostBytes) -> Result<B, HostBytes> {
         Err(bytes)
     }

@@ -1,13 +1,14 @@
 //! Device memory, which is kept coherent with the host, and typed views of its elements.
 //!
 //! - [`Memory`] is the only trait that a backend must implement. The four required methods of
-//!   `Memory` name the device, allocate memory and copy bytes. A `Memory` value is a handle to a
-//!   device *and* to one of the device's in-order queues.
-//! - [`SyncedMemory`] tracks which sides, host and device, are valid. Reading a stale side first
-//!   copies the value to that side; writing a side makes the other side stale. Only `&mut` access
-//!   makes a side stale, so no borrow of a stale side exists, and the code needs no `unsafe`.
-//! - [`View`] selects elements; the kernel decides whether to access the elements on the host or on
-//!   the device.
+//!   `Memory` return the device's name, allocate a buffer, upload bytes and download bytes. A
+//!   `Memory` value is a handle to a device *and* to one of the device's in-order queues.
+//! - [`SyncedMemory`] tracks which of its two sides, host and device, are valid. Reading a stale
+//!   side first copies the value from the other side; writing a side makes the other side stale.
+//!   Only `&mut` access makes a side stale, so no borrow of a stale side can exist, and
+//!   `SyncedMemory` needs no `unsafe` code.
+//! - A [`View`] selects a range of typed elements of a memory. A kernel decides whether to access
+//!   the elements of a view on the host or on the device.
 
 mod coherent_bytes;
 mod erased;

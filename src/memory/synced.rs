@@ -1,4 +1,5 @@
-//! Caffe's `SyncedMemory`: bytes that are allocated and transferred on first access.
+//! `SyncedMemory`, as in Caffe: bytes that are allocated and transferred between host and device on
+//! first access.
 
 use super::{
     coherent_bytes::{CoherentBytes, Head},
@@ -10,15 +11,17 @@ use std::{fmt, sync::Arc};
 
 /// Bytes that are kept coherent between the host and device `D`.
 ///
-/// The first access to a side allocates the side's bytes and copies the value to the side if
-/// needed. Unwritten memory reads as zero. Shared access (`&self`) may copy but never makes a side
-/// stale; exclusive access (`&mut self`) leaves one valid side. In unified memory
-/// ([`Memory::host_mapping`]), both sides share one allocation, which is never copied.
+/// The first access to a side, host or device, allocates that side and, if needed, copies the value
+/// from the other side. Memory that has not been written reads as zero. Shared access (`&self`) may
+/// copy but never makes a side stale; exclusive access (`&mut self`) leaves only the accessed side
+/// valid. In unified memory ([`Memory::host_mapping`]), both sides share one allocation, which is
+/// never copied.
 ///
-/// If an operation fails, the value is unchanged. A successful operation may leave work, such as a
-/// copy, queued on the device. If queued work fails later, the next call that waits for the queue
-/// returns the error. The bytes that the failed work should have written are lost, although the
-/// memory counts the bytes as valid. The caller must write the lost bytes again.
+/// If a method of `SyncedMemory` fails, the value is unchanged. A method that succeeds may leave
+/// work, such as a copy, in the queue of the device. If queued work fails later, the next call that
+/// waits for the queue returns the error. The bytes that the failed work should have written are
+/// then lost, although `SyncedMemory` regards these bytes as valid. The caller must write the lost
+/// bytes again.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory, assert_transfers};
@@ -38,18 +41,18 @@ pub struct SyncedMemory<D: Memory> {
 }
 
 impl<D: Memory> SyncedMemory<D> {
-    /// Creates a `SyncedMemory` of `bytes` bytes, which the first access allocates.
+    /// Creates a `SyncedMemory` of `bytes` bytes. The bytes are allocated on the first access.
     pub fn new(device: &D, bytes: usize) -> Self {
         Self { device: device.clone(), value: CoherentBytes::new(Arc::new(device.clone()), bytes) }
     }
 
-    /// Returns the size in bytes.
+    /// Returns the size of this memory in bytes.
     pub fn size(&self) -> usize {
         self.value.size()
     }
 
-    /// Returns the number of bytes that are allocated on both sides, including stale allocations
-    /// kept for reuse.
+    /// Returns the number of bytes allocated on the host and on the device together, including
+    /// stale allocations that are kept for reuse.
     pub fn allocated_bytes(&self) -> usize {
         self.value.allocated_bytes()
     }
@@ -59,47 +62,50 @@ impl<D: Memory> SyncedMemory<D> {
         &self.device
     }
 
-    /// Returns which sides, host or device, hold the current value.
+    /// Returns which sides, host or device, are valid, that is, hold the current value.
     pub fn head(&self) -> Head {
         self.value.head()
     }
 
-    /// Returns the bytes on the host; copies them from the device if the host is stale.
+    /// Returns the bytes on the host. If the host is stale, first downloads the bytes from the
+    /// device.
     ///
     /// # Errors
-    /// Errors of the device; [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) if an allocation fails. Propagates
+    /// errors from the device.
     #[doc(alias = "cpu_data")]
     #[track_caller]
     pub fn host(&self) -> Result<&[u8]> {
         self.value.host()
     }
 
-    /// Returns the bytes on the host, writable; the device becomes stale.
+    /// Returns the bytes on the host as a mutable slice; the device becomes stale.
     ///
     /// # Errors
-    /// Errors of [`host`](Self::host).
+    /// Returns the same errors as [`host`](Self::host).
     #[doc(alias = "mutable_cpu_data")]
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [u8]> {
         self.value.host_mut()
     }
 
-    /// Like [`host_mut`](Self::host_mut), but copies nothing, for callers that overwrite all bytes.
-    /// The bytes are initialized, but their values are unspecified.
+    /// Like [`host_mut`](Self::host_mut), but downloads nothing, for callers that overwrite all
+    /// bytes. The returned bytes are initialized, but their values are unspecified.
     ///
     /// # Errors
-    /// Errors of [`host`](Self::host).
+    /// Returns the same errors as [`host`](Self::host).
     #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [u8]> {
         self.value.host_write_only()
     }
 
-    /// Calls `write` to overwrite all bytes on the host, without copying them first; the device
-    /// becomes stale. If `write` fails or panics, the value is unchanged, unless `write` has
-    /// written bytes and either only the host was valid or memory is unified.
+    /// Calls `write` to overwrite all bytes on the host, without first downloading them; the device
+    /// becomes stale. If `write` fails or panics, the value of the memory is unchanged, unless
+    /// `write` has already written bytes in place. Bytes are written in place if only the host was
+    /// valid or the device has unified memory.
     ///
     /// # Errors
-    /// Errors of [`host`](Self::host); errors of `write`.
+    /// Returns the same errors as [`host`](Self::host). Propagates errors from `write`.
     pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
         let mut overwrite = self.value.begin_overwrite()?;
         let result = write(overwrite.bytes()?)?;
@@ -107,53 +113,55 @@ impl<D: Memory> SyncedMemory<D> {
         Ok(result)
     }
 
-    /// Returns the bytes on the device; copies them from the host if the device is stale.
+    /// Returns the device buffer for reading. If the device is stale, first uploads the bytes from
+    /// the host.
     ///
     /// # Errors
-    /// Errors of [`host`](Self::host).
+    /// Returns the same errors as [`host`](Self::host).
     #[doc(alias = "gpu_data")]
     #[track_caller]
     pub fn device(&self) -> Result<&D::Buffer> {
         self.value.device()
     }
 
-    /// Returns the bytes on the device, writable; the host becomes stale.
+    /// Returns the device buffer for writing; the host becomes stale.
     ///
     /// # Errors
-    /// Errors of [`host`](Self::host).
+    /// Returns the same errors as [`host`](Self::host).
     #[doc(alias = "mutable_gpu_data")]
     #[track_caller]
     pub fn device_mut(&mut self) -> Result<&mut D::Buffer> {
         self.value.device_mut()
     }
 
-    /// Like [`device_mut`](Self::device_mut), but copies nothing, for kernels that overwrite all
-    /// bytes. The bytes are initialized, but their values are unspecified.
+    /// Like [`device_mut`](Self::device_mut), but uploads nothing, for kernels that overwrite all
+    /// bytes. The bytes of the returned buffer are initialized, but their values are unspecified.
     ///
     /// # Errors
-    /// Errors of [`host`](Self::host).
+    /// Returns the same errors as [`host`](Self::host).
     pub fn device_write_only(&mut self) -> Result<&mut D::Buffer> {
         self.value.device_write_only()
     }
 
-    /// Uploads the value through `queue`, a fork of this memory's device, unless the device is
-    /// valid. Waits until the copy is done. Data-loading threads call this method, so that the
-    /// device's main queue never waits for an upload. The copy starts after all work that is
-    /// already queued on the device, because queued work may still use a recycled allocation.
+    /// Uploads the value through `queue`, a forked queue of this memory's device, unless the device
+    /// is already valid. Waits until the upload is done. Data-loading threads call `prefetch`, so
+    /// that the device's main queue never waits for an upload of data. The upload starts after all
+    /// work that is already in the device's main queue, because that work may still use the
+    /// recycled allocation.
     ///
     /// # Errors
-    /// Errors of [`host`](Self::host).
+    /// Returns the same errors as [`host`](Self::host).
     #[doc(alias = "async_gpu_push")]
     #[track_caller]
     pub fn prefetch(&self, queue: &D) -> Result<()> {
         self.value.prefetch(queue)
     }
 
-    /// Replaces the value with `bytes` and takes ownership of `bytes`. Copies `bytes` only if the
-    /// device has unified memory and cannot adopt `bytes`.
+    /// Replaces the value of this memory with `bytes`, and takes ownership of `bytes`. Copies
+    /// `bytes` only if the device has unified memory and cannot adopt `bytes`.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) unless `bytes` has this memory's size.
+    /// Returns [`Error::Length`](crate::Error::Length) unless `bytes` has the size of this memory.
     #[doc(alias = "set_cpu_data")]
     #[track_caller]
     pub fn adopt(&mut self, bytes: HostBytes) -> Result<()> {

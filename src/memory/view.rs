@@ -1,7 +1,7 @@
 //! Typed, bounds-checked ranges of a [`SyncedMemory`].
 //!
-//! A kernel accesses the elements of a view through `host` or `device`, which copies the elements
-//! to the host or the device if needed.
+//! A kernel accesses the elements of a view through the methods `host` and `device`. `host` and
+//! `device` first copy the elements to the host or to the device if needed.
 
 use super::{
     coherent_bytes::{CoherentBytes, Overwrite},
@@ -14,7 +14,7 @@ use crate::{
 };
 use std::{any::TypeId, fmt, marker::PhantomData, mem::size_of, ops::Range};
 
-/// A shared view of elements.
+/// A shared, read-only view of a range of elements of a [`SyncedMemory`].
 ///
 /// ```
 /// use cortado::{CpuDevice, SyncedMemory, View};
@@ -32,7 +32,7 @@ pub struct View<'a, T, D: Memory> {
     types: PhantomData<(&'a [T], D)>,
 }
 
-/// An exclusive view of elements.
+/// An exclusive, mutable view of a range of elements of a [`SyncedMemory`].
 ///
 /// ```
 /// use cortado::{kernel::Elementwise, prelude::*};
@@ -49,7 +49,8 @@ pub struct ViewMut<'a, T, D: Memory> {
     types: PhantomData<(&'a mut [T], D)>,
 }
 
-/// An input operand that may be the output operand itself.
+/// An input operand of a kernel that may alias the output operand, for kernels that can run in
+/// place.
 ///
 /// ```
 /// use cortado::{Src, kernel::Elementwise, prelude::*};
@@ -63,9 +64,9 @@ pub struct ViewMut<'a, T, D: Memory> {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub enum Src<'a, T, D: Memory> {
-    /// The output operand; the kernel runs in place.
+    /// The input operand is the output operand, so the kernel runs in place.
     InPlace,
-    /// An operand other than the output operand.
+    /// The input operand is the given view, separate from the output operand.
     View(View<'a, T, D>),
 }
 
@@ -81,15 +82,15 @@ pub enum Src<'a, T, D: Memory> {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct DeviceSlice<'a, D: Memory> {
-    /// The buffer that contains the view.
+    /// The device buffer that contains the view's elements.
     pub buffer: &'a D::Buffer,
-    /// Offset in bytes of the view in the buffer.
+    /// Offset in bytes from the start of the buffer to the view.
     pub offset: usize,
     /// Size of the view in bytes.
     pub bytes: usize,
 }
 
-/// Like [`DeviceSlice`], but writable.
+/// Like [`DeviceSlice`], but with mutable access to the buffer.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -103,15 +104,15 @@ pub struct DeviceSlice<'a, D: Memory> {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct DeviceSliceMut<'a, D: Memory> {
-    /// The buffer that contains the view.
+    /// The device buffer that contains the view's elements.
     pub buffer: &'a mut D::Buffer,
-    /// Offset in bytes of the view in the buffer.
+    /// Offset in bytes from the start of the buffer to the view.
     pub offset: usize,
     /// Size of the view in bytes.
     pub bytes: usize,
 }
 
-/// The elements of a view in host memory, which a kernel overwrites.
+/// The elements of an output view in host memory, which a host kernel overwrites.
 pub(crate) struct HostOutput<'a, T> {
     memory: Overwrite<'a>,
     range: Range<usize>,
@@ -124,7 +125,7 @@ impl<T: Storable> HostOutput<'_, T> {
         crate::cast::try_cast_slice_mut(bytes).ok_or_else(misaligned_error)
     }
 
-    /// Makes the written elements the value of the view; the device becomes stale.
+    /// Makes the written elements the current value of the view; the device becomes stale.
     pub(crate) fn commit(self) {
         self.memory.commit();
     }
@@ -175,22 +176,23 @@ impl<T, D: Memory> Clone for Src<'_, T, D> {
 impl<T, D: Memory> Copy for Src<'_, T, D> {}
 
 impl<'a, T: Storable, D: Memory> View<'a, T, D> {
-    /// Views the first `len` elements of `mem`.
+    /// Creates a view of the first `len` elements of `mem`.
     ///
     /// # Errors
-    /// [`Error::Range`] if `mem` holds fewer than `len` elements.
+    /// Returns [`Error::Range`] if `mem` holds fewer than `len` elements.
     pub fn new(mem: &'a SyncedMemory<D>, len: usize) -> Result<Self> {
         let mem = &mem.value;
         Ok(Self { mem, span: Span::first::<T>(len, mem.size())?, types: PhantomData })
     }
 
-    /// Views the first `len` elements of `mem`, which must hold at least `len` elements.
+    /// Creates a view of the first `len` elements of `mem`, which must hold at least `len`
+    /// elements.
     pub(crate) fn new_unchecked(mem: &'a SyncedMemory<D>, len: usize) -> Self {
         debug_assert!(len * size_of::<T>() <= mem.size());
         Self { mem: &mem.value, span: Span { start: 0, len }, types: PhantomData }
     }
 
-    /// Returns the number of elements.
+    /// Returns the number of elements in the view.
     pub fn len(&self) -> usize {
         self.span.len
     }
@@ -200,29 +202,30 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
         self.span.len == 0
     }
 
-    /// Returns a view of a sub-range.
+    /// Returns a view of the elements `range` of this view.
     ///
     /// # Errors
-    /// [`Error::Range`] if the sub-range reaches outside the view.
+    /// Returns [`Error::Range`] if `range` reaches outside the view.
     pub fn slice(self, range: Range<usize>) -> Result<Self> {
         Ok(Self { span: self.span.sub(range)?, ..self })
     }
 
-    /// Returns the elements in host memory.
+    /// Returns the elements as a slice of host memory.
     ///
     /// # Errors
-    /// Errors of [`SyncedMemory::host`]; [`Error::InvalidData`] if the memory has adopted bytes
-    /// that are not aligned for `T`.
+    /// Returns the errors of [`SyncedMemory::host`]. Returns [`Error::InvalidData`] if the memory
+    /// has adopted bytes that are not aligned for `T`.
     #[track_caller]
     pub fn host(self) -> Result<&'a [T]> {
         let bytes = self.mem.host()?;
         crate::cast::try_cast_slice(&bytes[self.span.bytes::<T>()]).ok_or_else(misaligned_error)
     }
 
-    /// Returns the elements in device memory.
+    /// Returns the device buffer that holds the elements, and the range of the elements in the
+    /// buffer.
     ///
     /// # Errors
-    /// Errors of [`SyncedMemory::device`].
+    /// Returns the errors of [`SyncedMemory::device`].
     #[track_caller]
     pub fn device(self) -> Result<DeviceSlice<'a, D>> {
         let Range { start, end } = self.span.bytes::<T>();
@@ -231,22 +234,23 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
 }
 
 impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
-    /// Views the first `len` elements of `mem`.
+    /// Creates a view of the first `len` elements of `mem`.
     ///
     /// # Errors
-    /// [`Error::Range`] if `mem` holds fewer than `len` elements.
+    /// Returns [`Error::Range`] if `mem` holds fewer than `len` elements.
     pub fn new(mem: &'a mut SyncedMemory<D>, len: usize) -> Result<Self> {
         let span = Span::first::<T>(len, mem.size())?;
         Ok(Self { mem: &mut mem.value, span, types: PhantomData })
     }
 
-    /// Views the first `len` elements of `mem`, which must hold at least `len` elements.
+    /// Creates a view of the first `len` elements of `mem`, which must hold at least `len`
+    /// elements.
     pub(crate) fn new_unchecked(mem: &'a mut SyncedMemory<D>, len: usize) -> Self {
         debug_assert!(len * size_of::<T>() <= mem.size());
         Self { mem: &mut mem.value, span: Span { start: 0, len }, types: PhantomData }
     }
 
-    /// Returns the number of elements.
+    /// Returns the number of elements in the view.
     pub fn len(&self) -> usize {
         self.span.len
     }
@@ -256,37 +260,37 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         self.span.len == 0
     }
 
-    /// Replaces this view with a view of a sub-range.
+    /// Consumes this view, and returns a view of its elements `range`.
     ///
     /// # Errors
-    /// [`Error::Range`] if the sub-range reaches outside the view.
+    /// Returns [`Error::Range`] if `range` reaches outside the view.
     pub fn slice(self, range: Range<usize>) -> Result<Self> {
         Ok(Self { span: self.span.sub(range)?, ..self })
     }
 
-    /// Borrows a sub-range of this view.
+    /// Borrows the elements `range` of this view as a shorter-lived view.
     ///
     /// # Errors
-    /// [`Error::Range`] if the sub-range reaches outside the view.
+    /// Returns [`Error::Range`] if `range` reaches outside the view.
     pub fn slice_mut(&mut self, range: Range<usize>) -> Result<ViewMut<'_, T, D>> {
         Ok(ViewMut { span: self.span.sub(range)?, mem: self.mem, types: PhantomData })
     }
 
-    /// Reborrows this view, so that the caller can pass the view to a kernel and use the view
-    /// again.
+    /// Reborrows this view, so that the caller can pass the reborrowed view to a kernel and then
+    /// use this view again.
     pub fn reborrow(&mut self) -> ViewMut<'_, T, D> {
         ViewMut { mem: self.mem, span: self.span, types: PhantomData }
     }
 
-    /// Returns a shared view of the same elements.
+    /// Returns a shared view of the elements of this exclusive view.
     pub fn as_view(&self) -> View<'_, T, D> {
         View { mem: self.mem, span: self.span, types: PhantomData }
     }
 
-    /// Returns the elements in host memory, writable; the device becomes stale.
+    /// Returns the elements as a mutable slice of host memory; the device becomes stale.
     ///
     /// # Errors
-    /// Errors of [`View::host`].
+    /// Returns the same errors as [`View::host`].
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [T]> {
         let range = self.span.bytes::<T>();
@@ -294,11 +298,11 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
             .ok_or_else(misaligned_error)
     }
 
-    /// Like [`host_mut`](Self::host_mut), for kernels that overwrite every element: copies nothing
-    /// if the view covers its whole memory.
+    /// Like [`host_mut`](Self::host_mut), but for kernels that overwrite every element of the view.
+    /// If the view covers its whole memory, downloads nothing.
     ///
     /// # Errors
-    /// Errors of [`View::host`].
+    /// Returns the same errors as [`View::host`].
     #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [T]> {
         if !self.is_whole() {
@@ -309,12 +313,12 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
             .ok_or_else(misaligned_error)
     }
 
-    /// Calls `write` to overwrite every element in host memory; the device becomes stale. Copies
-    /// nothing if the view covers its whole memory. If `write` fails before the first write, the
-    /// elements are unchanged.
+    /// Calls `write` to overwrite every element of the view in host memory; the device becomes
+    /// stale. If the view covers its whole memory, downloads nothing. If `write` fails before it
+    /// has written an element, the elements are unchanged.
     ///
     /// # Errors
-    /// Errors of [`View::host`]; errors of `write`.
+    /// Returns the same errors as [`View::host`]. Propagates errors from `write`.
     #[track_caller]
     pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [T]) -> Result<R>) -> Result<R> {
         let mut output = self.host_output()?;
@@ -323,9 +327,9 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(result)
     }
 
-    /// Prepares to overwrite every element in host memory, like
-    /// [`host_overwrite`](Self::host_overwrite). The caller commits the returned output after the
-    /// kernel has succeeded.
+    /// Prepares to overwrite every element of the view in host memory, like
+    /// [`host_overwrite`](Self::host_overwrite). The caller commits the returned `HostOutput` after
+    /// the host kernel has succeeded.
     #[track_caller]
     pub(crate) fn host_output(&mut self) -> Result<HostOutput<'_, T>> {
         if !self.is_whole() {
@@ -335,21 +339,21 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(HostOutput { memory: self.mem.begin_overwrite()?, range, elements: PhantomData })
     }
 
-    /// Returns the elements in device memory, writable; the host becomes stale.
+    /// Returns the device buffer that holds the elements, for writing; the host becomes stale.
     ///
     /// # Errors
-    /// Errors of [`SyncedMemory::device_mut`].
+    /// Returns the errors of [`SyncedMemory::device_mut`].
     #[track_caller]
     pub fn device_mut(&mut self) -> Result<DeviceSliceMut<'_, D>> {
         let Range { start, end } = self.span.bytes::<T>();
         Ok(DeviceSliceMut { buffer: self.mem.device_mut()?, offset: start, bytes: end - start })
     }
 
-    /// Like [`device_mut`](Self::device_mut), for kernels that overwrite every element: copies
-    /// nothing if the view covers its whole memory.
+    /// Like [`device_mut`](Self::device_mut), but for kernels that overwrite every element of the
+    /// view. If the view covers its whole memory, uploads nothing.
     ///
     /// # Errors
-    /// Errors of [`SyncedMemory::device_write_only`].
+    /// Returns the errors of [`SyncedMemory::device_write_only`].
     #[track_caller]
     pub fn device_write_only(&mut self) -> Result<DeviceSliceMut<'_, D>> {
         if !self.is_whole() {
@@ -366,7 +370,8 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
 }
 
 impl<'a, T: Storable, D: Memory> View<'a, T, D> {
-    /// Returns this view if `T` is `U`, for a kernel that supports one element type.
+    /// Returns this view with the element type `U` if `T` is `U`, else `None`, for a kernel that
+    /// supports only the element type `U`.
     pub fn downcast<U: Storable>(self) -> Option<View<'a, U, D>> {
         let Self { mem, span, .. } = self;
         (TypeId::of::<T>() == TypeId::of::<U>()).then_some(View { mem, span, types: PhantomData })
@@ -374,7 +379,8 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
 }
 
 impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
-    /// Returns this view if `T` is `U`, for a kernel that supports one element type.
+    /// Returns this view with the element type `U` if `T` is `U`, else `None`, for a kernel that
+    /// supports only the element type `U`.
     pub fn downcast<U: Storable>(self) -> Option<ViewMut<'a, U, D>> {
         let Self { mem, span, .. } = self;
         (TypeId::of::<T>() == TypeId::of::<U>()).then_some(ViewMut {
@@ -385,24 +391,25 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     }
 }
 
-// A view depends on the type of the device only through the type of the buffer that `device`
-// returns. `device` fails if the memory belongs to another type of device.
+// The device type of a view matters only for the type of the buffer that the method `device`
+// returns. The method `device` fails if the memory belongs to a device of another type.
 impl<'a, T, D: Memory> View<'a, T, D> {
-    /// Returns this view for kernels of device type `E`, to which the view's memory belongs.
+    /// Returns this view as a view of memory of device type `E`, to which the memory must belong.
     pub(crate) fn on<E: Memory>(self) -> View<'a, T, E> {
         View { mem: self.mem, span: self.span, types: PhantomData }
     }
 }
 
 impl<'a, T, D: Memory> ViewMut<'a, T, D> {
-    /// Returns this view for kernels of device type `E`, to which the view's memory belongs.
+    /// Returns this view as a view of memory of device type `E`, to which the memory must belong.
     pub(crate) fn on<E: Memory>(self) -> ViewMut<'a, T, E> {
         ViewMut { mem: self.mem, span: self.span, types: PhantomData }
     }
 }
 
 impl<'a, T, D: Memory> Src<'a, T, D> {
-    /// Returns this operand for kernels of device type `E`, to which the operand's memory belongs.
+    /// Returns this operand as an operand in memory of device type `E`, to which the memory must
+    /// belong.
     pub(crate) fn on<E: Memory>(self) -> Src<'a, T, E> {
         match self {
             Self::InPlace => Src::InPlace,
@@ -433,7 +440,7 @@ fn misaligned_error() -> Error {
     Error::InvalidData("adopted bytes are not aligned for the element type".into())
 }
 
-/// Kani proofs, run by `cargo kani --no-default-features`.
+/// Kani proofs about the ranges of views, run by `cargo kani --no-default-features`.
 #[cfg(kani)]
 mod proofs {
     use super::*;

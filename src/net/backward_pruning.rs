@@ -1,15 +1,17 @@
-//! Selection of the gradients that a net computes.
+//! Selection of the gradients that a net computes in its backward pass.
 
 use super::graph::Net;
 use crate::element::Element;
 use std::collections::HashSet;
 
 impl<T: Element> Net<T> {
-    /// Disables the backward pass of layers that do not contribute to the objective, and of layers
-    /// whose top gradients no later layer computes. Visits the layers from the last to the first.
+    /// Disables the backward pass of each layer that does not contribute to the objective, and of
+    /// each layer whose top gradients no later layer computes. Visits the layers from the last to
+    /// the first.
     pub(super) fn prune_backward(&mut self) {
         let Self { nodes, blobs, .. } = self;
-        // Use blob names as keys, as Caffe does: all blobs of an in-place chain share one name.
+        // Use blob names as keys, as Caffe does, because all blobs of a chain of in-place layers
+        // have the same name.
         let mut under_loss: HashSet<&str> = HashSet::new();
         let mut skipped: HashSet<&str> = HashSet::new();
         for node in nodes.iter_mut().rev() {
@@ -32,7 +34,8 @@ impl<T: Element> Net<T> {
         }
     }
 
-    /// Enables every gradient that the layers allow, for `force_backward`.
+    /// Enables the gradients of all parameters, and of all bottoms for which the layer allows it. A
+    /// net calls this method if its definition sets the field `force_backward`.
     pub(super) fn force_backward(&mut self) {
         for node in &mut self.nodes {
             node.backward = true;

@@ -1,10 +1,10 @@
-//! Debug log of the construction of a net, in the wording of Caffe's log.
+//! Debug log messages about the construction of a net, in the wording of Caffe's log.
 
 use super::graph::{Net, NetLayer};
 use crate::element::Element;
 use log::debug;
 
-/// Logs the bottoms, the tops and the top shapes of the layer that was added last.
+/// Logs the bottoms, the tops and the shapes of the tops of the layer that was added to `net` last.
 pub(super) fn log_layer<T: Element>(net: &Net<T>) {
     let Some(NetLayer { param, bottoms, tops, loss_weights, .. }) = net.nodes.last() else {
         return;

@@ -21,10 +21,11 @@ use crate::{
 };
 use std::collections::{BTreeSet, HashMap};
 
-/// Options for building a net.
+/// A builder of nets, which holds the options for building a net from its definition.
 ///
 /// The field `state` of the definition supplies the phase, level and stages that the caller does
-/// not set. The default phase is TEST and the default level is 0.
+/// not set. If neither the caller nor the definition gives a value, the phase is TEST and the level
+/// is 0.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::{Phase, parse_text}};
@@ -66,50 +67,52 @@ impl<T: Element> Net<T> {
 }
 
 impl<T: Element> NetBuilder<T> {
-    /// Sets the phase: training or testing.
+    /// Sets the phase of the net, training or testing.
     #[must_use]
     pub fn phase(self, phase: Phase) -> Self {
         Self { phase: Some(phase), ..self }
     }
 
-    /// Sets the level, which `include` and `exclude` rules compare with `min_level` and
-    /// `max_level`.
+    /// Sets the level of the net's state. The rules `include` and `exclude` compare the level with
+    /// `min_level` and `max_level`.
     #[must_use]
     pub fn level(self, level: i32) -> Self {
         Self { level: Some(level), ..self }
     }
 
-    /// Adds `stages` to the stages of the definition.
+    /// Adds `stages` to the stages that the definition's `state` gives.
     #[must_use]
     pub fn stages(self, stages: impl IntoIterator<Item = String>) -> Self {
         Self { stages: stages.into_iter().collect(), ..self }
     }
 
-    /// Sets the seed of all random numbers in the net. The default seed is 0.
+    /// Sets the seed of all random numbers in the net, which is 0 by default.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// Sets whether to build a net for inference only, in which intermediate results share memory.
-    /// With memory reuse, a blob may take the memory of an earlier blob that no later layer reads.
-    /// The default is `false`.
+    /// Sets whether to build an inference-only net, whose intermediate blobs reuse memory; `false`
+    /// by default. With memory reuse, a blob may take the memory of an earlier blob that no later
+    /// layer reads.
     ///
-    /// Memory reuse does not change the outputs. Inputs and outputs of the net do not share memory.
-    /// With memory reuse, the contents of intermediate blobs after a forward pass are unspecified,
-    /// and a backward pass fails.
+    /// Memory reuse does not change the outputs of the net. The memory of the net's inputs and
+    /// outputs is not reused. With memory reuse, the contents of intermediate blobs after a forward
+    /// pass are unspecified, and a backward pass fails.
     #[must_use]
     pub fn reuse_memory(self, reuse: bool) -> Self {
         Self { reuse_memory: reuse, ..self }
     }
 
-    /// Sets the registry that creates layers, by default the standard registry.
+    /// Sets the registry that creates the layers of the net. By default, nets use the standard
+    /// layer registry.
     #[must_use]
     pub fn registry(self, registry: LayerRegistry<T>) -> Self {
         Self { registry, ..self }
     }
 
-    /// Sets the registry that opens data sources, by default the standard registry.
+    /// Sets the registry through which data layers open their sources. By default, nets use the
+    /// standard source registry.
     #[must_use]
     pub fn sources(self, sources: SourceRegistry) -> Self {
         Self { sources, ..self }
@@ -119,8 +122,8 @@ impl<T: Element> NetBuilder<T> {
     /// layers, shapes all blobs, shares parameters and selects the gradients to compute.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for an invalid definition, and the errors of a layer with the
-    /// layer's name.
+    /// Returns [`Error::InvalidData`] if the definition is invalid. If a layer fails, returns the
+    /// layer's error together with the layer's name.
     pub fn build(&self, definition: &NetParameter) -> Result<Net<T>> {
         compiled_for!(T, fn(&NetBuilder<T>, &NetParameter) -> Result<Net<T>> = NetBuilder::construct)(
             self, definition,
@@ -145,7 +148,8 @@ impl<T: Element> NetBuilder<T> {
     }
 }
 
-/// Fails for a definition in an old format. Only the functions that read files upgrade old formats.
+/// Fails if the definition has one of Caffe's old formats. Only the functions that read definitions
+/// from files upgrade old formats.
 fn check_format(definition: &NetParameter) -> Result<()> {
     let field = if !definition.layers.is_empty() {
         "`layers`"
@@ -163,11 +167,11 @@ struct Construction<'a, T: Element> {
     builder: &'a NetBuilder<T>,
     net: Net<T>,
     ids: HashMap<String, usize>,
-    /// Tops that no layer has consumed yet.
+    /// Names of the tops that no layer has consumed so far.
     available: BTreeSet<String>,
-    /// For each blob, whether a preceding layer needs the blob's gradient.
+    /// For each blob, whether the layer that produces the blob needs the blob's gradient.
     needs_gradient: Vec<bool>,
-    /// The indices of named parameters in the net's parameters.
+    /// For each named parameter, the index of its owner in the net's parameters.
     named: HashMap<String, usize>,
 }
 
@@ -238,8 +242,8 @@ impl<'a, T: Element> Construction<'a, T> {
         Ok(bottoms)
     }
 
-    /// Returns a layer's tops: the tops that the definition names and, for a loss, further unnamed
-    /// tops that the arity requires.
+    /// Returns the blob indices of a layer's tops: the tops that the definition names and, for a
+    /// loss layer, the required tops without a name.
     fn tops(&mut self, param: &LayerParameter, layer: &dyn Layer<T>) -> Result<Vec<usize>> {
         let mut tops = Vec::with_capacity(param.top.len());
         for (i, name) in param.top.iter().enumerate() {
@@ -285,7 +289,8 @@ impl<'a, T: Element> Construction<'a, T> {
         }
     }
 
-    /// Sets up the layer that was added last: parameters, shapes and required gradients.
+    /// Sets up the layer that was added last: creates its parameters, derives the shapes of its
+    /// tops and determines the gradients that it needs.
     fn set_up(&mut self, cx: &LayerContext<'_>, saved: &[BlobProto]) -> Result<()> {
         let index = self.net.nodes.len() - 1;
         let node = &self.net.nodes[index];
@@ -343,7 +348,8 @@ impl<'a, T: Element> Construction<'a, T> {
         Ok(())
     }
 
-    /// Adds a `param` entry with `lr_mult` 0 for a parameter that is not trainable.
+    /// Adds a `param` entry with `lr_mult: 0` to the layer's definition, for a parameter that is
+    /// not trainable.
     fn add_fixed_spec(&mut self, layer: usize) -> ParamSpec {
         let spec = ParamSpec { lr_mult: Some(0.0), ..ParamSpec::default() };
         self.net.nodes[layer].param.param.push(spec.clone());
@@ -377,7 +383,8 @@ impl<'a, T: Element> Construction<'a, T> {
         Ok(())
     }
 
-    /// Makes a parameter share the values and gradient of the first parameter with the same name.
+    /// Makes a parameter share the values and the gradient of its owner, the first parameter with
+    /// the same name.
     fn share_param(
         &mut self,
         layer: usize,
@@ -418,8 +425,9 @@ impl<'a, T: Element> Construction<'a, T> {
     }
 }
 
-/// Sets `owners`, a factor of the parameter that owns shared values, to `given` if `owners` is
-/// missing. Fails if `owners` and `given` differ.
+/// Merges the multiplier `given` of a shared parameter into `owners`, the multiplier of the
+/// parameter's owner. Sets `owners` to `given` if `owners` is `None`, and fails if two different
+/// values are given.
 fn merge_mult(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f32>) -> Result<()> {
     match (*owners, given) {
         (Some(first), Some(given)) if first != given => {
@@ -434,8 +442,8 @@ fn merge_mult(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f
     }
 }
 
-/// Returns the weight of each top in the objective. The default weight is 1 for the first top of a
-/// loss and 0 for other tops.
+/// Returns the weight of each top of a layer in the objective. The default weight is 1 for the
+/// first top of a loss layer and 0 for all other tops.
 fn loss_weights<T: Element>(
     param: &LayerParameter,
     layer: &dyn Layer<T>,

@@ -1,11 +1,12 @@
-//! Selection of a definition's layers by phase, level and stage.
+//! Selection of the layers in a net definition by phase, level and stage.
 
 use crate::{
     error::{Error, Result},
     proto::{LayerParameter, NetParameter, NetState, NetStateRule},
 };
 
-/// Returns the definition without the layers that `include` and `exclude` rules remove for `state`.
+/// Returns the net definition without the layers that `include` and `exclude` rules remove for
+/// `state`.
 ///
 /// ```
 /// use cortado::{net::filter_net, proto::{NetState, Phase, parse_text}};
@@ -19,7 +20,7 @@ use crate::{
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] for a layer with both include and exclude rules.
+/// Returns [`Error::InvalidData`] if a layer has both `include` and `exclude` rules.
 #[doc(alias = "FilterNet")]
 pub fn filter_net(param: &NetParameter, state: &NetState) -> Result<NetParameter> {
     let mut filtered = NetParameter { layer: Vec::new(), ..param.clone() };

@@ -12,22 +12,23 @@ use crate::{
 use std::ops::Range;
 
 impl<T: Element> Net<T> {
-    /// Runs the forward pass of all layers. Returns the objective, `Σ weight · top`.
+    /// Runs the forward pass of all layers. Returns the objective, the sum of `weight · top` over
+    /// all loss tops.
     ///
     /// # Errors
-    /// Returns the errors of a layer with the layer's name.
+    /// If a layer fails, returns the layer's error together with the layer's name.
     pub fn forward(&mut self) -> Result<f64> {
         self.forward_layers(0..self.nodes.len())
     }
 
     /// Runs the forward pass of the layers whose indices are in `layers`, and returns the
-    /// contribution of these layers to the objective. A layer and a following in-place activation
-    /// may run as one kernel if the range contains both layers. The result of a fused kernel is
-    /// bit-identical to the result of two kernels.
+    /// contribution of these layers to the objective. A layer and the in-place activation layer
+    /// after it may run as one fused kernel if the range contains both layers. The result of the
+    /// fused kernel is bit-identical to the result of two separate kernels.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if the range exceeds the layers, and the errors of a layer
-    /// with the layer's name.
+    /// Returns [`Error::InvalidData`] if `layers` exceeds the number of layers in the net. If a
+    /// layer fails, returns the layer's error together with the layer's name.
     #[doc(alias = "ForwardFromTo")]
     #[doc(alias = "ForwardTo")]
     pub fn forward_layers(&mut self, layers: Range<usize>) -> Result<f64> {
@@ -45,12 +46,12 @@ impl<T: Element> Net<T> {
         Ok(loss)
     }
 
-    /// Runs the first layer of the range, fused with the following activation if possible. Removes
-    /// the executed layers from the range. Returns the contribution of the executed layers to the
-    /// objective, which is 0 for an empty range.
+    /// Runs the first layer of the range `layers`, fused with the activation layer after it if
+    /// possible. Removes the executed layers from the range. Returns the contribution of the
+    /// executed layers to the objective, which is 0 if the range is empty.
     ///
     /// # Errors
-    /// Returns the errors of [`forward_layers`](Self::forward_layers).
+    /// Returns the same errors as [`forward_layers`](Self::forward_layers).
     pub fn forward_first(&mut self, layers: &mut Range<usize>) -> Result<f64> {
         self.check_range(layers)?;
         let Some(index) = layers.next() else { return Ok(0.0) };
@@ -65,11 +66,11 @@ impl<T: Element> Net<T> {
         Ok(loss)
     }
 
-    /// Runs the backward pass of every layer that needs one. The layers add parameter gradients to
-    /// the contents of the parameters' diffs.
+    /// Runs the backward pass of every layer that needs one. The layers add the gradients of the
+    /// parameters to the previous contents of the parameters' diffs.
     ///
     /// # Errors
-    /// Returns the errors of a layer with the layer's name.
+    /// If a layer fails, returns the layer's error together with the layer's name.
     pub fn backward(&mut self) -> Result<()> {
         self.backward_layers(0..self.nodes.len())
     }
@@ -78,8 +79,8 @@ impl<T: Element> Net<T> {
     /// first, like [`backward`](Self::backward).
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if the range exceeds the layers, and the errors of a layer
-    /// with the layer's name.
+    /// Returns [`Error::InvalidData`] if `layers` exceeds the number of layers in the net. If a
+    /// layer fails, returns the layer's error together with the layer's name.
     #[doc(alias = "BackwardFromTo")]
     #[doc(alias = "BackwardFrom")]
     pub fn backward_layers(&mut self, layers: Range<usize>) -> Result<()> {
@@ -102,11 +103,11 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Derives the shapes of all blobs from the current shapes of the inputs. A net that reuses
-    /// memory also reassigns the storage of its blobs.
+    /// Derives the shapes of all blobs from the current shapes of the net's inputs. If the net
+    /// reuses memory, also reassigns storage to the blobs.
     ///
     /// # Errors
-    /// Returns the errors of a layer with the layer's name.
+    /// If a layer fails, returns the layer's error together with the layer's name.
     #[doc(alias = "Reshape")]
     pub fn reshape(&mut self) -> Result<()> {
         compiled_for!(T, fn(&mut Net<T>) -> Result<()> = Net::reshape_layers)(self)
@@ -132,7 +133,7 @@ impl<T: Element> Net<T> {
     /// Sets the gradients of the parameters to zero.
     ///
     /// # Errors
-    /// Returns the errors of the device.
+    /// Propagates errors from the device.
     #[doc(alias = "ClearParamDiffs")]
     pub fn clear_param_diffs(&self) -> Result<()> {
         for param in self.learnable_params() {
@@ -141,8 +142,8 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Reshapes the tops of a layer. Replaces the net's blob handles by the reshaped handles,
-    /// because reshaping may have replaced the storage.
+    /// Reshapes the tops of the layer with index `index`. Replaces the net's handles of the tops by
+    /// the reshaped handles, because reshaping may have replaced the storage.
     pub(super) fn reshape_layer(&mut self, index: usize) -> Result<()> {
         let [bottom, mut top] = self.operands(index);
         let Self { nodes, blobs, .. } = self;
@@ -154,9 +155,9 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Returns the activation function of the next layer if the net can fuse it with the layer at
-    /// `index`. For fusion, the next layer must run in place on the only top of the layer, and
-    /// neither layer may have a loss weight.
+    /// Returns the activation function of the next layer if the net can fuse that function with the
+    /// layer with index `index`. The net can fuse two layers if the second layer runs in place on
+    /// the first layer's only top, and neither layer has a loss weight.
     fn activation_after(&mut self, index: usize) -> Result<Option<Unary<f64>>> {
         let Some(next) = self.nodes.get(index + 1) else { return Ok(None) };
         let node = &self.nodes[index];
@@ -171,9 +172,9 @@ impl<T: Element> Net<T> {
         Ok(self.nodes[next].layer.fusible_activation())
     }
 
-    /// Runs the forward pass of a reshaped layer, fused with the activation if the layer supports
-    /// fusion. Returns the layer's contribution to the objective, and whether the activation was
-    /// fused.
+    /// Runs the forward pass of a layer that is already reshaped, fused with `activation` if the
+    /// layer supports fusion. Returns the layer's contribution to the objective, and whether the
+    /// activation was fused.
     fn forward_layer(
         &mut self,
         index: usize,
@@ -209,7 +210,8 @@ impl<T: Element> Net<T> {
         layer.backward(&self.device, &top, propagate, &bottom)
     }
 
-    /// Fills the diff of each top with its loss weight, the gradient of the objective.
+    /// Fills the diff of each loss top of a layer with the top's loss weight, the gradient of the
+    /// objective with respect to the top.
     fn seed_loss(&self, index: usize) -> Result<()> {
         let node = &self.nodes[index];
         for (&id, &weight) in node.tops.iter().zip(&node.loss_weights) {

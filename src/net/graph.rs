@@ -10,10 +10,10 @@ use crate::{
 };
 use std::time::Duration;
 
-/// A directed acyclic graph of layers, stored in the order of execution.
+/// A neural net: a directed acyclic graph of layers, stored in the order of execution.
 ///
-/// [`Net::builder`] returns a builder of nets. There is no global state: nets on different threads
-/// are independent unless they share weights.
+/// [`Net::builder`] returns a builder of nets. Nets have no global state, so nets on different
+/// threads are independent unless they share weights.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -36,18 +36,20 @@ pub struct Net<T: Element> {
     pub(super) nodes: Vec<NetLayer<T>>,
     pub(super) blobs: Vec<NetBlob<T>>,
     pub(super) params: Vec<Param<T>>,
-    /// The indices in `params` of the parameters that do not share the values of another parameter.
+    /// The indices in `params` of the learnable parameters, that is, those that do not share the
+    /// values of another parameter.
     pub(super) learnable: Vec<usize>,
     /// The indices in `blobs` of the net's outputs.
     pub(super) outputs: Vec<usize>,
-    /// The live ranges of blobs that share storage; `None` unless the net reuses memory.
+    /// The live ranges of the blobs whose storage the net reuses; `None` if the net does not reuse
+    /// memory.
     pub(super) live_ranges: Option<Vec<LiveRange>>,
 }
 
 pub(super) struct NetLayer<T: Element> {
     pub(super) layer: Box<dyn Layer<T>>,
     pub(super) param: LayerParameter,
-    /// The indices of the bottoms in the net's blobs.
+    /// The indices of the layer's bottoms in the net's blobs.
     pub(super) bottoms: Vec<usize>,
     pub(super) tops: Vec<usize>,
     pub(super) propagate_bottoms: Vec<bool>,
@@ -62,15 +64,16 @@ pub(super) struct NetBlob<T: Element> {
     pub(super) loss_weight: f32,
 }
 
-/// Blobs that share storage, because a layer runs in place or is a Split or Reshape layer, and the
-/// range of layers that access the blobs.
+/// A group of blobs that share storage, and the range of layers that access these blobs. Blobs
+/// share storage if a layer runs in place, or if the layer passes on its bottom without copying, as
+/// Split and Reshape do.
 pub(super) struct LiveRange {
     pub(super) blobs: Vec<usize>,
     pub(super) first: usize,
     pub(super) last: usize,
 }
 
-/// A parameter of a layer.
+/// A parameter of a layer in a net, such as its weights or its bias.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -86,17 +89,19 @@ pub(super) struct LiveRange {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct Param<T: Element> {
-    /// The name by which layers share parameters; by default, the parameter's index in the layer.
+    /// The name of the parameter, by which layers share parameters; by default, the parameter's
+    /// index in its layer.
     pub name: String,
-    /// The index of the layer in the net.
+    /// The index in the net of the layer to which the parameter belongs.
     pub layer: usize,
-    /// The index of the parameter in the layer.
+    /// The index of the parameter among the parameters of its layer.
     pub index: usize,
-    /// The index, among the net's parameters, of the parameter whose values this parameter shares.
+    /// The index, among the net's parameters, of the owner whose values this parameter shares;
+    /// `None` if the parameter has its own values.
     pub owner: Option<usize>,
-    /// The factor of the learning rate; `None` stands for 1.
+    /// The multiplier of the learning rate for this parameter; `None` stands for 1.
     pub lr_mult: Option<f32>,
-    /// The factor of the weight decay; `None` stands for 1.
+    /// The multiplier of the weight decay for this parameter; `None` stands for 1.
     pub decay_mult: Option<f32>,
     pub(super) blob: Blob<T>,
 }
@@ -129,35 +134,37 @@ impl<T: Element> Net<T> {
         self.nodes.iter().map(|node| node.param.name())
     }
 
-    /// Returns a layer by name.
+    /// Returns the layer with the name `name`, or `None`.
     #[doc(alias = "layer_by_name")]
     pub fn layer(&self, name: &str) -> Option<&dyn Layer<T>> {
         let node = self.nodes.iter().find(|node| node.param.name() == name)?;
         Some(&*node.layer)
     }
 
-    /// Returns a layer by name as its concrete type `L`, which may have further methods. Returns
-    /// `None` if no layer has this name or the layer has another type.
+    /// Returns the layer with the name `name` as its concrete type `L`, which may have methods
+    /// besides those of `Layer`. Returns `None` if no layer has this name, or if the layer has
+    /// another type.
     pub fn layer_as<L: Layer<T>>(&mut self, name: &str) -> Option<&mut L> {
         let node = self.nodes.iter_mut().find(|node| node.param.name() == name)?;
         node.layer.downcast_mut()
     }
 
     /// Returns the definitions of the layers in the order of execution, without parameter values.
-    /// The definitions include inserted Split layers, but no layers that rules removed.
+    /// The returned definitions include inserted Split layers, but no layers that `include` or
+    /// `exclude` rules removed.
     pub fn layer_params(&self) -> impl ExactSizeIterator<Item = &LayerParameter> {
         self.nodes.iter().map(|node| &node.param)
     }
 
-    /// Returns the names of the bottoms and of the tops of the layer at an index.
+    /// Returns the names of the bottoms and the names of the tops of the layer with index `layer`.
     pub fn bottoms_and_tops(&self, layer: usize) -> Option<(Vec<&str>, Vec<&str>)> {
         let node = self.nodes.get(layer)?;
         let names = |ids: &[usize]| ids.iter().map(|&id| self.blobs[id].name.as_str()).collect();
         Some((names(&node.bottoms), names(&node.tops)))
     }
 
-    /// Returns whether the layer at an index has a backward pass, and for each bottom whether the
-    /// layer computes the bottom's gradient.
+    /// Returns whether the layer with the given index has a backward pass, and for each of its
+    /// bottoms whether the layer computes the bottom's gradient.
     #[doc(alias = "layer_need_backward")]
     #[doc(alias = "bottom_need_backward")]
     pub fn needs_backward(&self, layer: usize) -> Option<(bool, &[bool])> {
@@ -169,26 +176,27 @@ impl<T: Element> Net<T> {
         self.blobs.iter().map(|blob| (blob.name.as_str(), &blob.blob))
     }
 
-    /// Returns a blob by name.
+    /// Returns the blob with the name `name`, or `None`.
     #[doc(alias = "blob_by_name")]
     pub fn blob(&self, name: &str) -> Option<&Blob<T>> {
         self.blobs.iter().find(|blob| blob.name == name).map(|blob| &blob.blob)
     }
 
-    /// Returns mutable access to a blob by name, for reshaping. The next forward pass reshapes all
-    /// dependent blobs.
+    /// Returns the blob with the name `name` mutably, so that the caller can reshape it. The next
+    /// forward pass reshapes all blobs that depend on the reshaped blob.
     pub fn blob_mut(&mut self, name: &str) -> Option<&mut Blob<T>> {
         self.blobs.iter_mut().find(|blob| blob.name == name).map(|blob| &mut blob.blob)
     }
 
-    /// Returns the weight of a blob in the objective; 0 for a blob outside the objective.
+    /// Returns the loss weight of a blob, which is the blob's weight in the objective; 0 for a blob
+    /// that is not a loss top.
     #[doc(alias = "blob_loss_weights")]
     pub fn loss_weight(&self, name: &str) -> Option<f32> {
         self.blobs.iter().find(|blob| blob.name == name).map(|blob| blob.loss_weight)
     }
 
-    /// Returns the name, the blob and the weight in the objective of each output, sorted by name.
-    /// An output is a blob that no layer consumes.
+    /// Returns the name, the blob and the loss weight of each output of the net, sorted by name. An
+    /// output is a blob that no layer consumes.
     #[doc(alias = "output_blobs")]
     pub fn outputs(&self) -> impl ExactSizeIterator<Item = (&str, &Blob<T>, f32)> {
         self.outputs.iter().map(|&id| {
@@ -197,13 +205,15 @@ impl<T: Element> Net<T> {
         })
     }
 
-    /// Returns the total time for which layers have waited for data; `None` if no layer reads data.
+    /// Returns the total time for which the net's layers have waited for data; `None` if no layer
+    /// reads data.
     pub fn data_wait_time(&self) -> Option<Duration> {
         let times = self.nodes.iter().filter_map(|node| node.layer.data_wait_time());
         times.reduce(Duration::saturating_add)
     }
 
-    /// Returns the parameters of all layers in the order of execution, including shared parameters.
+    /// Returns the parameters of all layers in the order of execution, including parameters that
+    /// share the values of another parameter.
     pub fn params(&self) -> &[Param<T>] {
         &self.params
     }
@@ -218,7 +228,7 @@ impl<T: Element> Net<T> {
         self.nodes.iter().position(|node| node.param.name() == name)
     }
 
-    /// Adds the name and type of the layer at an index to an error.
+    /// Adds the name and the type of the layer with index `index` to an error.
     pub(super) fn in_layer(&self, index: usize, error: Error) -> Error {
         let node = &self.nodes[index];
         error.context(format!("layer `{}` ({})", node.param.name(), node.layer.kind()))

@@ -1,10 +1,11 @@
-//! Memory reuse between the intermediate results of a net, and the memory use of a net.
+//! Memory reuse between the intermediate blobs of a net, and statistics of the memory that a net
+//! uses.
 
 use super::graph::{LiveRange, Net};
 use crate::{blob::Blob, element::Element, error::Result};
 
-/// The number of bytes that a net has allocated on host and device. Memory that several blobs share
-/// counts once.
+/// The number of bytes that a net has allocated on the host and the device together. Memory that
+/// several blobs share counts only once.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -31,19 +32,20 @@ pub struct MemoryUse {
     pub param_gradients: usize,
 }
 
-/// Storage that several live ranges with disjoint layers use one after the other.
+/// Storage that several live ranges use one after the other, because no layer accesses blobs of two
+/// of these live ranges.
 struct StorageSlot {
-    /// The capacity in elements.
+    /// The capacity of the slot in elements.
     count: usize,
-    /// The last layer of the live ranges that the slot already holds.
+    /// The index of the last layer that accesses the live ranges in the slot.
     last: usize,
     live_ranges: Vec<usize>,
 }
 
 impl<T: Element> Net<T> {
-    /// Returns the number of bytes that the net has allocated so far. Allocation is lazy: a blob
-    /// that no pass has accessed counts as 0. The number does not include the buffers inside
-    /// layers.
+    /// Returns the number of bytes that the net has allocated so far. Blobs are allocated lazily,
+    /// so a blob that has not been accessed counts as 0 bytes. The result does not include the
+    /// scratch buffers inside layers.
     ///
     /// # Errors
     /// Returns [`Error::Borrowed`](crate::Error::Borrowed) while a blob is borrowed mutably.
@@ -55,7 +57,7 @@ impl<T: Element> Net<T> {
         Ok(MemoryUse { activations, gradients, params, param_gradients })
     }
 
-    /// Makes this net inference-only, so that its intermediate results share storage.
+    /// Makes this net inference-only, so that its intermediate blobs can share storage.
     pub(super) fn reuse_memory(&mut self) -> Result<()> {
         for node in &mut self.nodes {
             node.backward = false;
@@ -66,8 +68,8 @@ impl<T: Element> Net<T> {
         self.share_memory()
     }
 
-    /// Assigns storage to the intermediate results, so that results with disjoint live ranges share
-    /// storage. Does nothing for a net that does not reuse memory.
+    /// Assigns storage to the intermediate blobs, such that blobs with disjoint live ranges share
+    /// storage. Does nothing if the net does not reuse memory.
     pub(super) fn share_memory(&mut self) -> Result<()> {
         let Self { device, blobs, live_ranges: Some(ranges), .. } = self else { return Ok(()) };
         let count = |range: &LiveRange| range.blobs.iter().map(|&id| blobs[id].blob.count()).max();
@@ -81,12 +83,12 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Returns the live ranges that can share storage, in the order of their first layer. The
-    /// caller must not have enabled memory reuse yet.
+    /// Returns the live ranges that can share storage, in the order of their first layers. The net
+    /// must not reuse memory yet when the caller computes the live ranges.
     fn reusable_ranges(&self) -> Vec<LiveRange> {
         let mut ranges: Vec<LiveRange> = Vec::new();
-        // Exclude outputs and inputs: the caller writes inputs, and a layer without bottoms may
-        // fill its tops only once.
+        // Exclude the net's outputs, and the tops of layers without bottoms. The caller may write
+        // the tops of a layer without bottoms, or the layer may fill its tops only once.
         let mut excluded = self.outputs.clone();
         for (index, node) in self.nodes.iter().enumerate() {
             for &id in node.bottoms.iter().chain(&node.tops) {
@@ -107,8 +109,8 @@ impl<T: Element> Net<T> {
                 excluded.extend(&node.tops);
             }
         }
-        // Exclude storage to which a layer holds a handle, because the layer may rely on the
-        // contents.
+        // Exclude blobs to whose storage a layer holds a handle, because the layer may rely on the
+        // contents of the storage.
         let handles =
             |range: &LiveRange| range.blobs.first().map(|&id| self.blobs[id].blob.data_ref_count());
         ranges.retain(|range| {
@@ -119,9 +121,9 @@ impl<T: Element> Net<T> {
     }
 }
 
-/// Assigns live ranges of `counts` elements to slots, in order. Each live range gets the smallest
-/// free slot that is large enough. If all free slots are too small, the largest free slot grows. If
-/// no slot is free, the function creates a slot.
+/// Assigns each live range, of `counts` elements, to a storage slot, in the order of `ranges`. A
+/// live range gets the smallest free slot that is large enough. If all free slots are too small,
+/// the largest free slot grows. If no slot is free, `assign_slots` creates a new slot.
 fn assign_slots(ranges: &[LiveRange], counts: &[usize]) -> Vec<StorageSlot> {
     let mut slots: Vec<StorageSlot> = Vec::new();
     for (index, (range, &count)) in ranges.iter().zip(counts).enumerate() {
@@ -142,7 +144,8 @@ fn assign_slots(ranges: &[LiveRange], counts: &[usize]) -> Vec<StorageSlot> {
     slots
 }
 
-/// Returns the bytes allocated for the data and for the diffs of blobs, which may share storage.
+/// Returns the number of bytes allocated for the data, and for the diffs, of `blobs`; storage that
+/// several blobs share counts once.
 fn allocated_bytes<T: Element>(blobs: &[&Blob<T>]) -> Result<[usize; 2]> {
     let mut sum = [0; 2];
     for (index, blob) in blobs.iter().enumerate() {
@@ -164,7 +167,8 @@ mod tests {
 
     #[test]
     fn assigned_slots_hold_disjoint_live_ranges_and_fit_the_largest() {
-        // Live ranges of a chain of layers, of a parallel branch, and of a layer after the branch.
+        // The live ranges come from a chain of layers, a parallel branch, and a layer after the
+        // branch.
         let ranges = [(0, 1), (1, 4), (2, 3), (3, 4), (5, 6)];
         let ranges = ranges.map(|(first, last)| LiveRange { blobs: Vec::new(), first, last });
         let counts = [8, 6, 5, 9, 2];

@@ -1,4 +1,4 @@
-//! Neural nets: graphs of layers that named blobs connect.
+//! Neural nets: graphs of layers that are connected by named blobs.
 
 mod backward_pruning;
 mod build_log;

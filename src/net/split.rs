@@ -1,4 +1,4 @@
-//! Insertion of a Split layer after each blob that has several consumers.
+//! Insertion of a Split layer after each top that has several consumers.
 
 use crate::{
     error::{Error, Result},
@@ -7,10 +7,11 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// A top: the index of its layer, and its index among the layer's tops.
+/// Identifies a top by the index of its layer, and by its index among the layer's tops.
 type Top = (usize, usize);
 
-/// The top to which each bottom of a definition refers, and the uses of each top.
+/// Uses of blobs in a net definition: the top to which each bottom refers, and the uses of each
+/// top.
 #[derive(Default)]
 struct BlobUses {
     /// For each layer, the tops to which the layer's bottoms refer.
@@ -20,16 +21,16 @@ struct BlobUses {
 
 #[derive(Default)]
 struct TopUses {
-    /// The number of consumers, plus one if the top has a weight in the objective.
+    /// The number of layers' bottoms that refer to the top, plus one if the top has a loss weight.
     count: usize,
     loss_weight: f32,
-    /// The number of tops of the Split layer that consumers already use.
+    /// The number of tops of the Split layer that are already assigned to consumers.
     assigned: usize,
 }
 
-/// Returns the definition with a Split layer after each top that has several consumers. Each
-/// consumer reads a separate top of the Split layer. The objective counts as a consumer of a top
-/// with a loss weight; the first top of the Split layer gets the weight.
+/// Returns the net definition with a Split layer inserted after each top that has several
+/// consumers. Each consumer reads a separate top of the Split layer. The objective counts as a
+/// consumer of a top with a loss weight; the first top of the Split layer gets the loss weight.
 ///
 /// ```
 /// use cortado::{net::insert_splits, proto::parse_text};
@@ -99,8 +100,8 @@ fn blob_uses(param: &NetParameter) -> Result<BlobUses> {
     Ok(BlobUses { sources, uses })
 }
 
-/// Returns the error for a bottom that no earlier layer produces. The error suggests a similar
-/// known name.
+/// Returns the error for a bottom that no earlier layer produces. The error message suggests a
+/// known blob name that is similar.
 pub(super) fn unknown_bottom_error<'a>(
     bottom: &str,
     index: usize,

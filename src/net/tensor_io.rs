@@ -1,9 +1,9 @@
 //! Conversion between the parameters of a net and named tensors in files.
 //!
 //! Tensor names have the form `<layer>.<index>`, such as `conv1.0`, because Caffe identifies a
-//! layer's parameters by index. Names such as `weight` and `bias` would be wrong for some layer
-//! types, such as BatchNorm with its running mean. The index follows the last dot, because layer
-//! names may contain dots and slashes.
+//! layer's parameters by index. Tensor names such as `weight` and `bias` would be wrong for some
+//! layer types, such as BatchNorm with its running mean. In a tensor name, the index follows the
+//! last dot, because layer names may contain dots and slashes.
 
 use super::graph::Net;
 use crate::{
@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 
 impl<T: Element> Net<T> {
     /// Copies the parameters of all layers, including shared parameters, to tensors named
-    /// `<layer>.<index>`. The tensors have the net's element type.
+    /// `<layer>.<index>`. The tensors have the element type of the net.
     ///
     /// # Errors
-    /// Returns the errors of the device.
+    /// Propagates errors from the device.
     pub fn to_tensors(&self) -> Result<Vec<(String, Tensor)>> {
         let mut tensors = Vec::with_capacity(self.params.len());
         for node in &self.nodes {
@@ -30,15 +30,16 @@ impl<T: Element> Net<T> {
     }
 
     /// Copies tensors named `<layer>.<index>` to the parameters of the layers and rounds them to
-    /// the net's element type. Layers without a tensor are unchanged. The function ignores tensors
-    /// of unknown layers and tensors with names of another form. Returns the names of the copied
-    /// layers in the order of execution.
+    /// the net's element type. Layers for which `source` has no tensor are unchanged.
+    /// `copy_tensors_from` ignores tensors of unknown layers, and tensors whose names do not have
+    /// the form `<layer>.<index>`. Returns the names of the copied layers in the order of
+    /// execution.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if a layer's number of parameters differs or a tensor appears
-    /// twice, and [`Error::Shape`] if a parameter's shape differs. If a tensor does not fit, the
-    /// error message names the layer and the tensor, and the net is unchanged. Returns the errors
-    /// of the device.
+    /// Returns [`Error::InvalidData`] if the tensors of a layer do not match its number of
+    /// parameters, or if a tensor appears twice. Returns [`Error::Shape`] if a tensor's shape
+    /// differs from the parameter's shape. If a tensor does not fit, the error message names the
+    /// layer and the tensor, and the net is unchanged. Propagates errors from the device.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_tensors_from(&mut self, source: &[(String, Tensor)]) -> Result<Vec<String>> {
         let mut layers = BTreeMap::<usize, BTreeMap<usize, &Tensor>>::new();
@@ -65,8 +66,8 @@ impl<T: Element> Net<T> {
         Ok(copied)
     }
 
-    /// Fails unless each parameter of the layer has a tensor of the parameter's shape, and the
-    /// layer has no further tensors.
+    /// Fails unless `tensors` holds one tensor of the right shape for each parameter of the layer,
+    /// and no other tensors.
     fn check_tensors(&self, layer: usize, tensors: &BTreeMap<usize, &Tensor>) -> Result<()> {
         let node = &self.nodes[layer];
         let (layer, params) = (node.param.name(), node.layer.params());
@@ -99,7 +100,8 @@ fn tensor_name(layer: &str, index: usize) -> String {
     format!("{layer}.{index}")
 }
 
-/// Splits a name that [`tensor_name`] made into layer and index. Returns `None` for any other name.
+/// Splits a tensor name of the form that [`tensor_name`] creates into the layer's name and the
+/// parameter's index. Returns `None` if the name has another form.
 fn split_name(full: &str) -> Option<(&str, usize)> {
     let (layer, index) = full.rsplit_once('.')?;
     let number = index.parse().ok()?;

@@ -10,13 +10,13 @@ use crate::{
 };
 
 impl<T: Element> Net<T> {
-    /// Copies the parameters of the layers in `source` to the layers of the same name. The function
-    /// does not change layers that `source` lacks. `source` may omit a parameter that shares the
-    /// values of another parameter: the parameter's message is empty, or the list of messages ends
-    /// earlier. Returns the names of the copied layers.
+    /// Copies the parameters of the layers in `source` to the layers with the same names in this
+    /// net. Layers that `source` lacks are unchanged. `source` may omit the values of a parameter
+    /// that shares the values of another parameter. The parameter's message in `blobs` may be
+    /// empty, or `blobs` may end before it. Returns the names of the copied layers.
     ///
-    /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads `source` from a file of
-    /// any of Caffe's formats.
+    /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads the message `source` from
+    /// a file in any of Caffe's formats.
     ///
     /// ```
     /// use cortado::{prelude::*, proto::parse_text};
@@ -34,10 +34,10 @@ impl<T: Element> Net<T> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if a layer's parameters differ in number
-    /// or shape. The net is unchanged if numbers or shapes differ. Returns [`Error::InvalidData`]
-    /// for a message with contradictory fields, and the errors of the device, when some layers may
-    /// already be copied.
+    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the parameters of a layer differ in
+    /// number or shape; in this case, the net is unchanged. Returns [`Error::InvalidData`] if
+    /// `source` has contradictory fields, and propagates errors from the device; in these cases,
+    /// some layers may already be copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from(&mut self, source: &NetParameter) -> Result<Vec<String>> {
         compiled_for!(T, fn(&mut Net<T>, &NetParameter) -> Result<Vec<String>> = Net::copy_weights)(
@@ -71,12 +71,13 @@ impl<T: Element> Net<T> {
         Ok(copied)
     }
 
-    /// Shares the values of parameters with the layers of the same name in `source`, so that an
-    /// update of one net changes both nets. Gradients are not shared.
+    /// Makes this net share the parameter values of the layers in `source` that have the same name,
+    /// so that an update of one net changes both nets. The nets do not share the gradients of the
+    /// parameters.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if a layer's parameters differ in number
-    /// or shape.
+    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the parameters of two layers with the
+    /// same name differ in number or shape.
     #[doc(alias = "ShareTrainedLayersWith")]
     pub fn share_trained_with(&mut self, source: &Self) -> Result<()> {
         for from in &source.nodes {
@@ -90,11 +91,11 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Converts the net to a protobuf message with the values of the parameters. With `diffs`, the
-    /// message also holds the gradients of the parameters.
+    /// Converts the net to a `NetParameter` message that holds the values of the parameters. With
+    /// `diffs`, the message also holds the gradients of the parameters.
     ///
     /// # Errors
-    /// Returns the errors of the device.
+    /// Propagates errors from the device.
     #[doc(alias = "ToProto")]
     pub fn to_proto(&self, diffs: bool) -> Result<NetParameter> {
         compiled_for!(T, fn(&Net<T>, bool) -> Result<NetParameter> = Net::weights_to_proto)(
@@ -113,9 +114,10 @@ impl<T: Element> Net<T> {
         Ok(net)
     }
 
-    /// Removes duplicates of shared parameter values from `message`, a message of this net. A file
-    /// of the message stores shared values only once, like Caffe's HDF5 files. `message` keeps the
-    /// gradients of all parameters.
+    /// Removes duplicates of shared parameter values from `message`, which
+    /// [`to_proto`](Self::to_proto) of this net has returned. A file of the stripped message stores
+    /// shared values only once, like Caffe's HDF5 files. The message keeps the gradients of all
+    /// parameters.
     pub fn strip_shared_params(&self, message: &mut NetParameter) {
         for param in self.params.iter().filter(|param| param.owner.is_some()) {
             let layer = message.layer.get_mut(param.layer);
@@ -129,17 +131,17 @@ impl<T: Element> Net<T> {
     /// has learnable parameters and no layer is copied.
     ///
     /// # Errors
-    /// Returns the errors of `copy_trained_from`. Returns [`Error::InvalidData`] with the layers of
-    /// the net and of `source` if no layer is copied.
+    /// Returns the errors of `copy_trained_from`. Returns [`Error::InvalidData`], which lists the
+    /// layers of the net and of `source`, if no layer is copied.
     pub fn copy_some_from(&mut self, source: &NetParameter) -> Result<()> {
         let copied = self.copy_trained_from(source)?;
         let trained = source.layer.iter().filter(|layer| !layer.blobs.is_empty());
         self.check_copied(&copied, trained.map(|layer| layer.name()))
     }
 
-    /// Fails if the net has learnable parameters and `copied` is empty. `copied` is the result of
-    /// [`copy_trained_from`](Self::copy_trained_from) or of `copy_tensors_from`. `found` lists the
-    /// layers or tensors in the file, for the error message.
+    /// Fails if the net has learnable parameters and `copied` is empty. The argument `copied` is
+    /// the result of [`copy_trained_from`](Self::copy_trained_from) or `copy_tensors_from`. The
+    /// argument `found` lists the layers or tensors in the file, for the error message.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if `copied` is empty and the net has learnable parameters.
@@ -158,7 +160,7 @@ impl<T: Element> Net<T> {
         Err(Error::InvalidData(format!("{why}: the file has {found}; the net has {ours}")))
     }
 
-    /// Checks that `blobs` has the number and the shapes of a layer's parameters.
+    /// Checks that the messages `blobs` match the parameters of a layer in number and shape.
     fn check_blobs(&self, layer: usize, blobs: &[BlobProto]) -> Result<()> {
         let params = self.nodes[layer].layer.params();
         let is_shared = |index| {
@@ -182,7 +184,8 @@ impl<T: Element> Net<T> {
         if blobs.len() > params.len() { check_count(params.len(), blobs.len()) } else { Ok(()) }
     }
 
-    /// Replaces the net's handles to parameters by handles to the current parameters of the layers.
+    /// Replaces the parameter handles in the net's list of parameters by handles to the current
+    /// parameters of the layers.
     fn refresh_params(&mut self) {
         for param in &mut self.params {
             param.blob = self.nodes[param.layer].layer.params()[param.index].share();
@@ -190,7 +193,7 @@ impl<T: Element> Net<T> {
     }
 }
 
-/// Adds a remedy to a shape error: the user can rename the layer to train it from scratch.
+/// Adds a remedy to a shape error: renaming the layer, so that the layer is trained from scratch.
 fn suggest_renaming(error: Error) -> Error {
     match error.root() {
         Error::Shape(_) => {
@@ -200,7 +203,7 @@ fn suggest_renaming(error: Error) -> Error {
     }
 }
 
-/// Lists the first four names and the number of further names.
+/// Formats the first four of `names`, followed by the number of remaining names.
 fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
     let first: Vec<_> = names.by_ref().take(4).map(|name| format!("`{name}`")).collect();

@@ -1,11 +1,11 @@
-//! One axis of a shape, with the products of the extents before and after the axis.
+//! One axis of a row-major shape, with the products of the extents before and after the axis.
 
 use crate::{
     error::{Error, Result, check_len},
     shape::Shape,
 };
 
-/// A row-major operand viewed as `outer × extent × inner`, where a kernel works along `extent`.
+/// View of a row-major operand as `outer × extent × inner`, in which a kernel works along `extent`.
 ///
 /// ```
 /// use cortado::{Shape, op::Axis};
@@ -27,44 +27,45 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Describes an axis by the three factors of the operand's shape.
+    /// Creates an `Axis` from the three factors of an operand's shape.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`] if the product of the extents overflows.
+    /// Returns [`Error::ShapeOverflow`] if the product of the three factors overflows.
     pub fn new(outer: usize, extent: usize, inner: usize) -> Result<Self> {
         Shape::new(&[outer, extent, inner])?;
         Ok(Self { outer, extent, inner })
     }
 
-    /// Returns axis `axis` of `shape`. Negative axes count from the end.
+    /// Returns the axis of `shape` with index `axis`. A negative index counts from the last axis.
     ///
     /// # Errors
-    /// [`Error::Axis`] if the shape has no such axis.
+    /// Returns [`Error::Axis`] if `shape` has no axis with this index.
     pub fn of(shape: &Shape, axis: isize) -> Result<Self> {
         let (outer, extent, inner) = shape.split_at_axis(axis)?;
         Ok(Self { outer, extent, inner })
     }
 
-    /// Returns the number of elements, `outer · extent · inner`. For extents that
-    /// [`new`](Self::new) rejects, returns `usize::MAX`, which no operand's length can equal.
+    /// Returns the number of elements of the operand, `outer · extent · inner`. If
+    /// [`new`](Self::new) would reject the factors, returns `usize::MAX`, which no operand's length
+    /// can equal.
     pub fn count(&self) -> usize {
         if self.has_valid_count() { self.outer * self.extent * self.inner } else { usize::MAX }
     }
 
-    /// Returns the number of elements after reducing the axis, `outer · inner`. Returns
-    /// `usize::MAX` in the same cases as [`count`](Self::count).
+    /// Returns the number of elements that are left after a reduction along the axis, `outer ·
+    /// inner`. Returns `usize::MAX` in the same cases as [`count`](Self::count).
     pub fn reduced_count(&self) -> usize {
         if self.has_valid_count() { self.outer * self.inner } else { usize::MAX }
     }
 
-    /// Returns whether [`Shape::new`] would accept the extents.
+    /// Returns whether [`Shape::new`] would accept `outer`, `extent` and `inner`.
     fn has_valid_count(&self) -> bool {
         let [outer, extent, inner] = [self.outer, self.extent, self.inner].map(|n| n.max(1));
         let product = outer.checked_mul(extent).and_then(|product| product.checked_mul(inner));
         product.is_some_and(|product| product <= isize::MAX as usize / 16)
     }
 
-    /// Fails unless every operand has `outer · extent · inner` elements.
+    /// Fails unless every operand in `operands` has `outer · extent · inner` elements.
     pub(crate) fn check_counts(
         &self,
         op: &'static str,
@@ -73,7 +74,7 @@ impl Axis {
         operands.iter().try_for_each(|&(name, len)| check_len(op, name, self.count(), len))
     }
 
-    /// Fails unless every operand has `extent` elements.
+    /// Fails unless every operand in `operands` has `extent` elements.
     pub(crate) fn check_extents(
         &self,
         op: &'static str,
@@ -82,8 +83,8 @@ impl Axis {
         operands.iter().try_for_each(|&(name, len)| check_len(op, name, self.extent, len))
     }
 
-    /// Fails unless the operand lengths of `affine` match the axis. `x` is `None` for a call in
-    /// place.
+    /// Fails unless the operand lengths of the kernel `affine` match the axis. `x` is `None` for an
+    /// in-place call.
     pub(crate) fn check_affine(
         &self,
         x: Option<usize>,
@@ -96,7 +97,8 @@ impl Axis {
         check_len("affine", "y", self.count(), y)
     }
 
-    /// Fails unless the operand lengths of `arg_max` match the axis, and a maximum exists.
+    /// Fails unless the operand lengths of the kernel `arg_max` match the axis, and every reduction
+    /// along the axis has a maximum.
     pub(crate) fn check_arg_max(&self, x: usize, y: usize) -> Result<()> {
         check_len("arg_max", "x", self.count(), x)?;
         check_len("arg_max", "y", self.reduced_count(), y)?;
@@ -108,7 +110,8 @@ impl Axis {
         Ok(())
     }
 
-    /// Fails unless the operand lengths of `moments` match the axis, and a mean exists.
+    /// Fails unless the operand lengths of the kernel `moments` match the axis, and there are
+    /// elements to average.
     pub(crate) fn check_moments(&self, x: usize, mean: usize, variance: usize) -> Result<()> {
         check_len("moments", "x", self.count(), x)?;
         self.check_extents("moments", &[("mean", mean), ("variance", variance)])?;
@@ -118,7 +121,7 @@ impl Axis {
         Ok(())
     }
 
-    /// Fails if the axis has no elements, because a reduction of no elements has no maximum.
+    /// Fails if the axis has extent 0, because a reduction of zero elements has no maximum.
     pub(crate) fn check_non_empty(&self, op: &'static str) -> Result<()> {
         if self.extent == 0 && self.reduced_count() != 0 {
             return Err(Error::invalid_input(op, "the axis has no elements"));

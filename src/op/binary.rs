@@ -1,4 +1,4 @@
-//! Functions of two elements.
+//! Scalar functions of two elements, for elementwise kernels.
 
 use super::{
     Axis,
@@ -12,10 +12,10 @@ use crate::{
 use num_traits::Float;
 
 scalar_functions! {
-    /// A function of two elements, computed in the accumulator type `A`.
+    /// A scalar function of two elements `a` and `b`, computed in the accumulator type `A`.
     ///
-    /// The `…Grad` functions apply the chain rule: `a` is the gradient of the result. `b` is the
-    /// input or output of the original function, as each variant states.
+    /// The variants `…Grad` apply the chain rule to a unary function, where `a` is the gradient of
+    /// the function's output, and `b` is the function's input or output, as each variant states.
     ///
     /// ```
     /// use cortado::op::Binary;
@@ -48,33 +48,34 @@ scalar_functions! {
         Greater => "greater",
         /// 1 where `a ≥ b`, else 0.
         GreaterEqual => "greater_equal",
-        /// `a` where `a > 0`, else `a · b`.
+        /// `a` where `a > 0`, else `a · b`, which is PReLU of `a` with the slope `b`.
         Prelu => "prelu",
-        /// 1 where `a > 0`, else `b`: the derivative of [`Prelu`](Self::Prelu).
+        /// 1 where `a > 0`, else `b`: the derivative of [`Prelu`](Self::Prelu) with respect to `a`.
         PreluSlope => "prelu_slope",
         /// `a · sign b`; `b` is the input of `|x|`.
         AbsGrad => "abs_grad",
-        /// `a` where `b > 0`, else `slope · a`; `b` is ReLU's input, or ReLU's output if `slope ≥
-        /// 0`.
+        /// `a` where `b > 0`, else `slope · a`; `b` is the input of ReLU or, if `slope ≥ 0`, the
+        /// output of ReLU.
         ReluGrad {
-            /// Slope for negative inputs.
+            /// Slope of ReLU for negative inputs.
             slope: A,
         } => "relu_grad",
-        /// `a` where `b > 0`, else `a · (b + alpha)`; `b` is ELU's output. If `alpha < 0`, `b` is
-        /// ELU's input, and the gradient for `b ≤ 0` is `a · alpha · eᵇ`.
+        /// `a` where `b > 0`, else `a · (b + alpha)`; `b` is the output of ELU. But if `alpha < 0`,
+        /// `b` is the input of ELU, and the gradient where `b ≤ 0` is `a · alpha · eᵇ`.
         EluGrad {
-            /// Negated limit of ELU at −∞.
+            /// Parameter α of ELU, the negated limit of ELU at −∞.
             alpha: A,
         } => "elu_grad",
         /// `a · b · (1 − b)`; `b` is the sigmoid's output.
         SigmoidGrad => "sigmoid_grad",
         /// `a · (1 − b²)`; `b` is the hyperbolic tangent's output.
         TanhGrad => "tanh_grad",
-        /// `a · (1 − e⁻ᵇ)`; `b` is softplus' output.
+        /// `a · (1 − e⁻ᵇ)`; `b` is the output of softplus.
         SoftplusGrad => "softplus_grad",
-        /// `a · s · (1 + beta·b·(1 − s))` with `s = 1 / (1 + e^(−beta·b))`; `b` is Swish's input.
+        /// `a · s · (1 + beta·b·(1 − s))` with `s = 1 / (1 + e^(−beta·b))`; `b` is the input of
+        /// Swish.
         SwishGrad {
-            /// Factor of `b` in the exponent.
+            /// Parameter β of Swish, the factor of `b` in the exponent.
             beta: A,
         } => "swish_grad",
         /// `a` where `low ≤ b ≤ high`, else 0; `b` is the input of `Clip`.
@@ -88,9 +89,9 @@ scalar_functions! {
         LnAffineGrad {
             /// Factor of `b`.
             scale: A,
-            /// Constant that is added to the scaled `b`.
+            /// Constant that is added to `scale · b`.
             shift: A,
-            /// Factor of the logarithm.
+            /// Factor by which `LnAffine` multiplies the logarithm.
             factor: A,
         } => "ln_affine_grad",
         /// `a · power · scale · (scale·b + shift)^(power − 1)`, but 0 if `power · scale` is 0; `b`
@@ -98,7 +99,7 @@ scalar_functions! {
         PowAffineGrad {
             /// Factor of `b`.
             scale: A,
-            /// Constant that is added to the scaled `b`.
+            /// Constant that is added to `scale · b`.
             shift: A,
             /// The exponent.
             power: A,
@@ -107,33 +108,37 @@ scalar_functions! {
 }
 
 impl<A: Float> Binary<A> {
-    /// Fails unless `b` and `y` are as long as `a`.
+    /// Fails unless the operands `b` and `y` have as many elements as `a`.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) with the operand's name.
+    /// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has
+    /// the wrong length.
     pub fn check(&self, a: usize, b: usize, y: usize) -> Result<()> {
         check_len(self.name(), "b", a, b)?;
         check_len(self.name(), "y", a, y)
     }
 
-    /// Fails unless the operand lengths of [`broadcast`](crate::kernel::Elementwise::broadcast)
-    /// match `axis`. `a` is `None` for a call in place.
+    /// Fails unless the operand lengths of the kernel
+    /// [`broadcast`](crate::kernel::Elementwise::broadcast) match `axis`. `a` is `None` for an
+    /// in-place call.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) with the operand's name.
+    /// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has
+    /// the wrong length.
     pub fn check_broadcast(&self, axis: &Axis, a: Option<usize>, b: usize, y: usize) -> Result<()> {
         check_len(self.name(), "a", axis.count(), a.unwrap_or(axis.count()))?;
         check_len(self.name(), "b", axis.extent, b)?;
         check_len(self.name(), "y", axis.count(), y)
     }
 
-    /// Evaluates the function. The kernels of all devices approximate the result of `eval`.
+    /// Evaluates the function at `a` and `b`. The kernels of all devices approximate the result of
+    /// `eval`.
     #[inline(always)]
     pub fn eval(&self, a: A, b: A) -> A {
         self.eval_with::<StdFunctions>(a, b)
     }
 
-    /// Like [`eval`](Self::eval), but with the elementary functions of `F`.
+    /// Like [`eval`](Self::eval), but computes exp, ln, tanh and pow by the implementations in `F`.
     #[inline(always)]
     pub(crate) fn eval_with<F: ElementaryFunctions<A>>(&self, a: A, b: A) -> A {
         let (zero, one) = (A::zero(), A::one());

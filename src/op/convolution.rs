@@ -6,11 +6,13 @@ use crate::{
     shape::Shape,
 };
 
-/// Convolution of `batch` images of `window.channels()` planes into `outputs` planes.
+/// Convolution of `batch` images with `window.channels()` planes each, into `outputs` planes per
+/// image.
 ///
-/// All operands are row-major: images `x` of batch × channels × input…, filters `w` of outputs ×
-/// channels/groups × kernel…, a bias with an element for each output plane, and outputs `y` of
-/// batch × outputs × output…. Output planes of group g depend only on the input planes of group g.
+/// All operands are row-major. The images `x` have the shape batch × channels × input…, the filters
+/// `w` have the shape outputs × channels/groups × kernel…, and the outputs `y` have the shape batch
+/// × outputs × output…. The bias has one element per output plane. The output planes of a group
+/// depend only on the input planes of the same group.
 ///
 /// The example convolves 8 RGB images of 32 × 32 pixels with 16 filters of 5 × 5 taps:
 ///
@@ -32,11 +34,11 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// Describes a convolution.
+    /// Creates the descriptor of a convolution.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if `groups` is zero or does not divide channels and outputs;
-    /// [`Error::ShapeOverflow`] if an operand's element count overflows.
+    /// Returns [`Error::InvalidInput`] if `groups` is zero or does not divide both the channels and
+    /// the outputs. Returns [`Error::ShapeOverflow`] if an operand's element count overflows.
     pub fn new(batch: usize, outputs: usize, groups: usize, window: Window) -> Result<Self> {
         let channels = window.channels();
         if groups == 0 || !channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
@@ -50,7 +52,7 @@ impl Convolution {
         Ok(Self { batch, outputs, groups, window })
     }
 
-    /// Returns the number of images.
+    /// Returns the number of images in the batch.
     pub fn batch(&self) -> usize {
         self.batch
     }
@@ -65,7 +67,7 @@ impl Convolution {
         self.groups
     }
 
-    /// Returns the windows over one image.
+    /// Returns the descriptor of the windows over one image.
     pub fn window(&self) -> &Window {
         &self.window
     }
@@ -85,16 +87,17 @@ impl Convolution {
         self.batch * self.outputs * self.window.positions()
     }
 
-    /// Returns the number of floating-point operations of one pass over the batch, saturating.
+    /// Returns the number of floating-point operations of one convolution of the batch, saturating
+    /// at `u64::MAX`.
     pub fn flops(&self) -> u64 {
         let per_output = 2 * (self.window.column_rows() / self.groups) as u64;
         per_output.saturating_mul(self.output_len() as u64)
     }
 
-    /// Fails unless the lengths of `x`, `w` and `y`, or of their gradients, match.
+    /// Fails unless the lengths of `x`, `w` and `y`, or of their gradients, match the convolution.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name.
+    /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
     pub fn check(
         &self,
         op: &'static str,

@@ -3,10 +3,11 @@
 
 use num_traits::Float;
 
-/// Elementary functions of the type `A`, by default the functions of the standard library.
+/// The elementary functions exp, ln, tanh and pow for values of type `A`; the default
+/// implementations call the standard library.
 ///
-/// The functions of the standard library are the reference for every device. Kernels may use faster
-/// implementations.
+/// The standard library's functions are the reference for the kernels of every device. Kernels may
+/// use faster implementations of elementary functions.
 pub(crate) trait ElementaryFunctions<A: Float> {
     #[inline(always)]
     fn exp(x: A) -> A {

@@ -1,4 +1,4 @@
-//! Matrix-matrix and matrix-vector products.
+//! Descriptors of matrix-matrix and matrix-vector products: GEMM, batched GEMM and GEMV.
 
 use crate::{
     element::Element,
@@ -6,7 +6,7 @@ use crate::{
 };
 use num_traits::{One, Zero};
 
-/// Whether an operand is transposed.
+/// Whether a GEMM or GEMV transposes a matrix operand.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Gemm, Transpose}};
@@ -20,16 +20,17 @@ use num_traits::{One, Zero};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transpose {
-    /// The operand is used as stored.
+    /// The matrix is used as stored.
     No,
-    /// The operand is used transposed.
+    /// The transpose of the stored matrix is used.
     Yes,
 }
 
-/// `C ← α·op(A)·op(B) + β·C`: row-major, `op(A)` is m×k, `op(B)` k×n and `C` m×n.
+/// `C ← α·op(A)·op(B) + β·C`, where all matrices are row-major, `op(A)` is m×k, `op(B)` is k×n and
+/// `C` is m×n.
 ///
-/// As in BLAS, the GEMM does not read `C` if β = 0, so a NaN in `C` does not spread. The GEMM does
-/// not read `A` and `B` if α = 0 or k = 0.
+/// As in BLAS, the GEMM does not read `C` if β = 0, so a NaN in `C` does not propagate. The GEMM
+/// does not read `A` and `B` if α = 0 or k = 0.
 ///
 /// ```
 /// use cortado::{kernel::Blas, op::Gemm, prelude::*};
@@ -51,32 +52,34 @@ pub struct Gemm<T: Element> {
     pub n: usize,
     /// Number of columns of `op(A)` and rows of `op(B)`.
     pub k: usize,
-    /// Whether `A` is stored k×m.
+    /// Whether `A` is transposed, that is, stored as k×m.
     pub trans_a: Transpose,
-    /// Whether `B` is stored n×k.
+    /// Whether `B` is transposed, that is, stored as n×k.
     pub trans_b: Transpose,
-    /// Factor of the product.
+    /// Factor α of the product.
     pub alpha: T::Acc,
-    /// Factor of the previous `C`.
+    /// Factor β of the previous contents of `C`.
     pub beta: T::Acc,
-    /// Leading dimension of `A` as stored: distance in elements from one row to the next.
+    /// Leading dimension of `A`: distance in elements from one stored row to the next.
     pub lda: usize,
-    /// Leading dimension of `B` as stored.
+    /// Leading dimension of `B`, in elements, as stored.
     pub ldb: usize,
-    /// Leading dimension of `C`.
+    /// Leading dimension of `C`, in elements.
     pub ldc: usize,
 }
 
 impl<T: Element> Gemm<T> {
-    /// Describes `C(m×n) ← A(m×k)·B(k×n)`, without gaps between rows.
+    /// Creates the descriptor of `C ← A·B`, where `A` is m×k, `B` is k×n and `C` is m×n, all
+    /// without gaps between rows.
     pub fn new(m: usize, n: usize, k: usize) -> Self {
         let (trans_a, trans_b) = (Transpose::No, Transpose::No);
         let (alpha, beta) = (T::Acc::one(), T::Acc::zero());
         Self { m, n, k, trans_a, trans_b, alpha, beta, lda: k, ldb: n, ldc: n }
     }
 
-    /// Describes `C(m×n) ← op(A)·op(B)`. The stored operands have no gaps between rows: A
-    /// transposed `A` is stored as k×m, and a transposed `B` as n×k.
+    /// Sets whether `A` and `B` are transposed, and resets the leading dimensions to those of
+    /// operands without gaps between rows. A transposed `A` is stored as k×m, and a transposed `B`
+    /// is stored as n×k.
     ///
     /// ```
     /// use cortado::op::{Gemm, Transpose::{No, Yes}};
@@ -91,13 +94,13 @@ impl<T: Element> Gemm<T> {
         Self { trans_a: a, trans_b: b, lda, ldb, ..self }
     }
 
-    /// Scales the product by `alpha`.
+    /// Sets α, so that the kernel multiplies the product by `alpha`.
     #[must_use]
     pub fn alpha(self, alpha: T::Acc) -> Self {
         Self { alpha, ..self }
     }
 
-    /// Adds `beta` times the previous `C`.
+    /// Sets β, so that the GEMM adds `beta` times the previous contents of `C`.
     #[must_use]
     pub fn beta(self, beta: T::Acc) -> Self {
         Self { beta, ..self }
@@ -109,14 +112,15 @@ impl<T: Element> Gemm<T> {
         self.beta(T::Acc::one())
     }
 
-    /// Sets the leading dimensions, for operands that are parts of wider matrices.
+    /// Sets the leading dimensions of `A`, `B` and `C`, for operands that are blocks of wider
+    /// matrices.
     #[must_use]
     pub fn leading_dims(self, lda: usize, ldb: usize, ldc: usize) -> Self {
         Self { lda, ldb, ldc, ..self }
     }
 
-    /// Returns whether the GEMM writes every element of `C`, without gaps, and reads no element of
-    /// `C`.
+    /// Returns whether the GEMM overwrites `C`, that is, `C` has no gaps between rows and the GEMM
+    /// reads no element of `C`.
     pub fn overwrites(&self) -> bool {
         self.beta.is_zero() && (self.ldc == self.n || self.m <= 1)
     }
@@ -125,7 +129,8 @@ impl<T: Element> Gemm<T> {
     /// the last element that the GEMM uses.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if a leading dimension is shorter than a row, or a span overflows.
+    /// Returns [`Error::InvalidInput`] if a leading dimension is less than the length of a row, or
+    /// if a span overflows.
     pub fn spans(&self) -> Result<(usize, usize, usize)> {
         let stored = |trans, rows, columns| match trans {
             Transpose::No => (rows, columns),
@@ -138,11 +143,12 @@ impl<T: Element> Gemm<T> {
         ))
     }
 
-    /// Fails unless operands of `a`, `b` and `c` elements contain all elements that the GEMM uses.
+    /// Fails if `A` with `a` elements, `B` with `b` elements or `C` with `c` elements is shorter
+    /// than its span.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`] if a leading dimension is
-    /// too short.
+    /// Returns [`Error::Length`], which names the operand, if an operand is too short. Returns
+    /// [`Error::InvalidInput`] if a leading dimension is too small.
     pub fn check(&self, a: usize, b: usize, c: usize) -> Result<()> {
         let (want_a, want_b, want_c) = self.spans()?;
         check_min_len("gemm", "a", want_a, a)?;
@@ -150,7 +156,8 @@ impl<T: Element> Gemm<T> {
         check_min_len("gemm", "c", want_c, c)
     }
 
-    /// Returns this GEMM as a GEMV with `op(A)`, if `B` and `C` are contiguous columns.
+    /// Returns the GEMV with `op(A)` that is equivalent to this GEMM, if `op(B)` and `C` are
+    /// contiguous columns.
     pub(crate) fn as_gemv(&self) -> Option<Gemv<T>> {
         let dense_b = self.trans_b == Transpose::Yes || self.ldb == 1 || self.k == 1;
         let dense_c = self.ldc == 1 || self.m == 1;
@@ -160,7 +167,8 @@ impl<T: Element> Gemm<T> {
         (self.n == 1 && dense_b && dense_c).then_some(Gemv { m, n, trans, alpha, beta, lda })
     }
 
-    /// Returns this GEMM as a GEMV with `op(B)ᵀ`, if `A` is a contiguous row.
+    /// Returns the GEMV with `op(B)ᵀ` that is equivalent to this GEMM, if `op(A)` is a contiguous
+    /// row.
     pub(crate) fn as_transposed_gemv(&self) -> Option<Gemv<T>> {
         let dense_a = self.trans_a == Transpose::No || self.lda == 1 || self.k == 1;
         let (m, n, trans) = match self.trans_b {
@@ -171,15 +179,17 @@ impl<T: Element> Gemm<T> {
         (self.m == 1 && dense_a).then_some(Gemv { m, n, trans, alpha, beta, lda })
     }
 
-    /// Returns the number of floating-point operations, `2·m·n·k`, saturating.
+    /// Returns the number of floating-point operations of the GEMM, `2·m·n·k`, saturating at
+    /// `u64::MAX`.
     pub fn flops(&self) -> u64 {
         [self.m, self.n, self.k].into_iter().fold(2, |flops, by| flops.saturating_mul(by as u64))
     }
 }
 
-/// `count` GEMMs of one shape, whose operands are a constant stride apart.
+/// A batch of `count` GEMMs of the same shape, whose operands are a constant stride apart.
 ///
-/// With a stride of zero, all GEMMs use the same `A` or `B`. The `C`s must not overlap.
+/// If the stride of `A` or `B` is zero, all GEMMs of the batch use the same matrix. The matrices
+/// `C` of the batch must not overlap.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Gemm, GemmBatch}};
@@ -194,20 +204,21 @@ impl<T: Element> Gemm<T> {
 pub struct GemmBatch {
     /// Number of GEMMs in the batch.
     pub count: usize,
-    /// Distance in elements from one `A` to the next.
+    /// Distance in elements from the matrix `A` of one GEMM to the `A` of the next GEMM.
     pub stride_a: usize,
-    /// Distance in elements from one `B` to the next.
+    /// Distance in elements from the matrix `B` of one GEMM to the `B` of the next GEMM.
     pub stride_b: usize,
-    /// Distance in elements from one `C` to the next.
+    /// Distance in elements from the matrix `C` of one GEMM to the `C` of the next GEMM.
     pub stride_c: usize,
 }
 
 impl GemmBatch {
-    /// Fails unless operands of `a`, `b` and `c` elements suffice for all GEMMs of the batch, and
-    /// no two `C`s overlap.
+    /// Fails if operands of `a`, `b` and `c` elements are too short for the batch of GEMMs, or if
+    /// two of the matrices `C` overlap.
     ///
     /// # Errors
-    /// Errors of [`Gemm::check`]; [`Error::InvalidInput`] if two `C`s overlap.
+    /// Returns the errors of [`Gemm::check`]. Returns [`Error::InvalidInput`] if two of the
+    /// matrices `C` overlap.
     pub fn check<T: Element>(&self, op: &Gemm<T>, a: usize, b: usize, c: usize) -> Result<()> {
         let Some(last) = self.count.checked_sub(1) else { return Ok(()) };
         let (span_a, span_b, span_c) = op.spans()?;
@@ -226,7 +237,8 @@ impl GemmBatch {
     }
 }
 
-/// `y ← α·op(A)·x + β·y`: row-major, `A` is m×n as stored. If β = 0, the GEMV does not read `y`.
+/// `y ← α·op(A)·x + β·y`, where `A` is row-major and m×n as stored. If β = 0, the GEMV does not
+/// read `y`.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Gemv, Transpose}};
@@ -245,35 +257,36 @@ pub struct Gemv<T: Element> {
     pub m: usize,
     /// Number of columns of `A` as stored.
     pub n: usize,
-    /// Whether `op(A)` is `Aᵀ`; if `op(A)` is `Aᵀ`, `x` has m elements and `y` has n.
+    /// Whether `op(A)` is `Aᵀ`; in that case, `x` has m elements and `y` has n elements.
     pub trans: Transpose,
-    /// Factor of the product.
+    /// Factor α of the product.
     pub alpha: T::Acc,
-    /// Factor of the previous `y`.
+    /// Factor β of the previous contents of `y`.
     pub beta: T::Acc,
-    /// Leading dimension of `A`.
+    /// Leading dimension of `A`, in elements.
     pub lda: usize,
 }
 
 impl<T: Element> Gemv<T> {
-    /// Describes `y ← op(A)·x`, without gaps between rows of `A`.
+    /// Creates the descriptor of `y ← op(A)·x` for a stored m×n matrix `A` without gaps between
+    /// rows.
     pub fn new(trans: Transpose, m: usize, n: usize) -> Self {
         Self { m, n, trans, alpha: T::Acc::one(), beta: T::Acc::zero(), lda: n }
     }
 
-    /// Scales the product by `alpha`.
+    /// Sets α, so that the kernel multiplies the product by `alpha`.
     #[must_use]
     pub fn alpha(self, alpha: T::Acc) -> Self {
         Self { alpha, ..self }
     }
 
-    /// Adds `beta` times the previous `y`.
+    /// Sets β, so that the GEMV adds `beta` times the previous contents of `y`.
     #[must_use]
     pub fn beta(self, beta: T::Acc) -> Self {
         Self { beta, ..self }
     }
 
-    /// Sets the leading dimension, for an `A` that is part of a wider matrix.
+    /// Sets the leading dimension of `A`, for a matrix `A` that is a block of a wider matrix.
     #[must_use]
     pub fn leading_dim(self, lda: usize) -> Self {
         Self { lda, ..self }
@@ -287,11 +300,12 @@ impl<T: Element> Gemv<T> {
         }
     }
 
-    /// Fails unless `A` contains all elements that the GEMV uses, and `x` and `y` have exactly the
-    /// lengths that the GEMV needs.
+    /// Fails unless `A` has at least the elements that the GEMV uses, and `x` and `y` have exactly
+    /// the required lengths.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`] if `lda` is too short.
+    /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
+    /// Returns [`Error::InvalidInput`] if `lda` is too small.
     pub fn check(&self, a: usize, x: usize, y: usize) -> Result<()> {
         let (want_x, want_y) = self.lengths();
         check_min_len("gemv", "a", span("gemv", "lda", (self.m, self.n), self.lda)?, a)?;
@@ -300,7 +314,8 @@ impl<T: Element> Gemv<T> {
     }
 }
 
-/// Returns the number of elements that a matrix with leading dimension `ld` spans.
+/// Returns the number of elements from the first to the last element of a matrix with leading
+/// dimension `ld`.
 fn span(
     op: &'static str,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! Descriptors of copies: blocks, rows by index, permutations and repetitions.
+//! Descriptors of copy kernels: blocks, rows by index, permutations and repetitions.
 
 use crate::{
     error::{Error, Result, check_len, check_min_len},
@@ -20,22 +20,23 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy2d {
-    /// Number of rows of the block.
+    /// Number of rows of the copied block.
     pub rows: usize,
-    /// Number of columns of the block.
+    /// Number of columns of the copied block.
     pub columns: usize,
-    /// Distance in elements from one source row to the next.
+    /// Leading dimension of the source: distance in elements from one row to the next.
     pub ldx: usize,
-    /// Distance in elements from one destination row to the next.
+    /// Leading dimension of the destination: distance in elements from one row to the next.
     pub ldy: usize,
 }
 
 impl Copy2d {
-    /// Fails unless operands of `x` and `y` elements contain the block.
+    /// Fails if a source of `x` elements, or a destination of `y` elements, is too short for the
+    /// block.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`] if `ldx` or `ldy` is too
-    /// short.
+    /// Returns [`Error::Length`], which names the operand, if an operand is too short. Returns
+    /// [`Error::InvalidInput`] if `ldx` or `ldy` is too small.
     pub fn check(&self, x: usize, y: usize) -> Result<()> {
         if self.rows == 0 || self.columns == 0 {
             return Ok(());
@@ -53,7 +54,8 @@ impl Copy2d {
     }
 }
 
-/// Gather from, or scatter-add to, the rows of a `table × width` matrix, by `count` indices.
+/// Gather from, or scatter-add to, the rows of a `table × width` matrix, selected by `count` row
+/// indices.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::RowIndexing};
@@ -69,17 +71,19 @@ impl Copy2d {
 pub struct RowIndexing {
     /// Number of rows of the table.
     pub table: usize,
-    /// Number of elements of a row.
+    /// Number of elements of a row of the table.
     pub width: usize,
     /// Number of row indices.
     pub count: usize,
 }
 
 impl RowIndexing {
-    /// Fails unless the lengths of the table, the indices and the rows match.
+    /// Fails unless the lengths of the table, the indices and the selected rows match the
+    /// descriptor.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name; [`Error::ShapeOverflow`].
+    /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
+    /// Returns [`Error::ShapeOverflow`] if an element count overflows.
     pub fn check(
         &self,
         op: &'static str,
@@ -93,7 +97,7 @@ impl RowIndexing {
     }
 }
 
-/// Reordering of axes: axis `i` of the result is axis `order[i]` of the source.
+/// Permutation of axes: axis `i` of the result is axis `order[i]` of the source.
 ///
 /// ```
 /// use cortado::{Shape, host::Workers, kernel::slices, op::Permute};
@@ -112,7 +116,7 @@ pub struct Permute {
 }
 
 impl Permute {
-    /// Describes a permutation of `shape`.
+    /// Creates the descriptor of a permutation of the axes of `shape`.
     ///
     /// # Errors
     /// [`Error::Shape`] unless `order` contains each axis once.
@@ -126,20 +130,20 @@ impl Permute {
         Ok(Self { shape, order: order.to_vec() })
     }
 
-    /// Returns the shape of the source.
+    /// Returns the shape of the source operand.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Returns the order of the axes.
+    /// Returns, for each axis of the result, the index of the source axis.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// Fails unless both operands have the element count of the shape.
+    /// Fails unless the source and the result both have as many elements as the shape.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name.
+    /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
     pub fn check(&self, x: usize, y: usize) -> Result<()> {
         check_len("permute", "x", self.shape.count(), x)?;
         check_len("permute", "y", self.shape.count(), y)
@@ -151,7 +155,8 @@ impl Permute {
     }
 }
 
-/// Repetition along one axis: each of `outer` runs of `inner` elements is repeated `tiles` times.
+/// Repetition along one axis: each of `outer` contiguous blocks of `inner` elements is repeated
+/// `tiles` times.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::Tile};
@@ -164,19 +169,20 @@ impl Permute {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tile {
-    /// Product of the extents before the axis.
+    /// Product of the extents of all axes before the repeated axis.
     pub outer: usize,
     /// Product of the extents of the axis and all axes after it.
     pub inner: usize,
-    /// Number of repetitions of each run.
+    /// Number of repetitions of each block.
     pub tiles: usize,
 }
 
 impl Tile {
-    /// Fails unless the lengths of source and result match the repetition.
+    /// Fails unless the lengths of the source and the result match the descriptor.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name; [`Error::ShapeOverflow`].
+    /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
+    /// Returns [`Error::ShapeOverflow`] if an element count overflows.
     pub fn check(
         &self,
         op: &'static str,

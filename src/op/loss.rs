@@ -1,10 +1,10 @@
-//! Losses, and accuracy over class scores and labels.
+//! Descriptors of losses, and of accuracy over class scores and labels.
 
 use super::Axis;
 use crate::error::{Error, Result, check_len};
 use num_traits::Float;
 
-/// Divisor of a summed loss.
+/// Normalization of a loss: the divisor of the sum over all labels.
 ///
 /// ```
 /// use cortado::op::LossNormalization;
@@ -16,9 +16,9 @@ use num_traits::Float;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossNormalization {
-    /// Number of all labels, including ignored labels: `outer · inner`.
+    /// The divisor is the number of all labels, including ignored labels: `outer · inner`.
     Full,
-    /// Number of labels that are not ignored; at least 1.
+    /// The divisor is the number of labels that are not ignored, or 1 if all labels are ignored.
     Valid,
     /// Batch size: `outer`.
     BatchSize,
@@ -42,8 +42,8 @@ impl LossNormalization {
 /// `loss ← −Σ ln max(p[label], tiny) / n` over softmax probabilities `p`.
 ///
 /// `tiny` is the smallest positive normal `f32`, so the loss of a zero probability is 87.3 instead
-/// of infinity. Each position of `axis.outer × axis.inner` has one label: a class index, stored as
-/// an element.
+/// of infinity. Each of the `axis.outer × axis.inner` positions has one label, which is a class
+/// index stored as a floating-point element.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Axis, LossNormalization, SoftmaxLoss}};
@@ -57,34 +57,36 @@ impl LossNormalization {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SoftmaxLoss {
-    /// Axis along which the classes lie.
+    /// Axis of the classes in the operand of class scores or probabilities.
     pub axis: Axis,
-    /// Label that marks ignored positions.
+    /// Label value that marks ignored positions, if any.
     pub ignore: Option<i64>,
     /// Divisor `n`.
     pub normalization: LossNormalization,
 }
 
 impl SoftmaxLoss {
-    /// Returns the divisor for `valid` labels that are not ignored.
+    /// Returns the divisor `n` if `valid` labels are not ignored.
     pub fn divisor(&self, valid: usize) -> f64 {
         self.normalization.divisor(self.axis.outer, self.axis.inner, valid)
     }
 
-    /// Fails unless the operand lengths match.
+    /// Fails unless the operand lengths match the descriptor.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name.
+    /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
     pub fn check(&self, op: &'static str, p: usize, label: usize) -> Result<()> {
         check_len(op, "p", self.axis.count(), p)?;
         check_len(op, "label", self.axis.reduced_count(), label)
     }
 }
 
-/// Fraction of the labels whose score is among the `top_k` greatest at the label's position.
+/// Accuracy: the fraction of labels whose score is among the `top_k` greatest scores at the label's
+/// position.
 ///
-/// As in Caffe, a tie with another score counts against the label. Unlike in Caffe, a label
-/// whose score is NaN is never correct. The result is 0 if all labels are ignored.
+/// As in Caffe, if another class has the same score as the label's class, the other class ranks
+/// first. Unlike in Caffe, a label whose score is NaN is never correct. The accuracy is 0 if all
+/// labels are ignored.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Accuracy, Axis}};
@@ -100,33 +102,33 @@ impl SoftmaxLoss {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accuracy {
-    /// Axis along which the classes lie.
+    /// Axis of the classes in the operand of class scores or probabilities.
     pub axis: Axis,
-    /// Number of greatest scores among which the score of a correct label must be.
+    /// Number of greatest scores at a position; a label is correct if its score is among them.
     pub top_k: usize,
-    /// Label that marks ignored positions.
+    /// Label value that marks ignored positions, if any.
     pub ignore: Option<i64>,
 }
 
 impl Accuracy {
-    /// Fails unless the operand lengths match.
+    /// Fails unless the operand lengths match the descriptor.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name.
+    /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
     pub fn check(&self, op: &'static str, scores: usize, label: usize) -> Result<()> {
         check_len(op, "scores", self.axis.count(), scores)?;
         check_len(op, "label", self.axis.reduced_count(), label)
     }
 }
 
-/// `loss ← Σ f(x, label) / n` over class scores or probabilities `x`, with labels as in
-/// [`SoftmaxLoss`].
+/// `loss ← Σ f(x, label) / n` over class scores or probabilities `x`, where labels are stored as
+/// for [`SoftmaxLoss`].
 ///
-/// A logarithmic `f` can use a matrix `m` of `extent × extent`. The label's row of `m` weights the
-/// classes: `−Σ m[label, k] · ln max(x[k], floor)`. Without a matrix, the logarithmic loss depends
-/// only on the score of the label's class.
+/// A logarithmic loss `f` can use an `extent × extent` matrix `m`, whose row `label` holds the
+/// weights of the classes. The loss is then `−Σ m[label, k] · ln max(x[k], floor)`. Without a
+/// matrix `m`, the logarithmic loss depends only on the probability of the label's class.
 ///
-/// In the example, the matrix gives class 0 three times the weight of class 1:
+/// In the example, the weight matrix gives class 0 three times the weight of class 1:
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices};
@@ -141,17 +143,17 @@ impl Accuracy {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassLoss {
-    /// Axis along which the classes lie.
+    /// Axis of the classes in the operand of class scores or probabilities.
     pub axis: Axis,
     /// The loss function `f`.
     pub kind: ClassLossKind,
-    /// Label that marks ignored positions.
+    /// Label value that marks ignored positions, if any.
     pub ignore: Option<i64>,
     /// Divisor `n`.
     pub normalization: LossNormalization,
 }
 
-/// A loss over the scores of all classes, one of which is correct.
+/// A loss function of the scores of all classes, one of which is the label's class.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices};
@@ -170,22 +172,26 @@ pub struct ClassLoss {
 pub enum ClassLossKind {
     /// `−ln max(x[label], floor)` for probabilities `x`.
     Log,
-    /// Like [`Log`](Self::Log), but with the gradient of the scores whose softmax is `x`.
+    /// Like [`Log`](Self::Log), but the backward kernel computes the gradient of the scores whose
+    /// softmax is `x`.
     LogWithSoftmaxGradient,
-    /// `max(0, 1 − x[label]) + Σ max(0, 1 + x[k])` over the other classes.
+    /// `max(0, 1 − x[label]) + Σ max(0, 1 + x[k])`, where the sum is over all classes k except the
+    /// label's class.
     Hinge,
     /// Like [`Hinge`](Self::Hinge), with each term squared.
     SquaredHinge,
 }
 
 impl ClassLoss {
-    /// Lower bound that is applied to probabilities before the logarithm.
+    /// Lower bound to which smaller probabilities are raised before the logarithm is taken.
     pub const FLOOR: f64 = 1e-20;
 
-    /// Fails unless the operand lengths match. Fails if a hinge loss has a matrix.
+    /// Fails unless the operand lengths match the descriptor. Fails if a hinge loss has a weight
+    /// matrix.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`].
+    /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
+    /// Returns [`Error::InvalidInput`] if a hinge loss has a weight matrix.
     pub fn check(
         &self,
         op: &'static str,
@@ -206,7 +212,8 @@ impl ClassLoss {
 /// `loss ← Σ f(x, t) / n` over `batch × item_len` elements and their targets.
 ///
 /// Elements whose target is `ignore` do not contribute to the loss. As in Caffe, targets are
-/// truncated before the comparison with `ignore`, so a target of 0.7 is ignored if `ignore` is 0.
+/// truncated to integers before they are compared with `ignore`, so a target of 0.7 is ignored if
+/// `ignore` is 0.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices};
@@ -227,13 +234,13 @@ pub struct ElementwiseLoss<A> {
     pub batch: usize,
     /// Number of elements of an item.
     pub item_len: usize,
-    /// Target that marks ignored elements.
+    /// Target value that marks ignored elements, if any.
     pub ignore: Option<i64>,
     /// Divisor `n`.
     pub normalization: LossNormalization,
 }
 
-/// A loss of one element and its target.
+/// A loss function of one element `x` and its target `t`.
 ///
 /// ```
 /// use cortado::op::ElementwiseLossKind;
@@ -250,28 +257,29 @@ pub enum ElementwiseLossKind<A> {
     Squared,
     /// `ln(1 + eˣ) − t·x`: the cross entropy of the sigmoid of `x`.
     SigmoidCrossEntropy,
-    /// `x / 2` if `⌊|t|⌋ ≠ 0`, which marks a similar pair, else `max(0, margin − √x)² / 2`. `x` is
-    /// the squared distance of the pair.
+    /// `x / 2` if `⌊|t|⌋ ≠ 0`, which marks a similar pair, else `max(0, margin − √x)² / 2`. The
+    /// element `x` is the squared distance between the two vectors of a pair.
     Contrastive {
-        /// Smallest distance at which the loss of a dissimilar pair is 0.
+        /// Smallest distance at which the contrastive loss of a dissimilar pair is 0.
         margin: A,
     },
     /// Like [`Contrastive`](Self::Contrastive), but `max(0, margin − x) / 2` for dissimilar pairs.
     ContrastiveLegacy {
-        /// Smallest squared distance at which the loss of a dissimilar pair is 0.
+        /// Smallest squared distance at which the contrastive loss of a dissimilar pair is 0.
         margin: A,
     },
 }
 
 impl<A: Float> ElementwiseLossKind<A> {
-    /// Evaluates the loss. The kernels of all devices approximate the result of `eval`.
+    /// Evaluates the loss function at `x` and `t`. The kernels of all devices approximate the
+    /// result of `eval`.
     #[inline(always)]
     pub fn eval(&self, x: A, t: A) -> A {
         let (zero, one) = (A::zero(), A::one());
         let half = one / (one + one);
         match *self {
             Self::Squared => half * (x - t) * (x - t),
-            // The exponent is not positive, so `exp` cannot overflow.
+            // The argument of `exp` is at most 0, so `exp` cannot overflow.
             Self::SigmoidCrossEntropy => x.max(zero) - x * t + (-x.abs()).exp().ln_1p(),
             Self::Contrastive { .. } | Self::ContrastiveLegacy { .. } if t.trunc() != zero => {
                 half * x
@@ -284,8 +292,9 @@ impl<A: Float> ElementwiseLossKind<A> {
         }
     }
 
-    /// Returns the derivative with respect to `x`. As in Caffe, 1e-4 is added to the distance in
-    /// the divisor of the derivative of [`Contrastive`](Self::Contrastive).
+    /// Returns the derivative of the loss function with respect to `x`. As in Caffe, the derivative
+    /// of [`Contrastive`](Self::Contrastive) divides by the distance plus 1e-4, to prevent a
+    /// division by zero.
     #[inline(always)]
     pub fn derivative(&self, x: A, t: A) -> A {
         let (zero, one) = (A::zero(), A::one());
@@ -305,17 +314,18 @@ impl<A: Float> ElementwiseLossKind<A> {
 }
 
 impl<A> ElementwiseLoss<A> {
-    /// Fails unless the operand lengths match.
+    /// Fails unless the operand lengths match the descriptor.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name; [`Error::ShapeOverflow`].
+    /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
+    /// Returns [`Error::ShapeOverflow`] if an element count overflows.
     pub fn check(&self, op: &'static str, x: usize, t: usize) -> Result<()> {
         let count = Axis::new(self.batch, self.item_len, 1)?.count();
         check_len(op, "x", count, x)?;
         check_len(op, "t", count, t)
     }
 
-    /// Returns the divisor for `valid` targets that are not ignored.
+    /// Returns the divisor `n` if `valid` targets are not ignored.
     pub fn divisor(&self, valid: usize) -> f64 {
         self.normalization.divisor(self.batch, self.item_len, valid)
     }

@@ -5,7 +5,7 @@ use crate::{
     shape::Shape,
 };
 
-/// Region over which local response normalization sums squares.
+/// The kind of region over which local response normalization (LRN) sums the squares of elements.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Lrn, LrnRegion::*}};
@@ -22,17 +22,19 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LrnRegion {
-    /// The same position in neighbouring channels.
+    /// The region covers the same position in neighbouring channels.
     AcrossChannels,
-    /// Neighbouring positions of the same channel.
+    /// The region covers neighbouring positions in the same channel.
     WithinChannel,
 }
 
-/// `y = x · s^(−β)` with `s = k + α/n · Σ x²` over a region of `n` elements around `x`.
+/// Local response normalization, `y = x · s^(−β)` with `s = k + α/n · Σ x²`. The sum is over a
+/// region of `n` elements around `x`.
 ///
-/// Operands are batch × channels × height × width. Across channels, `n = size`. Within a channel,
-/// `n = size²` and, as in Caffe, `k` is always 1. Elements outside the operand count as zero.
-/// Source: Krizhevsky, Sutskever, Hinton 2012, section 3.3.
+/// The operands have the shape batch × channels × height × width. For a region across channels, `n
+/// = size`. For a region within a channel, `n = size²`; as in Caffe, such a region uses 1 instead
+/// of `k`. Elements of a region that lie outside the operand count as zero. Local response
+/// normalization was introduced by Krizhevsky, Sutskever and Hinton (2012), section 3.3.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Lrn, LrnRegion}};
@@ -48,27 +50,27 @@ pub enum LrnRegion {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lrn {
-    /// Region over which squares are summed.
+    /// Kind of region over which the squares are summed.
     pub region: LrnRegion,
-    /// Number of images.
+    /// Number of images in the batch.
     pub batch: usize,
     /// Number of channels of an image.
     pub channels: usize,
     /// Height and width of a channel.
     pub plane: [usize; 2],
-    /// Extent of the region, which must be odd.
+    /// Extent of the region along each of its axes, which must be odd.
     pub size: usize,
-    /// Factor α of the mean of the squares.
+    /// Factor α of the mean square over the region.
     pub alpha: f64,
     /// Exponent.
     pub beta: f64,
-    /// Constant term `k` of `s`.
+    /// Constant term `k` of the base `s`.
     pub k: f64,
 }
 
 impl Lrn {
-    /// Returns the number of elements of an operand, saturating at `usize::MAX`.
-    /// [`check`](Self::check) fails for a count that overflows.
+    /// Returns the number of elements of each operand, saturating at `usize::MAX`. If this number
+    /// overflows, [`check`](Self::check) fails.
     pub fn count(&self) -> usize {
         let [height, width] = self.plane;
         [self.channels, height, width].into_iter().fold(self.batch, usize::saturating_mul)
@@ -77,7 +79,8 @@ impl Lrn {
     /// Fails if the region's extent is even, or if an operand's element count overflows.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`], [`Error::ShapeOverflow`].
+    /// Returns [`Error::InvalidInput`] if `size` is even, or [`Error::ShapeOverflow`] if the
+    /// element count overflows.
     pub fn check(&self) -> Result<()> {
         if self.size.is_multiple_of(2) {
             return Err(Error::invalid_input(
@@ -89,7 +92,8 @@ impl Lrn {
         Ok(())
     }
 
-    /// Fails if [`check`](Self::check) fails, or if an operand of `op` has the wrong length.
+    /// Fails if [`check`](Self::check) fails, or if an operand of the kernel `op` has the wrong
+    /// length.
     pub(crate) fn check_operands(
         &self,
         op: &'static str,

@@ -5,19 +5,20 @@ use crate::{
     shape::Shape,
 };
 
-/// One LSTM time step of `streams` independent sequences with `outputs` cells each.
+/// Descriptor of one LSTM time step of `streams` independent sequences with `outputs` cells each.
 ///
-/// Each stream has a row of `outputs` elements in the states `c` (cells) and `h` (hidden) and a row
-/// of `4·outputs` elements in `gates`. `cont` has one element per stream: 0 where a sequence
-/// begins, else 1. Let x₀ to x₃ be the four parts of a row of `gates`, each with `outputs`
-/// elements:
+/// Each stream has a row of `outputs` elements in the cell state `c` and the hidden state `h`, and
+/// a row of `4·outputs` elements in `gates`. The operand `cont` has one element per stream: 0 where
+/// a sequence begins, else 1. If a row of `gates` consists of x₀, x₁, x₂ and x₃, each with
+/// `outputs` elements, the time step computes:
 ///
 /// ```text
 /// i = σ(x₀)   f = cont · σ(x₁)   o = σ(x₂)   g = tanh x₃
 /// c = f · c_prev + i · g         h = o · tanh c
 /// ```
 ///
-/// Sources: Hochreiter, Schmidhuber 1997; for the forget gate, Gers, Schmidhuber, Cummins 2000.
+/// LSTM was introduced by Hochreiter and Schmidhuber (1997), and the forget gate by Gers,
+/// Schmidhuber and Cummins (2000).
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::Lstm};
@@ -36,10 +37,11 @@ pub struct Lstm {
 }
 
 impl Lstm {
-    /// Describes an LSTM time step.
+    /// Creates the descriptor of an LSTM time step.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow) if the number of gates overflows.
+    /// Returns [`Error::ShapeOverflow`](crate::Error::ShapeOverflow) if the number of gate elements
+    /// overflows.
     pub fn new(streams: usize, outputs: usize) -> Result<Self> {
         Shape::new(&[streams, 4, outputs])?;
         Ok(Self { streams, outputs })
@@ -50,25 +52,26 @@ impl Lstm {
         self.streams
     }
 
-    /// Returns the number of cells of each sequence.
+    /// Returns the number of LSTM cells per sequence.
     pub fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// Returns the number of elements of the gates.
+    /// Returns the number of elements of the operand `gates`, `4·streams·outputs`.
     pub fn gates(&self) -> usize {
         4 * self.state()
     }
 
-    /// Returns the number of elements of a state.
+    /// Returns the number of elements of each of the states `c` and `h`, `streams·outputs`.
     pub fn state(&self) -> usize {
         self.streams * self.outputs
     }
 
-    /// Fails unless the lengths of gates and states match.
+    /// Fails unless the lengths of the gates and of the states match the descriptor.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) with the operand's name.
+    /// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has
+    /// the wrong length.
     pub fn check(
         &self,
         op: &'static str,

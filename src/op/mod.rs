@@ -1,8 +1,9 @@
-//! Kernel descriptors: the shapes, scalars and scalar functions of each kernel.
+//! Kernel descriptors, which hold the shapes, scalars and scalar functions of kernel calls.
 //!
-//! Host kernels, device kernels and the conformance tests share the descriptors. The method `check`
-//! of a descriptor compares operand lengths with the shapes; the errors of `check` name the operand
-//! as the kernel's signature does. A backend calls `check` before it launches a kernel.
+//! Host kernels, device kernels and conformance checks share the kernel descriptors. The method
+//! `check` of a descriptor compares the lengths of operands with the descriptor's shapes. The
+//! errors of `check` name an operand as the kernel's signature does. A backend calls `check` before
+//! it launches a kernel.
 
 mod axis;
 mod binary;

@@ -5,7 +5,7 @@ use crate::{
     shape::Shape,
 };
 
-/// Rounding of the number of pooling windows.
+/// Rounding mode for the number of pooling windows along an axis.
 ///
 /// ```
 /// use cortado::op::{Pool2d, PoolRounding};
@@ -18,14 +18,15 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PoolRounding {
-    /// Rounds up, as Caffe does by default; the last window may extend beyond the input.
+    /// Rounds the number of windows up, as Caffe does by default; the last window may extend beyond
+    /// the padded input.
     Ceil,
-    /// Rounds down, as convolution does.
+    /// Rounds the number of windows down, as convolution does.
     Floor,
 }
 
-/// Pooling of `planes` planes of extents `input` into planes of extents `output`. Each pair of
-/// extents is (height, width).
+/// Two-dimensional pooling of `planes` planes with the extents `input` into planes with the extents
+/// `output`. Each pair of extents is `[height, width]`.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Pool2d, PoolRounding}};
@@ -39,32 +40,32 @@ pub enum PoolRounding {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool2d {
-    /// Number of planes: batch · channels.
+    /// Number of planes, which is batch size times channels.
     pub planes: usize,
-    /// Extents of an input plane.
+    /// Height and width of an input plane.
     pub input: [usize; 2],
-    /// Extents of a window.
+    /// Height and width of a pooling window.
     pub kernel: [usize; 2],
-    /// Distance in elements from one window to the next.
+    /// Distance in elements from one window to the next, vertically and horizontally.
     pub stride: [usize; 2],
-    /// Padding on each side of a plane, in elements.
+    /// Padding on each side of an input plane, in elements, vertically and horizontally.
     pub pad: [usize; 2],
     rounding: PoolRounding,
     output: [usize; 2],
 }
 
 impl Pool2d {
-    /// Describes a pooling operation with the number of windows that Caffe computes.
+    /// Creates the descriptor of a pooling operation with the same number of windows as in Caffe.
     ///
-    /// Each axis has `round((input + 2·pad − kernel) / stride) + 1` windows. With padding, the last
-    /// window is dropped if it would start in the padding after the input. With
-    /// [`PoolRounding::Ceil`], a kernel larger than the padded input by less than a stride has one
-    /// window.
+    /// Each axis has `round((input + 2·pad − kernel) / stride) + 1` windows. If the padding is not
+    /// zero, a last window that would start in the padding after the input is dropped. With
+    /// [`PoolRounding::Ceil`], an axis has one window if the kernel exceeds the padded input by
+    /// less than a stride.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if kernel or stride is zero, if padding is not smaller than the
-    /// kernel, or if no window fits; [`Error::ShapeOverflow`] if an operand's element count
-    /// overflows.
+    /// Returns [`Error::InvalidInput`] if the kernel or the stride is zero, if the padding is not
+    /// less than the kernel, or if no window fits. Returns [`Error::ShapeOverflow`] if an operand's
+    /// element count overflows.
     pub fn new(
         planes: usize,
         input: [usize; 2],
@@ -84,7 +85,7 @@ impl Pool2d {
         Ok(Self { planes, input, kernel, stride, pad, rounding, output })
     }
 
-    /// Returns the extents of an output plane.
+    /// Returns the height and width of an output plane.
     pub fn output(&self) -> [usize; 2] {
         self.output
     }
@@ -94,16 +95,18 @@ impl Pool2d {
         self.input.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Returns the number of elements of the output and of the mask.
+    /// Returns the number of elements of the output, which is also that of the mask.
     pub fn output_len(&self) -> usize {
         self.output.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Fails unless the lengths of input and output match. Fails if the fields were changed such
-    /// that [`new`](Self::new) would fail or compute another number of windows.
+    /// Fails unless the lengths of the input and the output match the descriptor. Fails also if the
+    /// public fields were changed such that [`new`](Self::new) would fail or would compute another
+    /// number of windows.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name; errors of [`new`](Self::new).
+    /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
+    /// Returns the errors of [`new`](Self::new).
     pub fn check(
         &self,
         op: &'static str,
@@ -122,7 +125,7 @@ impl Pool2d {
     }
 }
 
-/// Returns the number of windows along one axis.
+/// Returns the number of pooling windows along one axis.
 fn windows(
     (input, kernel, stride, pad): (usize, usize, usize, usize),
     padded: bool,
@@ -146,7 +149,7 @@ fn windows(
         (None, PoolRounding::Ceil) if input > 0 && kernel - padded_input < stride => 0,
         (None, _) => return Err(error("kernel does not fit")),
     };
-    // Caffe drops a last window that would start in the padding after the input.
+    // Like Caffe, drop a last window that would start in the padding after the input.
     let outside = padded && steps.saturating_mul(stride) >= input + pad;
     Ok(steps + 1 - usize::from(outside))
 }

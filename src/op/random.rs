@@ -1,12 +1,13 @@
 //! Counter-based random numbers: Philox4x32-10.
 //!
-//! An element's random number depends only on the key and the element's index. Random values are
-//! bit-identical on every device, for any number of threads and in any order. Source: Salmon,
-//! Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+//! The random number of an element depends only on the key and the element's index. Random numbers
+//! are therefore bit-identical on every device, for any number of threads and any order of
+//! computation. Philox was introduced by Salmon, Moraes, Dror and Shaw, "Parallel random numbers:
+//! as easy as 1, 2, 3", SC 2011.
 
 use rand_core::{Infallible, TryRng};
 
-/// Key of one stream of random numbers.
+/// Key that selects one stream of random numbers.
 ///
 /// ```
 /// use cortado::op::RngKey;
@@ -18,19 +19,19 @@ use rand_core::{Infallible, TryRng};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RngKey {
-    /// The seed of the whole run.
+    /// The seed that all streams of a program run share.
     pub seed: u64,
-    /// Stream within the run, for example for a parameter, a layer or a pass.
+    /// Number of the stream under the seed, for example for a parameter, a layer or a forward pass.
     pub stream: u64,
 }
 
 impl RngKey {
-    /// Returns the key of stream 0 of `seed`.
+    /// Returns the key of stream 0 for the seed `seed`.
     pub fn new(seed: u64) -> Self {
         Self { seed, stream: 0 }
     }
 
-    /// Returns a key that is derived from this key. Keys with different tags have unrelated
+    /// Derives a child key from this key and `tag`. Child keys with different tags select unrelated
     /// streams.
     #[must_use]
     pub fn child(self, tag: u64) -> Self {
@@ -44,17 +45,17 @@ impl RngKey {
         }
     }
 
-    /// Like [`child`](Self::child), with a name as the tag.
+    /// Like [`child`](Self::child), but derives the tag from the name `name`.
     #[must_use]
     pub fn named_child(self, name: &str) -> Self {
-        // The 64-bit FNV-1a hash of the name.
+        // The tag is the 64-bit FNV-1a hash of the name.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
         self.child(hash)
     }
 
-    /// Returns the four random words at counter `index` of this stream.
+    /// Returns the four random 32-bit words of this stream for the counter value `index`.
     #[inline(always)]
     pub fn words(self, index: u64) -> [u32; 4] {
         philox(
@@ -63,17 +64,18 @@ impl RngKey {
         )
     }
 
-    /// Returns a sequential generator of this stream, for the `rand` crate's distributions.
+    /// Returns a sequential generator of this stream, for use with the distributions of the `rand`
+    /// crate.
     pub fn rng(self) -> Philox {
         Philox { key: self, next: 0, words: [0; 4], left: 0 }
     }
 }
 
-/// Constant that is mixed into the seed of a derived key, so that the key's stream differs from the
-/// stream of the parent key.
+/// Constant that is mixed into the seed to derive a child key, so that the derivation does not
+/// reuse random words of the parent key.
 const CHILD_KEY_CONSTANT: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A sequential generator of the stream of an [`RngKey`].
+/// A sequential random number generator for the stream of an [`RngKey`].
 ///
 /// ```
 /// use cortado::op::RngKey;
@@ -129,7 +131,7 @@ fn key(seed: u64) -> [u32; 2] {
     [low_word(seed), high_word(seed)]
 }
 
-/// Computes ten rounds of the Philox4x32 bijection.
+/// Applies ten rounds of the Philox4x32 bijection to `counter`.
 #[inline(always)]
 fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for round in 0..10 {
@@ -152,7 +154,8 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 mod tests {
     use super::*;
 
-    /// Known answers from the Random123 distribution (`kat_vectors`, philox4x32 10).
+    /// Known-answer test with the vectors `philox4x32 10` in the file `kat_vectors` of the
+    /// Random123 distribution.
     #[test]
     fn philox_words_match_the_known_answers_of_random123() {
         let zero = philox([0; 4], [0; 2]);

@@ -1,9 +1,9 @@
-//! Reductions along an axis, and the `k` greatest elements.
+//! Descriptors of reductions along an axis, and of the `k` greatest elements along an axis.
 
 use super::Axis;
 use crate::error::{Error, Result, check_len};
 
-/// A reduction of `n` elements to one element.
+/// A reduction of the `n` elements xᵢ along an axis to one element.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -18,11 +18,13 @@ use crate::error::{Error, Result, check_len};
 pub enum Reduce {
     /// `Σ xᵢ`
     Sum,
-    /// `Σ xᵢ / n`; NaN if `n = 0`.
+    /// The mean `Σ xᵢ / n`, or NaN if `n = 0`.
     Mean,
-    /// The greatest element; an error if `n = 0`. NaN is ignored unless all elements are NaN.
+    /// The greatest element; an error if `n = 0`. NaN elements are ignored unless all elements are
+    /// NaN.
     Max,
-    /// The least element; an error if `n = 0`. NaN is ignored unless all elements are NaN.
+    /// The least element; an error if `n = 0`. NaN elements are ignored unless all elements are
+    /// NaN.
     Min,
     /// `Σ |xᵢ|`
     AbsSum,
@@ -31,7 +33,7 @@ pub enum Reduce {
 }
 
 impl Reduce {
-    /// Returns the name of the reduction, as in the names of device kernels.
+    /// Returns the name of the reduction, as it appears in the names of device kernels.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",
@@ -43,10 +45,12 @@ impl Reduce {
         }
     }
 
-    /// Fails unless the operand lengths match. `Max` and `Min` also need `extent > 0`.
+    /// Fails unless the lengths of `x` and `y` match `axis`. `Max` and `Min` also require that the
+    /// axis has elements.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`].
+    /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
+    /// Returns [`Error::InvalidInput`] if `Max` or `Min` has no elements to reduce.
     pub fn check(self, axis: &Axis, x: usize, y: usize) -> Result<()> {
         check_len(self.name(), "x", axis.count(), x)?;
         check_len(self.name(), "y", axis.reduced_count(), y)?;
@@ -58,7 +62,7 @@ impl Reduce {
 }
 
 /// The `k` greatest elements along an axis, in descending order. Among equal elements, the element
-/// with the larger index comes first. NaN is less than any number.
+/// with the larger index comes first. A NaN element ranks below every number.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Axis, TopK}};
@@ -73,15 +77,17 @@ impl Reduce {
 pub struct TopK {
     /// The axis.
     pub axis: Axis,
-    /// Number of elements to find.
+    /// Number of greatest elements to find.
     pub k: usize,
 }
 
 impl TopK {
-    /// Fails unless the axis has at least `k` elements and the operand lengths match.
+    /// Fails unless the axis has at least `k` elements, and the operand lengths match the
+    /// descriptor.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name; [`Error::InvalidInput`].
+    /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
+    /// Returns [`Error::InvalidInput`] if `k` exceeds the extent of the axis.
     pub fn check(&self, x: usize, values: usize, places: usize) -> Result<()> {
         if self.k > self.axis.extent {
             let why = format!("k = {} exceeds the axis extent {}", self.k, self.axis.extent);

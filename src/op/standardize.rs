@@ -4,7 +4,7 @@ use super::Axis;
 use crate::error::{Result, check_len};
 use num_traits::Float;
 
-/// The term to which standardization adds ε, to prevent a division by zero.
+/// The term to which standardization adds the constant ε, which prevents a division by zero.
 ///
 /// ```
 /// use cortado::op::{Axis, EpsilonPlacement::*, Standardize};
@@ -19,17 +19,18 @@ use num_traits::Float;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EpsilonPlacement {
-    /// `1 / √(variance + ε)`
+    /// The rate is `1 / √(variance + ε)`.
     AddedToVariance,
-    /// `1 / (√variance + ε)`
+    /// The rate is `1 / (√variance + ε)`.
     AddedToDeviation,
 }
 
-/// `y[o,e,i] = (x[o,e,i] − mean[e]) · rate[e]`, where the rate is the inverse standard deviation.
+/// Standardization, `y[o,e,i] = (x[o,e,i] − mean[e]) · rate[e]`, where the rate is the inverse
+/// standard deviation.
 ///
 /// If `mean` and `variance` are the moments of `x`, the gradient is `dx = (dy − Σ dy / m − y · Σ
-/// dy·y / m) · rate`, with sums over the `m` elements at `e`. Source: Ioffe, Szegedy 2015, section
-/// 3.
+/// dy·y / m) · rate`. The sums are over the `m` elements with index `e`. Standardization follows
+/// Ioffe and Szegedy (2015), section 3.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Axis, EpsilonPlacement, Standardize}};
@@ -46,7 +47,7 @@ pub enum EpsilonPlacement {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standardize {
-    /// Axis along which the index `e` of the formulas runs.
+    /// Axis of the index `e` in the formulas.
     pub axis: Axis,
     /// The constant ε, which prevents a division by zero.
     pub epsilon: f64,
@@ -55,7 +56,7 @@ pub struct Standardize {
 }
 
 impl Standardize {
-    /// Returns the inverse standard deviation.
+    /// Returns the inverse standard deviation for the given variance and ε.
     #[inline(always)]
     pub fn rate<A: Float>(&self, variance: A, epsilon: A) -> A {
         let deviation = match self.epsilon_placement {
@@ -65,10 +66,12 @@ impl Standardize {
         A::one() / deviation
     }
 
-    /// Fails unless the operand lengths match. `x` is `None` for a call in place.
+    /// Fails unless the operand lengths of the kernel `standardize` match the axis. `x` is `None`
+    /// for an in-place call.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) with the operand's name.
+    /// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has
+    /// the wrong length.
     pub fn check(&self, x: Option<usize>, mean: usize, variance: usize, y: usize) -> Result<()> {
         const OP: &str = "standardize";
         check_len(OP, "x", self.axis.count(), x.unwrap_or(self.axis.count()))?;
@@ -76,10 +79,12 @@ impl Standardize {
         check_len(OP, "y", self.axis.count(), y)
     }
 
-    /// Fails unless the operand lengths of the gradient match. `dy` is `None` for a call in place.
+    /// Fails unless the operand lengths of the kernel `standardize_backward` match the axis. `dy`
+    /// is `None` for an in-place call.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) with the operand's name.
+    /// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has
+    /// the wrong length.
     pub fn check_backward(
         &self,
         x: usize,

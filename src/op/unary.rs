@@ -1,10 +1,11 @@
-//! Functions of one element.
+//! Scalar functions of one element, for elementwise kernels.
 
 use super::elementary::{ElementaryFunctions, StdFunctions};
 use crate::element::Element;
 use num_traits::Float;
 
-/// Defines an enum of functions with scalars of type `A`, their kernel names and `cast`.
+/// Defines an enum of scalar functions whose parameters have the type `A`, with the methods `name`
+/// and `cast`.
 macro_rules! scalar_functions {
     (
         $(#[$meta:meta])*
@@ -29,7 +30,7 @@ macro_rules! scalar_functions {
         }
 
         impl<A: Element> $function<A> {
-            /// Returns the same function with scalars of type `B`.
+            /// Returns the same function with parameters of type `B`.
             pub fn cast<B: Element>(self) -> $function<B> {
                 match self {
                     $(
@@ -42,7 +43,7 @@ macro_rules! scalar_functions {
         }
 
         impl<A> $function<A> {
-            /// Returns the name of the function, as in the names of device kernels.
+            /// Returns the name of the function, as it appears in the names of device kernels.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Self::$variant { .. } => $name,)+
@@ -54,7 +55,7 @@ macro_rules! scalar_functions {
 pub(super) use scalar_functions;
 
 scalar_functions! {
-    /// A function of one element, computed in the accumulator type `A`.
+    /// A scalar function of one element `x`, computed in the accumulator type `A`.
     ///
     /// ```
     /// use cortado::prelude::*;
@@ -86,9 +87,9 @@ scalar_functions! {
         Sigmoid => "sigmoid",
         /// `ln(1 + eˣ)`
         Softplus => "softplus",
-        /// −1, 0 or 1; 0 for NaN.
+        /// The sign of `x`: −1, 0 or 1, and 0 for NaN.
         Sign => "sign",
-        /// 1 where the sign bit is set, which includes −0, else 0.
+        /// 1 where the sign bit of `x` is set, also for −0, else 0.
         SignBit => "sign_bit",
         /// `xᵖ`
         Pow(p: A) => "pow",
@@ -100,17 +101,17 @@ scalar_functions! {
         Threshold(t: A) => "threshold",
         /// `max(x, 0) + slope · min(x, 0)`
         Relu {
-            /// Slope for negative inputs.
+            /// Slope of ReLU for negative inputs.
             slope: A,
         } => "relu",
         /// `x` where `x > 0`, else `alpha · (eˣ − 1)`.
         Elu {
-            /// Negated limit of ELU at −∞.
+            /// Parameter α of ELU, the negated limit of ELU at −∞.
             alpha: A,
         } => "elu",
         /// `x / (1 + e^(−beta·x))`
         Swish {
-            /// Factor of `x` in the exponent.
+            /// Parameter β of Swish, the factor of `x` in the exponent.
             beta: A,
         } => "swish",
         /// `min(max(x, low), high)`
@@ -124,23 +125,23 @@ scalar_functions! {
         ExpAffine {
             /// Factor of `x`.
             scale: A,
-            /// Constant that is added to the scaled `x`.
+            /// Constant that is added to `scale · x`.
             shift: A,
         } => "exp_affine",
         /// `factor · ln(scale·x + shift)`
         LnAffine {
             /// Factor of `x`.
             scale: A,
-            /// Constant that is added to the scaled `x`.
+            /// Constant that is added to `scale · x`.
             shift: A,
-            /// Factor of the logarithm.
+            /// Factor by which the logarithm is multiplied.
             factor: A,
         } => "ln_affine",
-        /// `(scale·x + shift)^power`, with at most one multiplication for a power of 0, 1 or 2.
+        /// `(scale·x + shift)^power`; a power of 0, 1 or 2 takes at most one multiplication.
         PowAffine {
             /// Factor of `x`.
             scale: A,
-            /// Constant that is added to the scaled `x`.
+            /// Constant that is added to `scale · x`.
             shift: A,
             /// The exponent.
             power: A,
@@ -149,13 +150,13 @@ scalar_functions! {
 }
 
 impl<A: Float> Unary<A> {
-    /// Evaluates the function. The kernels of all devices approximate the result of `eval`.
+    /// Evaluates the function at `x`. The kernels of all devices approximate the result of `eval`.
     #[inline(always)]
     pub fn eval(&self, x: A) -> A {
         self.eval_with::<StdFunctions>(x)
     }
 
-    /// Like [`eval`](Self::eval), but with the elementary functions of `F`.
+    /// Like [`eval`](Self::eval), but computes exp, ln, tanh and pow by the implementations in `F`.
     #[inline(always)]
     pub(crate) fn eval_with<F: ElementaryFunctions<A>>(&self, x: A) -> A {
         let (zero, one) = (A::zero(), A::one());
@@ -169,7 +170,8 @@ impl<A: Float> Unary<A> {
             Self::Recip => one / x,
             Self::Tanh => F::tanh(x),
             Self::Sigmoid => one / (one + F::exp(-x)),
-            // The exponent is not positive, so `exp` cannot overflow; `ln_1p` is accurate near 0.
+            // The argument of `exp` is at most 0, so `exp` cannot overflow; `ln_1p` is accurate
+            // near 0.
             Self::Softplus => x.max(zero) + F::ln_1p(F::exp(-x.abs())),
             Self::Sign if x > zero => one,
             Self::Sign if x < zero => -one,
@@ -196,7 +198,7 @@ impl<A: Float> Unary<A> {
     }
 }
 
-/// `xᵖ`, with at most one multiplication for a `p` of 0, 1 or 2.
+/// Returns `xᵖ`; a `p` of 0, 1 or 2 takes at most one multiplication.
 #[inline(always)]
 pub(super) fn pow<A: Float, F: ElementaryFunctions<A>>(x: A, p: A) -> A {
     let one = A::one();

@@ -5,7 +5,7 @@ use crate::{
     error::{Result, check_len},
 };
 
-/// Regularization term `r(w)` of weight decay.
+/// The kind of regularization, which determines the term `r(w)` of weight decay.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Regularization::*, SolverUpdate, UpdateRule}};
@@ -21,13 +21,13 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Regularization {
-    /// `r(w)` is the sign of the weight; 0 for a weight of 0.
+    /// L1 regularization: `r(w)` is the sign of the weight `w`, or 0 if `w` is 0.
     L1,
-    /// `r(w)` is the weight itself.
+    /// L2 regularization: `r(w)` is the weight `w` itself.
     L2,
 }
 
-/// One update of the weights `w` by the gradient `dw`:
+/// Descriptor of one solver update of the weights `w` by the gradient `dw`:
 ///
 /// ```text
 /// g ← scale · dw + decay · r(w)      r of the regularization
@@ -50,24 +50,25 @@ pub enum Regularization {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[doc(alias = "ApplyUpdate")]
 pub struct SolverUpdate<T: Element> {
-    /// Learning rate, including the parameter's multiplier.
+    /// Learning rate, already multiplied by the parameter's `lr_mult`.
     pub rate: T::Acc,
-    /// Factor of the gradient, from clipping and `1 / iter_size`.
+    /// Factor of the gradient, which combines gradient clipping and `1 / iter_size`.
     #[doc(alias = "Normalize")]
     pub scale: T::Acc,
-    /// Weight decay, including the parameter's multiplier.
+    /// Weight decay, already multiplied by the parameter's `decay_mult`.
     pub decay: T::Acc,
-    /// Regularization term of weight decay.
+    /// Kind of regularization for the weight decay.
     #[doc(alias = "Regularize")]
     pub regularization: Regularization,
-    /// Rule that computes the step from the gradient.
+    /// Update rule that computes the step from the gradient.
     pub rule: UpdateRule<T>,
 }
 
-/// Rule that computes a step from a gradient `g`, as Caffe does. The history is the only state that
-/// a rule keeps between steps: `h`, and `k` for rules with two values per weight.
+/// Update rule that computes a step from a gradient `g`, as Caffe does. Between steps, an update
+/// rule keeps only its history: the value `h` per weight, and for some rules a second value `k` per
+/// weight.
 ///
-/// The first step of AdaGrad is as large as the rate, for any gradient:
+/// The magnitude of AdaGrad's first step is the learning rate, for any gradient:
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices};
@@ -86,26 +87,27 @@ pub enum UpdateRule<T: Element> {
     /// Stochastic gradient descent: `h ← momentum · h + rate · g`; the step is `h`.
     #[doc(alias = "sgd_update")]
     Sgd {
-        /// Factor of the previous history value `h`.
+        /// Factor of the previous history value `h` in the new `h`.
         momentum: T::Acc,
     },
-    /// Nesterov's accelerated gradient: `h` as for [`Sgd`](Self::Sgd); the step is
+    /// Nesterov's accelerated gradient: `h` is updated as in [`Sgd`](Self::Sgd), and the step is
     /// `(1 + momentum) · h − momentum · (the previous h)`.
     Nesterov {
-        /// Factor of the previous history value `h`.
+        /// Factor of the previous history value `h` in the new `h`.
         momentum: T::Acc,
     },
-    /// `h ← h + g²`; the step is `rate · g / (√h + delta)`. Source: Duchi, Hazan, Singer 2011.
+    /// AdaGrad: `h ← h + g²`; the step is `rate · g / (√h + delta)`. AdaGrad was introduced by
+    /// Duchi, Hazan and Singer (2011).
     AdaGrad {
-        /// Summand that keeps the divisor from being 0.
+        /// Constant that is added to the divisor to prevent a division by zero.
         delta: T::Acc,
     },
-    /// `h ← decay · h + (1 − decay) · g²`; the step is `rate · g / (√h + delta)`. Source: Tieleman
-    /// and Hinton 2012.
+    /// RMSProp: `h ← decay · h + (1 − decay) · g²`; the step is `rate · g / (√h + delta)`. RMSProp
+    /// was introduced by Tieleman and Hinton (2012).
     RmsProp {
-        /// Decay factor of the mean of squares.
+        /// Decay factor of the running mean `h` of squared gradients.
         decay: T::Acc,
-        /// Summand that keeps the divisor from being 0.
+        /// Constant that is added to the divisor to prevent a division by zero.
         delta: T::Acc,
     },
     /// ```text
@@ -113,25 +115,26 @@ pub enum UpdateRule<T: Element> {
     /// s = g · √((k + delta) / (h + delta))
     /// k ← momentum · k + (1 − momentum) · s²
     /// ```
-    /// The step is `rate · s`. Source: Zeiler 2012.
+    /// The step of AdaDelta is `rate · s`. AdaDelta was introduced by Zeiler (2012).
     AdaDelta {
-        /// Decay factor of the means of squares.
+        /// Decay factor of the running means `h` and `k` of squares.
         momentum: T::Acc,
-        /// Summand that keeps the divisor and the first steps from being 0.
+        /// Constant that is added to `h` and `k`, which keeps the divisor and the first steps from
+        /// being 0.
         delta: T::Acc,
     },
     /// ```text
     /// h ← beta1 · h + (1 − beta1) · g
     /// k ← beta2 · k + (1 − beta2) · g²
     /// ```
-    /// The step is `rate · h / (√k + delta)`. The learning rate includes the factor
-    /// [`adam_correction`]. Source: Kingma and Ba 2015.
+    /// The step of Adam is `rate · h / (√k + delta)`, where the learning rate must include the
+    /// factor [`adam_correction`]. Adam was introduced by Kingma and Ba (2015).
     Adam {
-        /// Decay factor of the mean of gradients.
+        /// Decay factor of the running mean `h` of gradients.
         beta1: T::Acc,
-        /// Decay factor of the mean of squares.
+        /// Decay factor of the running mean `k` of squared gradients.
         beta2: T::Acc,
-        /// Summand that keeps the divisor from being 0.
+        /// Constant that is added to the divisor to prevent a division by zero.
         delta: T::Acc,
     },
 }
@@ -147,9 +150,11 @@ impl<T: Element> UpdateRule<T> {
     }
 }
 
-/// Returns the factor of Adam's rate that corrects the bias of its means, which start at zero.
+/// Returns Adam's bias correction: the factor of the learning rate that compensates for running
+/// means that start at zero.
 ///
-/// After `steps` steps, the factor is `√(1 − beta2ᵗ) / (1 − beta1ᵗ)` with `t = steps + 1`.
+/// After `steps` steps, Adam's bias correction is `√(1 − beta2ᵗ) / (1 − beta1ᵗ)` with `t = steps +
+/// 1`.
 ///
 /// ```
 /// use cortado::op::adam_correction;
@@ -164,11 +169,12 @@ pub fn adam_correction(beta1: f64, beta2: f64, steps: usize) -> f64 {
 }
 
 impl<T: Element> SolverUpdate<T> {
-    /// Fails unless all operands are as long as the weights. `history` yields one operand length
-    /// for each history value of the rule.
+    /// Fails unless all operands have as many elements as the weights. The iterator `history`
+    /// yields the length of one operand for each history value of the update rule.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) with the operand's name.
+    /// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has
+    /// the wrong length.
     pub fn check(
         &self,
         weights: usize,

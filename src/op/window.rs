@@ -1,11 +1,11 @@
-//! Sliding windows over n spatial axes: the geometry of im2col, col2im and convolution.
+//! Sliding windows over any number of spatial axes: the geometry of im2col, col2im and convolution.
 
 use crate::{
     error::{Error, Result, check_len},
     shape::Shape,
 };
 
-/// One spatial axis of a window, with all lengths in elements.
+/// Window geometry along one spatial axis, with all lengths in elements.
 ///
 /// ```
 /// use cortado::op::SpatialAxis;
@@ -17,29 +17,30 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpatialAxis {
-    /// Extent of the input along the axis.
+    /// Extent of the input image along the axis.
     pub input: usize,
-    /// Number of taps of the kernel.
+    /// Number of taps of the convolution kernel along the axis.
     pub kernel: usize,
-    /// Distance in elements from one window to the next.
+    /// Stride: the distance in elements from one window to the next.
     pub stride: usize,
-    /// Number of zeros on each side of the input.
+    /// Padding: the number of zeros on each side of the input along the axis.
     pub pad: usize,
-    /// Distance in elements from one tap to the next.
+    /// Dilation: the distance in elements from one tap to the next.
     pub dilation: usize,
 }
 
 impl SpatialAxis {
-    /// Describes an axis with stride 1, without padding or dilation.
+    /// Creates a spatial axis with stride 1, without padding or dilation.
     pub fn new(input: usize, kernel: usize) -> Self {
         Self { input, kernel, stride: 1, pad: 0, dilation: 1 }
     }
 
-    /// Returns the window count `⌊(input + 2·pad − (dilation·(kernel − 1) + 1)) / stride⌋ + 1`.
+    /// Returns the number of windows along the axis, `⌊(input + 2·pad − (dilation·(kernel − 1) +
+    /// 1)) / stride⌋ + 1`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if no window fits, or on
-    /// overflow.
+    /// Returns [`Error::InvalidInput`] if the kernel, stride or dilation is zero, if no window fits
+    /// into the padded input, or if a number overflows.
     pub fn output(&self) -> Result<usize> {
         let Self { input, kernel, stride, pad, dilation } = *self;
         let error = |why: &str| {
@@ -56,12 +57,13 @@ impl SpatialAxis {
         Ok(slack / stride + 1)
     }
 
-    /// Returns the axis of a transposed convolution, which has `input` windows. The new input
-    /// extent is `stride·(input − 1) + dilation·(kernel − 1) + 1 − 2·pad`.
+    /// Returns the axis of the transposed convolution, which is the axis whose number of windows is
+    /// `input`. The returned axis has the input extent
+    /// `stride·(input − 1) + dilation·(kernel − 1) + 1 − 2·pad`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if the new input extent is
-    /// negative, or on overflow.
+    /// Returns [`Error::InvalidInput`] if the kernel, stride or dilation is zero, if the new input
+    /// extent is negative, or if a number overflows.
     pub fn transposed(&self) -> Result<Self> {
         let Self { input, kernel, stride, pad, dilation } = *self;
         let steps = |count: usize, step: usize| count.checked_sub(1)?.checked_mul(step);
@@ -81,7 +83,7 @@ impl SpatialAxis {
     }
 }
 
-/// Windows over an image of `channels × input…`, in any number of spatial axes.
+/// Sliding windows over an image of shape `channels × input…` with any number of spatial axes.
 ///
 /// The im2col matrix of an image, called *columns*, has `channels · ∏kernel` rows (channel
 /// outermost, then the taps in row-major order) and `∏output` columns.
@@ -104,17 +106,18 @@ pub struct Window {
 }
 
 impl Window {
-    /// Describes windows over `channels` planes along `axes`.
+    /// Creates the descriptor of windows over images with `channels` channels and the spatial axes
+    /// `axes`.
     ///
     /// # Errors
-    /// Errors of [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if the image or the im2col
-    /// matrix is too large.
+    /// Returns the errors of [`SpatialAxis::output`]. Returns [`Error::ShapeOverflow`] if the
+    /// element count of the image or of the im2col matrix overflows.
     pub fn new(channels: usize, axes: &[SpatialAxis]) -> Result<Self> {
         let output = axes.iter().map(SpatialAxis::output).collect::<Result<Vec<_>>>()?;
         let kernel: Vec<_> = axes.iter().map(|axis| axis.kernel).collect();
         let (taps, positions) = (Shape::new(&kernel)?.count(), Shape::new(&output)?.count());
-        // The product of taps and positions is checked even without channels, because kernels
-        // compute the product.
+        // The product of taps and positions is checked even if `channels` is 0, because kernels
+        // compute this product.
         Shape::new(&[channels, taps, positions])?;
         let image: Vec<_> = [channels].into_iter().chain(axes.iter().map(|a| a.input)).collect();
         Shape::new(&image)?;
@@ -126,7 +129,7 @@ impl Window {
         self.channels
     }
 
-    /// Returns the spatial axes.
+    /// Returns the spatial axes of the windows.
     pub fn axes(&self) -> &[SpatialAxis] {
         &self.axes
     }
@@ -136,22 +139,22 @@ impl Window {
         &self.output
     }
 
-    /// Returns the number of taps of one channel: `∏kernel`.
+    /// Returns the number of taps in one channel of a window, `∏kernel`.
     pub fn taps(&self) -> usize {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
-    /// Returns the number of rows of the im2col matrix: `channels · ∏kernel`.
+    /// Returns the number of rows of the im2col matrix, `channels · ∏kernel`.
     pub fn column_rows(&self) -> usize {
         self.channels * self.taps()
     }
 
-    /// Returns the number of windows: `∏output`.
+    /// Returns the number of windows over an image, `∏output`.
     pub fn positions(&self) -> usize {
         self.output.iter().product()
     }
 
-    /// Returns the number of elements of one channel of the image: `∏input`.
+    /// Returns the number of elements of one channel of the image, `∏input`.
     pub fn plane_len(&self) -> usize {
         self.axes.iter().map(|axis| axis.input).product()
     }
@@ -166,15 +169,16 @@ impl Window {
         self.column_rows() * self.positions()
     }
 
-    /// Returns whether the im2col matrix is the image itself: 1-tap kernels, stride 1, no padding.
+    /// Returns whether the im2col matrix equals the image, which is the case for kernels of one tap
+    /// with stride 1 and no padding.
     pub fn is_identity(&self) -> bool {
         self.axes.iter().all(|axis| axis.kernel == 1 && axis.stride == 1 && axis.pad == 0)
     }
 
-    /// Fails unless the lengths of the image and the im2col matrix match.
+    /// Fails unless the lengths of the image and the im2col matrix match the descriptor.
     ///
     /// # Errors
-    /// [`Error::Length`] with the operand's name.
+    /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
     pub fn check(
         &self,
         op: &'static str,

@@ -1,4 +1,4 @@
-//! Messages in protobuf's binary format.
+//! Reading and writing of messages in protobuf's binary format.
 
 use std::{
     fs::{self, File},
@@ -16,15 +16,16 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Longest message, in bytes, that protobuf allows and Caffe reads.
+/// Length in bytes of the longest message that protobuf allows and that Caffe can read.
 const MAX_MESSAGE_LEN: usize = i32::MAX as usize;
 
-/// Reads a message from its binary form; `file` names the bytes in errors.
+/// Decodes a message from `bytes` in protobuf's binary format; error messages name `file` as the
+/// source.
 ///
-/// Returns the values that protobuf's C++ library reads. A field with a known number but another
-/// wire type counts as unknown. A zero byte or an end of a group in place of a field ends the
-/// message, with a warning in the log. Unknown fields are dropped;
-/// [`UnknownFields`](super::UnknownFields) keeps unknown fields.
+/// Returns the same field values as protobuf's C++ library. A field with a known number but an
+/// unexpected wire type counts as an unknown field. A zero byte or an end-group tag in place of a
+/// field ends the message, with a warning in the log. `parse_binary` drops unknown fields;
+/// [`UnknownFields`](super::UnknownFields) keeps them.
 ///
 /// ```
 /// use cortado::proto::{BlobShape, Message, parse_binary};
@@ -37,27 +38,31 @@ const MAX_MESSAGE_LEN: usize = i32::MAX as usize;
 /// ```
 ///
 /// # Errors
-/// [`Error::InvalidData`], with the offset and the path of the field, if the bytes are truncated,
-/// malformed, or contain no known field. Bytes that end between two fields of the outermost message
-/// are a shorter valid message, which is not an error.
+/// Returns [`Error::InvalidData`], with the offset and the path of the field, if the bytes are
+/// truncated or malformed, or if they contain no known field. Truncation between two fields of the
+/// outermost message is not detected, because the remaining bytes form a shorter valid message.
 pub fn parse_binary<M: CaffeMessage>(bytes: &[u8], file: &str) -> Result<M> {
     Ok(MessageSource::bytes(bytes, file).decode(UnknownFieldAction::Ignore)?.0)
 }
 
-/// Reads a binary file of any length, such as a caffemodel, as [`parse_binary`] does.
+/// Decodes a message from a binary protobuf file of any length, such as a caffemodel, as
+/// [`parse_binary`] does.
 ///
-/// Needs memory for the message, and also for the file's bytes if the file is a pipe.
+/// `read_binary` needs memory for the message, but not for the file's bytes unless the file is a
+/// pipe.
 #[doc(alias = "ReadProtoFromBinaryFile")]
 pub fn read_binary<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
     Ok(MessageSource::file(path.as_ref())?.decode(UnknownFieldAction::Ignore)?.0)
 }
 
-/// Writes a binary file atomically; replaces an existing file.
+/// Writes `message` to a file in protobuf's binary format, atomically, and replaces an existing
+/// file.
 ///
-/// Needs memory for the message and its binary form.
+/// `write_binary` needs memory for both the message and its encoded bytes.
 ///
 /// # Errors
-/// [`Error::InvalidData`] if the message is longer than protobuf allows (2 GiB); [`Error::Io`].
+/// Returns [`Error::InvalidData`] if the message is longer than protobuf allows (2 GiB), and
+/// [`Error::Io`] if the file cannot be written.
 #[doc(alias = "WriteProtoToBinaryFile")]
 pub fn write_binary<M: CaffeMessage>(path: impl AsRef<Path>, message: &M) -> Result<()> {
     write(path.as_ref(), message)
@@ -68,7 +73,7 @@ fn write(path: &Path, message: &dyn Codec) -> Result<()> {
     atomic_fs::write_atomically(path, &message.to_binary())
 }
 
-/// Fails if a message is longer than Caffe can read.
+/// Fails if a message of `len` bytes is longer than Caffe can read.
 pub(super) fn check_message_len(path: &Path, schema: &Schema, len: usize) -> Result<()> {
     if len > MAX_MESSAGE_LEN {
         return Err(Error::InvalidData(format!(
@@ -80,9 +85,9 @@ pub(super) fn check_message_len(path: &Path, schema: &Schema, len: usize) -> Res
     Ok(())
 }
 
-/// The bytes or the file that a message is decoded from.
+/// The bytes or the file from which a message is decoded.
 pub(super) struct MessageSource<'a> {
-    /// Name of the source in errors.
+    /// Name of the source in error messages.
     name: String,
     source: Box<dyn ReadSeek + 'a>,
     len: u64,
@@ -94,8 +99,9 @@ impl<'a> MessageSource<'a> {
         Self { name, source: Box::new(Cursor::new(bytes)), len }
     }
 
-    /// Opens a file. Reads a file into memory only if it is not a regular file, because decoding
-    /// reads the source twice and a pipe can be read only once.
+    /// Opens the file at `path` as a source. If the file is not a regular file, such as a pipe,
+    /// reads the whole file into memory. Decoding reads a source twice, but a pipe can be read only
+    /// once.
     pub(super) fn file(path: &Path) -> Result<Self> {
         let io = |source| Error::io(path, source);
         let file = File::open(path).map_err(io)?;
@@ -109,8 +115,9 @@ impl<'a> MessageSource<'a> {
         Ok(Self { name, source: Box::new(Cursor::new(bytes)), len })
     }
 
-    /// Decodes a message, and returns the unknown fields that the scan collected. Reads the source
-    /// twice: once in the scan and once in prost.
+    /// Decodes a message, and returns the message with the unknown fields that the scan has
+    /// collected. Decoding reads the source twice: first the scan of the wire format, then prost's
+    /// decoder.
     pub(super) fn decode<M: CaffeMessage>(
         self,
         action: UnknownFieldAction<'_>,
@@ -147,7 +154,7 @@ impl<'a> MessageSource<'a> {
     }
 }
 
-/// Returns the error for a file that could not be read as a message of the type `schema`.
+/// Returns the error for a file that could not be decoded as a message of type `schema`.
 pub(super) fn wire_error(file: &str, schema: &Schema, error: WireError) -> Error {
     match error {
         WireError::Io(source) => Error::io(file, source),
@@ -184,8 +191,8 @@ mod tests {
 
     #[test]
     fn a_blob_is_encoded_as_the_format_specifies() {
-        // The expected bytes were encoded by hand: packed lists, key = number << 3 | wire type,
-        // little endian.
+        // The expected bytes were encoded by hand: packed lists, key = field number << 3 | wire
+        // type, little endian.
         let want = [
             &[0x2a, 8, 0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0][..],
             &[0x3a, 5, 0x0a, 3, 2, 0xac, 0x02],
@@ -232,7 +239,8 @@ mod tests {
                 let mut changed = bytes.clone();
                 changed[at] = value;
                 if let Ok(read) = parse_binary::<NetParameter>(&changed, "") {
-                    // A wrong length must not produce a list that is longer than the input.
+                    // A wrong length in the input must not make the decoder produce a list that is
+                    // longer than the input.
                     assert!(read.encoded_len() <= 2 * bytes.len(), "{at} {value}");
                 }
             }
@@ -241,8 +249,8 @@ mod tests {
 
     #[test]
     fn excessive_lengths_are_rejected_before_allocation() {
-        // The test tries lengths 2^63 - 1 and 2^31 - 1 of data, of a blob in a vector and of an
-        // unknown field.
+        // The test inserts the lengths 2^63 - 1 and 2^31 - 1 for `data`, for a blob of a
+        // `BlobProtoVector` and for an unknown field.
         for length in [&[0xff; 8][..], &[0xff, 0xff, 0xff, 0xff]] {
             for key in [0x2a, 0x0a, 0xfa] {
                 let mut bytes = vec![key];

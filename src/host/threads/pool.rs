@@ -9,8 +9,8 @@ use crate::{
 };
 use std::{io, panic::resume_unwind, sync::Arc};
 
-/// Threads that help any number of callers with their parallel regions. The threads end after the
-/// pool is dropped.
+/// Pool threads that execute tasks of parallel regions for any number of calling threads. Pool
+/// threads exit after the pool is dropped.
 #[derive(Debug)]
 pub(crate) struct Pool {
     idle: Arc<IdleThreads>,
@@ -20,26 +20,28 @@ impl Pool {
     /// Starts `threads` threads.
     ///
     /// # Errors
-    /// The error of the operating system if a thread cannot be started. The threads that were
-    /// started before the error end.
+    /// Returns the operating system's error if it cannot start a thread. The threads that were
+    /// already started exit.
     pub(crate) fn start(threads: usize) -> io::Result<Self> {
         Self::start_with(threads, |builder, body| builder.spawn(body).map(drop))
     }
 
-    /// Starts each thread by a call of `start`. In tests, `start` may fail.
+    /// Creates a pool, and spawns each of its threads with `start`. Tests pass a `start` that
+    /// fails.
     fn start_with(
         threads: usize,
         start: impl Fn(Builder, Box<dyn FnOnce() + Send>) -> io::Result<()>,
     ) -> io::Result<Self> {
-        // An early return drops the pool, which ends the threads that have started.
+        // If spawning a thread fails, the early return drops the pool, so the threads spawned so
+        // far exit.
         let pool = Self { idle: Arc::new(IdleThreads::new(threads)) };
         for index in 0..threads {
             let idle = Arc::clone(&pool.idle);
             let body = move || {
                 THREAD_NUMBER.with(|number| number.set(index + 1));
                 while let Some(region) = idle.next_offer() {
-                    // Count this thread as waiting before the region ends, so that a kernel called
-                    // right afterwards finds it.
+                    // Count this thread as idle before the parallel region ends, so that the next
+                    // kernel can use this thread at once.
                     region.participate(|| idle.add_waiting());
                 }
             };
@@ -51,8 +53,9 @@ impl Pool {
     /// Calls `step` until no task is left, on the calling thread and on up to `max_helpers` pool
     /// threads. If `step` panics on any thread, resumes that panic on the calling thread.
     pub(crate) fn run(&self, max_helpers: usize, step: &Step) {
-        // SAFETY: `step` is borrowed until this function returns, and `close` is called before the
-        // return. The code between does not unwind, because `run_tasks` catches panics of `step`.
+        // SAFETY: `step` is borrowed until `run` returns, and `run` calls `close` before it
+        // returns. The code between `new` and `close` does not unwind, because `run_tasks` catches
+        // panics of `step`.
         let region = unsafe { ParallelRegion::new(step) };
         self.idle.offer_work(max_helpers, &region);
         let own_result = run_tasks(step);
@@ -69,7 +72,8 @@ impl Pool {
 }
 
 impl Drop for Pool {
-    /// Does not wait for the threads to end, because a pool thread may drop the pool.
+    /// Tells the pool threads to exit, but does not join them, because a pool thread may drop the
+    /// pool.
     fn drop(&mut self) {
         self.idle.close();
     }
@@ -84,7 +88,8 @@ mod tests {
     };
     use std::sync::Weak;
 
-    /// Waits until no pool thread is left. Each pool thread owns the list of idle threads.
+    /// Waits until all pool threads have exited. Each pool thread holds a strong reference to the
+    /// list of idle threads.
     fn wait_for_end(idle: &Weak<IdleThreads>) {
         wait_until(|| idle.strong_count() == 0, "the pool threads must end");
     }
@@ -94,7 +99,8 @@ mod tests {
         for pause in [0, 20] {
             let pool = Pool::start(3).unwrap();
             let idle = Arc::downgrade(&pool.idle);
-            // After the longer pause, the threads sleep.
+            // A pause of 20 ms exceeds the spin time, so the pool threads are asleep when the pool
+            // is dropped.
             std::thread::sleep(std::time::Duration::from_millis(pause));
             assert_eq!(idle.strong_count(), 4);
             drop(pool);
@@ -126,7 +132,8 @@ mod tests {
             if started.fetch_add(1, Relaxed) == 2 {
                 return Err(io::Error::other("no more threads"));
             }
-            // The value lives as long as the thread.
+            // The thread owns `alive`, so a weak reference to `alive` shows whether the thread has
+            // exited.
             let alive = Arc::new(());
             threads.lock().push(Arc::downgrade(&alive));
             builder

@@ -1,9 +1,9 @@
 //! Parallel region: the work of one kernel, which threads join while the region is open.
 //!
-//! The calling thread starts at once. At the end, the calling thread closes the region and waits
-//! for the threads that have joined. The calling thread does not wait for threads that have not
-//! joined yet, because waking a thread can take longer than a small kernel. A thread that comes too
-//! late finds the region closed.
+//! The calling thread starts on the tasks at once. When no task is left, the calling thread closes
+//! the region and waits for the threads that have joined. The calling thread does not wait for
+//! threads that have not joined yet, because waking a thread can take longer than a small kernel. A
+//! thread that tries to join after `close` finds the region closed and runs no task.
 
 use crate::sync::{AtomicUsize, Condvar, Mutex, Relaxed, thread_local};
 use std::{
@@ -15,19 +15,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time for which a thread polls before it sleeps. Waking a thread takes about as long. loom
-/// explores only sleeping threads, because its runs must not depend on the time.
+/// Time for which a waiting thread polls before it sleeps. Waking a sleeping thread takes about as
+/// long as this spin time. Under loom, waiting threads sleep at once, because a loom model must not
+/// depend on elapsed time.
 pub(crate) const SPIN_TIME: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 100 });
 
 thread_local! {
     /// Number of the current thread in its pool; 0 outside of a pool.
-    // loom's macro does not accept a `const` block.
+    // The `thread_local!` macro of loom does not accept a `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
     pub(crate) static THREAD_NUMBER: Cell<usize> = Cell::new(0);
 }
 
-/// Function that runs one task on the thread with the given number. Returns `false` if no task is
-/// left.
+/// Closure that runs one task on the thread with the given number. The closure returns `false` if
+/// no task is left.
 pub(crate) type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 
 /// Work of one kernel, which threads may join while the region is open.
@@ -35,23 +36,23 @@ pub(crate) type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 pub(crate) struct ParallelRegion {
     /// Closure borrowed from the caller of [`Self::new`], valid while the region is open or in use.
     step: *const Step<'static>,
-    /// Number of threads that have joined and not left. Threads change this number only under the
-    /// lock; the caller polls it without the lock.
+    /// Number of threads that have joined the region and not left yet. Threads change this number
+    /// only under the lock; the caller polls it without the lock.
     inside: AtomicUsize,
     state: Mutex<State>,
-    /// Signalled when a thread leaves.
+    /// Condition variable that a thread notifies when it leaves the region.
     left: Condvar,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Whether threads may still join.
+    /// Whether threads may still join the region.
     open: bool,
-    /// Panics of threads that joined.
+    /// Payloads of panics on threads that joined the region.
     panics: Vec<Panic>,
 }
 
-/// Value of a panic.
+/// Payload of a panic, as `catch_unwind` returns it.
 type Panic = Box<dyn Any + Send>;
 
 // SAFETY: `step` points to a `Sync` closure, which any thread may call. The caller of `new` keeps
@@ -61,12 +62,13 @@ unsafe impl Send for ParallelRegion {}
 unsafe impl Sync for ParallelRegion {}
 
 impl ParallelRegion {
-    /// Returns an open region.
+    /// Creates an open region, which threads can join.
     ///
     /// # Safety
     /// The caller keeps `step` borrowed until [`Self::close`] has returned.
     pub(crate) unsafe fn new(step: &Step) -> Arc<Self> {
-        // SAFETY: only the lifetime changes, and the caller keeps `step` alive while it is used.
+        // SAFETY: the transmute changes only the lifetime, and the caller keeps `step` alive until
+        // `close` has returned.
         let step: *const Step<'static> = unsafe { std::mem::transmute(std::ptr::from_ref(step)) };
         Arc::new(Self {
             step,
@@ -76,7 +78,7 @@ impl ParallelRegion {
         })
     }
 
-    /// Returns a region that no thread can join.
+    /// Creates a closed region, which no thread can join.
     #[cfg(test)]
     pub(crate) fn closed() -> Arc<Self> {
         const NO_TASK: &Step<'static> = &|_| false;
@@ -88,8 +90,8 @@ impl ParallelRegion {
         })
     }
 
-    /// Runs tasks on this thread, unless the region is closed, and then calls `leave`.
-    /// [`Self::close`] waits for the `leave` calls of threads that joined.
+    /// Runs tasks on the calling thread, unless the region is closed, and then calls `leave`.
+    /// [`Self::close`] returns only after every thread that joined has called `leave`.
     pub(crate) fn participate(&self, leave: impl FnOnce()) {
         {
             let state = self.state.lock();
@@ -98,21 +100,21 @@ impl ParallelRegion {
             }
             self.inside.fetch_add(1, Relaxed);
         }
-        // SAFETY: this thread is counted as inside, so `close` has not returned. The caller of
-        // `new` keeps the closure borrowed until `close` returns.
+        // SAFETY: this thread is counted in `inside`, so `close` cannot return before this thread
+        // leaves. The caller of `new` keeps the closure borrowed until `close` returns.
         let step = unsafe { &*self.step };
         let result = run_tasks(step);
         leave();
         let mut state = self.state.lock();
-        // The caller drops all panics, because the destructor of a panic may panic itself, which
-        // would end this thread.
+        // The thread that calls `close` drops the panic payloads. The destructor of a payload may
+        // itself panic, which would terminate this pool thread.
         state.panics.extend(result.err());
         self.inside.fetch_sub(1, Relaxed);
         self.left.notify_one();
     }
 
-    /// Closes the region, waits for the threads that joined, and returns the panic of one of them,
-    /// if any.
+    /// Closes the region, waits for the threads that joined, and returns the first recorded panic
+    /// of those threads, if any.
     pub(crate) fn close(&self) -> Option<Panic> {
         let mut state = self.state.lock();
         state.open = false;
@@ -122,8 +124,8 @@ impl ParallelRegion {
             while self.inside.load(Relaxed) > 0 && start.elapsed() < SPIN_TIME {
                 std::hint::spin_loop();
             }
-            // This lock also makes the results of the tasks visible to the caller, because every
-            // thread that left had locked the state after its last task.
+            // Acquiring the lock also makes the results of the tasks visible to the caller, because
+            // every thread locks `state` after its last task.
             state = self.state.lock();
         }
         while self.inside.load(Relaxed) > 0 {
@@ -135,7 +137,8 @@ impl ParallelRegion {
     }
 }
 
-/// Calls `step` with this thread's number, which is 0 outside of a pool, until no task is left.
+/// Calls `step` with the calling thread's number until no task is left. The number is 0 on a thread
+/// outside the pool.
 pub(crate) fn run_tasks(step: &Step) -> std::thread::Result<()> {
     let thread = THREAD_NUMBER.with(Cell::get);
     catch_unwind(AssertUnwindSafe(|| while step(thread) {}))

@@ -1,4 +1,4 @@
-//! Task queues, one for each thread, from which other threads steal.
+//! Work stealing: one task queue per thread, from which other threads steal tasks.
 //!
 //! A thread takes the tasks of its own queue first. A kernel mostly reads what the previous kernel
 //! wrote, in the same order, so a thread finds its own results in its cache.
@@ -6,19 +6,19 @@
 use crate::sync::Mutex;
 use std::ops::Range;
 
-/// Ranges of task numbers, one for each thread.
+/// Task queues: for each thread, the range of the task numbers that are left.
 pub(crate) struct StealQueues(Vec<Mutex<Range<usize>>>);
 
 impl StealQueues {
-    /// Splits the tasks evenly into one queue for each thread.
+    /// Splits `tasks` tasks evenly into `threads` queues, one per thread.
     pub(crate) fn new(tasks: usize, threads: usize) -> Self {
         let start = |thread| thread * tasks / threads;
         let ranges = (0..threads).map(|thread| start(thread)..start(thread + 1));
         Self(ranges.map(Mutex::new).collect())
     }
 
-    /// Returns the next task of this thread's queue or, if the queue is empty, the last task of
-    /// another queue.
+    /// Returns the first task of the queue of `thread` or, if that queue is empty, the last task of
+    /// another thread's queue.
     pub(crate) fn take(&self, thread: usize) -> Option<usize> {
         let (before, rest) = self.0.split_at(thread % self.0.len());
         let (own, after) = rest.split_first()?;

@@ -1,4 +1,4 @@
-//! The open ledgers, policies and running kernel of each thread.
+//! The ledger context of each thread: the open ledgers, the policies and the running kernel.
 
 use super::{
     kernel_call::{DIRECT_ACCESS, KernelCall},
@@ -13,8 +13,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// Open ledgers, policies and running kernel of a thread. A thread that works on behalf of another
-/// thread enters that thread's context.
+/// The ledger context of a thread: its open ledgers, policies and running kernel. A thread that
+/// works on behalf of another thread enters the context of that other thread.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory};
@@ -44,13 +44,14 @@ thread_local! {
     static CONTEXT: RefCell<LedgerContext> = RefCell::default();
 }
 
-/// Runs `f` on the calling thread's context. `f` must not call `with_context`.
+/// Calls `f` with the ledger context of the calling thread. The closure `f` must not call
+/// `with_context`.
 fn with_context<R>(f: impl FnOnce(&mut LedgerContext) -> R) -> R {
     CONTEXT.with_borrow_mut(f)
 }
 
-/// Number of [`Watch`]es in the process. While no `Watch` exists, transfers and fallbacks do not
-/// read the thread's context.
+/// Number of [`Watch`]es that exist in the process. While no `Watch` exists, transfers and
+/// fallbacks do not read the ledger context of their thread.
 static WATCHES: AtomicUsize = AtomicUsize::new(0);
 
 #[inline]
@@ -58,7 +59,8 @@ fn is_watched() -> bool {
     WATCHES.load(Relaxed) != 0
 }
 
-/// A guard that makes transfers and fallbacks read their thread's context. A `Watch` is not `Send`.
+/// A guard that counts as one `Watch` in [`WATCHES`], so that transfers and fallbacks read the
+/// ledger context of their thread. A `Watch` is not `Send`.
 #[derive(Debug)]
 struct Watch(PhantomData<*const ()>);
 
@@ -76,12 +78,12 @@ impl Drop for Watch {
 }
 
 impl LedgerContext {
-    /// Returns the context of the calling thread.
+    /// Returns the ledger context of the calling thread.
     pub fn current() -> Self {
         if is_watched() { with_context(|context| context.clone()) } else { Self::default() }
     }
 
-    /// Replaces the calling thread's context until the guard is dropped.
+    /// Replaces the ledger context of the calling thread until the returned guard is dropped.
     pub fn enter(self) -> ContextGuard {
         let is_default = self.ledgers.is_empty()
             && self.transfers == Policy::Allow
@@ -135,9 +137,9 @@ impl Drop for ContextGuard {
 }
 
 impl Ledger {
-    /// Records the transfers and fallbacks of the calling thread, and of threads that read data for
-    /// the calling thread, until the guard is dropped. Ledgers nest: all open ledgers of a thread
-    /// record each event.
+    /// Opens the ledger on the calling thread until the returned guard is dropped. The ledger
+    /// records the transfers and fallbacks of the calling thread, and of threads that read data for
+    /// the calling thread. Ledgers nest: every open ledger of a thread records each event.
     pub fn open(&self) -> LedgerGuard {
         let watch = Watch::new();
         with_context(|context| context.ledgers.push(self.clone()));
@@ -201,15 +203,15 @@ pub struct PolicyGuard {
     _watch: Watch,
 }
 
-/// The kind of events to which a policy applies.
+/// The kind of events to which a policy applies: transfers or fallbacks.
 #[derive(Clone, Copy, Debug)]
 enum Subject {
     Transfers,
     Fallbacks,
 }
 
-/// Sets the calling thread's policy for copies between host and device, until the guard is dropped.
-/// The innermost of nested policies applies.
+/// Sets the calling thread's policy for copies between host and device until the returned guard is
+/// dropped. If policies are nested, the innermost policy applies.
 ///
 /// ```
 /// use cortado::{CpuDevice, SyncedMemory, ledger::{self, Policy}};
@@ -224,7 +226,8 @@ pub fn set_transfer_policy(policy: Policy) -> PolicyGuard {
     PolicyGuard::new(Subject::Transfers, policy)
 }
 
-/// Like [`set_transfer_policy`], but for kernels that the device does not override.
+/// Like [`set_transfer_policy`], but sets the policy for fallbacks, that is, kernels that the
+/// device does not override.
 pub fn set_fallback_policy(policy: Policy) -> PolicyGuard {
     PolicyGuard::new(Subject::Fallbacks, policy)
 }
@@ -253,14 +256,16 @@ fn replace_policy(subject: Subject, policy: Policy) -> Policy {
 }
 
 impl KernelCall {
-    /// Attributes the calling thread's transfers to this kernel until the guard is dropped.
+    /// Attributes the calling thread's transfers to this kernel call until the returned guard is
+    /// dropped.
     pub fn enter(self) -> KernelScope {
         let outer = is_watched().then(|| with_context(|context| context.kernel.replace(self)));
         KernelScope { outer, thread: PhantomData }
     }
 }
 
-/// Records that a native kernel of a device starts. Every override must call `enter_kernel` first.
+/// Marks the start of a native kernel of a device, to which the ledger attributes transfers. Every
+/// override of a kernel must call `enter_kernel` first.
 ///
 /// ```
 /// # fn launch<T: cortado::Element>() {
@@ -272,7 +277,8 @@ pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
     KernelCall::new(name, element).enter()
 }
 
-/// A guard that attributes the transfers of its thread to a running kernel.
+/// A guard that attributes the transfers of its thread to a running kernel until the guard is
+/// dropped.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory, ledger::{Ledger, enter_kernel}};
@@ -289,7 +295,8 @@ pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
 /// ```
 #[must_use = "dropping the guard ends the kernel's ledger scope"]
 pub struct KernelScope {
-    /// The enclosing kernel; `None` if no [`Watch`] existed when the kernel started.
+    /// The enclosing kernel call, if any; the outer `Option` is `None` if no [`Watch`] existed when
+    /// the kernel started.
     outer: Option<Option<KernelCall>>,
     thread: PhantomData<*const ()>,
 }
@@ -302,11 +309,11 @@ impl Drop for KernelScope {
     }
 }
 
-/// Applies the calling thread's fallback policy to `kernel` of the device called `device()`, and
-/// records the fallback.
+/// Applies the calling thread's fallback policy to the call `kernel` on the device with the name
+/// `device()`. Records the fallback if the policy permits it.
 ///
 /// # Errors
-/// [`Error::Denied`](crate::Error::Denied).
+/// Returns [`Error::Denied`](crate::Error::Denied) if the policy denies fallbacks.
 pub(in crate::memory) fn fallback_event(
     device: impl Fn() -> String,
     kernel: &KernelCall,
@@ -321,11 +328,12 @@ pub(in crate::memory) fn fallback_event(
     Ok(())
 }
 
-/// Runs `copy` if the calling thread's transfer policy allows it. Records the transfer if `copy`
-/// succeeds.
+/// Runs `copy` if the calling thread's transfer policy permits the transfer. Records the transfer
+/// if `copy` succeeds.
 ///
 /// # Errors
-/// [`Error::Denied`](crate::Error::Denied); errors of `copy`.
+/// Returns [`Error::Denied`](crate::Error::Denied) if the policy denies transfers. Propagates
+/// errors from `copy`.
 #[track_caller]
 pub(in crate::memory) fn transfer_event(
     device: impl Fn() -> String,
@@ -337,8 +345,8 @@ pub(in crate::memory) fn transfer_event(
         return copy();
     }
     let context = LedgerContext::current();
-    // `KernelCall::new` is called outside the closures, because `#[track_caller]` would report a
-    // closure as the caller.
+    // `KernelCall::new` is called outside the closures, because inside a closure `#[track_caller]`
+    // would report the closure as the caller.
     let direct = KernelCall::new(DIRECT_ACCESS, "");
     let cause = context.kernel.unwrap_or(direct);
     context.transfers.apply(|| match cause.name {

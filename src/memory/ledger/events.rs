@@ -7,22 +7,23 @@ use super::{
 };
 use crate::{error::Result, memory::memory_trait::Memory};
 
-/// Records that `kernel` runs on the host because `device` has no override, like the default of
-/// [`Memory::on_fallback`].
+/// Records that `kernel` runs on the host because `device` does not override it. An override of
+/// [`Memory::on_fallback`] can call `record_fallback` to keep the default behaviour.
 ///
 /// # Errors
-/// [`Error::Denied`](crate::Error::Denied) if the calling thread denies fallbacks.
+/// Returns [`Error::Denied`](crate::Error::Denied) if the calling thread's policy denies fallbacks.
 pub fn record_fallback<D: Memory>(device: &D, kernel: &KernelCall) -> Result<()> {
     fallback_event(|| device.name(), kernel)
 }
 
 /// Runs `copy`, which transfers `bytes` bytes in the direction `kind`, and records the transfer if
 /// `copy` succeeds. [`SyncedMemory`](crate::SyncedMemory) already records all its transfers. A
-/// device calls this function for copies of a kernel's scalar result to the host.
+/// device calls `record_transfer` only for copies that `SyncedMemory` does not make, such as the
+/// copy of a kernel's scalar result to the host.
 ///
 /// # Errors
-/// [`Error::Denied`](crate::Error::Denied) if the calling thread denies transfers; errors of
-/// `copy`.
+/// Returns [`Error::Denied`](crate::Error::Denied) if the calling thread's policy denies transfers.
+/// Propagates errors from `copy`.
 #[track_caller]
 pub fn record_transfer<D: Memory>(
     device: &D,

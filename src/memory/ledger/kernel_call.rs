@@ -1,8 +1,8 @@
-//! The identity of a kernel call.
+//! The identity of a kernel call in a ledger: kernel name, element type and call site.
 
 use std::{cell::Cell, fmt, marker::PhantomData, panic::Location};
 
-/// Kernel name that stands for memory accesses outside any kernel.
+/// Kernel name under which ledgers record memory accesses outside of any kernel.
 pub(super) const DIRECT_ACCESS: &str = "";
 
 /// A kernel call: name, element type and call site.
@@ -16,17 +16,17 @@ pub(super) const DIRECT_ACCESS: &str = "";
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KernelCall {
-    /// Name of the method in its kernel family, such as `gemm`.
+    /// Name of the kernel's method in its kernel family, such as `gemm`.
     pub name: &'static str,
-    /// Element type, such as `f32`.
+    /// Name of the element type, such as `f32`.
     pub element: &'static str,
-    /// Source location of the call.
+    /// Source location of the kernel call.
     pub site: &'static Location<'static>,
 }
 
 impl KernelCall {
-    /// Describes the kernel `name` for elements of type `element`. If the function that calls `new`
-    /// is `#[track_caller]`, the call site is the caller of that function.
+    /// Describes a call of the kernel `name` with the element type `element`. If the function that
+    /// calls `new` is `#[track_caller]`, the call site is the caller of that function.
     #[track_caller]
     pub fn new(name: &'static str, element: &'static str) -> Self {
         let caller = Location::caller();
@@ -35,12 +35,14 @@ impl KernelCall {
 }
 
 thread_local! {
-    /// The call site of the kernel that an [`AnyDevice`](crate::AnyDevice) runs on this thread.
+    /// The call site of the kernel that an [`AnyDevice`](crate::AnyDevice) currently runs on this
+    /// thread.
     static CALL_SITE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
 }
 
-/// A guard that makes kernel calls of this thread report the caller of [`enter`](Self::enter),
-/// because a call through a trait object does not pass on its caller.
+/// A guard that makes kernel calls on this thread report the caller of [`enter`](Self::enter) as
+/// their call site. The guard is needed because `#[track_caller]` does not propagate through a call
+/// of a trait object.
 pub(crate) struct CallSite {
     outer: Option<&'static Location<'static>>,
     thread: PhantomData<*const ()>,

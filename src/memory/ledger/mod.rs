@@ -1,11 +1,11 @@
 //! The ledger: records of transfers and host fallbacks, and policies that log or deny them.
 //!
 //! - A [`Ledger`] is a value that the caller opens on a thread. The process has no global ledger.
-//! - Policies apply to one thread, until the guard that set them is dropped.
-//! - A transfer is attributed to the running kernel and its call site or, outside kernels, to the
-//!   code that accessed the memory.
-//! - While no ledger is open and no policy is set in the process, a kernel or a transfer costs one
-//!   additional relaxed atomic load.
+//! - A policy applies to the thread that set it, until the guard of the policy is dropped.
+//! - A transfer is attributed to the running kernel and the call site of the kernel. Outside of
+//!   kernels, a transfer is attributed to the code that accessed the memory.
+//! - While no ledger is open and no policy is set in the process, the overhead per kernel or
+//!   transfer is one relaxed atomic load.
 
 pub(super) mod kernel_call;
 mod policy;

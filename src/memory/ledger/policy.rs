@@ -1,8 +1,8 @@
-//! Policies for transfers and fallbacks.
+//! Policies that allow, log or deny transfers and fallbacks.
 
 use crate::error::{Error, Result};
 
-/// The reaction to a transfer or fallback.
+/// A policy for transfers or fallbacks: allow, log a warning, or deny.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory, ledger::{self, Policy}};
@@ -26,7 +26,8 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Applies this policy to a transfer or fallback. `describe` returns the text for messages.
+    /// Applies this policy to a transfer or fallback. The closure `describe` returns a description
+    /// of the event for the warning or the error.
     pub(super) fn apply(self, describe: impl FnOnce() -> String) -> Result<()> {
         match self {
             Self::Allow => {}

@@ -20,11 +20,11 @@ use std::{collections::BTreeMap, fmt, panic::Location, sync::Arc};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventKind {
-    /// A copy from host to device.
+    /// An upload: a copy from host to device.
     Upload,
-    /// A copy from device to host.
+    /// A download: a copy from device to host.
     Download,
-    /// A kernel that ran on the host because the device has no override.
+    /// A fallback: a kernel that ran on the host because the device does not override the kernel.
     Fallback,
 }
 
@@ -59,7 +59,8 @@ impl fmt::Display for EventKind {
 pub struct Total {
     /// Number of events.
     pub count: u64,
-    /// Bytes copied; 0 for fallbacks, whose copies are separate events.
+    /// Number of bytes copied; 0 for fallbacks, because a fallback's copies are recorded as
+    /// separate events.
     pub bytes: u64,
 }
 
@@ -70,7 +71,8 @@ impl Total {
     }
 }
 
-/// The events of one kind that one kernel call or memory access caused.
+/// A ledger entry: the events of one kind that a kernel call, or a memory access outside of
+/// kernels, caused on one device.
 ///
 /// ```
 /// use cortado::{ledger::Ledger, prelude::*};
@@ -85,13 +87,13 @@ impl Total {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Kind of the events.
+    /// Kind of the events: upload, download or fallback.
     pub kind: EventKind,
-    /// The kernel that caused the events; `None` for accesses outside kernels.
+    /// Name of the kernel that caused the events; `None` for memory accesses outside of kernels.
     pub kernel: Option<&'static str>,
-    /// Element type of the kernel; empty outside kernels.
+    /// Element type of the kernel; empty for memory accesses outside of kernels.
     pub element: &'static str,
-    /// Call site of the kernel, or the code that accessed the memory.
+    /// Call site of the kernel, or source location of the memory access.
     pub site: &'static Location<'static>,
     /// Name of the device.
     pub device: String,
@@ -101,7 +103,7 @@ pub struct Entry {
     pub bytes: u64,
 }
 
-/// Totals by kernel call and device name, then by event kind.
+/// Totals of the recorded events, grouped by kernel call and device name, and then by event kind.
 type EventTable = BTreeMap<(KernelCall, String), BTreeMap<EventKind, Total>>;
 
 /// A record of transfers and fallbacks. Clones of a ledger share one record.
@@ -151,7 +153,7 @@ impl Ledger {
         rows.collect()
     }
 
-    /// Returns the total of all events of a kind.
+    /// Returns the total count and bytes of all recorded events of kind `kind`.
     pub fn total(&self, kind: EventKind) -> Total {
         let mut sum = Total::default();
         for kinds in self.events.lock().values() {
@@ -178,8 +180,8 @@ impl fmt::Debug for Ledger {
     }
 }
 
-/// Formats a table with one line per kernel call, in descending order of bytes, and a line of
-/// totals.
+/// Formats the ledger as a table with one line per kernel call and device, in descending order of
+/// bytes, followed by a line of totals.
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let events = self.events.lock();
@@ -216,8 +218,9 @@ impl fmt::Display for Ledger {
     }
 }
 
-/// Runs a block and asserts the number of uploads and downloads that it causes on the calling
-/// thread. Expands to the value of the block. A failed assertion prints the [`Ledger`].
+/// Runs a block, and asserts the numbers of uploads and downloads that the block causes on the
+/// calling thread. The macro evaluates to the value of the block. A failed assertion prints the
+/// [`Ledger`].
 ///
 /// ```
 /// use cortado::{CpuDevice, SyncedMemory, assert_transfers};
