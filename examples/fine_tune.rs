@@ -3,7 +3,7 @@
 //!
 //! The second net copies the weights of each layer whose name is in the first net. The last layer
 //! of the second net has another name, so the last layer starts from random weights. An `lr_mult`
-//! of 0 freezes the copied layers.
+//! of 0 freezes the layers whose weights were copied.
 //!
 //! `cargo run --release --example fine_tune`
 
@@ -41,7 +41,7 @@ fn definition(images: u32, last: &str, hidden_rate: f32) -> Result<SolverParamet
     proto::parse_text(&text, "solver")
 }
 
-/// Trains, and prints the accuracy on the test images.
+/// Trains the solver's net, and prints the accuracy on the test images.
 fn train(solver: &mut Solver<f32>, what: &'static str) -> Result<()> {
     solver.add_observer(move |event| {
         if let Event::Tested { outputs, .. } = event {

@@ -38,7 +38,7 @@ impl Memory for Discrete {
 cortado::families!(Discrete: Blas, Reductions, Random, Conv, Pooling, Normalize, Losses,
     Indexing, Update);
 
-/// Overrides one kernel of a family: `fill` runs on the device.
+/// Overrides one kernel of the family `Elementwise`, so that `fill` runs on the device.
 impl Elementwise for Discrete {
     fn fill<T: cortado::Element>(
         &self,
