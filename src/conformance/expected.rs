@@ -9,15 +9,15 @@ pub(super) struct Expected {
     pub(super) value: f64,
     /// Sum of the terms' magnitudes, `Σ |tᵢ|`.
     pub(super) magnitude: f64,
-    /// Allowed number of roundings, each with an error relative to `magnitude`. If 0, the result
-    /// must be `value` rounded to the accumulator type and then to the element type.
+    /// Allowed number of roundings, each with an error relative to `magnitude`. If `roundings` is
+    /// 0, the result must be `value`, rounded to the accumulator type and then to the element type.
     pub(super) roundings: f64,
-    /// Whether the result is rounded even if all terms are integers.
+    /// Whether the result has rounding errors even if all terms are integers.
     pub(super) inexact: bool,
 }
 
-/// Allowed roundings in addition to one per term: the roundings of factors and of the accumulated
-/// result.
+/// Number of roundings allowed in a sum in addition to one per term, for the factors and the
+/// accumulated result.
 const SPARE_ROUNDINGS: f64 = 4.0;
 
 impl Expected {
@@ -37,7 +37,7 @@ impl Expected {
         Self { inexact: true, ..Self::product(value, ulps) }
     }
 
-    /// Converts the expected result to that for integer operands.
+    /// Returns the expected result for integer operands, which is exact unless `inexact` is true.
     pub(super) fn of_integers(self) -> Self {
         if self.inexact { self } else { Self::exact(self.value) }
     }
@@ -47,14 +47,14 @@ impl Expected {
         Self { roundings: SPARE_ROUNDINGS, ..Self::default() }
     }
 
-    /// Adds a term to the sum.
+    /// Adds a term to the expected sum.
     pub(super) fn add(&mut self, term: f64) {
         self.value += term;
         self.magnitude += term.abs();
         self.roundings += 1.0;
     }
 
-    /// Multiplies all terms of the sum by `factor`.
+    /// Multiplies all terms of the expected sum by `factor`.
     pub(super) fn scaled(self, factor: f64) -> Self {
         let Self { value, magnitude, .. } = self;
         Self { value: factor * value, magnitude: factor.abs() * magnitude, ..self }

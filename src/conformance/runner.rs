@@ -8,15 +8,15 @@ use proptest::{
 };
 use std::fmt::Debug;
 
-/// Number of attempts to shrink a random case that fails.
+/// Largest number of attempts to shrink a random case that fails.
 const MAX_SHRINKS: u32 = 256;
 
-/// Device under test and source of random cases.
+/// Device under test, and the seed and the number of random cases.
 pub(super) struct CheckRunner<'d> {
     pub(super) device: &'d AnyDevice,
     /// Seed of the random cases of one check on one element type.
     pub(super) seed: u64,
-    /// Number of random cases.
+    /// Number of random cases of one check on one element type.
     pub(super) cases: u32,
 }
 

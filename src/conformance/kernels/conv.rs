@@ -43,7 +43,7 @@ fn col2im<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// Returns the images, filters, biases and results of a convolution.
+/// Returns random images, filters, biases and results for a convolution.
 fn operands<T: Element>(op: &Convolution, setup: &CaseSetup) -> [NamedValues<T>; 4] {
     let (filters, outputs) = (("filters", op.filter_len()), ("bias", op.outputs()));
     setup.operands([("x", op.input_len()), filters, outputs, ("y", op.output_len())])
@@ -67,7 +67,7 @@ fn convolve<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     Ok(())
 }
 
-/// Activations to fuse with a convolution. Some of the activations compute elementary functions.
+/// Activations to fuse with a convolution. Some of these activations compute elementary functions.
 const ACTIVATIONS: [Unary<f64>; 3] =
     [Unary::Relu { slope: 0.0 }, Unary::Relu { slope: 0.3 }, Unary::Tanh];
 

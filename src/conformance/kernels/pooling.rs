@@ -181,7 +181,7 @@ fn stochastic_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns the start value of a maximum: the smallest finite number of `T`, or of `f32` if `T` is
+/// Returns the start value of a maximum: the lowest finite number of `T`, or of `f32` if `T` is
 /// `f64`.
 fn max_pool_start<T: Element>() -> f64 {
     match T::DTYPE {
@@ -237,7 +237,7 @@ fn random_pool() -> impl Strategy<Value = Pool2d> {
     let rounding = prop_oneof![Just(PoolRounding::Ceil), Just(PoolRounding::Floor)];
     (0..=3usize, axis(), axis(), rounding)
         .prop_map(|(planes, rows, columns, rounding)| {
-            // The padded input is large enough for one window.
+            // The padded input must be large enough for one window.
             let input = |(slack, kernel, _, pad): (usize, usize, usize, usize)| {
                 (kernel.saturating_sub(2 * (pad % kernel)) + slack).max(1)
             };

@@ -45,8 +45,8 @@ pub(crate) fn arg_max(axis: &Axis, x: &[f64]) -> Vec<u32> {
     lines(axis).map(first).collect()
 }
 
-/// Returns the `k` largest elements along the axis, for each outer and inner index: the index in
-/// `x` and the position on the axis.
+/// Returns, for each outer and inner index, the index in `x` and the position on the axis of each
+/// of the `k` largest elements.
 pub(crate) fn top_k(op: &TopK, x: &[f64]) -> Vec<(usize, f64)> {
     let TopK { axis, k } = *op;
     let mut found = vec![(0, 0.0); k * axis.reduced_count()];
