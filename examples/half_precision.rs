@@ -1,6 +1,6 @@
 //! Trains a net in `f32`, `f16` and `bf16`, and compares the accuracy and the size of the weights.
 //!
-//! Kernels on 16-bit elements compute in `f32`, and round a result only once, when they store the
+//! Kernels on 16-bit elements compute in `f32`, and round each result only once, when storing the
 //! result. The solver updates an `f32` copy of 16-bit weights, because one update is often smaller
 //! than the distance between adjacent 16-bit numbers.
 //!

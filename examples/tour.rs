@@ -9,7 +9,7 @@ use cortado::{
 };
 
 /// A device whose memory is separate from the host's memory, so that accesses cause transfers. A
-/// device must implement only four methods of the trait `Memory`.
+/// device only has to implement four methods of the trait `Memory`.
 #[derive(Clone, Debug)]
 struct Discrete;
 

@@ -1,5 +1,5 @@
 // Convolution as implicit GEMM, with one GEMM per group of channels. The im2col matrix is never
-// stored: tiles load its elements from the images.
+// stored: the kernels load the matrix elements from the images.
 #include "tiled_gemm.cuh"
 #include "window.cuh"
 
@@ -138,7 +138,7 @@ template <int DEPTH> struct Position {
     }
 };
 
-// Source of `dy`: each thread loads one k of a step, in every `LANES`-th plane.
+// Source of the operand `dy`: each thread loads one k of a step, in every `LANES`-th plane.
 template <class T, int EXTENT, int DEPTH> struct Planes {
     static constexpr int LANES = THREADS / DEPTH, HELD = EXTENT / LANES;
     static constexpr bool along_k = true;

@@ -2,8 +2,8 @@
 #include "tiled_gemm.cuh"
 
 // `count` GEMMs. A thread block computes one tile of one GEMM, summed over one of `splits` chunks
-// of k. If `parts` is not null, blocks write partial sums to `parts`, and `add_parts` adds them up.
-// m and n are below 2³¹.
+// of k. If `parts` is not null, blocks write partial sums to `parts`, and the kernel `add_parts`
+// adds up the partial sums. m and n are below 2³¹.
 struct Gemm {
     uint64_t m, n, k;
     uint64_t lda, ldb, ldc;

@@ -54,9 +54,9 @@ __device__ __forceinline__ double divided_by(double divisor, double count) {
     return divisor != 0 ? divisor : fmax(count, 1.0);
 }
 
-// Adds up the partial sums of the block's threads. A grid of a single block writes the mean to `y`.
-// Otherwise, each block writes its partial sum to `parts`, from which `mean_of_parts` computes the
-// mean.
+// Adds up the partial sums of the threads of a block. A grid of a single block writes the mean to
+// `y`. A grid of several blocks writes one partial sum per block to `parts`, from which
+// `mean_of_parts` computes the mean.
 template <class T>
 __device__ __forceinline__ void hand_in(Part part, double divisor, Part *parts, T *y) {
     part = over_block(part);

@@ -3,8 +3,8 @@
 // src/host/nn/standardize.rs.
 //
 // Kernels sum the differences from the first element or the mean of a position, in double
-// precision. The differences are small, so one pass over memory computes the sums accurately
-// enough.
+// precision. The differences from the first element are small, so one pass over memory computes the
+// sums accurately enough.
 
 #include "block.cuh"
 #include "map.cuh"
@@ -51,7 +51,8 @@ struct Cursor {
 // Largest number of warps per block in `sum_beside`.
 constexpr unsigned WARPS = 8;
 
-// Number of elements that a thread loads before it adds them up, so that the loads overlap.
+// Number of elements that a thread loads before adding up these elements, so that the loads
+// overlap.
 constexpr int AHEAD = 4;
 
 // Sums `term` over the elements at position `e`; each block along x writes one partial sum.
@@ -77,8 +78,8 @@ __device__ __forceinline__ void sum_along(const Axis &op, size_t e, Sums *parts,
 }
 
 // Like `sum_along`, but for `inner` = 1, where neighbouring positions are contiguous in memory.
-// Each lane sums one position, the warps of a block share the outer axis, and each block along y
-// writes one partial sum per position.
+// Each lane sums one position, the warps of a block divide the outer axis among themselves, and
+// each block along y writes one partial sum per position.
 template <class Term>
 __device__ __forceinline__ void sum_beside(const Axis &op, size_t e, Sums *parts, Term term) {
     const unsigned warp = threadIdx.x / WARP, warps = blockDim.x / WARP, lane = threadIdx.x % WARP;

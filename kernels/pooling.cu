@@ -1,8 +1,8 @@
 // Two-dimensional pooling; src/host/nn/pooling is the reference implementation.
 //
-// A thread processes one position in several planes, so it computes the bounds of the position's
-// window only once. Backward kernels gather: for each element, a thread sums the gradients of the
-// windows that contain the element, in order.
+// A thread processes one position in several planes, so the thread computes the bounds of the
+// position's window only once. Backward kernels gather: for each element, a thread sums the
+// gradients of the windows that contain the element, in order.
 
 #include "block.cuh"
 #include "rows.cuh"
@@ -169,9 +169,9 @@ __device__ void average_pool_backward(const Pool &op, const T *dy, T *dx, unsign
 // y = an element of each window, drawn with a probability proportional to the element's value; mask
 // as in `max_pool`.
 //
-// The kernel sums in double precision and in row-major order, as the host does. It draws the first
-// element at which the running sum exceeds u · total, or the window's first element if no running
-// sum does.
+// The kernel sums in double precision and in row-major order, as the host does. The kernel draws
+// the first element at which the running sum exceeds u · total, or the window's first element if no
+// running sum does.
 template <class T>
 __device__ void stochastic_pool(const Pool &op, const T *x, const float *u, T *y,
                                 int32_t *mask, unsigned span) {

@@ -26,8 +26,8 @@ struct Rows {
     uint64_t warps;         // warps that share a part: 1, or all of a block
 };
 
-// Reduces the share of one thread in the items from `first` to `last`, where `rank` is the thread's
-// number among `count` threads.
+// Reduces those items from `first` to `last` that belong to one thread, where `rank` is the
+// thread's number among `count` threads.
 template <class Rule, class T>
 __device__ __forceinline__ acc_t<T> reduce_run(const Rows &rows, const T *x, const T *z,
                                              size_t first, size_t last, size_t rank,

@@ -12,7 +12,7 @@ struct ThreadPosition {
         const unsigned teams = blockDim.x / span, team = threadIdx.x / span;
         column = (size_t)blockIdx.x * span + threadIdx.x % span;
         columns = (size_t)gridDim.x * span;
-        // Threads after the last complete team of `span` threads get no row.
+        // Threads after the last complete team of `span` threads process no row.
         row = team < teams ? (size_t)blockIdx.y * teams + team : SIZE_MAX;
         rows = (size_t)gridDim.y * teams;
     }

@@ -2,7 +2,7 @@
 //
 // A row consists of the elements along the axis at one position of the other axes. If `inner` is
 // large, one thread computes each row, so that neighbouring threads read neighbouring elements.
-// Otherwise, one block computes each row.
+// If `inner` is small, one block computes each row.
 
 #include "block.cuh"
 

@@ -260,7 +260,7 @@ template <int EXTENT, int DEPTH> struct RoundedPanel : LanesPanel<float, EXTENT,
     }
 };
 
-// Tile that rounds `float` elements to TF32 and multiplies them on tensor cores.
+// Tile that multiplies `float` elements, rounded to TF32, on tensor cores.
 template <int DOWN, int ACROSS, int DEPTH, int TALL, int WIDE>
 struct RoundedTensor : WarpTile<DOWN, ACROSS, DEPTH, TALL, WIDE> {
     using Element = float;

@@ -1,9 +1,9 @@
 // Tiled GEMM, shared by gemm.cu and convolution.cu.
 //
 // A block computes a `Shape::DOWN` × `Shape::ACROSS` tile of C in steps of `Shape::DEPTH` along k.
-// The source of an operand fetches the elements of a step into registers and puts them into a panel
-// in shared memory. Each operand has two panels: while a block multiplies one panel, it loads the
-// next step for the other panel.
+// The source of an operand fetches the elements of a step into registers, and then stores these
+// elements to a panel in shared memory. Each operand has two panels: while a block multiplies one
+// panel, the block loads the next step for the other panel.
 #pragma once
 
 #include "fma_tile.cuh"
@@ -156,9 +156,9 @@ __device__ __forceinline__ void store_run(T *to, const acc_t<T> (&run)[RUN], siz
     }
 }
 
-// The tile that thread block `at` computes: the number `z` of its GEMM, its first row and its first
-// column. Tiles are numbered column by column in bands of eight tile rows, so that concurrent
-// blocks share rows and columns.
+// The tile that thread block `at` computes: the number `z` of the GEMM, and the first row and
+// column of the tile. Tiles are numbered column by column in bands of eight tile rows, so that
+// concurrent blocks share rows and columns.
 struct ThreadPosition {
     uint32_t z;
     size_t row, column;

@@ -17,8 +17,8 @@ template <class A> struct Ranked {
     }
 };
 
-// Returns the greater of two elements, or the one with the smaller index if the elements are equal.
-// Ignores NaN.
+// Returns the greater of two elements, or the element with the smaller index if the elements are
+// equal. Ignores NaN.
 template <class A>
 __device__ __forceinline__ Ranked<A> greater(const Ranked<A> &a, const Ranked<A> &b) {
     bool first = b.value == a.value && b.place < a.place;

@@ -157,7 +157,7 @@ fn channel_means(path: &Path, channels: usize) -> Result<Vec<f32>> {
 }
 
 impl Classifier {
-    /// Reads a net's definition and its trained weights, in any format that
+    /// Reads the definition of a net, and trained weights in any format that
     /// [`proto::read_trained_net`] reads.
     ///
     /// # Errors

@@ -287,8 +287,9 @@ fn matrices<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     })
 }
 
-/// Adds cases of the second convolution of LeNet on `n` images, its im2col, and the max pooling
-/// after the convolution. The 5 × 5 convolution maps 20 planes of 12 × 12 to 50 planes.
+/// Adds cases of LeNet's second convolution on `n` images, of the im2col of this convolution, and
+/// of the max pooling after the convolution. The 5 × 5 convolution maps 20 planes of 12 × 12 to 50
+/// planes.
 fn images<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let side = op::SpatialAxis::new(12, 5);
     let window = Window::new(20, &[side, side])?;

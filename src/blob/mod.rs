@@ -1,4 +1,4 @@
-//! Blobs: arrays of values, with gradients of the same shape.
+//! Blobs: arrays of values, each with a gradient of the same shape.
 
 mod storage;
 mod create; // conversion of values to blobs, and of blobs to values
@@ -192,7 +192,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.reshape(&other.shape)
     }
 
-    /// Locks the data for reading.
+    /// Locks the data of this blob for reading.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while this blob or an alias is locked for writing.
@@ -202,7 +202,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.data.read(self.count())
     }
 
-    /// Locks the data for writing.
+    /// Locks the data of this blob for writing.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while this blob or an alias is locked.
@@ -212,7 +212,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.data.write(self.count())
     }
 
-    /// Locks the diff for reading.
+    /// Locks the diff of this blob for reading.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while this blob or an alias is locked for writing.
@@ -222,7 +222,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.diff.read(self.count())
     }
 
-    /// Locks the diff for writing.
+    /// Locks the diff of this blob for writing.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while this blob or an alias is locked.
@@ -349,9 +349,9 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.diff.same_storage(&other.diff)
     }
 
-    /// Swaps the data of this blob with the data of `other`, without a copy. Aliases of either blob
-    /// see the swap. A data layer swaps data to take a prefetched batch and to return the storage
-    /// of the previous batch.
+    /// Swaps the data of this blob with the data of `other`, without a copy. The swap also changes
+    /// the data of all aliases of the two blobs. A data layer swaps data to take a prefetched batch
+    /// and to return the storage of the previous batch.
     ///
     /// ```
     /// use cortado::prelude::*;

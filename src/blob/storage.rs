@@ -1,4 +1,4 @@
-//! Shared storage of a blob's data or diff, and the guards that give access to it.
+//! Shared storage of a blob's data or diff, and the guards that give access to the storage.
 
 use crate::{
     device::Device,
@@ -201,9 +201,9 @@ impl<T: Storable, D: Device> WriteGuard<'_, T, D> {
         slice_mut(&mut self.memory.host_mut()?[range])
     }
 
-    /// Returns the elements on the host, for a caller that overwrites all of them. Transfers
-    /// nothing if the blob fills its storage. Elements that the caller has not yet written have
-    /// unspecified values.
+    /// Returns the elements on the host, for a caller that overwrites all of them. If the blob
+    /// fills its storage, no transfer takes place. Elements that the caller has not yet written
+    /// have unspecified values.
     ///
     /// # Errors
     /// Errors of [`View::host`].

@@ -21,18 +21,19 @@ pub(super) struct Expected {
 const SPARE_ROUNDINGS: f64 = 4.0;
 
 impl Expected {
-    /// Expects the correctly rounded result of at most one IEEE operation.
+    /// Returns the expected result of at most one IEEE operation, which must be correctly rounded.
     pub(super) fn exact(value: f64) -> Self {
         Self { value, ..Self::default() }
     }
 
-    /// Expects a product with a few roundings, which is exact if the operands are integers.
+    /// Returns the expected result of a product with a few roundings, which is exact if the
+    /// operands are integers.
     pub(super) fn product(value: f64, roundings: f64) -> Self {
         Self { value, magnitude: value.abs(), roundings, inexact: false }
     }
 
-    /// Expects the value of a function that devices compute within `ulps` units in the last place
-    /// of the accumulator type.
+    /// Returns the expected value of a function that devices compute within `ulps` units in the
+    /// last place of the accumulator type.
     pub(super) fn approx(value: f64, ulps: f64) -> Self {
         Self { inexact: true, ..Self::product(value, ulps) }
     }

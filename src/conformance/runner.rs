@@ -33,8 +33,8 @@ impl CheckRunner<'_> {
         Ok(())
     }
 
-    /// Runs `test` on random cases and shrinks the first case that fails. Equal seeds draw equal
-    /// cases, and a run with fewer cases draws the first cases of a longer run.
+    /// Runs `test` on random cases and shrinks the first case that fails. Equal seeds give equal
+    /// cases, and a run with fewer cases tests the first cases of a run with more cases.
     pub(super) fn try_random<S: Strategy>(
         &self,
         strategy: S,

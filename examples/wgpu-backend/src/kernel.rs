@@ -2,9 +2,9 @@
 //!
 //! The declaration of a kernel lists the operands, the scalars and the parts of the WGSL body,
 //! which is usually in files under `shaders`. This module generates the WGSL bindings and
-//! parameters of a kernel from the kernel's declaration. A kernel receives its parameters as
-//! immediates: the number of items `p.n`; for each operand, under the operand's name, the element
-//! at which the operand's view starts; and the scalars.
+//! parameters of a kernel from the kernel's declaration. A kernel receives parameters as
+//! immediates: the number of items `p.n`; for each operand, the element at which the operand's view
+//! starts, as `p.` and the operand's name; and the scalars.
 
 use crate::{device::WgpuDevice, kernel_errors::KernelError, stream::lock};
 use cortado::{

@@ -80,7 +80,8 @@ fn training_transfers_batches_and_losses_only() {
     assert_eq!(steps.total(EventKind::Upload), Total::default(), "{steps}");
     let losses = Total { count: STEPS as u64, bytes: 4 * STEPS as u64 };
     assert_eq!(steps.total(EventKind::Download), losses, "{steps}");
-    // The prefetch thread runs no kernel, so this count excludes its uploads.
+    // The prefetch thread runs no kernel, so the count of kernel uploads excludes the uploads of
+    // the prefetch thread.
     assert_eq!(kernel_uploads(&all), after_warm_up, "{all}");
 }
 

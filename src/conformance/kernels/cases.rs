@@ -31,7 +31,7 @@ pub(super) struct CaseSetup {
 }
 
 impl CaseSetup {
-    /// Setup in which each operand holds integers and fills a whole memory.
+    /// Setup in which each operand holds integers, fills its memory and is valid on the device.
     pub(super) const WHOLE: Self =
         Self { values: Values::Integers, seed: 1, places: [Placement::WHOLE; OPERANDS] };
 

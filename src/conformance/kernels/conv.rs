@@ -139,8 +139,8 @@ fn small_window() -> Result<Window> {
     window(2, &[[4, 3, 1, 1, 1], [5, 2, 2, 0, 1]])
 }
 
-/// Returns windows along one to three axes: windows of one tap, windows outside the image, large
-/// strides, empty images, and more windows than one GPU thread block computes.
+/// Returns windows along one to three axes: with one tap, outside the image, with large strides, on
+/// empty images, and with more positions than one GPU thread block computes.
 fn window_corners() -> Result<Vec<Window>> {
     Ok(vec![
         window(0, &[[4, 3, 1, 1, 1]])?,

@@ -63,7 +63,7 @@ impl CheckRunner<'_> {
     /// Checks the outputs of a kernel whose operands all have the element type `T`. Also checks
     /// that the kernel refuses wrong lengths of each operand.
     ///
-    /// `operands` returns the inputs and the previous contents of the outputs. `want` gets the
+    /// `operands` returns the inputs and the previous contents of the outputs. `want` receives the
     /// inputs and the previous contents of the outputs, and returns the expected outputs.
     pub(super) fn try_kernel<
         C: Clone + Debug + 'static,

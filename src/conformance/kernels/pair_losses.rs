@@ -32,7 +32,7 @@ fn narrow<T: Element>(op: &ElementwiseLoss<f64>) -> ElementwiseLoss<T::Acc> {
 }
 
 /// Returns inputs of an elementwise loss, and real-valued targets from −2 to 2. The inputs of
-/// contrastive losses are distances, so they are not negative.
+/// contrastive losses are distances, so these inputs are not negative.
 fn operands<T: Element>(op: &ElementwiseLoss<f64>, setup: &CaseSetup) -> [NamedValues<T>; 2] {
     let (mut stream, count) = (setup.stream(), op.batch * op.item_len);
     let x = match op.kind {

@@ -63,8 +63,8 @@ struct Bottom {
 
 impl GradientCheck {
     /// Creates a check of a layer. `layer` contains the fields of a `LayerParameter` in text
-    /// format, of which only `type` is required. A layer without `top` fields gets the minimum
-    /// number of tops for the layer type.
+    /// format, of which only `type` is required. If `layer` has no `top` fields, the layer has the
+    /// minimum number of tops for the layer type.
     pub fn new(layer: &str) -> Self {
         let (bottoms, params) = (Vec::new(), Vec::new());
         Self { layer: layer.to_owned(), bottoms, params, in_place: false }
@@ -297,8 +297,8 @@ impl<T: Element> Trial<T> {
         Ok(gradients.chain(tops).collect())
     }
 
-    /// Fails unless a backward pass for one operand gives the same gradient as a pass for all
-    /// operands.
+    /// Returns an error unless a backward pass for one operand gives the same gradient as a
+    /// backward pass for all operands.
     fn expect_independent(&mut self, all: &Results) -> Result<()> {
         for operand in self.differentiated() {
             let only: Vec<_> = (0..self.propagates.len()).map(|other| other == operand).collect();

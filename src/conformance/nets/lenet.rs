@@ -85,7 +85,8 @@ fn weights<T: Element>(solver: &Solver<T>) -> Result<Vec<Vec<f64>>> {
     solver.net().learnable_params().map(|param| data(param.blob())).collect()
 }
 
-/// Trains the net from the given initial weights. Returns the losses and the final weights.
+/// Trains the solver's net from the given initial weights. Returns the losses and the final weights
+/// of the training.
 fn train<T: Element>(mut solver: Solver<T>, first: &[Vec<f64>]) -> Verdict<Vec<Vec<f64>>> {
     for (param, values) in solver.net().learnable_params().zip(first) {
         set_data(param.blob(), values)?;

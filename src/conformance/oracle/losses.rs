@@ -12,8 +12,8 @@ use crate::{
     },
 };
 
-/// Returns, for each position with a label that is not ignored, the indices of its class scores and
-/// the class that the label names.
+/// Returns, for each position whose label is not ignored, the indices of the position's class
+/// scores and the class of the label.
 fn positions(
     axis: &Axis,
     label: &[f64],

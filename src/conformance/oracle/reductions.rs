@@ -52,8 +52,8 @@ pub(crate) fn top_k(op: &TopK, x: &[f64]) -> Vec<(usize, f64)> {
     let mut found = vec![(0, 0.0); k * axis.reduced_count()];
     for (number, line) in lines(&axis).enumerate() {
         let mut order: Vec<usize> = (0..axis.extent).rev().collect();
-        // Elements are sorted in descending order, with NaNs at the end. Of two equal elements, the
-        // later element comes first.
+        // `order` lists the positions of the elements in descending order, with NaNs at the end. Of
+        // two equal elements, the element at the later position comes first.
         order.sort_by(|&a, &b| match (x[line[a]].is_nan(), x[line[b]].is_nan()) {
             (false, false) => x[line[b]].total_cmp(&x[line[a]]),
             (a, b) => a.cmp(&b),

@@ -1,4 +1,4 @@
-//! Elementwise functions of one and two operands.
+//! Elementwise kernels with one operand and with two operands.
 
 use super::{float, source_function};
 use crate::{

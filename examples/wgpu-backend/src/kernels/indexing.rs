@@ -42,7 +42,7 @@ const TILE: Kernel = Kernel {
     ],
 };
 
-/// Reports indices that name no row of the table. After this kernel has reported an invalid index,
+/// Kernel that reports indices outside the table. After this kernel has reported an invalid index,
 /// the kernel that uses the indices does nothing.
 const INDICES: Kernel = Kernel {
     name: "indices",
@@ -75,8 +75,8 @@ const GATHER: Kernel = Kernel {
     ],
 };
 
-/// Runs one thread per column of the table, so that each thread adds the terms of an element in
-/// order.
+/// Kernel that runs one thread per column of the table, so that each thread adds the terms of an
+/// element in order.
 const SCATTER_ADD: Kernel = Kernel {
     name: "scatter_add",
     reads: &["y", "indices: u32", "error_flags: u32"],

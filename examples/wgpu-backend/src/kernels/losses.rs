@@ -36,7 +36,7 @@ const ACCURACY: Kernel = Kernel {
     ..LOSS
 };
 
-/// Computes the divisor by which a loss is normalized, and checks the labels.
+/// Kernel that computes the divisor by which a loss is normalized, and checks the labels.
 const DIVISOR: Kernel = Kernel {
     name: "divisor",
     reads: &["label"],

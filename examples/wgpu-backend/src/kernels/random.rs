@@ -1,5 +1,5 @@
 //! Kernels that generate Bernoulli numbers and random integers. The kernels for uniform and normal
-//! numbers run on the host, because they compute in double precision.
+//! numbers run on the host, because these kernels compute in double precision, which WGSL lacks.
 
 use crate::{
     device::WgpuDevice,

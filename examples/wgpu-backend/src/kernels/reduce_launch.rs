@@ -89,7 +89,7 @@ const EACH_OUTPUT_XZ: Kernel =
     Kernel { name: "reduce x and z in a thread", reads: &["x", "z"], ..EACH_OUTPUT };
 
 /// Reduces the items of `x`, and writes the outputs to `y` from element `at` on. `z` is an optional
-/// second operand with its stride: item `t` also uses element `t · stride` of `z`.
+/// second operand and the stride of its items: item `t` also uses element `t · stride` of `z`.
 pub(super) fn reduce(
     device: &WgpuDevice,
     reducer: Reducer<'_>,
