@@ -1,4 +1,5 @@
-// Reductions over the threads of a warp or block, in an order fixed by the block's size.
+// Reductions over the threads of a warp or block, in an order that depends only on the block's
+// size.
 #pragma once
 
 #include "element.cuh"

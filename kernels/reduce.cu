@@ -2,8 +2,8 @@
 //
 // The threads of a warp or block share the items of an output and combine their results in a fixed
 // order. Without a second operand, `dot` is the sum of squares. If the outputs are too few to
-// occupy the GPU, the items of each output are split into parts. A `finish` kernel reduces the
-// results of the parts.
+// occupy the GPU, the items of each output are split into parts. A `finish` kernel combines the
+// partial results of the parts.
 #include "reduction.cuh"
 
 // Elements that a thread loads at once, 16 bytes in total.
@@ -149,7 +149,7 @@ __device__ __forceinline__ void reduce_columns(const Columns &columns,
     }
 }
 
-// Reduces the results of the parts of each output, with one warp per output.
+// Combines the partial results of each output, with one warp per output.
 template <class Rule, class T>
 __device__ __forceinline__ void finish_parts(size_t outputs, size_t splits,
                                              const Finish<acc_t<T>> &finish,

@@ -14,8 +14,8 @@ template <class T> __device__ __forceinline__ bool is_aligned(const T *p, size_t
     return ((uintptr_t)p | step * sizeof(T)) % bytes == 0;
 }
 
-// The source of an operand that is stored as a matrix. `EXTENT` is the number of the tile's rows of
-// A or columns of B.
+// The source of an operand that is stored as a matrix. `EXTENT` is the number of rows of A or
+// columns of B in a tile.
 template <class T, int EXTENT, int DEPTH> struct Matrix {
     static constexpr int CHUNKS = EXTENT * DEPTH / VECTOR<T>;
     static constexpr int HELD = (CHUNKS + THREADS - 1) / THREADS;

@@ -11,8 +11,8 @@ use num_traits::{One, Zero};
 
 /// A blob with two axes as an operand of [`matmul`], possibly transposed.
 ///
-/// A reference to a blob converts into a [`Matrix`]. [`Blob::t`] returns the transposed matrix. The
-/// conversion of a blob to a [`Matrix`] copies no elements.
+/// A reference to a blob converts into a [`Matrix`]. [`Blob::t`] returns the transpose of a blob as
+/// a [`Matrix`]. The conversion of a blob to a [`Matrix`] copies no elements.
 ///
 /// ```
 /// use cortado::{blob::Matrix, prelude::*};

@@ -93,7 +93,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     }
 
     /// Returns whether a message has this blob's shape. If the message has the older fields `num`,
-    /// `channels`, `height` and `width`, leading extents of 1 pad the blob's shape to four axes.
+    /// `channels`, `height` and `width`, the blob's shape is first padded to four axes by leading
+    /// extents of 1.
     #[doc(alias = "ShapeEquals")]
     pub fn shape_equals(&self, proto: &BlobProto) -> bool {
         let Ok(extents) = extents(proto) else { return false };

@@ -134,7 +134,7 @@ fn window(channels: usize, axes: &[[usize; 5]]) -> Result<Window> {
     Window::new(channels, &axes.iter().map(axis).collect::<Vec<_>>())
 }
 
-/// Returns a window of 3 × 2 taps for images of two 4 × 5 channels.
+/// Returns a window with 3 × 2 taps, for images with two channels of 4 × 5 elements.
 fn small_window() -> Result<Window> {
     window(2, &[[4, 3, 1, 1, 1], [5, 2, 2, 0, 1]])
 }

@@ -196,7 +196,7 @@ fn unset_mask(device: &AnyDevice, len: usize, place: Placement) -> Result<Operan
     Operand::new(device, &vec![UNSET as i32; len], place)
 }
 
-/// Returns a pooling of two planes of 3 × 5 with windows of 2 × 3.
+/// Returns the descriptor of a pooling of two 3 × 5 planes with 2 × 3 windows.
 fn small_pool() -> Result<Pool2d> {
     Pool2d::new(2, [3, 5], [2, 3], [1, 2], [0, 0], PoolRounding::Ceil)
 }

@@ -152,8 +152,8 @@ fn wrong_gradient(why: String) -> Result<()> {
     Err(Error::invalid_input("gradient check", why))
 }
 
-/// Names and values of the gradients of all operands, followed by the names and values of the tops.
-/// The list of values is empty for an operand without a gradient.
+/// Names and values of the operands' gradients, followed by the names and values of the tops. The
+/// list of values is empty for an operand without a gradient.
 type Results = Vec<(String, Vec<f64>)>;
 
 /// Layer under test, with its bottoms and tops.

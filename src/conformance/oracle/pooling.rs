@@ -28,8 +28,8 @@ fn each_window(op: &Pool2d, mut body: impl FnMut(usize, &[usize], usize)) {
     }
 }
 
-/// Returns the maxima of the windows and the masks of these maxima. A window without elements above
-/// `lowest` has the maximum `lowest` and the mask −1.
+/// Returns the maximum of each window, and the mask: the index of the maximum in its plane. A
+/// window without elements above `lowest` has the maximum `lowest` and the mask −1.
 pub(crate) fn max_pool(op: &Pool2d, x: &[f64], lowest: f64) -> (Vec<f64>, Vec<i32>) {
     let plane = op.input[0] * op.input[1];
     let (mut y, mut mask) = (vec![lowest; op.output_len()], vec![-1; op.output_len()]);
@@ -75,8 +75,8 @@ pub(crate) fn average_pool_backward(op: &Pool2d, dy: &[f64]) -> Vec<Expected> {
     dx
 }
 
-/// Returns the elements that the random numbers `u` select, and the masks of these elements. A
-/// window without elements has the value 0 and the mask −1.
+/// Returns the element of each window that the random numbers `u` select, and the mask: the index
+/// of the element in its plane. A window without elements has the value 0 and the mask −1.
 pub(crate) fn stochastic_pool(op: &Pool2d, x: &[f64], u: &[f32]) -> (Vec<f64>, Vec<i32>) {
     let plane = op.input[0] * op.input[1];
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![-1; op.output_len()]);

@@ -19,8 +19,8 @@ pub(crate) struct Weight<V> {
 /// Returns a weight and its history values after one solver update.
 ///
 /// The magnitude of a result is the error that one rounding of each intermediate value causes,
-/// divided by epsilon. A quotient or a square root multiplies the error of an operand by its
-/// derivative with respect to the operand.
+/// divided by epsilon. A quotient or a square root multiplies the error of an operand by the
+/// derivative with respect to this operand.
 pub(crate) fn solver_update(
     op: &SolverUpdate<f64>,
     dw: f64,
