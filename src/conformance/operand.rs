@@ -129,7 +129,7 @@ impl<T: Storable> Operand<T> {
 }
 
 /// Returns NaN for every element of an output that a kernel must overwrite but not read. A kernel
-/// that reads one of these NaNs returns a wrong result.
+/// that reads a NaN from such an output returns a wrong result.
 pub(super) fn unset<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }
