@@ -7,8 +7,8 @@
 //! cargo run --profile quick --features image --example classify
 //! ```
 //!
-//! The first argument replaces the default file of weights, and further arguments replace the
-//! default image.
+//! The first command-line argument replaces the default file of weights, and further arguments
+//! replace the default image.
 
 use cortado::{
     classifier::{Classifier, Preprocessing},
@@ -22,7 +22,7 @@ fn main() -> Result<()> {
     if images.is_empty() {
         images.push("examples/digits/seven.png".into());
     }
-    // The net was trained on pixels from 0 to 1, without a mean.
+    // The net was trained on pixel values from 0 to 1, without subtraction of a mean.
     let preprocessing = Preprocessing { scale: 1.0 / 256.0, ..Default::default() };
     let definition = "examples/digits/deploy.prototxt";
     let mut classifier = Classifier::open(&CpuDevice::new(), definition, weights, &preprocessing)?;

@@ -11,8 +11,8 @@ use cortado::{
     prelude::*,
 };
 
-/// A device whose memory the host cannot access. A vector of bytes stands for the memory of the
-/// device.
+/// A device whose memory the host cannot access. A `Vec` of bytes on the host stands in for the
+/// memory of the device.
 #[derive(Clone, Debug)]
 struct Npu;
 
@@ -24,7 +24,7 @@ impl Memory for Npu {
     }
     fn alloc(&self, bytes: usize) -> Result<Vec<u8>> {
         let mut buffer = Vec::new();
-        // `vec![0; bytes]` would end the program if the allocation failed.
+        // `vec![0; bytes]` would abort the program if the allocation failed.
         buffer
             .try_reserve_exact(bytes)
             .map_err(|_| Error::OutOfMemory { device: self.name(), bytes })?;
@@ -58,7 +58,7 @@ impl Blas for Npu {
 }
 
 fn main() -> Result<()> {
-    // Every cortado program now runs on the custom device.
+    // The custom device now runs every cortado program.
     let a = Blob::from_slice(&Npu, &[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
     let ledger = Ledger::new();
     {

@@ -13,8 +13,8 @@ use cortado::{
 
 /// Custom layer that computes `y = x / (knee + |x|)`.
 ///
-/// The parameter `knee` is in `python_param`, which Caffe's schema provides for layers written in
-/// Python.
+/// The prototxt definition passes `knee` in the field `python_param`, which Caffe's schema provides
+/// for layers that are written in Python.
 struct Softsign<T: Element> {
     knee: f64,
     denominator: Blob<T>,

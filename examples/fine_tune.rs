@@ -1,9 +1,9 @@
 //! Fine-tunes a net: trains a net on many images, and continues with the trained weights on a small
 //! data set.
 //!
-//! The second net copies the weights of each layer whose name is in the first net. The last layer
-//! of the second net has another name, so the last layer starts from random weights. An `lr_mult`
-//! of 0 freezes the copied layers.
+//! The second net copies the weights of each layer that has the same name in the first net. The
+//! last layer of the second net has a name that the first net lacks, so this layer starts from
+//! random weights. An `lr_mult` of 0 freezes the layers whose weights were copied.
 //!
 //! `cargo run --release --example fine_tune`
 
@@ -13,8 +13,8 @@ use cortado::{
     solver::Event,
 };
 
-/// Returns a solver of a net with a hidden layer. The hidden layer learns at `hidden_rate` times
-/// the learning rate of the last layer.
+/// Returns the definition of a solver for a net with one hidden layer. The hidden layer learns at
+/// `hidden_rate` times the learning rate of the last layer.
 fn definition(images: u32, last: &str, hidden_rate: f32) -> Result<SolverParameter> {
     let text = format!(
         r#"base_lr: 0.01 lr_policy: "fixed" momentum: 0.9 max_iter: 150 random_seed: 1
@@ -41,7 +41,7 @@ fn definition(images: u32, last: &str, hidden_rate: f32) -> Result<SolverParamet
     proto::parse_text(&text, "solver")
 }
 
-/// Trains, and prints the accuracy on the test images.
+/// Trains the solver's net, and prints the accuracy on the test images.
 fn train(solver: &mut Solver<f32>, what: &'static str) -> Result<()> {
     solver.add_observer(move |event| {
         if let Event::Tested { outputs, .. } = event {

@@ -5,7 +5,8 @@
 use cortado::{Blob, CpuDevice, Device, Element, Filler, Memory, Result, bf16, f16, op};
 use std::time::Instant;
 
-/// Returns the GFLOP/s of `C(n×n) ← A·B` in the fastest of five calls.
+/// Returns the GFLOP/s of the matrix product `C ← A·B` of n × n matrices, in the fastest of five
+/// calls.
 fn gflops<T: Element, D: Device>(device: &D, n: usize) -> Result<f64> {
     let matrix = || Blob::<T, D>::new(device, &[n, n]);
     let (a, b, c) = (matrix()?, matrix()?, matrix()?);

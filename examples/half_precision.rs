@@ -1,8 +1,8 @@
 //! Trains a net in `f32`, `f16` and `bf16`, and compares the accuracy and the size of the weights.
 //!
-//! Kernels on 16-bit elements compute in `f32` and round once, when storing a result. The solver
-//! updates an `f32` copy of 16-bit weights, because one update is often smaller than the distance
-//! to the next 16-bit number.
+//! Kernels on 16-bit elements compute in `f32`, and round each result only once, when storing the
+//! result. The solver updates an `f32` copy of 16-bit weights, because one update is often smaller
+//! than the distance between adjacent 16-bit numbers.
 //!
 //! `cargo run --release --example half_precision`
 

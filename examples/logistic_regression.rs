@@ -1,11 +1,11 @@
-//! Logistic regression on any device: separates two clouds of points.
+//! Logistic regression on any device, which separates two clusters of points.
 //!
 //! `cargo run --release --example logistic_regression`
 
 use cortado::{op::RngKey, prelude::*};
 
-/// Trains by gradient descent, and returns the weights. `x` has a row for each point; `y` holds the
-/// class of each point, 0 or 1.
+/// Trains a logistic regression by gradient descent, and returns the weights. `x` has a row for
+/// each point; `y` holds the class of each point, 0 or 1.
 fn train<D: Device>(x: &Blob<f32, D>, y: &Blob<f32, D>) -> Result<Blob<f32, D>> {
     let weights = Blob::zeros(x.device(), &[x.shape()[1], 1])?;
     for _ in 0..100 {
@@ -23,7 +23,7 @@ fn accuracy<D: Device>(x: &Blob<f32, D>, y: &Blob<f32, D>, weights: &Blob<f32, D
 
 fn main() -> Result<()> {
     let device = CpuDevice::new();
-    // Points of class 0 lie around (−1, −1), and points of class 1 around (1, 1).
+    // Points of class 0 are scattered around (−1, −1), and points of class 1 around (1, 1).
     let y = Blob::from_fn(&device, &[200, 1], |i| (i % 2) as f32)?;
     let noise = Blob::new(&device, &[200, 2])?;
     Filler::Gaussian { mean: 0.0, std: 0.7, sparse: None }.fill(&noise, RngKey::new(1))?;

@@ -9,7 +9,7 @@ use cortado::{
 };
 
 /// A device whose memory is separate from the host's memory, so that accesses cause transfers. A
-/// device must implement only four methods of the trait `Memory`.
+/// device only has to implement four methods of the trait `Memory`.
 #[derive(Clone, Debug)]
 struct Discrete;
 
@@ -38,7 +38,7 @@ impl Memory for Discrete {
 cortado::families!(Discrete: Blas, Reductions, Random, Conv, Pooling, Normalize, Losses,
     Indexing, Update);
 
-/// Overrides one kernel of a family: `fill` runs on the device.
+/// Overrides one kernel of the family `Elementwise`, so that `fill` runs on the device.
 impl Elementwise for Discrete {
     fn fill<T: cortado::Element>(
         &self,

@@ -1,7 +1,7 @@
-//! Trains LeNet on digit images that cortado draws, and prints the accuracy of each test.
+//! Trains LeNet on images of digits that cortado generates, and prints the accuracy of each test.
 //!
-//! Run `cargo run --release --example train_lenet` in the root of the repository. A number as the
-//! argument limits the iterations.
+//! Run `cargo run --release --example train_lenet` in the root of the repository. The optional
+//! argument is the maximum number of iterations.
 
 use cortado::{
     prelude::*,

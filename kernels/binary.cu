@@ -1,12 +1,14 @@
-// Functions of two elements, defined in src/op/binary.rs. Both operands are equally long, or the
-// second one has the extent of an axis and is broadcast along the other axes.
+// Elementwise kernels with two operands, whose functions src/op/binary.rs defines. Operand `b` is
+// as long as `a`, or has the extent of one axis of `a` and is broadcast along the other axes.
 //
-// Every kernel takes three scalars, in the order of the function's fields; unused ones are ignored.
+// Every kernel takes three scalars, the fields of the `Binary` variant in order, and ignores the
+// scalars that its function does not use.
 
 #include "map.cuh"
 
-// The position of an element along an axis of `extent` elements with stride `inner`. Divides in 32
-// bits if the element count fits, because that is several times faster than in 64 bits.
+// Maps the index of an element to its coordinate along an axis of `extent` elements with stride
+// `inner`. Divides in 32 bits if the element count fits, because a 32-bit division is several times
+// faster than a 64-bit division.
 struct AxisStride {
     size_t extent, inner;
     bool small;
@@ -36,7 +38,8 @@ __device__ __forceinline__ void map_along(size_t n, size_t extent, size_t inner,
                   [=](acc_t<T> a, acc_t<T> b) { return name##_of(a, b, p, q, r); });          \
     }
 
-// Defines a function of `a`, `b` and the scalars `p`, `q` and `r`, and its kernels.
+// Defines a function of `a`, `b` and the scalars `p`, `q` and `r`, and the function's kernels for
+// all element types.
 #define BINARY_BY(map, name, ...)                                                        \
     template <class A> __device__ __forceinline__ A name##_of(A a, A b, A p, A q, A r) { \
         return __VA_ARGS__;                                                              \
@@ -46,7 +49,8 @@ __device__ __forceinline__ void map_along(size_t n, size_t extent, size_t inner,
     BINARY_KERNELS(map, name, f32, float)                                                \
     BINARY_KERNELS(map, name, f64, double)
 
-// Memory-bound functions are mapped in packs of 16 bytes, compute-bound ones by element.
+// Kernels of memory-bound functions load and store packs of 16 bytes; kernels of compute-bound
+// functions load and store single elements.
 #define BINARY(...) BINARY_BY(map, __VA_ARGS__)
 #define SLOW_BINARY(...) BINARY_BY(map_singly, __VA_ARGS__)
 

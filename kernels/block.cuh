@@ -1,4 +1,5 @@
-// Reductions over the threads of a warp or block, in an order fixed by the block's size.
+// Reductions over the threads of a warp or block, in an order that depends only on the block's
+// size.
 #pragma once
 
 #include "element.cuh"
@@ -10,12 +11,12 @@ struct Sum {
     template <class A> static __device__ __forceinline__ A apply(A a, A b) { return a + b; }
 };
 
-// The greater of two values; `a` if `b` is NaN.
+// Reduction to the greater of two values; the result is `a` if `b` is NaN.
 struct Greater {
     template <class A> static __device__ __forceinline__ A apply(A a, A b) { return b > a ? b : a; }
 };
 
-// Reduces the values of a warp; every lane gets the result.
+// Reduces the values of the lanes of a warp, and returns the result to every lane.
 template <class Join, class A> __device__ __forceinline__ A over_warp(A value) {
 #pragma unroll
     for (unsigned distance = WARP / 2; distance > 0; distance /= 2) {
@@ -24,7 +25,8 @@ template <class Join, class A> __device__ __forceinline__ A over_warp(A value) {
     return value;
 }
 
-// Reduces the values of a block of whole warps; every thread gets the result.
+// Reduces the values of all threads of a block, which must consist of whole warps, and returns the
+// result to every thread.
 template <class Join, class A> __device__ __forceinline__ A over_block(A value) {
     value = over_warp<Join>(value);
     if (blockDim.x == WARP) return value;
@@ -35,12 +37,14 @@ template <class Join, class A> __device__ __forceinline__ A over_block(A value) 
     for (unsigned warp = 1; warp < blockDim.x / WARP; warp++) {
         value = Join::apply(value, of_warps[warp]);
     }
-    // The next call must not overwrite `of_warps` before every thread has read it.
+    // The next call of `over_block` must not overwrite `of_warps` before every thread has read the
+    // array.
     __syncthreads();
     return value;
 }
 
-// Executes the statement for each `i` below `n`. All lanes of a warp get the same `i`.
+// Executes the statement that follows once per warp for each `i` below `n`, in a grid-stride loop.
+// All lanes of a warp get the same value of `i`.
 #define EACH_BY_WARP(i, n)                                                              \
     for (size_t i = (blockIdx.x * (size_t)blockDim.x + threadIdx.x) / WARP; i < (n);    \
          i += (size_t)gridDim.x * blockDim.x / WARP)

@@ -1,17 +1,18 @@
-// Losses and accuracies of class scores, as in src/host/nn/softmax_loss.rs and class_loss.rs.
+// Losses and accuracies of class scores; src/host/nn/softmax_loss.rs and class_loss.rs are the
+// reference implementation.
 //
-// Sums are in double precision, first per thread, then per block. A label that is neither a class
-// nor ignored is reported to the host.
+// Kernels sum in double precision, first per thread, then per block. Kernels report a label that is
+// neither a class number nor the ignored label to the host.
 
 #include "labels.cuh"
 
-// y[0] = the sum over the parts of all blocks, divided by the divisor.
+// y[0] = the sum of the partial losses of all blocks, divided by the divisor.
 template <class T> __device__ void mean_of_parts(size_t n, double divisor, const Part *parts, T *y) {
     const Part part = combined(parts, n);
     if (threadIdx.x == 0) *y = nearest<T>(part.sum / divided_by(divisor, part.count));
 }
 
-// Counts the labels that are not ignored, for the divisor.
+// Counts the labels that are not ignored; the count is the divisor of a loss with `op.divisor` = 0.
 template <class T>
 __device__ void count_labels(Labels op, const T *label, ErrorFlag *error, Part *parts) {
     Part part = {0, 0};
@@ -34,7 +35,7 @@ __device__ void softmax_loss(Labels op, const T *p, const T *label, ErrorFlag *e
         const int64_t right = class_of(op, label[at]);
         if (right >= 0) {
             const A value = widen(p[first_score(op, at) + right * op.inner]);
-            // NaN costs as much as a probability of 0, as on the host.
+            // A probability of NaN costs as much as a probability of 0, as on the host.
             part.sum -= (double)log(value > A(1.17549435e-38f) ? value : A(1.17549435e-38f));
             part.count += 1;
         } else if (right == NO_CLASS) {
@@ -44,7 +45,8 @@ __device__ void softmax_loss(Labels op, const T *p, const T *label, ErrorFlag *e
     hand_in(part, op.divisor, parts, loss);
 }
 
-// dx = scale·(p − onehot(label)) / divisor. If `of.divisor` is 0, `n` parts hold the label count.
+// dx = scale·(p − onehot(label)) / divisor. If `op.divisor` is 0, the counts in the `n` elements of
+// `parts` add up to the divisor.
 template <class T>
 __device__ void softmax_loss_backward(Labels op, const T *p, const T *label, const T *scale,
                                       const Part *parts, size_t n, ErrorFlag *error, T *dx) {
@@ -61,8 +63,9 @@ __device__ void softmax_loss_backward(Labels op, const T *p, const T *label, con
     }
 }
 
-// Returns whether the label's own score is among the `top_k` greatest. Scores equal to it count as
-// greater, and NaN is never among the greatest. All lanes of a warp must call this function.
+// Returns whether the score of class `right` is among the `top_k` greatest scores of label number
+// `at`. Other scores that are equal to the score of class `right` count as greater, and NaN is
+// never among the greatest scores. All lanes of a warp must call `is_right`.
 template <class T>
 __device__ __forceinline__ bool is_right(const Labels &op, size_t top_k, const T *scores, size_t at,
                                          size_t right) {
@@ -76,7 +79,7 @@ __device__ __forceinline__ bool is_right(const Labels &op, size_t top_k, const T
     return ahead >= 1 && ahead <= top_k;
 }
 
-// y[0] = the share of labels for which `is_right` holds.
+// y[0] = the fraction of the labels for which `is_right` returns true, without ignored labels.
 template <class T>
 __device__ void accuracy(Labels op, size_t top_k, const T *scores, const T *label,
                          ErrorFlag *error, Part *parts, T *y) {
@@ -95,7 +98,8 @@ __device__ void accuracy(Labels op, size_t top_k, const T *scores, const T *labe
     hand_in(part, 0, parts, y);
 }
 
-// y[class] = the share of its labels for which `is_right` holds. Block 0 reports invalid labels.
+// y[class] = the fraction of the labels of this class for which `is_right` returns true. Block 0
+// reports invalid labels.
 template <class T>
 __device__ void accuracy_by_class(Labels op, size_t top_k, const T *scores, const T *label,
                                   ErrorFlag *error, T *y) {
@@ -119,10 +123,10 @@ __device__ void accuracy_by_class(Labels op, size_t top_k, const T *scores, cons
     }
 }
 
-// Kinds of class loss, numbered as on the host.
+// Kinds of class loss, with the numbers that the host passes to the kernels.
 enum Form : uint32_t { LOG, SOFTMAX_LOG, HINGE, SQUARED_HINGE };
 
-// loss = Σ f(x, label) / divisor; `matrix` may be null.
+// loss = Σ f(x, label) / divisor; `matrix` is the infogain matrix, or null.
 template <class T>
 __device__ void class_loss(Labels op, uint32_t form, const T *x, const T *label, const T *matrix,
                            ErrorFlag *error, Part *parts, T *loss) {

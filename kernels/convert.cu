@@ -13,7 +13,7 @@
     CONVERT(from, T, f64, double)
 EACH_ELEMENT(CONVERT_TO_EACH)
 
-// Integers of up to 32 bits are exact in double precision.
+// Double precision represents every integer of up to 32 bits exactly.
 #define CONVERT_INTEGERS(from, N, to, U)                                     \
     KERNEL convert_integers_##from##_##to(size_t n, const N *x, U *y) {      \
         EACH(i, n) y[i] = nearest<U>(double(x[i]));                          \

@@ -1,9 +1,9 @@
-// Convolution as implicit GEMM, one per group. The im2col matrix is never stored: tiles load its
-// elements from the images.
+// Convolution as implicit GEMM, with one GEMM per group of channels. The im2col matrix is never
+// stored: the kernels load the matrix elements from the images.
 #include "tiled_gemm.cuh"
 #include "window.cuh"
 
-// One axis of the windows: tap t of column c reads `x[c·stride + t·step + origin]`, or 0 if this
+// One axis of a convolution: tap t of column c reads `x[c·stride + t·step + origin]`, or 0 if the
 // index is not below `range`.
 struct TapAxis {
     uint32_t range, columns, taps, stride;
@@ -11,9 +11,10 @@ struct TapAxis {
     uint32_t advance; // taps between two successive k of a thread
 };
 
-// The GEMM of a group: its filters, `rows` × k, times the im2col matrix of `x`. k runs over the
-// group's channels and their taps; a column is an output position of an image. With stride 1, the
-// gradient of the images is such a GEMM too, with transposed filters and a negative `step`.
+// The GEMM of one group: the group's filters (`rows` × k) times the im2col matrix of `x`. Index k
+// runs over the taps of all channels of the group; a column is an output position of an image. With
+// stride 1, the gradient of the images is also a `Product`, with transposed filters and a negative
+// `step`.
 //
 // The numbers of rows, columns and image elements are below 2³¹.
 struct Product {
@@ -23,7 +24,7 @@ struct Product {
     uint32_t plane, positions, k; // Π axes' range; Π axes' columns; channels · Π axes' taps
 };
 
-// Loads the im2col matrix: a thread loads one column of the tile, at every `LANES`-th k.
+// Source of the im2col matrix: each thread loads one column of the tile, at every `LANES`-th k.
 template <class T, int EXTENT, int DEPTH> struct Columns {
     static constexpr int LANES = THREADS / EXTENT, HELD = DEPTH / LANES;
     static constexpr bool along_k = false;
@@ -45,7 +46,7 @@ template <class T, int EXTENT, int DEPTH> struct Columns {
             tap[a] = k % axis.taps;
             k /= axis.taps;
         }
-        // For a column beyond the last, puts all taps out of range, so that they read zero.
+        // Moves all taps of a column after the last one out of range, so that these taps read 0.
         if (column >= op.batch) start[0] = INT32_MIN / 2;
         plane = x + (((size_t)column * op.groups + group) * op.channels + k) * op.plane;
     }
@@ -103,7 +104,7 @@ __device__ __forceinline__ void convolve(const Product &op, const T *x, const T 
         T *to = y + image * step + (size_t)filter * positions + position;
         if (positions % RUN == 0)
             return store_run(to, run, RUN, is_aligned(y, positions, RUN * sizeof(T)));
-        // The positions of a run may continue in the next image.
+        // A run of output positions may continue in the next image.
 #pragma unroll
         for (int l = 0; l < RUN; l++) {
             if (c + l < columns) *to = narrow<T>(run[l]);
@@ -116,15 +117,16 @@ __device__ __forceinline__ void convolve(const Product &op, const T *x, const T 
     });
 }
 
-// The gradient of the filters: `dy` times the transposed im2col matrix, where k runs over the
-// positions of all images. Each of `splits` chunks of k has its own partial sums.
+// The GEMM that computes the gradient of the filters, `dy` times the transposed im2col matrix.
+// Index k runs over the output positions of all images. The range of k is split into `splits`
+// chunks, each with separate partial sums.
 struct Gradient {
     TapAxis axes[AXES];
     uint32_t batch, groups, rows, channels;
     uint32_t splits, chunk;
 };
 
-// Index k as an image and a position in that image; `advance` adds one step of the tile to k.
+// Index k as an image and an output position in that image; `advance` adds `DEPTH` to k.
 template <int DEPTH> struct Position {
     uint32_t image, position, positions;
 
@@ -136,7 +138,7 @@ template <int DEPTH> struct Position {
     }
 };
 
-// Loads `dy`: a thread loads one k of a step, for every `LANES`-th plane.
+// Source of the operand `dy`: each thread loads one k of a step, in every `LANES`-th plane.
 template <class T, int EXTENT, int DEPTH> struct Planes {
     static constexpr int LANES = THREADS / DEPTH, HELD = EXTENT / LANES;
     static constexpr bool along_k = true;
@@ -171,7 +173,8 @@ template <class T, int EXTENT, int DEPTH> struct Planes {
     }
 };
 
-// Loads the transposed im2col matrix: a thread loads one k of a step, for every `LANES`-th tap.
+// Source of the transposed im2col matrix: each thread loads one k of a step, for every `LANES`-th
+// tap.
 template <class T, int EXTENT, int DEPTH> struct Rows {
     static constexpr int LANES = THREADS / DEPTH, HELD = EXTENT / LANES;
     static constexpr bool along_k = true;
@@ -196,7 +199,8 @@ template <class T, int EXTENT, int DEPTH> struct Rows {
                 tap.words[a] = channel % axis.taps * axis.step + axis.origin;
                 channel /= axis.taps;
             }
-            // Puts taps beyond the last channel out of range, so that they read zero.
+            // Moves the taps of channels after the last one out of range, so that these taps read
+            // 0.
             if (channel >= op.channels) tap.words[0] = INT32_MIN / 2;
             tap.words[AXES] = channel * plane();
             shared[threadIdx.x] = tap;
@@ -288,7 +292,8 @@ __device__ void transpose_filters(size_t n, size_t outputs, size_t channels, siz
     }
 }
 
-// Depthwise convolution, computed directly, without GEMM. Each channel has `outputs` filters.
+// Depthwise convolution, computed directly instead of by a GEMM. Each channel has `outputs`
+// filters.
 struct Depthwise {
     Window window;
     uint64_t batch, channels, outputs;
@@ -331,7 +336,8 @@ __device__ void depthwise_input(const Depthwise &op, const T *filters, const T *
     }
 }
 
-// Each warp computes one element of a filter, as a sum over the positions of all images.
+// Each warp computes the gradient of one filter element, as a sum over the output positions of all
+// images.
 template <class T>
 __device__ void depthwise_filters(const Depthwise &op, const T *x, const T *dy, T *dfilters) {
     size_t plane = op.window.plane(), positions = op.window.positions(), taps = op.window.taps();

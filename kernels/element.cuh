@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The type in which kernels compute: `float` for 16-bit elements, else the element type itself.
+// The accumulator type of an element type: `float` for 16-bit elements, else the element type
+// itself.
 template <class T> struct Accumulator { using type = T; };
 template <> struct Accumulator<__half> { using type = float; };
 template <> struct Accumulator<__nv_bfloat16> { using type = float; };
@@ -18,24 +19,26 @@ __device__ __forceinline__ float widen(__nv_bfloat16 x) { return __bfloat162floa
 __device__ __forceinline__ float widen(float x) { return x; }
 __device__ __forceinline__ double widen(double x) { return x; }
 
-// Rounds an accumulator to the nearest element, ties to even.
+// Rounds an accumulator to the nearest value of the element type, ties to even.
 template <class T> __device__ __forceinline__ T narrow(acc_t<T> x) { return x; }
 template <> __device__ __forceinline__ __half narrow<__half>(float x) { return __float2half_rn(x); }
 template <> __device__ __forceinline__ __nv_bfloat16 narrow<__nv_bfloat16>(float x) {
     return __float2bfloat16_rn(x);
 }
 
-// Declares a kernel. C linkage keeps its name unmangled, so that the host can look it up.
+// Declares a kernel. C linkage leaves the kernel's name unmangled, so that the host can look up the
+// kernel by name.
 #define KERNEL extern "C" __global__ void
 
-// Applies `define(name, type)` to every element type; kernel names end in `name`.
+// Expands `define(name, type)` for every element type; kernel names end in `name`.
 #define EACH_ELEMENT(define) \
     define(f16, __half)      \
     define(bf16, __nv_bfloat16) \
     define(f32, float)       \
     define(f64, double)
 
-// Executes the statement for each `i` below `n`, in a grid-stride loop over one dimension.
+// Executes the statement that follows for each `i` below `n`, in a one-dimensional grid-stride
+// loop.
 #define EACH(i, n)                                                             \
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (n);    \
          i += (size_t)gridDim.x * blockDim.x)

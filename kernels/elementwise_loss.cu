@@ -2,13 +2,14 @@
 
 #include "labels.cuh"
 
-// Kinds of elementwise loss, numbered as on the host.
+// Kinds of elementwise loss, with the numbers that the host passes to the kernels.
 enum ElementwiseLossKind : uint32_t { SQUARED, SIGMOID_CROSS_ENTROPY, CONTRASTIVE, CONTRASTIVE_LEGACY };
 
-// `count` pairs of a number and its target. Pairs with the ignored target do not count.
+// `count` pairs of an input number and its target. Pairs with the ignored target add nothing to the
+// loss.
 struct ElementwiseLoss {
     uint64_t count;
-    // Divisor of the sum; 0 stands for the number of targets that count.
+    // Divisor of the loss; 0 stands for the number of targets that are not ignored.
     double divisor;
     uint32_t form, has_ignored;
 };
@@ -17,7 +18,8 @@ template <class A> struct Numbers {
     A margin, ignored;
 };
 
-// Compares the integer part of a target only, as Caffe does.
+// Returns whether `t` is not the ignored target. Like Caffe, compares only the integer part of `t`
+// with the ignored target.
 template <class A> __device__ __forceinline__ bool counts(const ElementwiseLoss &op, Numbers<A> with, A t) {
     return !op.has_ignored || trunc(t) != with.ignored;
 }
@@ -67,7 +69,8 @@ template <class T> __device__ void count_targets(ElementwiseLoss op, Numbers<acc
     if (threadIdx.x == 0) parts[blockIdx.x] = part;
 }
 
-// dx = scale·f'(x, t) / divisor. If `of.divisor` is 0, the `n` parts hold the target count.
+// dx = scale·f'(x, t) / divisor. If `op.divisor` is 0, the counts in the `n` elements of `parts`
+// add up to the divisor.
 template <class T>
 __device__ void elementwise_loss_backward(ElementwiseLoss op, Numbers<acc_t<T>> with, const T *x, const T *t, const T *scale,
                                    const Part *parts, size_t n, T *dx) {

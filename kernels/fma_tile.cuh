@@ -1,9 +1,10 @@
-// Tiles of a GEMM without tensor cores.
+// Tiles of a GEMM that does not use tensor cores.
 #pragma once
 
 #include "vector.cuh"
 
-// One step of an operand along k in shared memory, as `Lanes` reads it: k is the outer dimension.
+// Panel in shared memory that holds one step of an operand along k; k is the outer dimension, as
+// `Lanes` requires.
 template <class T, int EXTENT, int DEPTH, int GAP = VECTOR<T>> struct LanesPanel {
     // `GAP` elements of padding keep vectors aligned and put nearby rows into different banks.
     static constexpr int LD = EXTENT + GAP;
@@ -21,7 +22,8 @@ template <class T, int EXTENT, int DEPTH, int GAP = VECTOR<T>> struct LanesPanel
     }
 };
 
-// A tile in which each thread computes `TALL` × `WIDE` elements, in runs as long as one vector.
+// A tile of C in which each thread computes `TALL` × `WIDE` elements, in runs as long as one
+// vector.
 template <class T, int DOWN_, int ACROSS_, int DEPTH_, int TALL, int WIDE> struct Lanes {
     using Element = T;
     static constexpr int DOWN = DOWN_, ACROSS = ACROSS_, DEPTH = DEPTH_;
@@ -42,7 +44,8 @@ template <class T, int DOWN_, int ACROSS_, int DEPTH_, int TALL, int WIDE> struc
             for (int j = 0; j < WIDE; j++) sums[i][j] = 0;
     }
 
-    // Neighbouring threads compute neighbouring runs, so that they read different banks.
+    // Neighbouring threads compute neighbouring runs, so that they read from different banks of
+    // shared memory.
     static __device__ __forceinline__ int row(int i) {
         return i / RUN * (THREADS_DOWN * RUN) + threadIdx.x / THREADS_ACROSS * RUN + i % RUN;
     }
@@ -67,7 +70,7 @@ template <class T, int DOWN_, int ACROSS_, int DEPTH_, int TALL, int WIDE> struc
         }
     }
 
-    // Calls `store(row, column, run of sums)` for every run of the thread.
+    // Calls `store(row, column, run of sums)` for every run that the thread has computed.
     template <class Store> __device__ __forceinline__ void finish(Store store) const {
 #pragma unroll
         for (int i = 0; i < TALL; i++)

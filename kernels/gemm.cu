@@ -1,8 +1,9 @@
 // Batched GEMM: C ← α·op(A)·op(B) + β·C, row-major.
 #include "tiled_gemm.cuh"
 
-// `count` GEMMs. A block computes one tile of one GEMM over one of `splits` chunks of k. If `parts`
-// is not null, it receives the sums, which `add_parts` adds up. m and n are below 2³¹.
+// `count` GEMMs. A thread block computes one tile of one GEMM, summed over one of `splits` chunks
+// of k. If `parts` is not null, blocks write partial sums to `parts`, and the kernel `add_parts`
+// adds up the partial sums. m and n are below 2³¹.
 struct Gemm {
     uint64_t m, n, k;
     uint64_t lda, ldb, ldc;

@@ -1,18 +1,20 @@
 // GEMV: y ← α·op(A)·x + β·y, where A is stored as m × n.
 //
-// Reading A bounds the speed, so aligned rows are read 16 bytes at a time. If there are too few
-// outputs to fill the device, each sum is split. `parts` holds the partial sums in output-major
-// order, and `finish_sum` adds them up.
+// The kernel is memory-bound on A, so it reads aligned rows 16 bytes at a time. If the outputs are
+// too few to occupy the GPU, the kernel splits each sum into partial sums. `parts` holds the
+// partial sums in output-major order, and the kernel `finish_sum` adds up the partial sums of each
+// output.
 #include "reduction.cuh"
 
 constexpr size_t WARPS = REDUCE_THREADS / 32;
 
-// Elements that are loaded at once: 16 bytes.
+// Elements that a thread loads at once, 16 bytes in total.
 template <class T> struct alignas(16) Vector {
     static constexpr int WIDTH = 16 / sizeof(T);
     T values[WIDTH];
 
-    // Loads `WIDTH` elements from `p`. Only the first `room` are read; the others are zero.
+    // Loads `WIDTH` elements from `p`. Reads only the first `room` elements, and sets the others to
+    // 0.
     static __device__ __forceinline__ Vector load(const T *p, size_t room, bool aligned) {
         if (aligned && room >= WIDTH) return *reinterpret_cast<const Vector *>(p);
         Vector vector;
@@ -32,7 +34,7 @@ struct Gemv {
     uint64_t warps;         // warps that share a row: 1, or all of a block
 };
 
-// y ← A·x: each output is the dot product of a row with x.
+// y ← A·x: each output is the dot product of a row of A with x.
 template <class T>
 __device__ void gemv_rows(const Gemv &op, const Finish<acc_t<T>> &finish, const T *a, const T *x,
                           T *y, acc_t<T> *parts) {
@@ -70,7 +72,8 @@ __device__ void gemv_rows(const Gemv &op, const Finish<acc_t<T>> &finish, const 
     }
 }
 
-// y ← Aᵀ·x: a lane sums one vector of columns. Each warp of a block reads every eighth row.
+// y ← Aᵀ·x: each lane computes the sums of `WIDTH` neighbouring columns of A. Each of the eight
+// warps of a block reads every eighth row of A.
 template <class T>
 __device__ void gemv_columns(const Gemv &op, const Finish<acc_t<T>> &finish, const T *a,
                              const T *x, T *y, acc_t<T> *parts) {

@@ -1,8 +1,9 @@
-// im2col and col2im of several images, one after the other.
+// im2col and col2im of a batch of images, whose im2col matrices are stored one after the other.
 #include "window.cuh"
 
-// columns[plane, tap, position] ← the element that the tap reads, 0 in the padding. Each thread
-// handles one position of a plane, so that neighbouring threads write neighbouring elements.
+// columns[plane, tap, position] ← the element that the tap reads at the position, or 0 in the
+// padding. Each thread handles one position of a plane, so that neighbouring threads write
+// neighbouring elements.
 template <class T>
 __device__ void im2col(const Window &window, size_t planes, const T *x, T *columns) {
     size_t plane = window.plane(), positions = window.positions(), taps = window.taps();

@@ -1,4 +1,4 @@
-// Gather, scatter, permute and other copies; src/host/indexing has the reference.
+// Gather, scatter, permute and other copies; src/host/indexing is the reference implementation.
 
 #include "block.cuh"
 #include "kernel_error.cuh"
@@ -42,8 +42,8 @@ __device__ void gather(size_t rows, size_t width, size_t count, const T *table,
 
 // table[indices[i], :] += y[i, :] for i in order; each sum is rounded to the element type.
 //
-// There is a block for each i. The first block for a row also adds all later y[i, :] of this row,
-// so that no two blocks write to the same row.
+// One thread block processes each i. The block of the first i that names a row of the table also
+// adds the y[i, :] of all later i that name this row, so that no two blocks write to the same row.
 template <class T>
 __device__ void scatter_add(size_t rows, size_t width, size_t count, const T *y,
                             const uint32_t *indices, ErrorFlag *error, T *table) {
@@ -74,7 +74,8 @@ __device__ void scatter_add(size_t rows, size_t width, size_t count, const T *y,
     }
 }
 
-// The axes of the result, outermost first, with the source's stride along each.
+// The axes of a permuted result, outermost first: the extent of each axis, and its stride in the
+// source.
 constexpr int AXES = 8;
 struct Axes {
     uint64_t count, extents[AXES], strides[AXES];
@@ -97,7 +98,7 @@ template <class T> __device__ void permute(size_t n, const Axes &op, const T *x,
 // y[b, r, c] = x[b, c, r], tile by tile in shared memory, so that reads and writes are contiguous.
 template <class T>
 __device__ void transpose(size_t batch, size_t rows, size_t columns, const T *x, T *y) {
-    // One column of padding, so that the elements of a column are in different banks.
+    // One column of padding puts the elements of a column into different banks of shared memory.
     __shared__ T tile[WARP][WARP + 1];
     const unsigned lane = threadIdx.x % WARP, first = threadIdx.x / WARP;
     const unsigned warps = blockDim.x / WARP;
@@ -141,7 +142,7 @@ __device__ void tile_backward(size_t outer, size_t inner, size_t tiles, const T 
     }
 }
 
-// y = x, where every x must be an integer in [0, bound); reports the first that is not.
+// y = x, converted to `uint32_t`; reports the first x that is not an integer in [0, bound).
 template <class T>
 __device__ void to_indices(size_t n, uint32_t bound, const T *x, ErrorFlag *error,
                            uint32_t *y) {

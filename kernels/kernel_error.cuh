@@ -1,9 +1,11 @@
-// Invalid values found by kernels. The host reads these flags when it next synchronizes.
+// Flags by which kernels report invalid values in their operands. The host reads the error flags
+// when it next synchronizes with the device.
 #pragma once
 
 #include "element.cuh"
 
-// 0, or the bitwise complement of an invalid position, so that `atomicMax` keeps the first one.
+// 0, or the bitwise complement of the position of an invalid value, so that `atomicMax` keeps the
+// first position.
 using ErrorFlag = unsigned long long;
 
 __device__ __forceinline__ void report_error(ErrorFlag *word, size_t at) {

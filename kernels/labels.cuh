@@ -8,10 +8,10 @@
 // `count` labels, one per position. The `extent` scores of a position have stride `inner`.
 struct Labels {
     uint64_t count, extent, inner;
-    // Label of positions that do not count; valid if `has_ignored`.
+    // Label of positions that a loss ignores; used only if `has_ignored` is not 0.
     double ignored;
     uint64_t has_ignored;
-    // Divisor of the sum; 0 stands for the number of labels that count.
+    // Divisor of the sum over labels; 0 stands for the number of labels that are not ignored.
     double divisor;
 };
 
@@ -31,7 +31,7 @@ __device__ __forceinline__ size_t first_score(const Labels &op, size_t at) {
     return at / op.inner * op.extent * op.inner + at % op.inner;
 }
 
-// A partial sum and the number of its terms.
+// A partial sum over labels, and the number of labels in the sum.
 struct Part {
     double sum, count;
 };
@@ -40,7 +40,7 @@ __device__ __forceinline__ Part over_block(Part part) {
     return {over_block<Sum>(part.sum), over_block<Sum>(part.count)};
 }
 
-// Adds up all parts; every thread gets the result.
+// Adds up all `n` partial sums in `parts`, and returns the total to every thread of the block.
 __device__ __forceinline__ Part combined(const Part *parts, size_t n) {
     Part part = {0, 0};
     for (size_t i = threadIdx.x; i < n; i += blockDim.x) {
@@ -54,8 +54,9 @@ __device__ __forceinline__ double divided_by(double divisor, double count) {
     return divisor != 0 ? divisor : fmax(count, 1.0);
 }
 
-// Adds up the parts of the threads. A single block writes the mean. Several blocks write their
-// parts, from which `mean_of_parts` computes the mean.
+// Adds up the partial sums of the threads of a block. A grid of a single block writes the mean to
+// `y`. A grid of several blocks writes one partial sum per block to `parts`, from which
+// `mean_of_parts` computes the mean.
 template <class T>
 __device__ __forceinline__ void hand_in(Part part, double divisor, Part *parts, T *y) {
     part = over_block(part);

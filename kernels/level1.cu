@@ -1,4 +1,4 @@
-// Fill, copy, scal, axpy and axpby.
+// Level 1 BLAS kernels: fill, copy, scal, axpy and axpby.
 
 #include "map.cuh"
 
@@ -39,7 +39,7 @@ EACH_ELEMENT(SCAL)
     }
 EACH_ELEMENT(AXPY)
 
-// y = α·x + β·y; β = 0 does not read `y`.
+// y = α·x + β·y; with β = 0, the kernel does not read `y`.
 #define AXPBY(dtype, T)                                                                         \
     KERNEL axpby_##dtype(size_t n, acc_t<T> alpha, const T *x, acc_t<T> beta, T *y) {           \
         if (beta == acc_t<T>(0)) {                                                              \

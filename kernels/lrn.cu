@@ -1,22 +1,24 @@
-// Local response normalisation; src/host/nn/lrn.rs has the reference.
+// Local response normalization (LRN); src/host/nn/lrn.rs is the reference implementation.
 //
-// Each region is summed from scratch, because a sliding sum would keep the rounding error of a
-// large response that has left the region. Repeated reads hit the cache, because the threads of a
-// block are neighbours within a channel and across channels.
+// The kernels sum each region from scratch, because a sliding sum would keep the rounding error of
+// a large element that has left the region. Repeated reads hit the cache, because the threads of a
+// block process neighbouring positions of neighbouring channels.
 
 #include "rows.cuh"
 
-// Images of `channels` × `height` × `width`; a region extends `half` elements to either side.
+// Images of `channels` × `height` × `width`; an LRN region extends `half` elements to either side
+// of its centre.
 struct Lrn {
     uint64_t batch, channels, height, width, half;
 };
 
-// Constants of s = k + factor · Σ x² and of s^(−β). `slope` is the backward pass's factor 2αβ/n.
+// Constants of LRN, which computes s = k + factor · Σ x² and x · s^(−β). `slope` is the backward
+// pass's factor 2αβ/n.
 template <class A> struct Power {
     A k, factor, beta, slope;
 
     __device__ __forceinline__ A op(A s) const {
-        // Uses square roots if β = 0.75, because they are correctly rounded, unlike `pow`.
+        // Uses square roots if β = 0.75, because `sqrt` is correctly rounded, unlike `pow`.
         return beta == A(0.75) ? A(1) / (sqrt(s) * sqrt(sqrt(s))) : pow(s, -beta);
     }
 };
@@ -28,7 +30,7 @@ __device__ __forceinline__ size_t end_of(size_t at, size_t half, size_t extent) 
     return half < extent - at ? at + half + 1 : extent;
 }
 
-// Σ of `term` over neighbouring channels at one position.
+// LRN region across channels: sums `term` over neighbouring channels at one position.
 struct Across {
     template <class A, class F>
     static __device__ __forceinline__ A sum(const Lrn &op, size_t channel, size_t i, F term) {
@@ -41,7 +43,7 @@ struct Across {
     }
 };
 
-// Σ of `term` over neighbouring positions in one channel.
+// LRN region within a channel: sums `term` over neighbouring positions of one channel.
 struct Within {
     template <class A, class F>
     static __device__ __forceinline__ A sum(const Lrn &op, size_t channel, size_t i, F term) {
@@ -57,7 +59,7 @@ struct Within {
     }
 };
 
-// Executes the statement for each position `i` of each channel of all images.
+// Executes the statement that follows for each position `i` of each channel of all images.
 #define EACH_PLACE(i, channel, op, place)                     \
     EACH_COLUMN(i, place, op.height * op.width)               \
     EACH_ROW(channel, place, op.batch * op.channels)

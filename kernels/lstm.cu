@@ -4,8 +4,8 @@
 
 template <class A> __device__ __forceinline__ A sigmoid(A x) { return A(1) / (A(1) + exp(-x)); }
 
-// Returns the index of a cell's first gate. The gates are input, forget, output and candidate, with
-// stride `width`.
+// Returns the index of a cell's first gate. The gates of a cell are input, forget, output and
+// candidate, in this order and with stride `width`.
 __device__ __forceinline__ size_t first_gate(size_t cell, size_t width) {
     return cell / width * 4 * width + cell % width;
 }
@@ -30,7 +30,8 @@ __device__ void lstm(size_t streams, size_t width, const T *c_prev, const T *con
     }
 }
 
-// Replaces the gradient `dc` of `c` by the gradient of `c_prev`, and the gates by their gradients.
+// Overwrites `dc`, the gradient of `c`, with the gradient of `c_prev`, and each gate with the
+// gradient of the gate's input.
 template <class T>
 __device__ void lstm_backward(size_t streams, size_t width, const T *c_prev, const T *c,
                               const T *dh, T *dc, T *gates) {

@@ -3,18 +3,18 @@
 
 #include "element.cuh"
 
-// The elements of one 16-byte load or store.
+// The elements that a thread loads or stores at once, 16 bytes in total.
 template <class T> struct alignas(16) Pack {
     static constexpr size_t LEN = 16 / sizeof(T);
     T at[LEN];
 };
 
-// Returns whether all addresses are aligned for packs.
+// Returns whether all addresses are aligned to 16 bytes, as packs must be.
 template <class... T> __device__ __forceinline__ bool packable(const T *...at) {
     return (... && (reinterpret_cast<uintptr_t>(at) % 16 == 0));
 }
 
-// Like `EACH`, but for each `i` from `start` up to `n`.
+// Like `EACH`, but `i` begins at `start`.
 #define EACH_FROM(i, start, n)                                                          \
     for (size_t i = (start) + blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (n);   \
          i += (size_t)gridDim.x * blockDim.x)
@@ -31,8 +31,9 @@ template <class T, class F> __device__ __forceinline__ void map(size_t n, const 
     EACH_FROM(i, packs * Pack<T>::LEN, n) y[i] = narrow<T>(f(widen(x[i])));
 }
 
-// Like `map`, but one element at a time, for compute-bound functions. Packs would not speed these
-// up, and their code would contain one copy of `f` per element of a pack.
+// Like `map`, but loads and stores one element at a time, for compute-bound functions. Packs would
+// not speed up a compute-bound function, and the code would contain one copy of `f` per element of
+// a pack.
 template <class T, class F>
 __device__ __forceinline__ void map_singly(size_t n, const T *x, T *y, F f) {
     EACH(i, n) y[i] = narrow<T>(f(widen(x[i])));
@@ -54,7 +55,7 @@ __device__ __forceinline__ void map(size_t n, const T *a, const T *b, T *y, F f)
     EACH_FROM(i, packs * Pack<T>::LEN, n) y[i] = narrow<T>(f(widen(a[i]), widen(b[i])));
 }
 
-// Like the binary `map`, but one element at a time.
+// Like `map` of two operands, but loads and stores one element at a time.
 template <class T, class F>
 __device__ __forceinline__ void map_singly(size_t n, const T *a, const T *b, T *y, F f) {
     EACH(i, n) y[i] = narrow<T>(f(widen(a[i]), widen(b[i])));

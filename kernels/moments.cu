@@ -1,15 +1,17 @@
-// Mean and variance at each position of an axis, standardisation by these, and its gradient.
-// src/host/reduction/moments.rs and src/host/nn/standardize.rs have the reference.
+// Mean and variance at each position of an axis, standardization by mean and variance, and the
+// gradient of standardization. The reference implementation is in src/host/reduction/moments.rs and
+// src/host/nn/standardize.rs.
 //
-// Differences from the position's first element, or from its mean, are summed in double precision.
-// These differences are small, so one pass over memory is accurate enough.
+// Kernels sum the differences from the first element or the mean of a position, in double
+// precision. The differences from the first element are small, so one pass over memory computes the
+// sums accurately enough.
 
 #include "block.cuh"
 #include "map.cuh"
 #include "rounding.cuh"
 #include "rows.cuh"
 
-// An operand of shape [outer, extent, inner]; positions are those of the middle axis.
+// Shape [outer, extent, inner] of an operand; a position is an index along the middle axis.
 struct Axis {
     uint64_t outer, extent, inner;
 };
@@ -23,7 +25,7 @@ struct Sums {
     }
 };
 
-// Iterates over every `step`-th element of position `e`.
+// Iterator over every `step`-th element at position `e`, from element `start` on.
 struct Cursor {
     size_t at, i, inner, gap, outer_step, inner_step;
 
@@ -49,10 +51,11 @@ struct Cursor {
 // Largest number of warps per block in `sum_beside`.
 constexpr unsigned WARPS = 8;
 
-// Number of elements that a thread loads before it adds them up, so that the loads overlap.
+// Number of elements that a thread loads before adding up these elements, so that the loads
+// overlap.
 constexpr int AHEAD = 4;
 
-// Sums `term` over position `e`; each block along x writes one part.
+// Sums `term` over the elements at position `e`; each block along x writes one partial sum.
 template <class Term>
 __device__ __forceinline__ void sum_along(const Axis &op, size_t e, Sums *parts, Term term) {
     const size_t count = op.outer * op.inner, step = (size_t)gridDim.x * blockDim.x;
@@ -74,8 +77,9 @@ __device__ __forceinline__ void sum_along(const Axis &op, size_t e, Sums *parts,
     if (threadIdx.x == 0) parts[e * gridDim.x + blockIdx.x] = sums;
 }
 
-// Like `sum_along`, but for `inner` = 1, where positions are neighbours. A lane sums one position,
-// the warps of a block share the outer axis, and each block along y writes one part.
+// Like `sum_along`, but for `inner` = 1, where neighbouring positions are contiguous in memory.
+// Each lane sums one position, the warps of a block divide the outer axis among themselves, and
+// each block along y writes one partial sum per position.
 template <class Term>
 __device__ __forceinline__ void sum_beside(const Axis &op, size_t e, Sums *parts, Term term) {
     const unsigned warp = threadIdx.x / WARP, warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
@@ -96,10 +100,11 @@ __device__ __forceinline__ void sum_beside(const Axis &op, size_t e, Sums *parts
     __syncthreads();
 }
 
-// Sums the term `terms_at(e)` over the elements of each position e.
+// Sums the function `terms_at(e)` over the elements at each position e.
 template <class Terms> __device__ void sum_all(const Axis &op, Sums *parts, Terms terms_at) {
     if (op.inner == 1) {
-        // All threads of a block run the same iterations, because `sum_beside` synchronizes them.
+        // All threads of a block execute the same iterations, because `sum_beside` calls
+        // `__syncthreads`.
         for (size_t first = blockIdx.x * WARP; first < op.extent; first += gridDim.x * WARP) {
             const size_t e = first + threadIdx.x % WARP;
             sum_beside(op, e, parts, terms_at(e < op.extent ? e : first));
@@ -111,14 +116,14 @@ template <class Terms> __device__ void sum_all(const Axis &op, Sums *parts, Term
     }
 }
 
-// Adds up the parts of position `e`. All lanes of a warp must call this function.
+// Adds up the `n` partial sums of position `e`. All lanes of a warp must call `combined`.
 __device__ __forceinline__ Sums combined(const Sums *parts, size_t n, size_t e) {
     Sums sums = {0, 0};
     for (size_t i = threadIdx.x % WARP; i < n; i += WARP) sums.add(parts[e * n + i]);
     return {over_warp<Sum>(sums.first), over_warp<Sum>(sums.second)};
 }
 
-// Σ (x − x₀) and Σ (x − x₀)², where x₀ is the position's first element.
+// Computes Σ (x − x₀) and Σ (x − x₀)² at each position, where x₀ is the position's first element.
 template <class T> __device__ void moment_sums(const Axis &op, const T *x, Sums *parts) {
     sum_all(op, parts, [=](size_t e) {
         const double origin = (double)widen(x[e * op.inner]);
@@ -143,13 +148,14 @@ __device__ void moments(const Axis &op, const T *x, const Sums *parts, size_t n,
     }
 }
 
-// ε, which keeps the divisor from being 0, and whether it is added to the variance or to the
-// standard deviation.
+// The constant ε, which keeps the divisor from being 0, and whether ε is added to the variance or
+// to the standard deviation.
 template <class A> struct Rate {
     A epsilon;
     uint32_t in_variance;
 
-    // Returns the factor by which differences from the mean are multiplied.
+    // Returns the factor that standardizes a difference from the mean: the reciprocal of the
+    // standard deviation, stabilized by ε.
     __device__ __forceinline__ A op(A variance) const {
         return A(1) / (in_variance ? sqrt(variance + epsilon) : sqrt(variance) + epsilon);
     }
@@ -180,7 +186,7 @@ __device__ void standardize(const Axis &op, Rate<acc_t<T>> rate, const T *mean, 
     }
 }
 
-// Σ dy and Σ dy·(x − mean).
+// Computes Σ dy and Σ dy·(x − mean) at each position.
 template <class T>
 __device__ void slope_sums(const Axis &op, const T *x, const T *mean, const T *dy, Sums *parts) {
     sum_all(op, parts, [=](size_t e) {
@@ -192,7 +198,8 @@ __device__ void slope_sums(const Axis &op, const T *x, const T *mean, const T *d
     });
 }
 
-// Coefficients of a position's gradient, dx = ((dy − dy0) − (x − mean)·slope)·rate.
+// Coefficients of the gradient of standardization at one position, dx = ((dy − dy0) − (x −
+// mean)·slope)·rate.
 template <class A> struct Line {
     A mean, slope, dy0, rate;
 };

@@ -1,12 +1,14 @@
-// Two-dimensional pooling; src/host/nn/pooling has the reference.
+// Two-dimensional pooling; src/host/nn/pooling is the reference implementation.
 //
-// A thread handles one position in several planes, so it computes its window only once. Backward
-// kernels gather: each element sums, in order, the gradients of the windows that contain it.
+// A thread processes one position in several planes, so the thread computes the bounds of the
+// position's window only once. Backward kernels gather: for each element, a thread sums the
+// gradients of the windows that contain the element, in order.
 
 #include "block.cuh"
 #include "rows.cuh"
 
-// Sizes, strides and padding along rows and columns. A plane has fewer than 2³¹ elements.
+// Sizes, strides and padding of a pooling along rows and columns. A plane has fewer than 2³¹
+// elements.
 struct Pool {
     uint64_t planes;
     uint32_t input[2], output[2], kernel[2], stride[2], pad[2];
@@ -15,12 +17,12 @@ struct Pool {
     __device__ __forceinline__ uint32_t outputs() const { return output[0] * output[1]; }
 };
 
-// The half-open range from `start` to `end`; empty if they are equal.
+// The half-open range from `start` to `end`, which is empty if `start` equals `end`.
 struct Range {
     uint32_t start, end;
 };
 
-// The elements of an axis that window `p` covers.
+// Returns the range of elements along an axis that window `p` covers.
 __device__ __forceinline__ Range covered(const Pool &op, int axis, uint32_t p) {
     const int64_t start = (int64_t)p * op.stride[axis] - op.pad[axis];
     const int64_t end = min(start + op.kernel[axis], (int64_t)op.input[axis]);
@@ -28,7 +30,7 @@ __device__ __forceinline__ Range covered(const Pool &op, int axis, uint32_t p) {
             (uint32_t)max(end, (int64_t)0)};
 }
 
-// The windows of an axis that cover element `i`.
+// Returns the range of windows along an axis that cover element `i`.
 __device__ __forceinline__ Range covering(const Pool &op, int axis, uint32_t i) {
     const uint64_t at = (uint64_t)i + op.pad[axis], kernel = op.kernel[axis];
     const uint64_t end = min(at / op.stride[axis] + 1, (uint64_t)op.output[axis]);
@@ -36,18 +38,21 @@ __device__ __forceinline__ Range covering(const Pool &op, int axis, uint32_t i) 
     return {(uint32_t)min(start, end), (uint32_t)end};
 }
 
-// Length of window `p` along an axis, with padding. Not positive for a window beyond the padding.
+// Returns the length of window `p` along an axis, including padding. The length is not positive if
+// the window starts beyond the padding.
 __device__ __forceinline__ int64_t size_of(const Pool &op, int axis, uint32_t p) {
     const int64_t start = (int64_t)p * op.stride[axis];
     return min(start + op.kernel[axis], (int64_t)op.input[axis] + 2 * op.pad[axis]) - start;
 }
 
-// Initial maximum of a window: the lowest finite element; for `double`, that of `float`.
+// Returns the initial maximum of a window: the lowest finite value of `T`, or of `float` if `T` is
+// `double`.
 template <class T> __device__ __forceinline__ acc_t<T> least() { return -3.402823466e38f; }
 template <> __device__ __forceinline__ float least<__half>() { return -65504.0f; }
 template <> __device__ __forceinline__ float least<__nv_bfloat16>() { return -3.38953139e38f; }
 
-// y = the maximum of each window; mask = the index of its first occurrence in the plane, or −1.
+// y = the maximum of each window; mask = the index in the plane of the first element that equals
+// the maximum, or −1.
 template <class T>
 __device__ void max_pool(const Pool &op, const T *x, T *y, int32_t *mask, unsigned span) {
     const ThreadPosition place(span);
@@ -74,7 +79,8 @@ __device__ void max_pool(const Pool &op, const T *x, T *y, int32_t *mask, unsign
     }
 }
 
-// dx = Σ dy of the windows whose mask is the element's index. Masks outside windows are ignored.
+// dx = the sum of dy over the windows whose mask is the element's index. The kernel ignores a mask
+// that is outside its window.
 template <class T>
 __device__ void max_pool_backward(const Pool &op, const T *dy, const int32_t *mask,
                                   T *dx, unsigned span) {
@@ -160,10 +166,12 @@ __device__ void average_pool_backward(const Pool &op, const T *dy, T *dx, unsign
     }
 }
 
-// y = an element of each window, drawn with probability proportional to it; mask as in `max_pool`.
+// y = an element of each window, drawn with a probability proportional to the element's value; mask
+// as in `max_pool`.
 //
-// Sums are in double precision and in row-major order, as on the host. The first element whose
-// running sum exceeds u · total is drawn, or the window's first element if no sum does.
+// The kernel sums in double precision and in row-major order, as the host does. The kernel draws
+// the first element at which the running sum exceeds u · total, or the window's first element if no
+// running sum does.
 template <class T>
 __device__ void stochastic_pool(const Pool &op, const T *x, const float *u, T *y,
                                 int32_t *mask, unsigned span) {

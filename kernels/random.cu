@@ -1,6 +1,7 @@
 // Random numbers, bit-identical to those of src/host/random.
 //
-// `times` and `plus` round each operation; the compiler does not contract them to FMA.
+// `times` and `plus` round each product and each sum; the compiler does not contract `__dmul_rn`
+// and `__dadd_rn` to FMA.
 
 #include "rounding.cuh"
 #include <string.h>
@@ -16,7 +17,7 @@ struct Words {
     uint32_t at[4];
 };
 
-// Returns the four words of a counter, by ten rounds of Philox4x32.
+// Returns the four random words of `counter`, computed by ten rounds of Philox4x32.
 __device__ __forceinline__ Words words(Key key, uint64_t counter) {
     uint32_t a = (uint32_t)counter, b = (uint32_t)(counter >> 32);
     uint32_t c = (uint32_t)key.stream, d = (uint32_t)(key.stream >> 32);
@@ -36,7 +37,7 @@ __device__ __forceinline__ Words words(Key key, uint64_t counter) {
 
 constexpr double UNIT = 1.0 / 9007199254740992.0;
 
-// Returns a number in [0, 1) with 53 random bits.
+// Returns a number in [0, 1) that has 53 random bits, from two random words.
 __device__ __forceinline__ double fraction(uint32_t a, uint32_t b) {
     return times((double)((((uint64_t)a << 32) | b) >> 11), UNIT);
 }
@@ -86,8 +87,8 @@ __device__ __forceinline__ Point circle(double turns) {
     }
 }
 
-// y[2j], y[2j + 1] = lo + width·u, lo + width·v, clamped to the interval's least and greatest
-// element, `least` and `most`.
+// y[2j], y[2j + 1] = lo + width·u, lo + width·v, clamped to `least` and `most`, the least and
+// greatest elements of the interval.
 template <class T>
 __device__ void uniform(size_t n, Key key, double lo, double width, T least, T most, T *y) {
     const auto number = [=](double u) {
@@ -113,7 +114,7 @@ template <class T> __device__ void gaussian(size_t n, Key key, double mean, doub
     }
 }
 
-// Four elements, one for each word of a counter.
+// Four elements that a thread loads or stores at once, one for each random word of a counter.
 template <class T> struct alignas(sizeof(T) == 8 ? 16 : 4 * sizeof(T)) Four {
     T at[4];
 };
@@ -122,7 +123,7 @@ template <class T> __device__ __forceinline__ bool by_fours(const T *x) {
     return reinterpret_cast<uintptr_t>(x) % alignof(Four<T>) == 0;
 }
 
-// y[4j + k] = f(word k of counter j)
+// y[4j + k] = f(random word k of counter j)
 template <class F> __device__ __forceinline__ void from_words(size_t n, Key key, uint32_t *y, F f) {
     EACH(j, (n + 3) / 4) {
         const Words w = words(key, j);
@@ -133,7 +134,7 @@ template <class F> __device__ __forceinline__ void from_words(size_t n, Key key,
     }
 }
 
-// y = x·factor if the element's word is less than `below`, else 0; `y` may be `x`.
+// y = x·factor if the element's random word is less than `below`, else 0; `y` may be `x`.
 template <class T>
 __device__ void dropout(size_t n, Key key, uint64_t below, acc_t<T> factor, const T *x, T *y) {
     using A = acc_t<T>;
@@ -162,7 +163,7 @@ KERNEL bernoulli_u32(size_t n, Key key, uint64_t below, uint32_t *y) {
     from_words(n, key, y, [=](uint32_t word) { return word < below ? 1u : 0u; });
 }
 
-// y = the upper 32 bits of word·bound.
+// y = the upper 32 bits of word·bound, a random integer below `bound`.
 KERNEL integer_u32(size_t n, Key key, uint64_t bound, uint32_t *y) {
     from_words(n, key, y, [=](uint32_t word) { return (uint32_t)(word * bound >> 32); });
 }

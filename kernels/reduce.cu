@@ -1,11 +1,12 @@
 // Reductions along an axis, to an axis, and of a whole operand.
 //
 // The threads of a warp or block share the items of an output and combine their results in a fixed
-// order. Without a second operand, `dot` is the sum of squares. If there are too few outputs to
-// fill the device, the items of each are split into `parts`, which a `finish` kernel reduces.
+// order. Without a second operand, `dot` is the sum of squares. If the outputs are too few to
+// occupy the GPU, the items of each output are split into parts. A `finish` kernel combines the
+// partial results of the parts.
 #include "reduction.cuh"
 
-// Elements that are loaded at once: 16 bytes.
+// Elements that a thread loads at once, 16 bytes in total.
 template <class T> struct alignas(16) Vector {
     static constexpr int WIDTH = 16 / sizeof(T);
     T values[WIDTH];
@@ -15,8 +16,9 @@ template <class T> __device__ __forceinline__ bool is_aligned(const T *p, size_t
     return ((uintptr_t)p | step * sizeof(T)) % 16 == 0;
 }
 
-// Outputs whose items are in runs. Item t of output q is element
-// `q·q_step + t / run · run_step + t mod run · step_x` of x; for z, `step_z` replaces `step_x`.
+// Layout of outputs whose items form runs of `run` items with a constant stride. Item t of output q
+// is element `q·q_step + t / run · run_step + t mod run · step_x` of x; for z, `step_z` replaces
+// `step_x`.
 struct Rows {
     uint64_t outputs, items;
     uint64_t q_step, run, run_step, step_x, step_z;
@@ -24,7 +26,8 @@ struct Rows {
     uint64_t warps;         // warps that share a part: 1, or all of a block
 };
 
-// Reduces the share of thread `rank`, of `count` threads, in the items from `first` to `last`.
+// Reduces those items from `first` to `last` that belong to one thread, where `rank` is the
+// thread's number among `count` threads.
 template <class Rule, class T>
 __device__ __forceinline__ acc_t<T> reduce_run(const Rows &rows, const T *x, const T *z,
                                              size_t first, size_t last, size_t rank,
@@ -76,7 +79,8 @@ __device__ __forceinline__ void reduce_rows(const Rows &rows, const Finish<acc_t
                                           const T *x, const T *z, T *y, acc_t<T> *parts) {
     size_t count = rows.warps * 32, teams = REDUCE_THREADS / count;
     size_t rank = threadIdx.x % count;
-    // All threads of a block run the same iterations, because `reduce_team` synchronizes them.
+    // All threads of a block execute the same iterations, because `reduce_team` calls
+    // `__syncthreads`.
     for (size_t block = blockIdx.x; block * teams < rows.outputs * rows.splits;
          block += gridDim.x) {
         size_t part = block * teams + threadIdx.x / count;
@@ -97,8 +101,8 @@ __device__ __forceinline__ void reduce_rows(const Rows &rows, const Finish<acc_t
     }
 }
 
-// Neighbouring outputs whose items have stride `inner`. Item t of output q is element
-// `(q / inner · items + t) · inner + q mod inner`.
+// Layout of neighbouring outputs whose items have stride `inner`. Item t of output q is element `(q
+// / inner · items + t) · inner + q mod inner`.
 struct Columns {
     uint64_t outputs, items, inner;
     uint64_t splits, chunk;
@@ -145,7 +149,7 @@ __device__ __forceinline__ void reduce_columns(const Columns &columns,
     }
 }
 
-// Reduces the parts of each output, one warp per output.
+// Combines the partial results of each output, with one warp per output.
 template <class Rule, class T>
 __device__ __forceinline__ void finish_parts(size_t outputs, size_t splits,
                                              const Finish<acc_t<T>> &finish,

@@ -1,13 +1,13 @@
-// Reductions: their operations, and the reduction over the threads of a warp or block.
+// Reduction operations, and functions that reduce the values of the threads of a warp or block.
 #pragma once
 
 #include "element.cuh"
 #include <math.h>
 
-// Threads per block of a reduction.
+// Number of threads per block of a reduction kernel.
 constexpr int REDUCE_THREADS = 256;
 
-// Reduction operations: starting from `unit`, `combine` combines the terms `term(x)`.
+// Reduction operations: `combine` combines the terms `term(x)`, and `unit` is the identity.
 template <class A> struct Sum {
     static __device__ __forceinline__ A unit() { return 0; }
     static __device__ __forceinline__ A term(A x, A) { return x; }
@@ -19,7 +19,7 @@ template <class A> struct AbsSum : Sum<A> {
 template <class A> struct Dot : Sum<A> {
     static __device__ __forceinline__ A term(A x, A z) { return x * z; }
 };
-// Ignores NaN, which is also the identity.
+// Maximum, which ignores NaN and has NaN as its identity.
 template <class A> struct Max {
     static __device__ __forceinline__ A unit() { return (A)NAN; }
     static __device__ __forceinline__ A term(A x, A) { return x; }
@@ -30,14 +30,14 @@ template <class A> struct Min {
     static __device__ __forceinline__ A term(A x, A) { return x; }
     static __device__ __forceinline__ A combine(A a, A b) { return b < a || a != a ? b : a; }
 };
-// NaN counts as greater than any number.
+// Maximum of absolute values, in which NaN counts as greater than any number.
 template <class A> struct AbsMax {
     static __device__ __forceinline__ A unit() { return 0; }
     static __device__ __forceinline__ A term(A x, A) { return x < 0 ? -x : x; }
     static __device__ __forceinline__ A combine(A a, A b) { return a >= b || a != a ? a : b; }
 };
 
-// Reduces the values of a warp; every lane gets the result.
+// Reduces the values of the lanes of a warp, and returns the result to every lane.
 template <class Rule, class A> __device__ __forceinline__ A reduce_warp(A value) {
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2)
@@ -45,8 +45,8 @@ template <class Rule, class A> __device__ __forceinline__ A reduce_warp(A value)
     return value;
 }
 
-// Reduces the values of a warp if `warps` is 1, else those of the block, which has `warps` warps.
-// The first thread of the warp or block gets the result.
+// Reduces the values of a warp if `warps` is 1, else the values of the block, which has `warps`
+// warps. The first thread of the warp or block gets the result.
 template <class Rule, class A> __device__ __forceinline__ A reduce_team(A value, unsigned warps) {
     __shared__ A results[REDUCE_THREADS / 32];
     value = reduce_warp<Rule>(value);
@@ -59,7 +59,8 @@ template <class Rule, class A> __device__ __forceinline__ A reduce_team(A value,
     return value;
 }
 
-// The write-back of a result v: `y ← α · v / divisor + β · y`; β = 0 does not read `y`.
+// The write-back of a reduction's result v, y ← α · v / divisor + β · y, which does not read `y` if
+// β = 0.
 template <class A> struct Finish {
     A alpha, divisor, beta;
 

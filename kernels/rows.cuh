@@ -12,12 +12,12 @@ struct ThreadPosition {
         const unsigned teams = blockDim.x / span, team = threadIdx.x / span;
         column = (size_t)blockIdx.x * span + threadIdx.x % span;
         columns = (size_t)gridDim.x * span;
-        // Threads beyond the last whole team get no row.
+        // Threads after the last complete team of `span` threads process no row.
         row = team < teams ? (size_t)blockIdx.y * teams + team : SIZE_MAX;
         rows = (size_t)gridDim.y * teams;
     }
 };
 
-// Executes the statement for each of this thread's columns, or rows, below `n`.
+// Executes the statement that follows for each of this thread's columns, or rows, below `n`.
 #define EACH_COLUMN(i, place, n) for (size_t i = place.column; i < (n); i += place.columns)
 #define EACH_ROW(i, place, n) for (size_t i = place.row; i < (n); i += place.rows)

@@ -1,7 +1,8 @@
-// Softmax along an axis, and its gradient; src/host/nn/softmax.rs has the reference.
+// Softmax along an axis, and its gradient; src/host/nn/softmax.rs is the reference implementation.
 //
 // A row consists of the elements along the axis at one position of the other axes. If `inner` is
-// large, a thread computes each row, so that threads read neighbouring elements; else a block does.
+// large, one thread computes each row, so that neighbouring threads read neighbouring elements.
+// If `inner` is small, one block computes each row.
 
 #include "block.cuh"
 

@@ -1,13 +1,14 @@
-// Solver updates in one pass; src/op/update.rs defines the rules.
+// Solver updates in one pass over memory; src/op/update.rs defines the update rules.
 
 #include "map.cuh"
 
-// The constants of an update; not every rule uses `keep`, `keep2` and `delta`.
+// The constants of a solver update; not every update rule uses `keep`, `keep2` and `delta`.
 template <class A> struct SolverUpdate {
     A rate, scale, decay, keep, keep2, delta;
 };
 
-// Update rules. `step` updates the history `h`, and `k` if `TWO`, and returns the weight decrement.
+// Update rules. `step` updates the history `h`, and also `k` if `TWO` is true, and returns the
+// decrement of the weight.
 struct Sgd {
     static constexpr bool TWO = false;
     template <class A> static __device__ A step(const SolverUpdate<A> &op, A g, A &h, A &) {
@@ -55,7 +56,7 @@ struct Adam {
     }
 };
 
-// `N` elements that are loaded and stored at once; aligned to 16 bytes if `N` is not 1.
+// `N` elements that a thread loads or stores at once; aligned to 16 bytes if `N` is not 1.
 template <class T, size_t N> struct alignas(N == 1 ? alignof(T) : 16) Run {
     T at[N];
 };
@@ -67,7 +68,8 @@ template <class T, size_t N> __device__ __forceinline__ const Run<T, N> &run(con
     return reinterpret_cast<const Run<T, N> *>(x)[i];
 }
 
-// Updates pack `i` of `N` elements. `masters` may be null, and `k` too if the rule has one history.
+// Updates pack `i` of the weights, which has `N` elements. `masters` may be null, and `k` may be
+// null if the update rule has only one history.
 template <class T, class Rule, size_t N>
 __device__ __forceinline__ void solver_update_run(size_t i, const SolverUpdate<acc_t<T>> &op, bool l1,
                                             const T *dw, T *weights, acc_t<T> *masters,
@@ -81,7 +83,8 @@ __device__ __forceinline__ void solver_update_run(size_t i, const SolverUpdate<a
 #pragma unroll
     for (size_t j = 0; j < N; j++) {
         const A weight = widen(w.at[j]);
-        // If a weight is not its rounded master, other code has changed it, so use the weight.
+        // If a weight differs from its rounded master weight, other code has changed the weight, so
+        // the update starts from the weight.
         const bool kept = masters && widen(narrow<T>(wide.at[j])) == weight;
         const A old = kept ? wide.at[j] : weight;
         const A pull = !l1 ? old : old > A(0) ? A(1) : old < A(0) ? A(-1) : A(0);

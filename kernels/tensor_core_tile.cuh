@@ -5,19 +5,21 @@
 #include <string.h>
 
 // Loads four matrices of 8 × 8 16-bit elements. Lane l passes the address of row l % 8 of matrix l
-// / 8. The lane receives elements 2·(l % 4) and 2·(l % 4) + 1 of row l / 4 of each matrix, or of
-// its transpose if `across`.
+// / 8. Lane l receives elements 2·(l % 4) and 2·(l % 4) + 1 of row l / 4 of each matrix, or of the
+// transposed matrix if `across` is true.
 __device__ __forceinline__ void load_matrices(uint32_t (&into)[4], const void *row, bool across);
 
-// sums (16 × 8) += a (16 × 16) · b (16 × 8), distributed over the lanes as by `mma.m16n8k16`.
+// Computes sums (16 × 8) += a (16 × 16) · b (16 × 8), distributed over the lanes as `mma.m16n8k16`
+// requires.
 template <class T>
 __device__ __forceinline__ void multiply_add(float (&sums)[4], const uint32_t (&a)[4],
                                              const uint32_t *b);
 
-// Rounds to the nearest TF32 number, whose mantissa has ten bits after the implicit first.
+// Rounds to the nearest TF32 number, whose mantissa has ten explicit bits.
 __device__ __forceinline__ float rounded(float x);
 
-// sums (16 × 8) += a (16 × 8) · b (8 × 8) of `rounded` numbers, distributed as by `mma.m16n8k8`.
+// Computes sums (16 × 8) += a (16 × 8) · b (8 × 8) of `rounded` numbers, distributed over the lanes
+// as `mma.m16n8k8` requires.
 __device__ __forceinline__ void multiply_add(float (&sums)[4], const float (&a)[4],
                                              const float (&b)[2]);
 
@@ -68,7 +70,7 @@ __device__ __forceinline__ void multiply_add(float (&sums)[4], const float (&a)[
 
 #else
 
-// Shared memory through which the lanes of a warp exchange operands.
+// Shared memory through which the lanes of a warp exchange operands on the CPU.
 struct Exchange {
     const void *rows[THREADS];
     uint32_t words[THREADS][6];
@@ -139,9 +141,10 @@ __device__ inline void multiply_add(float (&sums)[4], const float (&a)[4], const
 
 #endif
 
-// One step of an operand in shared memory, for tensor cores; contiguous along k if `along_k`.
+// Panel in shared memory that holds one step of an operand for tensor cores; the panel is
+// contiguous along k if `along_k` is true.
 template <class T, int EXTENT, int DEPTH> struct TensorPanel {
-    // One vector of padding puts eight successive rows into different banks.
+    // One vector of padding puts eight successive rows into different banks of shared memory.
     static constexpr int ALONG_K = DEPTH + VECTOR<T>, ALONG_E = EXTENT + VECTOR<T>;
     static constexpr int ELEMENTS =
         EXTENT * ALONG_K > DEPTH * ALONG_E ? EXTENT * ALONG_K : DEPTH * ALONG_E;
@@ -158,8 +161,8 @@ template <class T, int EXTENT, int DEPTH> struct TensorPanel {
         copy_vector(at(e, k), run);
     }
 
-    // Loads the 16 × 16 block at (e, k) as four 8 × 8 matrices. Bits `e_bit` and `k_bit` of a
-    // matrix's index select its half of the block along e and k.
+    // Loads the 16 × 16 block at (e, k) as four 8 × 8 matrices. Bit `e_bit` of a matrix's index
+    // selects the half of the block along e, and bit `k_bit` the half along k.
     __device__ __forceinline__ void load(uint32_t (&into)[4], int e, int k, int e_bit,
                                          int k_bit) const {
         int lane = threadIdx.x % 32, matrix = lane / 8;
@@ -169,7 +172,8 @@ template <class T, int EXTENT, int DEPTH> struct TensorPanel {
     }
 };
 
-// The sums of a tile, distributed as by `mma`. Each warp computes `TALL` × `WIDE` elements.
+// The sums of a tile, distributed over the lanes of each warp as the `mma` instruction requires.
+// Each warp computes `TALL` × `WIDE` elements of the tile.
 template <int DOWN_, int ACROSS_, int DEPTH_, int TALL_, int WIDE_> struct WarpTile {
     static constexpr int DOWN = DOWN_, ACROSS = ACROSS_, DEPTH = DEPTH_, TALL = TALL_, WIDE = WIDE_;
     static constexpr int WARPS_ACROSS = ACROSS / WIDE;
@@ -208,7 +212,7 @@ template <int DOWN_, int ACROSS_, int DEPTH_, int TALL_, int WIDE_> struct WarpT
     }
 };
 
-// Products of 16-bit elements, summed in `float`.
+// Tile that multiplies 16-bit elements on tensor cores and sums the products in `float`.
 template <class T, int DOWN, int ACROSS, int DEPTH, int TALL, int WIDE>
 struct Tensor : WarpTile<DOWN, ACROSS, DEPTH, TALL, WIDE> {
     using Element = T;
@@ -234,8 +238,9 @@ struct Tensor : WarpTile<DOWN, ACROSS, DEPTH, TALL, WIDE> {
     }
 };
 
-// One step of an operand along k in shared memory, rounded to TF32. Successive rows begin eight
-// banks apart, so that the four rows that a warp reads at once are in different banks.
+// Panel in shared memory that holds one step of an operand along k, rounded to TF32. Successive
+// rows begin eight banks apart, so that the four rows that a warp reads at once are in different
+// banks.
 template <int EXTENT, int DEPTH> struct RoundedPanel : LanesPanel<float, EXTENT, DEPTH, 8> {
     using Panel = LanesPanel<float, EXTENT, DEPTH, 8>;
 
@@ -248,14 +253,14 @@ template <int EXTENT, int DEPTH> struct RoundedPanel : LanesPanel<float, EXTENT,
         Panel::put_run(e, k, near);
     }
 
-    // Returns this lane's element of the 8 × 4 block from (e, k) on.
+    // Returns this lane's element of the 8 × 4 block that starts at (e, k).
     __device__ __forceinline__ float at(int e, int k) const {
         int lane = threadIdx.x % 32;
         return this->elements[(k + lane % 4) * Panel::LD + e + lane / 4];
     }
 };
 
-// Products of `float` rounded to TF32.
+// Tile that multiplies `float` elements, rounded to TF32, on tensor cores.
 template <int DOWN, int ACROSS, int DEPTH, int TALL, int WIDE>
 struct RoundedTensor : WarpTile<DOWN, ACROSS, DEPTH, TALL, WIDE> {
     using Element = float;

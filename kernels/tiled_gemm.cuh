@@ -1,8 +1,9 @@
 // Tiled GEMM, shared by gemm.cu and convolution.cu.
 //
 // A block computes a `Shape::DOWN` × `Shape::ACROSS` tile of C in steps of `Shape::DEPTH` along k.
-// The source of an operand fetches a step into registers and puts it into a panel in shared memory.
-// Each operand has two panels: while one is multiplied, the next step is loaded for the other.
+// The source of an operand fetches the elements of a step into registers, and then stores these
+// elements to a panel in shared memory. Each operand has two panels: while a block multiplies one
+// panel, the block loads the next step for the other panel.
 #pragma once
 
 #include "fma_tile.cuh"
@@ -13,7 +14,8 @@ template <class T> __device__ __forceinline__ bool is_aligned(const T *p, size_t
     return ((uintptr_t)p | step * sizeof(T)) % bytes == 0;
 }
 
-// The source of an operand stored as a matrix. `EXTENT` is the tile's rows of A or columns of B.
+// The source of an operand that is stored as a matrix. `EXTENT` is the number of rows of A or
+// columns of B in a tile.
 template <class T, int EXTENT, int DEPTH> struct Matrix {
     static constexpr int CHUNKS = EXTENT * DEPTH / VECTOR<T>;
     static constexpr int HELD = (CHUNKS + THREADS - 1) / THREADS;
@@ -25,14 +27,15 @@ template <class T, int EXTENT, int DEPTH> struct Matrix {
     bool aligned;
     alignas(16) T held[HELD][VECTOR<T>];
 
-    // Starts at row or column `first`, of which there are `extent`, and at index `k`.
+    // Starts at index `k` of row or column `first`, where the operand has `extent` rows or columns.
     __device__ __forceinline__ Matrix(const T *p, size_t ld, bool along_k, bool aligned,
                                       size_t first, size_t extent, size_t k)
         : next(p + (along_k ? first * ld + k : k * ld + first)), ld(ld),
           extent(extent - first < EXTENT ? extent - first : EXTENT), along_k(along_k),
           aligned(aligned) {}
 
-    // Finds the first element of the thread's chunk `i`. Returns false if there is no such chunk.
+    // Computes the coordinates `e` and `k` of the first element of the thread's chunk `i`. Returns
+    // false if the thread has no chunk `i`.
     __device__ __forceinline__ bool place(int i, int &e, int &k) const {
         int chunk = threadIdx.x + i * THREADS;
         constexpr int along = DEPTH / VECTOR<T>, across = EXTENT / VECTOR<T>;
@@ -41,7 +44,8 @@ template <class T, int EXTENT, int DEPTH> struct Matrix {
         return CHUNKS % THREADS == 0 || chunk < CHUNKS;
     }
 
-    // Fetches the next step, of which `left` elements along k exist.
+    // Fetches the next step of the operand into registers; only `left` elements of the step along k
+    // exist.
     __device__ __forceinline__ void fetch(int left) {
 #pragma unroll
         for (int i = 0; i < HELD; i++) {
@@ -68,8 +72,8 @@ template <class T, int EXTENT, int DEPTH> struct Matrix {
     }
 };
 
-// Tile shapes for large GEMMs, small GEMMs, and GEMMs with few rows (`Low`). `Rounded` shapes
-// compute in TF32.
+// Tile shapes for large GEMMs, small GEMMs, and GEMMs with few rows (`Low`). Tile shapes whose
+// names begin with `Rounded` compute in TF32.
 template <class T> struct Shapes {
     using Large = Tensor<T, 128, 128, 32, 64, 32>;
     using Small = Tensor<T, 64, 64, 32, 32, 16>;
@@ -87,7 +91,7 @@ template <> struct Shapes<double> {
     using Small = Lanes<double, 64, 64, 8, 4, 4>;
 };
 
-// Applies `define(name, Shape, dtype, type)` to every tile shape of every element type.
+// Expands `define(name, Shape, dtype, type)` for every tile shape of every element type.
 #define EACH_SHAPE(define)                                                                     \
     define(large, Large, f16, __half)                                                          \
     define(large, Large, bf16, __nv_bfloat16)                                                  \
@@ -103,8 +107,9 @@ template <> struct Shapes<double> {
     define(tf32_small, RoundedSmall, f32, float)                                               \
     define(small, Small, f64, double)
 
-// Computes and stores a tile, summed from `k`, where the sources start, to `k_end`. A kernel must
-// not call this twice, because no barrier protects the panels from a second call.
+// Computes and stores a tile of C, summed from index `k`, at which the operands' sources start, to
+// `k_end`. A kernel must not call `multiply_tile` twice, because no barrier protects the panels
+// from a second call.
 template <class Shape, class Left, class Right, class Store>
 __device__ __forceinline__ void multiply_tile(Left left, Right right, size_t k, size_t k_end,
                                               Store store) {
@@ -132,7 +137,8 @@ __device__ __forceinline__ void multiply_tile(Left left, Right right, size_t k, 
     tile.finish(store);
 }
 
-// Stores the first `left` elements of a run, all at once if the run is whole and `aligned`.
+// Stores the first `left` elements of a run, with a single store if the whole run is stored and
+// `aligned` is true.
 template <class T, int RUN>
 __device__ __forceinline__ void store_run(T *to, const acc_t<T> (&run)[RUN], size_t left,
                                           bool aligned) {
@@ -150,8 +156,9 @@ __device__ __forceinline__ void store_run(T *to, const acc_t<T> (&run)[RUN], siz
     }
 }
 
-// The tile of block number `at`: its GEMM `z`, first row and first column. Tiles are numbered
-// column by column in bands of eight tile rows, so that concurrent blocks share rows and columns.
+// The tile that thread block `at` computes: the number `z` of the GEMM, and the first row and
+// column of the tile. Tiles are numbered column by column in bands of eight tile rows, so that
+// concurrent blocks share rows and columns.
 struct ThreadPosition {
     uint32_t z;
     size_t row, column;

@@ -17,7 +17,8 @@ template <class A> struct Ranked {
     }
 };
 
-// Returns the greater element, or the first of equal ones. Ignores NaN.
+// Returns the greater of two elements, or the element with the smaller index if the elements are
+// equal. Ignores NaN.
 template <class A>
 __device__ __forceinline__ Ranked<A> greater(const Ranked<A> &a, const Ranked<A> &b) {
     bool first = b.value == a.value && b.place < a.place;
@@ -25,8 +26,9 @@ __device__ __forceinline__ Ranked<A> greater(const Ranked<A> &a, const Ranked<A>
     return better || first ? b : a;
 }
 
-// y[o,i] ← the least e with the greatest x[o,e,i], or 0 if all are NaN. If `inner` is 1, the lanes
-// of a warp share a row. Otherwise neighbouring threads scan neighbouring rows.
+// y[o,i] ← the least e with the greatest x[o,e,i], or 0 if all elements are NaN. If `inner` is 1,
+// the lanes of a warp share a row x[o,:,i]. If `inner` is not 1, neighbouring threads scan
+// neighbouring rows.
 template <class T> __device__ void arg_max(const Axis &axis, const T *x, uint32_t *y) {
     uint32_t lanes = axis.inner == 1 ? 32 : 1, lane = threadIdx.x % lanes;
     EACH(i, axis.outer * axis.inner * lanes) {
@@ -42,8 +44,8 @@ template <class T> __device__ void arg_max(const Axis &axis, const T *x, uint32_
     }
 }
 
-// Returns whether `a` ranks before `b`. Greater elements rank first, NaN ranks last. Of equal
-// elements, the later one ranks first.
+// Returns whether `a` ranks before `b`. Greater elements rank first, and NaN ranks last. Of equal
+// elements, the element with the greater index ranks first.
 template <class A>
 __device__ __forceinline__ bool before(const Ranked<A> &a, const Ranked<A> &b) {
     bool nan = a.value != a.value;
@@ -51,8 +53,9 @@ __device__ __forceinline__ bool before(const Ranked<A> &a, const Ranked<A> &b) {
     return a.value == b.value ? a.place > b.place : a.value > b.value;
 }
 
-// values[o,j,i], places[o,j,i] ← element j of x[o,:,i] in that order, and its index. A warp scans
-// x[o,:,i] k times; each scan finds the element that ranks next after the one found before.
+// values[o,j,i], places[o,j,i] ← element j of x[o,:,i] in the order of `before`, and the index of
+// that element. A warp scans x[o,:,i] k times; each scan finds the element that ranks directly
+// after the element of the previous scan.
 template <class T>
 __device__ void top_k(const Axis &axis, size_t k, const T *x, T *values, T *places) {
     using A = acc_t<T>;

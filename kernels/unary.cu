@@ -1,6 +1,7 @@
-// Functions of one element, defined in src/op/unary.rs.
+// Elementwise kernels with one operand, whose functions src/op/unary.rs defines.
 //
-// Every kernel takes three scalars, in the order of the function's fields; unused ones are ignored.
+// Every kernel takes three scalars, the fields of the `Unary` variant in order, and ignores the
+// scalars that its function does not use.
 
 #include "map.cuh"
 
@@ -9,7 +10,8 @@
         map(n, x, y, [=](acc_t<T> x) { return name##_of(x, a, b, c); });                      \
     }
 
-// Defines a function of `x` and the scalars `a`, `b` and `c`, and its kernels.
+// Defines a function of `x` and the scalars `a`, `b` and `c`, and the function's kernels for all
+// element types.
 #define UNARY_BY(map, name, ...)                                                    \
     template <class A> __device__ __forceinline__ A name##_of(A x, A a, A b, A c) { \
         return __VA_ARGS__;                                                         \
@@ -19,7 +21,8 @@
     UNARY_KERNEL(map, name, f32, float)                                             \
     UNARY_KERNEL(map, name, f64, double)
 
-// Memory-bound functions are mapped in packs of 16 bytes, compute-bound ones by element.
+// Kernels of memory-bound functions load and store packs of 16 bytes; kernels of compute-bound
+// functions load and store single elements.
 #define UNARY(...) UNARY_BY(map, __VA_ARGS__)
 #define SLOW_UNARY(...) UNARY_BY(map_singly, __VA_ARGS__)
 
@@ -32,7 +35,7 @@ UNARY(sqrt, sqrt(x))
 UNARY(recip, A(1) / x)
 SLOW_UNARY(tanh, tanh(x))
 SLOW_UNARY(sigmoid, A(1) / (A(1) + exp(-x)))
-// In this form `exp` cannot overflow, and `log1p` keeps the digits of a small `exp`.
+// In this form of softplus, `exp` cannot overflow, and `log1p` keeps the digits of a small `exp`.
 SLOW_UNARY(softplus, fmax(x, A(0)) + log1p(exp(-fabs(x))))
 UNARY(sign, x > A(0) ? A(1) : x < A(0) ? A(-1) : A(0))
 UNARY(sign_bit, signbit(x) ? A(1) : A(0))
@@ -43,7 +46,7 @@ UNARY(threshold, x > a ? A(1) : A(0))
 UNARY(relu, x > A(0) ? x : a * x)
 SLOW_UNARY(elu, x > A(0) ? x : a * expm1(x))
 SLOW_UNARY(swish, x * (A(1) / (A(1) + exp(-(a * x)))))
-// If a > b, the result is b.
+// If a > b, `clip` returns b.
 UNARY(clip, x < a ? fmin(a, b) : x > b ? b : x)
 SLOW_UNARY(exp_affine, exp(a * x + b))
 SLOW_UNARY(ln_affine, c * log(a * x + b))

@@ -3,10 +3,10 @@
 
 #include "element.cuh"
 
-// Threads per block of a tiled GEMM.
+// Number of threads per block of a tiled GEMM.
 constexpr int THREADS = 256;
 
-// Elements of a vector of 16 bytes.
+// Number of elements in a vector of 16 bytes.
 template <class T> constexpr int VECTOR = 16 / sizeof(T);
 
 struct alignas(16) Bits {

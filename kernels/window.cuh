@@ -1,4 +1,5 @@
-// Sliding windows along three axes. An operand with fewer axes has leading axes of one element.
+// Sliding windows along three axes. An operand with fewer than three axes gets leading axes of
+// extent 1.
 #pragma once
 
 #include "element.cuh"
@@ -33,14 +34,14 @@ struct Window {
     }
 };
 
-// Splits the row-major index `at` into coordinates `into`. The quotient remains in `at`.
+// Writes the coordinates of the row-major index `at` to `into`, and leaves the quotient in `at`.
 #define COORDINATES(at, window, extent, into)                                                  \
     _Pragma("unroll") for (int a = AXES - 1; a >= 0; a--) {                                    \
         (into)[a] = (int32_t)((at) % (window).axes[a].extent);                                 \
         (at) /= (window).axes[a].extent;                                                       \
     }
 
-// Iterates over the taps of a window, the last axis fastest.
+// Iterator over the taps of a window, in which the last axis varies fastest.
 struct Taps {
     int32_t at[AXES] = {};
 
@@ -55,7 +56,8 @@ struct Taps {
     }
 };
 
-// Sets `at` to the element that a tap of the window at `position` reads; returns false in padding.
+// Sets `at` to the index of the element that a tap of the window at `position` reads; returns false
+// if the tap is in the padding.
 __device__ __forceinline__ bool seen(const Window &window, const int32_t (&position)[AXES],
                                      const Taps &tap, size_t &at) {
     bool inside = true;
@@ -70,7 +72,8 @@ __device__ __forceinline__ bool seen(const Window &window, const int32_t (&posit
     return inside;
 }
 
-// Sets `at` to the position whose window reads `pixel` with this tap; returns false if none does.
+// Sets `at` to the index of the position whose window reads `pixel` with `tap`; returns false if no
+// window does.
 __device__ __forceinline__ bool seeing(const Window &window, const int32_t (&pixel)[AXES],
                                        const Taps &tap, size_t &at) {
     bool inside = true;

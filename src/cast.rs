@@ -5,7 +5,7 @@ use std::slice::from_ref;
 
 const MISMATCH: &str = "the bytes of a cast fit the size and the alignment of the new type";
 
-/// Returns the bytes of a slice as a slice of another type.
+/// Reinterprets a slice as a slice of another type with the same bytes.
 ///
 /// # Panics
 /// Panics if the bytes are not aligned for `B`, or if the number of bytes is not a multiple of the
@@ -15,7 +15,7 @@ pub(crate) fn cast_slice<A: Storable, B: Storable>(a: &[A]) -> &[B] {
     try_cast_slice(a).expect(MISMATCH)
 }
 
-/// Returns the bytes of a mutable slice as a slice of another type.
+/// Reinterprets a mutable slice as a mutable slice of another type with the same bytes.
 ///
 /// # Panics
 /// Panics in the same cases as [`cast_slice`].
@@ -24,24 +24,24 @@ pub(crate) fn cast_slice_mut<A: Storable, B: Storable>(a: &mut [A]) -> &mut [B] 
     try_cast_slice_mut(a).expect(MISMATCH)
 }
 
-/// Returns the bytes of a slice as a slice of another type. Returns `None` if the bytes are not
-/// aligned for `B`, or if the number of bytes is not a multiple of the size of `B`.
+/// Reinterprets a slice as a slice of another type with the same bytes. Returns `None` if the bytes
+/// are not aligned for `B`, or if the number of bytes is not a multiple of the size of `B`.
 #[inline(always)]
 pub(crate) fn try_cast_slice<A: Storable, B: Storable>(a: &[A]) -> Option<&[B]> {
     B::from_bytes(A::bytes_of(a))
 }
 
-/// Returns the bytes of a mutable slice as a slice of another type. Returns `None` in the same
-/// cases as [`try_cast_slice`].
+/// Reinterprets a mutable slice as a mutable slice of another type with the same bytes. Returns
+/// `None` in the same cases as [`try_cast_slice`].
 #[inline(always)]
 pub(crate) fn try_cast_slice_mut<A: Storable, B: Storable>(a: &mut [A]) -> Option<&mut [B]> {
     B::from_bytes_mut(A::bytes_of_mut(a))
 }
 
-/// Returns a value of another type with the same bytes.
+/// Reinterprets the bytes of a value as a value of another type.
 ///
 /// # Panics
-/// Panics if the types differ in size.
+/// Panics if the two types differ in size.
 #[inline(always)]
 pub(crate) fn cast<A: Storable, B: Storable>(a: A) -> B {
     B::read_bytes(A::bytes_of(from_ref(&a))).expect(MISMATCH)

@@ -14,10 +14,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A trained net with one input of images and one output of scores.
+/// A trained net whose only input is a blob of images and whose only output is a blob of class
+/// scores.
 ///
-/// The whole image is resized to the height and width of the net's input. The classifier runs the
-/// net on the device for which the net was built.
+/// The classifier resizes the whole image to the height and width of the net's input. The
+/// classifier runs the net on the device for which the net was built.
 ///
 /// ```no_run
 /// use cortado::{classifier::{Classifier, MeanPixel, Preprocessing}, prelude::*};
@@ -38,14 +39,14 @@ pub struct Classifier {
     net: Net<f32>,
     /// Name of the input blob.
     input: String,
-    /// Channels, height and width of the input.
+    /// Channels, height and width of the input image.
     image: [usize; 3],
     classes: usize,
     transformer: DataTransformer,
     labels: Vec<String>,
 }
 
-/// Conversion of pixels, from 0 to 255, to the net's input: `(pixel − mean) · scale`.
+/// Conversion of pixel values from 0 to 255 to the net's input values, `(pixel − mean) · scale`.
 ///
 /// ```
 /// use cortado::classifier::{MeanPixel, Preprocessing};
@@ -82,9 +83,9 @@ pub enum MeanPixel {
     /// No mean is subtracted.
     #[default]
     None,
-    /// One value for all channels, or one for each channel: blue, green, red.
+    /// One mean for all channels, or one mean for each channel, in the order blue, green, red.
     Values(Vec<f32>),
-    /// The mean of each channel of a mean image, a binaryproto file.
+    /// The mean of each channel of a mean image, which is stored in a binaryproto file.
     Image(PathBuf),
 }
 
@@ -107,7 +108,7 @@ pub struct Prediction {
     pub class: usize,
     /// Name of the class, if the classifier has labels.
     pub label: Option<String>,
-    /// Score of the class: a probability if the net ends in a Softmax layer.
+    /// Score of the class, which is a probability if the net ends in a Softmax layer.
     pub score: f32,
 }
 
@@ -118,7 +119,8 @@ impl Default for Preprocessing {
 }
 
 impl MeanPixel {
-    /// Returns the values for images of `channels` channels.
+    /// Returns the means to subtract from images of `channels` channels: none, one mean or one mean
+    /// per channel.
     fn values(&self, channels: usize) -> Result<Vec<f32>> {
         match self {
             Self::None => Ok(Vec::new()),
@@ -155,7 +157,7 @@ fn channel_means(path: &Path, channels: usize) -> Result<Vec<f32>> {
 }
 
 impl Classifier {
-    /// Reads a net's definition and its trained weights, in any format that
+    /// Reads the definition of a net, and trained weights in any format that
     /// [`proto::read_trained_net`] reads.
     ///
     /// # Errors
@@ -265,8 +267,8 @@ impl Classifier {
     }
 }
 
-/// Reshapes the net's input to a batch of one image. Returns the name of the input and the image's
-/// shape.
+/// Reshapes the net's input to a batch of one image. Returns the name of the input blob and the
+/// shape of one image.
 fn reshape_to_one_image(net: &mut Net<f32>) -> Result<(String, [usize; 3])> {
     let inputs = net.layer_params().filter(|layer| layer.r#type() == "Input");
     let inputs: Vec<_> = inputs.flat_map(|layer| layer.top.clone()).collect();

@@ -8,7 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A directory that the caller fills under a temporary name, next to its final path.
+/// A directory that the caller fills under a temporary name, in the parent directory of the final
+/// path.
 ///
 /// [`finish`](Self::finish) renames the directory to its final path. Dropping an unfinished
 /// `StagedDir` removes the directory.
@@ -45,8 +46,8 @@ impl StagedDir {
         &self.target
     }
 
-    /// Renames the directory to its final path, and removes the directory that had the final path
-    /// before, if any.
+    /// Renames the directory to its final path, and removes a directory that previously had this
+    /// path.
     pub(crate) fn finish(mut self) -> Result<()> {
         let renamed = self.rename();
         renamed.map_err(|error| Error::io(&self.target, error))?;
@@ -75,13 +76,14 @@ impl StagedDir {
 impl Drop for StagedDir {
     fn drop(&mut self) {
         if !self.finished {
-            // Errors of the cleanup are ignored, because the caller already has an earlier error.
+            // Ignores errors of the cleanup, because the caller already has an earlier error.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Creates and removes a file in `folder`. Fails if `folder` is not a writable directory.
+/// Creates and removes a file in `folder`, to check that `folder` is writable. Fails if `folder` is
+/// not a writable directory.
 pub(crate) fn check_writable(folder: &Path) -> Result<()> {
     let created = create_temporary(&folder.join("file"), |path| File::create_new(path).map(drop));
     let removed = created.and_then(|((), path)| fs::remove_file(path));

@@ -11,9 +11,10 @@ use std::{
 
 /// Replaces the content of the file at `path` with `bytes`, or leaves the file unchanged.
 ///
-/// The function writes a temporary file in the same directory, flushes the file to the disk and
-/// renames the file to `path`. Readers therefore see the old or the new content, even after a
-/// crash. `write_atomically` follows links, and writes directly to pipes and terminals.
+/// `write_atomically` writes a temporary file in the same directory, flushes this file to the disk
+/// and renames the temporary file to `path`. Readers of the file therefore see either the old or
+/// the new content, even after a crash. `write_atomically` follows symbolic links, and writes
+/// directly to pipes and terminals.
 ///
 /// ```
 /// use cortado::atomic_fs::write_atomically;
@@ -41,13 +42,14 @@ fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
     let (file, temporary) = create_temporary(target, |path| File::create_new(path))?;
     let written = write_and_close(file, bytes).and_then(|()| fs::rename(&temporary, target));
     if written.is_err() {
-        // Errors of the cleanup are ignored, so that the caller gets the first error.
+        // Ignores errors of the cleanup, so that the caller gets the first error.
         let _ = fs::remove_file(&temporary);
     }
     written
 }
 
-/// Writes, flushes and closes the file. Some operating systems cannot rename an open file.
+/// Writes `bytes` to `file`, flushes `file` to the disk and closes `file`. Some operating systems
+/// cannot rename an open file.
 fn write_and_close(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()

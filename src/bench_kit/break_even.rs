@@ -4,8 +4,8 @@
 use super::{Survey, Timing};
 use std::{fmt, time::Duration};
 
-/// Comparison of the kernels of two devices. A kernel's break-even size is the smallest measured
-/// size from which `device` is always faster than `host`.
+/// Comparison of the kernel timings of two devices. A kernel's break-even size is the smallest
+/// measured size from which `device` is always faster than `host`.
 ///
 /// ```
 /// use cortado::bench_kit::{BreakEven, Peaks, Survey, Timing, Work};
@@ -33,10 +33,11 @@ pub struct BreakEven {
 #[derive(Clone, Debug)]
 struct Row {
     kernel: &'static str,
-    /// Break-even sizes: without transfers (operands on the device), and with transfers.
-    break_even: [Option<usize>; 2],
-    /// Speedups at the largest size (time on the host / time on the device), without and with
+    /// Break-even sizes of the kernel: without transfers (with operands on the device), and with
     /// transfers.
+    break_even: [Option<usize>; 2],
+    /// Speedups of the kernel at the largest size (time on the host / time on the device), without
+    /// and with transfers.
     speedup: [f64; 2],
 }
 
@@ -54,14 +55,15 @@ impl BreakEven {
         }
     }
 
-    /// Returns the size from which the device runs `kernel` faster, if the operands are on the
-    /// device. Returns `None` if the device is never faster or the kernel was not timed.
+    /// Returns the size from which `kernel` is faster on the device than on the host, if the
+    /// operands are already on the device. Returns `None` if the device is never faster or the
+    /// kernel was not timed.
     pub fn resident(&self, kernel: &str) -> Option<usize> {
         self.row(kernel)?.break_even[0]
     }
 
-    /// Like [`resident`](Self::resident), but the times include transfers of the operands and the
-    /// result.
+    /// Like [`resident`](Self::resident), but the device's times include transfers of the operands
+    /// and the result.
     pub fn with_transfers(&self, kernel: &str) -> Option<usize> {
         self.row(kernel)?.break_even[1]
     }

@@ -13,7 +13,8 @@ use crate::{
     },
 };
 
-/// Work of one run of a case, in bytes and floating-point operations, independent of the device.
+/// Work of one run of a benchmark case, in bytes and floating-point operations; the work is the
+/// same on every device.
 ///
 /// ```
 /// use cortado::{CpuDevice, bench_kit::{SizeRange, cases}};
@@ -49,8 +50,9 @@ pub enum SizeRange {
     /// Several sizes per kernel, from operands that fit in registers to operands that fill the
     /// caches.
     Full,
-    /// One size per kernel at which memory bandwidth limits the speed. With `f32`, each operand
-    /// takes 256 MiB of memory, and the operands of all cases take about 12 GiB.
+    /// One size per kernel, so large that memory bandwidth limits the speed of memory-bound
+    /// kernels. With `f32`, each operand takes 256 MiB of memory, and the operands of all cases
+    /// take about 12 GiB.
     Large,
 }
 
@@ -80,7 +82,7 @@ pub struct Case<T: Element> {
 }
 
 impl<T: Element> Case<T> {
-    /// Returns the kernel's name.
+    /// Returns the name of the case's kernel.
     pub fn kernel(&self) -> &'static str {
         self.kernel
     }
@@ -96,7 +98,7 @@ impl<T: Element> Case<T> {
         format!("{}/{}/{}", self.kernel, T::DTYPE.name(), self.size)
     }
 
-    /// Returns the bytes and the floating-point operations of one run.
+    /// Returns the numbers of bytes and of floating-point operations of one run of the kernel.
     pub fn work(&self) -> Work {
         self.work
     }
@@ -104,17 +106,17 @@ impl<T: Element> Case<T> {
     /// Runs the kernel once and waits until the device is idle.
     ///
     /// # Errors
-    /// Fails if the kernel fails.
+    /// Returns an error if the kernel fails.
     pub fn run(&self) -> Result<()> {
         self.enqueue()?;
         self.device.synchronize()
     }
 
-    /// Queues one run of the kernel and returns before the kernel has finished. A caller that
+    /// Queues one run of the kernel, and may return before the kernel has finished. A caller that
     /// queues several runs hides the launch overhead.
     ///
     /// # Errors
-    /// Fails if the kernel fails.
+    /// Returns an error if the kernel fails.
     pub fn enqueue(&self) -> Result<()> {
         (self.run)(&self.device, &self.blobs)
     }
@@ -122,7 +124,7 @@ impl<T: Element> Case<T> {
     /// Uploads the operands, runs the kernel once, and downloads the result.
     ///
     /// # Errors
-    /// Fails if the kernel or a transfer fails.
+    /// Returns an error if the kernel or a transfer fails.
     pub fn run_with_transfers(&self) -> Result<()> {
         for blob in &self.blobs {
             blob.data_mut()?.host_mut()?;
@@ -138,7 +140,7 @@ impl<T: Element> Case<T> {
 /// Returns the benchmark cases of all kernels for the given sizes, with random operands.
 ///
 /// # Errors
-/// Fails if the device cannot allocate or fill the operands.
+/// Returns an error if the device cannot allocate or fill the operands.
 pub fn cases<T: Element>(device: &impl Device, sizes: SizeRange) -> Result<Vec<Case<T>>> {
     let device = &AnyDevice::new(device);
     let (lengths, edges, batches): (Vec<usize>, Vec<usize>, Vec<usize>) = match sizes {
@@ -171,9 +173,9 @@ struct CaseList<'d, T: Element> {
 }
 
 impl<T: Element> CaseList<'_, T> {
-    /// Adds a case whose operands have the given lengths, the output last. `accessed` is the number
-    /// of elements that the kernel reads and writes, and `flops` is the number of floating-point
-    /// operations.
+    /// Adds a benchmark case whose operands have the given lengths; the last operand is the output.
+    /// `accessed` is the number of elements that the kernel reads and writes, and `flops` is the
+    /// number of floating-point operations.
     fn add(
         &mut self,
         (kernel, size): (&'static str, usize),
@@ -248,7 +250,7 @@ fn update<T: Element>(
     })
 }
 
-/// Adds cases of kernels on `n` elements in rows of 64.
+/// Adds cases of row-wise kernels on `n` elements, in rows of 64 elements.
 fn rows<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let (count, rows) = (n as u64, n.div_ceil(64));
     let axis = Axis::new(rows, n / rows, 1)?;
@@ -285,8 +287,9 @@ fn matrices<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     })
 }
 
-/// Adds cases of the second convolution of LeNet on `n` images, its im2col, and the max pooling
-/// after the convolution. The 5 × 5 convolution maps 20 planes of 12 × 12 to 50 planes.
+/// Adds cases of LeNet's second convolution on `n` images, of the im2col of this convolution, and
+/// of the max pooling after the convolution. The 5 × 5 convolution maps 20 planes of 12 × 12 to 50
+/// planes.
 fn images<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let side = op::SpatialAxis::new(12, 5);
     let window = Window::new(20, &[side, side])?;

@@ -28,11 +28,11 @@ pub struct Timing {
     pub kernel: &'static str,
     /// Problem size, as [`Case::size`] returns it.
     pub size: usize,
-    /// Bytes and floating-point operations of one run.
+    /// Numbers of bytes and of floating-point operations of one run of the kernel.
     pub work: Work,
-    /// Median time of one run with the operands on the device.
+    /// Median time of one run of the kernel, with the operands on the device.
     pub time: Duration,
-    /// Median time of one run, including transfers of the operands and the result.
+    /// Median time of one run of the kernel, including transfers of the operands and the result.
     pub time_with_transfers: Duration,
 }
 
@@ -70,8 +70,9 @@ pub struct Peaks {
 /// Times of all benchmark cases on one device, for one element type.
 ///
 /// The printed table gives the bandwidth of a case as a percentage of the bandwidth of a copy of
-/// similar size. The table also gives the FLOP/s of a case as a percentage of the fastest GEMM. A
-/// case near 100 % of the copy bandwidth or of the GEMM rate runs as fast as the device allows.
+/// similar size. The printed table also gives the FLOP/s of a case as a percentage of the FLOP/s of
+/// the fastest GEMM. A case near 100 % of the copy bandwidth or of the GEMM rate runs as fast as
+/// the device allows.
 ///
 /// ```no_run
 /// use cortado::{CpuDevice, bench_kit::{SizeRange, Survey}};
@@ -87,17 +88,17 @@ pub struct Survey {
     pub device: String,
     /// Name of the element type.
     pub element: &'static str,
-    /// Times of the cases, ordered by kernel and size.
+    /// Times of the benchmark cases, ordered by kernel and size.
     pub timings: Vec<Timing>,
     /// Peak rates of the device in this survey.
     pub peaks: Peaks,
 }
 
 impl Survey {
-    /// Times every benchmark case on `device` for about 20 ms.
+    /// Times every benchmark case on `device`, for about 20 ms per case.
     ///
     /// # Errors
-    /// Fails if a kernel or a transfer fails.
+    /// Returns an error if a kernel or a transfer fails.
     pub fn measure<T: Element>(device: &impl Device, sizes: SizeRange) -> Result<Self> {
         let device = &AnyDevice::new(device);
         let cases = cases::<T>(device, sizes)?;
@@ -133,11 +134,11 @@ fn time_case<T: Element>(case: &Case<T>) -> Result<Timing> {
     Ok(Timing { kernel, size, work, time, time_with_transfers: across })
 }
 
-/// Total time of all samples of one benchmark case.
+/// Total duration of the samples from which one median time is computed.
 const SAMPLING_TIME: Duration = Duration::from_millis(10);
 
-/// Returns the median time of one run after a warm-up run. One sample times several runs
-/// together, because a single run can be shorter than the resolution of the clock.
+/// Returns the median time of one call of `run`, after a warm-up call. One sample times several
+/// runs together, because a single run can be shorter than the resolution of the clock.
 fn median(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
     run()?;
     let once = timed(1, &mut run)?;

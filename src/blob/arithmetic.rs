@@ -32,8 +32,9 @@ impl<T: Element, D: Device> Blob<T, D> {
         Ok(self.diff()?.host()?[self.shape().offset(indices)?])
     }
 
-    /// Copies the data of `source`, and its diff if `diff` is true. If `reshape` is true, this blob
-    /// takes the shape of `source`; otherwise the shapes must agree.
+    /// Copies the data of `source` to this blob, and also the diff of `source` if `diff` is true.
+    /// If `reshape` is true, this blob takes the shape of `source`; otherwise the shapes must be
+    /// equal.
     ///
     /// ```
     /// use cortado::prelude::*;

@@ -8,7 +8,7 @@ use crate::{
     op::{Convolution, Pool2d, PoolRounding, SpatialAxis, Window},
 };
 
-/// Options of [`Blob::conv2d`]. Each pair is (height, width).
+/// Options of [`Blob::conv2d`]. Each pair of values is (height, width).
 ///
 /// ```
 /// use cortado::blob::Conv2d;
@@ -20,7 +20,7 @@ use crate::{
 pub struct Conv2d {
     /// Distance in elements from one window to the next; by default 1.
     pub stride: [usize; 2],
-    /// Number of zeros on each side of an image; by default 0.
+    /// Number of zeros that pad each side of an image; by default 0.
     pub pad: [usize; 2],
     /// Distance in elements from one tap of a filter to the next; by default 1.
     pub dilation: [usize; 2],
@@ -35,7 +35,8 @@ impl Default for Conv2d {
     }
 }
 
-/// Windows of [`Blob::max_pool2d`] and [`Blob::average_pool2d`]. Each pair is (height, width).
+/// Shape of the windows of [`Blob::max_pool2d`] and [`Blob::average_pool2d`]. Each pair of values
+/// is (height, width).
 ///
 /// ```
 /// use cortado::blob::PoolWindow;
@@ -45,18 +46,18 @@ impl Default for Conv2d {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolWindow {
-    /// Extents of a window.
+    /// Height and width of a window.
     pub kernel: [usize; 2],
     /// Distance in elements from one window to the next.
     pub stride: [usize; 2],
     /// Padding on each side of an image.
     pub pad: [usize; 2],
-    /// Rounding of the number of windows.
+    /// Whether the number of windows along an axis is rounded up or down.
     pub rounding: PoolRounding,
 }
 
 impl PoolWindow {
-    /// Describes windows of the extents `kernel` that do not overlap, without padding. As in Caffe,
+    /// Creates windows of the extents `kernel` that do not overlap, without padding. As in Caffe,
     /// the number of windows is rounded up.
     pub fn new(kernel: [usize; 2]) -> Self {
         Self { kernel, stride: kernel, pad: [0, 0], rounding: PoolRounding::Ceil }
@@ -65,10 +66,10 @@ impl PoolWindow {
 
 impl<T: Element, D: Device> Blob<T, D> {
     /// Returns the convolution of images (N × C × H × W) with `filters` (K × C/groups × h × w) as a
-    /// new blob (N × K × H' × W'). A `bias` has K elements.
+    /// new blob (N × K × H' × W'). The optional `bias` has K elements, one for each filter.
     ///
-    /// As in Caffe, filters are not flipped. `H' = ⌊(H + 2·pad − dilation·(h − 1) − 1) / stride⌋ +
-    /// 1`.
+    /// As in Caffe, filters are not flipped, so the convolution is a cross-correlation. `H' = ⌊(H +
+    /// 2·pad − dilation·(h − 1) − 1) / stride⌋ + 1`.
     ///
     /// ```
     /// use cortado::{blob::Conv2d, prelude::*};
@@ -135,7 +136,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     }
 
     /// Returns the mean of each window of images (N × C × H × W) as a new blob. As in Caffe, the
-    /// divisor counts elements in the padding, but no elements beyond the padding.
+    /// divisor of a mean counts the window's elements in the padding, but not the elements beyond
+    /// the padding.
     ///
     /// ```
     /// use cortado::prelude::*;

@@ -30,7 +30,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok(blob)
     }
 
-    /// Overwrites the elements with `values`, in row-major order, for example the input of a net.
+    /// Overwrites the elements of this blob, for example the input of a net, with `values` in
+    /// row-major order.
     ///
     /// ```
     /// use cortado::prelude::*;
@@ -43,7 +44,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     ///
     /// # Errors
     /// [`Error::Length`] unless `values` has one value for each element; [`Error::Borrowed`] while
-    /// an alias is in use; errors of the device.
+    /// this blob or an alias is locked; errors of the device.
     #[track_caller]
     pub fn copy_from_slice(&self, values: &[T]) -> Result<()> {
         check_len("copy_from_slice", "values", self.count(), values.len())?;
@@ -83,7 +84,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// Returns a copy of the elements on the host, in row-major order.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is locked for writing; errors of the device.
+    /// [`Error::Borrowed`] while this blob or an alias is locked for writing; errors of the device.
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
         Ok(self.data()?.host()?.to_vec())
@@ -141,7 +142,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
 }
 
 impl<T: Element, D: Device> Blob<T, D> {
-    /// Creates a blob whose elements all are `value`.
+    /// Creates a blob in which every element is `value`.
     ///
     /// ```
     /// use cortado::{bf16, prelude::*};
@@ -172,13 +173,14 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Overwrites every element with `value`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is in use; errors of the device.
+    /// [`Error::Borrowed`] while this blob or an alias is locked; errors of the device.
     #[track_caller]
     pub fn fill(&self, value: f64) -> Result<()> {
         self.device().fill(T::from_f64(value), self.data_mut()?.view_mut())
     }
 
-    /// Returns a copy of the entries `range` of the first axis, for example some images of a batch.
+    /// Returns a copy of the items at `range` along the first axis, for example some images of a
+    /// batch.
     ///
     /// ```
     /// use cortado::prelude::*;

@@ -12,8 +12,8 @@ use std::{
     mem::size_of,
 };
 
-/// Prints the shape, the device and the first elements. `Debug` copies nothing, so it prints
-/// elements only while the host side is valid.
+/// Prints the shape, the device and the first elements of a blob. `Debug` transfers nothing, so the
+/// output contains elements only while the host side is valid.
 impl<T: Storable, D: Device> fmt::Debug for Blob<T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Blob({} on {}: ", self.shape, self.device.name())?;

@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl<T: Element, D: Device> Blob<T, D> {
-    /// Returns `f(x)` of each element as a new blob.
+    /// Returns `f(x)` for each element `x` as a new blob.
     ///
     /// ```
     /// use cortado::{op::Unary, prelude::*};
@@ -22,7 +22,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is locked for writing; errors of the device.
+    /// [`Error::Borrowed`] while this blob or an alias is locked for writing; errors of the device.
     #[track_caller]
     pub fn apply(&self, f: Unary<f64>) -> Result<Self> {
         let y = Self::new(self.device(), self.shape())?;
@@ -42,12 +42,12 @@ impl<T: Element, D: Device> Blob<T, D> {
         self.device().unary(f.cast(), x.src(), out.view_mut())
     }
 
-    /// Returns `f(a, b)` of each pair of elements as a new blob of this blob's shape. The operand
+    /// Returns `f(a, b)` for each pair of elements as a new blob of this blob's shape. The operand
     /// `a` is this blob.
     ///
-    /// `b` has the shape of `a`, or is broadcast: missing leading axes and axes of extent 1 are
-    /// repeated, and the other axes must be neighbors. A bias of shape C × 1 × 1 is added to
-    /// N × C × H × W images, for example.
+    /// If the shapes differ, `b` is broadcast to the shape of `a`: missing leading axes and axes of
+    /// extent 1 are repeated, and the other axes of `b` must be adjacent. A bias of shape C × 1 × 1
+    /// is added to N × C × H × W images, for example.
     ///
     /// ```
     /// use cortado::{op::Binary, prelude::*};
@@ -142,7 +142,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         self.combine(Binary::Div, b)
     }
 
-    /// Returns `factor · x`.
+    /// Returns `factor · x` for each element `x` as a new blob.
     ///
     /// # Errors
     /// Errors of [`apply`](Self::apply).
@@ -187,7 +187,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         self.apply(Unary::Relu { slope: 0.0 })
     }
 
-    /// Returns `1 / (1 + e⁻ˣ)`.
+    /// Returns the sigmoid `1 / (1 + e⁻ˣ)` of each element `x` as a new blob.
     ///
     /// # Errors
     /// Errors of [`apply`](Self::apply).
@@ -224,8 +224,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     }
 }
 
-/// Fails unless the output `y` has the shape `expected`. The error message also contains the shapes
-/// of the operands.
+/// Returns an error unless the output `y` has the shape `expected`. The error message also contains
+/// the shapes of the operands.
 pub(super) fn check_output<T: Element, D: Device, const N: usize>(
     op: &str,
     operands: [(&str, &Blob<T, D>); N],
@@ -241,7 +241,8 @@ pub(super) fn check_output<T: Element, D: Device, const N: usize>(
     Err(Error::Shape(format!("{op}: {operands}; expected y of shape {expected}, found {found}")))
 }
 
-/// Returns the axis of `a` along which `b` lies when `b` is broadcast to `a`.
+/// Returns the axis of `a` that the elements of `b` correspond to when `b` is broadcast to the
+/// shape of `a`.
 fn broadcast_axis(a: &Shape, b: &Shape) -> Option<Axis> {
     if a == b {
         return Some(Axis { outer: 1, extent: a.count(), inner: 1 });

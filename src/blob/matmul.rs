@@ -1,4 +1,4 @@
-//! Matrix products of blobs. The sizes follow from the shapes of the blobs.
+//! Matrix products of blobs. The sizes of a matrix product follow from the shapes of the blobs.
 
 use super::Blob;
 use crate::{
@@ -11,8 +11,8 @@ use num_traits::{One, Zero};
 
 /// A blob with two axes as an operand of [`matmul`], possibly transposed.
 ///
-/// A reference to a blob converts into a matrix. [`Blob::t`] returns the transposed matrix. A
-/// conversion to a matrix copies no elements.
+/// A reference to a blob converts into a [`Matrix`]. [`Blob::t`] returns the transpose of a blob as
+/// a [`Matrix`]. The conversion of a blob to a [`Matrix`] copies no elements.
 ///
 /// ```
 /// use cortado::{blob::Matrix, prelude::*};
@@ -56,7 +56,7 @@ impl<T: Element, D: Device> Blob<T, D> {
 }
 
 impl<T: Element, D: Device> Matrix<'_, T, D> {
-    /// Returns the numbers of rows and columns after transposition.
+    /// Returns the numbers of rows and columns of the operand after the transposition.
     fn extents(&self) -> Option<[usize; 2]> {
         let [rows, columns] = **self.blob.shape() else { return None };
         Some(match self.transpose {
@@ -65,7 +65,7 @@ impl<T: Element, D: Device> Matrix<'_, T, D> {
         })
     }
 
-    /// Describes an operand for errors, such as `Bᵀ of shape 4 x 3`.
+    /// Returns a description of the operand for error messages, such as `Bᵀ of shape 4 x 3`.
     fn describe(&self, name: &str) -> String {
         let mark = if self.transpose == Transpose::Yes { "ᵀ" } else { "" };
         match self.extents() {
@@ -77,7 +77,8 @@ impl<T: Element, D: Device> Matrix<'_, T, D> {
 
 /// Returns the matrix product `A·B` as a new blob on the device of `a`.
 ///
-/// `a` has m × k elements, `b` k × n, and the product m × n. [`Blob::t`] transposes an operand.
+/// The shape of `a` is m × k, the shape of `b` is k × n, and the shape of the product is m × n.
+/// [`Blob::t`] transposes an operand.
 ///
 /// ```
 /// use cortado::prelude::*;

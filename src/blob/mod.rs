@@ -1,4 +1,4 @@
-//! Blobs: arrays of values, with gradients of the same shape.
+//! Blobs: arrays of values, each with a gradient of the same shape.
 
 mod storage;
 mod create; // conversion of values to blobs, and of blobs to values
@@ -30,12 +30,13 @@ use storage::Storage;
 
 /// Caffe's `Blob`: values and their gradient, of the same shape, on one device.
 ///
-/// The first access allocates memory; unwritten elements read as zero.
+/// The first access to a blob allocates the memory; elements that were never written are 0.
 ///
 /// Several blobs, called aliases, can share one storage ([`share_data`](Self::share_data)). All
-/// access to the storage goes through guards like those of an `RwLock`, which detect conflicts at
-/// run time. A conflicting access returns [`Error::Borrowed`] at once instead of waiting. Each
-/// alias has a separate shape, which only `&mut` access changes.
+/// access to the storage goes through guards like the guards of an `RwLock`, so conflicting
+/// accesses are detected at run time. A conflicting access returns [`Error::Borrowed`] at once
+/// instead of waiting. Each alias has a separate shape, which changes only through a `&mut`
+/// reference to this alias.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -98,7 +99,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
         &self.device
     }
 
-    /// Returns the shape, which has Caffe's `count`, `canonical_axis` and `offset`.
+    /// Returns the shape, which has the methods `count`, `canonical_axis` and `offset` of Caffe's
+    /// blobs.
     #[doc(alias = "shape_string")]
     pub fn shape(&self) -> &Shape {
         &self.shape
@@ -149,7 +151,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// Changes the shape. Keeps the storage and its values if the storage is large enough;
     /// otherwise replaces the storage with a storage of zeros.
     ///
-    /// If a shared storage is too small, the aliases of the blob keep the shared storage.
+    /// If a shared storage is too small, this blob gets a new storage and the aliases of the blob
+    /// keep the shared storage.
     ///
     /// ```
     /// use cortado::prelude::*;
@@ -163,8 +166,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`]; [`Error::Borrowed`] if the contents are in use. On error, the blob
-    /// is unchanged.
+    /// [`Error::ShapeOverflow`]; [`Error::Borrowed`] while this blob or an alias is locked for
+    /// writing. On error, the blob is unchanged.
     #[doc(alias = "Reshape")]
     pub fn reshape(&mut self, shape: &[usize]) -> Result<()> {
         if *shape == *self.shape {
@@ -189,40 +192,40 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.reshape(&other.shape)
     }
 
-    /// Locks the data for reading.
+    /// Locks the data of this blob for reading.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is locked for writing.
+    /// [`Error::Borrowed`] while this blob or an alias is locked for writing.
     #[doc(alias = "cpu_data")]
     #[doc(alias = "gpu_data")]
     pub fn data(&self) -> Result<ReadGuard<'_, T, D>> {
         self.data.read(self.count())
     }
 
-    /// Locks the data for writing.
+    /// Locks the data of this blob for writing.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is in use.
+    /// [`Error::Borrowed`] while this blob or an alias is locked.
     #[doc(alias = "mutable_cpu_data")]
     #[doc(alias = "mutable_gpu_data")]
     pub fn data_mut(&self) -> Result<WriteGuard<'_, T, D>> {
         self.data.write(self.count())
     }
 
-    /// Locks the diff for reading.
+    /// Locks the diff of this blob for reading.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is locked for writing.
+    /// [`Error::Borrowed`] while this blob or an alias is locked for writing.
     #[doc(alias = "cpu_diff")]
     #[doc(alias = "gpu_diff")]
     pub fn diff(&self) -> Result<ReadGuard<'_, T, D>> {
         self.diff.read(self.count())
     }
 
-    /// Locks the diff for writing.
+    /// Locks the diff of this blob for writing.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is in use.
+    /// [`Error::Borrowed`] while this blob or an alias is locked.
     #[doc(alias = "mutable_cpu_diff")]
     #[doc(alias = "mutable_gpu_diff")]
     pub fn diff_mut(&self) -> Result<WriteGuard<'_, T, D>> {
@@ -233,7 +236,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// storage.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is in use.
+    /// [`Error::Borrowed`] while this blob or an alias is locked.
     pub fn data_mut_from<'a>(
         &'a self,
         input: &'a Self,
@@ -245,7 +248,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// storage.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is in use.
+    /// [`Error::Borrowed`] while this blob or an alias is locked.
     pub fn diff_mut_from<'a>(
         &'a self,
         input: &'a Self,
@@ -253,10 +256,10 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.diff.write_from(self.count(), &input.diff, input.count())
     }
 
-    /// Returns which sides, host or device, hold the current data; copies nothing.
+    /// Returns which sides of the data are valid (host, device or both), without a transfer.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is locked for writing.
+    /// [`Error::Borrowed`] while this blob or an alias is locked for writing.
     pub fn data_head(&self) -> Result<Head> {
         Ok(self.data()?.head())
     }
@@ -266,11 +269,11 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.data.bytes()
     }
 
-    /// Returns the bytes allocated for data and for diff, on host and device together. Each alias
-    /// counts the whole storage that it shares.
+    /// Returns the numbers of bytes that are allocated for the data and for the diff, on the host
+    /// and the device together. Each alias reports the whole size of the shared storage.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is locked for writing.
+    /// [`Error::Borrowed`] while this blob or an alias is locked for writing.
     pub fn allocated_bytes(&self) -> Result<[usize; 2]> {
         Ok([self.data.allocated()?, self.diff.allocated()?])
     }
@@ -282,7 +285,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     }
 
     /// Makes this blob's data use the data storage of the blob `storage`, unless that storage is
-    /// too small. The caller ensures that the two blobs never need their contents at the same time.
+    /// too small. The caller must ensure that the two blobs never need their contents at the same
+    /// time.
     #[cfg(feature = "net")]
     pub(crate) fn use_storage_of(&mut self, storage: &Self) -> Result<()> {
         if storage.capacity()? >= Self::bytes(&self.shape)? {
@@ -345,9 +349,9 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.diff.same_storage(&other.diff)
     }
 
-    /// Swaps the data of this blob and of `other` without a copy. Aliases of either blob see the
-    /// swap. A data layer swaps data to take a prefetched batch and to return the storage of the
-    /// previous batch.
+    /// Swaps the data of this blob with the data of `other`, without a copy. The swap also changes
+    /// the data of all aliases of the two blobs. A data layer swaps data to take a prefetched batch
+    /// and to return the storage of the previous batch.
     ///
     /// ```
     /// use cortado::prelude::*;

@@ -6,7 +6,7 @@ use ndarray::{ArrayBase, ArrayD, Data, Dimension, IxDyn};
 
 impl<T: Storable, D: Device> Blob<T, D> {
     /// Creates a blob with the shape and a copy of the elements of `array`, in row-major order.
-    /// `array` may have any layout.
+    /// `array` may have any memory layout.
     ///
     /// ```
     /// use cortado::prelude::*;
@@ -38,8 +38,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// Returns an array with the shape and a copy of the elements of this blob.
     ///
     /// # Errors
-    /// [`Error::Borrowed`](crate::Error::Borrowed) while an alias is locked for writing; errors of
-    /// the device.
+    /// [`Error::Borrowed`](crate::Error::Borrowed) while this blob or an alias is locked for
+    /// writing; errors of the device.
     #[track_caller]
     pub fn to_ndarray(&self) -> Result<ArrayD<T>> {
         let array = ArrayD::from_shape_vec(IxDyn(self.shape()), self.to_vec()?);

@@ -41,8 +41,9 @@ impl<T: Element, D: Device> Blob<T, D> {
         Ok(proto)
     }
 
-    /// Copies the data, and the diff if present, from a message, and rounds the values to `T`. If
-    /// `reshape` is true, the blob takes the message's shape; otherwise the shapes must agree.
+    /// Copies the data, and the diff if the message has a diff, from `proto` to this blob, and
+    /// rounds the values to `T`. If `reshape` is true, the blob takes the message's shape;
+    /// otherwise the shapes must be equal.
     ///
     /// # Errors
     /// [`Error::Shape`] if the shapes differ, an extent is negative, or the number of values is not
@@ -82,7 +83,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         Ok(())
     }
 
-    /// Fails unless a message has this blob's shape.
+    /// Returns an error unless a message has this blob's shape.
     pub(crate) fn check_shape(&self, proto: &BlobProto) -> Result<()> {
         if self.shape_equals(proto) {
             return Ok(());
@@ -92,7 +93,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     }
 
     /// Returns whether a message has this blob's shape. If the message has the older fields `num`,
-    /// `channels`, `height` and `width`, leading extents of 1 pad the blob's shape to four axes.
+    /// `channels`, `height` and `width`, the blob's shape is first padded to four axes by leading
+    /// extents of 1.
     #[doc(alias = "ShapeEquals")]
     pub fn shape_equals(&self, proto: &BlobProto) -> bool {
         let Ok(extents) = extents(proto) else { return false };
@@ -121,7 +123,8 @@ fn extents(proto: &BlobProto) -> Result<Vec<usize>> {
     dim.iter().map(|&extent| usize::try_from(extent).map_err(negative)).collect()
 }
 
-/// Converts elements to lists of `float` and `double` values; one of the lists is empty.
+/// Converts elements to a list of `float` values and a list of `double` values, one of which is
+/// empty.
 fn values<T: Element>(elements: &[T]) -> (Vec<f32>, Vec<f64>) {
     match T::DTYPE {
         DType::F64 => (Vec::new(), elements.iter().map(|value| value.to_f64()).collect()),

@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl<T: Element, D: Device> Blob<T, D> {
-    /// Returns the reduction along `axis` as a new blob without that axis. A negative axis counts
-    /// from the end.
+    /// Returns the reduction along `axis` as a new blob without that axis. A negative `axis` counts
+    /// from the last axis.
     ///
     /// ```
     /// use cortado::{op::Reduce, prelude::*};
@@ -45,7 +45,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         self.device().reduce(op, &axis, self.data()?.view(), y.data_mut()?.view_mut())
     }
 
-    /// Returns the sums along `axis`.
+    /// Returns the sums along `axis` as a new blob without that axis.
     ///
     /// ```
     /// use cortado::prelude::*;
@@ -63,7 +63,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         self.reduce(Reduce::Sum, axis)
     }
 
-    /// Returns the means along `axis`.
+    /// Returns the means along `axis` as a new blob without that axis.
     ///
     /// ```
     /// use cortado::prelude::*;
@@ -81,7 +81,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         self.reduce(Reduce::Mean, axis)
     }
 
-    /// Returns the greatest elements along `axis`.
+    /// Returns the maxima along `axis` as a new blob without that axis.
     ///
     /// # Errors
     /// Errors of [`reduce`](Self::reduce).
@@ -90,7 +90,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         self.reduce(Reduce::Max, axis)
     }
 
-    /// Returns the least elements along `axis`.
+    /// Returns the minima along `axis` as a new blob without that axis.
     ///
     /// # Errors
     /// Errors of [`reduce`](Self::reduce).
@@ -102,8 +102,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns the sum of all elements.
     ///
     /// # Errors
-    /// [`Error::Borrowed`](crate::Error::Borrowed) while an alias is locked for writing; errors of
-    /// the device.
+    /// [`Error::Borrowed`](crate::Error::Borrowed) while this blob or an alias is locked for
+    /// writing; errors of the device.
     #[track_caller]
     pub fn sum_all(&self) -> Result<T> {
         self.reshaped(&[self.count()])?.sum(0)?.item()

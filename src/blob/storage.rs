@@ -1,4 +1,4 @@
-//! Shared storage of a blob's data or diff, and the guards that give access to it.
+//! Shared storage of a blob's data or diff, and the guards that give access to the storage.
 
 use crate::{
     device::Device,
@@ -9,9 +9,9 @@ use crate::{
 };
 use std::{marker::PhantomData, mem, sync::Arc};
 
-/// The data or the diff of a blob.
+/// Storage of a blob's data or diff, which aliases of the blob share.
 pub(super) struct Storage<D: Device> {
-    /// `data` or `diff`, for error messages.
+    /// Name of the storage in error messages, `data` or `diff`.
     name: &'static str,
     memory: Arc<RwLock<SyncedMemory<D>>>,
 }
@@ -29,7 +29,8 @@ impl<D: Device> Storage<D> {
         Arc::ptr_eq(&self.memory, &other.memory)
     }
 
-    /// Returns new storage if this storage is smaller than `bytes`. Aliases keep the old storage.
+    /// Returns a new storage of `bytes` bytes if this storage is smaller. Aliases of the blob keep
+    /// the old storage.
     pub(super) fn grown(&self, device: &D, bytes: usize) -> Result<Option<Self>> {
         Ok((bytes > self.bytes()?).then(|| Self::new(self.name, device, bytes)))
     }
@@ -73,7 +74,8 @@ impl<D: Device> Storage<D> {
         Ok((input, self.write(len)?))
     }
 
-    /// Swaps the contents of two storages of equal size. Aliases rely on the size of a storage.
+    /// Swaps the contents of two storages of equal size. The sizes must be equal, because aliases
+    /// rely on the size of their storage.
     pub(super) fn swap(&self, other: &Self) -> Result<()> {
         if self.same_storage(other) {
             return Ok(());
@@ -93,7 +95,7 @@ impl<D: Device> Storage<D> {
     }
 }
 
-/// Shared access to a blob's data or diff.
+/// Guard that gives shared read access to a blob's data or diff.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -110,7 +112,7 @@ pub struct ReadGuard<'a, T: Storable, D: Device> {
     elements: PhantomData<T>,
 }
 
-/// Exclusive access to a blob's data or diff.
+/// Guard that gives exclusive access to a blob's data or diff.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -164,7 +166,7 @@ impl<T: Storable, D: Device> ReadGuard<'_, T, D> {
         self.view().host()
     }
 
-    /// Returns which sides, host or device, hold the current value.
+    /// Returns which sides are valid: host, device or both.
     pub fn head(&self) -> Head {
         self.memory.head()
     }
@@ -189,7 +191,7 @@ impl<T: Storable, D: Device> WriteGuard<'_, T, D> {
         ViewMut::new_unchecked(&mut self.memory, self.len)
     }
 
-    /// Returns the elements on the host, writable.
+    /// Returns the elements on the host, for reading and writing.
     ///
     /// # Errors
     /// Errors of [`View::host`].
@@ -199,9 +201,9 @@ impl<T: Storable, D: Device> WriteGuard<'_, T, D> {
         slice_mut(&mut self.memory.host_mut()?[range])
     }
 
-    /// Returns the elements on the host, for a caller that overwrites all of them. Copies nothing
-    /// if the blob fills its storage. Elements that the caller has not yet written have unspecified
-    /// values.
+    /// Returns the elements on the host, for a caller that overwrites all of them. If the blob
+    /// fills its storage, no transfer takes place. Elements that the caller has not yet written
+    /// have unspecified values.
     ///
     /// # Errors
     /// Errors of [`View::host`].
@@ -214,14 +216,14 @@ impl<T: Storable, D: Device> WriteGuard<'_, T, D> {
         slice_mut(&mut self.memory.host_write_only()?[..bytes])
     }
 
-    /// Returns which sides, host or device, hold the current value.
+    /// Returns which sides are valid: host, device or both.
     pub fn head(&self) -> Head {
         self.memory.head()
     }
 }
 
 impl<T: Storable, D: Device> SrcGuard<'_, T, D> {
-    /// Returns the input operand for a kernel.
+    /// Returns the input as an operand of a kernel.
     pub fn src(&self) -> Src<'_, T, D> {
         match self {
             Self::InPlace => Src::InPlace,

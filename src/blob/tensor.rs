@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl<T: Element, D: Device> Blob<T, D> {
-    /// Copies the data to a tensor of this blob's element type and shape.
+    /// Copies this blob's data to a new tensor of the same element type and shape.
     ///
     /// ```
     /// use cortado::prelude::*;
@@ -26,12 +26,12 @@ impl<T: Element, D: Device> Blob<T, D> {
         Tensor::from_values(self.shape(), self.data()?.host()?)
     }
 
-    /// Copies data from a tensor, rounded to `T`. If `reshape` is true, the blob takes the tensor's
-    /// shape; otherwise the shapes must agree.
+    /// Copies the values of a tensor to this blob's data, rounded to `T`. If `reshape` is true, the
+    /// blob takes the tensor's shape; otherwise the shapes must be equal.
     ///
     /// # Errors
     /// [`Error::Shape`] if the shapes differ; [`Error::Borrowed`]; errors of the device. On error,
-    /// the values are unchanged.
+    /// the values of the blob are unchanged.
     pub fn from_tensor(&mut self, tensor: &Tensor, reshape: bool) -> Result<()> {
         if reshape {
             self.reshape(tensor.shape())?;

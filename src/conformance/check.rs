@@ -30,13 +30,15 @@ pub struct CheckResult {
     pub check: &'static str,
     /// Kernel that the check tests, or `None` for a check that tests no single kernel.
     pub kernel: Option<&'static str>,
-    /// Element type, or `None` for a check without an element type.
+    /// Element type that was checked, or `None` for a check that does not depend on an element
+    /// type.
     pub element: Option<DType>,
-    /// Whether the check passed, and where the kernel ran.
+    /// Whether the check passed, and whether the kernel ran on the device or fell back to the host.
     pub outcome: Outcome,
 }
 
-/// Outcome of a conformance check: whether the check passed, and where the tested kernel ran.
+/// Outcome of a conformance check: whether the check passed, and whether the tested kernel ran on
+/// the device or fell back to the host.
 ///
 /// ```
 /// use cortado::conformance::Outcome;
@@ -60,22 +62,25 @@ pub enum Outcome {
     Failed(Failure),
 }
 
-/// Function that runs a check on one element type, or on `None` for a check without element types.
+/// Function that runs a check on one element type, or on `None` for a check that does not depend on
+/// an element type.
 type Body = dyn Fn(&CheckRunner<'_>, Option<DType>) -> Verdict;
 
 /// Conformance check of one property that every device must have.
 pub(super) struct Check {
-    /// Name of the check and of the generated test. The name starts with the name of the kernel.
+    /// Name of the check and of the generated test. The name of a check starts with the name of the
+    /// kernel.
     pub(super) name: &'static str,
-    /// Kernel whose fallbacks to the host the check records.
+    /// Kernel for which the check records fallbacks to the host.
     pub(super) kernel: Option<&'static str>,
-    /// Element types on which the check runs; `[None]` for a check without element types.
+    /// Element types on which the check runs; `[None]` for a check that does not depend on an
+    /// element type.
     pub(super) elements: Vec<Option<DType>>,
     body: Box<Body>,
 }
 
 impl Check {
-    /// Creates a check that runs once, without an element type.
+    /// Creates a check that runs once, because the check does not depend on an element type.
     pub(super) fn once(
         name: &'static str,
         kernel: Option<&'static str>,
@@ -86,7 +91,7 @@ impl Check {
     }
 
     /// Creates a check of a kernel on each element type. The macro
-    /// [`checks!`](super::check::checks) expands to calls of this function.
+    /// [`checks!`](super::check::checks) expands to calls of `of_elements`.
     pub(super) fn of_elements(
         name: &'static str,
         kernel: &'static str,
@@ -136,7 +141,8 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 
 /// Defines a function `checks()` that returns a list of checks of kernels. The entry `"name" of
 /// "kernel": function(arguments)` calls `function::<T>(runner, arguments)` for each element type.
-/// The entry `without elements "kernel": function()` checks a kernel without element types.
+/// The entry `without elements "kernel": function()` declares a check of a kernel that has no
+/// element type.
 macro_rules! checks {
     (
         $($name:literal of $kernel:literal: $function:ident($($arg:expr),*);)*

@@ -36,7 +36,8 @@ impl<'a> Coverage<'a> {
         Self { device, rows }
     }
 
-    /// Returns the number of table cells with native kernels and the number of all cells.
+    /// Returns the number of table cells in which the kernel is native, and the number of all table
+    /// cells.
     pub fn native_cells(&self) -> (usize, usize) {
         let cells = || self.rows.iter().flat_map(|(_, cells)| cells);
         let native = cells().filter(|cell| cell.outcome == Outcome::Native).count();
@@ -44,8 +45,9 @@ impl<'a> Coverage<'a> {
     }
 
     /// Returns a JSON object with the device's name and, for each kernel and element type,
-    /// `native`, `fallback` or `failed`. A kernel without element types gets the key `u32`. The
-    /// JSON object omits untested combinations of kernel and element type.
+    /// `native`, `fallback` or `failed`. In the JSON object, the result of a kernel that has no
+    /// element type has the key `u32`. The JSON object omits combinations of kernel and element
+    /// type that no check tested.
     pub fn to_json(&self) -> String {
         let cell = |cell: &&CheckResult| {
             let element = cell.element.map_or("u32", DType::name);
@@ -67,7 +69,8 @@ impl fmt::Display for Coverage<'_> {
         writeln!(f, "| kernel | {names} |\n|---|{}", "---|".repeat(DTYPES.len()))?;
         for (name, cells) in &self.rows {
             let cell = |dtype| {
-                // The result of a kernel without element types fills all cells of the kernel's row.
+                // The result of a kernel that has no element type fills all cells of the kernel's
+                // row.
                 let fits = |cell: &&&CheckResult| cell.element.is_none_or(|e| e == dtype);
                 cells.iter().find(fits).map_or("untested", |cell| outcome_word(&cell.outcome))
             };

@@ -9,35 +9,36 @@ pub(super) struct Expected {
     pub(super) value: f64,
     /// Sum of the terms' magnitudes, `Σ |tᵢ|`.
     pub(super) magnitude: f64,
-    /// Allowed number of roundings, each with an error relative to `magnitude`. If 0, the result
-    /// must be `value` rounded to the accumulator type and then to the element type.
+    /// Allowed number of roundings, each with an error relative to `magnitude`. If `roundings` is
+    /// 0, the result must be `value`, rounded to the accumulator type and then to the element type.
     pub(super) roundings: f64,
-    /// Whether the result is rounded even if all terms are integers.
+    /// Whether the result has rounding errors even if all terms are integers.
     pub(super) inexact: bool,
 }
 
-/// Allowed roundings in addition to one per term: the roundings of factors and of the accumulated
-/// result.
+/// Number of roundings allowed in a sum in addition to one per term, for the factors and the
+/// accumulated result.
 const SPARE_ROUNDINGS: f64 = 4.0;
 
 impl Expected {
-    /// Expects the correctly rounded result of at most one IEEE operation.
+    /// Returns the expected result of at most one IEEE operation, which must be correctly rounded.
     pub(super) fn exact(value: f64) -> Self {
         Self { value, ..Self::default() }
     }
 
-    /// Expects a product with a few roundings, which is exact if the operands are integers.
+    /// Returns the expected result of a product with a few roundings, which is exact if the
+    /// operands are integers.
     pub(super) fn product(value: f64, roundings: f64) -> Self {
         Self { value, magnitude: value.abs(), roundings, inexact: false }
     }
 
-    /// Expects the value of a function that devices compute within `ulps` units in the last place
-    /// of the accumulator type.
+    /// Returns the expected value of a function that devices compute within `ulps` units in the
+    /// last place of the accumulator type.
     pub(super) fn approx(value: f64, ulps: f64) -> Self {
         Self { inexact: true, ..Self::product(value, ulps) }
     }
 
-    /// Converts the expected result to that for integer operands.
+    /// Returns the expected result for integer operands, which is exact unless `inexact` is true.
     pub(super) fn of_integers(self) -> Self {
         if self.inexact { self } else { Self::exact(self.value) }
     }
@@ -47,14 +48,14 @@ impl Expected {
         Self { roundings: SPARE_ROUNDINGS, ..Self::default() }
     }
 
-    /// Adds a term to the sum.
+    /// Adds a term to the expected sum.
     pub(super) fn add(&mut self, term: f64) {
         self.value += term;
         self.magnitude += term.abs();
         self.roundings += 1.0;
     }
 
-    /// Multiplies all terms of the sum by `factor`.
+    /// Multiplies all terms of the expected sum by `factor`.
     pub(super) fn scaled(self, factor: f64) -> Self {
         let Self { value, magnitude, .. } = self;
         Self { value: factor * value, magnitude: factor.abs() * magnitude, ..self }

@@ -54,16 +54,17 @@ pub(super) fn expect_refused<R>(result: Result<R>, invalid: &str) -> Verdict {
 pub struct Failure {
     /// Name of the check, as in [`NAMES`](super::NAMES).
     pub check: &'static str,
-    /// Element type, or `None` for a check without an element type.
+    /// Element type that was checked, or `None` for a check that does not depend on an element
+    /// type.
     pub element: Option<DType>,
     /// Message with the difference from the expected result and the failed case. The conformance
     /// kit shrinks a failed random case before reporting the case.
     pub message: String,
     /// Name of the device, as [`Memory::name`](crate::Memory::name) returns it.
     pub device: String,
-    /// Seed of the random cases.
+    /// Seed from which the random cases of the check were drawn.
     pub seed: u64,
-    /// Number of random cases.
+    /// Number of random cases of the check.
     pub cases: u32,
 }
 

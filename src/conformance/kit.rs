@@ -74,7 +74,7 @@ impl Kit {
         Self { cases, ..self }
     }
 
-    /// Runs every check on a device, even after failures.
+    /// Runs every check on a device, and continues after failures.
     pub fn run(&self, device: &impl Device) -> Report {
         self.run_on(&AnyDevice::new(device))
     }
@@ -116,7 +116,7 @@ impl Kit {
         check.elements.iter().try_for_each(|&element| self.try_check(check, device, element))
     }
 
-    /// Runs all checks on one element type after another, and returns the first failure.
+    /// Runs all checks, one element type after another, and returns the first failure.
     pub fn first_failure(&self, device: &impl Device) -> Option<Failure> {
         self.first_failure_on(&AnyDevice::new(device))
     }

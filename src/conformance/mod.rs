@@ -9,9 +9,9 @@
 //! # fn main() {}
 //! ```
 //!
-//! Each check becomes a `#[test]`. [`Kit::run`] runs all checks and returns a [`Report`]. The
-//! [`Coverage`] of a report tells native kernels from fallbacks to the host. `GradientCheck` checks
-//! the gradients of a custom layer.
+//! The macro `conformance!` turns each check into a `#[test]`. [`Kit::run`] runs all checks and
+//! returns a [`Report`]. The [`Coverage`] of a report shows which kernels are native and which
+//! kernels fall back to the host. `GradientCheck` checks the gradients of a custom layer.
 //!
 //! Design decisions of the conformance kit:
 //! - The kit compares results with oracles: plain loops in `f64`, written from the formulas in
@@ -21,7 +21,7 @@
 //!   other differences from an oracle.
 //! - An operand fills a memory, or lies between guard elements, and is valid on the host, the
 //!   device or both. An output that the kernel overwrites holds NaN before the call.
-//! - Random cases are drawn from a seed. A random case that fails is shrunk.
+//! - The kit draws random cases from a seed, and shrinks a random case that fails.
 
 // Modules are in dependency order: each module imports only from modules higher in the list.
 mod expected;
@@ -55,7 +55,7 @@ use crate::device::Device;
 pub const NAMES: &[&str] = crate::conformance!(@names);
 
 /// Runs the check called `name` on a device. The tests that [`conformance!`](crate::conformance!)
-/// generates call this function.
+/// generates call `assert_check`.
 ///
 /// # Panics
 /// Panics with the failure's message if the device fails the check.
@@ -67,8 +67,8 @@ pub fn assert_check(device: &impl Device, name: &str) {
     }
 }
 
-/// Defines a module of tests, one per check of a device, such as `conformance!(cpu,
-/// CpuDevice::new());`. Each generated test evaluates the device expression anew.
+/// Defines a module that contains one test per check of a device, for example `conformance!(cpu,
+/// CpuDevice::new());`. Each generated test evaluates the device expression again.
 #[macro_export]
 macro_rules! conformance {
     (@list $($then:tt)*) => {
@@ -121,7 +121,7 @@ macro_rules! conformance {
     };
 }
 
-/// Appends the checks of nets to a list of checks.
+/// Expands to `conformance!` with the checks of nets appended to a list of checks.
 #[cfg(feature = "net")]
 #[doc(hidden)]
 #[macro_export]
@@ -129,7 +129,8 @@ macro_rules! conformance_with_nets {
     ($($list:tt)*) => { $crate::conformance! { $($list)* gradients lenet } };
 }
 
-/// Passes on the list of checks unchanged, because checks of nets require the feature `net`.
+/// Expands to `conformance!` with an unchanged list of checks, because checks of nets require the
+/// feature `net`.
 #[cfg(not(feature = "net"))]
 #[doc(hidden)]
 #[macro_export]

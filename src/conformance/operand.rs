@@ -44,7 +44,8 @@ impl Placement {
         Self { lead: 5, tail: 1, side: Side::Both },
     ];
 
-    /// Returns a strategy that draws whole memories as often as parts of memories.
+    /// Returns a strategy that draws placements in a whole memory as often as placements between
+    /// guard elements.
     pub(super) fn any() -> BoxedStrategy<Self> {
         let ends = prop_oneof![Just((0, 0)), (0..=7usize, 0..=7usize)];
         let sides = prop_oneof![Just(Side::Device), Just(Side::Host), Just(Side::Both)];
@@ -100,7 +101,8 @@ impl<T: Storable> Operand<T> {
         }
     }
 
-    /// Fails if any element of an input, or of an output of a refused call, has changed.
+    /// Fails if any element of the operand's memory has changed. The caller checks inputs, and
+    /// outputs of a refused call.
     pub(super) fn unchanged(&self, name: &str) -> Verdict {
         let now = self.memory_content()?;
         let Some(i) = self.first_change(&now, 0..now.len()) else { return Ok(()) };
@@ -127,12 +129,13 @@ impl<T: Storable> Operand<T> {
 }
 
 /// Returns NaN for every element of an output that a kernel must overwrite but not read. A kernel
-/// that reads the NaNs returns a wrong result.
+/// that reads a NaN from such an output returns a wrong result.
 pub(super) fn unset<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }
 
-/// Like [`unset`], but for operands of integer indices and counts.
+/// Initial value of integer outputs that a kernel must overwrite but not read, like NaN in
+/// [`unset`].
 pub(super) const UNSET: u32 = 0x7f7f_7f7f;
 
 /// Returns guard element `i`, which is NaN or huge, so that a sum with a guard element is visibly

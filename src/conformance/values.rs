@@ -4,7 +4,7 @@ use super::{compare::expect_within, expected::Expected, failure::Verdict};
 use crate::element::Element;
 use proptest::prelude::*;
 
-/// Kind of the numbers in operands, which decides how the kit compares results.
+/// Kind of the numbers in operands, which determines how the kit compares results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Values {
     /// Integers from −4 to 4. Sums of these integers are exact, so a result must be the expected

@@ -1,4 +1,4 @@
-//! Detection of LMDB and LevelDB databases by their files.
+//! Detection of LMDB and LevelDB databases from their files.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -36,7 +36,8 @@ impl Database {
         }
     }
 
-    /// Returns the error message for a registry without the scheme of the database format.
+    /// Returns the error message for a source registry that lacks the scheme of this database
+    /// format.
     pub(super) fn unsupported(self) -> &'static str {
         match self {
             Self::Lmdb => "this is an LMDB database, but no scheme `lmdb` is registered",
@@ -48,7 +49,7 @@ impl Database {
     }
 }
 
-/// Returns whether the file has LMDB's magic number after a page header of 16 bytes.
+/// Returns whether the file at `path` has LMDB's magic number after a page header of 16 bytes.
 fn is_lmdb(path: &Path) -> bool {
     let mut start = [0; 20];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));

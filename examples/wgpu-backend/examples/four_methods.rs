@@ -1,4 +1,5 @@
-//! First stage of the tutorial: a device with four methods, which runs every kernel on the host.
+//! First stage of the tutorial: a device that implements only the four required methods of `Memory`
+//! and runs every kernel on the host.
 
 // The source code in the README starts here.
 

@@ -15,7 +15,7 @@ use std::time::Instant;
 const WARM_UP: usize = 3;
 const STEPS: usize = 20;
 
-/// Stages, each with the kernels of LeNet's training step that it adds to the earlier stages.
+/// Stages of the tutorial, each with the kernels that the stage adds to the earlier stages.
 const STAGES: [(&str, &[&str]); 3] = [
     (
         "GEMM and convolutions",
@@ -45,7 +45,7 @@ fn main() -> Result<()> {
     measure("for comparison: `CpuDevice`", &CpuDevice::new())
 }
 
-/// Trains the LeNet of the digits example and prints a table row.
+/// Trains the LeNet of `examples/digits` on `device` and prints the table row of one stage.
 fn measure<D: Device>(stage: &str, device: &D) -> Result<()> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let mut param: SolverParameter =

@@ -1,4 +1,5 @@
-//! The device type: a wgpu adapter, a stream of work, and the kernels that run on the host.
+//! The device type, which holds a wgpu adapter, a stream of work, and the names of the kernels that
+//! run on the host.
 
 use crate::{
     kernel::Pipeline,
@@ -13,8 +14,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// A wgpu adapter with one in-order stream of work. Clones share the adapter and the stream. A
-/// [fork](cortado::Memory::fork_queue) shares the adapter but has a separate stream.
+/// A wgpu adapter with one in-order stream of work. Clones of the device share the adapter and the
+/// stream. A [fork](cortado::Memory::fork_queue) shares the adapter but has a separate stream.
 #[derive(Clone)]
 pub struct WgpuDevice {
     pub(crate) shared: Arc<Shared>,
@@ -27,9 +28,9 @@ pub(crate) struct Shared {
     pub queue: wgpu::Queue,
     pub limits: wgpu::Limits,
     adapter: String,
-    /// Compiled pipelines, by the kernel's name and variant.
+    /// Compiled pipelines, by the name and the variant of the kernel.
     pub pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
-    /// First error of queued work, which the next wait for the queue returns.
+    /// First error that queued work caused, which the next wait for the queue returns.
     failure: Arc<Mutex<Option<String>>>,
 }
 
@@ -71,8 +72,8 @@ impl WgpuDevice {
         Ok(Self { shared, stream, left_to_host: Arc::new([]) })
     }
 
-    /// Runs the kernels with these names on the host, to measure how much a kernel contributes or
-    /// to find an incorrect kernel.
+    /// Makes the named kernels run on the host, to measure the contribution of a kernel or to find
+    /// an incorrect kernel.
     #[must_use]
     pub fn leave_to_host(self, kernels: &[&'static str]) -> Self {
         Self { left_to_host: [&*self.left_to_host, kernels].concat().into(), ..self }
@@ -88,18 +89,20 @@ impl WgpuDevice {
         Self { stream, ..self.clone() }
     }
 
-    /// Opens the ledger scope of kernel `name`. Returns `None` if the kernel runs on the host,
-    /// because the element type is not `f32` or because the user left the kernel to the host.
+    /// Opens the ledger scope of kernel `name`. Returns `None` if the kernel must run on the host,
+    /// because the element type is not `f32` or because [`leave_to_host`](Self::leave_to_host)
+    /// names the kernel.
     #[track_caller]
     pub(crate) fn native<T: Element>(&self, name: &'static str) -> Option<ledger::KernelScope> {
         if T::DTYPE != DType::F32 || self.left_to_host.contains(&name) {
             return None;
         }
-        // This `if` is not a closure, because the ledger would record the closure as the call site.
+        // An `if` instead of a closure decides, because the ledger would record the closure as the
+        // call site.
         Some(ledger::enter_kernel(name, T::DTYPE.name()))
     }
 
-    /// Like [`native`](Self::native), but for a kernel that writes `u32`.
+    /// Like [`native`](Self::native), but for a kernel that writes `u32` elements.
     #[track_caller]
     pub(crate) fn native_words(&self, name: &'static str) -> Option<ledger::KernelScope> {
         if self.left_to_host.contains(&name) {
@@ -108,7 +111,7 @@ impl WgpuDevice {
         Some(ledger::enter_kernel(name, "u32"))
     }
 
-    /// Waits until the queue is empty. Fails with the first error of the queued work.
+    /// Waits until the queue is empty. Returns the first error that the queued work caused.
     pub(crate) fn wait(&self) -> Result<()> {
         let waited = self.shared.device.poll(wgpu::PollType::wait_indefinitely());
         waited.map_err(wgpu_error)?;

@@ -1,9 +1,10 @@
 //! Declaration, compilation and launch of kernels.
 //!
-//! A kernel declares its operands, its scalars, and its body, which is usually in files under
-//! `shaders`. This module generates the WGSL bindings and parameters. Parameters are immediates:
-//! the number of items `p.n`; for each operand, under the operand's name, the element at which its
-//! view starts; and the scalars.
+//! The declaration of a kernel lists the operands, the scalars and the parts of the WGSL body,
+//! which is usually in files under `shaders`. This module generates the WGSL bindings and
+//! parameters of a kernel from the kernel's declaration. A kernel receives parameters as
+//! immediates: the number of items `p.n`; for each operand, the element at which the operand's view
+//! starts, as `p.` and the operand's name; and the scalars.
 
 use crate::{device::WgpuDevice, kernel_errors::KernelError, stream::lock};
 use cortado::{
@@ -15,23 +16,26 @@ use std::{fmt::Write, sync::Arc};
 /// Number of threads per workgroup.
 pub(crate) const THREADS: usize = 256;
 
-/// Largest number of workgroups of a launch. Workgroups loop over the items if there are more.
+/// Largest number of workgroups of a launch. If a launch has more items than threads, the
+/// workgroups loop over the items.
 const MAX_GROUPS: usize = 32768;
 
-/// Declaration of a kernel, which its variants share.
+/// Declaration of a kernel, which all variants of the kernel share.
 pub(crate) struct Kernel {
     pub name: &'static str,
-    /// Operands that the kernel reads, as `name` for `f32` or `name: type`.
+    /// Operands that the kernel reads, as `name` for `f32` elements or `name: type` for other
+    /// element types.
     pub reads: &'static [&'static str],
-    /// Operands that the kernel writes, as `name` for `f32` or `name: type`.
+    /// Operands that the kernel writes, as `name` for `f32` elements or `name: type` for other
+    /// element types.
     pub writes: &'static [&'static str],
-    /// Scalars, as `name` for `u32` or `name: type`.
+    /// Scalars of the kernel, as `name` for `u32` or `name: type` for other types.
     pub scalars: &'static [&'static str],
-    /// Parts of the WGSL source: helper functions, then the entry point.
+    /// Parts of the kernel's WGSL source: helper functions, then the entry point.
     pub body: &'static [&'static str],
 }
 
-/// Entry point that calls `each(i)` for every item `i`.
+/// WGSL entry point that calls the kernel's function `each(i)` for every item `i`.
 pub(crate) const EACH: &str = include_str!("shaders/each.wgsl");
 
 /// A compiled kernel.
@@ -40,12 +44,13 @@ pub(crate) struct Pipeline {
     layout: wgpu::BindGroupLayout,
 }
 
-/// Builder of a kernel launch. Callers add operands and scalars in the order of their declaration.
+/// Builder of a kernel launch. Callers add operands and scalars in the order in which the kernel
+/// declares them.
 pub(crate) struct Launch<'d> {
     device: &'d WgpuDevice,
     pipeline: Arc<Pipeline>,
     buffers: Vec<wgpu::Buffer>,
-    /// Words of the parameters; the first word is the number of items.
+    /// Parameters of the launch as 32-bit words; the first word is the number of items.
     params: Vec<u32>,
 }
 
@@ -55,8 +60,8 @@ impl Kernel {
         self.variant(device, "", String::new)
     }
 
-    /// Prepares a launch of a variant of the kernel, whose `source` precedes the body. `variant` is
-    /// a unique key of `source`.
+    /// Prepares a launch of a variant of the kernel, in which `source` precedes the body of the
+    /// kernel. `variant` is a unique key of `source`.
     pub(crate) fn variant<'d>(
         &self,
         device: &'d WgpuDevice,
@@ -106,7 +111,7 @@ impl Kernel {
         Pipeline { pipeline, layout }
     }
 
-    /// Returns the WGSL source of the bindings and parameters.
+    /// Returns the WGSL source of the kernel's bindings and parameters.
     fn header(&self) -> String {
         let mut bindings = String::new();
         let mut fields = "n: u32, ".to_string();
@@ -181,7 +186,8 @@ impl<'d> Launch<'d> {
         self.groups(n, n.div_ceil(THREADS))
     }
 
-    /// Launches `groups` workgroups, which share `n` items. Does nothing if `groups` or `n` is 0.
+    /// Launches `groups` workgroups that together process `n` items. Does nothing if `groups` or
+    /// `n` is 0.
     pub(crate) fn groups(self, n: usize, groups: usize) -> Result<()> {
         match n == 0 || groups == 0 {
             true => Ok(()),
@@ -189,7 +195,7 @@ impl<'d> Launch<'d> {
         }
     }
 
-    /// Launches one workgroup for `n` items, even if `n` is 0.
+    /// Launches one workgroup that processes `n` items, even if `n` is 0.
     pub(crate) fn one_group(self, n: usize) -> Result<()> {
         self.dispatch(n, 1)
     }

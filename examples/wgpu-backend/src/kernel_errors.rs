@@ -1,27 +1,27 @@
-//! Invalid values that kernels find while they run. A stream records the first position of each
-//! kind of invalid value, and the next wait for the stream returns an error.
+//! Errors for invalid values that kernels find in their operands. A stream records the position of
+//! the first invalid value of each kind, and the next wait for the stream returns an error.
 
 use cortado::Error;
 use wgpu::BufferUsages;
 
-/// A kind of invalid value. Each kind has a word on the device: 0, or the bitwise complement of the
-/// first invalid position.
+/// A kind of invalid value. Each kind has a word in device memory: 0, or the bitwise complement of
+/// the position of the first invalid value.
 #[derive(Clone, Copy)]
 pub(crate) enum KernelError {
-    /// A label that is neither a class nor ignored.
+    /// A label that is neither a class number nor the ignored label.
     Label,
     /// An index that is outside the table.
     Index,
 }
 
-/// Texts of the errors: the subject and the problem of each kind.
+/// Error message of each kind of invalid value: the subject and the problem.
 const KINDS: [(&str, &str); 2] =
     [("label", "is neither a class nor ignored"), ("index", "is outside the table")];
 
-/// Initial error flags, which report no error.
+/// Initial values of the error flags, which report no error.
 pub(crate) const CLEARED: [u8; 4 * KINDS.len()] = [0; 4 * KINDS.len()];
 
-/// Creates the error flags of a stream.
+/// Creates the buffer of a stream's error flags.
 pub(crate) fn buffer(device: &wgpu::Device) -> wgpu::Buffer {
     device.create_buffer(&wgpu::BufferDescriptor {
         label: Some("kernel errors"),
@@ -31,7 +31,7 @@ pub(crate) fn buffer(device: &wgpu::Device) -> wgpu::Buffer {
     })
 }
 
-/// Returns the error of the first kind that `flags` report.
+/// Returns the error for the first kind of invalid value that `flags` report, or `None`.
 pub(crate) fn error(flags: &[u8]) -> Option<Error> {
     let words = flags.chunks_exact(4).map(|word| u32::from_ne_bytes([0, 1, 2, 3].map(|i| word[i])));
     let (word, (subject, problem)) = words.zip(KINDS).find(|&(word, _)| word != 0)?;

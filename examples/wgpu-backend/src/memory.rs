@@ -1,4 +1,5 @@
-//! Memory of the device: buffers of whole words, and copies of any range of their bytes.
+//! Memory of the device: buffers that consist of whole words, and copies of any range of bytes of a
+//! buffer.
 
 use crate::{
     device::{WgpuDevice, wgpu_error},
@@ -50,8 +51,8 @@ impl Memory for WgpuDevice {
         Ok(self.with_new_stream())
     }
 
-    /// Streams of one device share an in-order queue, so it is enough to submit the work of
-    /// `other`.
+    /// Streams of one device share an in-order queue, so `order_after` only has to submit the work
+    /// of `other`.
     fn order_after(&self, other: &Self) -> Result<()> {
         if !Arc::ptr_eq(&self.shared, &other.shared) {
             return other.synchronize();
@@ -62,8 +63,8 @@ impl Memory for WgpuDevice {
 }
 
 impl WgpuDevice {
-    /// Waits for all work and returns the bytes in a word-aligned range of `src`. If a kernel
-    /// reported an invalid value, clears the report and fails.
+    /// Waits for all work and returns the bytes in a word-aligned range of `src`. If a kernel has
+    /// reported an invalid value, clears the report and returns an error.
     fn wait_and_read(&self, src: Option<(&wgpu::Buffer, Range<usize>)>) -> Result<Vec<u8>> {
         let bytes = src.as_ref().map_or(0, |(_, words)| words.len());
         let flags = &self.stream.kernel_errors;
@@ -90,7 +91,7 @@ impl WgpuDevice {
         let too_large = || Error::OutOfMemory { device: self.name(), bytes };
         let size = (bytes as u64).max(4).checked_next_multiple_of(4).ok_or_else(too_large)?;
         let limits = &self.shared.limits;
-        // Kernels cannot bind a buffer above this limit.
+        // Kernels cannot bind a buffer that is larger than `max_storage_buffer_binding_size`.
         if size > limits.max_buffer_size.min(limits.max_storage_buffer_binding_size) {
             return Err(too_large());
         }

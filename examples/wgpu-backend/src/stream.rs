@@ -1,24 +1,24 @@
 //! In-order stream of recorded work for wgpu's queue.
 //!
-//! All streams of a device submit to one queue, which runs submissions in order. Submitted work of
-//! a stream therefore runs before all work that any stream submits later.
+//! All streams of a device submit to one queue, which runs submissions in order. Work that one
+//! stream has submitted therefore runs before all work that any stream submits later.
 
 use crate::device::WgpuDevice;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Number of launches after which recorded work is submitted, so that the device starts while the
-/// host records more.
+/// Number of recorded launches after which a stream submits its work, so that the device starts
+/// while the host records more launches.
 const BATCH: usize = 32;
 
 pub(crate) struct Stream {
     recorded: Mutex<Recorded>,
-    /// Flags of invalid values that this stream's kernels found.
+    /// Error flags, by which the kernels of this stream report invalid values.
     pub kernel_errors: wgpu::Buffer,
-    /// Cached buffers for intermediate results of the next kernels.
+    /// Scratch buffers that later kernels reuse for intermediate results.
     pub scratch: Mutex<Vec<wgpu::Buffer>>,
 }
 
-/// Work that is not yet submitted to the queue.
+/// Recorded work that is not yet submitted to the queue.
 #[derive(Default)]
 struct Recorded {
     encoder: Option<wgpu::CommandEncoder>,
@@ -26,7 +26,7 @@ struct Recorded {
     launches: usize,
 }
 
-/// Locks `mutex`, also after a panic of a thread that held the lock.
+/// Locks `mutex`, even if a thread has panicked while it held the lock.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -38,7 +38,7 @@ impl Stream {
 }
 
 impl WgpuDevice {
-    /// Records one launch, which `dispatch` adds to the pass.
+    /// Records one kernel launch, which `dispatch` adds to the compute pass.
     pub(crate) fn record(&self, dispatch: impl FnOnce(&mut wgpu::ComputePass<'static>)) {
         let recorded = &mut *lock(&self.stream.recorded);
         let Recorded { encoder, pass, launches } = recorded;

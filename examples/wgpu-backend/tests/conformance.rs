@@ -1,6 +1,6 @@
-//! Runs cortado's conformance kit on the device. All tests share one device, so that pipelines are
-//! compiled once. Each test has its own stream, because some tests provoke errors that the next
-//! wait returns.
+//! Runs cortado's conformance kit on the wgpu device. All tests share one device, so that pipelines
+//! are compiled once. Each test has a separate stream, because some tests cause errors that the
+//! next wait for the stream returns.
 
 use cortado::{Memory, conformance::Kit};
 use cortado_wgpu::WgpuDevice;

@@ -1,4 +1,4 @@
-//! Tests of LeNet's training with the first and the last stage of the tutorial.
+//! Tests that train LeNet with the first and the last stage of the tutorial.
 
 use cortado::{
     CpuDevice, Device, Solver,
@@ -25,7 +25,7 @@ fn solver<D: Device>(device: &D) -> Solver<f32> {
     Solver::new(param, device).unwrap()
 }
 
-/// Returns the losses of the first iterations.
+/// Returns the losses of the first training iterations on `device`.
 fn losses<D: Device>(device: &D, iterations: usize) -> Vec<f64> {
     let mut solver = solver(device);
     let losses = Arc::new(Mutex::new(Vec::new()));
@@ -58,7 +58,8 @@ fn losses_with_shaders_agree_with_the_cpus_within_rounding() {
     }
 }
 
-/// After the first steps, every kernel runs on the device, and only batches and losses are copied.
+/// After the first training steps, every kernel runs on the device, and only batches and losses are
+/// transferred.
 #[test]
 fn training_transfers_batches_and_losses_only() {
     const STEPS: usize = 5;
@@ -79,7 +80,8 @@ fn training_transfers_batches_and_losses_only() {
     assert_eq!(steps.total(EventKind::Upload), Total::default(), "{steps}");
     let losses = Total { count: STEPS as u64, bytes: 4 * STEPS as u64 };
     assert_eq!(steps.total(EventKind::Download), losses, "{steps}");
-    // The prefetch thread runs no kernel, so this count excludes its uploads.
+    // The prefetch thread runs no kernel, so the count of kernel uploads excludes the uploads of
+    // the prefetch thread.
     assert_eq!(kernel_uploads(&all), after_warm_up, "{all}");
 }
 

@@ -23,7 +23,8 @@ fn copy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |_, [x], [y]| runner.device.copy(x, y),
         |_, [x], _| [ExpectedOutput::Bits(x.to_vec())],
     )?;
-    // Arithmetic, or a conversion to another element type, would change some of the copied values.
+    // A copy kernel that does arithmetic or converts to another element type would change some of
+    // the copied values.
     let x = [-0.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, 1.0].map(T::from_f64);
     let y = ("y", &[T::default(); 5][..]);
     let [got] =
@@ -108,7 +109,8 @@ fn check_scalar_result<T: Element>(
     })
 }
 
-/// Strided dot product whose operands have `rest` more elements than the kernel may read.
+/// Case of a strided dot product, whose operands have `rest` more elements than the kernel may
+/// read.
 #[derive(Clone, Copy, Debug)]
 struct StridedDot {
     n: usize,
@@ -172,7 +174,8 @@ fn amax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |x, _| runner.device.amax(x),
         |x, _| Expected::exact(x.iter().fold(0.0, |max: f64, x| max.max(x.abs()))),
     )?;
-    // Place the largest element, an infinity or a NaN at various positions.
+    // Each case places the largest element, an infinity or a NaN at another position of the
+    // operand.
     runner.try_cases((0..70).step_by(3), |&at: &usize| {
         let large = [(-5.0, Placement::CORNERS[1]), (f64::NEG_INFINITY, Placement::CORNERS[1])];
         for (value, place) in large.into_iter().chain([(f64::NAN, Placement::WHOLE)]) {

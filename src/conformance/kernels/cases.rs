@@ -31,7 +31,7 @@ pub(super) struct CaseSetup {
 }
 
 impl CaseSetup {
-    /// Setup in which each operand holds integers and fills a whole memory.
+    /// Setup in which each operand holds integers, fills its memory and is valid on the device.
     pub(super) const WHOLE: Self =
         Self { values: Values::Integers, seed: 1, places: [Placement::WHOLE; OPERANDS] };
 
@@ -58,7 +58,7 @@ impl CaseSetup {
         Placement::CORNERS.into_iter().zip(0..).flat_map(pairs)
     }
 
-    /// Returns a strategy that draws kinds of values, seeds and placements.
+    /// Returns a strategy that draws the kind of values, the seed and the placements of a case.
     pub(super) fn any() -> impl Strategy<Value = Self> {
         let places = prop::array::uniform5(Placement::any());
         let setup = |(values, seed, places)| Self { values, seed, places };
@@ -100,7 +100,8 @@ pub(super) fn output_before_kernel<T: Element>(
     (name, if beta == 0.0 { unset(y.len()) } else { y })
 }
 
-/// Cases of a check: a `C` describes the kernel call, and a [`CaseSetup`] describes the operands.
+/// Cases of a kernel check: in each case, a `C` describes the kernel call and a [`CaseSetup`]
+/// describes the operands.
 #[derive(Clone, Debug)]
 pub(super) struct Cases<C: Debug> {
     pub(super) fixed: Vec<(C, CaseSetup)>,
@@ -110,8 +111,8 @@ pub(super) struct Cases<C: Debug> {
 }
 
 impl<C: Clone + Debug + 'static> Cases<C> {
-    /// Creates cases: every corner case with integers and with reals, and the last corner case with
-    /// every placement.
+    /// Creates cases that combine every corner case with integers and with real numbers, and the
+    /// last corner case with every placement.
     pub(super) fn new(
         corners: Vec<C>,
         random: impl Strategy<Value = C> + 'static,
@@ -161,11 +162,11 @@ impl<C: Clone + Debug + 'static> Cases<C> {
     }
 }
 
-/// Values of the scalars α and β. Kernels have special code for some of the values, and the product
-/// of each value with an integer is exact.
+/// Values of the scalars α and β. Kernels have special code for some values of α and β, and the
+/// product of each value with a small integer is exact.
 pub(super) const SCALARS: [f64; 5] = [0.0, 1.0, -1.0, 0.5, 2.0];
 
-/// Lengths near the sizes of vectors, warps, tasks and blocks.
+/// Operand lengths near the sizes of SIMD vectors, warps, tasks and GPU thread blocks.
 const LENGTHS: [usize; 14] = [0, 1, 2, 3, 7, 8, 31, 33, 64, 255, 257, 1024, 1025, 4099];
 
 /// Length and scalars of an elementwise kernel call.
@@ -191,8 +192,7 @@ pub(super) fn vector_cases() -> Cases<Vector> {
     Cases { refused, ..Cases::from_fixed(whole.chain(placed).collect(), random) }
 }
 
-/// Shapes around an axis: outer extent, extent of the axis, and inner extent, which are 0, 1 or
-/// large.
+/// Shapes around an axis, as the factors outer, extent and inner, some of which are 0, 1 or large.
 const SHAPES: [[usize; 3]; 17] = [
     [1, 1, 1],
     [0, 3, 2],
@@ -221,7 +221,7 @@ pub(super) struct AxisCase {
 }
 
 /// Returns cases of kernels along an axis, with every shape, every scalar and every pair of
-/// placements. No case has an empty axis.
+/// placements. In every case, the axis has at least one element.
 pub(super) fn axis_cases() -> Cases<AxisCase> {
     let case = |[outer, extent, inner]: [usize; 3], beta| AxisCase {
         axis: Axis { outer, extent, inner },

@@ -43,7 +43,7 @@ fn col2im<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// Returns the images, filters, biases and results of a convolution.
+/// Returns random images, filters, biases and results for a convolution.
 fn operands<T: Element>(op: &Convolution, setup: &CaseSetup) -> [NamedValues<T>; 4] {
     let (filters, outputs) = (("filters", op.filter_len()), ("bias", op.outputs()));
     setup.operands([("x", op.input_len()), filters, outputs, ("y", op.output_len())])
@@ -67,7 +67,7 @@ fn convolve<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     Ok(())
 }
 
-/// Activations to fuse with a convolution. Some of the activations compute elementary functions.
+/// Activations to fuse with a convolution. Some of these activations compute elementary functions.
 const ACTIVATIONS: [Unary<f64>; 3] =
     [Unary::Relu { slope: 0.0 }, Unary::Relu { slope: 0.3 }, Unary::Tanh];
 
@@ -134,13 +134,13 @@ fn window(channels: usize, axes: &[[usize; 5]]) -> Result<Window> {
     Window::new(channels, &axes.iter().map(axis).collect::<Vec<_>>())
 }
 
-/// Returns a window of 3 × 2 taps for images of two 4 × 5 channels.
+/// Returns a window with 3 × 2 taps, for images with two channels of 4 × 5 elements.
 fn small_window() -> Result<Window> {
     window(2, &[[4, 3, 1, 1, 1], [5, 2, 2, 0, 1]])
 }
 
-/// Returns windows along one to three axes: windows of one tap, windows outside the image, large
-/// strides, empty images, and more windows than one GPU thread block computes.
+/// Returns windows along one to three axes: with one tap, outside the image, with large strides, on
+/// empty images, and with more positions than one GPU thread block computes.
 fn window_corners() -> Result<Vec<Window>> {
     Ok(vec![
         window(0, &[[4, 3, 1, 1, 1]])?,

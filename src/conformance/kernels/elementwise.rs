@@ -67,7 +67,8 @@ const CLIP: [Unary<f64>; 2] =
     [Unary::Clip { low: -0.5, high: 2.0 }, Unary::Clip { low: 1.0, high: -1.0 }];
 const LN_AFFINE: Unary<f64> = Unary::LnAffine { scale: 0.5, shift: 2.0, factor: -1.5 };
 const LN_AFFINE_GRAD: Binary<f64> = Binary::LnAffineGrad { scale: 0.5, shift: 2.0, factor: -1.5 };
-/// Exponents of the power function. Kernels have special code for some of the exponents.
+/// Exponents with which the checks call the power function. Kernels have special code for some of
+/// the exponents.
 const POWERS: [f64; 6] = [0.0, 1.0, 2.0, 3.0, -1.0, 0.75];
 const ELU_GRAD: [Binary<f64>; 2] =
     [Binary::EluGrad { alpha: 0.25 }, Binary::EluGrad { alpha: -0.25 }];
@@ -217,8 +218,9 @@ fn convert_to<T: Element, U: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let x = setup.stream().take::<T>(case.len);
         converts(&x, &wide(&x), setup)
     })?;
-    // The operands are ties, which must round to even, and numbers next to a tie, which rounding
-    // twice would round in the wrong direction. A tie of `f64` would need a wider element type.
+    // The operands are ties, which must round to even, and numbers next to a tie, which double
+    // rounding would round in the wrong direction. A tie between two `f64` numbers would need an
+    // element type that is wider than `f64`.
     let e = epsilon::<U>();
     let ties = [
         (f64::NAN, f64::NAN),

@@ -49,7 +49,7 @@ impl ExpectedOutput {
 }
 
 impl CheckRunner<'_> {
-    /// Runs `test` on the fixed and the random cases.
+    /// Runs `test` on all fixed and all random cases of a check.
     pub(super) fn try_all<C: Clone + Debug + 'static>(
         &self,
         cases: &Cases<C>,
@@ -63,7 +63,7 @@ impl CheckRunner<'_> {
     /// Checks the outputs of a kernel whose operands all have the element type `T`. Also checks
     /// that the kernel refuses wrong lengths of each operand.
     ///
-    /// `operands` returns the inputs and the previous contents of the outputs. `want` gets the
+    /// `operands` returns the inputs and the previous contents of the outputs. `want` receives the
     /// inputs and the previous contents of the outputs, and returns the expected outputs.
     pub(super) fn try_kernel<
         C: Clone + Debug + 'static,
@@ -275,7 +275,7 @@ fn placed<T: Storable>(
     given.iter().zip(places).map(|(x, place)| Operand::new(device, x.1, *place)).collect()
 }
 
-/// Borrows the elements of the operands.
+/// Returns the operands with their elements borrowed as slices.
 pub(super) fn as_slices<T, const N: usize>(
     operands: &[NamedValues<T>; N],
 ) -> [NamedSlice<'_, T>; N] {
@@ -297,7 +297,7 @@ fn filled<T: Storable>((name, len): Length, byte: u8) -> NamedValues<T> {
     (name, values)
 }
 
-/// Converts a list to an array of `N` elements, or fails if the list has another length.
+/// Converts a list to an array of `N` elements, or returns an error if the list has another length.
 fn array<V, const N: usize>(items: Vec<V>) -> Result<[V; N]> {
     let wrong = |items: Vec<V>| format!("{} operands, not {N}", items.len());
     items.try_into().map_err(|items| Error::invalid_input("conformance", wrong(items)))

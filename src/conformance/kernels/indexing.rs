@@ -19,7 +19,8 @@ checks! {
 
 fn copy_2d<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    // Number of elements from the first to the last element of a block, with the gaps between rows.
+    // Number of elements from the first to the last element of a block, including the gaps between
+    // rows.
     let span = |op: &Copy2d, ld| match (op.rows, op.columns) {
         (0, _) | (_, 0) => 0,
         (rows, columns) => (rows - 1) * ld + columns,

@@ -25,7 +25,7 @@ checks! {
 /// Factor by which the kernels scale gradients.
 pub(super) const SCALE: f64 = -2.5;
 
-/// Replaces some of the numbers by 0 and some by 1.
+/// Replaces some of the numbers with 0 and some with 1.
 fn with_zeros_and_ones<T: Element>(mut x: Vec<T>) -> Vec<T> {
     x.iter_mut().step_by(5).for_each(|x| *x = T::from_f64(0.0));
     x.iter_mut().skip(1).step_by(7).for_each(|x| *x = T::from_f64(1.0));
@@ -83,7 +83,7 @@ fn accuracy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         &accuracy_cases()?,
         |op, setup| {
             let mut scores = setup.stream().take::<T>(op.axis.count());
-            // The score NaN, from a net that diverged, must never count as one of the largest
+            // A score of NaN, which a diverged net computes, must never count as one of the largest
             // scores.
             let last = scores.iter_mut().rev().take(op.axis.inner);
             last.for_each(|score| *score = T::from_f64(f64::NAN));
@@ -114,8 +114,8 @@ fn accuracy_by_class<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// Checks a kernel whose second input holds labels. The kernel must refuse labels that name none of
-/// the classes, and then accept valid labels.
+/// Checks a kernel whose second input holds labels. The kernel must refuse labels that are not
+/// class numbers, and then accept valid labels.
 fn try_labelled<C: Clone + Debug + 'static, T: Element, const I: usize>(
     runner: &CheckRunner<'_>,
     cases: &Cases<C>,

@@ -13,20 +13,21 @@ checks! {
     "gemm_batched" of "gemm_batched": gemm_batched();
 }
 
-/// Extents of matrices, near the sizes of vectors and tiles.
+/// Extents of matrices, near the sizes of SIMD vectors and tiles.
 const EXTENTS: [usize; 12] = [0, 1, 2, 3, 5, 8, 13, 17, 33, 64, 65, 130];
 
 /// Value of the elements between the rows of a result, which a kernel must not change.
 const GAP_VALUE: f64 = 77.0;
 
-/// Product of two matrices, or of a matrix and a vector.
+/// Case of a matrix-matrix or matrix-vector product.
 #[derive(Clone, Copy, Debug)]
 struct MatrixProduct {
     extents: [usize; 3],
     trans: [bool; 2],
     alpha: f64,
     beta: f64,
-    /// Number of unused elements of each operand between rows, between matrices and at the end.
+    /// For each operand, the number of unused elements between rows, between matrices and at the
+    /// end.
     gaps: [usize; 3],
 }
 
@@ -34,8 +35,8 @@ impl MatrixProduct {
     const SMALL: Self =
         Self { extents: [3, 5, 4], trans: [false; 2], alpha: 1.0, beta: 0.0, gaps: [0; 3] };
 
-    /// Returns matrix products with every extent combined with several other extents, and with
-    /// every transposition, pair of scalars and placement.
+    /// Returns cases of matrix products that combine every extent with several other extents, and
+    /// that have every transposition, pair of scalars and placement.
     fn cases() -> Cases<Self> {
         let transposes = [[false, false], [false, true], [true, false], [true, true]];
         let mut whole = Vec::new();
@@ -91,8 +92,8 @@ fn transpose(yes: bool) -> Transpose {
     if yes { Transpose::Yes } else { Transpose::No }
 }
 
-/// Returns `C` before a matrix product. Elements that the kernel must not read are NaN, and
-/// elements that the kernel must not change are [`GAP_VALUE`].
+/// Returns the content of `C` before a matrix product. Elements that the kernel must not read are
+/// NaN, and elements that the kernel must not change are [`GAP_VALUE`].
 fn initial_c<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> {
     let mut c = vec![T::from_f64(GAP_VALUE); values.len()];
     if op.n == 0 {
@@ -106,7 +107,8 @@ fn initial_c<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T>
     c
 }
 
-/// Number of matrix products in a batch, and whether all matrix products share one `A` and one `B`.
+/// Number of matrix products in a batch, whether all products share one `A`, and whether all
+/// products share one `B`.
 type Batch = (usize, [bool; 2]);
 
 fn gemm<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -178,8 +180,8 @@ fn gemm_batched<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Checks batches of matrix products. A batch of `refused_count` matrix products must be refused if
-/// an operand or a leading dimension is too small.
+/// Checks batches of matrix products. The kernel must refuse a batch of `refused_count` matrix
+/// products if an operand or a leading dimension is too small.
 fn check_matrix_products<T: Element>(
     runner: &CheckRunner<'_>,
     cases: &Cases<(MatrixProduct, Batch)>,
@@ -203,7 +205,7 @@ fn check_matrix_products<T: Element>(
             stream.take::<T>(len + case.gaps[i])
         });
         if case.alpha == 0.0 || op.k == 0 {
-            // With α = 0 or k = 0, the kernel must not read `A` and `B`.
+            // With α = 0 or k = 0, the kernel must read neither `A` nor `B`.
             (a, b) = (unset(a.len()), unset(b.len()));
         }
         let starts: Vec<_> = (0..count).map(|i| i * stride_c).collect();

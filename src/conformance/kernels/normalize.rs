@@ -27,7 +27,7 @@ fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |axis, x, []| ExpectedOutput::Within(oracle::softmax(axis, x)),
     )?;
     // The first case has scores whose exponentials overflow. The second case has a NaN, which must
-    // affect only the softmax over the elements that include the NaN.
+    // affect only the softmax of the elements along the axis that include the NaN.
     let axis = Axis::new(2, 3, 2)?;
     let cases = [
         ([1e4, -1e4, 1e4, 0.0, -1e4, 1e4], [0.5, 0.0, 0.5, 0.0, 0.0, 1.0]),
@@ -100,8 +100,8 @@ fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verd
 
 fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    // The means of the operands are near 0 and near 100. With a mean near 100, a variance computed
-    // as a difference of squares would cancel.
+    // The means of the operands are near 0 and near 100. With a mean near 100, a variance that is
+    // computed as a difference of squares would lose digits by cancellation.
     for has_large_mean in [false, true] {
         runner.try_kernel(
             &normalization_cases()?.filter(|axis| axis.reduced_count() > 0),

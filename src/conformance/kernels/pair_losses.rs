@@ -31,8 +31,8 @@ fn narrow<T: Element>(op: &ElementwiseLoss<f64>) -> ElementwiseLoss<T::Acc> {
     ElementwiseLoss { kind, batch, item_len, ignore, normalization }
 }
 
-/// Returns inputs, and targets on both sides of integers. Inputs that are distances are not
-/// negative.
+/// Returns inputs of an elementwise loss, and real-valued targets from −2 to 2. The inputs of
+/// contrastive losses are distances, so these inputs are not negative.
 fn operands<T: Element>(op: &ElementwiseLoss<f64>, setup: &CaseSetup) -> [NamedValues<T>; 2] {
     let (mut stream, count) = (setup.stream(), op.batch * op.item_len);
     let x = match op.kind {

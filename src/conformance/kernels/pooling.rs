@@ -181,7 +181,7 @@ fn stochastic_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns the start value of a maximum: the smallest finite number of `T`, or of `f32` if `T` is
+/// Returns the start value of a maximum: the lowest finite number of `T`, or of `f32` if `T` is
 /// `f64`.
 fn max_pool_start<T: Element>() -> f64 {
     match T::DTYPE {
@@ -196,7 +196,7 @@ fn unset_mask(device: &AnyDevice, len: usize, place: Placement) -> Result<Operan
     Operand::new(device, &vec![UNSET as i32; len], place)
 }
 
-/// Returns a pooling of two planes of 3 × 5 with windows of 2 × 3.
+/// Returns the descriptor of a pooling of two 3 × 5 planes with 2 × 3 windows.
 fn small_pool() -> Result<Pool2d> {
     Pool2d::new(2, [3, 5], [2, 3], [1, 2], [0, 0], PoolRounding::Ceil)
 }
@@ -237,7 +237,7 @@ fn random_pool() -> impl Strategy<Value = Pool2d> {
     let rounding = prop_oneof![Just(PoolRounding::Ceil), Just(PoolRounding::Floor)];
     (0..=3usize, axis(), axis(), rounding)
         .prop_map(|(planes, rows, columns, rounding)| {
-            // The padded input is large enough for one window.
+            // The padded input must be large enough for one window.
             let input = |(slack, kernel, _, pad): (usize, usize, usize, usize)| {
                 (kernel.saturating_sub(2 * (pad % kernel)) + slack).max(1)
             };

@@ -17,8 +17,8 @@ checks! {
     without elements "random_integers": random_integers();
 }
 
-/// Lengths near multiples of 2, of 4 and of a block, because kernels generate random numbers in
-/// such groups.
+/// Lengths near multiples of 2, of 4 and of the thread block size, because kernels generate random
+/// numbers in groups of these sizes.
 const LENGTHS: [usize; 12] = [0, 1, 2, 3, 4, 5, 7, 255, 1025, 4099, 16_385, 33_001];
 
 /// Key and length of a random operand, and the parameters `P` of its distribution.
@@ -76,7 +76,7 @@ fn check_invalid<U: Storable, P: Copy + Debug>(
 }
 
 /// Intervals of uniform distributions. A 16-bit type has few values in `[1, 1.01)`, and only `f64`
-/// has many in the last interval.
+/// has many values in the last interval.
 const INTERVALS: [(f64, f64); 7] = [
     (0.0, 1.0),
     (-1.0, 1.0),
@@ -123,8 +123,8 @@ fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         expect_within("y", &got, &oracle::gaussian::<T>(case.key, case.parameters, case.len))?;
         let wide = normals::<f64>(runner, case, setup)?.into_iter().map(T::from_f64);
         expect_bits("y (expected: y in `f64`, rounded)", &got, &wide.collect::<Vec<_>>())?;
-        // The elementary functions of the oracle round differently, so compare the last bits with
-        // the result of the host kernel.
+        // The elementary functions of the oracle round differently, so the check compares the last
+        // bits with the result of the host kernel.
         let mut cpu = unset::<T>(case.len);
         host::gaussian(Workers::global(), case.key, mean, std, &mut cpu)?;
         expect_bits("y (expected: y of the CPU)", &got, &cpu)

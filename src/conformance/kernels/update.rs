@@ -61,7 +61,7 @@ fn solver_update<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     check_operands::<T>(runner, rule)
 }
 
-/// Checks one update, with or without master weights.
+/// Checks one solver update, with or without master weights.
 fn update<T: Element>(
     runner: &CheckRunner<'_>,
     len: usize,
@@ -116,8 +116,8 @@ fn update<T: Element>(
     let Some(masters) = &operands.masters else {
         return setup.values.compare("weights", &weights, &want);
     };
-    // Some master weights have fractions, so the update is inexact even if all other operands are
-    // integers.
+    // Some master weights have fractional parts, so the update is inexact even if all other
+    // operands are integers.
     let masters = masters.values()?;
     let want: Vec<_> = want.into_iter().map(|want| Expected { inexact: true, ..want }).collect();
     setup.values.compare("masters", &masters, &want)?;
@@ -171,8 +171,8 @@ fn narrow<T: Element>(op: &SolverUpdate<f64>) -> SolverUpdate<T> {
 }
 
 /// Returns cases of updates: lengths near the sizes of vectors and blocks, and constants that are
-/// often 0 or 1. The constants make updates of integers exact even in `bf16`, unless the rule
-/// divides.
+/// often 0 or 1. The constants make updates of integers exact even in `bf16`, unless the update
+/// rule divides.
 fn update_cases(rule: Rule) -> Cases<(usize, SolverUpdate<f64>)> {
     let update = move |regularization, [rate, keep, decay, scale, delta]: [f64; 5]| SolverUpdate {
         rate,

@@ -21,7 +21,7 @@ enum Access {
     /// Writes some bytes on the host.
     WriteHost,
     WriteDevice,
-    /// Overwrites all bytes, so that no transfer is necessary.
+    /// Overwrites all bytes on the host, so that no transfer is necessary.
     OverwriteHost,
     OverwriteDevice,
     /// Overwrites a part of the memory through a view. The memory first transfers the bytes outside
@@ -54,8 +54,8 @@ struct Case {
 }
 
 impl Case {
-    /// Returns sequences with every access after every pair of accesses, which cover every
-    /// transition with and without stale sides.
+    /// Returns sequences in which every access follows every pair of accesses, so that the
+    /// sequences cover every transition with and without stale sides.
     fn corners() -> impl Iterator<Item = Self> {
         let after = |first, then| ACCESSES.map(|last| vec![first, then, last, ReadHost]);
         let all = ACCESSES.iter().flat_map(move |&a| ACCESSES.map(|b| after(a, b)).concat());

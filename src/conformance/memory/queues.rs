@@ -52,7 +52,7 @@ fn drops_operands_in_flight(device: &AnyDevice) -> Verdict {
     Ok(())
 }
 
-/// Doubles the number 1 by `CALLS` queued kernels, and downloads the result on a queue that is
+/// Doubles the number 1 with `CALLS` queued kernels, and downloads the result on a queue that is
 /// ordered after the kernels.
 fn downloads_after_kernels(device: &AnyDevice) -> Verdict {
     let fork = device.fork_queue()?;

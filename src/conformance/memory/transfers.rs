@@ -46,7 +46,7 @@ pub(super) fn raw_copies(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_cases(SIZES, |&size| allocates_zeros(runner.device, size))
 }
 
-/// Uploads a part of a buffer, and downloads the whole buffer and the part.
+/// Uploads a range of a buffer, and downloads the whole buffer and the range.
 fn uploads_and_downloads(device: &AnyDevice, &Case { size, at, len }: &Case) -> Verdict {
     let mut want = byte_pattern(1, size);
     let mut buffer = device.alloc(size)?;

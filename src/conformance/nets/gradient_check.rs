@@ -50,12 +50,12 @@ pub struct GradientCheck {
     in_place: bool,
 }
 
-/// Function from the index of an element to its value.
+/// Function that maps the index of an element to the element's value.
 type Function = Box<dyn Fn(usize) -> f64>;
 
 struct Bottom {
     shape: Vec<usize>,
-    /// Values of the bottom, or `None` for random values.
+    /// Function that computes the values of the bottom, or `None` for random values.
     values: Option<Function>,
     /// Whether the layer computes a gradient for the bottom.
     propagates: bool,
@@ -63,8 +63,8 @@ struct Bottom {
 
 impl GradientCheck {
     /// Creates a check of a layer. `layer` contains the fields of a `LayerParameter` in text
-    /// format, of which only `type` is required. A layer without `top` fields gets the minimum
-    /// number of tops for the layer type.
+    /// format, of which only `type` is required. If `layer` has no `top` fields, the layer has the
+    /// minimum number of tops for the layer type.
     pub fn new(layer: &str) -> Self {
         let (bottoms, params) = (Vec::new(), Vec::new());
         Self { layer: layer.to_owned(), bottoms, params, in_place: false }
@@ -97,7 +97,7 @@ impl GradientCheck {
         self
     }
 
-    /// Runs the layer in place, with its first bottom as its first top.
+    /// Runs the layer in place, so that the first bottom is also the first top.
     pub fn in_place(self) -> Self {
         Self { in_place: true, ..self }
     }
@@ -152,8 +152,8 @@ fn wrong_gradient(why: String) -> Result<()> {
     Err(Error::invalid_input("gradient check", why))
 }
 
-/// Names and values of the gradients of all operands, followed by the names and values of the tops.
-/// The list of values is empty for an operand without a gradient.
+/// Names and values of the operands' gradients, followed by the names and values of the tops. The
+/// list of values is empty for an operand without a gradient.
 type Results = Vec<(String, Vec<f64>)>;
 
 /// Layer under test, with its bottoms and tops.
@@ -165,7 +165,7 @@ struct Trial<T: Element> {
     in_place: bool,
     /// Values of the operands: bottoms, followed by parameters.
     values: Vec<Vec<f64>>,
-    /// Whether the layer computes a gradient, for each operand.
+    /// For each operand, whether the layer computes the operand's gradient.
     propagates: Vec<bool>,
     /// Weights of the elements of each top in the objective.
     weights: Vec<Vec<f64>>,
@@ -255,8 +255,8 @@ impl<T: Element> Trial<T> {
         Ok(terms)
     }
 
-    /// Runs a backward pass that computes the gradients of the `requested` operands. Fails if the
-    /// pass changes the gradient of another operand.
+    /// Runs a backward pass that computes the gradients of the `requested` operands. Returns an
+    /// error if the backward pass changes the gradient of another operand.
     fn backward(&mut self, requested: &[bool]) -> Result<Vec<Vec<f64>>> {
         for operand in 0..self.values.len() {
             let before = if operand < self.bottom.len() { f64::NAN } else { INITIAL_GRADIENT };
@@ -297,8 +297,8 @@ impl<T: Element> Trial<T> {
         Ok(gradients.chain(tops).collect())
     }
 
-    /// Fails unless a backward pass for one operand gives the same gradient as a pass for all
-    /// operands.
+    /// Returns an error unless a backward pass for one operand gives the same gradient as a
+    /// backward pass for all operands.
     fn expect_independent(&mut self, all: &Results) -> Result<()> {
         for operand in self.differentiated() {
             let only: Vec<_> = (0..self.propagates.len()).map(|other| other == operand).collect();
@@ -331,8 +331,8 @@ impl Trial<f64> {
     }
 }
 
-/// Gradient of every parameter before a backward pass. The backward pass must add to
-/// `INITIAL_GRADIENT`.
+/// Initial value of the gradient of every parameter before a backward pass. The backward pass must
+/// add to `INITIAL_GRADIENT`.
 const INITIAL_GRADIENT: f64 = 0.25;
 
 /// Returns random numbers that every element type represents exactly, at least 1/16 away from 0.

@@ -16,7 +16,7 @@ use crate::{
 };
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Solver of a LeNet with smaller images and fewer channels than the original net.
+/// Solver definition of a LeNet with smaller images and fewer channels than the original net.
 const SOLVER: &str = "
 base_lr: 0.05 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'inv' gamma: 0.01 power: 0.75
 random_seed: 1 snapshot_after_train: false
@@ -46,8 +46,8 @@ net_param {
 /// Number of training iterations.
 const ITERATIONS: usize = 6;
 
-/// Allowed error of a device, as a multiple of the error of the CPU in `f32`. A device may sum in
-/// another order and compute exponentials differently.
+/// Allowed error of a device, as a multiple of the error of the CPU in `f32`. A device may add in
+/// another order than the CPU, and may compute exponentials differently.
 const ERROR_FACTOR: f64 = 16.0;
 
 /// Trains the net in `f32` on the device, and in `f32` and `f64` on the CPU. The difference between
@@ -85,7 +85,8 @@ fn weights<T: Element>(solver: &Solver<T>) -> Result<Vec<Vec<f64>>> {
     solver.net().learnable_params().map(|param| data(param.blob())).collect()
 }
 
-/// Trains the net from the given initial weights. Returns the losses and the final weights.
+/// Trains the solver's net from the given initial weights. Returns the losses and the final weights
+/// of the training.
 fn train<T: Element>(mut solver: Solver<T>, first: &[Vec<f64>]) -> Verdict<Vec<Vec<f64>>> {
     for (param, values) in solver.net().learnable_params().zip(first) {
         set_data(param.blob(), values)?;
@@ -107,7 +108,7 @@ fn train<T: Element>(mut solver: Solver<T>, first: &[Vec<f64>]) -> Verdict<Vec<V
     Ok([losses].into_iter().chain(weights(&solver)?).collect())
 }
 
-/// Returns images of noise in which one quarter is bright, and labels that give the index of the
+/// Returns noise images in which one quarter is bright, and labels that give the index of the
 /// bright quarter.
 fn batch(seed: u64) -> (Vec<f64>, Vec<f64>) {
     let mut stream = Values::Reals.stream(seed);

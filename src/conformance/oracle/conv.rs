@@ -57,7 +57,8 @@ pub(crate) fn col2im(window: &Window, columns: &[f64]) -> Vec<Expected> {
 /// Calls `body(i, j, k)` for every product `x[i] · w[j]` that is a term of the convolution's output
 /// `y[k]`.
 ///
-/// A convolution and its two gradients are sums over the same index triples.
+/// A convolution and the gradients of its input and its filters are sums over the same index
+/// triples `(i, j, k)`.
 fn each_product(op: &Convolution, mut body: impl FnMut(usize, usize, usize)) {
     let window = op.window();
     let channels = window.channels() / op.groups();

@@ -1,4 +1,4 @@
-//! Oracles for elementwise functions of one and of two elements.
+//! Oracles for elementwise functions of one operand and of two operands.
 
 use crate::{
     conformance::expected::Expected,
@@ -14,9 +14,10 @@ mod ulps {
     pub(super) const SQRT: f64 = 3.0 + 1.0;
     pub(super) const TANH: f64 = 5.0 + 1.0;
     pub(super) const DIVIDE: f64 = 2.5 + 1.0;
-    /// Sum of the errors of `eˣ`, a sum and a quotient.
+    /// Error of the sigmoid: the sum of the errors of `eˣ`, of a sum and of a quotient.
     pub(super) const SIGMOID: f64 = 3.0 + 0.5 + 2.5 + 1.0;
-    /// Sum of the errors of `e⁻ˣ`, the logarithm of `1 + e⁻ˣ`, and a sum.
+    /// Error of softplus: the sum of the errors of `e⁻ˣ`, of the logarithm of `1 + e⁻ˣ`, and of a
+    /// sum.
     pub(super) const SOFTPLUS: f64 = 3.0 + 3.0 + 0.5 + 1.0;
     pub(super) const EXP_M1: f64 = 3.0 + 1.0;
 }
@@ -63,7 +64,8 @@ pub(crate) fn unary(op: Unary<f64>, x: f64) -> Expected {
         }
         Unary::LnAffine { scale, shift, factor } => {
             let (sum, roundings) = affine(scale, x, shift);
-            // A relative error of the sum becomes an absolute error of the logarithm.
+            // A relative error of the logarithm's argument becomes an absolute error of the
+            // logarithm.
             let magnitude = factor.abs() * (sum.ln().abs() + roundings);
             Expected { magnitude, ..Expected::approx(factor * sum.ln(), ulps::LN + 1.0) }
         }
@@ -103,7 +105,7 @@ pub(crate) fn binary(op: Binary<f64>, a: f64, b: f64) -> Expected {
         Binary::EluGrad { alpha } if alpha < 0.0 => {
             Expected::approx(a * alpha * b.exp(), ulps::EXP + 2.0)
         }
-        // The sum `b + alpha` may lose digits by cancellation.
+        // In the gradient of ELU, the sum `b + alpha` may lose digits by cancellation.
         Binary::EluGrad { alpha } => {
             let terms: Expected = [a * b, a * alpha].into_iter().collect();
             Expected { value: a * (b + alpha), ..terms }
@@ -112,7 +114,8 @@ pub(crate) fn binary(op: Binary<f64>, a: f64, b: f64) -> Expected {
         Binary::SwishGrad { beta } => {
             let (x, s) = (beta * b, 1.0 / (1.0 + (-beta * b).exp()));
             let value = a * s * (1.0 + x * (1.0 - s));
-            // The difference `1 − s` and the sum `1 + x·(1 − s)` may lose digits by cancellation.
+            // In the gradient of swish, the difference `1 − s` and the sum `1 + x·(1 − s)` may lose
+            // digits by cancellation.
             let magnitude = (a * s).abs() * (1.0 + x.abs());
             Expected { magnitude, ..Expected::approx(value, 2.0 * ulps::SIGMOID + x.abs() + 4.0) }
         }
@@ -129,9 +132,10 @@ pub(crate) fn binary(op: Binary<f64>, a: f64, b: f64) -> Expected {
             let value = a * power * scale * sum.powf(power - 1.0);
             Expected::approx(value, ulps::POW + 4.0 + roundings * (power - 1.0).abs())
         }
-        // The gradient is a product of three factors, and the factor `1 − b` is rounded once.
+        // The gradient of the sigmoid is a product of three factors, and the factor `1 − b` is
+        // rounded once.
         Binary::SigmoidGrad => Expected::product(a * b * (1.0 - b), 4.0),
-        // The difference `1 − b²` may lose digits by cancellation.
+        // In the gradient of tanh, the difference `1 − b²` may lose digits by cancellation.
         Binary::TanhGrad => {
             let terms: Expected = [a, -a * b * b].into_iter().collect();
             Expected { value: a * (1.0 - b * b), ..terms }

@@ -20,8 +20,8 @@ pub(crate) fn gather<T: Copy>(table: &[T], width: usize, indices: &[u32]) -> Vec
     indices.iter().flat_map(row).collect()
 }
 
-/// Returns the sum of `table` and the rows of `y`, which are added in order. `round` rounds each
-/// sum.
+/// Returns `table` after the rows of `y` have been added, in order, to the rows that `indices`
+/// name. `round` rounds each sum to the element type.
 pub(crate) fn scatter_add(
     table: &[f64],
     width: usize,
@@ -37,7 +37,7 @@ pub(crate) fn scatter_add(
     table
 }
 
-/// Returns `x` with its axes reordered.
+/// Returns `x` with its axes permuted.
 pub(crate) fn permute<T: Copy>(op: &Permute, x: &[T]) -> Vec<T> {
     let extents = op.output();
     let source = |mut at: usize| {
@@ -61,7 +61,8 @@ pub(crate) fn tile<T: Copy>(op: &Tile, x: &[T]) -> Vec<T> {
     (0..op.outer * op.tiles * op.inner).map(|at| x[tile_source(op, at)]).collect()
 }
 
-/// Returns the gradient of `tile`: the sums of `dy` over the repetitions of each run.
+/// Returns the gradient of `tile`, in which each element is the sum of `dy` over the element's
+/// repetitions.
 pub(crate) fn tile_backward(op: &Tile, dy: &[f64]) -> Vec<Expected> {
     let mut dx = vec![Expected::zero(); op.outer * op.inner];
     dy.iter().enumerate().for_each(|(at, &dy)| dx[tile_source(op, at)].add(dy));

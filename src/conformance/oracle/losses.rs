@@ -12,8 +12,8 @@ use crate::{
     },
 };
 
-/// Returns, for each position with a label that is not ignored, the indices of its class scores and
-/// the class that the label names.
+/// Returns, for each position whose label is not ignored, the indices of the position's class
+/// scores and the class of the label.
 fn positions(
     axis: &Axis,
     label: &[f64],
@@ -58,8 +58,8 @@ pub(crate) fn softmax_loss(op: &SoftmaxLoss, p: &[f64], label: &[f64]) -> Expect
     sum.scaled(1.0 / class_divisor(&op.axis, label, op.ignore, op.normalization))
 }
 
-/// Computes the gradient `scale · (p − onehot(label)) / n`, which is zero where the label is
-/// ignored.
+/// Computes the gradient of the softmax loss, `scale · (p − onehot(label)) / n`, which is zero
+/// where the label is ignored.
 pub(crate) fn softmax_loss_backward(
     op: &SoftmaxLoss,
     p: &[f64],
@@ -78,13 +78,13 @@ pub(crate) fn softmax_loss_backward(
     dx
 }
 
-/// Returns the fraction of labels whose score is among the `top_k` largest.
+/// Returns the fraction of labels whose class has one of the `top_k` largest scores.
 pub(crate) fn accuracy(op: &Accuracy, scores: &[f64], label: &[f64]) -> Expected {
     fraction_correct(op, scores, positions(&op.axis, label, op.ignore))
 }
 
-/// Returns, for each class, the fraction of labels of the class whose score is among the `top_k`
-/// largest.
+/// Returns, for each class, the fraction of the class's labels for which the class has one of the
+/// `top_k` largest scores.
 pub(crate) fn accuracy_by_class(op: &Accuracy, scores: &[f64], label: &[f64]) -> Vec<Expected> {
     let of_class = |class| positions(&op.axis, label, op.ignore).filter(move |(_, c)| *c == class);
     (0..op.axis.extent).map(|class| fraction_correct(op, scores, of_class(class))).collect()
@@ -108,8 +108,8 @@ fn fraction_correct(
 
 /// Computes the class loss `Σ f(x, label) / n`.
 ///
-/// The error of a hinge term is relative to the numbers that cancel in the term. Each logarithm
-/// adds 1 to the magnitude, as in [`softmax_loss`].
+/// The error of a hinge term is relative to the magnitudes of the numbers that the term subtracts.
+/// Each logarithm adds 1 to the magnitude, as in [`softmax_loss`].
 pub(crate) fn class_loss(
     op: &ClassLoss,
     x: &[f64],

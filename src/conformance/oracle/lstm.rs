@@ -2,8 +2,8 @@
 
 use crate::{conformance::expected::Expected, op::Lstm};
 
-/// Allowed roundings of the functions, products and sums of one LSTM cell, within the errors that
-/// OpenCL C allows.
+/// Number of roundings allowed for the functions, products and sums of one LSTM cell, given the
+/// errors that OpenCL C allows.
 const ROUNDINGS: f64 = 32.0;
 
 /// Returns an expected value with an error of [`ROUNDINGS`] roundings relative to `magnitude`.
@@ -15,13 +15,13 @@ fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// Returns the indices of the four gates of a cell.
+/// Returns the indices of the four gates of an LSTM cell.
 fn gate_indices(op: &Lstm, cell: usize) -> [usize; 4] {
     let (stream, j) = (cell / op.outputs(), cell % op.outputs());
     [0, 1, 2, 3].map(|gate| (stream * 4 + gate) * op.outputs() + j)
 }
 
-/// Returns the gates, cells and hidden states after one LSTM step.
+/// Returns the gates, the cell states and the hidden states after one LSTM step.
 pub(crate) fn lstm(op: &Lstm, c_prev: &[f64], cont: &[f64], x: &[f64]) -> [Vec<Expected>; 3] {
     let mut gates = vec![Expected::zero(); op.gates()];
     let (mut c, mut h) = (Vec::new(), Vec::new());
@@ -35,13 +35,13 @@ pub(crate) fn lstm(op: &Lstm, c_prev: &[f64], cont: &[f64], x: &[f64]) -> [Vec<E
         let (value, magnitude) = (f * c_prev + i * g, (f * c_prev).abs() + (i * g).abs());
         c.push(with_error(value, magnitude));
         // The slope of tanh is at most 1, so the error of the hidden state is at most the error of
-        // the cell.
+        // the cell state.
         h.push(with_error(o * value.tanh(), o.abs() * magnitude));
     }
     [gates, c, h]
 }
 
-/// Returns the gradients of the cells before an LSTM step and of the inputs of the gates.
+/// Returns the gradients of the cell states before an LSTM step, and of the inputs of the gates.
 pub(crate) fn lstm_backward(
     op: &Lstm,
     [c_prev, c, dh, dc]: [&[f64]; 4],

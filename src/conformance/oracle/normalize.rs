@@ -113,15 +113,15 @@ pub(crate) fn lrn_backward(op: &Lrn, [x, y, scale, dy]: [&[f64]; 4]) -> Vec<Expe
 
 /// Returns the mean and the variance of the elements at each position of an axis.
 ///
-/// The bound of the variance includes the square of the mean's error in roundings of `epsilon`. A
-/// two-pass computation of the variance meets the bound, but a difference of large squares does
-/// not.
+/// The error bound of the variance includes a term for the error of the mean, whose roundings have
+/// the relative error `epsilon`. A two-pass computation of the variance meets the error bound, but
+/// a difference of large squares does not.
 pub(crate) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> [Vec<Expected>; 2] {
     let share = 1.0 / axis.reduced_count() as f64;
     let at = |e: usize| {
         let slice = slice(axis, e);
-        // Subtracting the first element preserves the digits of the deviations if the mean is
-        // large.
+        // Subtracting the first element preserves the digits of the deviations from the mean if the
+        // mean is large.
         let origin = x[e * axis.inner];
         let shift = slice.clone().map(|at| x[at] - origin).sum::<f64>() * share;
         let mean = Expected::from_iter(slice.clone().map(|at| x[at])).scaled(share);
@@ -134,7 +134,8 @@ pub(crate) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> [Vec<Expected>; 2
     <[_; 2]>::from((0..axis.extent).map(at).unzip::<_, _, Vec<_>, Vec<_>>())
 }
 
-/// Returns the inverse of the standard deviation.
+/// Returns the reciprocal of the standard deviation, with ε added to the variance or to the
+/// deviation.
 fn rate(op: &Standardize, variance: f64) -> f64 {
     match op.epsilon_placement {
         EpsilonPlacement::AddedToVariance => 1.0 / (variance + op.epsilon).sqrt(),
@@ -142,7 +143,7 @@ fn rate(op: &Standardize, variance: f64) -> f64 {
     }
 }
 
-/// Computes `y ← (x − mean) · rate`, where `rate` is the inverse of the standard deviation.
+/// Computes `y ← (x − mean) · rate`, where `rate` is the reciprocal of the standard deviation.
 pub(crate) fn standardize(
     op: &Standardize,
     x: &[f64],

@@ -15,7 +15,7 @@ fn window_range(op: &Pool2d, axis: usize, at: usize) -> (Range<usize>, usize) {
 
 /// Calls `body(window, elements, size)` for each window of each plane. `window` is the index of the
 /// window's output, and `elements` are the indices of the window's inputs in row-major order.
-/// `size` is the window's size in the padded input.
+/// `size` is the number of elements of the window in the padded input.
 fn each_window(op: &Pool2d, mut body: impl FnMut(usize, &[usize], usize)) {
     let ([height, width], plane) = (op.output(), op.input[0] * op.input[1]);
     for (window, position) in (0..op.output_len()).map(|w| (w, w % (height * width))) {
@@ -28,8 +28,8 @@ fn each_window(op: &Pool2d, mut body: impl FnMut(usize, &[usize], usize)) {
     }
 }
 
-/// Returns the maxima of the windows and their masks. A window without elements above `lowest` has
-/// the maximum `lowest` and the mask −1.
+/// Returns the maximum of each window, and the mask: the index of the maximum in its plane. A
+/// window without elements above `lowest` has the maximum `lowest` and the mask −1.
 pub(crate) fn max_pool(op: &Pool2d, x: &[f64], lowest: f64) -> (Vec<f64>, Vec<i32>) {
     let plane = op.input[0] * op.input[1];
     let (mut y, mut mask) = (vec![lowest; op.output_len()], vec![-1; op.output_len()]);
@@ -65,7 +65,8 @@ pub(crate) fn average_pool(op: &Pool2d, x: &[f64]) -> Vec<Expected> {
     y
 }
 
-/// Returns the gradient of average pooling, which spreads each `dy` evenly over its window.
+/// Returns the gradient of average pooling, which distributes each `dy` evenly over the elements of
+/// the window.
 pub(crate) fn average_pool_backward(op: &Pool2d, dy: &[f64]) -> Vec<Expected> {
     let mut dx = vec![Expected::zero(); op.input_len()];
     each_window(op, |window, elements, size| {
@@ -74,8 +75,8 @@ pub(crate) fn average_pool_backward(op: &Pool2d, dy: &[f64]) -> Vec<Expected> {
     dx
 }
 
-/// Returns the elements that the random numbers `u` select, and their masks. An empty window has
-/// the value 0 and the mask −1.
+/// Returns the element of each window that the random numbers `u` select, and the mask: the index
+/// of the element in its plane. A window without elements has the value 0 and the mask −1.
 pub(crate) fn stochastic_pool(op: &Pool2d, x: &[f64], u: &[f32]) -> (Vec<f64>, Vec<i32>) {
     let plane = op.input[0] * op.input[1];
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![-1; op.output_len()]);

@@ -59,7 +59,7 @@ fn extremes<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
             let near = |x: f32| [x, x.next_down(), x.next_up()].map(f64::from);
             [lo, hi].map(|x| near(x as f32)).concat()
         }
-        // A 16-bit type has so few values that all values are candidates.
+        // A 16-bit element type has so few values that the search tries all of them.
         DType::F16 => (0..=u16::MAX).map(|bits| f16::from_bits(bits).to_f64()).collect(),
         DType::Bf16 => (0..=u16::MAX).map(|bits| bf16::from_bits(bits).to_f64()).collect(),
     };
@@ -89,8 +89,8 @@ pub(crate) fn gaussian<T: Element>(
     (0..len).map(element).collect()
 }
 
-/// Allowed `f64` roundings of the Box-Muller transform in the oracle and the device: `2πv`, the
-/// logarithm, the root, sine, cosine and their products.
+/// Number of `f64` roundings allowed in the Box-Muller transform of the oracle and of the device,
+/// for `2πv`, the logarithm, the square root, sine, cosine and their products.
 const ROUNDINGS: f64 = 16.0;
 
 /// Computes `yᵢ ← 1` with probability `p`, where `p` is rounded up to a multiple of 2⁻³².

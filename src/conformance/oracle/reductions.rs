@@ -45,15 +45,15 @@ pub(crate) fn arg_max(axis: &Axis, x: &[f64]) -> Vec<u32> {
     lines(axis).map(first).collect()
 }
 
-/// Returns the `k` largest elements along the axis, for each outer and inner index: the index in
-/// `x` and the position on the axis.
+/// Returns, for each outer and inner index, the index in `x` and the position on the axis of each
+/// of the `k` largest elements.
 pub(crate) fn top_k(op: &TopK, x: &[f64]) -> Vec<(usize, f64)> {
     let TopK { axis, k } = *op;
     let mut found = vec![(0, 0.0); k * axis.reduced_count()];
     for (number, line) in lines(&axis).enumerate() {
         let mut order: Vec<usize> = (0..axis.extent).rev().collect();
-        // Elements are sorted in descending order, with NaNs at the end. Of two equal elements, the
-        // later element comes first.
+        // `order` lists the positions of the elements in descending order, with NaNs at the end. Of
+        // two equal elements, the element at the later position comes first.
         order.sort_by(|&a, &b| match (x[line[a]].is_nan(), x[line[b]].is_nan()) {
             (false, false) => x[line[b]].total_cmp(&x[line[a]]),
             (a, b) => a.cmp(&b),

@@ -5,20 +5,22 @@ use crate::{
     op::{Regularization, SolverUpdate, UpdateRule},
 };
 
-/// Allowed roundings of one update, in addition to the roundings that the magnitudes include.
+/// Number of roundings allowed in one solver update, in addition to the roundings that the
+/// magnitudes include.
 const ROUNDINGS: f64 = 12.0;
 
-/// Weight and its two history values, before or after an update.
+/// Weight and its two history values, before or after a solver update.
 pub(crate) struct Weight<V> {
     pub w: V,
     pub h: V,
     pub k: V,
 }
 
-/// Returns a weight and its history values after one update.
+/// Returns a weight and its history values after one solver update.
 ///
-/// The magnitude of a result is the error that one rounding causes. A quotient or root multiplies
-/// the error of an operand by the derivative of the quotient or root.
+/// The magnitude of a result is the error that one rounding of each intermediate value causes,
+/// divided by epsilon. A quotient or a square root multiplies the error of an operand by the
+/// derivative with respect to this operand.
 pub(crate) fn solver_update(
     op: &SolverUpdate<f64>,
     dw: f64,

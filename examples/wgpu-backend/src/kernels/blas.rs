@@ -60,7 +60,8 @@ const SCALED: Kernel = Kernel {
 };
 
 impl WgpuDevice {
-    /// Reduces a strided vector, or the terms of two strided vectors, and downloads the result.
+    /// Reduces the elements of one strided vector, or of two strided vectors together, and
+    /// downloads the result.
     #[track_caller]
     fn reduce_to_host<T: Element>(
         &self,
@@ -183,7 +184,7 @@ impl Blas for WgpuDevice {
         let Some(_scope) = self.native::<T>("amax") else {
             return fallback::amax(self, x);
         };
-        // NaN counts as greater than every number.
+        // `amax` treats NaN as greater than every number.
         let combine = "select(b, a, a >= b || is_nan(a))";
         let reducer = Reducer { combine, ..sum_reducer("amax", "abs(x)") };
         self.reduce_to_host(reducer, x.len(), (x, 1), None)

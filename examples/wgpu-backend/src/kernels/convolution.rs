@@ -2,7 +2,7 @@
 //! the tiled GEMM reads the matrix elements from the images.
 //!
 //! The shape of the convolution is a constant in the shaders, so that the compiler can replace
-//! divisions by cheaper operations. Each shape therefore has a separate pipeline.
+//! divisions by cheaper operations. Each shape of a convolution therefore has a separate pipeline.
 
 use super::{
     gemm::{TILED_GEMM, TileShape},
@@ -22,7 +22,7 @@ use cortado::{
 };
 use std::fmt::Write;
 
-/// Smallest number of terms of the filters' gradient at which a separate GEMM pays off.
+/// Smallest number of terms of the filters' gradient for which a separate GEMM pays off.
 const CHUNK: usize = 2048;
 
 /// Largest number of GEMMs into which the filters' gradient is split.
@@ -68,14 +68,14 @@ const BACKWARD_FILTERS: Kernel = Kernel {
     body: &[include_str!("../shaders/convolve_backward_filters.wgsl"), TILED_GEMM],
 };
 
-/// Returns the constants of a window and its index functions:
+/// Returns the WGSL source of the constants and the index functions of a window:
 ///
 /// - `place(row, position)`: the image index of an element of the im2col matrix, or NOWHERE in the
 ///   padding;
 /// - `position(tap, pixel)`: the position at which a tap reads an element of a plane, or NOWHERE if
 ///   no such position exists.
 ///
-/// Negative differences wrap to large values, which the bounds check rejects.
+/// A negative index wraps around to a large value, which the bounds check rejects.
 fn geometry_source(window: &Window) -> String {
     let (mut place, mut position) = (String::new(), String::new());
     let (mut plane, mut positions) = (1, 1);
@@ -129,7 +129,7 @@ fn window_key(window: &Window) -> String {
     key
 }
 
-/// Groups of a convolution, and the shader source that depends on their shape.
+/// Shape of a convolution's groups, and the shader source that depends on this shape.
 struct Groups {
     /// Channels per group.
     channels: usize,
@@ -151,7 +151,7 @@ impl Groups {
     }
 }
 
-/// Returns whether an operand of the convolution is empty, so that its gradients need no launch.
+/// Returns whether an operand of the convolution is empty, so that the gradients need no launch.
 fn is_empty(op: &Convolution) -> bool {
     op.input_len() == 0 || op.filter_len() == 0 || op.output_len() == 0
 }
@@ -215,7 +215,7 @@ impl Conv for WgpuDevice {
             [&groups.source, &tiles.constants(true, false), &bias].map(|part| &part[..]).concat()
         });
         let launch = launch.read(x.device()?).read(filters.device()?);
-        // A binding must not be empty, so the filters are bound in place of a missing bias.
+        // WGSL bindings must not be empty, so the filters are bound in place of a missing bias.
         let launch = launch.read(bias.unwrap_or(filters).device()?);
         let k = groups.channels * op.window().taps();
         let launch = launch.write(y.device_write_only()?).sizes([rows, columns, k]);
@@ -277,7 +277,7 @@ impl Conv for WgpuDevice {
         let launch = launch.read(x.device()?).read(dy.device()?).operand(&parts, 0);
         let chunk = k.div_ceil(splits);
         tiles.launch(launch.sizes([rows, columns, k, chunk]), splits * op.groups())?;
-        // Adds the sum of the parts, in order, to the old gradient.
+        // Adds the partial sums of all parts, in order, to the previous gradient of the filters.
         let reducer = Reducer { finish: "y[at] + v", ..sum_reducer("accumulate", "x") };
         let shape = ReductionShape {
             outputs: len,

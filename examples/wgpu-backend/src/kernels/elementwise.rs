@@ -1,4 +1,4 @@
-//! Elementwise functions of one and two operands.
+//! Elementwise kernels with one operand and with two operands.
 
 use super::{float, source_function};
 use crate::{
@@ -36,16 +36,16 @@ const BINARY: Kernel = Kernel {
     name: "binary",
     reads: &["a", "b"],
     writes: &["y"],
-    // `b` is broadcast: each element is repeated `inner` times, and the whole operand for each
-    // outer index.
+    // `b` is broadcast: each element of `b` is repeated `inner` times, and the whole operand `b` is
+    // repeated for each outer index.
     scalars: &["extent", "inner", "slope: f32"],
     body: &["fn each(i: u32) { y[p.y + i] = f(source(i), b[p.b + place(i)]); }", EACH],
 };
 
 const BINARY_IN_PLACE: Kernel = Kernel { name: "binary in place", reads: &["b"], ..BINARY };
 
-/// Returns the WGSL expression of `x`, `p.a` and `p.b`, and the scalars `p.a` and `p.b`. Returns
-/// `None` for a function without a shader.
+/// Returns the WGSL expression of a function in terms of `x`, `p.a` and `p.b`, and the values of
+/// `p.a` and `p.b`. Returns `None` for a function that has no WGSL expression.
 fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
     let without_scalars = |expression| Some((expression, [0.0, 0.0]));
     match *op {
@@ -63,12 +63,13 @@ fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
         Unary::AddScalar(c) => Some(("x + p.a", [float(c), 0.0])),
         Unary::Scale(c) => Some(("p.a * x", [float(c), 0.0])),
         Unary::Relu { slope } => Some(("select(p.a * x, x, x > 0.0)", [float(slope), 0.0])),
-        // If `low > high`, the result is `high`.
+        // If `low > high`, `clip` returns `high`.
         Unary::Clip { low, high } => Some((
             "select(select(x, p.b, x > p.b), p.a, x < p.a)",
             [float(low).min(float(high)), float(high)],
         )),
-        // For larger exponents, intermediate results need more than single precision.
+        // For larger exponents, the intermediate results of `pow` would need more than single
+        // precision.
         Unary::Pow(p) if float(p).abs() <= 16.0 => {
             let integer = match float(p) {
                 p if p % 2.0 == 0.0 => 2.0,
@@ -81,8 +82,8 @@ fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
     }
 }
 
-/// Returns the WGSL expression of `a`, `b` and `p.slope`, and the scalar `p.slope`. Returns `None`
-/// for a function without a shader.
+/// Returns the WGSL expression of a function in terms of `a`, `b` and `p.slope`, and the value of
+/// `p.slope`. Returns `None` for a function that has no WGSL expression.
 fn binary<A: Element>(op: &Binary<A>) -> Option<(&'static str, f32)> {
     Some(match *op {
         Binary::Add => ("a + b", 0.0),
@@ -106,7 +107,8 @@ fn binary<A: Element>(op: &Binary<A>) -> Option<(&'static str, f32)> {
     })
 }
 
-/// Launches `binary`, or `broadcast` along an axis. The caller checks the lengths of the operands.
+/// Launches the kernel of `Elementwise::binary`, or of `Elementwise::broadcast` if `broadcast` is
+/// true. The caller checks the lengths of the operands.
 fn launch_binary<T: Element>(
     device: &WgpuDevice,
     (name, expression, slope): (&str, &str, f32),

@@ -12,7 +12,8 @@ use cortado::{
 };
 use num_traits::Zero;
 
-/// Tiled GEMM that calls `load_a`, `load_b` and `store` of a variant.
+/// WGSL source of a tiled GEMM that calls the functions `load_a`, `load_b` and `store` of a kernel
+/// variant.
 pub(super) const TILED_GEMM: &str = include_str!("../shaders/gemm.wgsl");
 
 const GEMM: Kernel = Kernel {
@@ -40,8 +41,8 @@ const GEMM: Kernel = Kernel {
 pub(super) struct TileShape {
     rows: usize,
     columns: usize,
-    /// Numbers of threads of a workgroup along the rows and columns of `C`. Each thread computes
-    /// 4×4 elements.
+    /// Numbers of a workgroup's threads along the rows and along the columns of `C`. Each thread
+    /// computes 4×4 elements of `C`.
     down: usize,
     across: usize,
 }
@@ -58,8 +59,8 @@ impl TileShape {
         format!("{}x{}", self.down, self.across)
     }
 
-    /// Returns the shader's constants: the tile shape, and whether `A` and `B` are contiguous along
-    /// k.
+    /// Returns the constants of the GEMM shader: the tile shape, and whether `A` and `B` are
+    /// contiguous along k.
     pub(super) fn constants(&self, a_along_k: bool, b_along_k: bool) -> String {
         let Self { down, across, .. } = self;
         format!(
@@ -78,7 +79,7 @@ const B_ALONG_K = {b_along_k};
     }
 }
 
-/// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`. The caller has checked the lengths.
+/// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`. The caller has checked the lengths of the operands.
 pub(super) fn multiply<T: Element>(
     device: &WgpuDevice,
     op: &Gemm<T>,

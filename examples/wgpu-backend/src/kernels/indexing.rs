@@ -42,7 +42,8 @@ const TILE: Kernel = Kernel {
     ],
 };
 
-/// Reports indices outside the table. After such a report, the next kernel does nothing.
+/// Kernel that reports indices outside the table. After this kernel has reported an invalid index,
+/// the kernel that uses the indices does nothing.
 const INDICES: Kernel = Kernel {
     name: "indices",
     reads: &["indices: u32"],
@@ -74,7 +75,8 @@ const GATHER: Kernel = Kernel {
     ],
 };
 
-/// Runs one thread per column, so that the terms of each element are added in order.
+/// Kernel that runs one thread per column of the table, so that each thread adds the terms of an
+/// element in order.
 const SCATTER_ADD: Kernel = Kernel {
     name: "scatter_add",
     reads: &["y", "indices: u32", "error_flags: u32"],
@@ -102,8 +104,8 @@ const PERMUTE: Kernel = Kernel {
     body: &["fn each(i: u32) { y[p.y + i] = x[p.x + place(i)]; }", EACH],
 };
 
-/// Returns the WGSL function `place(i)`, which returns the source index of element `i` of the
-/// result.
+/// Returns the source of the WGSL function `place(i)`, which returns the source index of element
+/// `i` of the permuted result.
 fn place_function(op: &Permute) -> String {
     let mut body = String::new();
     for &axis in op.order().iter().rev() {
@@ -114,7 +116,8 @@ fn place_function(op: &Permute) -> String {
 }
 
 impl WgpuDevice {
-    /// Queues a check of the indices. If an index is invalid, the next wait returns an error.
+    /// Queues a kernel that checks the indices of a gather or scatter. If an index is invalid, the
+    /// next wait for the stream returns an error.
     fn check_indices(&self, op: &RowIndexing, indices: View<'_, u32, Self>) -> Result<()> {
         let launch = INDICES.on(self).read(indices.device()?).error_flag(KernelError::Index);
         launch.sizes([op.table]).each(op.count)

@@ -1,7 +1,7 @@
 //! Softmax loss and accuracy.
 //!
-//! The shaders detect a label that is neither a class nor ignored. The next wait for the stream,
-//! such as a download of the loss, returns the error.
+//! The loss shaders detect labels that are neither a class number nor the ignored label. If a label
+//! is invalid, the next wait for the stream, such as a download of the loss, returns an error.
 
 use super::scratch::Scratch;
 use crate::{
@@ -27,7 +27,7 @@ const LOSS: Kernel = Kernel {
     body: &[LABELS, MATH, include_str!("../shaders/softmax_loss.wgsl"), OVER_LABELS],
 };
 
-/// Entry point that sums pairs of numbers over all labels.
+/// WGSL entry point that sums a pair of numbers over all labels.
 const OVER_LABELS: &str = include_str!("../shaders/over_labels.wgsl");
 
 const ACCURACY: Kernel = Kernel {
@@ -36,7 +36,7 @@ const ACCURACY: Kernel = Kernel {
     ..LOSS
 };
 
-/// Computes the divisor of a summed loss, and checks the labels.
+/// Kernel that computes the divisor by which a loss is normalized, and checks the labels.
 const DIVISOR: Kernel = Kernel {
     name: "divisor",
     reads: &["label"],
@@ -51,8 +51,8 @@ const BACKWARD: Kernel = Kernel {
     ..LOSS
 };
 
-/// Adds the scalars of a loss. A `divisor` of 0 stands for the number of labels that are not
-/// ignored.
+/// Adds the scalars of a loss kernel to a launch. A `divisor` of 0 stands for the number of labels
+/// that are not ignored.
 fn scalars<'d>(
     launch: Launch<'d>,
     axis: &Axis,
@@ -60,14 +60,14 @@ fn scalars<'d>(
     top_k: usize,
     divisor: f32,
 ) -> Launch<'d> {
-    // If `f32` cannot represent the ignored label, no label equals it.
+    // If `f32` cannot represent the ignored label, no label can be equal to the ignored label.
     let ignored = ignore.map(|ignore| ignore as f32).filter(|&i| Some(i as i64) == ignore);
     launch
         .sizes([axis.extent, axis.inner, usize::from(ignored.is_some()), top_k])
         .floats([ignored.unwrap_or(0.0), divisor])
 }
 
-/// Returns the divisor that [`scalars`] expects.
+/// Returns the divisor of a softmax loss, in the form that [`scalars`] expects.
 fn divisor(op: &SoftmaxLoss) -> f32 {
     match op.normalization {
         LossNormalization::Valid => 0.0,

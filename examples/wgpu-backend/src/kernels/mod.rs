@@ -16,13 +16,13 @@ mod update;
 
 use cortado::Element;
 
-/// Converts a scalar to the type of the shaders.
+/// Converts a scalar to `f32`, the type of the shaders' scalars.
 fn float<A: Element>(scalar: A) -> f32 {
     scalar.to_f64() as f32
 }
 
-/// Returns the WGSL function `source`, which reads an element of `operand`. In-place variants pass
-/// their output as `operand`.
+/// Returns the WGSL function `source`, which reads an element of `operand`. The in-place variant of
+/// a kernel reads its output as `operand`.
 fn source_function(operand: &str) -> String {
     format!("fn source(i: u32) -> f32 {{ return {operand}[p.{operand} + i]; }}\n")
 }

@@ -1,4 +1,4 @@
-//! Softmax, LRN and moments.
+//! Kernels of softmax, LRN and moments.
 
 use super::source_function;
 use crate::{
@@ -63,7 +63,8 @@ const MOMENTS: Kernel = Kernel {
 };
 
 impl WgpuDevice {
-    /// Prepares a launch of an LRN kernel for the region of `op`, and returns its scalars.
+    /// Prepares a launch of an LRN kernel for the region of `op`, and returns the launch and its
+    /// scalars.
     fn lrn_launch(&self, kernel: &Kernel, op: &Lrn) -> (Launch<'_>, [usize; 4], [f32; 3]) {
         let within = op.region == LrnRegion::WithinChannel;
         let size = op.size as f64;

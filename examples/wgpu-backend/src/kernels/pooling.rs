@@ -1,4 +1,4 @@
-//! Max and average pooling, forward and backward.
+//! Kernels of max and average pooling, forward and backward.
 
 use crate::{
     device::WgpuDevice,

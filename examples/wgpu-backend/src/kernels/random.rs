@@ -1,5 +1,5 @@
-//! Bernoulli numbers and random integers. The kernels for uniform and normal numbers run on the
-//! host, because they compute in double precision.
+//! Kernels that generate Bernoulli numbers and random integers. The kernels for uniform and normal
+//! numbers run on the host, because these kernels compute in double precision, which WGSL lacks.
 
 use crate::{
     device::WgpuDevice,
@@ -11,8 +11,9 @@ use cortado::{
     op::RngKey,
 };
 
-/// Philox generator with one random word per element. Variants compare words with `most` or scale
-/// words by `most`, which is one less than the limit, because the limit may not fit in 32 bits.
+/// Kernel that generates one random word per element with the Philox generator. Variants of the
+/// kernel compare words with `most` or multiply words by `most`; `most` is one less than the limit,
+/// which may not fit in 32 bits.
 const WORDS: Kernel = Kernel {
     name: "random",
     reads: &[],
@@ -66,7 +67,7 @@ impl Random for WgpuDevice {
                 format!("bound is {bound}, expected 1 ≤ bound ≤ 2³²"),
             ));
         }
-        // The result is the upper half of word · bound = word · most + word.
+        // A random integer is the upper half of word · bound = word · most + word.
         let upper = "times(word, p.most).y + select(0u, 1u, times(word, p.most).x > ~word)";
         self.fill_random("random_integers", upper, (key, bound), y)
     }

@@ -10,36 +10,37 @@ use cortado::{Result, memory::DeviceSlice};
 /// Largest number of items that a single thread reduces.
 const MAX_THREAD_ITEMS: usize = 64;
 
-/// Smallest number of items at which a workgroup pays off.
+/// Smallest number of items of an output for which another workgroup pays off.
 const CHUNK: usize = 4096;
 
-/// Largest number of workgroups that share an output.
+/// Largest number of workgroups that reduce the items of one output.
 const MAX_SPLITS: usize = 256;
 
-/// A reduction, `finish(combine(…combine(identity, term(x₀)), …term(xₙ)))` in a fixed order, whose
-/// parts are WGSL expressions.
+/// A reduction `finish(combine(…combine(identity, term(x₀)), …term(xₙ)))` in a fixed order, whose
+/// functions are WGSL expressions.
 #[derive(Clone, Copy)]
 pub(super) struct Reducer<'a> {
     /// Unique key of the reducer.
     pub name: &'a str,
-    /// WGSL expression of a term, in `x` and, if there is a second operand, `z`.
+    /// WGSL expression of a term in the variables `x` and, if the reduction has a second operand,
+    /// `z`.
     pub term: &'a str,
     /// WGSL expression that combines `a` and `b`.
     pub combine: &'a str,
-    /// Bits of the identity of `combine`.
+    /// Bit pattern of the identity of `combine`, as a WGSL `u32` literal.
     pub identity: &'a str,
-    /// WGSL expression of the new output, in the result `v`, the scalars `p.a` and `p.b`, and the
-    /// old output `y[at]`.
+    /// WGSL expression of the new output in terms of the result `v`, the scalars `p.a` and `p.b`,
+    /// and the old output `y[at]`.
     pub finish: &'a str,
 }
 
-/// Returns the reducer `Σ term`.
+/// Returns the reducer that computes `Σ term`.
 pub(super) const fn sum_reducer<'a>(name: &'a str, term: &'a str) -> Reducer<'a> {
     Reducer { name, term, combine: "a + b", identity: "0u", finish: "v" }
 }
 
-/// Positions of all items: item `t` of output `q` is element
-/// `q / run_q · stride_q + q mod run_q + t / run_t · stride_t + t mod run_t`.
+/// Positions of the items of a reduction: item `t` of output `q` is element `q / run_q · stride_q +
+/// q mod run_q + t / run_t · stride_t + t mod run_t`.
 #[derive(Clone, Copy)]
 pub(super) struct ReductionShape {
     pub outputs: usize,
@@ -48,7 +49,7 @@ pub(super) struct ReductionShape {
     pub t: Layout,
 }
 
-/// Contiguous runs whose starts are `stride` elements apart.
+/// Layout of elements in contiguous runs whose starts are `stride` elements apart.
 #[derive(Clone, Copy)]
 pub(super) struct Layout {
     pub run: usize,
@@ -57,13 +58,13 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) const CONTIGUOUS: Self = Self { run: u32::MAX as usize, stride: 0 };
-    /// Returns the layout of single elements at a constant stride.
+    /// Returns the layout of elements at a constant stride.
     pub(super) const fn strided(stride: usize) -> Self {
         Self { run: 1, stride }
     }
 }
 
-/// Reduction of each output by one or more workgroups.
+/// Kernel that reduces the items of each output in one or more workgroups.
 const GROUPS: Kernel = Kernel {
     name: "reduce",
     reads: &["x"],
@@ -75,7 +76,7 @@ const GROUPS: Kernel = Kernel {
     body: &[include_str!("../shaders/reduce_groups.wgsl")],
 };
 
-/// Reduction of each output by one thread.
+/// Kernel that reduces the items of each output in one thread.
 const EACH_OUTPUT: Kernel = Kernel {
     name: "reduce in a thread",
     body: &[include_str!("../shaders/reduce_each.wgsl"), EACH],
@@ -87,8 +88,8 @@ const GROUPS_XZ: Kernel = Kernel { name: "reduce x and z", reads: &["x", "z"], .
 const EACH_OUTPUT_XZ: Kernel =
     Kernel { name: "reduce x and z in a thread", reads: &["x", "z"], ..EACH_OUTPUT };
 
-/// Reduces the items of `x` into `y` from element `at` on. `z` is an optional second operand with
-/// its stride: item `t` also uses element `t · stride` of `z`.
+/// Reduces the items of `x`, and writes the outputs to `y` from element `at` on. `z` is an optional
+/// second operand and the stride of its items: item `t` also uses element `t · stride` of `z`.
 pub(super) fn reduce(
     device: &WgpuDevice,
     reducer: Reducer<'_>,

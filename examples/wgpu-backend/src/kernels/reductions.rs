@@ -1,4 +1,4 @@
-//! Reductions along an axis, and arg max.
+//! Kernels of reductions along an axis, and of arg max.
 
 use super::{
     float,

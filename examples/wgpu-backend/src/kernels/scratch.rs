@@ -1,4 +1,4 @@
-//! Buffers for intermediate results.
+//! Scratch buffers for the intermediate results of kernels.
 
 use crate::{device::WgpuDevice, stream::lock};
 use cortado::{
@@ -8,11 +8,12 @@ use cortado::{
 use std::ops::Deref;
 use wgpu::BufferUsages;
 
-/// Largest number of buffers that a stream caches.
+/// Largest number of scratch buffers that a stream caches.
 const MAX_CACHED_BUFFERS: usize = 8;
 
-/// A buffer that returns to the cache of its stream when it is dropped. Queued work may still use a
-/// dropped buffer, because the stream runs in order: work that reuses the buffer runs later.
+/// A scratch buffer that returns to the cache of its stream when the `Scratch` is dropped. Queued
+/// work may still use a dropped buffer, because the stream runs in order: work that reuses the
+/// buffer runs later.
 pub(super) struct Scratch<'d> {
     device: &'d WgpuDevice,
     buffer: wgpu::Buffer,
