@@ -66,7 +66,7 @@ fn tour<D: Device>(device: &D) -> Result<()> {
     println!("{:>14}  x[1,2] = {}", "", x.data_at(&[1, 2])?);
     show("reading an element on the host", &x)?;
     device.unary(Unary::Sqr, cortado::Src::InPlace, x.data_mut()?.view_mut())?;
-    show("squaring the blob by a kernel that `Discrete` does not override", &x)?;
+    show("squaring the blob with a kernel that `Discrete` does not override", &x)?;
     println!("{:>14}  Σ|x| = {}", "", x.asum_data()?);
     show("summing the blob on the host, without a transfer", &x)?;
     device.fill(0.0, x.data_mut()?.view_mut())?;

@@ -185,7 +185,8 @@ fn fan(shape: &Shape, norm: VarianceNorm) -> f64 {
 
 /// Keeps each value with probability `kept / outputs` and sets all other values to zero.
 fn sparsify<T: Element>(kept: u32, shape: &Shape, key: RngKey, data: &mut [T]) -> Result<()> {
-    let no_axis = || Error::invalid_input("filler", "`sparse` needs a shape of at least one axis");
+    let no_axis =
+        || Error::invalid_input("filler", "`sparse` requires a shape with at least one axis");
     let outputs = *shape.first().ok_or_else(no_axis)?;
     let p = f64::from(kept) / outputs as f64;
     if p > 1.0 {

@@ -8,19 +8,19 @@ use proptest::{
 };
 use std::{cell::Cell, fmt::Debug};
 
-/// Number of attempts to shrink a random case that fails.
+/// Largest number of attempts to shrink a random case that fails.
 const MAX_SHRINKS: u32 = 256;
 
-/// A check makes one of `REPEAT_EVERY` kernel calls twice, to compare the results of the two calls.
-/// With 4, the second call and then every fourth, the longest fixed vector is among them.
+/// Number of kernel calls of which a check makes one twice, to compare the results of both calls.
+/// With 4, the longest fixed vector is among the repeated calls.
 const REPEAT_EVERY: u32 = 4;
 
-/// Device under test and source of random cases.
+/// Device under test, the seed and the number of random cases, and a count of kernel calls.
 pub(super) struct CheckRunner<'d> {
     pub(super) device: &'d AnyDevice,
     /// Seed of the random cases of one check on one element type.
     pub(super) seed: u64,
-    /// Number of random cases.
+    /// Number of random cases of one check on one element type.
     pub(super) cases: u32,
     /// Number of kernel calls that the check has made.
     pub(super) calls: Cell<u32>,

@@ -149,7 +149,9 @@ fn parse<const AXES: usize>(
     let mut word = || -> Result<u32> {
         let mut bytes = [0; 4];
         file.read_exact(&mut bytes).map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => invalid(path, "the file ends within the header"),
+            ErrorKind::UnexpectedEof => {
+                invalid(path, "the file is truncated: it ends within the header")
+            }
             _ => Error::io(path, error),
         })?;
         Ok(u32::from_be_bytes(bytes))
@@ -287,7 +289,11 @@ mod tests {
         for (images, labels, parts) in [
             (&labels(), &images(), ["t-images-idx3-ubyte: ", "found 0x00000801"]),
             (&images(), &floats, ["t-labels-idx1-ubyte: ", "found 0x00000d01"]),
-            (&vec![], &labels(), ["t-images-idx3-ubyte: ", "the file ends within the header"]),
+            (
+                &vec![],
+                &labels(),
+                ["t-images-idx3-ubyte: ", "the file is truncated: it ends within the header"],
+            ),
             (&no_images, &no_labels, ["t-images-idx3-ubyte: ", "0 images of 28 x 28"]),
             (&images(), &two_labels, ["label count 2 ", "the image count 3 in "]),
         ] {

@@ -181,7 +181,10 @@ impl<T: Element> Prefetcher<T> {
             return Ok(batch);
         }
         Err(self.shared.error.take().unwrap_or_else(|| {
-            Error::InvalidData(format!("{}: no more records after an error", self.shared.name))
+            Error::InvalidData(format!(
+                "{}: no records are available after an earlier error",
+                self.shared.name
+            ))
         }))
     }
 

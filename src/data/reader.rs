@@ -145,7 +145,7 @@ impl DataReader {
         match &self.run {
             Some(run) => Ok(&run.records[self.consumed..run.len]),
             None => {
-                let why = "no more records after an error";
+                let why = "no records are available after an earlier error";
                 Err(Error::InvalidData(format!("{}: {why}", self.name.source)))
             }
         }

@@ -223,7 +223,7 @@ impl Mean {
     pub(super) fn from_param(param: &TransformationParameter) -> Result<Self> {
         match &param.mean_file {
             Some(_) if !param.mean_value.is_empty() => {
-                Err(invalid("`mean_file` and `mean_value` exclude each other"))
+                Err(invalid("`mean_file` and `mean_value` are mutually exclusive"))
             }
             Some(file) => read_mean_file(file),
             None => Ok(Self::Values(param.mean_value.clone())),

@@ -52,7 +52,7 @@ impl<T: Element> EltwiseLayer<T> {
         let param = param.eltwise_param.clone().unwrap_or_default();
         let (operation, given) = (param.operation(), param.coeff.len());
         if operation == EltwiseOp::Prod && given > 0 {
-            return invalid("eltwise_param: PROD does not take coeff");
+            return invalid("eltwise_param: coeff is not allowed with operation PROD");
         }
         if ![0, bottoms].contains(&given) {
             return invalid(format!(

@@ -63,10 +63,12 @@ impl<T: Element> PoolingLayer<T> {
         let kernel = param.kernel_size.is_some();
         if param.global_pooling() {
             if kernel || pair != [false; 2] {
-                return reject("global_pooling excludes kernel_size, kernel_h and kernel_w");
+                return reject(
+                    "global_pooling cannot be combined with kernel_size, kernel_h or kernel_w",
+                );
             }
             if pads(&param) != [0, 0] || strides(&param) != [1, 1] {
-                return reject("global_pooling excludes padding and stride");
+                return reject("global_pooling requires padding 0 and stride 1");
             }
         } else if pair[0] != pair[1] || kernel == pair[0] {
             return reject("give either kernel_size or both kernel_h and kernel_w");

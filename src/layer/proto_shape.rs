@@ -21,7 +21,7 @@ pub(super) fn shape(proto: &BlobShape) -> Result<Shape> {
 /// Returns [`Error::InvalidData`] if both `axis` and the older field are given.
 pub(super) fn axis(axis: Option<i32>, (name, older): (&str, Option<u32>)) -> Result<isize> {
     match (axis, older) {
-        (Some(_), Some(_)) => invalid(format!("axis and the older {name} exclude each other")),
+        (Some(_), Some(_)) => invalid(format!("axis and the older {name} are mutually exclusive")),
         (Some(axis), None) => Ok(axis as isize),
         (None, Some(older)) => Ok(older as isize),
         (None, None) => Ok(1),

@@ -203,7 +203,7 @@ impl ClassLoss {
         check_len(op, "label", self.axis.reduced_count(), label)?;
         let Some(matrix) = matrix else { return Ok(()) };
         if matches!(self.kind, ClassLossKind::Hinge | ClassLossKind::SquaredHinge) {
-            return Err(Error::invalid_input(op, "a hinge loss takes no matrix"));
+            return Err(Error::invalid_input(op, "a hinge loss does not take a weight matrix"));
         }
         check_len(op, "matrix", self.axis.extent.saturating_mul(self.axis.extent), matrix)
     }

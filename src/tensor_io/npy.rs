@@ -66,7 +66,7 @@ pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Ten
     let io = |error| Error::io(path, error);
     let mut read_exact = |bytes: &mut [u8]| match input.read_exact(bytes) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-            Err(invalid("the file ends within the header"))
+            Err(invalid("the file is truncated: it ends within the header"))
         }
         read => read.map_err(io),
     };

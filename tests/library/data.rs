@@ -129,7 +129,10 @@ fn forward_returns_errors_and_panics_of_a_source_with_the_record_number() {
         assert!(error.contains(want), "{error}");
         for _ in 0..2 {
             let next_error = net.forward().unwrap_err().to_string();
-            assert_eq!(next_error, "layer `d` (Data): script:a: no more records after an error");
+            assert_eq!(
+                next_error,
+                "layer `d` (Data): script:a: no records are available after an earlier error"
+            );
         }
         let start = Instant::now();
         while alive.strong_count() > 0 {

@@ -302,7 +302,7 @@ fn invalid_layer_parameters_are_refused() {
         ("type: 'Eltwise' bottom: 'x' eltwise_param { coeff: 1 }", "2 values of coeff"),
         (
             "type: 'Eltwise' bottom: 'x' eltwise_param { operation: PROD coeff: [1, 1] }",
-            "PROD does not take coeff",
+            "coeff is not allowed with operation PROD",
         ),
         ("type: 'Scale' scale_param { axis: 2 }", "axis 2"),
         ("type: 'Scale' scale_param { num_axes: 2 }", "does not have 2 axes"),

@@ -15,8 +15,10 @@ pub(crate) enum KernelError {
 }
 
 /// Error message of each kind of invalid value: the subject and the problem.
-const KINDS: [(&str, &str); 2] =
-    [("label", "is neither a class nor ignored"), ("index", "is outside the table")];
+const KINDS: [(&str, &str); 2] = [
+    ("label", "is neither a class number nor the ignored label"),
+    ("index", "is outside the table"),
+];
 
 /// Initial values of the error flags, which report no error.
 pub(crate) const CLEARED: [u8; 4 * KINDS.len()] = [0; 4 * KINDS.len()];

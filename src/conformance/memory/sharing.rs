@@ -33,7 +33,7 @@ fn shared_by_blobs(device: &AnyDevice, len: usize) -> Verdict {
     expect_bits("element written on the host", second.data()?.host()?, &vec![10.0; len])?;
     match first.data_head()? == second.data_head()? {
         true => Ok(()),
-        false => Err(flaw!("blobs that share their data have different heads")),
+        false => Err(flaw!("blobs that share data report different valid sides")),
     }
 }
 

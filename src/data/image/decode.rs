@@ -22,7 +22,7 @@ pub(super) fn decode(bytes: &[u8], color: Color) -> Result<Image> {
     } else if bytes.starts_with(&PNG_MAGIC) {
         png(bytes, color)
     } else {
-        Err(Error::InvalidData("the image is neither a JPEG nor a PNG image".into()))
+        Err(Error::InvalidData("unknown image format: neither JPEG nor PNG".into()))
     }
 }
 

@@ -41,7 +41,7 @@ impl Color {
             (true, false) => Ok(Self::Bgr),
             (false, true) => Ok(Self::Gray),
             (true, true) => {
-                let why = "`force_color` and `force_gray` exclude each other";
+                let why = "`force_color` and `force_gray` are mutually exclusive";
                 Err(Error::invalid_input("transform_param", why))
             }
         }
@@ -135,6 +135,6 @@ mod tests {
         assert_eq!(forced(true, false).unwrap(), Color::Bgr);
         assert_eq!(forced(false, true).unwrap(), Color::Gray);
         let error = forced(true, true).unwrap_err().to_string();
-        assert!(error.contains("`force_color` and `force_gray` exclude each other"), "{error}");
+        assert!(error.contains("`force_color` and `force_gray` are mutually exclusive"), "{error}");
     }
 }

@@ -172,7 +172,7 @@ fn next_returns_the_batches_before_an_error_and_then_the_error() {
         assert_eq!(data.next().unwrap_err().to_string(), want);
         for _ in 0..3 {
             let next_error = data.next().unwrap_err().to_string();
-            assert_eq!(next_error, "numbers: no more records after an error");
+            assert_eq!(next_error, "numbers: no records are available after an earlier error");
         }
         drop(data);
         assert_eq!(

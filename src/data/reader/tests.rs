@@ -120,7 +120,10 @@ fn every_reader_gets_the_records_before_an_error_and_then_the_error() {
                 assert_eq!(data.records().unwrap_err().to_string(), want);
                 for _ in 0..2 {
                     let next_error = data.records().unwrap_err().to_string();
-                    assert_eq!(next_error, "numbers: no more records after an error");
+                    assert_eq!(
+                        next_error,
+                        "numbers: no records are available after an earlier error"
+                    );
                 }
                 data.consume(1);
             }

@@ -196,7 +196,7 @@ fn an_invalid_transformation_parameter_is_named_in_the_error() {
     let cases = [
         (Some(5), vec![], None, "`crop_size` 5 is too large for a record of 3 x 5 x 4"),
         (None, vec![1.0, 2.0], None, "2 values of `mean_value` for a record of 3 x 5 x 4"),
-        (None, vec![1.0], Some("mean"), "`mean_file` and `mean_value` exclude each other"),
+        (None, vec![1.0], Some("mean"), "`mean_file` and `mean_value` are mutually exclusive"),
         (None, vec![], Some("no/such/file"), "no/such/file: "),
     ];
     for (crop_size, mean_value, mean_file, want) in cases {

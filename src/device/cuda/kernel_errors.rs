@@ -22,7 +22,7 @@ pub(super) enum KernelError {
 
 /// Subject and problem of the error message for each kind of invalid value.
 const KINDS: [(&str, &str); 3] = [
-    ("label", "is neither a class nor ignored"),
+    ("label", "is neither a class number nor the ignored label"),
     ("index", "is outside the table"),
     ("to_indices", "is not an index below the bound"),
 ];

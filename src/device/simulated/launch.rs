@@ -135,7 +135,8 @@ impl<'d> Launch<'d> {
             }));
             device.synchronize()
         })?;
-        let lost = || format!("{}: failed, and another wait returned the error", self.kernel);
+        let lost =
+            || format!("{}: failed; an earlier wait already returned the error", self.kernel);
         result.lock().take().ok_or_else(|| DeviceState::error(lost()))
     }
 

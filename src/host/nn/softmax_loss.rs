@@ -11,7 +11,7 @@ use crate::{
 ///
 /// # Errors
 /// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] reports a
-/// label that is neither a class nor ignored.
+/// label that is neither a class number nor the ignored label.
 pub(crate) fn softmax_loss<T: Element>(
     _: &Workers,
     op: &SoftmaxLoss,

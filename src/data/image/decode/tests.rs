@@ -98,5 +98,5 @@ fn damaged_files_are_rejected_without_a_panic() {
         }
     }
     let text = Image::decode(b"GIF89a", Color::Bgr).unwrap_err().to_string();
-    assert_eq!(text, "the image is neither a JPEG nor a PNG image");
+    assert_eq!(text, "unknown image format: neither JPEG nor PNG");
 }
