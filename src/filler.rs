@@ -136,7 +136,7 @@ impl Filler {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a blob without elements, or a shape that the filler does not
-    /// accept; [`Error::Borrowed`] if the data is borrowed; errors of the device.
+    /// accept; [`Error::Borrowed`] if the data is borrowed; any error that the device returns.
     #[doc(alias = "Fill")]
     pub fn fill<T: Element, D: Device>(&self, blob: &Blob<T, D>, key: RngKey) -> Result<()> {
         let (device, shape) = (blob.device(), blob.shape());

@@ -19,7 +19,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if `indices` are out of range; [`Error::Borrowed`]; errors of the device.
+    /// [`Error::Shape`] if `indices` are out of range; [`Error::Borrowed`] if another access to the
+    /// data is in progress; any error that the device returns.
     pub fn data_at(&self, indices: &[usize]) -> Result<T> {
         Ok(self.data()?.host()?[self.shape().offset(indices)?])
     }
@@ -48,8 +49,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if the shapes differ and `reshape` is false; [`Error::Borrowed`]; errors of
-    /// the device.
+    /// [`Error::Shape`] if the shapes differ and `reshape` is false; [`Error::Borrowed`] if another
+    /// access to the data is in progress; any error that the device returns.
     #[doc(alias = "CopyFrom")]
     pub fn copy_from(&mut self, source: &Self, diff: bool, reshape: bool) -> Result<()> {
         if *self.shape() != *source.shape() {
@@ -72,7 +73,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Computes `Σ |data|`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; errors of the device.
+    /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
+    /// returns.
     pub fn asum_data(&self) -> Result<T::Acc> {
         self.device().asum(self.data()?.view())
     }
@@ -80,7 +82,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Computes `Σ |diff|`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; errors of the device.
+    /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
+    /// returns.
     pub fn asum_diff(&self) -> Result<T::Acc> {
         self.device().asum(self.diff()?.view())
     }
@@ -88,7 +91,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Computes `Σ data²`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; errors of the device.
+    /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
+    /// returns.
     pub fn sumsq_data(&self) -> Result<T::Acc> {
         self.device().sumsq(self.data()?.view())
     }
@@ -96,7 +100,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Computes `Σ diff²`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; errors of the device.
+    /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
+    /// returns.
     pub fn sumsq_diff(&self) -> Result<T::Acc> {
         self.device().sumsq(self.diff()?.view())
     }
@@ -104,7 +109,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Computes `data ← factor · data`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; errors of the device.
+    /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
+    /// returns.
     pub fn scale_data(&self, factor: T::Acc) -> Result<()> {
         self.device().scal(factor, self.data_mut()?.view_mut())
     }
@@ -112,7 +118,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Computes `diff ← factor · diff`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; errors of the device.
+    /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
+    /// returns.
     pub fn scale_diff(&self, factor: T::Acc) -> Result<()> {
         self.device().scal(factor, self.diff_mut()?.view_mut())
     }
@@ -120,7 +127,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Computes `data ← data − diff`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; errors of the device.
+    /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
+    /// returns.
     #[doc(alias = "Update")]
     pub fn update(&self) -> Result<()> {
         let minus_one = T::acc(-1.0);

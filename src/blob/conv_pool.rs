@@ -84,8 +84,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if the shapes do not match or no window fits; [`Error::Borrowed`]; errors
-    /// of the device.
+    /// [`Error::Shape`] if the shapes do not match or no window fits; [`Error::Borrowed`] if
+    /// another access to the data is in progress; any error that the device returns.
     #[track_caller]
     pub fn conv2d(&self, filters: &Self, bias: Option<&Self>, options: Conv2d) -> Result<Self> {
         let (op, shape) = self.convolution(filters, bias, options)?;
@@ -123,8 +123,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] unless the blob has four axes and the windows fit; [`Error::Borrowed`];
-    /// errors of the device.
+    /// [`Error::Shape`] unless the blob has four axes and the windows fit; [`Error::Borrowed`] if
+    /// another access to the data is in progress; any error that the device returns.
     #[track_caller]
     pub fn max_pool2d(&self, window: PoolWindow) -> Result<Self> {
         let (op, shape) = self.pooling("max_pool2d", window)?;

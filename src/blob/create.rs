@@ -21,7 +21,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     ///
     /// # Errors
     /// [`Error::Length`] unless the length of `values` is the count of `shape`;
-    /// [`Error::ShapeOverflow`]; errors of the device.
+    /// [`Error::ShapeOverflow`] if the number of elements overflows; any error that the device
+    /// returns.
     #[track_caller]
     pub fn from_slice(device: &D, shape: &[usize], values: &[T]) -> Result<Self> {
         let blob = Self::new(device, shape)?;
@@ -44,7 +45,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     ///
     /// # Errors
     /// [`Error::Length`] unless `values` has one value for each element; [`Error::Borrowed`] while
-    /// this blob or an alias is locked; errors of the device.
+    /// this blob or an alias is locked; any error that the device returns.
     #[track_caller]
     pub fn copy_from_slice(&self, values: &[T]) -> Result<()> {
         check_len("copy_from_slice", "values", self.count(), values.len())?;
@@ -63,7 +64,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`]; errors of the device.
+    /// [`Error::ShapeOverflow`] if the number of elements overflows; any error that the device
+    /// returns.
     #[track_caller]
     pub fn from_fn(device: &D, shape: &[usize], mut value: impl FnMut(usize) -> T) -> Result<Self> {
         let blob = Self::new(device, shape)?;
@@ -84,7 +86,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// Returns a copy of the elements on the host, in row-major order.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while this blob or an alias is locked for writing; errors of the device.
+    /// [`Error::Borrowed`] while this blob or an alias is locked for writing; any error that the
+    /// device returns.
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
         Ok(self.data()?.host()?.to_vec())
@@ -102,7 +105,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] unless the blob has one element; [`Error::Borrowed`]; errors of the device.
+    /// [`Error::Shape`] unless the blob has one element; [`Error::Borrowed`] if another access to
+    /// the data is in progress; any error that the device returns.
     #[track_caller]
     pub fn item(&self) -> Result<T> {
         match self.data()?.host()? {
@@ -153,7 +157,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`]; errors of the device.
+    /// [`Error::ShapeOverflow`] if the number of elements overflows; any error that the device
+    /// returns.
     #[track_caller]
     pub fn full(device: &D, shape: &[usize], value: f64) -> Result<Self> {
         let blob = Self::new(device, shape)?;
@@ -164,7 +169,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Creates a blob of ones.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`]; errors of the device.
+    /// [`Error::ShapeOverflow`] if the number of elements overflows; any error that the device
+    /// returns.
     #[track_caller]
     pub fn ones(device: &D, shape: &[usize]) -> Result<Self> {
         Self::full(device, shape, 1.0)
@@ -173,7 +179,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Overwrites every element with `value`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while this blob or an alias is locked; errors of the device.
+    /// [`Error::Borrowed`] while this blob or an alias is locked; any error that the device
+    /// returns.
     #[track_caller]
     pub fn fill(&self, value: f64) -> Result<()> {
         self.device().fill(T::from_f64(value), self.data_mut()?.view_mut())
@@ -193,8 +200,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] unless the first axis contains `range`; [`Error::Borrowed`]; errors of the
-    /// device.
+    /// [`Error::Shape`] unless the first axis contains `range`; [`Error::Borrowed`] if another
+    /// access to the data is in progress; any error that the device returns.
     #[track_caller]
     pub fn rows(&self, range: Range<usize>) -> Result<Self> {
         let Range { start, end } = range;

@@ -22,7 +22,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while this blob or an alias is locked for writing; errors of the device.
+    /// [`Error::Borrowed`] while this blob or an alias is locked for writing; any error that the
+    /// device returns.
     #[track_caller]
     pub fn apply(&self, f: Unary<f64>) -> Result<Self> {
         let y = Self::new(self.device(), self.shape())?;
@@ -33,8 +34,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Computes `y ← f(x)` for each element. `y` may be this blob or an alias of it.
     ///
     /// # Errors
-    /// [`Error::Shape`] unless this blob and `y` have the same shape; [`Error::Borrowed`]; errors
-    /// of the device.
+    /// [`Error::Shape`] unless this blob and `y` have the same shape; [`Error::Borrowed`] if
+    /// another access to the data is in progress; any error that the device returns.
     #[track_caller]
     pub fn apply_into(&self, f: Unary<f64>, y: &Self) -> Result<()> {
         check_output(f.name(), [("x", self)], self.shape(), y)?;
@@ -60,8 +61,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if `b` cannot be broadcast to the shape of `a`; [`Error::Borrowed`];
-    /// errors of the device.
+    /// [`Error::Shape`] if `b` cannot be broadcast to the shape of `a`; [`Error::Borrowed`] if
+    /// another access to the data is in progress; any error that the device returns.
     #[track_caller]
     pub fn combine(&self, f: Binary<f64>, b: &Self) -> Result<Self> {
         let y = Self::new(self.device(), self.shape())?;
@@ -166,7 +167,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     ///
     /// # Errors
     /// [`Error::Shape`] unless this blob and `b` have the same shape; [`Error::Borrowed`] if both
-    /// blobs share their data; errors of the device.
+    /// blobs share their data; any error that the device returns.
     #[track_caller]
     pub fn add_scaled(&self, factor: f64, b: &Self) -> Result<()> {
         if *self.shape() != *b.shape() {

@@ -97,7 +97,8 @@ impl<T: Element, D: Device> Matrix<'_, T, D> {
 ///
 /// # Errors
 /// [`Error::Shape`] unless both operands have two axes and the columns of `a` equal the rows of
-/// `b`; [`Error::Borrowed`]; errors of the device.
+/// `b`; [`Error::Borrowed`] if another access to the data is in progress; any error that the device
+/// returns.
 #[track_caller]
 pub fn matmul<'a, 'b, T: Element, D: Device>(
     a: impl Into<Matrix<'a, T, D>>,

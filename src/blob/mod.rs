@@ -166,8 +166,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`]; [`Error::Borrowed`] while this blob or an alias is locked for
-    /// writing. On error, the blob is unchanged.
+    /// [`Error::ShapeOverflow`] if the number of elements overflows; [`Error::Borrowed`] while this
+    /// blob or an alias is locked for writing. On error, the blob is unchanged.
     #[doc(alias = "Reshape")]
     pub fn reshape(&mut self, shape: &[usize]) -> Result<()> {
         if *shape == *self.shape {

@@ -19,7 +19,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow); errors of the device.
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow) if the number of elements overflows;
+    /// any error that the device returns.
     #[track_caller]
     pub fn from_ndarray<S, I>(device: &D, array: &ArrayBase<S, I>) -> Result<Self>
     where
@@ -39,7 +40,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     ///
     /// # Errors
     /// [`Error::Borrowed`](crate::Error::Borrowed) while this blob or an alias is locked for
-    /// writing; errors of the device.
+    /// writing; any error that the device returns.
     #[track_caller]
     pub fn to_ndarray(&self) -> Result<ArrayD<T>> {
         let array = ArrayD::from_shape_vec(IxDyn(self.shape()), self.to_vec()?);

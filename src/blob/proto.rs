@@ -28,7 +28,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; errors of the device.
+    /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
+    /// returns.
     #[doc(alias = "ToProto")]
     pub fn to_proto(&self, diff: bool) -> Result<BlobProto> {
         let dim: Vec<i64> = self.shape().iter().map(|&extent| extent as i64).collect();
@@ -48,7 +49,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// # Errors
     /// [`Error::Shape`] if the shapes differ, an extent is negative, or the number of values is not
     /// the count of the shape; also, as in Caffe, if the message has no elements and the blob never
-    /// held elements. [`Error::Borrowed`]; errors of the device. On error, the blob is unchanged.
+    /// held elements. [`Error::Borrowed`] if another access to the data is in progress; any error
+    /// that the device returns. On error, the blob is unchanged.
     #[doc(alias = "FromProto")]
     pub fn from_proto(&mut self, proto: &BlobProto, reshape: bool) -> Result<()> {
         let extents = extents(proto)?;

@@ -23,8 +23,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// # Errors
     /// [`Error::Context`](crate::Error::Context) around [`Error::Axis`](crate::Error::Axis) if the
     /// blob has no such axis; [`Error::InvalidInput`](crate::Error::InvalidInput) for the maximum
-    /// or minimum along an axis of extent 0; [`Error::Borrowed`](crate::Error::Borrowed); errors of
-    /// the device.
+    /// or minimum along an axis of extent 0; [`Error::Borrowed`](crate::Error::Borrowed) if another
+    /// access to the data is in progress; any error that the device returns.
     #[track_caller]
     pub fn reduce(&self, op: Reduce, axis: isize) -> Result<Self> {
         let (axis, shape) = self.along(op.name(), axis)?;
@@ -103,7 +103,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     ///
     /// # Errors
     /// [`Error::Borrowed`](crate::Error::Borrowed) while this blob or an alias is locked for
-    /// writing; errors of the device.
+    /// writing; any error that the device returns.
     #[track_caller]
     pub fn sum_all(&self) -> Result<T> {
         self.reshaped(&[self.count()])?.sum(0)?.item()

@@ -21,7 +21,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; errors of the device.
+    /// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
+    /// returns.
     pub fn to_tensor(&self) -> Result<Tensor> {
         Tensor::from_values(self.shape(), self.data()?.host()?)
     }
@@ -30,8 +31,9 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// blob takes the tensor's shape; otherwise the shapes must be equal.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the shapes differ; [`Error::Borrowed`]; errors of the device. On error,
-    /// the values of the blob are unchanged.
+    /// [`Error::Shape`] if the shapes differ; [`Error::Borrowed`] if another access to the data is
+    /// in progress; any error that the device returns. On error, the values of the blob are
+    /// unchanged.
     pub fn from_tensor(&mut self, tensor: &Tensor, reshape: bool) -> Result<()> {
         if reshape {
             self.reshape(tensor.shape())?;

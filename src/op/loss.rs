@@ -85,8 +85,8 @@ impl SoftmaxLoss {
 /// position.
 ///
 /// As in Caffe, if another class has the same score as the label's class, the other class ranks
-/// first. Unlike in Caffe, a label whose score is NaN is never correct. The accuracy is 0 if all
-/// labels are ignored.
+/// first. Unlike in Caffe, an item whose label has a NaN score never counts as correct.  The
+/// accuracy is 0 if all labels are ignored.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Accuracy, Axis}};

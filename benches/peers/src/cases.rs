@@ -8,7 +8,7 @@ use cortado::{Element, host::Workers, kernel::slices::uniform, op::RngKey};
 pub enum Work {
     /// Number of floating-point operations.
     Flops(u64),
-    /// Number of bytes of all operands, counting each operand that is read or written once.
+    /// Total size of all operands in bytes. An operand that is both read and written counts once.
     Bytes(u64),
 }
 

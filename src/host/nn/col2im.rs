@@ -287,8 +287,8 @@ impl<S: SimdScalar> AddRows<'_, S> {
     }
 }
 
-/// Returns the sums over the taps in one row of the window. Separate sums for each window row let
-/// the additions of different rows overlap.
+/// Returns, for each image element of a block, the sum of the column elements of all taps in one row
+/// of the window. Separate sums for each window row let the additions of different rows overlap.
 ///
 /// # Safety
 /// - The processor features of `L` are enabled.

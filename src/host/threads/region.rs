@@ -90,7 +90,8 @@ impl ParallelRegion {
         })
     }
 
-    /// Runs tasks on the calling thread, unless the region is closed, and then calls `leave`.
+    /// Runs tasks of the region on the calling thread if the region is still open. Calls `leave` in
+    /// either case.
     /// [`Self::close`] returns only after every thread that joined has called `leave`.
     pub(crate) fn participate(&self, leave: impl FnOnce()) {
         {

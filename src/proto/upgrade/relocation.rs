@@ -52,8 +52,8 @@ impl Relocation {
     }
 }
 
-/// Replaces the field number in the second step of a path by the number of the field with the same
-/// name in the current layer format, if that field exists.
+/// Replaces the second field number of a field path with the number of the field of the same name in
+/// the current `LayerParameter`, if the current `LayerParameter` has such a field.
 fn update_layer_field(path: &mut Vec<PathStep>) {
     let mut layer = V1LayerParameter::SCHEMA;
     // The fields of a V0 layer are in the message `layer` of a V1 layer.

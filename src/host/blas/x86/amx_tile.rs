@@ -6,7 +6,7 @@ use crate::element::{DType, Element};
 /// steps along k of `B`.
 pub(crate) const TILE_ROWS: usize = 16;
 
-/// Number of steps along k in an AMX tile.
+/// Number of elements along k in an AMX tile of 16-bit elements.
 pub(crate) const TILE_K: usize = 32;
 
 /// Size in bytes of a row of an AMX tile.

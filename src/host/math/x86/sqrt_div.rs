@@ -25,7 +25,8 @@ const LANES: usize = 16;
 
 const BLOCK: usize = 4 * LANES;
 
-/// Number of elements in each block whose square roots the divider computes.
+/// Number of elements per block whose square roots come from the processor's divide unit. Newton
+/// iterations compute the square roots of the other elements.
 const SQRT_IN_DIVIDER: usize = LANES;
 
 /// Number of elements in each block whose quotients the divider computes.

@@ -224,7 +224,8 @@ impl Depthwise {
         self.layout.window_slots().next_multiple_of(WINDOWS)
     }
 
-    /// Returns the greatest offset that any tap has from the start of its phase.
+    /// Returns the largest offset, in elements, of a tap from the start of its phase. A phase holds
+    /// the elements of the polyphase plane that are one stride apart.
     fn max_tap_offset(&self) -> usize {
         self.phase_taps.iter().flatten().map(|&(_, offset)| offset).max().unwrap_or(0)
     }
