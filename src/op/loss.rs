@@ -85,7 +85,7 @@ impl SoftmaxLoss {
 /// position.
 ///
 /// As in Caffe, if another class has the same score as the label's class, the other class ranks
-/// first. Unlike in Caffe, an item whose label has a NaN score never counts as correct.  The
+/// first. Unlike in Caffe, an item whose label has a NaN score never counts as correct. The
 /// accuracy is 0 if all labels are ignored.
 ///
 /// ```
