@@ -158,10 +158,10 @@ fn channel_means(path: &Path, channels: usize) -> Result<Vec<f32>> {
 
 impl Classifier {
     /// Reads the definition of a net, and trained weights in any format that
-    /// [`proto::read_trained_net`] reads.
+    /// [`Net::copy_trained_from_file`] reads.
     ///
     /// # Errors
-    /// Errors of [`proto::read_net`], [`proto::read_trained_net`] and of
+    /// Errors of [`proto::read_net`], [`Net::copy_trained_from_file`] and of
     /// [`NetBuilder::build`](crate::net::NetBuilder::build), with the file's name; errors of
     /// [`new`](Self::new).
     pub fn open(
@@ -174,10 +174,10 @@ impl Classifier {
             let path = path.display().to_string();
             move |error: Error| error.context(path.clone())
         };
-        let (definition, weights) = (definition.as_ref(), weights.as_ref());
+        let definition = definition.as_ref();
         let builder = Net::builder(device).phase(Phase::Test).reuse_memory(true);
         let mut net = builder.build(&proto::read_net(definition)?).map_err(in_file(definition))?;
-        net.copy_some_from(&proto::read_trained_net(weights)?).map_err(in_file(weights))?;
+        net.copy_trained_from_file(weights)?;
         Self::new(net, preprocessing).map_err(in_file(definition))
     }
 

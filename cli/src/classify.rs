@@ -2,7 +2,7 @@
 
 use super::{
     definition::read_net, device_args::DeviceArgs, net_state_args::NetStateArgs, output::print,
-    table::escape_control, train::copy_weights,
+    table::escape_control,
 };
 use clap::Args;
 use cortado::{
@@ -64,7 +64,7 @@ impl Classify {
         let builder = Net::<f32>::builder(&device).phase(Phase::Test).reuse_memory(true);
         let mut net = builder.build(&definition).map_err(with_path)?;
         for path in &self.weights {
-            copy_weights(&mut net, path)?;
+            net.copy_trained_from_file(path)?;
         }
         let mean = match self.mean {
             Some(path) => MeanPixel::Image(path),

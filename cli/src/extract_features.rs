@@ -5,7 +5,6 @@ use super::{
     definition::read_net,
     device_args::DeviceArgs,
     net_state_args::NetStateArgs,
-    train::copy_weights,
 };
 use clap::Args;
 use cortado::{
@@ -73,7 +72,7 @@ impl ExtractFeatures {
         let with_path = |error: Error| error.context(self.model.display().to_string());
         let mut net =
             Net::<f32>::builder(device).phase(Phase::Test).build(&definition).map_err(with_path)?;
-        copy_weights(&mut net, &self.weights)?;
+        net.copy_trained_from_file(&self.weights)?;
         if let Some(unknown) = self.blobs.0.iter().find(|name| net.blob(name).is_none()) {
             let why = format!("unknown blob `{unknown}`");
             return Err(with_path(Error::InvalidData(why)));

@@ -2,7 +2,7 @@
 
 use super::{
     caffe_log::score, definition::read_net, device_args::DeviceArgs, format_g::format_g,
-    net_state_args::NetStateArgs, output::print, train::copy_weights,
+    net_state_args::NetStateArgs, output::print,
 };
 use clap::Args;
 use cortado::{error::Result, net::Net, proto::Phase, solver::mean_scores};
@@ -38,7 +38,7 @@ impl Test {
             .build(&definition)
             .map_err(|error| error.context(self.model.display().to_string()))?;
         for path in &self.weights {
-            copy_weights(&mut net, path)?;
+            net.copy_trained_from_file(path)?;
         }
         log::info!("Running for {} iterations.", self.iterations);
         let (loss, scores) = mean_scores(&mut net, self.iterations as usize, |batch, scores| {

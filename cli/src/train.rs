@@ -10,14 +10,11 @@ use cortado::{
     device::AnyDevice,
     error::{Error, Result},
     memory::ledger::Ledger,
-    net::Net,
-    proto::{self, SolverParameter, solver_parameter::SolverMode},
+    proto::{SolverParameter, solver_parameter::SolverMode},
     solver::Solver,
-    tensor_io::{self, Tensor},
 };
 use log::Level;
 use std::{
-    ffi::OsStr,
     io::IsTerminal,
     path::{Path, PathBuf},
 };
@@ -90,7 +87,7 @@ impl Train {
         }
         for path in &self.weights {
             log::info!("Finetuning from {}", path.display());
-            copy_weights(solver.net_mut(), path)?;
+            solver.net_mut().copy_trained_from_file(path)?;
         }
         show_progress(&mut solver);
         let failure = self.run_log.start(&mut solver, self.snapshot.is_some())?;
@@ -128,21 +125,4 @@ fn show_progress(solver: &mut Solver<f32>) {
         Some(level) if level >= Level::Info => solver.add_observer(|event| CaffeLog.show(event)),
         _ => {}
     }
-}
-
-/// Copies trained weights from a file into the layers of the same name. The extension of the
-/// weights file determines the format. Fails if no layer of the net has a name that occurs in the
-/// file.
-pub(super) fn copy_weights(net: &mut Net<f32>, path: &Path) -> Result<()> {
-    let copied = match path.extension().and_then(OsStr::to_str) {
-        Some("safetensors") => copy_tensors(net, &tensor_io::read_safetensors(path)?),
-        Some("npz") => copy_tensors(net, &tensor_io::read_npz(path)?),
-        _ => net.copy_some_from(&proto::read_trained_net(path)?),
-    };
-    copied.map_err(|error| error.context(path.display().to_string()))
-}
-
-fn copy_tensors(net: &mut Net<f32>, tensors: &[(String, Tensor)]) -> Result<()> {
-    let copied = net.copy_tensors_from(tensors)?;
-    net.check_copied(&copied, tensors.iter().map(|(name, _)| name.as_str()))
 }

@@ -23,12 +23,13 @@ impl PythonLayer {
     /// Always returns [`Error::InvalidData`].
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let python = param.python_param.clone().unwrap_or_default();
-        let (module, layer) = (python.module(), python.layer());
+        let name = match (python.module(), python.layer()) {
+            ("", "") => "layer type `Python`".to_owned(),
+            (module, layer) => format!("Python layer `{module}.{layer}`"),
+        };
         let remedy = "implement `Layer`, give it a type with `LayerRegistry::with`, and build \
                       the net with `NetBuilder::registry`";
-        Err(Error::InvalidData(format!(
-            "Python layer `{module}.{layer}` is not supported; {remedy}"
-        )))
+        Err(Error::InvalidData(format!("{name} is not supported; {remedy}")))
     }
 }
 

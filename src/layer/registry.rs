@@ -74,7 +74,8 @@ impl<T: Element> LayerRegistry<T> {
         let kind = param.r#type();
         let unknown = || Error::UnknownLayer {
             kind: kind.to_owned(),
-            known: self.kinds().collect::<Vec<_>>().join(", "),
+            // The type `Python` is registered only for its error message.
+            known: self.kinds().filter(|kind| *kind != "Python").collect::<Vec<_>>().join(", "),
         };
         let layer = self.constructors.get(kind).ok_or_else(unknown)?(param, cx)?;
         Ok(Box::new(CheckedLayer::new(layer, param)))

@@ -2,12 +2,15 @@
 //! nets.
 
 use super::graph::{Net, Param};
+#[cfg(feature = "tensor-io")]
+use crate::tensor_io;
 use crate::{
     blob::Blob,
     element::{Element, compiled_for},
     error::{Error, Result},
-    proto::{BlobProto, NetParameter},
+    proto::{self, BlobProto, NetParameter},
 };
+use std::{ffi::OsStr, path::Path};
 
 impl<T: Element> Net<T> {
     /// Copies the parameters of the layers in `source` to the layers with the same names in this
@@ -139,13 +142,51 @@ impl<T: Element> Net<T> {
         self.check_copied(&copied, trained.map(|layer| layer.name()))
     }
 
+    /// Copies trained weights from a file to the layers of the same name, like
+    /// [`copy_some_from`](Self::copy_some_from). The extension of the file determines the format:
+    /// `.safetensors` and `.npz` (feature `tensor-io`), `.h5` (feature `hdf5`); any other file is a
+    /// caffemodel.
+    ///
+    /// ```no_run
+    /// use cortado::{prelude::*, proto};
+    ///
+    /// let definition = proto::read_net("deploy.prototxt")?;
+    /// let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&definition)?;
+    /// net.copy_trained_from_file("net.caffemodel")?;
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`Error::InvalidData`] if no layer of the net has a name that occurs in the file, or
+    /// if this build lacks the feature for the file's format. Returns the errors of the reader of
+    /// the format and of `copy_some_from`, with the file's name.
+    #[doc(alias = "CopyTrainedLayersFrom")]
+    pub fn copy_trained_from_file(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let copied = match path.extension().and_then(OsStr::to_str) {
+            #[cfg(feature = "tensor-io")]
+            Some("safetensors") => self.copy_some_tensors(&tensor_io::read_safetensors(path)?),
+            #[cfg(feature = "tensor-io")]
+            Some("npz") => self.copy_some_tensors(&tensor_io::read_npz(path)?),
+            #[cfg(not(feature = "tensor-io"))]
+            Some("safetensors" | "npz") => {
+                Err(Error::InvalidData("this build lacks the feature `tensor-io`".into()))
+            }
+            _ => self.copy_some_from(&proto::read_trained_net(path)?),
+        };
+        copied.map_err(|error| error.context(path.display().to_string()))
+    }
+
+    #[cfg(feature = "tensor-io")]
+    fn copy_some_tensors(&mut self, tensors: &[(String, tensor_io::Tensor)]) -> Result<()> {
+        let copied = self.copy_tensors_from(tensors)?;
+        self.check_copied(&copied, tensors.iter().map(|(name, _)| name.as_str()))
+    }
+
     /// Fails if the net has learnable parameters and `copied` is empty. The argument `copied` is
     /// the result of [`copy_trained_from`](Self::copy_trained_from) or `copy_tensors_from`. The
     /// argument `found` lists the layers or tensors in the file, for the error message.
-    ///
-    /// # Errors
-    /// Returns [`Error::InvalidData`] if `copied` is empty and the net has learnable parameters.
-    pub fn check_copied<'a>(
+    fn check_copied<'a>(
         &self,
         copied: &[String],
         found: impl IntoIterator<Item = &'a str>,
