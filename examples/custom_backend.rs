@@ -6,7 +6,7 @@
 use cortado::{
     Element, Error, Memory, View, ViewMut,
     conformance::Kit,
-    kernel::traits::Blas,
+    kernel::Blas,
     ledger::{EventKind, Ledger},
     prelude::*,
 };

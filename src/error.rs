@@ -196,7 +196,17 @@ impl fmt::Display for Error {
                 let suggestion = did_you_mean(name, known.split(", "));
                 write!(f, "unknown device `{name}`{suggestion}; this build knows: {known}")
             }
-            Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
+            Self::Io { path, source } => {
+                write!(f, "{}: {source}", path.display())?;
+                // Users often run programs in the wrong folder.
+                let is_missing = source.kind() == std::io::ErrorKind::NotFound;
+                match std::env::current_dir() {
+                    Ok(folder) if is_missing && path.is_relative() => {
+                        write!(f, "; the current folder is {}", folder.display())
+                    }
+                    _ => Ok(()),
+                }
+            }
             Self::Parse { file, line, column, message } => {
                 write!(f, "{file}:{line}:{column}: {message}")
             }

@@ -34,7 +34,6 @@ mod upgrade_net;
 mod upgrade_solver;
 
 use clap::{Parser, Subcommand, error::ErrorKind};
-use cortado::error::Error;
 use log::LevelFilter;
 use std::{
     env,
@@ -106,7 +105,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // If writing to standard error fails, the exit status still reports the error.
-            let _ = writeln!(io::stderr(), "cortado: {error}{}", current_folder(&error));
+            let _ = writeln!(io::stderr(), "cortado: {error}");
             ExitCode::FAILURE
         }
     }
@@ -119,19 +118,6 @@ fn report_invalid_value(error: &clap::Error) -> ExitCode {
     let line = line.strip_prefix("error: ").unwrap_or(line);
     let _ = writeln!(io::stderr(), "cortado: {line}; see --help");
     ExitCode::from(2)
-}
-
-/// Returns a note that names the current folder if the error is a missing relative path, because
-/// users often run commands in the wrong folder.
-fn current_folder(error: &Error) -> String {
-    match (error.root(), env::current_dir()) {
-        (Error::Io { path, source }, Ok(folder))
-            if source.kind() == io::ErrorKind::NotFound && path.is_relative() =>
-        {
-            format!("; the current folder is {}", folder.display())
-        }
-        _ => String::new(),
-    }
 }
 
 #[cfg(test)]

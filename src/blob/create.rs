@@ -207,7 +207,11 @@ impl<T: Element, D: Device> Blob<T, D> {
         let Range { start, end } = range;
         let mut shape = self.shape().to_vec();
         let Some(rows) = shape.first_mut().filter(|rows| start <= end && end <= **rows) else {
-            let why = format!("rows: range {start}..{end} of shape {}", self.shape());
+            let rows = self.shape().first().copied().unwrap_or(0);
+            let why = format!(
+                "rows: range {start}..{end} of shape {}; the first axis has extent {rows}",
+                self.shape()
+            );
             return Err(Error::Shape(why));
         };
         let rows = mem::replace(rows, end - start);

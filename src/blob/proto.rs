@@ -91,7 +91,7 @@ impl<T: Element, D: Device> Blob<T, D> {
             return Ok(());
         }
         let (expected, found) = (self.shape(), Shape::new(&extents(proto)?)?);
-        Err(Error::Shape(format!("message: expected shape {expected}, found {found}")))
+        Err(Error::Shape(format!("expected shape {expected}, found {found}")))
     }
 
     /// Returns whether a message has this blob's shape. If the message has the older fields `num`,

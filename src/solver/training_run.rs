@@ -96,7 +96,8 @@ impl<T: Element> Solver<T> {
         self.lr_policy.rate_at(self.iteration)
     }
 
-    /// Adds an observer, which the solver calls with every later event.
+    /// Adds an observer, which the solver calls with every later event. The observer must be `Send`,
+    /// so an observer that collects values writes to an `Arc<Mutex<_>>` or to a channel.
     pub fn add_observer(&mut self, observer: impl FnMut(&Event<'_>) + Send + 'static) {
         self.observers.0.push(Box::new(observer));
     }
