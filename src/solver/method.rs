@@ -31,7 +31,7 @@ pub trait Method<T: Element>: Send {
     /// Updates a learnable parameter from its gradient.
     ///
     /// # Errors
-    /// Returns the any error that the device returns.
+    /// Returns any error that the device returns.
     #[doc(alias = "ComputeUpdateValue")]
     fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T>) -> Result<()>;
 }
@@ -96,7 +96,7 @@ impl<T: Element> LearnableParam<'_, T> {
     /// # Errors
     /// Returns [`Error::Length`](crate::Error::Length) if `history` does not have the number of
     /// blobs that the update rule needs. Returns [`Error::Borrowed`](crate::Error::Borrowed) while
-    /// one of the blobs is borrowed, and the any error that the device returns.
+    /// one of the blobs is borrowed, and any error that the device returns.
     pub fn apply_update(&self, op: &SolverUpdate<T>) -> Result<()> {
         let (dw, mut w) = (self.blob.diff()?, self.blob.data_mut()?);
         let mut masters = self.masters.map(Blob::data_mut).transpose()?;
@@ -113,7 +113,7 @@ impl<T: Element> LearnableParam<'_, T> {
     ///
     /// # Errors
     /// Returns [`Error::Borrowed`](crate::Error::Borrowed) while the parameter's blob is borrowed,
-    /// and the any error that the device returns.
+    /// and any error that the device returns.
     #[doc(alias = "Normalize")]
     #[doc(alias = "Regularize")]
     pub fn regularize(&self, update: &UpdateParams) -> Result<()> {

@@ -16,7 +16,7 @@ impl<T: Element> Solver<T> {
     /// `snapshot_format` is HDF5. Returns the paths of the two files.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] with the file's name, and the any error that the device returns.
+    /// Returns [`Error::Io`] with the file's name, and any error that the device returns.
     #[doc(alias = "Snapshot")]
     pub fn snapshot(&mut self) -> Result<(PathBuf, PathBuf)> {
         compiled_for!(T, fn(&mut Solver<T>) -> Result<(PathBuf, PathBuf)> = Solver::write_snapshot)(

@@ -42,7 +42,13 @@ fn a_device_with_four_methods_passes_the_conformance_kit() {
 fn conformance_names_lists_the_checks_in_order() {
     let mut checks: Vec<_> = CPU.results.iter().map(|finding| finding.check).collect();
     checks.dedup();
-    assert_eq!(NAMES, checks);
+    let differing = NAMES.iter().zip(&checks).find(|(name, check)| name != check);
+    assert!(
+        NAMES == checks,
+        "src/conformance/mod.rs: the list in `conformance!` differs from the {} checks of the kit; \
+         first difference (listed, found): {differing:?}",
+        checks.len()
+    );
 }
 
 #[test]
@@ -83,7 +89,11 @@ fn the_readme_shows_the_coverage_table_of_each_device() {
             let line = readme.lines().find(|line| line.starts_with(&kernel)).unwrap_or(&kernel);
             let is_native = row.matches("| native ").count() == 4;
             let cell = line.split('|').nth(column).map(str::trim);
-            assert_eq!(cell == Some("all"), is_native, "{row}{line}");
+            assert_eq!(
+                cell == Some("all"),
+                is_native,
+                "README.md: correct the row {line} to {row}"
+            );
         }
     }
 }
