@@ -1,0 +1,53 @@
+//! Input data and timing that the programs of all frameworks share.
+
+use std::{
+    env, fs,
+    hint::black_box,
+    time::{Duration, Instant},
+};
+
+/// Folder of the files that cortado's program `export` writes.
+pub const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data");
+
+/// Image that the programs `classify` classify.
+pub const IMAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples/digits/seven.png");
+
+/// Number of points for which `export` writes noise.
+pub const MAX_POINTS: usize = 100_000;
+
+/// Returns the number in an environment variable.
+fn number(variable: &str) -> Option<usize> {
+    env::var(variable).ok().map(|text| text.parse().expect("the variable holds a number"))
+}
+
+/// Returns the number of points to classify: the environment variable `POINTS`, or 200.
+pub fn points() -> usize {
+    number("POINTS").unwrap_or(200).min(MAX_POINTS)
+}
+
+/// Returns two random numbers for each point, the same numbers for all frameworks.
+pub fn noise() -> Vec<f32> {
+    let path = format!("{DATA}/noise.f32");
+    let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}; run `export`"));
+    let numbers = bytes.chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap()));
+    numbers.take(2 * points()).collect()
+}
+
+/// Times `work`, which does `units` units of work, in as many rounds as the environment variable
+/// `ROUNDS` says. Prints the median of the milliseconds per unit.
+pub fn time<T>(unit: &str, units: usize, mut work: impl FnMut() -> T) {
+    let Some(rounds) = number("ROUNDS") else { return };
+    let mut duration_of = |calls: usize| {
+        let start = Instant::now();
+        (0..calls).for_each(|_| drop(black_box(work())));
+        start.elapsed()
+    };
+    let mut calls = 1;
+    while duration_of(calls) < Duration::from_millis(20) {
+        calls *= 2;
+    }
+    let mut rounds: Vec<_> = (0..rounds.max(1)).map(|_| duration_of(calls)).collect();
+    rounds.sort();
+    let median = rounds[rounds.len() / 2].as_secs_f64() * 1e3 / (calls * units) as f64;
+    println!("{median:.6} ms per {unit}");
+}
