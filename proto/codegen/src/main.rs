@@ -47,7 +47,8 @@ fn generated(root: &Path) -> Result<String, Box<dyn Error>> {
 /// Declares a message.
 fn message(message: &MessageDescriptor) -> String {
     assert_eq!(message.child_messages().len(), 0, "{}: nested messages", message.name());
-    let mut code = docs(&message.parent_file(), message.path(), "");
+    let docs_of_type = docs(&message.parent_file(), message.path(), "");
+    let mut code = with_example(docs_of_type, &message_example(message));
     let derives = [(is_copy(message), "Copy"), (is_eq(message), "Eq, Hash")];
     let derives: Vec<_> = derives.iter().filter(|derive| derive.0).map(|derive| derive.1).collect();
     if !derives.is_empty() {
@@ -151,7 +152,14 @@ fn enumerations(enums: impl Iterator<Item = EnumDescriptor>) -> String {
 fn enumeration(kind: &EnumDescriptor) -> String {
     let file = kind.parent_file();
     assert_eq!(kind.default_value().number(), kind.values().next().unwrap().number());
-    let mut code = docs(&file, kind.path(), "");
+    let last = kind.values().last().unwrap();
+    let value = enum_value(kind, last.name());
+    let example = [
+        "use cortado::proto;".into(),
+        String::new(),
+        format!("assert_eq!({value}.as_str_name(), {:?});", last.name()),
+    ];
+    let mut code = with_example(docs(&file, kind.path(), ""), &example);
     code += &format!("enum {} {{\n", names(kind.name()));
     for value in kind.values() {
         code += &docs(&file, value.path(), "    ");
@@ -159,6 +167,83 @@ fn enumeration(kind: &EnumDescriptor) -> String {
         code += &format!("    {} {name:?} = {number},\n", rust_name(name));
     }
     code + "}\n"
+}
+
+/// Appends an example to doc comments.
+fn with_example(docs: String, lines: &[String]) -> String {
+    let separator = if docs.is_empty() { "" } else { "///\n" };
+    let lines: String =
+        lines.iter().map(|line| format!("/// {line}").trim_end().to_owned() + "\n").collect();
+    format!("{docs}{separator}/// ```\n{lines}/// ```\n")
+}
+
+/// Returns the code of an example that parses a message from text and compares a field.
+fn message_example(message: &MessageDescriptor) -> Vec<String> {
+    let rust = rust_name(message.name());
+    let fields: Vec<_> = message.fields().collect();
+    let required = fields.iter().filter(|field| field.cardinality() == Cardinality::Required);
+    let shown = fields.iter().find(|field| sample(field).is_some()).unwrap_or(&fields[0]);
+    let mut given: Vec<_> = required.collect();
+    if !given.contains(&shown) {
+        given.insert(0, shown);
+    }
+    let text: Vec<_> = given
+        .iter()
+        .map(|field| {
+            sample(field).map_or(format!("{} {{}}", field.name()), |(text, _)| {
+                format!("{}: {text}", field.name())
+            })
+        })
+        .collect();
+    let name = if shown.name() == "type" { "r#type" } else { shown.name() };
+    let check = match (sample(shown), shown.cardinality(), shown.kind()) {
+        (None, Cardinality::Repeated, _) => format!("assert_eq!(message.{name}.len(), 1);"),
+        (None, ..) => format!("assert!(message.{name}.is_some());"),
+        (Some((_, value)), Cardinality::Repeated, _) => {
+            format!("assert_eq!(message.{name}, [{value}]);")
+        }
+        (Some((_, value)), _, Kind::Enum(_)) => format!("assert_eq!(message.{name}(), {value});"),
+        (Some((_, value)), Cardinality::Required, _) => {
+            format!("assert_eq!(message.{name}, {value});")
+        }
+        (Some((_, value)), _, Kind::String) => {
+            format!("assert_eq!(message.{name}.as_deref(), Some({value}));")
+        }
+        (Some((_, value)), ..) => format!("assert_eq!(message.{name}, Some({value}));"),
+    };
+    let text = text.join(" ");
+    let text = if text.contains('"') { format!("r#\"{text}\"#") } else { format!("\"{text}\"") };
+    vec![
+        format!("use cortado::proto::{{self, {rust}}};"),
+        String::new(),
+        format!("let message: {rust} = proto::parse_text({text}, \"text\")?;"),
+        check,
+        "# Ok::<(), cortado::Error>(())".into(),
+    ]
+}
+
+/// Returns a value for an example, in the text format and in Rust. Returns `None` for messages, for
+/// bytes and for lists of enum values.
+fn sample(field: &FieldDescriptor) -> Option<(String, String)> {
+    let text = match field.kind() {
+        Kind::Message(_) | Kind::Bytes => return None,
+        Kind::Enum(_) if field.is_list() => return None,
+        Kind::Enum(kind) => {
+            let value = kind.values().last()?;
+            return Some((value.name().into(), enum_value(&kind, value.name())));
+        }
+        Kind::Bool => "true",
+        Kind::Float | Kind::Double => "0.5",
+        Kind::String => "\"a\"",
+        _ => "2",
+    };
+    Some((text.into(), text.into()))
+}
+
+/// Returns the path of an enum value, such as `proto::pooling_parameter::PoolMethod::Max`.
+fn enum_value(kind: &EnumDescriptor, value: &str) -> String {
+    let module = kind.parent_message().map(|parent| module(&parent) + "::").unwrap_or_default();
+    format!("proto::{module}{}::{}", rust_name(kind.name()), rust_name(value))
 }
 
 /// Returns the comment before the item of this path, as doc comments.

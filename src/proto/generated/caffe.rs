@@ -2,12 +2,28 @@
 
 messages! {
 /// Extents of a blob, outermost axis first.
+///
+/// ```
+/// use cortado::proto::{self, BlobShape};
+///
+/// let message: BlobShape = proto::parse_text("dim: 2", "text")?;
+/// assert_eq!(message.dim, [2]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Eq, Hash)]
 message BlobShape {
     packed int64 dim = 1;
 }
 
 /// A blob: its shape, its values (`data`) and optionally its gradient (`diff`).
+///
+/// ```
+/// use cortado::proto::{self, BlobProto};
+///
+/// let message: BlobProto = proto::parse_text("num: 2", "text")?;
+/// assert_eq!(message.num, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message BlobProto {
     /// Extents in the older format of four axes. If `num`, `channels`, `height` or `width` is set,
     /// `shape` is ignored.
@@ -26,11 +42,27 @@ message BlobProto {
 }
 
 /// Sequence of blobs in one file.
+///
+/// ```
+/// use cortado::proto::{self, BlobProtoVector};
+///
+/// let message: BlobProtoVector = proto::parse_text("blobs {}", "text")?;
+/// assert_eq!(message.blobs.len(), 1);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message BlobProtoVector {
     repeated message(BlobProto) blobs = 1;
 }
 
 /// One record of a data set: an image or a feature vector, and its label.
+///
+/// ```
+/// use cortado::proto::{self, Datum};
+///
+/// let message: Datum = proto::parse_text("channels: 2", "text")?;
+/// assert_eq!(message.channels, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message Datum {
     optional int32 channels = 1;
     optional int32 height = 2;
@@ -46,6 +78,14 @@ message Datum {
 }
 
 /// Definition of a net: its layers in execution order.
+///
+/// ```
+/// use cortado::proto::{self, NetParameter};
+///
+/// let message: NetParameter = proto::parse_text(r#"name: "a""#, "text")?;
+/// assert_eq!(message.name.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message NetParameter {
     optional string name = 1;
     /// Layers in the V1 format. A file must not contain both `layers` and `layer`.
@@ -65,6 +105,14 @@ message NetParameter {
 }
 
 /// State of a net: its phase, level and stages.
+///
+/// ```
+/// use cortado::proto::{self, NetState};
+///
+/// let message: NetState = proto::parse_text("phase: TEST", "text")?;
+/// assert_eq!(message.phase(), proto::Phase::Test);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Eq, Hash)]
 message NetState {
     optional enumeration(Phase) phase = 1 [default = Test, setter = set_phase];
@@ -74,6 +122,14 @@ message NetState {
 }
 
 /// Condition on the state of a net, which holds if the conditions of all fields that are set hold.
+///
+/// ```
+/// use cortado::proto::{self, NetStateRule};
+///
+/// let message: NetStateRule = proto::parse_text("phase: TEST", "text")?;
+/// assert_eq!(message.phase(), proto::Phase::Test);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Eq, Hash)]
 message NetStateRule {
     optional enumeration(Phase) phase = 1 [default = Train, setter = set_phase];
@@ -87,6 +143,14 @@ message NetStateRule {
 }
 
 /// One layer of a net.
+///
+/// ```
+/// use cortado::proto::{self, LayerParameter};
+///
+/// let message: LayerParameter = proto::parse_text(r#"name: "a""#, "text")?;
+/// assert_eq!(message.name.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message LayerParameter {
     optional string name = 1;
     /// Type of the layer, such as "Convolution".
@@ -162,6 +226,14 @@ message LayerParameter {
 }
 
 /// Training and sharing of one learnable blob.
+///
+/// ```
+/// use cortado::proto::{self, ParamSpec};
+///
+/// let message: ParamSpec = proto::parse_text(r#"name: "a""#, "text")?;
+/// assert_eq!(message.name.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message ParamSpec {
     /// Name of the blob. Blobs with the same name share their values; a blob without a name is not
     /// shared.
@@ -176,6 +248,14 @@ message ParamSpec {
 }
 
 /// Filler, which gives a blob its initial values.
+///
+/// ```
+/// use cortado::proto::{self, FillerParameter};
+///
+/// let message: FillerParameter = proto::parse_text(r#"type: "a""#, "text")?;
+/// assert_eq!(message.r#type.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message FillerParameter {
     /// Type of the filler: constant, uniform, gaussian, positive_unitball, xavier, msra or bilinear.
     optional string r#type = 1 [default = "constant"];
@@ -197,6 +277,14 @@ message FillerParameter {
 
 /// Definition of a solver, which trains a net. Exactly one of `net`, `net_param`, `train_net` and
 /// `train_net_param` gives the net to train.
+///
+/// ```
+/// use cortado::proto::{self, SolverParameter};
+///
+/// let message: SolverParameter = proto::parse_text(r#"train_net: "a""#, "text")?;
+/// assert_eq!(message.train_net.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message SolverParameter {
     /// `train_net` and `test_net` are the files of separate nets for training and testing.
     optional string train_net = 1;
@@ -282,6 +370,14 @@ message SolverParameter {
 }
 
 /// State of a solver, from which training can be resumed.
+///
+/// ```
+/// use cortado::proto::{self, SolverState};
+///
+/// let message: SolverState = proto::parse_text("iter: 2", "text")?;
+/// assert_eq!(message.iter, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message SolverState {
     /// Number of updates so far.
     optional int32 iter = 1;
@@ -294,6 +390,14 @@ message SolverState {
 }
 
 /// Transformation of each record before it enters the net.
+///
+/// ```
+/// use cortado::proto::{self, TransformationParameter};
+///
+/// let message: TransformationParameter = proto::parse_text("scale: 0.5", "text")?;
+/// assert_eq!(message.scale, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message TransformationParameter {
     /// Factor for the values after the mean is subtracted.
     optional float scale = 1 [default = 1.0];
@@ -312,6 +416,14 @@ message TransformationParameter {
 }
 
 /// Parameters that several loss layers share.
+///
+/// ```
+/// use cortado::proto::{self, LossParameter};
+///
+/// let message: LossParameter = proto::parse_text("ignore_label: 2", "text")?;
+/// assert_eq!(message.ignore_label, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy, Eq, Hash)]
 message LossParameter {
     /// Label that is ignored.
@@ -323,6 +435,14 @@ message LossParameter {
 }
 
 /// Fraction of labels whose class is among the `top_k` highest scores.
+///
+/// ```
+/// use cortado::proto::{self, AccuracyParameter};
+///
+/// let message: AccuracyParameter = proto::parse_text("top_k: 2", "text")?;
+/// assert_eq!(message.top_k, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy, Eq, Hash)]
 message AccuracyParameter {
     /// Number of highest scores among which the class must be.
@@ -334,6 +454,14 @@ message AccuracyParameter {
 }
 
 /// Indices of the largest values.
+///
+/// ```
+/// use cortado::proto::{self, ArgMaxParameter};
+///
+/// let message: ArgMaxParameter = proto::parse_text("out_max_val: true", "text")?;
+/// assert_eq!(message.out_max_val, Some(true));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy, Eq, Hash)]
 message ArgMaxParameter {
     /// Whether to output the largest values: with `axis` instead of their indices, without `axis` in
@@ -345,6 +473,14 @@ message ArgMaxParameter {
 }
 
 /// Normalization of each channel to mean 0 and variance 1 over a batch.
+///
+/// ```
+/// use cortado::proto::{self, BatchNormParameter};
+///
+/// let message: BatchNormParameter = proto::parse_text("use_global_stats: true", "text")?;
+/// assert_eq!(message.use_global_stats, Some(true));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy)]
 message BatchNormParameter {
     /// Whether to use the stored statistics instead of the batch's; default: only in phase TEST.
@@ -356,6 +492,14 @@ message BatchNormParameter {
 }
 
 /// Addition of a second operand, broadcast over the other axes.
+///
+/// ```
+/// use cortado::proto::{self, BiasParameter};
+///
+/// let message: BiasParameter = proto::parse_text("axis: 2", "text")?;
+/// assert_eq!(message.axis, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message BiasParameter {
     /// Axis of the first bottom that matches the operand's first axis.
     optional int32 axis = 1 [default = 1];
@@ -366,6 +510,14 @@ message BiasParameter {
 }
 
 /// Limits values to the range from `min` to `max`.
+///
+/// ```
+/// use cortado::proto::{self, ClipParameter};
+///
+/// let message: ClipParameter = proto::parse_text("min: 0.5 max: 0.5", "text")?;
+/// assert_eq!(message.min, 0.5);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy)]
 message ClipParameter {
     required float min = 1;
@@ -373,6 +525,14 @@ message ClipParameter {
 }
 
 /// Concatenation of blobs along an axis.
+///
+/// ```
+/// use cortado::proto::{self, ConcatParameter};
+///
+/// let message: ConcatParameter = proto::parse_text("concat_dim: 2", "text")?;
+/// assert_eq!(message.concat_dim, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy, Eq, Hash)]
 message ConcatParameter {
     /// Older form of `axis`.
@@ -381,6 +541,14 @@ message ConcatParameter {
 }
 
 /// Contrastive loss: similar pairs should be close, and dissimilar pairs at least `margin` apart.
+///
+/// ```
+/// use cortado::proto::{self, ContrastiveLossParameter};
+///
+/// let message: ContrastiveLossParameter = proto::parse_text("margin: 0.5", "text")?;
+/// assert_eq!(message.margin, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy)]
 message ContrastiveLossParameter {
     optional float margin = 1 [default = 1.0];
@@ -390,6 +558,14 @@ message ContrastiveLossParameter {
 
 /// Convolution and deconvolution. A repeated field has one value for all spatial axes or one value
 /// per axis. The fields whose names end with `_h` and `_w` are for two spatial axes.
+///
+/// ```
+/// use cortado::proto::{self, ConvolutionParameter};
+///
+/// let message: ConvolutionParameter = proto::parse_text("num_output: 2", "text")?;
+/// assert_eq!(message.num_output, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message ConvolutionParameter {
     /// Number of filters.
     optional uint32 num_output = 1;
@@ -420,6 +596,14 @@ message ConvolutionParameter {
 }
 
 /// Crops a blob to the shape of another blob.
+///
+/// ```
+/// use cortado::proto::{self, CropParameter};
+///
+/// let message: CropParameter = proto::parse_text("axis: 2", "text")?;
+/// assert_eq!(message.axis, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Eq, Hash)]
 message CropParameter {
     /// First axis that is cropped.
@@ -429,6 +613,14 @@ message CropParameter {
 }
 
 /// Data layer, which reads Datum records from a database.
+///
+/// ```
+/// use cortado::proto::{self, DataParameter};
+///
+/// let message: DataParameter = proto::parse_text(r#"source: "a""#, "text")?;
+/// assert_eq!(message.source.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message DataParameter {
     /// Path of the database.
     optional string source = 1;
@@ -448,6 +640,14 @@ message DataParameter {
 }
 
 /// Dropout, which zeroes random values in phase TRAIN.
+///
+/// ```
+/// use cortado::proto::{self, DropoutParameter};
+///
+/// let message: DropoutParameter = proto::parse_text("dropout_ratio: 0.5", "text")?;
+/// assert_eq!(message.dropout_ratio, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy)]
 message DropoutParameter {
     /// Probability that a value is zeroed; the other values are multiplied by 1 / (1 - ratio).
@@ -456,6 +656,14 @@ message DropoutParameter {
 
 /// DummyData layer, whose tops are filled by fillers. Each field has one value for all tops or one
 /// value per top.
+///
+/// ```
+/// use cortado::proto::{self, DummyDataParameter};
+///
+/// let message: DummyDataParameter = proto::parse_text("num: 2", "text")?;
+/// assert_eq!(message.num, [2]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message DummyDataParameter {
     /// Filler of a top; a top is refilled in every pass unless its filler is constant.
     repeated message(FillerParameter) data_filler = 1;
@@ -468,6 +676,14 @@ message DummyDataParameter {
 }
 
 /// Elementwise product, sum or maximum of blobs.
+///
+/// ```
+/// use cortado::proto::{self, EltwiseParameter};
+///
+/// let message: EltwiseParameter = proto::parse_text("operation: MAX", "text")?;
+/// assert_eq!(message.operation(), proto::eltwise_parameter::EltwiseOp::Max);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message EltwiseParameter {
     optional enumeration(eltwise_parameter::EltwiseOp) operation = 1
         [default = Sum, setter = set_operation];
@@ -479,12 +695,28 @@ message EltwiseParameter {
 }
 
 /// ELU activation: x for x > 0, else alpha (exp(x) - 1).
+///
+/// ```
+/// use cortado::proto::{self, EluParameter};
+///
+/// let message: EluParameter = proto::parse_text("alpha: 0.5", "text")?;
+/// assert_eq!(message.alpha, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy)]
 message EluParameter as "ELUParameter" {
     optional float alpha = 1 [default = 1.0];
 }
 
 /// Embedding: each index selects a row of a table.
+///
+/// ```
+/// use cortado::proto::{self, EmbedParameter};
+///
+/// let message: EmbedParameter = proto::parse_text("num_output: 2", "text")?;
+/// assert_eq!(message.num_output, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message EmbedParameter {
     /// Number of elements in a row of the table.
     optional uint32 num_output = 1;
@@ -496,6 +728,14 @@ message EmbedParameter {
 }
 
 /// Exponential function base ^ (shift + scale x).
+///
+/// ```
+/// use cortado::proto::{self, ExpParameter};
+///
+/// let message: ExpParameter = proto::parse_text("base: 0.5", "text")?;
+/// assert_eq!(message.base, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy)]
 message ExpParameter {
     /// Base; -1 means e.
@@ -505,6 +745,14 @@ message ExpParameter {
 }
 
 /// Flattens several axes into one.
+///
+/// ```
+/// use cortado::proto::{self, FlattenParameter};
+///
+/// let message: FlattenParameter = proto::parse_text("axis: 2", "text")?;
+/// assert_eq!(message.axis, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy, Eq, Hash)]
 message FlattenParameter {
     /// `axis` and `end_axis` are the first and the last axis that are flattened.
@@ -513,6 +761,14 @@ message FlattenParameter {
 }
 
 /// HDF5Data layer, which reads each HDF5 file as a whole.
+///
+/// ```
+/// use cortado::proto::{self, Hdf5DataParameter};
+///
+/// let message: Hdf5DataParameter = proto::parse_text(r#"source: "a""#, "text")?;
+/// assert_eq!(message.source.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Eq, Hash)]
 message Hdf5DataParameter as "HDF5DataParameter" {
     /// Text file that lists HDF5 files, one per line.
@@ -524,18 +780,42 @@ message Hdf5DataParameter as "HDF5DataParameter" {
 }
 
 /// HDF5Output layer, which writes its bottoms to an HDF5 file.
+///
+/// ```
+/// use cortado::proto::{self, Hdf5OutputParameter};
+///
+/// let message: Hdf5OutputParameter = proto::parse_text(r#"file_name: "a""#, "text")?;
+/// assert_eq!(message.file_name.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Eq, Hash)]
 message Hdf5OutputParameter as "HDF5OutputParameter" {
     optional string file_name = 1;
 }
 
 /// Hinge loss of each class against all other classes.
+///
+/// ```
+/// use cortado::proto::{self, HingeLossParameter};
+///
+/// let message: HingeLossParameter = proto::parse_text("norm: L2", "text")?;
+/// assert_eq!(message.norm(), proto::hinge_loss_parameter::Norm::L2);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy, Eq, Hash)]
 message HingeLossParameter {
     optional enumeration(hinge_loss_parameter::Norm) norm = 1 [default = L1, setter = set_norm];
 }
 
 /// ImageData layer, which reads image files.
+///
+/// ```
+/// use cortado::proto::{self, ImageDataParameter};
+///
+/// let message: ImageDataParameter = proto::parse_text(r#"source: "a""#, "text")?;
+/// assert_eq!(message.source.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message ImageDataParameter {
     /// Text file that lists image files with their labels, one per line.
     optional string source = 1;
@@ -559,6 +839,14 @@ message ImageDataParameter {
 }
 
 /// Multinomial logistic loss, weighted by an information gain matrix.
+///
+/// ```
+/// use cortado::proto::{self, InfogainLossParameter};
+///
+/// let message: InfogainLossParameter = proto::parse_text(r#"source: "a""#, "text")?;
+/// assert_eq!(message.source.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Eq, Hash)]
 message InfogainLossParameter {
     /// BlobProto file of the information gain matrix.
@@ -568,6 +856,14 @@ message InfogainLossParameter {
 }
 
 /// Fully connected layer.
+///
+/// ```
+/// use cortado::proto::{self, InnerProductParameter};
+///
+/// let message: InnerProductParameter = proto::parse_text("num_output: 2", "text")?;
+/// assert_eq!(message.num_output, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message InnerProductParameter {
     /// Number of outputs.
     optional uint32 num_output = 1;
@@ -581,12 +877,28 @@ message InnerProductParameter {
 }
 
 /// Input layer, whose tops are the inputs of a net.
+///
+/// ```
+/// use cortado::proto::{self, InputParameter};
+///
+/// let message: InputParameter = proto::parse_text("shape {}", "text")?;
+/// assert_eq!(message.shape.len(), 1);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message InputParameter {
     /// Shapes of the tops: one shape for all tops, or one per top.
     repeated message(BlobShape) shape = 1;
 }
 
 /// Logarithm of (shift + scale x) to the base `base`.
+///
+/// ```
+/// use cortado::proto::{self, LogParameter};
+///
+/// let message: LogParameter = proto::parse_text("base: 0.5", "text")?;
+/// assert_eq!(message.base, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy)]
 message LogParameter {
     /// Base; -1 means e.
@@ -596,6 +908,14 @@ message LogParameter {
 }
 
 /// Local response normalization: x / (k + alpha / n * sum of squares) ^ beta.
+///
+/// ```
+/// use cortado::proto::{self, LrnParameter};
+///
+/// let message: LrnParameter = proto::parse_text("local_size: 2", "text")?;
+/// assert_eq!(message.local_size, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy)]
 message LrnParameter as "LRNParameter" {
     /// Extent of the region: an odd number of channels, or of elements along the side of a square.
@@ -610,6 +930,14 @@ message LrnParameter as "LRNParameter" {
 }
 
 /// MemoryData layer, whose batches come from the program's memory.
+///
+/// ```
+/// use cortado::proto::{self, MemoryDataParameter};
+///
+/// let message: MemoryDataParameter = proto::parse_text("batch_size: 2", "text")?;
+/// assert_eq!(message.batch_size, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy, Eq, Hash)]
 message MemoryDataParameter {
     optional uint32 batch_size = 1;
@@ -619,6 +947,14 @@ message MemoryDataParameter {
 }
 
 /// Mean-variance normalization, which normalizes each record to mean 0 and variance 1.
+///
+/// ```
+/// use cortado::proto::{self, MvnParameter};
+///
+/// let message: MvnParameter = proto::parse_text("normalize_variance: true", "text")?;
+/// assert_eq!(message.normalize_variance, Some(true));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy)]
 message MvnParameter as "MVNParameter" {
     /// Whether to normalize the variance to 1, and not only the mean to 0.
@@ -630,12 +966,28 @@ message MvnParameter as "MVNParameter" {
 }
 
 /// Parameter layer, whose top is a learnable blob.
+///
+/// ```
+/// use cortado::proto::{self, ParameterParameter};
+///
+/// let message: ParameterParameter = proto::parse_text("shape {}", "text")?;
+/// assert!(message.shape.is_some());
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Eq, Hash)]
 message ParameterParameter {
     optional message(BlobShape) shape = 1;
 }
 
 /// Pooling: the maximum, the mean or a random element of each window.
+///
+/// ```
+/// use cortado::proto::{self, PoolingParameter};
+///
+/// let message: PoolingParameter = proto::parse_text("pool: STOCHASTIC", "text")?;
+/// assert_eq!(message.pool(), proto::pooling_parameter::PoolMethod::Stochastic);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy, Eq, Hash)]
 message PoolingParameter {
     optional enumeration(pooling_parameter::PoolMethod) pool = 1 [default = Max, setter = set_pool];
@@ -663,6 +1015,14 @@ message PoolingParameter {
 }
 
 /// Power function (shift + scale x) ^ power.
+///
+/// ```
+/// use cortado::proto::{self, PowerParameter};
+///
+/// let message: PowerParameter = proto::parse_text("power: 0.5", "text")?;
+/// assert_eq!(message.power, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy)]
 message PowerParameter {
     optional float power = 1 [default = 1.0];
@@ -671,6 +1031,14 @@ message PowerParameter {
 }
 
 /// PReLU activation: x for x > 0, else slope * x, with a learned slope per channel.
+///
+/// ```
+/// use cortado::proto::{self, PReLuParameter};
+///
+/// let message: PReLuParameter = proto::parse_text("channel_shared: true", "text")?;
+/// assert_eq!(message.channel_shared, Some(true));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message PReLuParameter as "PReLUParameter" {
     /// Filler of the slopes; default: constant 0.25.
     optional message(FillerParameter) filler = 1;
@@ -679,6 +1047,14 @@ message PReLuParameter as "PReLUParameter" {
 }
 
 /// Layer that is written in Python.
+///
+/// ```
+/// use cortado::proto::{self, PythonParameter};
+///
+/// let message: PythonParameter = proto::parse_text(r#"module: "a""#, "text")?;
+/// assert_eq!(message.module.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Eq, Hash)]
 message PythonParameter {
     /// `module` and `layer` name the Python module and the class of the layer.
@@ -690,6 +1066,14 @@ message PythonParameter {
 }
 
 /// Recurrent layers: RNN and LSTM.
+///
+/// ```
+/// use cortado::proto::{self, RecurrentParameter};
+///
+/// let message: RecurrentParameter = proto::parse_text("num_output: 2", "text")?;
+/// assert_eq!(message.num_output, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message RecurrentParameter {
     /// Number of elements of the hidden state.
     optional uint32 num_output = 1 [default = 0];
@@ -703,6 +1087,14 @@ message RecurrentParameter {
 }
 
 /// Reduction of all axes from `axis` on.
+///
+/// ```
+/// use cortado::proto::{self, ReductionParameter};
+///
+/// let message: ReductionParameter = proto::parse_text("operation: MEAN", "text")?;
+/// assert_eq!(message.operation(), proto::reduction_parameter::ReductionOp::Mean);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy)]
 message ReductionParameter {
     optional enumeration(reduction_parameter::ReductionOp) operation = 1
@@ -714,6 +1106,14 @@ message ReductionParameter {
 }
 
 /// ReLU activation: x for x > 0, else negative_slope * x.
+///
+/// ```
+/// use cortado::proto::{self, ReLuParameter};
+///
+/// let message: ReLuParameter = proto::parse_text("negative_slope: 0.5", "text")?;
+/// assert_eq!(message.negative_slope, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy)]
 message ReLuParameter as "ReLUParameter" {
     optional float negative_slope = 1 [default = 0.0];
@@ -723,6 +1123,14 @@ message ReLuParameter as "ReLUParameter" {
 }
 
 /// Changes the shape of a blob but not its values.
+///
+/// ```
+/// use cortado::proto::{self, ReshapeParameter};
+///
+/// let message: ReshapeParameter = proto::parse_text("axis: 2", "text")?;
+/// assert_eq!(message.axis, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Eq, Hash)]
 message ReshapeParameter {
     /// New extents; 0 keeps an extent, and a single -1 is inferred from the number of elements.
@@ -733,6 +1141,14 @@ message ReshapeParameter {
 }
 
 /// Multiplication by a second operand, broadcast over the other axes.
+///
+/// ```
+/// use cortado::proto::{self, ScaleParameter};
+///
+/// let message: ScaleParameter = proto::parse_text("axis: 2", "text")?;
+/// assert_eq!(message.axis, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message ScaleParameter {
     /// Axis of the first bottom that matches the operand's first axis.
     optional int32 axis = 1 [default = 1];
@@ -746,6 +1162,14 @@ message ScaleParameter {
 }
 
 /// Sigmoid activation 1 / (1 + exp(-x)).
+///
+/// ```
+/// use cortado::proto::{self, SigmoidParameter};
+///
+/// let message: SigmoidParameter = proto::parse_text("engine: CUDNN", "text")?;
+/// assert_eq!(message.engine(), proto::sigmoid_parameter::Engine::Cudnn);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy, Eq, Hash)]
 message SigmoidParameter {
     optional enumeration(sigmoid_parameter::Engine) engine = 1
@@ -753,6 +1177,14 @@ message SigmoidParameter {
 }
 
 /// Splits a blob into slices along an axis.
+///
+/// ```
+/// use cortado::proto::{self, SliceParameter};
+///
+/// let message: SliceParameter = proto::parse_text("slice_dim: 2", "text")?;
+/// assert_eq!(message.slice_dim, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Eq, Hash)]
 message SliceParameter {
     /// Older form of `axis`.
@@ -763,6 +1195,14 @@ message SliceParameter {
 }
 
 /// Softmax, as a layer or as part of a loss.
+///
+/// ```
+/// use cortado::proto::{self, SoftmaxParameter};
+///
+/// let message: SoftmaxParameter = proto::parse_text("engine: CUDNN", "text")?;
+/// assert_eq!(message.engine(), proto::softmax_parameter::Engine::Cudnn);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy, Eq, Hash)]
 message SoftmaxParameter {
     optional enumeration(softmax_parameter::Engine) engine = 1
@@ -772,6 +1212,14 @@ message SoftmaxParameter {
 }
 
 /// Spatial pyramid pooling, over grids of 1, 4, 16, ... cells.
+///
+/// ```
+/// use cortado::proto::{self, SppParameter};
+///
+/// let message: SppParameter = proto::parse_text("pyramid_height: 2", "text")?;
+/// assert_eq!(message.pyramid_height, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy, Eq, Hash)]
 message SppParameter as "SPPParameter" {
     /// Number of grids in the pyramid.
@@ -781,12 +1229,28 @@ message SppParameter as "SPPParameter" {
 }
 
 /// Swish activation x / (1 + exp(-beta x)).
+///
+/// ```
+/// use cortado::proto::{self, SwishParameter};
+///
+/// let message: SwishParameter = proto::parse_text("beta: 0.5", "text")?;
+/// assert_eq!(message.beta, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy)]
 message SwishParameter {
     optional float beta = 1 [default = 1.0];
 }
 
 /// Hyperbolic tangent activation.
+///
+/// ```
+/// use cortado::proto::{self, TanHParameter};
+///
+/// let message: TanHParameter = proto::parse_text("engine: CUDNN", "text")?;
+/// assert_eq!(message.engine(), proto::tan_h_parameter::Engine::Cudnn);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy, Eq, Hash)]
 message TanHParameter {
     optional enumeration(tan_h_parameter::Engine) engine = 1
@@ -794,12 +1258,28 @@ message TanHParameter {
 }
 
 /// Threshold function: 1 for x > threshold, else 0.
+///
+/// ```
+/// use cortado::proto::{self, ThresholdParameter};
+///
+/// let message: ThresholdParameter = proto::parse_text("threshold: 0.5", "text")?;
+/// assert_eq!(message.threshold, Some(0.5));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy)]
 message ThresholdParameter {
     optional float threshold = 1 [default = 0.0];
 }
 
 /// Repeats a blob along an axis.
+///
+/// ```
+/// use cortado::proto::{self, TileParameter};
+///
+/// let message: TileParameter = proto::parse_text("axis: 2", "text")?;
+/// assert_eq!(message.axis, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 #[derive(Copy, Eq, Hash)]
 message TileParameter {
     optional int32 axis = 1 [default = 1];
@@ -808,6 +1288,14 @@ message TileParameter {
 }
 
 /// WindowData layer, which reads windows of images for object detection.
+///
+/// ```
+/// use cortado::proto::{self, WindowDataParameter};
+///
+/// let message: WindowDataParameter = proto::parse_text(r#"source: "a""#, "text")?;
+/// assert_eq!(message.source.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message WindowDataParameter {
     /// Text file that lists images and their windows.
     optional string source = 1;
@@ -836,6 +1324,14 @@ message WindowDataParameter {
 }
 
 /// Layer in the V1 format (`layers` in a net), whose type is an enum.
+///
+/// ```
+/// use cortado::proto::{self, V1LayerParameter};
+///
+/// let message: V1LayerParameter = proto::parse_text(r#"bottom: "a""#, "text")?;
+/// assert_eq!(message.bottom, ["a"]);
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message V1LayerParameter {
     /// Layer in the V0 format.
     optional message(V0LayerParameter) layer = 1;
@@ -890,6 +1386,14 @@ message V1LayerParameter {
 }
 
 /// Layer in the V0 format, which has the parameters of all layer types in one message.
+///
+/// ```
+/// use cortado::proto::{self, V0LayerParameter};
+///
+/// let message: V0LayerParameter = proto::parse_text(r#"name: "a""#, "text")?;
+/// assert_eq!(message.name.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
 message V0LayerParameter {
     optional string name = 1;
     optional string r#type = 2;
@@ -944,6 +1448,12 @@ message V0LayerParameter {
 enumerations! {
 /// Purpose of a net: training or testing. A layer may exist in one phase only, or work differently
 /// in each phase.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::Phase::Test.as_str_name(), "TEST");
+/// ```
 enum Phase {
     Train "TRAIN" = 0,
     Test "TEST" = 1,
@@ -954,6 +1464,12 @@ enum Phase {
 pub mod param_spec {
 enumerations! {
 /// Check of the shapes of blobs that share values.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::param_spec::DimCheckMode::Permissive.as_str_name(), "PERMISSIVE");
+/// ```
 enum DimCheckMode {
     /// The shapes must be equal.
     Strict "STRICT" = 0,
@@ -967,6 +1483,12 @@ enum DimCheckMode {
 pub mod filler_parameter {
 enumerations! {
 /// Number of connections that scales the variance of the fillers xavier and msra.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::filler_parameter::VarianceNorm::Average.as_str_name(), "AVERAGE");
+/// ```
 enum VarianceNorm {
     /// Number of connections into each output.
     FanIn "FAN_IN" = 0,
@@ -982,18 +1504,36 @@ enum VarianceNorm {
 pub mod solver_parameter {
 enumerations! {
 /// File format of snapshots.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::solver_parameter::SnapshotFormat::Binaryproto.as_str_name(), "BINARYPROTO");
+/// ```
 enum SnapshotFormat {
     Hdf5 "HDF5" = 0,
     Binaryproto "BINARYPROTO" = 1,
 }
 
 /// Device on which the solver runs.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::solver_parameter::SolverMode::Gpu.as_str_name(), "GPU");
+/// ```
 enum SolverMode {
     Cpu "CPU" = 0,
     Gpu "GPU" = 1,
 }
 
 /// Solver types in the older format.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::solver_parameter::SolverType::Adam.as_str_name(), "ADAM");
+/// ```
 enum SolverType {
     Sgd "SGD" = 0,
     Nesterov "NESTEROV" = 1,
@@ -1009,6 +1549,12 @@ enum SolverType {
 pub mod loss_parameter {
 enumerations! {
 /// Divisor of a summed loss.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::loss_parameter::NormalizationMode::None.as_str_name(), "NONE");
+/// ```
 enum NormalizationMode {
     /// Number of labels, including ignored labels.
     Full "FULL" = 0,
@@ -1025,6 +1571,11 @@ enum NormalizationMode {
 /// Enums of [`ConvolutionParameter`](super::ConvolutionParameter).
 pub mod convolution_parameter {
 enumerations! {
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::convolution_parameter::Engine::Cudnn.as_str_name(), "CUDNN");
+/// ```
 enum Engine {
     Default "DEFAULT" = 0,
     Caffe "CAFFE" = 1,
@@ -1036,6 +1587,11 @@ enum Engine {
 /// Enums of [`DataParameter`](super::DataParameter).
 pub mod data_parameter {
 enumerations! {
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::data_parameter::Db::Lmdb.as_str_name(), "LMDB");
+/// ```
 enum Db as "DB" {
     Leveldb "LEVELDB" = 0,
     Lmdb "LMDB" = 1,
@@ -1046,6 +1602,11 @@ enum Db as "DB" {
 /// Enums of [`EltwiseParameter`](super::EltwiseParameter).
 pub mod eltwise_parameter {
 enumerations! {
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::eltwise_parameter::EltwiseOp::Max.as_str_name(), "MAX");
+/// ```
 enum EltwiseOp {
     Prod "PROD" = 0,
     Sum "SUM" = 1,
@@ -1057,6 +1618,11 @@ enum EltwiseOp {
 /// Enums of [`HingeLossParameter`](super::HingeLossParameter).
 pub mod hinge_loss_parameter {
 enumerations! {
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::hinge_loss_parameter::Norm::L2.as_str_name(), "L2");
+/// ```
 enum Norm {
     L1 "L1" = 1,
     L2 "L2" = 2,
@@ -1068,11 +1634,22 @@ enum Norm {
 pub mod lrn_parameter {
 enumerations! {
 /// Region whose squares are summed.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::lrn_parameter::NormRegion::WithinChannel.as_str_name(), "WITHIN_CHANNEL");
+/// ```
 enum NormRegion {
     AcrossChannels "ACROSS_CHANNELS" = 0,
     WithinChannel "WITHIN_CHANNEL" = 1,
 }
 
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::lrn_parameter::Engine::Cudnn.as_str_name(), "CUDNN");
+/// ```
 enum Engine {
     Default "DEFAULT" = 0,
     Caffe "CAFFE" = 1,
@@ -1084,18 +1661,33 @@ enum Engine {
 /// Enums of [`PoolingParameter`](super::PoolingParameter).
 pub mod pooling_parameter {
 enumerations! {
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::pooling_parameter::PoolMethod::Stochastic.as_str_name(), "STOCHASTIC");
+/// ```
 enum PoolMethod {
     Max "MAX" = 0,
     Ave "AVE" = 1,
     Stochastic "STOCHASTIC" = 2,
 }
 
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::pooling_parameter::Engine::Cudnn.as_str_name(), "CUDNN");
+/// ```
 enum Engine {
     Default "DEFAULT" = 0,
     Caffe "CAFFE" = 1,
     Cudnn "CUDNN" = 2,
 }
 
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::pooling_parameter::RoundMode::Floor.as_str_name(), "FLOOR");
+/// ```
 enum RoundMode {
     Ceil "CEIL" = 0,
     Floor "FLOOR" = 1,
@@ -1107,6 +1699,12 @@ enum RoundMode {
 pub mod reduction_parameter {
 enumerations! {
 /// Operation of the reduction.
+///
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::reduction_parameter::ReductionOp::Mean.as_str_name(), "MEAN");
+/// ```
 enum ReductionOp {
     Sum "SUM" = 1,
     /// Sum of absolute values.
@@ -1121,6 +1719,11 @@ enum ReductionOp {
 /// Enums of [`ReLuParameter`](super::ReLuParameter).
 pub mod re_lu_parameter {
 enumerations! {
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::re_lu_parameter::Engine::Cudnn.as_str_name(), "CUDNN");
+/// ```
 enum Engine {
     Default "DEFAULT" = 0,
     Caffe "CAFFE" = 1,
@@ -1132,6 +1735,11 @@ enum Engine {
 /// Enums of [`SigmoidParameter`](super::SigmoidParameter).
 pub mod sigmoid_parameter {
 enumerations! {
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::sigmoid_parameter::Engine::Cudnn.as_str_name(), "CUDNN");
+/// ```
 enum Engine {
     Default "DEFAULT" = 0,
     Caffe "CAFFE" = 1,
@@ -1143,6 +1751,11 @@ enum Engine {
 /// Enums of [`SoftmaxParameter`](super::SoftmaxParameter).
 pub mod softmax_parameter {
 enumerations! {
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::softmax_parameter::Engine::Cudnn.as_str_name(), "CUDNN");
+/// ```
 enum Engine {
     Default "DEFAULT" = 0,
     Caffe "CAFFE" = 1,
@@ -1154,12 +1767,22 @@ enum Engine {
 /// Enums of [`SppParameter`](super::SppParameter).
 pub mod spp_parameter {
 enumerations! {
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::spp_parameter::PoolMethod::Stochastic.as_str_name(), "STOCHASTIC");
+/// ```
 enum PoolMethod {
     Max "MAX" = 0,
     Ave "AVE" = 1,
     Stochastic "STOCHASTIC" = 2,
 }
 
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::spp_parameter::Engine::Cudnn.as_str_name(), "CUDNN");
+/// ```
 enum Engine {
     Default "DEFAULT" = 0,
     Caffe "CAFFE" = 1,
@@ -1171,6 +1794,11 @@ enum Engine {
 /// Enums of [`TanHParameter`](super::TanHParameter).
 pub mod tan_h_parameter {
 enumerations! {
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::tan_h_parameter::Engine::Cudnn.as_str_name(), "CUDNN");
+/// ```
 enum Engine {
     Default "DEFAULT" = 0,
     Caffe "CAFFE" = 1,
@@ -1182,6 +1810,11 @@ enum Engine {
 /// Enums of [`V1LayerParameter`](super::V1LayerParameter).
 pub mod v1_layer_parameter {
 enumerations! {
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::v1_layer_parameter::LayerType::Deconvolution.as_str_name(), "DECONVOLUTION");
+/// ```
 enum LayerType {
     None "NONE" = 0,
     Accuracy "ACCURACY" = 1,
@@ -1225,6 +1858,11 @@ enum LayerType {
     Deconvolution "DECONVOLUTION" = 39,
 }
 
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::v1_layer_parameter::DimCheckMode::Permissive.as_str_name(), "PERMISSIVE");
+/// ```
 enum DimCheckMode {
     Strict "STRICT" = 0,
     Permissive "PERMISSIVE" = 1,
@@ -1235,6 +1873,11 @@ enum DimCheckMode {
 /// Enums of [`V0LayerParameter`](super::V0LayerParameter).
 pub mod v0_layer_parameter {
 enumerations! {
+/// ```
+/// use cortado::proto;
+///
+/// assert_eq!(proto::v0_layer_parameter::PoolMethod::Stochastic.as_str_name(), "STOCHASTIC");
+/// ```
 enum PoolMethod {
     Max "MAX" = 0,
     Ave "AVE" = 1,
