@@ -18,7 +18,7 @@ pub const MAX_AXES: usize = 32;
 /// assert_eq!((images.len(), images.count()), (4, 150_528));
 /// assert_eq!(images.canonical_axis(-1)?, 3);
 /// assert_eq!(images.offset(&[1, 0, 0, 2])?, 3 * 28 * 28 + 2);
-/// assert_eq!(images.to_string(), "64 3 28 28 (150528)");
+/// assert_eq!(images.to_string(), "[64, 3, 28, 28]");
 /// # Ok::<(), cortado::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -136,11 +136,8 @@ impl Deref for Shape {
 }
 
 impl fmt::Display for Shape {
-    /// Formats a shape like Caffe, such as `64 1 28 28 (50176)`.
+    /// Formats a shape as the list of its extents, such as `[64, 1, 28, 28]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for extent in &self.extents {
-            write!(f, "{extent} ")?;
-        }
-        write!(f, "({})", self.count)
+        write!(f, "{:?}", self.extents)
     }
 }

@@ -65,11 +65,11 @@ impl<T: Element, D: Device> Matrix<'_, T, D> {
         })
     }
 
-    /// Returns a description of the operand for error messages, such as `Bᵀ of shape 4 x 3`.
+    /// Returns a description of the operand for error messages, such as `Bᵀ of shape [4, 3]`.
     fn describe(&self, name: &str) -> String {
         let mark = if self.transpose == Transpose::Yes { "ᵀ" } else { "" };
         match self.extents() {
-            Some([rows, columns]) => format!("{name}{mark} of shape {rows} x {columns}"),
+            Some([rows, columns]) => format!("{name}{mark} of shape [{rows}, {columns}]"),
             None => format!("{name} of shape {}", self.blob.shape()),
         }
     }
@@ -90,7 +90,7 @@ impl<T: Element, D: Device> Matrix<'_, T, D> {
 /// let error = matmul(&a, &a).unwrap_err().to_string();
 /// assert_eq!(
 ///     error,
-///     "matmul: A of shape 2 x 3, B of shape 2 x 3; the columns of A must equal the rows of B"
+///     "matmul: A of shape [2, 3], B of shape [2, 3]; the columns of A must equal the rows of B"
 /// );
 /// # Ok::<(), cortado::Error>(())
 /// ```
@@ -193,7 +193,7 @@ fn sizes_into<T: Element, D: Device>(
         return Ok(sizes);
     }
     let (a, b, found) = (a.describe("A"), b.describe("B"), c.shape());
-    Err(Error::Shape(format!("{op}: {a}, {b}; expected C of shape {m} x {n}, found {found}")))
+    Err(Error::Shape(format!("{op}: {a}, {b}; expected C of shape [{m}, {n}], found {found}")))
 }
 
 #[track_caller]

@@ -8,7 +8,7 @@ use crate::{
     memory::{Head, Memory, SyncedMemory, View, ViewMut},
 };
 use proptest::prelude::*;
-use std::ops::Range;
+use std::{fmt, ops::Range};
 
 /// Sides of a memory that are valid when a kernel starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum Side {
 }
 
 /// Position of an operand in its memory, and the memory's valid sides.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Placement {
     /// Number of guard elements before the operand.
     pub(super) lead: usize,
@@ -27,6 +27,21 @@ pub(super) struct Placement {
     pub(super) tail: usize,
     /// Valid sides of the memory.
     pub(super) side: Side,
+}
+
+impl fmt::Debug for Placement {
+    /// Formats a placement in few words, such as `device, 3 before, 2 after`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = match self.side {
+            Side::Host => "host",
+            Side::Device => "device",
+            Side::Both => "both",
+        };
+        match (self.lead, self.tail) {
+            (0, 0) => write!(f, "{side}"),
+            (lead, tail) => write!(f, "{side}, {lead} before, {tail} after"),
+        }
+    }
 }
 
 impl Placement {

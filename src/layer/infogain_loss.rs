@@ -103,9 +103,7 @@ impl<T: Element> Layer<T> for InfogainLossLayer<T> {
         loss_common::check_labels(scores, labels, &axis)?;
         let (matrix, classes) = (self.matrix(bottom)?.shape(), axis.extent);
         if classes.checked_mul(classes) != Some(matrix.count()) {
-            return wrong_shape(format!(
-                "expected a matrix of {classes} × {classes}, found shape {matrix}"
-            ));
+            return wrong_shape(format!("expected shape [{classes}, {classes}], found {matrix}"));
         }
         let (ignore, normalization) = (self.ignore, self.normalization);
         let form = ClassLossKind::LogWithSoftmaxGradient;

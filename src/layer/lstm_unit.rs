@@ -60,7 +60,9 @@ impl<T: Element> Layer<T> for LstmUnitLayer<T> {
     fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let [c, gates, cont] = [0, 1, 2].map(|i| bottom[i].shape());
         let &[1, streams, outputs] = &c[..] else {
-            return wrong_shape(format!("cells: expected 1 × streams × outputs, found shape {c}"));
+            return wrong_shape(format!(
+                "cells: expected shape [1, streams, outputs], found shape {c}"
+            ));
         };
         let op = Lstm::new(streams, outputs)?;
         if gates[..] != [1, streams, 4 * outputs] || cont[..] != [1, streams] {

@@ -172,24 +172,24 @@ impl<T: Element> Recurrent<T> {
             wrong_shape(format!("{operand}: expected shape {expected}, found {found}"))
         };
         if x.len() < 2 || x[0] == 0 {
-            return wrong("bottom 0 (x)", "steps × streams × … with at least one step", x);
+            return wrong("bottom 0 (x)", "[steps, streams, …] with at least one step", x);
         }
         let (steps, streams) = (x[0], x[1]);
         if **cont != [steps, streams] {
-            return wrong("bottom 1 (cont)", &format!("{steps} × {streams}"), cont);
+            return wrong("bottom 1 (cont)", &format!("[{steps}, {streams}]"), cont);
         }
         let inputs = x.count_range(2, x.len())?;
         let mut statics = 0;
         if self.has_statics {
             let shape = bottom[2].shape();
             if shape.first() != Some(&streams) {
-                return wrong("bottom 2 (static)", &format!("{streams} × …"), shape);
+                return wrong("bottom 2 (static)", &format!("[{streams}, …]"), shape);
             }
             statics = shape.count_range(1, shape.len())?;
         }
         for (i, state) in self.initial_states(bottom).iter().enumerate() {
             if **state.shape() != [1, streams, self.outputs] {
-                let expected = format!("1 × {streams} × {}", self.outputs);
+                let expected = format!("[1, {streams}, {}]", self.outputs);
                 return wrong(&format!("initial state {i}"), &expected, state.shape());
             }
         }

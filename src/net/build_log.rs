@@ -18,7 +18,9 @@ pub(super) fn log_layer<T: Element>(net: &Net<T>) {
         debug!("{name} -> {}{in_place}", net.blobs[id].name);
     }
     for (&id, &weight) in tops.iter().zip(loss_weights) {
-        debug!("Top shape: {}", net.blobs[id].blob.shape());
+        let shape = net.blobs[id].blob.shape();
+        let extents: String = shape.iter().map(|extent| format!("{extent} ")).collect();
+        debug!("Top shape: {extents}({})", shape.count());
         if weight != 0.0 {
             debug!("    with loss weight {weight}");
         }

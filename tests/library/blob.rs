@@ -32,7 +32,7 @@ fn shape_methods_check_axes_and_offsets() {
     assert_eq!(shape.canonical_axis(-1).unwrap(), 3);
     assert_eq!(shape.offset(&[1, 2, 3, 4]).unwrap(), 119);
     assert_eq!(shape.offset(&[1]).unwrap(), 60);
-    assert_eq!(shape.to_string(), "2 3 4 5 (120)");
+    assert_eq!(shape.to_string(), "[2, 3, 4, 5]");
     assert_eq!(Shape::new(&[]).unwrap().count(), 1);
     assert_eq!(Shape::new(&[3, 0]).unwrap().count(), 0);
 

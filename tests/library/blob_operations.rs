@@ -235,17 +235,17 @@ fn blobs_are_created_from_values_and_return_them() {
 fn debug_output_of_a_blob_causes_no_transfer() {
     let device = SimulatedDevice::new();
     let x = Blob::from_slice(&device, &[2, 5], &[1.5f32; 10]).unwrap();
-    let expected = "Blob(2 5 (10) on simulated: [1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, …])";
+    let expected = "Blob([2, 5] on simulated: [1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, …])";
     assert_eq!(format!("{x:?}"), expected);
     let y = x.relu().unwrap();
     let ledger = Ledger::new();
     let open = ledger.open();
-    assert_eq!(format!("{y:?}"), "Blob(2 5 (10) on simulated: values on the device)");
+    assert_eq!(format!("{y:?}"), "Blob([2, 5] on simulated: values on the device)");
     drop(open);
     assert!(ledger.entries().is_empty(), "{ledger}");
     assert_eq!(
         format!("{:?}", Blob::<u32, _>::new(&device, &[3]).unwrap()),
-        "Blob(3 (3) on simulated: zeros)"
+        "Blob([3] on simulated: zeros)"
     );
 }
 
@@ -268,83 +268,92 @@ fn errors_of_mismatched_shapes_name_operation_and_shapes() {
     let options = Conv2d::default();
     let pool = PoolWindow::new([2, 2]);
 
-    assert_error(matmul(&a, &b), &["matmul", "A of shape 2 x 3", "B of shape 4 x 5"]);
-    assert_error(matmul(&a, &a), &["matmul", "A of shape 2 x 3", "B of shape 2 x 3"]);
-    assert_error(matmul(a.t(), a.t()), &["matmul", "Aᵀ of shape 3 x 2", "Bᵀ of shape 3 x 2"]);
-    assert_error(matmul(&a, &vector), &["matmul", "A of shape 2 x 3", "B of shape 3 (3)"]);
-    assert_error(matmul(&vector, &a), &["matmul", "A of shape 3 (3)", "B of shape 2 x 3"]);
-    assert_error(matmul(images.t(), &a), &["matmul", "A of shape 2 4 6 6", "two axes"]);
+    assert_error(matmul(&a, &b), &["matmul", "A of shape [2, 3]", "B of shape [4, 5]"]);
+    assert_error(matmul(&a, &a), &["matmul", "A of shape [2, 3]", "B of shape [2, 3]"]);
+    assert_error(matmul(a.t(), a.t()), &["matmul", "Aᵀ of shape [3, 2]", "Bᵀ of shape [3, 2]"]);
+    assert_error(matmul(&a, &vector), &["matmul", "A of shape [2, 3]", "B of shape [3]"]);
+    assert_error(matmul(&vector, &a), &["matmul", "A of shape [3]", "B of shape [2, 3]"]);
+    assert_error(matmul(images.t(), &a), &["matmul", "A of shape [2, 4, 6, 6]", "two axes"]);
     assert_error(
         matmul_into(&a, a.t(), &a),
-        &["matmul_into", "A of shape 2 x 3", "Bᵀ of shape 3 x 2", "C of shape 2 x 2", "found 2 3"],
+        &[
+            "matmul_into",
+            "A of shape [2, 3]",
+            "Bᵀ of shape [3, 2]",
+            "C of shape [2, 2]",
+            "found [2, 3]",
+        ],
     );
-    assert_error(matmul_add(a.t(), &a, &b), &["matmul_add", "C of shape 3 x 3", "found 4 5"]);
+    assert_error(matmul_add(a.t(), &a, &b), &["matmul_add", "C of shape [3, 3]", "found [4, 5]"]);
 
-    assert_error(a.add(&b), &["add", "a of shape 2 3", "b of shape 4 5"]);
-    assert_error(a.sub(&of(&[2])), &["sub", "a of shape 2 3", "b of shape 2 (2)"]);
-    assert_error(vector.mul(&a), &["mul", "a of shape 3 (3)", "b of shape 2 3"]);
-    assert_error(a.div(&of(&[3, 2])), &["div", "a of shape 2 3", "b of shape 3 2"]);
+    assert_error(a.add(&b), &["add", "a of shape [2, 3]", "b of shape [4, 5]"]);
+    assert_error(a.sub(&of(&[2])), &["sub", "a of shape [2, 3]", "b of shape [2]"]);
+    assert_error(vector.mul(&a), &["mul", "a of shape [3]", "b of shape [2, 3]"]);
+    assert_error(a.div(&of(&[3, 2])), &["div", "a of shape [2, 3]", "b of shape [3, 2]"]);
     assert_error(
         images.add(&of(&[2, 1, 6, 1])),
-        &["add", "a of shape 2 4 6 6", "b of shape 2 1 6 1"],
+        &["add", "a of shape [2, 4, 6, 6]", "b of shape [2, 1, 6, 1]"],
     );
     assert_error(
         a.combine_into(Binary::Add, &vector, &b),
-        &["add", "a of shape 2 3", "b of shape 3", "y of shape 2 3", "found 4 5"],
+        &["add", "a of shape [2, 3]", "b of shape [3]", "y of shape [2, 3]", "found [4, 5]"],
     );
-    assert_error(a.apply_into(Unary::Exp, &b), &["exp", "x of shape 2 3", "found 4 5"]);
-    assert_error(a.add_scaled(1.0, &b), &["add_scaled", "a of shape 2 3", "b of shape 4 5"]);
+    assert_error(a.apply_into(Unary::Exp, &b), &["exp", "x of shape [2, 3]", "found [4, 5]"]);
+    assert_error(a.add_scaled(1.0, &b), &["add_scaled", "a of shape [2, 3]", "b of shape [4, 5]"]);
 
-    assert_error(a.sum(2), &["sum", "x of shape 2 3", "axis 2"]);
-    assert_error(a.mean(-3), &["mean", "x of shape 2 3", "axis -3"]);
+    assert_error(a.sum(2), &["sum", "x of shape [2, 3]", "axis 2"]);
+    assert_error(a.mean(-3), &["mean", "x of shape [2, 3]", "axis -3"]);
     assert_error(empty.max(1), &["max"]);
     assert_error(
         a.reduce_into(Reduce::Sum, 0, &b),
-        &["sum", "x of shape 2 3", "y of shape 3 (3)", "found 4 5"],
+        &["sum", "x of shape [2, 3]", "y of shape [3]", "found [4, 5]"],
     );
-    assert_error(a.arg_max(2), &["arg_max", "x of shape 2 3", "axis 2"]);
-    assert_error(a.softmax(2), &["softmax", "x of shape 2 3", "axis 2"]);
-    assert_error(a.softmax_into(1, &b), &["softmax", "x of shape 2 3", "found 4 5"]);
+    assert_error(a.arg_max(2), &["arg_max", "x of shape [2, 3]", "axis 2"]);
+    assert_error(a.softmax(2), &["softmax", "x of shape [2, 3]", "axis 2"]);
+    assert_error(a.softmax_into(1, &b), &["softmax", "x of shape [2, 3]", "found [4, 5]"]);
 
-    assert_error(a.conv2d(&filters, None, options), &["conv2d", "x of shape 2 3", "8 4 3 3"]);
+    assert_error(
+        a.conv2d(&filters, None, options),
+        &["conv2d", "x of shape [2, 3]", "[8, 4, 3, 3]"],
+    );
     assert_error(
         images.conv2d(&of(&[8, 3, 3, 3]), None, options),
-        &["conv2d", "x of shape 2 4 6 6", "filters of shape 8 3 3 3", "channels"],
+        &["conv2d", "x of shape [2, 4, 6, 6]", "filters of shape [8, 3, 3, 3]", "channels"],
     );
     assert_error(
         images.conv2d(&filters, Some(&vector), options),
-        &["conv2d", "filters of shape 8 4 3 3", "bias of shape 3"],
+        &["conv2d", "filters of shape [8, 4, 3, 3]", "bias of shape [3]"],
     );
     assert_error(
         images.conv2d(&of(&[8, 4, 7, 7]), None, options),
-        &["conv2d", "x of shape 2 4 6 6", "filters of shape 8 4 7 7", "does not fit"],
+        &["conv2d", "x of shape [2, 4, 6, 6]", "filters of shape [8, 4, 7, 7]", "does not fit"],
     );
     assert_error(
         images.conv2d(&filters, None, Conv2d { stride: [0, 1], ..options }),
-        &["conv2d", "x of shape 2 4 6 6", "stride"],
+        &["conv2d", "x of shape [2, 4, 6, 6]", "stride"],
     );
     assert_error(
         images.conv2d(&of(&[3, 2, 3, 3]), None, Conv2d { groups: 2, ..options }),
-        &["conv2d", "filters of shape 3 2 3 3", "groups"],
+        &["conv2d", "filters of shape [3, 2, 3, 3]", "groups"],
     );
     assert_error(
         images.conv2d_into(&filters, None, options, &a),
-        &["conv2d", "y of shape 2 8 4 4", "found 2 3"],
+        &["conv2d", "y of shape [2, 8, 4, 4]", "found [2, 3]"],
     );
-    assert_error(a.max_pool2d(pool), &["max_pool2d", "x of shape 2 3", "four axes"]);
+    assert_error(a.max_pool2d(pool), &["max_pool2d", "x of shape [2, 3]", "four axes"]);
     assert_error(
         images.average_pool2d(PoolWindow {
             rounding: PoolRounding::Floor,
             ..PoolWindow::new([9, 9])
         }),
-        &["average_pool2d", "x of shape 2 4 6 6"],
+        &["average_pool2d", "x of shape [2, 4, 6, 6]"],
     );
 
     assert_error(Blob::from_slice(&device, &[2, 2], &[1.0f32]), &["from_slice", "4", "1"]);
-    assert_error(a.reshaped(&[7]), &["reshaped", "shape 2 3 (6)", "[7]"]);
-    assert_error(a.rows(1..3), &["rows", "1..3", "2 3"]);
+    assert_error(a.reshaped(&[7]), &["reshaped", "shape [2, 3]", "[7]"]);
+    assert_error(a.rows(1..3), &["rows", "1..3", "[2, 3]"]);
     assert_error(of(&[]).rows(0..0), &["rows", "0..0"]);
-    assert_error(a.item(), &["item", "2 3"]);
+    assert_error(a.item(), &["item", "[2, 3]"]);
 }
 
 #[test]

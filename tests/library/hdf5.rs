@@ -216,7 +216,7 @@ fn unsuitable_hdf5_files_cause_errors_and_change_no_weights() {
         assert_error_contains(copied, &[&[name], parts].concat());
         assert_eq!(net.to_proto(false).unwrap(), before, "{name}");
     };
-    assert_refused("shape.caffemodel.h5", &["layer `a`", "parameter 1", "4 2", "8"]);
+    assert_refused("shape.caffemodel.h5", &["layer `a`", "parameter 1", "[4, 2]", "[8]"]);
     assert_refused("missing.caffemodel.h5", &["layer `a`", "2 parameters", "found 1"]);
     assert_refused("surplus.caffemodel.h5", &["layer `a`", "2 parameters", "found 3"]);
     assert_refused("named.caffemodel.h5", &["`data/a/bias`", "0, 1"]);

@@ -228,11 +228,11 @@ fn errors_of_recurrent_layers_name_the_bottom_of_a_wrong_shape() {
     };
     let x = [2, 3, 4];
     for (error, expected) in [
-        (error(&[2], &[2, 3], &[], false), "bottom 0 (x): expected shape steps × streams"),
-        (error(&[0, 3, 4], &[0, 3], &[], false), "with at least one step, found 0 3 4"),
-        (error(&x, &[2, 4], &[], false), "bottom 1 (cont): expected shape 2 × 3, found 2 4"),
-        (error(&x, &[2, 3, 1], &[], false), "expected shape 2 × 3, found 2 3 1"),
-        (error(&x, &[2, 3], &[("s", &[2, 5])], false), "bottom 2 (static): expected shape 3 × …"),
+        (error(&[2], &[2, 3], &[], false), "bottom 0 (x): expected shape [steps, streams"),
+        (error(&[0, 3, 4], &[0, 3], &[], false), "with at least one step, found [0, 3, 4]"),
+        (error(&x, &[2, 4], &[], false), "bottom 1 (cont): expected shape [2, 3], found [2, 4]"),
+        (error(&x, &[2, 3, 1], &[], false), "expected shape [2, 3], found [2, 3, 1]"),
+        (error(&x, &[2, 3], &[("s", &[2, 5])], false), "bottom 2 (static): expected shape [3, …]"),
         (error(&x, &[2, 3], &[], true), "expected 4 to 5 bottom blobs, found 2"),
         (
             error(&x, &[2, 3], &[("h", &[1, 3, 2]), ("c", &[1, 2, 2])], true),

@@ -292,7 +292,7 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     let mut wide_solver = Solver::<f32>::new(param, &*CPU).unwrap();
     let error = wide_solver.restore(&state).unwrap_err();
     assert!(matches!(error.root(), Error::Shape(_)), "{error}");
-    for part in ["solverstate", "parameter 0 of layer `ip`", "10 784", "12 784"] {
+    for part in ["solverstate", "parameter 0 of layer `ip`", "[10, 784]", "[12, 784]"] {
         assert!(error.to_string().contains(part), "error does not contain `{part}`: {error}");
     }
     assert_eq!((adam.iteration(), weights(&adam)), (0, before));

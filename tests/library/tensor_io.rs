@@ -319,7 +319,7 @@ mod nets {
         };
         check_rejected(&[&matching_tensor, &weights], &["missing tensor `ip.1`", "2 parameters"]);
         let transposed = named("ip.0", &[3, 2]);
-        check_rejected(&[&transposed, &bias, &matching_tensor], &["`ip.0`", "3 2 (6)", "2 3 (6)"]);
+        check_rejected(&[&transposed, &bias, &matching_tensor], &["`ip.0`", "[3, 2]", "[2, 3]"]);
         check_rejected(&[&weights, &bias, &named("ip.2", &[1])], &["unexpected tensor `ip.2`"]);
         check_rejected(&[&weights, &bias, &bias], &["`ip.1`", "twice"]);
 

@@ -160,7 +160,7 @@ impl Blas for Mutant {
             op.trans_b = inverted(op.trans_b);
         }
         fallback::gemm(self, &op, a, b, c.reborrow())?;
-        let starts_row = c.len() > 0 && op.m * op.n > 0;
+        let starts_row = !c.is_empty() && op.m * op.n > 0;
         match self.bug {
             Bug::GemmReadsAtZero if op.beta.is_zero() => read_at_zero(&old, c.host_mut()?),
             Bug::GemmNotReproducible if starts_row && self.is_second_call(self.bug) => {

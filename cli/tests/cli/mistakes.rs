@@ -112,8 +112,8 @@ fn errors_name_a_wrong_snapshot_or_model() {
     tune("garbage").failed_with(&["garbage: not a caffe.NetParameter"]);
 
     folder.write_replaced("net.prototxt", NET, "num_output: 10", "num_output: 12");
-    test(model).failed_with(&[model, "layer `ip`", "10 784", "12 784"]);
-    resume(state).failed_with(&[state, "10 784", "12 784"]);
+    test(model).failed_with(&[model, "layer `ip`", "[10, 784]", "[12, 784]"]);
+    resume(state).failed_with(&[state, "[10, 784]", "[12, 784]"]);
     folder.write_replaced("net.prototxt", NET, "\"ip\"", "\"other\"");
     test(model).failed_with(&[model, "no layer"]);
     tune(model).failed_with(&[model, "no layer"]);
@@ -200,7 +200,7 @@ fn errors_of_common_mistakes_name_the_remedy() {
             "num_output: 10",
             "num_output: 9",
             &trained,
-            &["`ip`", "10 784", "9 784", "rename the layer"],
+            &["`ip`", "[10, 784]", "[9, 784]", "rename the layer"],
         ),
         (
             "\"ip\"",

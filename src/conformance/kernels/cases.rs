@@ -9,7 +9,7 @@ use crate::{
     op::Axis,
 };
 use proptest::prelude::*;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 
 /// Name of an operand, and its elements before the call.
 pub(super) type NamedValues<T> = (&'static str, Vec<T>);
@@ -21,13 +21,27 @@ pub(super) type Length = (&'static str, usize);
 const OPERANDS: usize = 5;
 
 /// Values and placements of a case's operands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct CaseSetup {
     pub(super) values: Values,
     /// Seed of the operands' values.
     pub(super) seed: u64,
     /// Placements of the inputs, followed by the placements of the outputs.
     pub(super) places: [Placement; OPERANDS],
+}
+
+impl fmt::Debug for CaseSetup {
+    /// Formats the setup. The placements name the valid sides and the numbers of guard elements
+    /// around each operand: inputs first, then outputs, then placements without an operand.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places = self.places.map(|place| format!("({place:?})")).join(" ");
+        let Self { values, seed, .. } = self;
+        write!(
+            f,
+            "{values:?} of seed {seed}; inputs, then outputs, are valid on: {places} (a kernel with \
+             fewer operands uses the first)"
+        )
+    }
 }
 
 impl CaseSetup {
