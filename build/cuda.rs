@@ -64,13 +64,13 @@ fn nvcc() -> Option<PathBuf> {
 
 /// Compiles the files of these names in parallel, and returns the paths of their PTX.
 fn compile(nvcc: &Path, names: &[&str], out: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let error = |why: String| format!("{}: {why}", nvcc.display());
+    let error = |reason: String| format!("{}: {reason}", nvcc.display());
     let start = |name: &&str| -> Result<(PathBuf, Child), Box<dyn Error>> {
         let (source, ptx) = (format!("kernels/{name}.cu"), out.join(format!("{name}.ptx")));
         let mut command = Command::new(nvcc);
         command.args(sources::FLAGS).arg(source).arg("-o").arg(&ptx);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        Ok((ptx, child.map_err(|why| error(format!("cannot run: {why}")))?))
+        Ok((ptx, child.map_err(|reason| error(format!("cannot run: {reason}")))?))
     };
     let builds = names.iter().map(start).collect::<Result<Vec<_>, _>>()?;
     let mut paths = Vec::new();

@@ -1,4 +1,4 @@
-// Elementwise losses of numbers against targets, defined in src/op/loss.rs.
+// Elementwise losses between predictions and targets, defined in src/op/loss.rs.
 
 #include "labels.cuh"
 

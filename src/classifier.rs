@@ -126,8 +126,9 @@ impl MeanPixel {
             Self::None => Ok(Vec::new()),
             Self::Values(values) if [1, channels].contains(&values.len()) => Ok(values.clone()),
             Self::Values(values) => {
-                let why = format!("found {} values of the mean, expected {channels}", values.len());
-                Err(Error::invalid_input("classifier", why))
+                let reason =
+                    format!("found {} values of the mean, expected {channels}", values.len());
+                Err(Error::invalid_input("classifier", reason))
             }
             Self::Image(path) => channel_means(path, channels),
         }
@@ -146,9 +147,9 @@ fn channel_means(path: &Path, channels: usize) -> Result<Vec<f32>> {
     };
     if found != channels {
         let shape = mean.shape();
-        let why =
+        let reason =
             format!("the mean image has shape {shape}, but the input has {channels} channels");
-        return Err(with_path(Error::Shape(why)));
+        return Err(with_path(Error::Shape(reason)));
     }
     let values = mean.data()?;
     let planes = values.host()?.chunks((mean.count() / channels).max(1));
@@ -192,8 +193,9 @@ impl Classifier {
         let (input, image) = reshape_to_one_image(&mut net)?;
         let outputs: Vec<_> = net.outputs().map(|(_, blob, _)| blob.count()).collect();
         let [classes] = outputs[..] else {
-            let why = format!("a classifier needs a net with one output, found {}", outputs.len());
-            return Err(Error::InvalidData(why));
+            let reason =
+                format!("a classifier needs a net with one output, found {}", outputs.len());
+            return Err(Error::InvalidData(reason));
         };
         let param = TransformationParameter {
             mean_value: preprocessing.mean.values(image[0])?,
@@ -214,8 +216,8 @@ impl Classifier {
         let labels: Vec<_> = text.lines().map(str::to_owned).collect();
         if labels.len() != self.classes {
             let (expected, found) = (self.classes, labels.len());
-            let why = format!("expected {expected} labels, one for each class, found {found}");
-            return Err(Error::InvalidData(why).context(path.display().to_string()));
+            let reason = format!("expected {expected} labels, one for each class, found {found}");
+            return Err(Error::InvalidData(reason).context(path.display().to_string()));
         }
         self.labels = labels;
         Ok(self)
@@ -245,8 +247,9 @@ impl Classifier {
         let [channels, height, width] = self.image;
         if image.shape()[0] != channels {
             let found = image.shape()[0];
-            let why = format!("classify: expected an image of {channels} channels, found {found}");
-            return Err(Error::Shape(why));
+            let reason =
+                format!("classify: expected an image of {channels} channels, found {found}");
+            return Err(Error::Shape(reason));
         }
         let mut record = Record::default();
         image.resize(height, width)?.store(&mut record)?;
@@ -273,15 +276,16 @@ fn reshape_to_one_image(net: &mut Net<f32>) -> Result<(String, [usize; 3])> {
     let inputs = net.layer_params().filter(|layer| layer.r#type() == "Input");
     let inputs: Vec<_> = inputs.flat_map(|layer| layer.top.clone()).collect();
     let [name] = &inputs[..] else {
-        let why = format!("a classifier needs a net with one input, found {}", inputs.len());
+        let reason = format!("a classifier needs a net with one input, found {}", inputs.len());
         return Err(Error::InvalidData(
-            why + "; pass the deploy definition, not the training definition",
+            reason + "; pass the deploy definition, not the training definition",
         ));
     };
     let shape = net.blob(name).map(|blob| blob.shape().to_vec()).unwrap_or_default();
     let [_, channels @ (1 | 3), height, width] = shape[..] else {
-        let why = format!("input `{name}`: shape {shape:?}, expected images with 1 or 3 channels");
-        return Err(Error::Shape(why));
+        let reason =
+            format!("input `{name}`: shape {shape:?}, expected images with 1 or 3 channels");
+        return Err(Error::Shape(reason));
     };
     if let Some(blob) = net.blob_mut(name) {
         blob.reshape(&[1, channels, height, width])?;

@@ -89,14 +89,14 @@ pub enum Error {
         /// Extents of the shape.
         shape: Vec<usize>,
         /// The limit that the shape exceeds.
-        why: &'static str,
+        reason: &'static str,
     },
     /// A parameter outside its domain.
     InvalidInput {
         /// Name of the kernel, filler or function.
         op: &'static str,
         /// The parameter, and the reason why the parameter is invalid.
-        why: String,
+        reason: String,
     },
     /// Storage whose outstanding borrow conflicts with the requested access.
     Borrowed {
@@ -179,10 +179,10 @@ impl fmt::Display for Error {
                 write!(f, "axis {axis} is out of range for a shape of {axes} axes")
             }
             Self::Shape(message) | Self::InvalidData(message) => f.write_str(message),
-            Self::ShapeOverflow { shape, why } => {
-                write!(f, "shape {shape:?} is too large: {why}")
+            Self::ShapeOverflow { shape, reason } => {
+                write!(f, "shape {shape:?} is too large: {reason}")
             }
-            Self::InvalidInput { op, why } => write!(f, "{op}: {why}"),
+            Self::InvalidInput { op, reason } => write!(f, "{op}: {reason}"),
             Self::Borrowed { what } => write!(
                 f,
                 "{what} is already borrowed; a kernel that runs in place takes `Src::InPlace`"
@@ -242,8 +242,8 @@ impl Error {
     }
 
     /// Returns [`Error::InvalidInput`] for a parameter of `op`.
-    pub fn invalid_input(op: &'static str, why: impl Into<String>) -> Self {
-        Self::InvalidInput { op, why: why.into() }
+    pub fn invalid_input(op: &'static str, reason: impl Into<String>) -> Self {
+        Self::InvalidInput { op, reason: reason.into() }
     }
 
     /// Returns [`Error::OutOfMemory`] for a host allocation of `bytes` bytes.

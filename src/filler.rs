@@ -96,7 +96,7 @@ impl Filler {
     /// standard deviation that is not positive, or `min > max`.
     #[doc(alias = "GetFiller")]
     pub fn from_proto(param: &FillerParameter) -> Result<Self> {
-        let invalid = |why: String| Err(Error::invalid_input("filler", why));
+        let invalid = |reason: String| Err(Error::invalid_input("filler", reason));
         let (min, max) = (f64::from(param.min()), f64::from(param.max()));
         let (mean, std) = (f64::from(param.mean()), f64::from(param.std()));
         let norm = param.variance_norm();
@@ -190,8 +190,8 @@ fn sparsify<T: Element>(kept: u32, shape: &Shape, key: RngKey, data: &mut [T]) -
     let outputs = *shape.first().ok_or_else(no_axis)?;
     let p = f64::from(kept) / outputs as f64;
     if p > 1.0 {
-        let why = format!("`sparse` {kept} exceeds the {outputs} outputs of shape {shape}");
-        return Err(Error::invalid_input("filler", why));
+        let reason = format!("`sparse` {kept} exceeds the {outputs} outputs of shape {shape}");
+        return Err(Error::invalid_input("filler", reason));
     }
     let mut keep = vec![0; data.len()];
     host::bernoulli(&Workers::sequential(), key, p, &mut keep)?;
@@ -213,8 +213,8 @@ fn bilinear<T: Element>(data: &mut [T], shape: &Shape) -> Result<()> {
     let (height, width) = match shape[..] {
         [_, _, height, width] if height == width => (height, width),
         _ => {
-            let why = format!("bilinear needs 4 axes and a square kernel, not shape {shape}");
-            return Err(Error::invalid_input("filler", why));
+            let reason = format!("bilinear needs 4 axes and a square kernel, not shape {shape}");
+            return Err(Error::invalid_input("filler", reason));
         }
     };
     // Single precision and Caffe's order of operations give results bit-identical to Caffe's.

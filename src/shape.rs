@@ -35,7 +35,7 @@ impl Shape {
     /// 16-byte elements would exceed `isize::MAX` bytes.
     #[doc(alias = "Reshape")]
     pub fn new(extents: &[usize]) -> Result<Self> {
-        let too_large = |why| Error::ShapeOverflow { shape: extents.to_vec(), why };
+        let too_large = |reason| Error::ShapeOverflow { shape: extents.to_vec(), reason };
         if extents.len() > MAX_AXES {
             return Err(too_large("more than 32 axes"));
         }

@@ -43,9 +43,9 @@ impl ComputeImageMean {
             }
             if record.shape() != shape {
                 let ([c, h, w], [channels, height, width]) = (record.shape(), shape);
-                let why =
+                let reason =
                     format!("shape {c} x {h} x {w}, expected {channels} x {height} x {width}");
-                return Err(with_record(Error::Shape(why)));
+                return Err(with_record(Error::Shape(reason)));
             }
             match record.values() {
                 RecordValues::Bytes(x) => add(&mut sums, x.iter().copied()),

@@ -58,8 +58,8 @@ pub(super) struct ConvertImageset {
 impl ConvertImageset {
     pub(super) fn run(self) -> Result<()> {
         if (self.resize_height == 0) != (self.resize_width == 0) {
-            let why = "--resize_height and --resize_width: pass both or neither";
-            return Err(Error::InvalidData(why.into()));
+            let reason = "--resize_height and --resize_width: pass both or neither";
+            return Err(Error::InvalidData(reason.into()));
         }
         let mut images = ImageList::open(&self.list, &*self.root)?;
         if self.shuffle {
@@ -80,8 +80,8 @@ impl ConvertImageset {
             };
             if self.check_size && *first.get_or_insert(image.shape()) != image.shape() {
                 let [_, height, width] = image.shape();
-                let why = format!("{path}: {height} x {width} pixels, unlike the first image");
-                return Err(Error::InvalidData(why));
+                let reason = format!("{path}: {height} x {width} pixels, unlike the first image");
+                return Err(Error::InvalidData(reason));
             }
             let mut datum = self.datum(&path, &image)?;
             datum.label = Some(*label);
@@ -124,8 +124,8 @@ impl ConvertImageset {
         match target.as_str() {
             "png" => image.encode_png(),
             _ => {
-                let why = format!("{path}: cannot encode as `{target}`; pass --encode_type png");
-                Err(Error::InvalidData(why))
+                let reason = format!("{path}: cannot encode as `{target}`; pass --encode_type png");
+                Err(Error::InvalidData(reason))
             }
         }
     }

@@ -74,8 +74,8 @@ impl DatabaseWriter {
     /// Appends a record.
     pub(super) fn put(&mut self, key: &str, datum: &Datum) -> Result<()> {
         if self.stop.load(Relaxed) {
-            let why = "interrupted; no database was written";
-            return Err(Error::InvalidData(format!("{}: {why}", self.path.display())));
+            let reason = "interrupted; no database was written";
+            return Err(Error::InvalidData(format!("{}: {reason}", self.path.display())));
         }
         self.writer.put(key.as_bytes(), &datum.encode_to_vec())?;
         self.done += 1;

@@ -30,6 +30,6 @@ pub(super) fn read_solver(path: &Path) -> Result<SolverParameter> {
     })
 }
 
-fn wrong_kind(path: &Path, why: &str) -> Error {
-    Error::InvalidData(why.into()).context(path.display().to_string())
+fn wrong_kind(path: &Path, reason: &str) -> Error {
+    Error::InvalidData(reason.into()).context(path.display().to_string())
 }

@@ -94,16 +94,17 @@ pub(super) fn resolve_gpus(gpus: &[GpuArg], known: &[String]) -> Result<Vec<Stri
     let requested: Vec<_> = gpus.iter().flat_map(|gpu| gpu.names(&known_gpus)).collect();
     let missing = requested.iter().find(|name| !known_gpus.contains(name));
     let known = known.join(", ");
-    let why = match missing {
+    let reason = match missing {
         _ if known_gpus.is_empty() => {
-            let why =
-                device::cuda_device_count().err().map_or(String::new(), |why| format!(" ({why})"));
-            format!("no GPU found, only the device {known}{why}; omit --gpu to run on the CPU")
+            let reason = device::cuda_device_count()
+                .err()
+                .map_or(String::new(), |reason| format!(" ({reason})"));
+            format!("no GPU found, only the device {known}{reason}; omit --gpu to run on the CPU")
         }
         Some(missing) => format!("device {missing} not found; the devices are {known}"),
         None => return Ok(requested),
     };
-    Err(Error::InvalidData(format!("--gpu: {why}")))
+    Err(Error::InvalidData(format!("--gpu: {reason}")))
 }
 
 /// Returns the device name of the requested GPU. Fails unless exactly one GPU is requested.

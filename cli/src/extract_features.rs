@@ -58,9 +58,9 @@ impl ExtractFeatures {
     pub(super) fn run(self) -> Result<()> {
         let (blobs, databases) = (self.blobs.0.len(), self.databases.0.len());
         if blobs != databases {
-            let why =
+            let reason =
                 format!("{blobs} blobs, but {databases} databases; pass one database per blob");
-            return Err(Error::InvalidData(why));
+            return Err(Error::InvalidData(reason));
         }
         let device = self.device.open()?;
         self.run_on(&device)
@@ -74,8 +74,8 @@ impl ExtractFeatures {
             Net::<f32>::builder(device).phase(Phase::Test).build(&definition).map_err(with_path)?;
         net.copy_trained_from_file(&self.weights)?;
         if let Some(unknown) = self.blobs.0.iter().find(|name| net.blob(name).is_none()) {
-            let why = format!("unknown blob `{unknown}`");
-            return Err(with_path(Error::InvalidData(why)));
+            let reason = format!("unknown blob `{unknown}`");
+            return Err(with_path(Error::InvalidData(reason)));
         }
         let new =
             |path: &String| Ok((DatabaseWriter::new(path.as_ref(), self.database_args, None)?, 0));

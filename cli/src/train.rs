@@ -62,9 +62,9 @@ impl Train {
         let file = self.solver.display();
         match param.max_iter {
             None => {
-                let why =
+                let reason =
                     "max_iter is missing; set the number of iterations, such as `max_iter: 1000`";
-                return Err(Error::InvalidData(why.into()).context(file.to_string()));
+                return Err(Error::InvalidData(reason.into()).context(file.to_string()));
             }
             Some(end) if end <= 0 => log::warn!("{file}: max_iter is {end}, so nothing is trained"),
             Some(_) => {}
@@ -105,9 +105,9 @@ impl Train {
 fn explain_caffemodel(state: &Path, error: Error) -> Error {
     match state.to_string_lossy().contains(".caffemodel") {
         true => {
-            let why = "contains weights, not a solver state; pass its .solverstate to --snapshot, or \
+            let reason = "contains weights, not a solver state; pass its .solverstate to --snapshot, or \
                        this file to --weights";
-            Error::InvalidData(why.into()).context(state.display().to_string())
+            Error::InvalidData(reason.into()).context(state.display().to_string())
         }
         false => error,
     }

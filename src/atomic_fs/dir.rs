@@ -30,8 +30,8 @@ impl StagedDir {
             Ok(_) if !replace => Some("already exists"),
             _ => None,
         };
-        if let Some(why) = refused {
-            return Err(Error::InvalidData(format!("{}: {why}", target.display())));
+        if let Some(reason) = refused {
+            return Err(Error::InvalidData(format!("{}: {reason}", target.display())));
         }
         let ((), path) = create_temporary(&target, |path| fs::create_dir(path))
             .map_err(|error| Error::io(&target, error))?;

@@ -56,8 +56,8 @@ impl<T: Element, D: Device> Blob<T, D> {
         if *self.shape() != *source.shape() {
             if !reshape {
                 let (expected, found) = (self.shape(), source.shape());
-                let why = format!("copy_from: expected shape {expected}, found {found}");
-                return Err(Error::Shape(why));
+                let reason = format!("copy_from: expected shape {expected}, found {found}");
+                return Err(Error::Shape(reason));
             }
             self.reshape_like(source)?;
         }

@@ -177,11 +177,11 @@ impl<T: Element, D: Device> Blob<T, D> {
         bias: Option<&Self>,
         options: Conv2d,
     ) -> Result<(Convolution, [usize; 4])> {
-        let fail = |why: &str| {
+        let fail = |reason: &str| {
             let (x, w) = (self.shape(), filters.shape());
             let bias =
                 bias.map_or(String::new(), |bias| format!(", bias of shape {}", bias.shape()));
-            Error::Shape(format!("conv2d: x of shape {x}, filters of shape {w}{bias}; {why}"))
+            Error::Shape(format!("conv2d: x of shape {x}, filters of shape {w}{bias}; {reason}"))
         };
         let (&[batch, channels, h, w], &[outputs, filter_channels, kernel_h, kernel_w]) =
             (&**self.shape(), &**filters.shape())
@@ -211,7 +211,8 @@ impl<T: Element, D: Device> Blob<T, D> {
 
     /// Returns the pooling's descriptor and the shape of the result.
     fn pooling(&self, name: &str, window: PoolWindow) -> Result<(Pool2d, [usize; 4])> {
-        let fail = |why: &str| Error::Shape(format!("{name}: x of shape {}; {why}", self.shape()));
+        let fail =
+            |reason: &str| Error::Shape(format!("{name}: x of shape {}; {reason}", self.shape()));
         let [batch, channels, h, w] = **self.shape() else {
             return Err(fail("x must have four axes: batch, channels, height, width"));
         };

@@ -208,11 +208,11 @@ impl<T: Element, D: Device> Blob<T, D> {
         let mut shape = self.shape().to_vec();
         let Some(rows) = shape.first_mut().filter(|rows| start <= end && end <= **rows) else {
             let rows = self.shape().first().copied().unwrap_or(0);
-            let why = format!(
+            let reason = format!(
                 "rows: range {start}..{end} of shape {}; the first axis has extent {rows}",
                 self.shape()
             );
-            return Err(Error::Shape(why));
+            return Err(Error::Shape(reason));
         };
         let rows = mem::replace(rows, end - start);
         let (y, row) = (Self::new(self.device(), &shape)?, self.count() / rows.max(1));

@@ -168,9 +168,9 @@ fn sizes<T: Element, D: Device>(
     a: Matrix<'_, T, D>,
     b: Matrix<'_, T, D>,
 ) -> Result<[usize; 3]> {
-    let fail = |why: &str| {
+    let fail = |reason: &str| {
         let (a, b) = (a.describe("A"), b.describe("B"));
-        Error::Shape(format!("{op}: {a}, {b}; {why}"))
+        Error::Shape(format!("{op}: {a}, {b}; {reason}"))
     };
     let (Some([m, k]), Some([rows, n])) = (a.extents(), b.extents()) else {
         return Err(fail("A and B must have two axes; `reshaped` returns a blob of another shape"));

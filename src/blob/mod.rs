@@ -89,8 +89,10 @@ impl<T: Storable, D: Device> Blob<T, D> {
     }
 
     fn bytes(shape: &Shape) -> Result<usize> {
-        let overflow =
-            || Error::ShapeOverflow { shape: shape.to_vec(), why: "the number of bytes overflows" };
+        let overflow = || Error::ShapeOverflow {
+            shape: shape.to_vec(),
+            reason: "the number of bytes overflows",
+        };
         shape.count().checked_mul(size_of::<T>()).ok_or_else(overflow)
     }
 

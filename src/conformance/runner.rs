@@ -75,9 +75,9 @@ fn run<S: Strategy>(
     let mut runner = TestRunner::new_with_rng(config, rng);
     let test = |case| test(&case).map_err(|flaw| TestCaseError::fail(flaw.0));
     runner.run(strategy, test).map_err(|error| match error {
-        TestError::Fail(why, case) => {
-            CaseFailure(why.message().to_owned()).in_case("smallest case", &case)
+        TestError::Fail(reason, case) => {
+            CaseFailure(reason.message().to_owned()).in_case("smallest case", &case)
         }
-        TestError::Abort(why) => CaseFailure(format!("no random cases: {why}")),
+        TestError::Abort(reason) => CaseFailure(format!("no random cases: {reason}")),
     })
 }

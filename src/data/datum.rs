@@ -57,8 +57,8 @@ impl TryFrom<Datum> for Record {
     /// many values.
     fn try_from(datum: Datum) -> Result<Self> {
         if datum.encoded() {
-            let why = "datum: the image is encoded; decode it with `Record::read_datum`";
-            return Err(Error::InvalidData(why.into()));
+            let reason = "datum: the image is encoded; decode it with `Record::read_datum`";
+            return Err(Error::InvalidData(reason.into()));
         }
         let extents = [datum.channels(), datum.height(), datum.width()];
         let [Ok(channels), Ok(height), Ok(width)] = extents.map(usize::try_from) else {
@@ -70,8 +70,9 @@ impl TryFrom<Datum> for Record {
         let (got, want) =
             (if is_float { floats.len() } else { bytes.len() }, Shape::new(&shape)?.count());
         if got != want {
-            let why = format!("datum: expected {want} values for shape {extents:?}, found {got}");
-            return Err(Error::InvalidData(why));
+            let reason =
+                format!("datum: expected {want} values for shape {extents:?}, found {got}");
+            return Err(Error::InvalidData(reason));
         }
         Ok(Self { shape, bytes, floats, is_float, label })
     }
@@ -87,8 +88,9 @@ impl TryFrom<&Record> for Datum {
     fn try_from(record: &Record) -> Result<Self> {
         let shape = record.shape;
         let [Ok(channels), Ok(height), Ok(width)] = shape.map(i32::try_from) else {
-            let why = format!("record: an extent of {shape:?} exceeds the int32 range of a datum");
-            return Err(Error::InvalidData(why));
+            let reason =
+                format!("record: an extent of {shape:?} exceeds the int32 range of a datum");
+            return Err(Error::InvalidData(reason));
         };
         let (data, float_data) = match record.values() {
             RecordValues::Bytes(bytes) => (Some(bytes.to_vec()), Vec::new()),

@@ -150,8 +150,8 @@ impl Hdf5Rows {
             let path = &self.files[self.file_order[position]];
             let (file, rows, shapes) = open(path, &self.names)?;
             if shapes != self.shapes {
-                let why = format!("expected rows of shapes {:?}, found {shapes:?}", self.shapes);
-                return Err(Error::Shape(format!("{}: {why}", path.display())));
+                let reason = format!("expected rows of shapes {:?}, found {shapes:?}", self.shapes);
+                return Err(Error::Shape(format!("{}: {reason}", path.display())));
             }
             (self.file, self.rows, self.loaded) = (file, rows, 0..0);
         }
@@ -179,7 +179,7 @@ fn shuffle_order(key: Option<RngKey>, shuffles: &mut u64, order: &mut [usize]) {
 /// Opens a file. Returns the file, the number of rows, and the shape of a row of each dataset.
 fn open(path: &Path, names: &[String]) -> Result<(Datasets, usize, Vec<Vec<usize>>)> {
     let file = Datasets::open(path)?;
-    let invalid = |why: String| Error::InvalidData(format!("{}: {why}", path.display()));
+    let invalid = |reason: String| Error::InvalidData(format!("{}: {reason}", path.display()));
     let (mut rows, mut shapes) = (None, Vec::new());
     for name in names {
         let shape = file.shape(name)?;
@@ -191,8 +191,9 @@ fn open(path: &Path, names: &[String]) -> Result<(Datasets, usize, Vec<Vec<usize
             return Err(invalid(format!("dataset `{name}` has no rows")));
         }
         if count != first {
-            let why = format!("dataset `{name}` has {count} rows, but `{}` has {first}", names[0]);
-            return Err(invalid(why));
+            let reason =
+                format!("dataset `{name}` has {count} rows, but `{}` has {first}", names[0]);
+            return Err(invalid(reason));
         }
         shapes.push(rest.to_vec());
     }

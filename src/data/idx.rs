@@ -59,15 +59,15 @@ impl IdxSource {
         let ([count, height, width], images) = load(images_path)?;
         let ([label_count], labels) = load(labels_path)?;
         if images.is_empty() {
-            let why = format!("the file has no pixels: {count} images of {height} x {width}");
-            return Err(invalid(images_path, why));
+            let reason = format!("the file has no pixels: {count} images of {height} x {width}");
+            return Err(invalid(images_path, reason));
         }
         if count != label_count {
             let images = images_path.display();
-            let why = format!(
+            let reason = format!(
                 "label count {label_count} differs from the image count {count} in {images}"
             );
-            return Err(invalid(labels_path, why));
+            return Err(invalid(labels_path, reason));
         }
         let name = format!("idx:{}", images_path.display());
         Ok(Self { name, shape: [1, height, width], images, labels, next: 0 })
@@ -107,13 +107,13 @@ fn find(path: &str) -> Result<PathBuf> {
     } else if Path::new(&zipped).exists() {
         Ok(zipped.into())
     } else {
-        let why = io::Error::new(ErrorKind::NotFound, "file not found, with or without .gz");
-        Err(Error::io(path, why))
+        let reason = io::Error::new(ErrorKind::NotFound, "file not found, with or without .gz");
+        Err(Error::io(path, reason))
     }
 }
 
-fn invalid(path: &Path, why: impl std::fmt::Display) -> Error {
-    Error::InvalidData(format!("{}: {why}", path.display()))
+fn invalid(path: &Path, reason: impl std::fmt::Display) -> Error {
+    Error::InvalidData(format!("{}: {reason}", path.display()))
 }
 
 /// Reads the extents and values of an IDX file of unsigned bytes with `AXES` axes.
@@ -158,8 +158,8 @@ fn parse<const AXES: usize>(
     };
     let (magic, want) = (word()?, 0x0800 | AXES as u32);
     if magic != want {
-        let why = format!("expected magic number 0x{want:08x}, found 0x{magic:08x}");
-        return Err(invalid(path, why));
+        let reason = format!("expected magic number 0x{want:08x}, found 0x{magic:08x}");
+        return Err(invalid(path, reason));
     }
     let mut extents = [0; AXES];
     for extent in &mut extents {

@@ -159,8 +159,8 @@ fn read_list(path: &Path) -> Result<Vec<(String, i32)>> {
         let pair = line.trim_end().rsplit_once(' ');
         let pair = pair.and_then(|(path, label)| Some((path.trim_end(), label.parse().ok()?)));
         let Some((file, label)) = pair.filter(|(file, _)| !file.is_empty()) else {
-            let why = "expected a path, a space and an integer label";
-            return Err(Error::InvalidData(format!("{}:{}: {why}", path.display(), index + 1)));
+            let reason = "expected a path, a space and an integer label";
+            return Err(Error::InvalidData(format!("{}:{}: {reason}", path.display(), index + 1)));
         };
         files.push((file.to_owned(), label));
     }

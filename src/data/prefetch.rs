@@ -119,8 +119,8 @@ impl<T: Element> Prefetcher<T> {
             return Err(Error::invalid_input("data_param", "`batch_size` is 0"));
         }
         if !(1..=MAX_DEPTH).contains(&depth) {
-            let why = format!("`prefetch` must be in 1 to {MAX_DEPTH}, found {depth}");
-            return Err(Error::invalid_input("data_param", why));
+            let reason = format!("`prefetch` must be in 1 to {MAX_DEPTH}, found {depth}");
+            return Err(Error::invalid_input("data_param", reason));
         }
         let (name, stop_reader) = (reader.source().to_owned(), Box::new(reader.stop_function()));
         let mut filler =

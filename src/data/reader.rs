@@ -105,8 +105,8 @@ impl DataReader {
     ) -> Result<Vec<Self>> {
         for (argument, value) in [("run", run), ("count", count)] {
             if !(1..=MAX_RUN_LEN).contains(&value) {
-                let why = format!("`{argument}` must be in 1 to {MAX_RUN_LEN}, found {value}");
-                return Err(Error::invalid_input("DataReader", why));
+                let reason = format!("`{argument}` must be in 1 to {MAX_RUN_LEN}, found {value}");
+                return Err(Error::invalid_input("DataReader", reason));
             }
         }
         let name =
@@ -145,8 +145,8 @@ impl DataReader {
         match &self.run {
             Some(run) => Ok(&run.records[self.consumed..run.len]),
             None => {
-                let why = "no records are available after an earlier error";
-                Err(Error::InvalidData(format!("{}: {why}", self.name.source)))
+                let reason = "no records are available after an earlier error";
+                Err(Error::InvalidData(format!("{}: {reason}", self.name.source)))
             }
         }
     }

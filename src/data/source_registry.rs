@@ -65,14 +65,14 @@ impl SourceRegistry {
         {
             return open(rest);
         }
-        let invalid = |why: String| Error::InvalidData(format!("source `{source}`: {why}"));
-        let kind = Database::detect(source.as_ref()).map_err(|why| {
-            let why = match scheme {
+        let invalid = |reason: String| Error::InvalidData(format!("source `{source}`: {reason}"));
+        let kind = Database::detect(source.as_ref()).map_err(|reason| {
+            let reason = match scheme {
                 Some((scheme, _)) => format!("unknown scheme `{scheme}`"),
-                None => format!("no scheme, and {why}"),
+                None => format!("no scheme, and {reason}"),
             };
             let known: Vec<_> = self.schemes.keys().map(String::as_str).collect();
-            invalid(format!("{why}; known schemes: {}", known.join(", ")))
+            invalid(format!("{reason}; known schemes: {}", known.join(", ")))
         })?;
         let open = self.schemes.get(kind.scheme());
         open.ok_or_else(|| invalid(kind.unsupported().into()))?(source)

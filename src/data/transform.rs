@@ -208,8 +208,8 @@ impl Sample for f32 {
     }
 }
 
-fn invalid(why: impl Into<String>) -> Error {
-    Error::invalid_input("transform_param", why)
+fn invalid(reason: impl Into<String>) -> Error {
+    Error::invalid_input("transform_param", reason)
 }
 
 fn mean_shape_error(file: &str, mean: [usize; 3], record: [usize; 3]) -> Error {
@@ -267,11 +267,11 @@ fn read_mean_file(file: &str) -> Result<Mean> {
     let shape = match **blob.shape() {
         [1, channels, height, width] | [channels, height, width] => [channels, height, width],
         _ => {
-            let why = format!(
+            let reason = format!(
                 "`mean_file` {file}: expected the shape of one image, found {}",
                 blob.shape()
             );
-            return Err(invalid(why));
+            return Err(invalid(reason));
         }
     };
     let values = blob.data()?.host()?.to_vec();

@@ -12,12 +12,12 @@ use crate::{
     shape::Shape,
 };
 
-pub(super) fn invalid<R>(why: impl Into<String>) -> Result<R> {
-    Err(Error::InvalidData(why.into()))
+pub(super) fn invalid<R>(reason: impl Into<String>) -> Result<R> {
+    Err(Error::InvalidData(reason.into()))
 }
 
-pub(super) fn wrong_shape<R>(why: impl Into<String>) -> Result<R> {
-    Err(Error::Shape(why.into()))
+pub(super) fn wrong_shape<R>(reason: impl Into<String>) -> Result<R> {
+    Err(Error::Shape(reason.into()))
 }
 
 /// Returns `value`, which a layer's `reshape` has derived from the shapes of the bottoms.

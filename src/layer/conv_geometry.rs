@@ -40,7 +40,7 @@ fn pair_or_list(
     (name, pair, list): (&str, [Option<u32>; 2], &[u32]),
     (axes, default): (usize, Option<usize>),
 ) -> Result<Vec<usize>> {
-    let reject = |why: String| invalid(format!("convolution_param: {why}"));
+    let reject = |reason: String| invalid(format!("convolution_param: {reason}"));
     if pair != [None, None] {
         if !list.is_empty() {
             return reject(format!("{name}_h and {name}_w exclude the list {name}"));

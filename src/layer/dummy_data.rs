@@ -62,8 +62,8 @@ fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
         return one_per_top("shape", &shapes, tops);
     }
     if !param.shape.is_empty() {
-        let why = "give either shape or num, channels, height and width";
-        return invalid(format!("dummy_data_param: {why}"));
+        let reason = "give either shape or num, channels, height and width";
+        return invalid(format!("dummy_data_param: {reason}"));
     }
     let extents = older.iter().map(|(name, values)| one_per_top(name, values, tops));
     let extents = extents.collect::<Result<Vec<_>>>()?;
@@ -79,8 +79,8 @@ fn one_per_top<V: Clone>(name: &str, values: &[V], tops: usize) -> Result<Vec<V>
         [one] => Ok(vec![one.clone(); tops]),
         values if values.len() == tops => Ok(values.to_vec()),
         values => {
-            let why = format!("{name}: expected 1 or {tops} values, found {}", values.len());
-            invalid(format!("dummy_data_param: {why}"))
+            let reason = format!("{name}: expected 1 or {tops} values, found {}", values.len());
+            invalid(format!("dummy_data_param: {reason}"))
         }
     }
 }

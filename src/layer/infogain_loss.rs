@@ -52,9 +52,9 @@ impl<T: Element> InfogainLossLayer<T> {
         let mut matrix = None;
         if param.bottom.len() < 3 {
             if infogain.source().is_empty() {
-                let why =
+                let reason =
                     "the infogain matrix is missing; give a third bottom or the file `source`";
-                return invalid(format!("infogain_loss_param: {why}"));
+                return invalid(format!("infogain_loss_param: {reason}"));
             }
             let message: BlobProto = proto::read_binary(infogain.source())?;
             let mut blob = Blob::new(cx.device, &[0])?;

@@ -110,13 +110,13 @@ impl Arity {
                     (min, max) => format!("{min} to {max}"),
                 };
                 let plural = if expected == "1" { "" } else { "s" };
-                let why = format!("expected {expected} {kind} blob{plural}, found {found}");
-                return Err(Error::InvalidData(why));
+                let reason = format!("expected {expected} {kind} blob{plural}, found {found}");
+                return Err(Error::InvalidData(reason));
             }
         }
         if self.tops_equal_bottoms && bottoms != tops {
-            let why = format!("expected one top blob per bottom: {bottoms} tops, found {tops}");
-            return Err(Error::InvalidData(why));
+            let reason = format!("expected one top blob per bottom: {bottoms} tops, found {tops}");
+            return Err(Error::InvalidData(reason));
         }
         Ok(())
     }

@@ -40,8 +40,8 @@ impl<T: Element> MemoryDataLayer<T> {
         let extents = [param.batch_size(), param.channels(), param.height(), param.width()];
         let shape = Shape::new(&extents.map(|extent| extent as usize))?;
         if shape.count() == 0 {
-            let why = "batch_size, channels, height and width must be positive";
-            return invalid(format!("memory_data_param: {why}"));
+            let reason = "batch_size, channels, height and width must be positive";
+            return invalid(format!("memory_data_param: {reason}"));
         }
         Ok(Self { shape, data: Vec::new(), labels: Vec::new(), next: 0 })
     }

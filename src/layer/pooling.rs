@@ -54,7 +54,7 @@ impl<T: Element> PoolingLayer<T> {
     /// stride or padding is given twice, for one axis only, or together with `global_pooling`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.pooling_param.unwrap_or_default();
-        let reject = |why: &str| invalid(format!("pooling_param: {why}"));
+        let reject = |reason: &str| invalid(format!("pooling_param: {reason}"));
         let stochastic = param.pool() == PoolMethod::Stochastic;
         if stochastic && pads(&param) != [0, 0] {
             return reject("STOCHASTIC pooling does not support padding");

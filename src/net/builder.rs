@@ -251,12 +251,12 @@ impl<'a, T: Element> Construction<'a, T> {
             let id = match self.ids.get(name) {
                 Some(&id) if in_place && layer.allows_in_place() => id,
                 Some(_) if in_place => {
-                    let why = format!("cannot run in place with bottom and top `{name}`");
-                    return Err(Error::InvalidData(why));
+                    let reason = format!("cannot run in place with bottom and top `{name}`");
+                    return Err(Error::InvalidData(reason));
                 }
                 Some(_) => {
-                    let why = format!("top blob `{name}` is produced by several layers");
-                    return Err(Error::InvalidData(why));
+                    let reason = format!("top blob `{name}` is produced by several layers");
+                    return Err(Error::InvalidData(reason));
                 }
                 None => self.add_blob(name)?,
             };
@@ -283,8 +283,9 @@ impl<'a, T: Element> Construction<'a, T> {
             0 => Ok(bottoms.iter().map(|&id| self.needs_gradient[id]).collect()),
             given if given == bottoms.len() => Ok(param.propagate_down.clone()),
             given => {
-                let why = format!("propagate_down: {given} entries for {} bottoms", bottoms.len());
-                Err(Error::InvalidData(why))
+                let reason =
+                    format!("propagate_down: {given} entries for {} bottoms", bottoms.len());
+                Err(Error::InvalidData(reason))
             }
         }
     }
@@ -301,8 +302,9 @@ impl<'a, T: Element> Construction<'a, T> {
         let params = layer.params_mut();
         if !saved.is_empty() {
             if saved.len() != params.len() {
-                let why = format!("found {} `blobs` for {} parameters", saved.len(), params.len());
-                return Err(Error::InvalidData(why));
+                let reason =
+                    format!("found {} `blobs` for {} parameters", saved.len(), params.len());
+                return Err(Error::InvalidData(reason));
             }
             for (param, proto) in params.iter_mut().zip(saved) {
                 param.from_proto(proto, false)?;
@@ -323,8 +325,8 @@ impl<'a, T: Element> Construction<'a, T> {
         let count = node.layer.params().len();
         let specs = node.param.param.clone();
         if specs.len() > count {
-            let why = format!("found {} `param` entries for {count} parameters", specs.len());
-            return Err(Error::InvalidData(why));
+            let reason = format!("found {} `param` entries for {count} parameters", specs.len());
+            return Err(Error::InvalidData(reason));
         }
         let trainable = node.layer.params_are_trainable();
         for index in 0..count {
@@ -336,9 +338,9 @@ impl<'a, T: Element> Construction<'a, T> {
             let learns = spec.lr_mult() != 0.0;
             if learns && !trainable {
                 let lr_mult = spec.lr_mult();
-                let why =
+                let reason =
                     format!("parameter {index} is not trainable: lr_mult {lr_mult} must be 0");
-                return Err(Error::InvalidData(why));
+                return Err(Error::InvalidData(reason));
             }
             let node = &mut self.net.nodes[layer];
             node.propagate_params.push(learns);
@@ -402,8 +404,9 @@ impl<'a, T: Element> Construction<'a, T> {
         let name = spec.name();
         if !fits {
             let (ours, owners) = (ours.shape(), owner.blob.shape());
-            let why = format!("shared parameter `{name}`: expected shape {owners}, found {ours}");
-            return Err(Error::Shape(why));
+            let reason =
+                format!("shared parameter `{name}`: expected shape {owners}, found {ours}");
+            return Err(Error::Shape(reason));
         }
         merge_mult("lr_mult", name, &mut owner.lr_mult, spec.lr_mult)?;
         merge_mult("decay_mult", name, &mut owner.decay_mult, spec.decay_mult)?;
@@ -431,8 +434,9 @@ impl<'a, T: Element> Construction<'a, T> {
 fn merge_mult(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f32>) -> Result<()> {
     match (*owners, given) {
         (Some(first), Some(given)) if first != given => {
-            let why = format!("shared parameter `{name}`: expected {field} {first}, found {given}");
-            Err(Error::InvalidData(why))
+            let reason =
+                format!("shared parameter `{name}`: expected {field} {first}, found {given}");
+            Err(Error::InvalidData(reason))
         }
         (None, Some(_)) => {
             *owners = given;

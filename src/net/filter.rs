@@ -38,8 +38,8 @@ fn includes(layer: &LayerParameter, state: &NetState) -> Result<bool> {
         ([], exclude) => Ok(!exclude.iter().any(state_meets)),
         (include, []) => Ok(include.iter().any(state_meets)),
         _ => {
-            let why = "give either include or exclude rules, not both";
-            Err(Error::InvalidData(why.into()).context(format!("layer `{}`", layer.name())))
+            let reason = "give either include or exclude rules, not both";
+            Err(Error::InvalidData(reason.into()).context(format!("layer `{}`", layer.name())))
         }
     }
 }

@@ -92,8 +92,8 @@ impl<T: Element> Net<T> {
     fn run_backward(&mut self, layers: Range<usize>) -> Result<()> {
         self.check_range(&layers)?;
         if self.live_ranges.is_some() {
-            let why = "backward pass: the net reuses memory; build it without `reuse_memory`";
-            return Err(Error::InvalidData(why.into()));
+            let reason = "backward pass: the net reuses memory; build it without `reuse_memory`";
+            return Err(Error::InvalidData(reason.into()));
         }
         for index in layers.rev() {
             if self.nodes[index].backward {

@@ -75,21 +75,21 @@ impl<T: Element> Net<T> {
         for (index, param) in params.iter().enumerate() {
             let full = tensor_name(layer, index);
             let Some(tensor) = tensors.get(&index) else {
-                let why = format!("missing tensor `{full}`: the layer has {count} parameters");
-                return Err(Error::InvalidData(why));
+                let reason = format!("missing tensor `{full}`: the layer has {count} parameters");
+                return Err(Error::InvalidData(reason));
             };
             if tensor.shape() != param.shape() {
                 let (theirs, ours) = (tensor.shape(), param.shape());
-                let why = format!("tensor `{full}`: expected shape {ours}, found {theirs}");
-                return Err(Error::Shape(why));
+                let reason = format!("tensor `{full}`: expected shape {ours}, found {theirs}");
+                return Err(Error::Shape(reason));
             }
         }
         match tensors.keys().find(|&&index| index >= count) {
             Some(&index) => {
                 let full = tensor_name(layer, index);
-                let why =
+                let reason =
                     format!("unexpected tensor `{full}`: the layer has only {count} parameters");
-                Err(Error::InvalidData(why))
+                Err(Error::InvalidData(reason))
             }
             None => Ok(()),
         }

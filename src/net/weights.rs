@@ -50,8 +50,8 @@ impl<T: Element> Net<T> {
 
     fn copy_weights(&mut self, source: &NetParameter) -> Result<Vec<String>> {
         if !source.layers.is_empty() {
-            let why = "weights in an old format; upgrade them first with `proto::upgrade::net`";
-            return Err(Error::InvalidData(why.into()));
+            let reason = "weights in an old format; upgrade them first with `proto::upgrade::net`";
+            return Err(Error::InvalidData(reason.into()));
         }
         for from in &source.layer {
             let Some(layer) = self.layer_index(from.name()) else { continue };
@@ -197,8 +197,8 @@ impl<T: Element> Net<T> {
         let ours = self.nodes.iter().filter(|node| !node.layer.params().is_empty());
         let ours = list_names(ours.map(|node| node.param.name()));
         let found = list_names(found);
-        let why = "no layer name in common with this file";
-        Err(Error::InvalidData(format!("{why}: the file has {found}; the net has {ours}")))
+        let reason = "no layer name in common with this file";
+        Err(Error::InvalidData(format!("{reason}: the file has {found}; the net has {ours}")))
     }
 
     /// Checks that the messages `blobs` match the parameters of a layer in number and shape.
@@ -216,8 +216,8 @@ impl<T: Element> Net<T> {
                 }
                 _ if is_shared(index) => {}
                 Some(_) if blobs.len() == params.len() => {
-                    let why = format!("parameter {index}: the other net has no values");
-                    return Err(Error::InvalidData(why));
+                    let reason = format!("parameter {index}: the other net has no values");
+                    return Err(Error::InvalidData(reason));
                 }
                 _ => check_count(params.len(), blobs.len())?,
             }
@@ -261,8 +261,8 @@ fn has_data(proto: &BlobProto) -> bool {
 
 fn check_count(ours: usize, theirs: usize) -> Result<()> {
     if ours != theirs {
-        let why = format!("expected {ours} parameters, found {theirs}");
-        return Err(Error::InvalidData(why));
+        let reason = format!("expected {ours} parameters, found {theirs}");
+        return Err(Error::InvalidData(reason));
     }
     Ok(())
 }

@@ -104,8 +104,8 @@ impl Axis {
         check_len("arg_max", "y", self.reduced_count(), y)?;
         self.check_non_empty("arg_max")?;
         if u32::try_from(self.extent).is_err() {
-            let why = format!("axis extent {} exceeds {}", self.extent, u32::MAX);
-            return Err(Error::invalid_input("arg_max", why));
+            let reason = format!("axis extent {} exceeds {}", self.extent, u32::MAX);
+            return Err(Error::invalid_input("arg_max", reason));
         }
         Ok(())
     }

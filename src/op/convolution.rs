@@ -42,9 +42,9 @@ impl Convolution {
     pub fn new(batch: usize, outputs: usize, groups: usize, window: Window) -> Result<Self> {
         let channels = window.channels();
         if groups == 0 || !channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
-            let why =
+            let reason =
                 format!("{groups} groups do not divide {channels} channels and {outputs} outputs");
-            return Err(Error::invalid_input("convolution", why));
+            return Err(Error::invalid_input("convolution", reason));
         }
         Shape::new(&[batch, window.image_len()])?;
         Shape::new(&[batch, outputs, window.positions()])?;

@@ -223,9 +223,9 @@ impl GemmBatch {
         let Some(last) = self.count.checked_sub(1) else { return Ok(()) };
         let (span_a, span_b, span_c) = op.spans()?;
         if last > 0 && self.stride_c < span_c {
-            let why =
+            let reason =
                 format!("stride_c {} is shorter than a `C` of {span_c} elements", self.stride_c);
-            return Err(Error::invalid_input("gemm_batched", why));
+            return Err(Error::invalid_input("gemm_batched", reason));
         }
         let check = |operand, stride: usize, span: usize, got| {
             let want = stride.checked_mul(last).and_then(|start| start.checked_add(span));
@@ -326,8 +326,8 @@ fn span(
         return Ok(0);
     }
     if ld < columns {
-        let why = format!("{name} {ld} is shorter than a row of {columns} elements");
-        return Err(Error::invalid_input(op, why));
+        let reason = format!("{name} {ld} is shorter than a row of {columns} elements");
+        return Err(Error::invalid_input(op, reason));
     }
     (rows - 1)
         .checked_mul(ld)

@@ -43,8 +43,9 @@ impl Copy2d {
         }
         for (name, ld, operand, len) in [("ldx", self.ldx, "x", x), ("ldy", self.ldy, "y", y)] {
             if self.rows > 1 && ld < self.columns {
-                let why = format!("{name} {ld} is shorter than a row of {} elements", self.columns);
-                return Err(Error::invalid_input("copy_2d", why));
+                let reason =
+                    format!("{name} {ld} is shorter than a row of {} elements", self.columns);
+                return Err(Error::invalid_input("copy_2d", reason));
             }
             let last = (self.rows - 1).checked_mul(ld);
             let want = last.and_then(|last| last.checked_add(self.columns));
@@ -124,8 +125,8 @@ impl Permute {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
         if !sorted.into_iter().eq(0..shape.len()) {
-            let why = format!("{order:?} does not contain each axis of shape {shape} once");
-            return Err(Error::Shape(why));
+            let reason = format!("{order:?} does not contain each axis of shape {shape} once");
+            return Err(Error::Shape(reason));
         }
         Ok(Self { shape, order: order.to_vec() })
     }

@@ -131,9 +131,9 @@ fn windows(
     padded: bool,
     rounding: PoolRounding,
 ) -> Result<usize> {
-    let error = |why: &str| {
+    let error = |reason: &str| {
         let geometry = format!("input {input}, kernel {kernel}, stride {stride}, pad {pad}");
-        Error::invalid_input("pool", format!("{why}: {geometry}"))
+        Error::invalid_input("pool", format!("{reason}: {geometry}"))
     };
     if kernel == 0 || stride == 0 {
         return Err(error("kernel and stride must be positive"));

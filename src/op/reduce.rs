@@ -90,8 +90,8 @@ impl TopK {
     /// Returns [`Error::InvalidInput`] if `k` exceeds the extent of the axis.
     pub fn check(&self, x: usize, values: usize, places: usize) -> Result<()> {
         if self.k > self.axis.extent {
-            let why = format!("k = {} exceeds the axis extent {}", self.k, self.axis.extent);
-            return Err(Error::invalid_input("top_k", why));
+            let reason = format!("k = {} exceeds the axis extent {}", self.k, self.axis.extent);
+            return Err(Error::invalid_input("top_k", reason));
         }
         check_len("top_k", "x", self.axis.count(), x)?;
         check_len("top_k", "values", self.k * self.axis.reduced_count(), values)?;

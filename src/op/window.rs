@@ -43,9 +43,9 @@ impl SpatialAxis {
     /// into the padded input, or if a number overflows.
     pub fn output(&self) -> Result<usize> {
         let Self { input, kernel, stride, pad, dilation } = *self;
-        let error = |why: &str| {
+        let error = |reason: &str| {
             let taps = format!("kernel {kernel}, stride {stride}, pad {pad}, dilation {dilation}");
-            Error::invalid_input("window", format!("{why}: input {input}, {taps}"))
+            Error::invalid_input("window", format!("{reason}: input {input}, {taps}"))
         };
         if kernel == 0 || stride == 0 || dilation == 0 {
             return Err(error("kernel, stride and dilation must be positive"));

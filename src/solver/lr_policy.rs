@@ -83,8 +83,8 @@ impl LrPolicy {
             }
             other => {
                 let known = "fixed, step, exp, inv, multistep, poly, sigmoid";
-                let why = format!("unknown lr_policy `{other}`; known policies: {known}");
-                return Err(Error::InvalidData(why));
+                let reason = format!("unknown lr_policy `{other}`; known policies: {known}");
+                return Err(Error::InvalidData(reason));
             }
         };
         Ok(Self { base_lr: param.base_lr().into(), kind })

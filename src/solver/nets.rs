@@ -84,9 +84,9 @@ fn train_definition(param: &SolverParameter) -> Result<NetParameter> {
     let given = inline.clone().count() + files.clone().count();
     if given != 1 {
         let fields = "net, net_param, train_net, train_net_param";
-        let why =
+        let reason =
             format!("found {given} definitions of the train net; give exactly one of {fields}");
-        return Err(Error::InvalidData(why));
+        return Err(Error::InvalidData(reason));
     }
     match (inline.into_iter().next(), files.into_iter().next()) {
         (Some(definition), _) => upgrade_definition(definition),
@@ -115,8 +115,8 @@ fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
     };
     let (count, given) = (param.test_iter.len(), definitions.len());
     if count < given || (count > given && common.is_none()) {
-        let why = format!("test_iter: {count} entries for {given} test nets");
-        return Err(Error::InvalidData(why));
+        let reason = format!("test_iter: {count} entries for {given} test nets");
+        return Err(Error::InvalidData(reason));
     }
     if let Some(common) = common {
         definitions.resize(count, common);
@@ -128,8 +128,9 @@ fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
         return Err(Error::InvalidData(format!("test_iter {bad} must be positive")));
     }
     if !param.test_state.is_empty() && param.test_state.len() != count {
-        let why = format!("test_state: {} entries for {count} test nets", param.test_state.len());
-        return Err(Error::InvalidData(why));
+        let reason =
+            format!("test_state: {} entries for {count} test nets", param.test_state.len());
+        return Err(Error::InvalidData(reason));
     }
     Ok(definitions)
 }

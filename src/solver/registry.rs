@@ -106,8 +106,8 @@ impl<T: Element> MethodRegistry<T> {
                 check_no_momentum(param)?;
                 let decay = param.rms_decay();
                 if !(0.0..1.0).contains(&decay) {
-                    let why = format!("rms_decay {decay} is out of range; it must be in [0, 1)");
-                    return Err(Error::InvalidData(why));
+                    let reason = format!("rms_decay {decay} is out of range; it must be in [0, 1)");
+                    return Err(Error::InvalidData(reason));
                 }
                 Ok(UpdateRule::RmsProp { decay: acc::<T>(decay), delta: acc::<T>(param.delta()) })
             })
@@ -144,8 +144,8 @@ impl<T: Element> MethodRegistry<T> {
         let make = self.makers.get(kind).ok_or_else(|| {
             let known = self.kinds().collect::<Vec<_>>().join(", ");
             let suggestion = did_you_mean(kind, self.kinds());
-            let why = format!("unknown solver type `{kind}`{suggestion}; known types: {known}");
-            Error::InvalidData(why)
+            let reason = format!("unknown solver type `{kind}`{suggestion}; known types: {known}");
+            Error::InvalidData(reason)
         })?;
         make(param)
     }
@@ -166,8 +166,8 @@ fn check_no_momentum(param: &SolverParameter) -> Result<()> {
     match param.momentum() {
         0.0 => Ok(()),
         momentum => {
-            let why = format!("momentum {momentum}: not supported by {}", param.r#type());
-            Err(Error::InvalidData(why))
+            let reason = format!("momentum {momentum}: not supported by {}", param.r#type());
+            Err(Error::InvalidData(reason))
         }
     }
 }

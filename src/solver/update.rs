@@ -14,8 +14,8 @@ pub(super) fn regularization(param: &SolverParameter) -> Result<Regularization> 
         "L1" => Ok(Regularization::L1),
         "L2" => Ok(Regularization::L2),
         other => {
-            let why = format!("unknown regularization_type `{other}`; known types: L1, L2");
-            Err(Error::InvalidData(why))
+            let reason = format!("unknown regularization_type `{other}`; known types: L1, L2");
+            Err(Error::InvalidData(reason))
         }
     }
 }

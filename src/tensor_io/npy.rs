@@ -62,7 +62,7 @@ pub fn write_npy(path: impl AsRef<Path>, tensor: &Tensor) -> Result<()> {
 /// Reads an array from `input`, which is the file at `path` or a member of the archive at `path`.
 /// `name` identifies the array in error messages.
 pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Tensor> {
-    let invalid = |why: &str| Error::InvalidData(format!("{name}: {why}"));
+    let invalid = |reason: &str| Error::InvalidData(format!("{name}: {reason}"));
     let io = |error| Error::io(path, error);
     let mut read_exact = |bytes: &mut [u8]| match input.read_exact(bytes) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
@@ -84,9 +84,9 @@ pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Ten
     }
     let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
     if length > MAX_HEADER_LEN {
-        let why =
+        let reason =
             format!("the header has {length} bytes, but at most {MAX_HEADER_LEN} are supported");
-        return Err(invalid(&why));
+        return Err(invalid(&reason));
     }
     let mut text = vec![0; length];
     read_exact(&mut text)?;
@@ -103,8 +103,8 @@ pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Ten
     input.take(want as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() != want {
         let more = if bytes.len() > want { "more" } else { "fewer" };
-        let why = format!("found {more} values than the {want} bytes of shape {}", header.shape);
-        return Err(invalid(&why));
+        let reason = format!("found {more} values than the {want} bytes of shape {}", header.shape);
+        return Err(invalid(&reason));
     }
     if header.big_endian {
         reverse_bytes(&mut bytes, size);

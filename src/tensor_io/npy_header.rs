@@ -72,16 +72,17 @@ pub(super) fn text(dtype: DType, shape: &[usize]) -> Option<String> {
     Some(text)
 }
 
-fn invalid(why: impl Into<String>) -> Error {
-    Error::InvalidData(why.into())
+fn invalid(reason: impl Into<String>) -> Error {
+    Error::InvalidData(reason.into())
 }
 
 /// Parses the element type in a `.npy` header. Returns the type and whether the elements are
 /// big-endian.
 fn element_type(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
     if text.eat("[") {
-        let why = "the elements are records; only plain float16, float32 and float64 are supported";
-        return Err(invalid(why));
+        let reason =
+            "the elements are records; only plain float16, float32 and float64 are supported";
+        return Err(invalid(reason));
     }
     let descr = text.string()?;
     let dtype = match descr.get(1..) {
@@ -94,8 +95,8 @@ fn element_type(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
         (Some(dtype), Some(b'<')) => Ok((dtype, false)),
         (Some(dtype), Some(b'>')) => Ok((dtype, true)),
         _ => {
-            let why = "only float16, float32 and float64 (f2, f4, f8) are supported";
-            Err(invalid(format!("the elements are `{}`; {why}", descr.escape_debug())))
+            let reason = "only float16, float32 and float64 (f2, f4, f8) are supported";
+            Err(invalid(format!("the elements are `{}`; {reason}", descr.escape_debug())))
         }
     }
 }

@@ -52,8 +52,8 @@ fn parse(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
         .map_err(|error| Error::InvalidData(format!("damaged header: {error}")))?;
     let (want, got) = (metadata.data_len(), data.len());
     if want != got {
-        let why = format!("found {got} bytes of values, but the header describes {want} bytes");
-        return Err(Error::InvalidData(why));
+        let reason = format!("found {got} bytes of values, but the header describes {want} bytes");
+        return Err(Error::InvalidData(reason));
     }
     let names = metadata.offset_keys().into_iter();
     names.map(|name| tensor(&metadata, data, &name).map(|tensor| (name, tensor))).collect()
@@ -77,9 +77,9 @@ fn tensor(metadata: &Metadata, data: &[u8], name: &str) -> Result<Tensor> {
         Dtype::F32 => DType::F32,
         Dtype::F64 => DType::F64,
         other => {
-            let why = "only F16, BF16, F32 and F64 are supported";
-            let why = format!("the elements are {other:?}; {why}");
-            return Err(name_tensor(Error::InvalidData(why)));
+            let reason = "only F16, BF16, F32 and F64 are supported";
+            let reason = format!("the elements are {other:?}; {reason}");
+            return Err(name_tensor(Error::InvalidData(reason)));
         }
     };
     let (start, end) = info.data_offsets;

@@ -106,7 +106,7 @@ fn compare_all_layers<T: Element, D: Device>(device: &D) {
         });
         match checked {
             Ok(()) => passed += 1,
-            Err(why) => failures.push(format!("{case}: {why}")),
+            Err(reason) => failures.push(format!("{case}: {reason}")),
         }
     }
     let (failed, text) = (failures.len(), failures.join("\n"));

@@ -63,12 +63,12 @@ fn compare_all_runs<T: Element, D: Device>(name: &str, device: &D) {
     for row in &cases {
         let case = Case::read(&set.join(&row[0]), &row[0], name, device);
         match case.build::<T>().map_err(|error| error.root().to_string()) {
-            Err(why) if why.starts_with("unknown layer type") => continue,
+            Err(reason) if reason.starts_with("unknown layer type") => continue,
             _ => {}
         }
         match case.check::<T>(&tolerances) {
             Ok(()) => passed += 1,
-            Err(why) => wrong.push(format!("{}: {why}", case.name)),
+            Err(reason) => wrong.push(format!("{}: {reason}", case.name)),
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), passed + wrong.len(), wrong.join("\n"));

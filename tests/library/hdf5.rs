@@ -240,7 +240,7 @@ fn unsuitable_hdf5_files_cause_errors_and_change_no_weights() {
 #[test]
 fn layer_names_that_are_invalid_hdf5_group_names_are_refused() {
     let path = output_path("names.caffemodel.h5");
-    for (names, why) in [
+    for (names, reason) in [
         (&["a/b"][..], "slash"),
         (&["."], "HDF5 does not allow"),
         (&[""], "HDF5 does not allow"),
@@ -250,7 +250,7 @@ fn layer_names_that_are_invalid_hdf5_group_names_are_refused() {
         let layers = names.iter().map(|name| layer(name, vec![])).collect();
         let message = NetParameter { layer: layers, ..Default::default() };
         let written = proto::write_trained_net(&path, &message);
-        assert_error_contains(written, &["names.caffemodel.h5", "layer `", why]);
+        assert_error_contains(written, &["names.caffemodel.h5", "layer `", reason]);
         assert!(!path.exists());
     }
     // Building the solver must fail, so that the error for the layer's name appears before

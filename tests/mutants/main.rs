@@ -28,8 +28,8 @@ fn every_mutant_fails_the_check_for_its_bug() {
         match kit.check(&Mutant::new(bug), check) {
             Err(failure) if failure.check == check => {
                 let element = failure.element.map_or("", |element| element.name());
-                let why = failure.message.lines().next().unwrap_or_default();
-                println!("{:<28} {check:<26} {element:<5} {why}", format!("{bug:?}"));
+                let reason = failure.message.lines().next().unwrap_or_default();
+                println!("{:<28} {check:<26} {element:<5} {reason}", format!("{bug:?}"));
             }
             Err(failure) => missed.push(format!("{bug:?}: {failure}")),
             Ok(()) => missed.push(format!("{bug:?} passes {check}")),

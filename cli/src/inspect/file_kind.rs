@@ -118,8 +118,8 @@ fn detect_message(bytes: &[u8], file: &str) -> Result<FileKind> {
     ];
     let likely = kinds.into_iter().filter_map(|(unknown, kind)| Some((unknown?, kind)));
     let likeliest = likely.min_by_key(|(unknown, _)| *unknown).map(|(_, kind)| kind);
-    let why = || Error::InvalidData(format!("{file}: unknown or damaged file format"));
-    likeliest.ok_or_else(why)
+    let reason = || Error::InvalidData(format!("{file}: unknown or damaged file format"));
+    likeliest.ok_or_else(reason)
 }
 
 /// Counts the unknown fields of a binary message; returns `None` if the message has no known field.

@@ -56,8 +56,8 @@ impl Plot {
         let data: Value = data.and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default();
         let curves = [&data["losses"], &data["scores"]].map(Curves::from_json);
         let [Some(losses), Some(scores)] = curves else {
-            let why = "contains no curves to continue; pass another file to --plot";
-            return Err(Error::InvalidData(why.into()).context(self.path.display().to_string()));
+            let reason = "contains no curves to continue; pass another file to --plot";
+            return Err(Error::InvalidData(reason.into()).context(self.path.display().to_string()));
         };
         (self.losses, self.scores) = (losses, scores);
         Ok(())

@@ -86,7 +86,7 @@ pub(super) fn coherence(runner: &CheckRunner<'_>) -> Verdict {
         let mut memory = ModelledMemory::new(runner.device, case.size);
         memory.expect_head()?;
         for (i, &access) in case.accesses.iter().enumerate() {
-            let name_access = |CaseFailure(why)| flaw!("access {i} ({access:?}): {why}");
+            let name_access = |CaseFailure(reason)| flaw!("access {i} ({access:?}): {reason}");
             memory.access(access, i as u64 + 1).map_err(name_access)?;
             memory.expect_head().map_err(name_access)?;
         }

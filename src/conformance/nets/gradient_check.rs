@@ -148,8 +148,8 @@ impl GradientCheck {
     }
 }
 
-fn wrong_gradient(why: String) -> Result<()> {
-    Err(Error::invalid_input("gradient check", why))
+fn wrong_gradient(reason: String) -> Result<()> {
+    Err(Error::invalid_input("gradient check", reason))
 }
 
 /// Names and values of the operands' gradients, followed by the names and values of the tops. The

@@ -135,7 +135,8 @@ impl FromStr for DigitsSource {
     /// repeated parameter, a `count` outside 1 to 2³², or a `seed` that is not a whole number. The
     /// error message names the invalid parameter.
     fn from_str(name: &str) -> Result<Self> {
-        let invalid = |why: String| Error::InvalidData(format!("source `digits:{name}`: {why}"));
+        let invalid =
+            |reason: String| Error::InvalidData(format!("source `digits:{name}`: {reason}"));
         let (split, parameters) = name.split_once('?').unwrap_or((name, ""));
         let (split, default_count) = match split {
             "train" => (Split::Train, 60_000),

@@ -105,8 +105,9 @@ mod tests {
         let ink = Ink { fade: 1.5, value: 250.0, grain: 0.5 };
         let noise: Vec<u8> = (0..SIDE * SIDE).map(|i| (i * 37 % 256) as u8).collect();
         let inside = [([3.2, 4.1], [20.3, 15.0]), ([20.3, 15.0], [20.3, 15.0])];
-        let beyond = [([-9.0, 3.0], [2.0, 40.0]), ([24.0, -3.0], [40.0, 5.0])];
-        for ends in [inside, beyond, [([-50.0; 2], [-40.0; 2]), ([90.0; 2], [70.0; 2])]] {
+        let crossing_the_edge = [([-9.0, 3.0], [2.0, 40.0]), ([24.0, -3.0], [40.0, 5.0])];
+        for ends in [inside, crossing_the_edge, [([-50.0; 2], [-40.0; 2]), ([90.0; 2], [70.0; 2])]]
+        {
             let segments = ends.map(|(from, to)| Segment { from, to, radii: [1.0, 2.5] });
             let mut image = vec![7; SIDE * SIDE];
             draw(&segments, ink, &noise, &mut image);

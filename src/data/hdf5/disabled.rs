@@ -8,8 +8,8 @@ pub(super) enum Datasets {}
 
 impl Datasets {
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let why = "this build does not support HDF5; enable the feature `hdf5`";
-        Err(Error::InvalidData(format!("{}: {why}", path.display())))
+        let reason = "this build does not support HDF5; enable the feature `hdf5`";
+        Err(Error::InvalidData(format!("{}: {reason}", path.display())))
     }
 
     pub(super) fn shape(&self, _name: &str) -> Result<Vec<usize>> {

@@ -34,8 +34,8 @@ impl Datasets {
             extents.iter().try_fold(size, |bytes, &extent| bytes.checked_mul(extent.max(1)));
         let max = self.length.saturating_mul(MAX_DEFLATE_RATIO);
         if bytes.is_none_or(|bytes| bytes > max) {
-            let why = format!("the file is too short for shape {extents:?}");
-            return Err(self.damaged(name, why));
+            let reason = format!("the file is too short for shape {extents:?}");
+            return Err(self.damaged(name, reason));
         }
         Ok(extents.into_iter().map(|extent| extent as usize).collect())
     }
@@ -58,7 +58,7 @@ impl Datasets {
         self.file.dataset(name).map_err(|error| self.damaged(name, error))
     }
 
-    fn damaged(&self, name: &str, why: impl Display) -> Error {
-        Error::InvalidData(format!("{}: dataset `{name}`: {why}", self.name))
+    fn damaged(&self, name: &str, reason: impl Display) -> Error {
+        Error::InvalidData(format!("{}: dataset `{name}`: {reason}", self.name))
     }
 }

@@ -27,7 +27,8 @@ pub(super) fn decode(bytes: &[u8], color: Color) -> Result<Image> {
 }
 
 fn jpeg(bytes: &[u8], color: Color) -> Result<Image> {
-    let damaged = |why: &dyn Display| Error::InvalidData(format!("damaged JPEG image: {why}"));
+    let damaged =
+        |reason: &dyn Display| Error::InvalidData(format!("damaged JPEG image: {reason}"));
     let open = |space| {
         let options = DecoderOptions::new_fast()
             .set_max_width(MAX_SIDE)
@@ -53,7 +54,7 @@ fn jpeg(bytes: &[u8], color: Color) -> Result<Image> {
 }
 
 fn png(bytes: &[u8], color: Color) -> Result<Image> {
-    let damaged = |why: &dyn Display| Error::InvalidData(format!("damaged PNG image: {why}"));
+    let damaged = |reason: &dyn Display| Error::InvalidData(format!("damaged PNG image: {reason}"));
     let mut decoder = png::Decoder::new(Cursor::new(bytes));
     decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
     let mut reader = decoder.read_info().map_err(|error| damaged(&error))?;

@@ -41,8 +41,8 @@ impl Color {
             (true, false) => Ok(Self::Bgr),
             (false, true) => Ok(Self::Gray),
             (true, true) => {
-                let why = "`force_color` and `force_gray` are mutually exclusive";
-                Err(Error::invalid_input("transform_param", why))
+                let reason = "`force_color` and `force_gray` are mutually exclusive";
+                Err(Error::invalid_input("transform_param", reason))
             }
         }
     }
@@ -89,8 +89,8 @@ impl Image {
         };
         if !inside(row, height, self.height) || !inside(column, width, self.width) {
             let part = format!("{height} x {width} pixels at {row}, {column}");
-            let why = format!("{part} exceed an image of {} x {}", self.height, self.width);
-            return Err(Error::invalid_input("part", why));
+            let reason = format!("{part} exceed an image of {} x {}", self.height, self.width);
+            return Err(Error::invalid_input("part", reason));
         }
         let bytes = height * width * self.channels;
         let mut pixels = Vec::new();

@@ -17,8 +17,9 @@ type Taps = (usize, usize, [i32; 2]);
 /// Rounds like OpenCV's `cv::resize` for 8-bit images.
 pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     if [height, width, x.height, x.width].contains(&0) {
-        let why = format!("cannot resize {} x {} pixels to {height} x {width}", x.height, x.width);
-        return Err(Error::invalid_input("resize", why));
+        let reason =
+            format!("cannot resize {} x {} pixels to {height} x {width}", x.height, x.width);
+        return Err(Error::invalid_input("resize", reason));
     }
     let channels = x.channels;
     let count = Shape::new(&[height, width, channels])?.count();

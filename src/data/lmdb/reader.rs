@@ -77,7 +77,7 @@ impl LmdbReader {
         let io = |error| Error::io(&path, error);
         let mut file = File::open(&path).map_err(io)?;
         let length = file.metadata().map_err(io)?.len();
-        let invalid = |why: String| Error::InvalidData(format!("{}: {why}", path.display()));
+        let invalid = |reason: String| Error::InvalidData(format!("{}: {reason}", path.display()));
 
         let mut start = Vec::new();
         file.by_ref().take(META_END as u64).read_to_end(&mut start).map_err(io)?;
@@ -105,10 +105,10 @@ impl LmdbReader {
         let last = field(META_LAST_PAGE);
         let needed = last.checked_add(1).and_then(|pages| pages.checked_mul(page_size.into()));
         if needed.is_none_or(|needed| needed > length) {
-            let why = format!(
+            let reason = format!(
                 "the file has {length} bytes, too short for page {last} of {page_size} bytes"
             );
-            return Err(invalid(format!("damaged: {why}")));
+            return Err(invalid(format!("damaged: {reason}")));
         }
         if small(TREE_FLAGS) & DUPLICATE_KEYS != 0 {
             return Err(invalid(
@@ -118,10 +118,10 @@ impl LmdbReader {
         let (entries, root) = (field(META_MAIN + TREE_ENTRIES), field(META_MAIN + TREE_ROOT));
         let depth = if root == NO_PAGE { 0 } else { small(TREE_DEPTH) };
         if depth > MAX_DEPTH || (depth == 0) != (entries == 0) {
-            let why = format!(
+            let reason = format!(
                 "damaged: the header states a tree of {depth} levels and {entries} records"
             );
-            return Err(invalid(why));
+            return Err(invalid(reason));
         }
         let levels = (0..depth).map(|_| Level::default()).collect();
         let page_size = page_size as usize;
@@ -201,8 +201,8 @@ impl LmdbReader {
         let node = Page(page).node(*index).ok_or_else(outside)?;
         if node.flags & (DATABASE | DUPLICATE) != 0 {
             let name = String::from_utf8_lossy(node.key);
-            let why = format!("`{name}` is a nested database, which Caffe does not write");
-            return Err(Error::InvalidData(format!("{}: {why}", self.file.path.display())));
+            let reason = format!("`{name}` is a nested database, which Caffe does not write");
+            return Err(Error::InvalidData(format!("{}: {reason}", self.file.path.display())));
         }
         if node.flags & BIG == 0 {
             return Ok((node.key, node.value().ok_or_else(outside)?));
@@ -256,8 +256,8 @@ impl Pages {
         Ok(())
     }
 
-    fn damaged(&self, why: impl Display) -> Error {
-        Error::InvalidData(format!("{}: damaged: {why}", self.path.display()))
+    fn damaged(&self, reason: impl Display) -> Error {
+        Error::InvalidData(format!("{}: damaged: {reason}", self.path.display()))
     }
 }
 
@@ -270,16 +270,17 @@ fn check_meta(page: &[u8]) -> Option<Result<(), String>> {
     let foreign = [12, HEADER].into_iter().any(|at| page.u32(at) == Some(MAGIC.swap_bytes()))
         || page.u32(12) == Some(MAGIC);
     if foreign {
-        let why = "an LMDB database of a 32-bit or big-endian machine; convert it with `mdb_dump` \
+        let reason = "an LMDB database of a 32-bit or big-endian machine; convert it with `mdb_dump` \
                    there and `mdb_load` here";
-        return Some(Err(why.into()));
+        return Some(Err(reason.into()));
     }
     if page.flags()? & META == 0 || page.u32(HEADER)? != MAGIC {
         return None;
     }
     let version = page.u32(META_VERSION)?;
-    let why = format!("an LMDB database of format {version}; only format {VERSION} is supported");
-    Some(if version == VERSION { Ok(()) } else { Err(why) })
+    let reason =
+        format!("an LMDB database of format {version}; only format {VERSION} is supported");
+    Some(if version == VERSION { Ok(()) } else { Err(reason) })
 }
 
 #[cfg(test)]

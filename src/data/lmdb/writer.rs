@@ -98,9 +98,9 @@ impl LmdbWriter {
     /// than the previous key, and for a value of 4 GiB or more. Returns [`Error::Io`] if the write
     /// fails.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let invalid = |why: &str| {
+        let invalid = |reason: &str| {
             let (path, key) = (self.dir.target().display(), String::from_utf8_lossy(key));
-            Err(Error::InvalidData(format!("{path}: key `{key}`: {why}")))
+            Err(Error::InvalidData(format!("{path}: key `{key}`: {reason}")))
         };
         if key.is_empty() || key.len() > MAX_KEY_LEN {
             return invalid(&format!("expected 1 to {MAX_KEY_LEN} bytes, found {}", key.len()));

@@ -136,8 +136,9 @@ fn transform<T: Element>(
     if got != shape[1..] {
         let [c, h, w] = got;
         let [_, channels, height, width] = shape;
-        let why = format!("expected shape {channels} x {height} x {width}, found {c} x {h} x {w}");
-        return Err(Error::Shape(why));
+        let reason =
+            format!("expected shape {channels} x {height} x {width}, found {c} x {h} x {w}");
+        return Err(Error::Shape(reason));
     }
     transformer.transform(number, record, image)
 }

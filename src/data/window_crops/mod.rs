@@ -74,14 +74,15 @@ impl WindowCrops {
         transform: &TransformationParameter,
         key: RngKey,
     ) -> Result<Self> {
-        let invalid = |why: String| Error::invalid_input("window_data_param", why);
+        let invalid = |reason: String| Error::invalid_input("window_data_param", reason);
         let (crop, pad) = (transform.crop_size() as usize, param.context_pad() as usize);
         if crop == 0 {
             return Err(invalid("`crop_size` is missing in transform_param".into()));
         }
         if pad >= crop.div_ceil(2) {
-            let why = format!("`context_pad` {pad} must be less than half of `crop_size` {crop}");
-            return Err(invalid(why));
+            let reason =
+                format!("`context_pad` {pad} must be less than half of `crop_size` {crop}");
+            return Err(invalid(reason));
         }
         let square = match param.crop_mode() {
             "warp" => false,
@@ -102,8 +103,9 @@ impl WindowCrops {
             Thresholds { foreground: param.fg_threshold(), background: param.bg_threshold() };
         let windows = window_file::read(path, &thresholds)?;
         let missing = |class: &str, relation: &str, threshold: f32| {
-            let why = format!("no {class} window: no window has an overlap {relation} {threshold}");
-            Err(Error::InvalidData(format!("{}: {why}", path.display())))
+            let reason =
+                format!("no {class} window: no window has an overlap {relation} {threshold}");
+            Err(Error::InvalidData(format!("{}: {reason}", path.display())))
         };
         if foreground > 0 && windows.foreground.is_empty() {
             return missing("foreground", "of at least", thresholds.foreground);

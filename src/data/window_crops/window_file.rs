@@ -51,11 +51,11 @@ pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<WindowFile> {
             return Err(words.invalid(format!("expected 1 or 3 channels, found {channels}")));
         }
         if image > 0 && channels != file.channels {
-            let why = format!(
+            let reason = format!(
                 "expected {} channels like the preceding images, found {channels}",
                 file.channels
             );
-            return Err(words.invalid(why));
+            return Err(words.invalid(reason));
         }
         file.channels = channels;
         // Ignore the listed height and width, and use the size of the decoded image.
@@ -70,8 +70,9 @@ pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<WindowFile> {
             let window = WindowBox { image, label, x: [x1, x2], y: [y1, y2] };
             if overlap >= thresholds.foreground {
                 if label <= 0 {
-                    let why = format!("a foreground window needs a label above 0, found {label}");
-                    return Err(words.invalid(why));
+                    let reason =
+                        format!("a foreground window needs a label above 0, found {label}");
+                    return Err(words.invalid(reason));
                 }
                 file.foreground.push(window);
             } else if overlap < thresholds.background {
@@ -108,7 +109,7 @@ impl<'a, I: Iterator<Item = (usize, &'a str)>> Words<'a, I> {
         word.parse().map_err(|_| self.invalid(format!("expected {name}, not `{word}`")))
     }
 
-    fn invalid(&self, why: String) -> Error {
-        Error::InvalidData(format!("{}:{}: {why}", self.path.display(), self.line))
+    fn invalid(&self, reason: String) -> Error {
+        Error::InvalidData(format!("{}:{}: {reason}", self.path.display(), self.line))
     }
 }

@@ -151,8 +151,8 @@ impl CudaBuilder {
     pub fn open(self, ordinal: u32) -> Result<CudaDevice> {
         let count = self.count()?;
         if ordinal >= count {
-            let why = format!("no such GPU ({count} found)");
-            return Err(Error::device(format!("cuda:{ordinal}"), why));
+            let reason = format!("no such GPU ({count} found)");
+            return Err(Error::device(format!("cuda:{ordinal}"), reason));
         }
         let workers = match self.threads {
             0 => Workers::global().clone(),
@@ -164,7 +164,7 @@ impl CudaBuilder {
             GemmBackend::Builtin => None,
             GemmBackend::Cublas => {
                 let library = Library::open(self.cublas.as_deref());
-                let library = library.map_err(|why| Error::device(&*context.name, why))?;
+                let library = library.map_err(|reason| Error::device(&*context.name, reason))?;
                 Some(Arc::new(Cublas::new(&Arc::new(library), &stream, self.tf32)))
             }
         };
@@ -172,7 +172,7 @@ impl CudaBuilder {
     }
 
     fn count(&self) -> Result<u32> {
-        driver::open(self.driver.as_deref()).map_err(|why| Error::device("cuda", why))?;
+        driver::open(self.driver.as_deref()).map_err(|reason| Error::device("cuda", reason))?;
         let count = cust::init(CudaFlags::empty())
             .map_err(from_cust("cuInit"))
             .and_then(|()| Device::num_devices().map_err(from_cust("cuDeviceGetCount")));

@@ -214,7 +214,8 @@ impl<'a> Launch<'a> {
         }
         let context = self.device.context();
         let kernel = self.kernel;
-        let error = |why: String| Error::device(&*context.name, format!("{}: {why}", kernel.name));
+        let error =
+            |reason: String| Error::device(&*context.name, format!("{}: {reason}", kernel.name));
         let limits = [i32::MAX as usize, 65535, 65535];
         if blocks.iter().zip(limits).any(|(blocks, limit)| *blocks > limit) {
             return Err(error(format!("grid of {blocks:?} blocks exceeds {limits:?}")));
@@ -222,12 +223,12 @@ impl<'a> Launch<'a> {
         let [gx, gy, gz] = blocks.map(|blocks| blocks as u32);
         let [bx, by, bz] = threads;
         if !self.arguments_match() {
-            let why = format!(
+            let reason = format!(
                 "the sizes of {} arguments do not match the parameter sizes {:?}",
                 self.starts.len(),
                 kernel.parameters
             );
-            return Err(error(why));
+            return Err(error(reason));
         }
         context.enter()?;
         let words = &mut self.words;

@@ -148,8 +148,8 @@ pub(crate) fn to_indices<T: Element>(
     for (i, (y, x)) in y.iter_mut().zip(x).enumerate() {
         let value = x.to_f64();
         if !(value >= 0.0 && value < f64::from(bound) && value.fract() == 0.0) {
-            let why = format!("x[{i}] is {value}, expected an integer in 0..{bound}");
-            return Err(Error::invalid_input("to_indices", why));
+            let reason = format!("x[{i}] is {value}, expected an integer in 0..{bound}");
+            return Err(Error::invalid_input("to_indices", reason));
         }
         *y = value as u32;
     }
@@ -266,8 +266,8 @@ fn rows_per_task(width: usize) -> usize {
 fn check_indices(name: &'static str, op: &RowIndexing, indices: &[u32]) -> Result<()> {
     let invalid = indices.iter().enumerate().find(|(_, row)| **row as usize >= op.table);
     invalid.map_or(Ok(()), |(i, row)| {
-        let why = format!("indices[{i}] is {row}, but the table has {} rows", op.table);
-        Err(Error::invalid_input(name, why))
+        let reason = format!("indices[{i}] is {row}, but the table has {} rows", op.table);
+        Err(Error::invalid_input(name, reason))
     })
 }
 

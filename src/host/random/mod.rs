@@ -186,8 +186,8 @@ pub(crate) fn expect_normal(mean: f64, std: f64) -> Result<()> {
     if mean.is_finite() && std.is_finite() && std >= 0.0 {
         return Ok(());
     }
-    let why = format!("mean is {mean} and std is {std}; expected a finite mean and std ≥ 0");
-    Err(Error::invalid_input("gaussian", why))
+    let reason = format!("mean is {mean} and std is {std}; expected a finite mean and std ≥ 0");
+    Err(Error::invalid_input("gaussian", reason))
 }
 
 /// Returns the threshold for random words: [`bernoulli`] yields 1 if the word is below the

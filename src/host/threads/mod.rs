@@ -69,8 +69,8 @@ impl Workers {
             return Ok(Self::sequential());
         }
         if count > MAX_THREADS {
-            let why = format!("{count} threads requested; the maximum is {MAX_THREADS}");
-            return Err(Error::invalid_input("workers", why));
+            let reason = format!("{count} threads requested; the maximum is {MAX_THREADS}");
+            return Err(Error::invalid_input("workers", reason));
         }
         let pool = Pool::start(count - 1).map_err(|error| {
             Error::invalid_input("workers", format!("cannot start {count} threads: {error}"))
@@ -367,15 +367,15 @@ mod tests {
 
     #[test]
     fn even_chunk_len_divides_evenly_among_threads() {
-        let two = Workers::new(2).unwrap();
+        let workers = Workers::new(2).unwrap();
         // Operands of up to 100 elements, the minimum chunk length, form a single chunk. Longer
         // operands are split into equally many chunks for both threads.
         assert_eq!(
-            [0, 1, 100, 101, 250].map(|len| two.even_chunk_len(len, 100, 1)),
+            [0, 1, 100, 101, 250].map(|len| workers.even_chunk_len(len, 100, 1)),
             [100, 100, 100, 51, 125]
         );
-        assert_eq!([399, 400, 600].map(|len| two.even_chunk_len(len, 100, 1)), [200, 100, 100]);
-        assert_eq!([250, 1000].map(|len| two.even_chunk_len(len, 100, 16)), [128, 112]);
+        assert_eq!([399, 400, 600].map(|len| workers.even_chunk_len(len, 100, 1)), [200, 100, 100]);
+        assert_eq!([250, 1000].map(|len| workers.even_chunk_len(len, 100, 16)), [128, 112]);
         assert_eq!(Workers::sequential().even_chunk_len(250, 100, 1), 125);
         assert_eq!(
             [101, 250].map(|len| Workers::new(8).unwrap().even_chunk_len(len, 100, 1)),

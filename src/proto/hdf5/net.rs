@@ -49,9 +49,9 @@ fn arrays(file: &Reader, group: &str, layer: &str) -> Result<Vec<(u8, BlobProto)
     let names = file.datasets(&group)?.into_iter().map(|name| {
         let path = format!("{group}/{name}");
         let index = name.parse::<u8>().ok().filter(|index| index.to_string() == name);
-        let why =
+        let reason =
             "the name is not a parameter index; the parameters of a layer have the names 0, 1, …";
-        let index = index.ok_or_else(|| file.damaged(&path, why))?;
+        let index = index.ok_or_else(|| file.damaged(&path, reason))?;
         Ok((index, file.blob(&path)?))
     });
     names.collect()
@@ -76,8 +76,8 @@ pub(in crate::proto) fn write_net(path: &Path, net: &NetParameter) -> Result<()>
 
 fn root_group(net: &NetParameter) -> Result<Group<'_>> {
     if !net.layers.is_empty() {
-        let why = "the net has an old format; upgrade it first with `proto::upgrade::net`";
-        return Err(Error::InvalidData(why.into()));
+        let reason = "the net has an old format; upgrade it first with `proto::upgrade::net`";
+        return Err(Error::InvalidData(reason.into()));
     }
     check_hdf5_names(net.layer.iter().map(LayerParameter::name))?;
     let mut blobs = net.layer.iter().flat_map(|layer| &layer.blobs);
@@ -132,8 +132,8 @@ pub(crate) fn check_hdf5_names<'a>(layers: impl Iterator<Item = &'a str>) -> Res
             _ if !seen.insert(name) => "two layers have the name",
             _ => continue,
         };
-        let why = format!("layer `{name}`: HDF5 cannot store the name: {problem}");
-        return Err(Error::InvalidData(why));
+        let reason = format!("layer `{name}`: HDF5 cannot store the name: {problem}");
+        return Err(Error::InvalidData(reason));
     }
     Ok(())
 }

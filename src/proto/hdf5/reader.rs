@@ -101,9 +101,9 @@ impl Reader {
     }
 
     /// Returns an error that names the file and the group or dataset `path`.
-    pub(super) fn damaged(&self, path: &str, why: impl Display) -> Error {
+    pub(super) fn damaged(&self, path: &str, reason: impl Display) -> Error {
         let path = if path.is_empty() { "/" } else { path };
-        Error::InvalidData(format!("{}: `{path}`: {why}", self.name))
+        Error::InvalidData(format!("{}: `{path}`: {reason}", self.name))
     }
 
     fn group(&self, group: &str) -> Result<Group> {
@@ -133,8 +133,8 @@ impl Reader {
                 Ok(count)
             }
             _ => {
-                let why = format!("the file is too short for a dataset of shape {extents:?}");
-                Err(self.damaged(dataset, why))
+                let reason = format!("the file is too short for a dataset of shape {extents:?}");
+                Err(self.damaged(dataset, reason))
             }
         }
     }

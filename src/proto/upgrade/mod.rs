@@ -106,8 +106,8 @@ const STEPS: [Step; 5] =
 #[doc(alias = "UpgradeNetAsNeeded")]
 pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
     if !net.layer.is_empty() && !net.layers.is_empty() {
-        let why = "both `layer` and `layers` are set; write all layers as `layer`";
-        return Err(Error::InvalidData(why.into()));
+        let reason = "both `layer` and `layers` are set; write all layers as `layer`";
+        return Err(Error::InvalidData(reason.into()));
     }
     let kept = net.layers.iter().map(|layer| !padding::is_padding(layer));
     let kept: Vec<bool> = kept.chain(net.layer.iter().map(|_| true)).collect();

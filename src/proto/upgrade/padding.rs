@@ -61,8 +61,8 @@ fn merge_into_layer(
         let Some(Padding { bottom, pad }) = padding else { continue };
         let kind = layer.layer.as_ref().map_or("", |old| old.r#type());
         if !["conv", "pool"].contains(&kind) || layer.bottom.len() != 1 {
-            let why = "only conv and pool layers with one bottom can follow a padding layer";
-            return Err(layer_error(layer, why));
+            let reason = "only conv and pool layers with one bottom can follow a padding layer";
+            return Err(layer_error(layer, reason));
         }
         layer.bottom[index].clone_from(bottom);
         layer.layer.get_or_insert_default().pad = Some(*pad);

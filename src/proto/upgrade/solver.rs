@@ -10,8 +10,8 @@ use crate::{
 pub(super) fn upgrade(solver: &mut SolverParameter) -> Result<Vec<Change>> {
     let Some(number) = solver.solver_type else { return Ok(Vec::new()) };
     if solver.r#type.is_some() {
-        let why = "both type and solver_type are set; remove solver_type, the older form";
-        return Err(Error::InvalidData(why.into()));
+        let reason = "both type and solver_type are set; remove solver_type, the older form";
+        return Err(Error::InvalidData(reason.into()));
     }
     let name = type_name(number)
         .ok_or_else(|| Error::InvalidData(format!("unknown solver_type {number}")))?;

@@ -58,8 +58,8 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
 /// Converts a V0 layer to the V1 format. Returns the V1 layer and the names of the dropped fields.
 fn to_v1(mut outer: V1LayerParameter) -> Result<(V1LayerParameter, Vec<&'static str>)> {
     let Some(old) = outer.layer.take() else {
-        let why = "the layer is not in the V0 format, unlike other layers of the net";
-        return Err(layer_error(outer.name(), why));
+        let reason = "the layer is not in the V0 format, unlike other layers of the net";
+        return Err(layer_error(outer.name(), reason));
     };
     let (bottom, top) = (mem::take(&mut outer.bottom), mem::take(&mut outer.top));
     if outer != V1LayerParameter::default() {

@@ -82,22 +82,22 @@ impl Library {
             Some(file) => vec![file],
             None => [in_folder(Path::new("")), in_folder(Path::new(DEFAULT_FOLDER))].concat(),
         };
-        let mut why = String::new();
+        let mut reason = String::new();
         for path in &paths {
             match load(path) {
                 Ok(library) => {
                     let opened =
                         Self::of(library).map_err(BoxError::from).and_then(Self::check_version);
-                    return opened.map_err(|why| format!("{}: {why}", path.display()).into());
+                    return opened.map_err(|reason| format!("{}: {reason}", path.display()).into());
                 }
-                Err(error) if why.is_empty() => why = error.to_string(),
+                Err(error) if reason.is_empty() => reason = error.to_string(),
                 Err(_) => {}
             }
         }
         let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
         let paths = paths.join(", ");
         Err(format!(
-            "cuBLAS not found: cannot open any of {paths} ({why}); set {CUBLAS_ENV} to its path"
+            "cuBLAS not found: cannot open any of {paths} ({reason}); set {CUBLAS_ENV} to its path"
         )
         .into())
     }

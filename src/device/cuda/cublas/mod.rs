@@ -178,7 +178,7 @@ impl Drop for Handle {
 }
 
 fn check(context: &Context, call: &str, status: c_int) -> Result<()> {
-    check_status(call, status).map_err(|why| Error::device(&*context.name, why))
+    check_status(call, status).map_err(|reason| Error::device(&*context.name, reason))
 }
 
 /// Returns the `cublasOperation_t` of an operand.

@@ -68,16 +68,16 @@ fn load(name: OsString) -> Result<Library, BoxError> {
 }
 
 fn open_first(paths: &[&str]) -> Result<Library, BoxError> {
-    let mut why = String::new();
+    let mut reason = String::new();
     for path in paths {
         match load(path.into()) {
             Ok(library) => return Ok(library),
-            Err(error) if why.is_empty() => why = error.to_string(),
+            Err(error) if reason.is_empty() => reason = error.to_string(),
             Err(_) => {}
         }
     }
     Err(format!(
-        "NVIDIA driver not found: cannot open any of {} ({why}); set {LIBCUDA_ENV} to its path",
+        "NVIDIA driver not found: cannot open any of {} ({reason}); set {LIBCUDA_ENV} to its path",
         paths.join(", "),
     )
     .into())

@@ -29,8 +29,8 @@ struct PoolArgs {
 fn pool_args(name: &'static str, op: &Pool2d) -> Result<PoolArgs> {
     let planes = [op.input, op.output()].map(|[height, width]| height * width);
     if let Some(plane) = planes.into_iter().find(|plane| i32::try_from(*plane).is_err()) {
-        let why = format!("plane of {plane} elements exceeds {}", i32::MAX);
-        return Err(Error::invalid_input(name, why));
+        let reason = format!("plane of {plane} elements exceeds {}", i32::MAX);
+        return Err(Error::invalid_input(name, reason));
     }
     // An extent that does not fit in 32 bits exceeds the extent of every plane, so `u32::MAX` has
     // the same effect.

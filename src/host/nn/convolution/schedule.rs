@@ -1,9 +1,9 @@
 //! Distribution of a convolution's work among threads, and activation of the outputs.
 //!
-//! A convolution is split into tasks, each of which computes an image, a group of images, or rows
-//! of the im2col matrix. If there are at least as many tasks as threads, each task runs on one
-//! thread. If there are fewer tasks than threads, tasks run one after another, and all threads
-//! share each GEMM. Results are bit-identical for any number of threads.
+//! A convolution is split into tasks. Each task computes the output of one image, of a group of
+//! images, or of some rows of the im2col matrix. If there are at least as many tasks as threads,
+//! each task runs on one thread. If there are fewer tasks than threads, tasks run one after
+//! another, and all threads share each GEMM. Results are bit-identical for any number of threads.
 
 use crate::{
     element::Element,

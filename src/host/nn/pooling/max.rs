@@ -125,8 +125,8 @@ pub(crate) fn max_pool_backward<T: Element>(
     match mask.get(first_invalid.into_inner()) {
         None => Ok(()),
         Some(invalid) => {
-            let why = format!("mask {invalid} is outside an input plane of {in_len} elements");
-            Err(Error::invalid_input("max_pool_backward", why))
+            let reason = format!("mask {invalid} is outside an input plane of {in_len} elements");
+            Err(Error::invalid_input("max_pool_backward", reason))
         }
     }
 }

@@ -77,8 +77,8 @@ fn pooling_errors_name_the_operand_or_mask() {
     for bad in [16, -2, i32::MAX, i32::MIN] {
         let mask = [0, 15, -1, 3, 0, bad, 99, 0];
         let result = max_pool_backward(w, op, &[1.0f32; 8], &mask, &mut [0.0; 32]);
-        let Err(Error::InvalidInput { op: "max_pool_backward", why }) = result else { panic!() };
-        assert!(why.contains(&format!("mask {bad} ")), "{why}");
+        let Err(Error::InvalidInput { op: "max_pool_backward", reason }) = result else { panic!() };
+        assert!(reason.contains(&format!("mask {bad} ")), "{reason}");
     }
 }
 
