@@ -8,8 +8,8 @@ const MAX_WORD_LEN: usize = 64;
 /// no known name is near enough.
 ///
 /// The distance between two names is the number of inserted, removed, replaced and swapped letters,
-/// ignoring case. A suggested name has a distance from `word` of at most a third of the length of
-/// `word`, or of 1.
+/// ignoring case. The distance between a suggested name and `word` is at most a third of the length
+/// of `word`, or 1 if `word` is shorter than three letters.
 pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let (word, len) = (word.to_lowercase(), word.chars().count());
     let distance = |name: &str| strsim::osa_distance(&word, &name.to_lowercase());

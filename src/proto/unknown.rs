@@ -97,8 +97,9 @@ impl UnknownFields {
 
     /// Encodes a message together with the unknown fields.
     ///
-    /// Drops two kinds of unknown fields and logs a warning: fields of a message that no longer
-    /// exists, and fields that the message type at their path declares.
+    /// Drops two kinds of unknown fields, and logs a warning for each. The first kind belongs to a
+    /// message that no longer exists. The second kind is declared by the message type that is now
+    /// at the field's path.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if the scan of the encoded message

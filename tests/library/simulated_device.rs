@@ -351,7 +351,7 @@ fn a_fault_in_flight_fails_the_next_wait_and_poisons_the_output() {
     let device = SimulatedDevice::new();
     let mut x = memory(&device, &[1.0; 4]);
     let mut y = memory(&device, &[1.0; 4]);
-    // The first queued work is the upload of `x`, and the second is the kernel on `x`.
+    // The first queued operation is the upload of `x`. The second is the kernel that reads `x`.
     device.inject_fault(Fault::InFlight, 2);
     device.scal(2.0, view_mut(&mut x)).unwrap();
     device.scal(3.0, view_mut(&mut y)).unwrap();

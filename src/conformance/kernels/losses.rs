@@ -183,8 +183,8 @@ fn random_shape() -> impl Strategy<Value = (Axis, Option<i64>)> {
     (axis, prop::option::of(-1..12i64))
 }
 
-/// Returns cases of accuracies: no positions, one and many positions, and `top_k` of 0, of some
-/// classes and of more than all classes.
+/// Returns cases of the kernel `accuracy`: with no, one and many positions, and with a `top_k` of
+/// 0, below the number of classes and above it.
 fn accuracy_cases() -> Result<Cases<Accuracy>> {
     let cases = [
         ([0, 3, 2], 1, None),

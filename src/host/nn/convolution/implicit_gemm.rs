@@ -248,8 +248,9 @@ fn tap_distance(axis: &SpatialAxis) -> usize {
     axis.dilation * (axis.kernel - 1)
 }
 
-/// Returns the axis of the im2col operation that copies an image to its frame, with one tap per
-/// phase. The phase of a tap is the tap's offset modulo the stride.
+/// Returns the parameters, along one axis, of the im2col that copies an image to its padded frame.
+/// The im2col has one tap per phase of the stride. The phase of a tap is the tap's offset modulo
+/// the stride.
 fn phase_axis(axis: &SpatialAxis) -> SpatialAxis {
     SpatialAxis { kernel: axis.stride.min(tap_distance(axis) + 1), dilation: 1, ..*axis }
 }
