@@ -92,9 +92,7 @@ impl LmdbReader {
         let mut second = vec![0; META_END];
         file.seek(SeekFrom::Start(page_size.into())).map_err(io)?;
         let read = file.read_exact(&mut second);
-        read.map_err(|_| {
-            invalid("damaged: the file is truncated: it ends within the header".into())
-        })?;
+        read.map_err(|_| invalid("damaged: the file ends within the header".into()))?;
         let damaged = || invalid("damaged: the second page is not a meta page".into());
         check_meta(&second).ok_or_else(damaged)?.map_err(invalid)?;
         let transaction = |meta| Page(meta).u64(META_TRANSACTION);
