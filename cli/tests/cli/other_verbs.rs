@@ -38,7 +38,7 @@ fn time_prints_each_layer_and_memory() {
 fn a_slow_source_appears_as_wait_for_data() {
     let folder = Folder::new("slow");
     let small = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/images/color.png");
-    let image = Image::read(small, Color::AsStored).unwrap().resize(600, 800).unwrap();
+    let image = Image::read(small, Color::AsStored).unwrap().resize(240, 320).unwrap();
     folder.write("a.png", image.encode_png().unwrap());
     folder.write("list", "a.png 1\n");
     let net = NET

@@ -171,17 +171,17 @@ fn a_terminal_gets_a_progress_line() {
     let longer = SOLVER.replace("max_iter: 8", &format!("max_iter: {iterations}"));
     let longer = longer.replace("snapshot: 4", "");
     let test_interval = format!("test_interval: {}", iterations / 2);
-    folder.write("solver.prototxt", longer.replace("test_interval: 4", &test_interval));
-    let run = |flags: &str| {
+    folder.write("longer.prototxt", longer.replace("test_interval: 4", &test_interval));
+    let run = |solver: &str, flags: &str| {
         let binary = env!("CARGO_BIN_EXE_cortado");
-        let train = format!("{binary} train --solver solver.prototxt {flags}");
+        let train = format!("{binary} train --solver {solver}.prototxt {flags}");
         let mut script = Command::new("script");
         script.args(["-qec", &train, "/dev/null"]).current_dir(folder.path(""));
         let output = script.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let shown = run("");
+    let shown = run("longer", "");
     let end = format!("/{iterations}  loss ");
     for part in ["training LeNet", "█", &end, "rate 0.0", " it/s  ", " left", "test net #0"] {
         assert!(shown.contains(part), "{part}: {shown}");
@@ -190,7 +190,7 @@ fn a_terminal_gets_a_progress_line() {
         shown.contains(&format!("done after {iterations} iterations")) && !shown.contains("lr = "),
         "{shown}"
     );
-    assert_eq!(run("--quiet"), "");
-    let verbose = run("--verbose");
+    assert_eq!(run("solver", "--quiet"), "");
+    let verbose = run("solver", "--verbose");
     assert!(verbose.contains("lr = ") && !verbose.contains('█'));
 }

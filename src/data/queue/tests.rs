@@ -110,8 +110,8 @@ fn a_push_to_a_full_queue_fails_after_its_timeout() {
 fn items_pass_once_and_in_order_between_eight_producers_and_eight_consumers() {
     const THREADS: usize = 8;
     for (queue, items) in [
-        (BlockingQueue::<(usize, usize)>::new(), 125_000),
-        (BlockingQueue::bounded(100), 125_000),
+        (BlockingQueue::<(usize, usize)>::new(), 25_000),
+        (BlockingQueue::bounded(100), 25_000),
         (BlockingQueue::bounded(3), 1000),
         (BlockingQueue::bounded(0), 1000),
     ] {

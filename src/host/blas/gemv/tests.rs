@@ -34,6 +34,8 @@ fn as_gemm<T: Element>(op: &Gemv<T>) -> Gemm<T> {
     gemm.leading_dims(op.lda, 1, 1)
 }
 
+/// The shapes run on one, two and three threads in turn; another test compares the numbers of
+/// threads.
 fn gemv_of_integers_is_exact<T: Element>() {
     let workers = threads();
     for (case, (m, n)) in SHAPES.into_iter().enumerate() {
@@ -52,11 +54,9 @@ fn gemv_of_integers_is_exact<T: Element>() {
             let mut expected = wide(&y0);
             naive_gemm(&as_gemm(&op), &a, &x, &mut expected);
             let expected = rounded::<T>(&expected);
-            for workers in &workers {
-                let mut y = y0.clone();
-                gemv(workers, &op, &a, &x, &mut y).unwrap();
-                assert_eq!(wide(&y), expected, "{op:?}");
-            }
+            let mut y = y0;
+            gemv(&workers[case % 3], &op, &a, &x, &mut y).unwrap();
+            assert_eq!(wide(&y), expected, "{op:?}");
         }
     }
 }

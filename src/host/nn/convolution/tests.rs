@@ -127,41 +127,44 @@ fn for_each_product(op: &Convolution, mut term: impl FnMut(usize, usize, usize))
     }
 }
 
-/// Sums of small integers are exact, so results on integer operands must equal the definition.
+/// Sums of small integers are exact, so results on integer operands must equal the definition. The
+/// cases run on one, two and three threads in turn; another test compares the numbers of threads.
 fn convolution_and_gradients_match_the_definition<T: Element>() {
-    check_directions::<T>(small_cases());
+    let workers = threads();
+    for (case, op) in small_cases().enumerate() {
+        check_directions::<T>(&workers[case % 3..][..1], &op);
+    }
 }
 
-fn check_directions<T: Element>(cases: impl IntoIterator<Item = Convolution>) {
-    for op in cases {
-        let x: Vec<T> = integers(1, op.input_len());
-        let filters: Vec<T> = integers(2, op.filter_len());
-        let bias: Vec<T> = integers(3, op.outputs());
-        let dy: Vec<T> = integers(4, op.output_len());
-        let dfilters: Vec<T> = integers(5, op.filter_len());
-        let (wide_x, wide_filters, wide_dy) = (wide(&x), wide(&filters), wide(&dy));
-        let (mut y, mut dx, mut df) = (vec![0.0; dy.len()], vec![0.0; x.len()], wide(&dfilters));
-        for_each_product(&op, |i, j, k| {
-            y[k] += wide_x[i] * wide_filters[j];
-            dx[i] += wide_dy[k] * wide_filters[j];
-            df[j] += wide_dy[k] * wide_x[i];
-        });
-        let bias_of = |k: usize| bias[k / op.window().positions() % op.outputs()].to_f64();
-        let biased: Vec<f64> = y.iter().enumerate().map(|(k, y)| y + bias_of(k)).collect();
-        let nan = T::from_f64(f64::NAN);
-        for workers in threads() {
-            let mut got = vec![nan; y.len()];
-            convolve(&workers, &op, &x, &filters, None, &mut got).unwrap();
-            assert_eq!(wide(&got), rounded::<T>(&y), "y of {op:?}");
-            convolve(&workers, &op, &x, &filters, Some(&bias), &mut got).unwrap();
-            assert_eq!(wide(&got), rounded::<T>(&biased), "y with bias of {op:?}");
-            let mut got = vec![nan; x.len()];
-            convolve_backward_input(&workers, &op, &filters, &dy, &mut got).unwrap();
-            assert_eq!(wide(&got), rounded::<T>(&dx), "dx of {op:?}");
-            let mut got = dfilters.clone();
-            convolve_backward_filters(&workers, &op, &x, &dy, &mut got).unwrap();
-            assert_eq!(wide(&got), rounded::<T>(&df), "dfilters of {op:?}");
-        }
+/// Checks the convolution and both of its gradients with each thread pool in `workers`.
+fn check_directions<T: Element>(workers: &[Workers], op: &Convolution) {
+    let x: Vec<T> = integers(1, op.input_len());
+    let filters: Vec<T> = integers(2, op.filter_len());
+    let bias: Vec<T> = integers(3, op.outputs());
+    let dy: Vec<T> = integers(4, op.output_len());
+    let dfilters: Vec<T> = integers(5, op.filter_len());
+    let (wide_x, wide_filters, wide_dy) = (wide(&x), wide(&filters), wide(&dy));
+    let (mut y, mut dx, mut df) = (vec![0.0; dy.len()], vec![0.0; x.len()], wide(&dfilters));
+    for_each_product(op, |i, j, k| {
+        y[k] += wide_x[i] * wide_filters[j];
+        dx[i] += wide_dy[k] * wide_filters[j];
+        df[j] += wide_dy[k] * wide_x[i];
+    });
+    let bias_of = |k: usize| bias[k / op.window().positions() % op.outputs()].to_f64();
+    let biased: Vec<f64> = y.iter().enumerate().map(|(k, y)| y + bias_of(k)).collect();
+    let nan = T::from_f64(f64::NAN);
+    for workers in workers {
+        let mut got = vec![nan; y.len()];
+        convolve(workers, op, &x, &filters, None, &mut got).unwrap();
+        assert_eq!(wide(&got), rounded::<T>(&y), "y of {op:?}");
+        convolve(workers, op, &x, &filters, Some(&bias), &mut got).unwrap();
+        assert_eq!(wide(&got), rounded::<T>(&biased), "y with bias of {op:?}");
+        let mut got = vec![nan; x.len()];
+        convolve_backward_input(workers, op, &filters, &dy, &mut got).unwrap();
+        assert_eq!(wide(&got), rounded::<T>(&dx), "dx of {op:?}");
+        let mut got = dfilters.clone();
+        convolve_backward_filters(workers, op, &x, &dy, &mut got).unwrap();
+        assert_eq!(wide(&got), rounded::<T>(&df), "dfilters of {op:?}");
     }
 }
 
@@ -214,7 +217,10 @@ for_each_element!(
 
 #[test]
 fn large_convolutions_match_the_definition() {
-    check_directions::<f32>(cases().into_iter().filter(|op| op.flops() >= 5_000_000));
+    let [one, _, three] = threads();
+    for op in cases().iter().filter(|op| op.flops() >= 5_000_000) {
+        check_directions::<f32>(&[one.clone(), three.clone()], op);
+    }
 }
 
 #[test]
