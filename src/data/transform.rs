@@ -150,7 +150,7 @@ impl DataTransformer {
         }
         vectorized(
             #[inline(always)]
-            || {
+            |_| {
                 for (i, y) in y.chunks_exact_mut(len).enumerate() {
                     let (channel, row) = (i / rows, i % rows);
                     let start = (channel * height + crop.top + row) * width + crop.left;

@@ -34,7 +34,7 @@ const LANES: usize = 8;
 pub(super) fn draw(segments: &[Segment], ink: Ink, noise: &[u8], image: &mut [u8]) {
     vectorized(
         #[inline(always)]
-        || {
+        |_| {
             // The distance field: for each pixel, the maximum over all segments of half the
             // segment's width minus the pixel's distance to the segment.
             let mut depth = [-9.0; ROW * SIDE];

@@ -72,7 +72,7 @@ pub(crate) fn gemv<T: Element>(
                 let a = &a[task * rows * op.lda..];
                 vectorized(
                     #[inline(always)]
-                    || dot_rows(op, a, x, y),
+                    |_| dot_rows(op, a, x, y),
                 );
             });
         }),
@@ -86,7 +86,7 @@ pub(crate) fn gemv<T: Element>(
             workers.for_each_chunk(y, columns, |task, y| {
                 vectorized(
                     #[inline(always)]
-                    || add_rows(op, &a[task * columns..], x, y),
+                    |_| add_rows(op, &a[task * columns..], x, y),
                 );
             });
         }),

@@ -52,7 +52,7 @@ pub(crate) fn add_long_rows<A: Element + Float>(
                 let sums = &mut scratch[start..][..y.len()];
                 vectorized(
                     #[inline(always)]
-                    || {
+                    |_| {
                         sums.fill(A::zero());
                         add_rows((a, lda), x, sums);
                         for (y, &sum) in y.iter_mut().zip(&*sums) {

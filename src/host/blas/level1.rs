@@ -31,7 +31,7 @@ use crate::{
                 CHUNK, accumulator_buffer, is_wide, overwrite_widened, update_widened, widened,
             },
             fma::FmaMode,
-            vectorized, vectorized_fma,
+            vectorized,
         },
         threads::Workers,
     },
@@ -83,7 +83,7 @@ pub(crate) fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) ->
         if is_wide::<T>() {
             return vectorized(
                 #[inline(always)]
-                || {
+                |_| {
                     if exceeds_cache {
                         return with_prefetch(
                             cast_slice_mut(x),
@@ -104,7 +104,7 @@ pub(crate) fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) ->
             update_widened(x, &mut buffer, |x| {
                 vectorized(
                     #[inline(always)]
-                    || scale(alpha, x),
+                    |_| scale(alpha, x),
                 );
             });
         }
@@ -273,7 +273,7 @@ pub(crate) fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
         let x = task_slice(x, i, GRAIN.min(x.len() - i * GRAIN));
         vectorized(
             #[inline(always)]
-            || {
+            |_| {
                 let f = |max, x: T::Acc, _| larger(max, x.abs());
                 if is_wide::<T>() {
                     return accumulate(exceeds_cache, (cast_slice(x), cast_slice(x)), f, larger);
@@ -335,7 +335,7 @@ fn update_tasks<T: Element>(
         for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
             let x = widened(x, &mut buffer_x);
             let body = |y: &mut [T::Acc]| {
-                vectorized_fma(
+                vectorized(
                     #[inline(always)]
                     move |fma| update_slice(fma, x, y, f),
                 );
@@ -365,7 +365,7 @@ fn update_cached<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> 
             );
         };
     }
-    vectorized_fma(
+    vectorized(
         #[inline(always)]
         move |fma| {
             zip_with_aligned_stores(
@@ -386,7 +386,7 @@ fn update_prefetched<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A)
     if A::DTYPE == DType::F32 && has_avx512() {
         return update_cached(x, y, f);
     }
-    vectorized_fma(
+    vectorized(
         #[inline(always)]
         move |fma| {
             zip_with_prefetch(
@@ -491,7 +491,7 @@ fn sum_slices_signed<A: Element + Float>(
             )
         });
     }
-    vectorized_fma(
+    vectorized(
         #[inline(always)]
         |fma| {
             accumulate(

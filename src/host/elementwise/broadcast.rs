@@ -90,7 +90,7 @@ pub(crate) fn affine<T: Element>(
             overwrite_widened(y, buffer_y, |y| {
                 vectorized(
                     #[inline(always)]
-                    || {
+                    |_| {
                         for (((y, &x), &scale), &shift) in y.iter_mut().zip(x).zip(scale).zip(shift)
                         {
                             *y = x * scale + shift;
@@ -124,7 +124,7 @@ pub(crate) fn affine_in_place<T: Element>(
             update_widened(y, buffer_y, |y| {
                 vectorized(
                     #[inline(always)]
-                    || {
+                    |_| {
                         for ((y, &scale), &shift) in y.iter_mut().zip(scale).zip(shift) {
                             *y = *y * scale + shift;
                         }

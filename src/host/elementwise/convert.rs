@@ -69,7 +69,7 @@ pub(crate) fn convert_integers<N: Storable + Into<f64>, T: Element>(
         let x = &x[i * GRAIN..][..y.len()];
         vectorized(
             #[inline(always)]
-            || y.iter_mut().zip(x).for_each(|(y, &x)| *y = T::from_f64(x.into())),
+            |_| y.iter_mut().zip(x).for_each(|(y, &x)| *y = T::from_f64(x.into())),
         );
     });
     Ok(())
@@ -83,7 +83,7 @@ fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
             let (x, y): (&[f64], &mut [f32]) = (cast_slice(x), cast_slice_mut(y));
             vectorized(
                 #[inline(always)]
-                || y.iter_mut().zip(x).for_each(|(y, &x)| *y = x as f32),
+                |_| y.iter_mut().zip(x).for_each(|(y, &x)| *y = x as f32),
             );
         }
         (DType::F64, _) => {
@@ -94,7 +94,7 @@ fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
                 let buffer = &mut buffer[..x.len()];
                 vectorized(
                     #[inline(always)]
-                    || buffer.iter_mut().zip(x).for_each(|(y, &x)| *y = round_to_odd(x)),
+                    |_| buffer.iter_mut().zip(x).for_each(|(y, &x)| *y = round_to_odd(x)),
                 );
                 narrow(cast_slice(buffer), y);
             }
@@ -105,7 +105,7 @@ fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
                 let x: &[f32] = cast_slice(widened(x, &mut buffer));
                 vectorized(
                     #[inline(always)]
-                    || y.iter_mut().zip(x).for_each(|(y, &x)| *y = f64::from(x)),
+                    |_| y.iter_mut().zip(x).for_each(|(y, &x)| *y = f64::from(x)),
                 );
             }
         }

@@ -51,7 +51,7 @@ macro_rules! specialized {
         match $op {
             $($kind::$variant $(($value))? $({ $($field),* })? => vectorized(
                 #[inline(always)]
-                move || {
+                move |_| {
                     let $known = $kind::$variant $(($value))? $({ $($field),* })?;
                     $body
                 }

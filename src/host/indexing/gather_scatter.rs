@@ -119,7 +119,7 @@ pub(crate) fn scatter_add<T: Element>(
         let first = task * per_task;
         vectorized(
             #[inline(always)]
-            || {
+            |_| {
                 let mut buffers = (accumulator_buffer(), accumulator_buffer());
                 for (&row, y) in indices.iter().zip(y.chunks_exact(width)) {
                     let start = (row as usize).wrapping_sub(first).saturating_mul(width);
@@ -201,7 +201,7 @@ pub(crate) fn tile_backward<T: Element>(
     workers.for_each_chunk(dx, size, |task, dx| {
         vectorized(
             #[inline(always)]
-            || {
+            |_| {
                 let mut buffers = (accumulator_buffer(), accumulator_buffer());
                 let mut done = 0;
                 while done < dx.len() {

@@ -98,7 +98,7 @@ pub(crate) fn col2im_accumulate<A: Element + Float>(
 fn add_taps<A: Element + Float>(plane: PlaneTaps, columns: &[A], ld: usize, x: &mut [A]) {
     vectorized(
         #[inline(always)]
-        || {
+        |_| {
             plane.visit(
                 #[inline(always)]
                 |tap, rows, range| scatter_tap(&plane, rows, range, &columns[tap * ld..], x),

@@ -59,7 +59,7 @@ pub(crate) fn im2col_channels<T: Element>(
         let x = x[i * channels * channel_len..].chunks_exact(channel_len).take(channels);
         vectorized(
             #[inline(always)]
-            || {
+            |_| {
                 for (x, columns) in x.zip(columns.chunks_mut(taps * ld)) {
                     window_taps.visit_planes(
                         #[inline(always)]

@@ -195,7 +195,7 @@ impl LrnWindows {
         with_scratch::<A, _>((window_positions.len() + 2) * self.block, |scratch| {
             vectorized(
                 #[inline(always)]
-                || {
+                |_| {
                     let (rows, terms) = scratch.split_at_mut(2 * self.block);
                     let (sums, row_sums) = rows.split_at_mut(self.block);
                     for start in (0..inner).step_by(self.block) {

@@ -80,7 +80,7 @@ fn forward<T: Element>(c_prev: &[T], cont: T::Acc, gates: &mut [T], c: &mut [T],
     let [i, f, o, g] = split_gates(gates);
     vectorized(
         #[inline(always)]
-        || {
+        |_| {
             for j in 0..c.len().min(c_prev.len()).min(h.len()) {
                 let input = sigmoid.eval_with::<SimdMath>(i[j].to_acc());
                 let forget = cont * sigmoid.eval_with::<SimdMath>(f[j].to_acc());
@@ -102,7 +102,7 @@ fn backward<T: Element>(c_prev: &[T], c: &[T], dh: &[T], dc: &mut [T], gates: &m
     let [i, f, o, g] = split_gates(gates);
     vectorized(
         #[inline(always)]
-        || {
+        |_| {
             for j in 0..dc.len().min(c_prev.len()).min(c.len()).min(dh.len()) {
                 let [input, forget, output, candidate] =
                     [&i[j], &f[j], &o[j], &g[j]].map(|gate| gate.to_acc());

@@ -129,7 +129,7 @@ fn forward_contiguous<A: Element<Acc = A> + Float>(y: &mut [A]) {
     let max = reducer(A::neg_infinity(), larger).reduce_slice(y);
     vectorized(
         #[inline(always)]
-        || {
+        |_| {
             for y in y.iter_mut() {
                 *y = SimdMath::exp(*y - max);
             }
@@ -138,7 +138,7 @@ fn forward_contiguous<A: Element<Acc = A> + Float>(y: &mut [A]) {
     let sum = sum_reducer(|e| e).reduce_slice(y);
     vectorized(
         #[inline(always)]
-        || {
+        |_| {
             for y in y.iter_mut() {
                 *y = *y / sum;
             }
@@ -154,7 +154,7 @@ fn forward_strided<A: Element + Float>(y: &mut [A], maxima: &mut [A], sums: &mut
     let inner = maxima.len();
     vectorized(
         #[inline(always)]
-        || {
+        |_| {
             for row in y.chunks_exact(inner) {
                 for (max, &x) in maxima.iter_mut().zip(row) {
                     *max = if x > *max { x } else { *max };

@@ -200,7 +200,7 @@ fn apply_with_one_history<T: Element>(
     let op = *op;
     vectorized(
         #[inline(always)]
-        move || {
+        move |_| {
             for ((&dw, w), h) in dw.iter().zip(w).zip(h) {
                 *w = *w - rule(gradient(&op, dw, *w), h);
             }
@@ -219,7 +219,7 @@ fn apply_with_two_histories<T: Element>(
     let op = *op;
     vectorized(
         #[inline(always)]
-        move || {
+        move |_| {
             for (((&dw, w), h), k) in dw.iter().zip(w).zip(h).zip(k) {
                 *w = *w - rule(gradient(&op, dw, *w), h, k);
             }

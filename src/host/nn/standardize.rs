@@ -43,7 +43,7 @@ pub(crate) fn standardize<T: Element>(
             overwrite_widened(y, wide, |y| {
                 vectorized(
                     #[inline(always)]
-                    || {
+                    |_| {
                         for (((y, &x), &mean), &rate) in y.iter_mut().zip(x).zip(mean).zip(rate) {
                             *y = (x - mean) * rate;
                         }
@@ -77,7 +77,7 @@ pub(crate) fn standardize_in_place<T: Element>(
             update_widened(y, wide, |y| {
                 vectorized(
                     #[inline(always)]
-                    || {
+                    |_| {
                         for ((y, &mean), &rate) in y.iter_mut().zip(mean).zip(rate) {
                             *y = (*y - mean) * rate;
                         }
@@ -170,7 +170,7 @@ impl<A: Element<Acc = A> + Float> LinearGradient<A> {
             let (start, mut sums) = (task * per_task, vec![[0.0; 2]; slope.len()]);
             vectorized(
                 #[inline(always)]
-                || {
+                |_| {
                     sum_per_channel(
                         axis,
                         (dy, x),
@@ -219,7 +219,7 @@ impl<A: Element<Acc = A> + Float> LinearGradient<A> {
                 let kernel = |dx: &mut [A]| {
                     vectorized(
                         #[inline(always)]
-                        || {
+                        |_| {
                             for i in 0..dx.len() {
                                 let dy = if IN_PLACE { dx[i] } else { dy[i] };
                                 dx[i] = ((dy - dy0[i]) - (x[i] - mean[i]) * slope[i]) * rate[i];

@@ -131,7 +131,7 @@ pub(crate) fn dropout<T: Element>(
         overwrite_widened(y, buffer_y, |y| {
             vectorized(
                 #[inline(always)]
-                || {
+                |_| {
                     for ((y, &x), &keep) in y.iter_mut().zip(x).zip(mask) {
                         *y = if keep { factor * x } else { T::Acc::zero() };
                     }
@@ -158,7 +158,7 @@ pub(crate) fn dropout_in_place<T: Element>(
         update_widened(y, buffer_y, |y| {
             vectorized(
                 #[inline(always)]
-                || {
+                |_| {
                     for (y, &keep) in y.iter_mut().zip(mask) {
                         *y = if keep { factor * *y } else { T::Acc::zero() };
                     }
@@ -241,7 +241,7 @@ fn for_dropout_chunks<T: Element>(
             let start = task * DROPOUT_GRAIN + i * CHUNK;
             vectorized(
                 #[inline(always)]
-                || {
+                |_| {
                     let counters = start as u64 / 4..;
                     for (mask, j) in mask.as_chunks_mut::<4>().0.iter_mut().zip(counters) {
                         *mask = key.words(j).map(|word| u64::from(word) < threshold);
@@ -293,7 +293,7 @@ fn fill_groups<T: Copy + Send, const N: usize>(
     workers.for_each_chunk(y, GRAIN, |task, y| {
         vectorized(
             #[inline(always)]
-            || {
+            |_| {
                 let first = (task * (GRAIN / N)) as u64;
                 let (whole, rest) = y.as_chunks_mut::<N>();
                 whole.iter_mut().zip(first..).for_each(|(y, j)| *y = make(j));

@@ -34,7 +34,7 @@ pub(crate) fn dot_to_axis<T: Element>(
         let mut sums = vec![[0.0]; y.len()];
         vectorized(
             #[inline(always)]
-            || {
+            |_| {
                 sum_per_channel(
                     axis,
                     (a, b),

@@ -41,7 +41,7 @@ pub(crate) fn moments<T: Element>(
     workers.for_each_chunk_pair((mean, per_task), (variance, per_task), |task, mean, variance| {
         vectorized(
             #[inline(always)]
-            || {
+            |_| {
                 if axis.inner < LONG_RUN {
                     moments_of_columns(axis, x, task * per_task, mean, variance);
                 } else {

@@ -235,7 +235,7 @@ fn arg_max_columns<T: Element>(axis: &Axis, x: &[T], y: &mut [u32]) {
         let e = e as u32;
         vectorized(
             #[inline(always)]
-            || {
+            |_| {
                 for ((&x, best), y) in x.iter().zip(&mut best).zip(y.iter_mut()) {
                     // The initial value of `best` is NaN, which the first element that is not NaN
                     // replaces.

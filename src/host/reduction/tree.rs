@@ -102,7 +102,7 @@ where
         let part = |x: &[A]| {
             let lanes = vectorized(
                 #[inline(always)]
-                || self.to_lanes(x, x.len()),
+                |_| self.to_lanes(x, x.len()),
             );
             reduce_lanes(lanes, self.combine)
         };
@@ -149,7 +149,7 @@ where
         let x = cast_slice::<T, A>(x);
         vectorized(
             #[inline(always)]
-            || {
+            |_| {
                 // Two separate loops keep the horizontal reduction from affecting how the compiler
                 // vectorizes the accumulation.
                 let mut lanes = [[self.identity; LANES]; ROW_GROUP];
@@ -258,7 +258,7 @@ where
             let (c, d) = (widened(row(r + 2), buffer2), widened(row(r + 3), buffer3));
             vectorized(
                 #[inline(always)]
-                || {
+                |_| {
                     for ((((y, &a), &b), &c), &d) in y.iter_mut().zip(a).zip(b).zip(c).zip(d) {
                         let four = combine(combine(map(a), map(b)), combine(map(c), map(d)));
                         *y = combine(*y, four);
@@ -271,7 +271,7 @@ where
             let a = widened(row(r), buffer0);
             vectorized(
                 #[inline(always)]
-                || y.iter_mut().zip(a).for_each(|(y, &a)| *y = combine(*y, map(a))),
+                |_| y.iter_mut().zip(a).for_each(|(y, &a)| *y = combine(*y, map(a))),
             );
             r += 1;
         }
@@ -282,7 +282,7 @@ where
 fn combine_rows<A: Copy>(x: &[A], y: &mut [A], combine: impl Fn(A, A) -> A) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().zip(x).for_each(|(y, &x)| *y = combine(x, *y)),
+        |_| y.iter_mut().zip(x).for_each(|(y, &x)| *y = combine(x, *y)),
     );
 }
 

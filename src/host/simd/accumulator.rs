@@ -66,7 +66,7 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
             let (x, y): (&[bf16], &mut [f32]) = (cast_slice(x), cast_slice_mut(y));
             vectorized(
                 #[inline(always)]
-                || y.iter_mut().zip(x).for_each(|(y, x)| *y = x.to_f32()),
+                |_| y.iter_mut().zip(x).for_each(|(y, x)| *y = x.to_f32()),
             );
         }
     }
@@ -88,7 +88,7 @@ pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
             let (x, y): (&[f32], &mut [bf16]) = (cast_slice(x), cast_slice_mut(y));
             vectorized(
                 #[inline(always)]
-                || y.iter_mut().zip(x).for_each(|(y, x)| *y = bf16::from_f32(*x)),
+                |_| y.iter_mut().zip(x).for_each(|(y, x)| *y = bf16::from_f32(*x)),
             );
         }
     }

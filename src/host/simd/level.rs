@@ -75,7 +75,8 @@ pub(crate) fn has_avx512() -> bool {
     SimdLevel::current() == SimdLevel::Avx512
 }
 
-/// Runs the version of `kernel` that is compiled for [`SimdLevel::current`].
+/// Runs the version of `kernel` that is compiled for [`SimdLevel::current`], with the [`FmaMode`]
+/// with which to compute `a·b + c`.
 ///
 /// The closure `kernel` and all functions that `kernel` calls must be `#[inline(always)]`, because
 /// only inlined code is compiled for the vectors of the SIMD level. The Rust compiler neither
@@ -83,46 +84,62 @@ pub(crate) fn has_avx512() -> bool {
 /// `f32::mul_add` and `f64::mul_add` are one instruction on AVX2 and AVX-512, and may be library
 /// calls with the same rounding at the portable level.
 #[inline(always)]
-pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
-    vectorized_fma(
-        #[inline(always)]
-        |_| kernel(),
-    )
-}
-
-/// Like [`vectorized`], but passes to `kernel` the [`FmaMode`] with which to compute `a·b + c`.
-#[inline(always)]
-pub(crate) fn vectorized_fma<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
+pub(crate) fn vectorized<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     match SimdLevel::current() {
         // SAFETY: the SIMD level is `Avx512` only if the features of `avx512` were detected.
-        SimdLevel::Avx512 => return unsafe { avx512(kernel) },
+        SimdLevel::Avx512 => return unsafe { kernel.avx512() },
         // SAFETY: the SIMD level is `Avx2` only if the features of `avx2` were detected.
-        SimdLevel::Avx2 => return unsafe { avx2(kernel) },
+        SimdLevel::Avx2 => return unsafe { kernel.avx2() },
         SimdLevel::Portable => {}
     }
-    portable(kernel)
+    kernel.portable()
 }
 
-/// Runs the version of `kernel` that is compiled only for the features of the compilation target.
-/// On x86-64, `portable` is not inlined, because the portable level is rare and the caller should
-/// stay short.
-#[cfg_attr(target_arch = "x86_64", inline(never))]
-#[cfg_attr(not(target_arch = "x86_64"), inline(always))]
-fn portable<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
-    kernel(FmaMode::BASE)
+/// The versions of a kernel, one for each SIMD level.
+///
+/// The versions are methods of the closure and not functions, because rustc compiles a method of a
+/// closure together with the module that contains the closure. As functions, the versions of all
+/// kernels were one unit of code generation, and a debug build compiled all of them (18 s) after an
+/// edit of any one.
+trait KernelVersions<R> {
+    /// Runs the version that is compiled for AVX-512.
+    ///
+    /// # Safety
+    /// The processor must support AVX-512 F, BW, DQ and VL.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn avx512(self) -> R;
+
+    /// Runs the version that is compiled for AVX2.
+    ///
+    /// # Safety
+    /// The processor must support AVX2 and FMA.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn avx2(self) -> R;
+
+    /// Runs the version that is compiled only for the features of the compilation target.
+    fn portable(self) -> R;
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn avx512<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
-    kernel(FmaMode::Hardware)
-}
+impl<R, K: FnOnce(FmaMode) -> R> KernelVersions<R> for K {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn avx512(self) -> R {
+        self(FmaMode::Hardware)
+    }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn avx2<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
-    kernel(FmaMode::Hardware)
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn avx2(self) -> R {
+        self(FmaMode::Hardware)
+    }
+
+    // On x86-64, not inlined: the portable level is rare, and the caller should stay short.
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
+    fn portable(self) -> R {
+        self(FmaMode::BASE)
+    }
 }
 
 /// Returns the name of the SIMD instruction set that kernels on this host use.

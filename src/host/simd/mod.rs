@@ -26,4 +26,4 @@ pub(crate) mod x86;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use level::has_avx512;
 pub use level::simd_instruction_set;
-pub(crate) use level::{vectorized, vectorized_fma};
+pub(crate) use level::vectorized;

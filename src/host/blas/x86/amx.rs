@@ -129,7 +129,7 @@ fn request_permission() -> bool {
 pub(crate) fn are_finite(sums: &[f32]) -> bool {
     let max = vectorized(
         #[inline(always)]
-        || {
+        |_| {
             let mut max = 0;
             for sum in sums {
                 // Without the sign bit, the bit patterns of floating-point numbers are ordered like

@@ -168,7 +168,7 @@ impl Depthwise {
                         dx.fill(T::Acc::zero());
                         vectorized(
                             #[inline(always)]
-                            || self.layout.merge_phases(phases, dx),
+                            |_| self.layout.merge_phases(phases, dx),
                         );
                     });
                 }
@@ -254,7 +254,7 @@ impl Depthwise {
         let x = widened(x, wide);
         vectorized(
             #[inline(always)]
-            || self.layout.split_phases(x, phases),
+            |_| self.layout.split_phases(x, phases),
         );
     }
 
@@ -275,7 +275,7 @@ fn add_taps<A: Element + Float>(
 ) {
     vectorized(
         #[inline(always)]
-        || {
+        |_| {
             let (blocks, rest) = y.as_chunks_mut::<WINDOWS>();
             let rest_start = blocks.len() * WINDOWS;
             for (i, y) in blocks.iter_mut().enumerate() {
@@ -300,7 +300,7 @@ fn add_taps<A: Element + Float>(
 fn add_products<A: Element + Float>(x: &[A], offsets: &[usize], y: &[A], sums: &mut [A]) {
     vectorized(
         #[inline(always)]
-        || {
+        |_| {
             for (&offset, sum) in offsets.iter().zip(sums) {
                 let mut lanes = [A::zero(); WINDOWS];
                 for (i, y) in y.as_chunks::<WINDOWS>().0.iter().enumerate() {

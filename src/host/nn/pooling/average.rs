@@ -52,7 +52,7 @@ pub(crate) fn average_pool<T: Element>(
                 let x = widened(&x[p * in_len..][..in_len], wide);
                 vectorized(
                     #[inline(always)]
-                    || layout.split_phases(x, phases),
+                    |_| layout.split_phases(x, phases),
                 );
                 average(phases, &taps, &divisors, means);
                 for (slot, row) in layout.rows() {
@@ -102,7 +102,7 @@ pub(crate) fn average_pool_backward<T: Element>(
                     dx.fill(T::Acc::zero());
                     vectorized(
                         #[inline(always)]
-                        || layout.merge_phases(phases, dx),
+                        |_| layout.merge_phases(phases, dx),
                     );
                 });
             }
@@ -182,7 +182,7 @@ fn divisor<A: Element>(op: &Pool2d, window: usize) -> A {
 fn average<A: Element + Float>(x: &[A], taps: &[Tap], divisors: &[A], y: &mut [A]) {
     vectorized(
         #[inline(always)]
-        || {
+        |_| {
             let (y, divisors) = (y.as_chunks_mut::<LANES>().0, divisors.as_chunks::<LANES>().0);
             for (i, (y, divisors)) in y.iter_mut().zip(divisors).enumerate() {
                 let mut sum = [A::zero(); LANES];
@@ -207,7 +207,7 @@ fn average<A: Element + Float>(x: &[A], taps: &[Tap], divisors: &[A], y: &mut [A
 fn add_to_taps<A: Element + Float>(y: &[A], taps: &[Tap], x: &mut [A]) {
     vectorized(
         #[inline(always)]
-        || {
+        |_| {
             // Loop over taps in reverse order, so that each element of `x` gets the terms of
             // earlier windows, which read it with later taps, first.
             for tap in taps.iter().rev() {

@@ -187,7 +187,7 @@ fn forward_by_plane<T: Element>(
                 overwrite_widened(y, wide_y, |y| {
                     vectorized(
                         #[inline(always)]
-                        || kernel(x, phases, y, mask),
+                        |_| kernel(x, phases, y, mask),
                     );
                 });
             }
