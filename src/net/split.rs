@@ -21,7 +21,7 @@ struct BlobUses {
 
 #[derive(Default)]
 struct TopUses {
-    /// The number of layers' bottoms that refer to the top, plus one if the top has a loss weight.
+    /// The number of bottoms that refer to the top, plus one if the top has a loss weight.
     count: usize,
     loss_weight: f32,
     /// The number of tops of the Split layer that are already assigned to consumers.
