@@ -69,8 +69,8 @@ pub struct Lrn {
 }
 
 impl Lrn {
-    /// Returns the number of elements of each operand, saturating at `usize::MAX`. If this number
-    /// overflows, [`check`](Self::check) fails.
+    /// Returns the number of elements of each operand, saturating at `usize::MAX`. If the number of
+    /// elements overflows, [`check`](Self::check) fails.
     pub fn count(&self) -> usize {
         let [height, width] = self.plane;
         [self.channels, height, width].into_iter().fold(self.batch, usize::saturating_mul)
