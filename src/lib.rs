@@ -1,4 +1,5 @@
-//! Compute kernels that are generic over the device, and Caffe's layers, nets and solvers on top.
+//! Compute kernels that are generic over the device, and Caffe's layers, nets and solvers built on
+//! these kernels.
 //!
 //! ```
 //! use cortado::prelude::*;

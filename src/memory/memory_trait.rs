@@ -71,8 +71,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         Ok(self.clone())
     }
 
-    /// Orders the queue of `self` after the queue of `other`. Work that is enqueued on `self` after
-    /// this call starts only when all work enqueued on `other` before this call is done.
+    /// Makes the queue of `self` wait for the queue of `other`. Work that is enqueued on `self`
+    /// after this call starts only when all work enqueued on `other` before this call is done.
     fn order_after(&self, other: &Self) -> Result<()> {
         other.synchronize()
     }

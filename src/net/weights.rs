@@ -159,8 +159,8 @@ impl<T: Element> Net<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if no layer of the net has a name that occurs in the file, or
-    /// if this build lacks the feature for the file's format. Returns the errors of the reader of
-    /// the format and of `copy_some_from`, with the file's name.
+    /// if this build lacks the feature for the file's format. Returns the errors of
+    /// `copy_some_from`, and of the function that reads the file's format, with the file's name.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from_file(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();

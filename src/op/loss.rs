@@ -258,8 +258,9 @@ pub enum ElementwiseLossKind<A> {
     Squared,
     /// `ln(1 + eˣ) − t·x`: the cross entropy of the sigmoid of `x`.
     SigmoidCrossEntropy,
-    /// `x / 2` if `⌊|t|⌋ ≠ 0`, which marks a similar pair, else `max(0, margin − √x)² / 2`. The
-    /// element `x` is the squared distance between the two vectors of a pair.
+    /// The contrastive loss, `x / 2` if `⌊|t|⌋ ≠ 0`, which marks a similar pair, else `max(0,
+    /// margin − √x)² / 2`. The element `x` is the squared distance between the two vectors of a
+    /// pair.
     Contrastive {
         /// Smallest distance at which the contrastive loss of a dissimilar pair is 0.
         margin: A,

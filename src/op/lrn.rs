@@ -58,7 +58,7 @@ pub struct Lrn {
     pub channels: usize,
     /// Height and width of a channel.
     pub plane: [usize; 2],
-    /// Extent of the region along each of its axes, which must be odd.
+    /// Extent of the region along each of its axes; an odd number.
     pub size: usize,
     /// Factor α of the mean square over the region.
     pub alpha: f64,

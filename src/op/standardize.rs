@@ -19,9 +19,9 @@ use num_traits::Float;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EpsilonPlacement {
-    /// The rate is `1 / √(variance + ε)`.
+    /// The inverse standard deviation is `1 / √(variance + ε)`.
     AddedToVariance,
-    /// The rate is `1 / (√variance + ε)`.
+    /// The inverse standard deviation is `1 / (√variance + ε)`.
     AddedToDeviation,
 }
 
