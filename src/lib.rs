@@ -1,4 +1,5 @@
-//! Compute kernels that are generic over the device, and Caffe's layers, nets and solvers on top.
+//! Compute kernels that are generic over the device, and Caffe's layers, nets and solvers built on
+//! these kernels.
 //!
 //! ```
 //! use cortado::prelude::*;
@@ -28,8 +29,8 @@
 //!    stale. A [`ledger`] records each copy, with the kernel and the source line that caused the
 //!    copy.
 //! 2. **Every kernel runs on every device.** A device overrides the kernels that it implements
-//!    itself. All other kernels fall back to the host, and [`SyncedMemory`] copies the operands
-//!    between device and host if needed.
+//!    itself. Kernels that the device does not override run on the host, and [`SyncedMemory`]
+//!    copies the operands between device and host if needed.
 //! 3. **Results do not depend on the number of threads.** The results of a CPU kernel are
 //!    bit-identical on one thread and on many threads.
 //!
@@ -71,8 +72,8 @@
 //! The command-line program `cortado` is in the package `cortado-cli`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// `tests/library/layering.rs` checks that each module imports only modules that this list declares
-// before the importing module.
+// `tests/library/layering.rs` checks that each module imports only modules that are declared before
+// it in this list.
 
 mod suggest; // spelling suggestions
 pub mod error; // error type

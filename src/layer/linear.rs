@@ -7,7 +7,7 @@ use crate::{
     op::{Gemm, Transpose},
 };
 
-/// `y = x·Wᵀ`, where `x` is rows × inputs and `W` is outputs × inputs.
+/// The linear map `y = x·Wᵀ`, where `x` is rows × inputs and `W` is outputs × inputs.
 #[derive(Clone, Copy)]
 pub(super) struct Linear {
     pub(super) rows: usize,
@@ -16,7 +16,7 @@ pub(super) struct Linear {
 }
 
 impl Linear {
-    /// `y ← x·Wᵀ`
+    /// Computes the outputs, `y ← x·Wᵀ`.
     pub(super) fn forward<T: Element>(
         self,
         device: &AnyDevice,
@@ -29,7 +29,7 @@ impl Linear {
         device.gemm(&op, x, weights.data()?.view(), y)
     }
 
-    /// `dx ← dy·W`
+    /// Computes the gradient of the inputs, `dx ← dy·W`.
     pub(super) fn backward<T: Element>(
         self,
         device: &AnyDevice,
@@ -41,7 +41,7 @@ impl Linear {
         device.gemm(&Gemm::new(rows, inputs, outputs), dy, weights.data()?.view(), dx)
     }
 
-    /// `dW ← dW + dyᵀ·x`
+    /// Adds to the gradient of the weights, `dW ← dW + dyᵀ·x`.
     pub(super) fn weights_gradient<T: Element>(
         self,
         device: &AnyDevice,

@@ -29,7 +29,7 @@ use crate::{
 pub struct LrnLayer<T: Element> {
     param: LrnParameter,
     op: Option<Lrn>,
-    /// The base `s` of the power in [`Lrn`], for each element.
+    /// The base `s` of the power `s^(−β)` for each element; see [`Lrn`].
     scale: Blob<T>,
 }
 

@@ -8,10 +8,11 @@ use crate::op::Lstm;
 ///
 /// The first bottom holds the inputs `x` of shape steps × streams × …, and the second bottom holds
 /// the sequence markers `cont` of shape steps × streams. An optional third bottom holds a static
-/// input of shape streams × …. With `expose_hidden`, the last two bottoms are the initial states
-/// `h` and `c` of shape 1 × streams × `num_output`. `cont` is 0 at the first step of a sequence and
-/// 1 at all other steps. The first top holds the hidden state `h` of every step. With
-/// `expose_hidden`, the second and third tops hold the final states `h` and `c`.
+/// input of shape streams × …, which is the same at all time steps. With `expose_hidden`, the last
+/// two bottoms are the initial states `h` and `c` of shape 1 × streams × `num_output`. `cont` is 0
+/// at the first step of a sequence and 1 at all other steps. The first top holds the hidden state
+/// `h` of every step. With `expose_hidden`, the second and third tops hold the final states `h` and
+/// `c`.
 ///
 /// Without `expose_hidden`, the states `h` and `c` are initially zero and persist from one forward
 /// pass to the next. The parameters of the LSTM layer are `W_xc`, `b_c`, `W_xc_static` if the layer
@@ -82,8 +83,8 @@ impl<T: Element> Layer<T> for LstmLayer<T> {
         if reset_states {
             self.cells.clear();
         }
-        // The next forward pass starts from the cell state in the last blob of `cells`. Keep that
-        // blob if the number of steps changes.
+        // Keep the last blob of `cells` if the number of steps changes, because the next forward
+        // pass starts from the cell state in this blob.
         let last = self.cells.pop();
         self.cells.truncate(steps);
         let bytes = (steps + 1).saturating_mul(size_of::<Blob<T>>());

@@ -1,4 +1,4 @@
-//! The LSTMUnit layer: one step of long short-term memory.
+//! The LSTMUnit layer: one time step of long short-term memory.
 
 use super::prelude::*;
 use crate::op::Lstm;
@@ -29,10 +29,10 @@ use crate::op::Lstm;
 pub struct LstmUnitLayer<T: Element> {
     op: Option<Lstm>,
     /// The gate activations; the diff is scratch space for the gradient of the gate inputs if no
-    /// gradient of that bottom is requested.
+    /// gradient of the second bottom is requested.
     gates: Blob<T>,
     /// A blob whose diff is scratch space for the gradient of the preceding cell states if no
-    /// gradient of that bottom is requested.
+    /// gradient of the first bottom is requested.
     cells: Blob<T>,
 }
 

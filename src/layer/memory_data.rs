@@ -1,4 +1,4 @@
-//! The MemoryData layer, which reads batches from arrays of the caller.
+//! The MemoryData layer, which reads batches from arrays that the caller supplies.
 
 use super::prelude::*;
 use crate::shape::Shape;
@@ -7,8 +7,8 @@ use crate::shape::Shape;
 /// both arrays in order, and continues with the first item after the last item. The first top holds
 /// the items as `batch_size × channels × height × width`, and the second top holds the labels.
 ///
-/// [`reset`](Self::reset) sets the arrays. [`Net::layer_as`](crate::Net::layer_as) gives access to
-/// the `MemoryDataLayer` of a net.
+/// [`reset`](Self::reset) sets the arrays of items and labels.
+/// [`Net::layer_as`](crate::Net::layer_as) gives access to the `MemoryDataLayer` of a net.
 ///
 /// ```
 /// use cortado::{layer::MemoryDataLayer, prelude::*, proto::parse_text};
@@ -47,8 +47,8 @@ impl<T: Element> MemoryDataLayer<T> {
     }
 
     /// Replaces the array of items and the array of labels. The next batch starts with the first
-    /// item. The layer ignores `transform_param`, because `transform_param` applies only to layers
-    /// that read records.
+    /// item of the new array. The layer ignores `transform_param`, because `transform_param`
+    /// applies only to layers that read records.
     ///
     /// # Errors
     /// Returns [`Error::Length`] unless `data` holds one item per label, and [`Error::InvalidData`]

@@ -11,7 +11,7 @@ use crate::{
 /// image. With `across_channels`, the layer computes the mean and the variance over each whole
 /// image.
 ///
-/// As in Caffe, the top has four axes. Axes of extent 1 stand for the axes that the bottom lacks.
+/// As in Caffe, the top has four axes, with extent 1 for each axis that the bottom lacks.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -44,7 +44,7 @@ pub trait Neuron: Send + 'static {
     /// Whether the layer may run in place.
     const IN_PLACE: bool = true;
 
-    /// Creates the function from the fields of the layer's definition.
+    /// Creates the activation function from the fields of the layer's definition.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if a field of the definition is invalid.
@@ -52,7 +52,7 @@ pub trait Neuron: Send + 'static {
     where
         Self: Sized;
 
-    /// `y = f(x)`
+    /// Returns the activation function `f` of the layer `y = f(x)`.
     fn function(&self) -> Unary<f64>;
 
     /// Returns the formula of the gradient `dx` in terms of `dy` and either the input `x` or the
@@ -74,7 +74,7 @@ pub enum NeuronGradient {
     OfInput(Binary<f64>),
     /// The gradient `dx = op(dy, y)` is a function of the output `y`.
     OfOutput(Binary<f64>),
-    /// The function has no gradient.
+    /// The activation function has no gradient.
     None,
 }
 

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::op::{Binary, Unary};
 
-/// Absolute value: `y = |x|`.
+/// Absolute value, `y = |x|`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -75,7 +75,8 @@ impl Neuron for Bnll {
     }
 }
 
-/// Clipping: `y = min(max(x, low), high)`. The derivative is 1 where `low ≤ x ≤ high`, otherwise 0.
+/// Clipping, `y = min(max(x, low), high)`. The derivative of clipping is 1 where `low ≤ x ≤ high`,
+/// otherwise 0.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -118,7 +119,7 @@ impl Neuron for Clip {
     }
 }
 
-/// Exponential linear unit: `y = x` where `x > 0`, otherwise `y = alpha · (eˣ − 1)`.
+/// Exponential linear unit (ELU), `y = x` where `x > 0`, otherwise `y = alpha · (eˣ − 1)`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -156,7 +157,7 @@ impl Neuron for Elu {
     }
 }
 
-/// Exponential function: `y = base^(scale·x + shift)`; the default base is e.
+/// Exponential function, `y = base^(scale·x + shift)`; the default base is e.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -173,9 +174,9 @@ impl Neuron for Elu {
 /// ```
 #[doc(alias = "ExpLayer")]
 pub struct Exp {
-    /// `ln base · scale`
+    /// Factor of `x` in the exponent of e, `ln base · scale`.
     scale: f64,
-    /// `ln base · shift`
+    /// Constant term in the exponent of e, `ln base · shift`.
     shift: f64,
 }
 
@@ -207,7 +208,7 @@ fn ln_base(param: &str, base: f32) -> Result<f64> {
     }
 }
 
-/// Logarithm: `y = log(scale·x + shift)`; the default base is e.
+/// Logarithm, `y = ln(scale·x + shift) / ln base`; the default base is e.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -226,7 +227,7 @@ fn ln_base(param: &str, base: f32) -> Result<f64> {
 pub struct Log {
     scale: f64,
     shift: f64,
-    /// `1 / ln base`
+    /// Factor of the natural logarithm, `1 / ln base`.
     factor: f64,
 }
 
@@ -254,7 +255,7 @@ impl Neuron for Log {
     }
 }
 
-/// Power: `y = (scale·x + shift)^power`.
+/// Power function, `y = (scale·x + shift)^power`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -299,7 +300,7 @@ impl Neuron for Power {
     }
 }
 
-/// Rectified linear unit: `y = max(x, 0) + negative_slope · min(x, 0)`.
+/// Rectified linear unit (ReLU), `y = max(x, 0) + negative_slope · min(x, 0)`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -337,7 +338,7 @@ impl Neuron for Relu {
     }
 }
 
-/// Logistic function: `y = 1 / (1 + e⁻ˣ)`.
+/// Logistic function (sigmoid), `y = 1 / (1 + e⁻ˣ)`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -407,7 +408,7 @@ impl Neuron for Swish {
     }
 }
 
-/// Hyperbolic tangent: `y = tanh x`.
+/// Hyperbolic tangent, `y = tanh x`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

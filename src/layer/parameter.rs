@@ -59,8 +59,8 @@ impl<T: Element> Layer<T> for ParameterLayer<T> {
     }
 
     /// Adds the diff of the top to the diff of the learned parameter. In Caffe, the top and the
-    /// parameter share one diff. When Caffe accumulates the gradients of several passes, that diff
-    /// holds only the gradient of the last pass.
+    /// parameter share one diff, so Caffe keeps only the gradient of the last pass instead of the
+    /// sum over several passes.
     fn backward(
         &mut self,
         device: &AnyDevice,

@@ -50,7 +50,7 @@ impl<T: Element> PoolingLayer<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if the kernel size is missing, or if the method is
-    /// `STOCHASTIC` and the padding is not zero. Returns [`Error::InvalidData`] also if the kernel,
+    /// `STOCHASTIC` and the padding is not zero. Returns [`Error::InvalidData`] if the kernel,
     /// stride or padding is given twice, for one axis only, or together with `global_pooling`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.pooling_param.unwrap_or_default();

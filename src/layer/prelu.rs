@@ -76,8 +76,8 @@ impl<T: Element> Layer<T> for PreluLayer<T> {
 
     fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
-        // As in Caffe, the bottom has at most four axes (checked by `channels`) and at least two
-        // axes (checked by `Axis::of`).
+        // As in Caffe, the bottom must have at most four axes (checked by `channels`) and at least
+        // two axes (checked by `Axis::of`).
         bottom[0].channels()?;
         let channels = Axis::of(shape, 1)?;
         let axis = match self.param.channel_shared() {

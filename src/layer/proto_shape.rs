@@ -14,11 +14,11 @@ pub(super) fn shape(proto: &BlobShape) -> Result<Shape> {
     Shape::new(&extents.collect::<Result<Vec<_>>>()?)
 }
 
-/// Returns the value of the field `axis`, which may be negative, or the value `older` of Caffe's
-/// older field called `name`. Returns 1 if both fields are missing.
+/// Returns the value of the field `axis`, which may be negative, or `older`, the value of Caffe's
+/// older field `name`. Returns 1 if neither `axis` nor the older field is set.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] if both `axis` and the older field are given.
+/// Returns [`Error::InvalidData`] if both `axis` and the older field are set.
 pub(super) fn axis(axis: Option<i32>, (name, older): (&str, Option<u32>)) -> Result<isize> {
     match (axis, older) {
         (Some(_), Some(_)) => invalid(format!("axis and the older {name} are mutually exclusive")),

@@ -19,28 +19,27 @@ pub(super) struct SequenceSizes {
     pub(super) steps: usize,
     /// The number of independent sequences in the batch.
     pub(super) streams: usize,
-    /// The number of elements of the input for one time step of one stream.
+    /// The number of input elements per time step and stream.
     inputs: usize,
-    /// The number of elements of the static input for one stream; 0 if the layer has no static
-    /// input.
+    /// The number of static input elements per stream; 0 if the layer has no static input.
     statics: usize,
 }
 
-/// The parameters and intermediate blobs that the LSTM and RNN layers share.
+/// The parameters and intermediate blobs that LSTM layers and RNN layers have in common.
 ///
 /// The first bottom holds the inputs `x` of shape steps × streams × …, and the second bottom holds
 /// the sequence markers `cont` of shape steps × streams. An optional third bottom holds a static
-/// input of shape streams × …. With `expose_hidden`, the last bottoms hold the initial states.
+/// input of shape streams × …, which is the same at all time steps. With `expose_hidden`, the last
+/// bottoms hold the initial states.
 ///
 /// The *gates* of a time step are the sums `W_x·x + b (+ W_s·static) + W_h·(cont · h)`. A single
 /// GEMM computes `W_x·x` for all time steps.
 pub(super) struct Recurrent<T: Element> {
-    /// The number of elements of the hidden state of one stream.
+    /// The number of elements in the hidden state of a stream.
     outputs: usize,
-    /// The number of elements of the gates of one stream.
+    /// The number of gate elements per time step and stream.
     gates_len: usize,
-    /// The number of recurrent states that `expose_hidden` makes bottoms and tops; 0 without
-    /// `expose_hidden`.
+    /// The number of recurrent states that are also bottoms and tops; 0 without `expose_hidden`.
     exposed: usize,
     fillers: [Filler; 2],
     has_statics: bool,
@@ -50,19 +49,19 @@ pub(super) struct Recurrent<T: Element> {
     pub(super) params: Vec<Blob<T>>,
     /// The gates of all time steps; the diff holds the gradient of the gates.
     pub(super) gates: Blob<T>,
-    /// `cont · h` for each time step, where `h` is the hidden state before the step.
+    /// The product `cont · h` for each time step, where `h` is the hidden state before the step.
     masked_hidden: Blob<T>,
     /// The product `W_s·static`; the diff holds the gradient of the product.
     static_gates: Blob<T>,
     last_hidden: Blob<T>,
     /// A blob whose data hold the gradient of the hidden state at the current time step. The diff
-    /// holds the next time step's contribution to the gradient of the hidden state.
+    /// of the blob holds the next time step's contribution to the gradient of the hidden state.
     hidden_gradient: Blob<T>,
 }
 
 impl<T: Element> Recurrent<T> {
-    /// Creates the shared part of an LSTM or RNN layer with `gates` gates per output and `states`
-    /// recurrent states.
+    /// Creates the parameters and blobs of an LSTM or RNN layer with `gates` gates per output and
+    /// `states` recurrent states.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if `num_output` is 0, or an error if a filler's definition is
@@ -197,7 +196,7 @@ impl<T: Element> Recurrent<T> {
     }
 
     /// Sets the shapes of the tops and of the intermediate blobs. Returns whether the number of
-    /// streams changed, in which case the recurrent states are reset to zero.
+    /// streams changed, in which case the recurrent states start again from zero.
     pub(super) fn reshape(
         &mut self,
         device: &AnyDevice,
@@ -231,7 +230,7 @@ impl<T: Element> Recurrent<T> {
         Ok(streams_changed)
     }
 
-    /// `gates ← W_x·x + b (+ W_s·static)` for all time steps.
+    /// Computes `gates ← W_x·x + b (+ W_s·static)` for all time steps.
     pub(super) fn input_gates(&self, device: &AnyDevice, bottom: &[Blob<T>]) -> Result<()> {
         let SequenceSizes { steps, streams, inputs, statics } = self.sizes;
         if steps == 0 {

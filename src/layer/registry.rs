@@ -42,7 +42,8 @@ impl<T: Element> LayerRegistry<T> {
         self.with(N::KIND, NeuronLayer::<N, T>::new)
     }
 
-    /// Registers or replaces the layer type `kind`, whose layers `make` creates.
+    /// Registers the layer type `kind` with the constructor `make`, which replaces an earlier
+    /// constructor of `kind`.
     ///
     /// The methods of the created layers return an error if a caller passes a wrong number of
     /// bottoms or tops.
@@ -64,7 +65,7 @@ impl<T: Element> LayerRegistry<T> {
         self.constructors.keys().map(String::as_str)
     }
 
-    /// Makes the layer that `param` defines.
+    /// Creates the layer that `param` defines.
     ///
     /// # Errors
     /// Returns [`Error::UnknownLayer`], which lists the registered types, if the type of `param` is
@@ -74,7 +75,7 @@ impl<T: Element> LayerRegistry<T> {
         let kind = param.r#type();
         let unknown = || Error::UnknownLayer {
             kind: kind.to_owned(),
-            // The type `Python` is registered only for its error message.
+            // Omit the type `Python`, because its constructor only returns an error.
             known: self.kinds().filter(|kind| *kind != "Python").collect::<Vec<_>>().join(", "),
         };
         let layer = self.constructors.get(kind).ok_or_else(unknown)?(param, cx)?;

@@ -22,7 +22,8 @@ impl<T: Element> SavedInput<T> {
     }
 
     /// Saves `x` if `y` shares the data of `x`, and returns the blob that holds `x` until the
-    /// backward pass. If `y` shares the data of `x`, the caller must overwrite `y`.
+    /// backward pass. If `y` shares the data of `x`, the caller must overwrite `y`, because `save`
+    /// leaves the contents of `y` unspecified.
     ///
     /// If `x` and the saved blob have the same size, `save` swaps the storage of the two blobs
     /// instead of copying.

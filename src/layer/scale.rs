@@ -1,4 +1,4 @@
-//! The Scale layer: `y = x · s + b`.
+//! The Scale layer, which computes `y = x · s + b`.
 
 use super::{
     axis_operand::AxisOperand,
@@ -12,9 +12,9 @@ use crate::{
     proto::ScaleParameter,
 };
 
-/// `y = x · s + b`, where `s` covers some axes of `x` and is broadcast along the other axes. The
-/// scale factor `s` is a learned parameter, or the second bottom if the layer has two bottoms. The
-/// bias `b` is an optional learned parameter.
+/// Computes `y = x · s + b`, where `s` covers some axes of `x` and is broadcast along the other
+/// axes. The scale factor `s` is a learned parameter, or the second bottom if the layer has two
+/// bottoms. The bias `b` is an optional learned parameter.
 ///
 /// The forward pass of the Scale layer runs a single kernel; the backward pass runs one kernel per
 /// gradient.

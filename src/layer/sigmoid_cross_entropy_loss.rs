@@ -6,8 +6,8 @@ use crate::op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization};
 /// `loss = Σ (ln(1 + eˣ) − t·x) / n`. The first bottom holds the scores x, and the second bottom
 /// holds the target probabilities t.
 ///
-/// The default divisor n is the batch size. As in Caffe, the layer truncates each target to an
-/// integer before the comparison with `ignore_label`.
+/// By default, the divisor n of the loss is the batch size. As in Caffe, the layer truncates each
+/// target to an integer before the comparison with `ignore_label`.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

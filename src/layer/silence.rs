@@ -2,7 +2,8 @@
 
 use super::prelude::*;
 
-/// Consumes its bottoms, so that they are not outputs of the net. The bottoms' gradients are zero.
+/// Consumes its bottoms, so that they are not outputs of the net. The backward pass sets the
+/// gradients of the bottoms to zero.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

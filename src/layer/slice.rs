@@ -52,8 +52,8 @@ impl SliceLayer {
         })
     }
 
-    /// Returns the extent of each top along `axis`, for a bottom with `extent` indices along
-    /// `axis`.
+    /// Returns the extent of each top along `axis`, for a bottom whose extent along `axis` is
+    /// `extent`.
     fn extents(&self, extent: usize, tops: usize) -> Result<Vec<usize>> {
         if self.points.is_empty() {
             if !extent.is_multiple_of(tops) {

@@ -3,8 +3,8 @@
 use super::{loss_common, prelude::*};
 use crate::op::{Axis, LossNormalization, SoftmaxLoss};
 
-/// `loss = −Σ ln softmax(x)[label] / n`. The first bottom holds the scores x, and the second bottom
-/// holds the labels.
+/// `loss = −Σ ln softmax(x)[label] / n`, where the normalization determines the divisor n. The
+/// first bottom holds the scores x, and the second bottom holds the labels.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -10,7 +10,7 @@ use crate::{
 
 /// Spatial pyramid pooling with `pyramid_height` levels. Level `l`, counted from 0, pools each
 /// channel into at most 2ˡ × 2ˡ bins. The layer concatenates the bins of all levels along the
-/// second axis of the top. If `pyramid_height` is 1, the top has four axes.
+/// second axis of the top. If `pyramid_height` is 1, the top has four axes instead of two.
 ///
 /// Spatial pyramid pooling was introduced by He, Zhang, Ren and Sun (2014).
 ///

@@ -72,8 +72,9 @@ impl<T: Element> StochasticPooling<T> {
         device.binary(Binary::Div, Src::InPlace, means.view(), y)
     }
 
-    /// `dx ← Σ dy · (2x − y) / Σ x` where x is positive, otherwise `dx ← 0`. The operand `y` holds
-    /// the weighted means that [`mean`](Self::mean) has computed.
+    /// Computes the gradient of the weighted mean: `dx ← Σ dy · (2x − y) / Σ x` where x is
+    /// positive, otherwise `dx ← 0`. The operand `y` holds the weighted means that
+    /// [`mean`](Self::mean) has computed.
     pub(super) fn mean_backward(
         &self,
         device: &AnyDevice,

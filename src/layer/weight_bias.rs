@@ -44,8 +44,8 @@ impl<T: Element> WeightsAndBias<T> {
         self.outputs
     }
 
-    /// Creates and fills weights of shape `shape` and a bias with one value per output. The fillers
-    /// draw from random number streams of the layer's key.
+    /// Creates and fills weights of shape `shape` and a bias with one value per output. Each filler
+    /// draws random numbers from a separate stream, derived from the layer's key.
     pub(super) fn create(&mut self, cx: &LayerContext<'_>, shape: &[usize]) -> Result<()> {
         self.blobs = vec![filled(cx, shape, &self.weights, 0)?];
         if let Some(filler) = &self.bias {
@@ -66,7 +66,7 @@ impl<T: Element> WeightsAndBias<T> {
         self.blobs.get(1)
     }
 
-    /// `y ← y + bias` if the layer has a bias. The axis `axis` of `y` holds the outputs.
+    /// Adds the bias, if the layer has one, to `y`, whose axis `axis` holds the outputs.
     pub(super) fn add_bias(
         &self,
         device: &AnyDevice,
@@ -108,8 +108,8 @@ pub(super) fn filler(param: &Option<FillerParameter>, default: Filler) -> Result
     param.as_ref().map_or(Ok(default), Filler::from_proto)
 }
 
-/// Creates the parameter of the layer with index `index`, and fills the parameter from a separate
-/// random number stream.
+/// Creates the layer's parameter with index `index`, and fills the parameter from a separate random
+/// number stream.
 pub(super) fn filled<T: Element>(
     cx: &LayerContext<'_>,
     shape: &[usize],

@@ -83,8 +83,8 @@ pub(crate) struct CoherentBytes {
     /// Allocation of the device side, present if and only if the device is valid; with unified
     /// memory, present from the first access on.
     dev: OnceLock<AnyBuffer>,
-    /// Stale allocations, kept for reuse. Only a thread that holds this lock may fill the cells
-    /// `host` and `dev`.
+    /// Stale allocations, kept for reuse. Only a thread that holds this lock may set `host` or
+    /// `dev`.
     spare: Mutex<SpareAllocations>,
 }
 
@@ -397,7 +397,7 @@ impl fmt::Debug for CoherentBytes {
     }
 }
 
-/// Returns the contents of a `OnceLock` that the caller has just filled.
+/// Returns the contents of a `OnceLock` that the caller has just set.
 fn expect_filled<T>(cell: Option<&mut T>) -> Result<&mut T> {
     cell.ok_or_else(|| Error::InvalidData("memory is not allocated".into()))
 }

@@ -72,8 +72,9 @@ impl HostBytes {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn zeroed(len: usize) -> Result<Self> {
-        // Over-allocates instead of requesting an alignment. For a zeroed allocation with a large
-        // alignment, the allocator writes the zeros itself instead of mapping fresh zero pages.
+        // Allocate extra bytes and align `start` instead of requesting an aligned allocation. For a
+        // zeroed allocation with a large alignment, the allocator writes the zeros itself instead
+        // of mapping fresh zero pages.
         let bytes = len
             .checked_add(CACHE_LINE - 1)
             .and_then(|padded| <[u8]>::new_box_zeroed_with_elems(padded).ok())
@@ -148,8 +149,8 @@ mod tests {
         };
         let before = resident();
         let bytes = HostBytes::zeroed(LEN).unwrap();
-        // The resident memory may grow by up to `LEN / 2`, to allow for memory that concurrent
-        // tests allocate.
+        // Allow the resident memory to grow by up to `LEN / 2`, because concurrent tests also
+        // allocate memory.
         assert!(resident().saturating_sub(before) < LEN / 2);
         assert_eq!(bytes[LEN / 2], 0);
     }

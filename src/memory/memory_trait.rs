@@ -57,22 +57,22 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// the buffer contains the requested bytes.
     fn download(&self, src: &Self::Buffer, offset: usize, dst: &mut [u8]) -> Result<()>;
 
-    /// Waits until all work in the queue is done. The default implementation does nothing, for
-    /// devices without a queue.
+    /// Waits until all work in the queue is done. By default, `synchronize` does nothing, which is
+    /// right for devices without a queue.
     fn synchronize(&self) -> Result<()> {
         Ok(())
     }
 
     /// Returns a handle to the same device memory with a separate queue, for copies that overlap
-    /// with kernels. The two queues are ordered only by [`order_after`](Self::order_after). The
-    /// default implementation returns a handle with the same queue, so copies do not overlap with
+    /// with kernels. The two queues are ordered only by [`order_after`](Self::order_after). By
+    /// default, `fork_queue` returns a handle with the same queue, so copies do not overlap with
     /// kernels.
     fn fork_queue(&self) -> Result<Self> {
         Ok(self.clone())
     }
 
-    /// Orders the queue of `self` after the queue of `other`. Work that is enqueued on `self` after
-    /// this call starts only when all work enqueued on `other` before this call is done.
+    /// Makes the queue of `self` wait for the queue of `other`. Work that is enqueued on `self`
+    /// after this call starts only when all work enqueued on `other` before this call is done.
     fn order_after(&self, other: &Self) -> Result<()> {
         other.synchronize()
     }
@@ -83,7 +83,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     }
 
     /// Returns the mapping that gives the host direct access to device buffers, if the device has
-    /// unified memory. The default, `None`, means that host and device have separate memories.
+    /// unified memory. By default, `host_mapping` returns `None`: host and device have separate
+    /// memories.
     fn host_mapping(&self) -> Option<&dyn Mapping<Self::Buffer>> {
         None
     }
@@ -94,13 +95,13 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     }
 
     /// Returns names and values of device properties for display, such as the size of the device's
-    /// memory. By default, the list of properties is empty.
+    /// memory. By default, `properties` returns an empty list.
     fn properties(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
     /// Called before a fallback, that is, before `kernel` runs on the host because this device does
-    /// not override it. The default implementation records the fallback in the
+    /// not override it. By default, `on_fallback` records the fallback in the
     /// [`ledger`](crate::memory::ledger).
     ///
     /// # Errors
@@ -111,8 +112,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     }
 
     /// Called with an allocation whose contents are stale, because the allocation is kept for reuse
-    /// or is about to be overwritten. The default implementation does nothing. A test device can
-    /// poison the contents of the allocation, so that tests detect reads of stale data.
+    /// or is about to be overwritten. By default, `on_stale` does nothing. A test device can poison
+    /// the contents of the allocation, so that tests detect reads of stale data.
     fn on_stale(&self, allocation: StaleAllocation<'_, Self::Buffer>) {
         let _ = allocation;
     }
@@ -171,7 +172,7 @@ pub trait Mapping<B> {
     /// Returns the bytes of the device buffer `buffer` as a mutable host slice.
     fn map_mut<'a>(&self, buffer: &'a mut B) -> Result<&'a mut [u8]>;
     /// Adopts host bytes as a device buffer without a copy. If the device cannot adopt the bytes,
-    /// returns them as `Err(bytes)`. The default implementation adopts nothing and always returns
+    /// returns them as `Err(bytes)`. By default, `adopt` adopts nothing and always returns
     /// `Err(bytes)`.
     fn adopt(&self, bytes: HostBytes) -> Result<B, HostBytes> {
         Err(bytes)

@@ -18,10 +18,10 @@ use std::{fmt, sync::Arc};
 /// never copied.
 ///
 /// If a method of `SyncedMemory` fails, the value is unchanged. A method that succeeds may leave
-/// work, such as a copy, in the queue of the device. If queued work fails later, the next call that
-/// waits for the queue returns the error. The bytes that the failed work should have written are
-/// then lost, although `SyncedMemory` regards these bytes as valid. The caller must write the lost
-/// bytes again.
+/// work, such as a copy, in the queue of the device. If work in the queue fails later, the next
+/// call that waits for the queue returns the error. The bytes that the failed work should have
+/// written are then lost, although `SyncedMemory` regards these bytes as valid. The caller must
+/// write the lost bytes again.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory, assert_transfers};
@@ -144,10 +144,10 @@ impl<D: Memory> SyncedMemory<D> {
     }
 
     /// Uploads the value through `queue`, a forked queue of this memory's device, unless the device
-    /// is already valid. Waits until the upload is done. Data-loading threads call `prefetch`, so
-    /// that the device's main queue never waits for an upload of data. The upload starts after all
-    /// work that is already in the device's main queue, because that work may still use the
-    /// recycled allocation.
+    /// is already valid. `prefetch` waits until the upload is done. Data-loading threads call
+    /// `prefetch`, so that the device's main queue never waits for an upload of data. The upload
+    /// starts after all work that is already in the device's main queue, because that work may
+    /// still use the recycled allocation.
     ///
     /// # Errors
     /// Returns the same errors as [`host`](Self::host).

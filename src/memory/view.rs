@@ -394,22 +394,21 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
 // The device type of a view matters only for the type of the buffer that the method `device`
 // returns. The method `device` fails if the memory belongs to a device of another type.
 impl<'a, T, D: Memory> View<'a, T, D> {
-    /// Returns this view as a view of memory of device type `E`, to which the memory must belong.
+    /// Converts this view to the device type `E`, which must be the type of the memory's device.
     pub(crate) fn on<E: Memory>(self) -> View<'a, T, E> {
         View { mem: self.mem, span: self.span, types: PhantomData }
     }
 }
 
 impl<'a, T, D: Memory> ViewMut<'a, T, D> {
-    /// Returns this view as a view of memory of device type `E`, to which the memory must belong.
+    /// Converts this view to the device type `E`, which must be the type of the memory's device.
     pub(crate) fn on<E: Memory>(self) -> ViewMut<'a, T, E> {
         ViewMut { mem: self.mem, span: self.span, types: PhantomData }
     }
 }
 
 impl<'a, T, D: Memory> Src<'a, T, D> {
-    /// Returns this operand as an operand in memory of device type `E`, to which the memory must
-    /// belong.
+    /// Converts this operand to the device type `E`, which must be the type of the memory's device.
     pub(crate) fn on<E: Memory>(self) -> Src<'a, T, E> {
         match self {
             Self::InPlace => Src::InPlace,

@@ -6,11 +6,11 @@ use std::collections::HashSet;
 
 impl<T: Element> Net<T> {
     /// Disables the backward pass of each layer that does not contribute to the objective, and of
-    /// each layer whose top gradients no later layer computes. Visits the layers from the last to
-    /// the first.
+    /// each layer whose top gradients no later layer computes. `prune_backward` visits the layers
+    /// from the last to the first.
     pub(super) fn prune_backward(&mut self) {
         let Self { nodes, blobs, .. } = self;
-        // Use blob names as keys, as Caffe does, because all blobs of a chain of in-place layers
+        // Identify blobs by name, as Caffe does, because all blobs of a chain of in-place layers
         // have the same name.
         let mut under_loss: HashSet<&str> = HashSet::new();
         let mut skipped: HashSet<&str> = HashSet::new();
@@ -34,8 +34,8 @@ impl<T: Element> Net<T> {
         }
     }
 
-    /// Enables the gradients of all parameters, and of all bottoms for which the layer allows it. A
-    /// net calls this method if its definition sets the field `force_backward`.
+    /// Enables the gradients of all parameters, and of all bottoms for which the layer allows it.
+    /// `Net::force_backward` runs if the net's definition sets the field `force_backward`.
     pub(super) fn force_backward(&mut self) {
         for node in &mut self.nodes {
             node.backward = true;

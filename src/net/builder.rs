@@ -171,7 +171,7 @@ struct Construction<'a, T: Element> {
     available: BTreeSet<String>,
     /// For each blob, whether the layer that produces the blob needs the blob's gradient.
     needs_gradient: Vec<bool>,
-    /// For each named parameter, the index of its owner in the net's parameters.
+    /// For each parameter name, the index of the parameter's owner among the net's parameters.
     named: HashMap<String, usize>,
 }
 

@@ -47,7 +47,7 @@ impl<T: Element> Net<T> {
     }
 
     /// Runs the first layer of the range `layers`, fused with the activation layer after it if
-    /// possible. Removes the executed layers from the range. Returns the contribution of the
+    /// possible. Removes the executed layers from `layers`. Returns the contribution of the
     /// executed layers to the objective, which is 0 if the range is empty.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl<T: Element> Net<T> {
     }
 
     /// Derives the shapes of all blobs from the current shapes of the net's inputs. If the net
-    /// reuses memory, also reassigns storage to the blobs.
+    /// reuses memory, `reshape` also reassigns storage to the blobs.
     ///
     /// # Errors
     /// If a layer fails, returns the layer's error together with the layer's name.

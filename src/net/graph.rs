@@ -39,7 +39,7 @@ pub struct Net<T: Element> {
     /// The indices in `params` of the learnable parameters, that is, those that do not share the
     /// values of another parameter.
     pub(super) learnable: Vec<usize>,
-    /// The indices in `blobs` of the net's outputs.
+    /// The indices of the net's outputs in `blobs`.
     pub(super) outputs: Vec<usize>,
     /// The live ranges of the blobs whose storage the net reuses; `None` if the net does not reuse
     /// memory.
@@ -49,7 +49,7 @@ pub struct Net<T: Element> {
 pub(super) struct NetLayer<T: Element> {
     pub(super) layer: Box<dyn Layer<T>>,
     pub(super) param: LayerParameter,
-    /// The indices of the layer's bottoms in the net's blobs.
+    /// The indices of the layer's bottoms among the net's blobs.
     pub(super) bottoms: Vec<usize>,
     pub(super) tops: Vec<usize>,
     pub(super) propagate_bottoms: Vec<bool>,
@@ -92,7 +92,7 @@ pub struct Param<T: Element> {
     /// The name of the parameter, by which layers share parameters; by default, the parameter's
     /// index in its layer.
     pub name: String,
-    /// The index in the net of the layer to which the parameter belongs.
+    /// The index, among the net's layers, of the layer to which the parameter belongs.
     pub layer: usize,
     /// The index of the parameter among the parameters of its layer.
     pub index: usize,

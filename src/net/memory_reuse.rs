@@ -83,8 +83,8 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Returns the live ranges that can share storage, in the order of their first layers. The net
-    /// must not reuse memory yet when the caller computes the live ranges.
+    /// Returns the live ranges that can share storage, in the order of their first layers. The
+    /// caller must compute the live ranges before any blobs share reused storage.
     fn reusable_ranges(&self) -> Vec<LiveRange> {
         let mut ranges: Vec<LiveRange> = Vec::new();
         // Exclude the net's outputs, and the tops of layers without bottoms. The caller may write
@@ -109,8 +109,8 @@ impl<T: Element> Net<T> {
                 excluded.extend(&node.tops);
             }
         }
-        // Exclude blobs to whose storage a layer holds a handle, because the layer may rely on the
-        // contents of the storage.
+        // Exclude a blob if a layer holds a handle to the blob's storage, because the layer may
+        // rely on the contents of the storage.
         let handles =
             |range: &LiveRange| range.blobs.first().map(|&id| self.blobs[id].blob.data_ref_count());
         ranges.retain(|range| {
@@ -121,9 +121,10 @@ impl<T: Element> Net<T> {
     }
 }
 
-/// Assigns each live range, of `counts` elements, to a storage slot, in the order of `ranges`. A
-/// live range gets the smallest free slot that is large enough. If all free slots are too small,
-/// the largest free slot grows. If no slot is free, `assign_slots` creates a new slot.
+/// Assigns a storage slot to each live range, in the order of `ranges`. `counts` holds the number
+/// of elements of each live range. A live range gets the smallest free slot that is large enough.
+/// If all free slots are too small, the largest free slot grows. If no slot is free, `assign_slots`
+/// creates a new slot.
 fn assign_slots(ranges: &[LiveRange], counts: &[usize]) -> Vec<StorageSlot> {
     let mut slots: Vec<StorageSlot> = Vec::new();
     for (index, (range, &count)) in ranges.iter().zip(counts).enumerate() {
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn assigned_slots_hold_disjoint_live_ranges_and_fit_the_largest() {
-        // The live ranges come from a chain of layers, a parallel branch, and a layer after the
+        // The live ranges are those of a chain of layers, a parallel branch, and a layer after the
         // branch.
         let ranges = [(0, 1), (1, 4), (2, 3), (3, 4), (5, 6)];
         let ranges = ranges.map(|(first, last)| LiveRange { blobs: Vec::new(), first, last });

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 /// Identifies a top by the index of its layer, and by its index among the layer's tops.
 type Top = (usize, usize);
 
-/// Uses of blobs in a net definition: the top to which each bottom refers, and the uses of each
-/// top.
+/// Uses of blobs in a net definition: the top to which each bottom refers, and the number of
+/// consumers of each top.
 #[derive(Default)]
 struct BlobUses {
     /// For each layer, the tops to which the layer's bottoms refer.
@@ -21,7 +21,7 @@ struct BlobUses {
 
 #[derive(Default)]
 struct TopUses {
-    /// The number of layers' bottoms that refer to the top, plus one if the top has a loss weight.
+    /// The number of bottoms that refer to the top, plus one if the top has a loss weight.
     count: usize,
     loss_weight: f32,
     /// The number of tops of the Split layer that are already assigned to consumers.

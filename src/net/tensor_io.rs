@@ -101,7 +101,7 @@ fn tensor_name(layer: &str, index: usize) -> String {
 }
 
 /// Splits a tensor name of the form that [`tensor_name`] creates into the layer's name and the
-/// parameter's index. Returns `None` if the name has another form.
+/// parameter's index. Returns `None` if the name does not have the form `<layer>.<index>`.
 fn split_name(full: &str) -> Option<(&str, usize)> {
     let (layer, index) = full.rsplit_once('.')?;
     let number = index.parse().ok()?;

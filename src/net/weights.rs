@@ -15,8 +15,9 @@ use std::{ffi::OsStr, path::Path};
 impl<T: Element> Net<T> {
     /// Copies the parameters of the layers in `source` to the layers with the same names in this
     /// net. Layers that `source` lacks are unchanged. `source` may omit the values of a parameter
-    /// that shares the values of another parameter. The parameter's message in `blobs` may be
-    /// empty, or `blobs` may end before it. Returns the names of the copied layers.
+    /// that shares the values of another parameter. For a parameter without values, the message in
+    /// `blobs` may be empty or, at the end of `blobs`, missing. Returns the names of the copied
+    /// layers.
     ///
     /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads the message `source` from
     /// a file in any of Caffe's formats.
@@ -74,9 +75,9 @@ impl<T: Element> Net<T> {
         Ok(copied)
     }
 
-    /// Makes this net share the parameter values of the layers in `source` that have the same name,
-    /// so that an update of one net changes both nets. The nets do not share the gradients of the
-    /// parameters.
+    /// Makes this net share the parameter values of the layers in `source` that have the same
+    /// names, so that an update of one net changes both nets. The nets do not share the gradients
+    /// of the parameters.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the parameters of two layers with the
@@ -118,9 +119,9 @@ impl<T: Element> Net<T> {
     }
 
     /// Removes duplicates of shared parameter values from `message`, which
-    /// [`to_proto`](Self::to_proto) of this net has returned. A file of the stripped message stores
-    /// shared values only once, like Caffe's HDF5 files. The message keeps the gradients of all
-    /// parameters.
+    /// [`to_proto`](Self::to_proto) of this net has returned. A file that stores `message` then
+    /// contains shared values only once, like Caffe's HDF5 files. `strip_shared_params` keeps the
+    /// gradients of all parameters.
     pub fn strip_shared_params(&self, message: &mut NetParameter) {
         for param in self.params.iter().filter(|param| param.owner.is_some()) {
             let layer = message.layer.get_mut(param.layer);
@@ -158,8 +159,8 @@ impl<T: Element> Net<T> {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if no layer of the net has a name that occurs in the file, or
-    /// if this build lacks the feature for the file's format. Returns the errors of the reader of
-    /// the format and of `copy_some_from`, with the file's name.
+    /// if this build lacks the feature for the file's format. Returns the errors of
+    /// `copy_some_from`, and of the function that reads the file's format, with the file's name.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from_file(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
@@ -234,7 +235,7 @@ impl<T: Element> Net<T> {
     }
 }
 
-/// Adds a remedy to a shape error: renaming the layer, so that the layer is trained from scratch.
+/// Adds advice to a shape error: rename the layer to train it from scratch.
 fn suggest_renaming(error: Error) -> Error {
     match error.root() {
         Error::Shape(_) => {

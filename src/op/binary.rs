@@ -14,8 +14,9 @@ use num_traits::Float;
 scalar_functions! {
     /// A scalar function of two elements `a` and `b`, computed in the accumulator type `A`.
     ///
-    /// The variants `…Grad` apply the chain rule to a unary function, where `a` is the gradient of
-    /// the function's output, and `b` is the function's input or output, as each variant states.
+    /// The variants `…Grad` compute the gradient of a unary function's input by the chain rule. In
+    /// each variant `…Grad`, `a` is the gradient of the function's output, and `b` is the
+    /// function's input or output.
     ///
     /// ```
     /// use cortado::op::Binary;
@@ -32,7 +33,7 @@ scalar_functions! {
         Sub => "sub",
         /// `a · b`
         Mul => "mul",
-        /// `c · a · b`
+        /// The scaled product `c · a · b`.
         MulScaled(c: A) => "mul_scaled",
         /// `a · b` where `b < 0`, else 0.
         MulNegative => "mul_negative",
@@ -60,8 +61,8 @@ scalar_functions! {
             /// Slope of ReLU for negative inputs.
             slope: A,
         } => "relu_grad",
-        /// `a` where `b > 0`, else `a · (b + alpha)`; `b` is the output of ELU. But if `alpha < 0`,
-        /// `b` is the input of ELU, and the gradient where `b ≤ 0` is `a · alpha · eᵇ`.
+        /// `a` where `b > 0`, else `a · (b + alpha)`; `b` is the output of ELU. If `alpha < 0`, `b`
+        /// is the input of ELU instead, and the gradient where `b ≤ 0` is `a · alpha · eᵇ`.
         EluGrad {
             /// Parameter α of ELU, the negated limit of ELU at −∞.
             alpha: A,
@@ -108,7 +109,7 @@ scalar_functions! {
 }
 
 impl<A: Float> Binary<A> {
-    /// Fails unless the operands `b` and `y` have as many elements as `a`.
+    /// Fails unless the operands `a`, `b` and `y` have the same number of elements.
     ///
     /// # Errors
     /// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has

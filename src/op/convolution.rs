@@ -87,8 +87,8 @@ impl Convolution {
         self.batch * self.outputs * self.window.positions()
     }
 
-    /// Returns the number of floating-point operations of one convolution of the batch, saturating
-    /// at `u64::MAX`.
+    /// Returns the number of floating-point operations of the convolution of the whole batch,
+    /// saturating at `u64::MAX`.
     pub fn flops(&self) -> u64 {
         let per_output = 2 * (self.window.column_rows() / self.groups) as u64;
         per_output.saturating_mul(self.output_len() as u64)

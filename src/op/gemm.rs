@@ -20,9 +20,9 @@ use num_traits::{One, Zero};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transpose {
-    /// The matrix is used as stored.
+    /// The GEMM or GEMV uses the matrix as stored.
     No,
-    /// The transpose of the stored matrix is used.
+    /// The GEMM or GEMV uses the transpose of the stored matrix.
     Yes,
 }
 
@@ -56,13 +56,13 @@ pub struct Gemm<T: Element> {
     pub trans_a: Transpose,
     /// Whether `B` is transposed, that is, stored as n×k.
     pub trans_b: Transpose,
-    /// Factor α of the product.
+    /// Factor α of the product `op(A)·op(B)`.
     pub alpha: T::Acc,
     /// Factor β of the previous contents of `C`.
     pub beta: T::Acc,
     /// Leading dimension of `A`: distance in elements from one stored row to the next.
     pub lda: usize,
-    /// Leading dimension of `B`, in elements, as stored.
+    /// Leading dimension of the stored `B`, in elements.
     pub ldb: usize,
     /// Leading dimension of `C`, in elements.
     pub ldc: usize,
@@ -125,8 +125,8 @@ impl<T: Element> Gemm<T> {
         self.beta.is_zero() && (self.ldc == self.n || self.m <= 1)
     }
 
-    /// Returns the spans of `A`, `B` and `C`: for each, the number of elements from the first to
-    /// the last element that the GEMM uses.
+    /// Returns the spans of `A`, `B` and `C`: for each matrix, the number of elements from the
+    /// first to the last element that the GEMM uses.
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] if a leading dimension is less than the length of a row, or
@@ -143,8 +143,8 @@ impl<T: Element> Gemm<T> {
         ))
     }
 
-    /// Fails if `A` with `a` elements, `B` with `b` elements or `C` with `c` elements is shorter
-    /// than its span.
+    /// Fails if an operand is shorter than its span; `a`, `b` and `c` are the numbers of elements
+    /// of `A`, `B` and `C`.
     ///
     /// # Errors
     /// Returns [`Error::Length`], which names the operand, if an operand is too short. Returns
@@ -259,7 +259,7 @@ pub struct Gemv<T: Element> {
     pub n: usize,
     /// Whether `op(A)` is `Aᵀ`; in that case, `x` has m elements and `y` has n elements.
     pub trans: Transpose,
-    /// Factor α of the product.
+    /// Factor α of the product `op(A)·x`.
     pub alpha: T::Acc,
     /// Factor β of the previous contents of `y`.
     pub beta: T::Acc,

@@ -1,4 +1,5 @@
-//! Descriptors of copy kernels: blocks, rows by index, permutations and repetitions.
+//! Descriptors of copy kernels: block copies, row gathers and scatters, axis permutations and
+//! tiling.
 
 use crate::{
     error::{Error, Result, check_len, check_min_len},
@@ -72,9 +73,9 @@ impl Copy2d {
 pub struct RowIndexing {
     /// Number of rows of the table.
     pub table: usize,
-    /// Number of elements of a row of the table.
+    /// Number of elements in a row of the table.
     pub width: usize,
-    /// Number of row indices.
+    /// Number of indices, each of which selects a row of the table.
     pub count: usize,
 }
 
@@ -120,7 +121,7 @@ impl Permute {
     /// Creates the descriptor of a permutation of the axes of `shape`.
     ///
     /// # Errors
-    /// [`Error::Shape`] unless `order` contains each axis once.
+    /// Returns [`Error::Shape`] unless `order` contains each axis once.
     pub fn new(shape: Shape, order: &[usize]) -> Result<Self> {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
@@ -136,12 +137,12 @@ impl Permute {
         &self.shape
     }
 
-    /// Returns, for each axis of the result, the index of the source axis.
+    /// Returns the index of the source axis for each axis of the permuted result.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// Fails unless the source and the result both have as many elements as the shape.
+    /// Fails unless the source and the result have the number of elements of the shape.
     ///
     /// # Errors
     /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
@@ -172,7 +173,7 @@ impl Permute {
 pub struct Tile {
     /// Product of the extents of all axes before the repeated axis.
     pub outer: usize,
-    /// Product of the extents of the axis and all axes after it.
+    /// Product of the extents of the repeated axis and of all axes after it.
     pub inner: usize,
     /// Number of repetitions of each block.
     pub tiles: usize,

@@ -27,7 +27,8 @@ pub enum LossNormalization {
 }
 
 impl LossNormalization {
-    /// Returns the divisor for `outer × inner` labels, of which `valid` are not ignored.
+    /// Returns the divisor for `outer × inner` labels; `valid` is the number of labels that are not
+    /// ignored.
     pub fn divisor(self, outer: usize, inner: usize, valid: usize) -> f64 {
         let divisor = match self {
             Self::Full => outer.saturating_mul(inner),
@@ -66,7 +67,7 @@ pub struct SoftmaxLoss {
 }
 
 impl SoftmaxLoss {
-    /// Returns the divisor `n` if `valid` labels are not ignored.
+    /// Returns the divisor `n`; `valid` is the number of labels that are not ignored.
     pub fn divisor(&self, valid: usize) -> f64 {
         self.normalization.divisor(self.axis.outer, self.axis.inner, valid)
     }
@@ -125,8 +126,8 @@ impl Accuracy {
 /// for [`SoftmaxLoss`].
 ///
 /// A logarithmic loss `f` can use an `extent × extent` matrix `m`, whose row `label` holds the
-/// weights of the classes. The loss is then `−Σ m[label, k] · ln max(x[k], floor)`. Without a
-/// matrix `m`, the logarithmic loss depends only on the probability of the label's class.
+/// weights of the classes. With the matrix `m`, the loss is `−Σ m[label, k] · ln max(x[k], floor)`.
+/// Without a matrix `m`, the logarithmic loss depends only on the probability of the label's class.
 ///
 /// In the example, the weight matrix gives class 0 three times the weight of class 1:
 ///
@@ -153,7 +154,7 @@ pub struct ClassLoss {
     pub normalization: LossNormalization,
 }
 
-/// A loss function of the scores of all classes, one of which is the label's class.
+/// A loss function of the scores of all classes and of the label.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices};
@@ -170,7 +171,7 @@ pub struct ClassLoss {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClassLossKind {
-    /// `−ln max(x[label], floor)` for probabilities `x`.
+    /// The logarithmic loss, `−ln max(x[label], floor)` for probabilities `x`.
     Log,
     /// Like [`Log`](Self::Log), but the backward kernel computes the gradient of the scores whose
     /// softmax is `x`.
@@ -178,7 +179,7 @@ pub enum ClassLossKind {
     /// `max(0, 1 − x[label]) + Σ max(0, 1 + x[k])`, where the sum is over all classes k except the
     /// label's class.
     Hinge,
-    /// Like [`Hinge`](Self::Hinge), with each term squared.
+    /// Like [`Hinge`](Self::Hinge), but each term of the sum is squared.
     SquaredHinge,
 }
 
@@ -232,7 +233,7 @@ pub struct ElementwiseLoss<A> {
     pub kind: ElementwiseLossKind<A>,
     /// Number of items in the batch.
     pub batch: usize,
-    /// Number of elements of an item.
+    /// Number of elements per item.
     pub item_len: usize,
     /// Target value that marks ignored elements, if any.
     pub ignore: Option<i64>,
@@ -253,12 +254,13 @@ pub struct ElementwiseLoss<A> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ElementwiseLossKind<A> {
-    /// `(x − t)² / 2`
+    /// The squared error, `(x − t)² / 2`.
     Squared,
     /// `ln(1 + eˣ) − t·x`: the cross entropy of the sigmoid of `x`.
     SigmoidCrossEntropy,
-    /// `x / 2` if `⌊|t|⌋ ≠ 0`, which marks a similar pair, else `max(0, margin − √x)² / 2`. The
-    /// element `x` is the squared distance between the two vectors of a pair.
+    /// The contrastive loss, `x / 2` if `⌊|t|⌋ ≠ 0`, which marks a similar pair, else `max(0,
+    /// margin − √x)² / 2`. The element `x` is the squared distance between the two vectors of a
+    /// pair.
     Contrastive {
         /// Smallest distance at which the contrastive loss of a dissimilar pair is 0.
         margin: A,
@@ -325,7 +327,7 @@ impl<A> ElementwiseLoss<A> {
         check_len(op, "t", count, t)
     }
 
-    /// Returns the divisor `n` if `valid` targets are not ignored.
+    /// Returns the divisor `n`; `valid` is the number of targets that are not ignored.
     pub fn divisor(&self, valid: usize) -> f64 {
         self.normalization.divisor(self.batch, self.item_len, valid)
     }

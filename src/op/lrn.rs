@@ -58,7 +58,7 @@ pub struct Lrn {
     pub channels: usize,
     /// Height and width of a channel.
     pub plane: [usize; 2],
-    /// Extent of the region along each of its axes, which must be odd.
+    /// Extent of the region along each of its axes; an odd number.
     pub size: usize,
     /// Factor α of the mean square over the region.
     pub alpha: f64,
@@ -69,8 +69,8 @@ pub struct Lrn {
 }
 
 impl Lrn {
-    /// Returns the number of elements of each operand, saturating at `usize::MAX`. If this number
-    /// overflows, [`check`](Self::check) fails.
+    /// Returns the number of elements of each operand, saturating at `usize::MAX`. If the number of
+    /// elements overflows, [`check`](Self::check) fails.
     pub fn count(&self) -> usize {
         let [height, width] = self.plane;
         [self.channels, height, width].into_iter().fold(self.batch, usize::saturating_mul)

@@ -2,8 +2,8 @@
 //!
 //! Host kernels, device kernels and conformance checks share the kernel descriptors. The method
 //! `check` of a descriptor compares the lengths of operands with the descriptor's shapes. The
-//! errors of `check` name an operand as the kernel's signature does. A backend calls `check` before
-//! it launches a kernel.
+//! errors of `check` use the operand names in the kernel's signature. A backend calls `check`
+//! before it launches a kernel.
 
 mod axis;
 mod binary;

@@ -58,7 +58,7 @@ impl Pool2d {
     /// Creates the descriptor of a pooling operation with the same number of windows as in Caffe.
     ///
     /// Each axis has `round((input + 2·pad − kernel) / stride) + 1` windows. If the padding is not
-    /// zero, a last window that would start in the padding after the input is dropped. With
+    /// zero, the last window is dropped if it would start in the padding after the input. With
     /// [`PoolRounding::Ceil`], an axis has one window if the kernel exceeds the padded input by
     /// less than a stride.
     ///
@@ -95,14 +95,14 @@ impl Pool2d {
         self.input.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Returns the number of elements of the output, which is also that of the mask.
+    /// Returns the number of elements of the output; the mask has the same number.
     pub fn output_len(&self) -> usize {
         self.output.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Fails unless the lengths of the input and the output match the descriptor. Fails also if the
-    /// public fields were changed such that [`new`](Self::new) would fail or would compute another
-    /// number of windows.
+    /// Fails unless the lengths of the input and the output match the descriptor. Also fails if the
+    /// caller has changed the public fields so that [`new`](Self::new) would fail or would compute
+    /// another number of windows.
     ///
     /// # Errors
     /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.
@@ -149,7 +149,7 @@ fn windows(
         (None, PoolRounding::Ceil) if input > 0 && kernel - padded_input < stride => 0,
         (None, _) => return Err(error("kernel does not fit")),
     };
-    // Like Caffe, drop a last window that would start in the padding after the input.
+    // As in Caffe, drop the last window if it would start in the padding after the input.
     let outside = padded && steps.saturating_mul(stride) >= input + pad;
     Ok(steps + 1 - usize::from(outside))
 }

@@ -1,9 +1,9 @@
 //! Counter-based random numbers: Philox4x32-10.
 //!
 //! The random number of an element depends only on the key and the element's index. Random numbers
-//! are therefore bit-identical on every device, for any number of threads and any order of
-//! computation. Philox was introduced by Salmon, Moraes, Dror and Shaw, "Parallel random numbers:
-//! as easy as 1, 2, 3", SC 2011.
+//! are bit-identical on every device, for any number of threads and any order of computation.
+//! Philox was introduced by Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1,
+//! 2, 3", SC 2011.
 
 use rand_core::{Infallible, TryRng};
 
@@ -19,7 +19,7 @@ use rand_core::{Infallible, TryRng};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RngKey {
-    /// The seed that all streams of a program run share.
+    /// The seed, which all streams of one program execution share.
     pub seed: u64,
     /// Number of the stream under the seed, for example for a parameter, a layer or a forward pass.
     pub stream: u64,

@@ -45,8 +45,8 @@ impl Reduce {
         }
     }
 
-    /// Fails unless the lengths of `x` and `y` match `axis`. `Max` and `Min` also require that the
-    /// axis has elements.
+    /// Fails unless the lengths of `x` and `y` match `axis`. For `Max` and `Min`, also fails if
+    /// there are no elements to reduce.
     ///
     /// # Errors
     /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.

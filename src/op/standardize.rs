@@ -19,9 +19,9 @@ use num_traits::Float;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EpsilonPlacement {
-    /// The rate is `1 / √(variance + ε)`.
+    /// The inverse standard deviation is `1 / √(variance + ε)`.
     AddedToVariance,
-    /// The rate is `1 / (√variance + ε)`.
+    /// The inverse standard deviation is `1 / (√variance + ε)`.
     AddedToDeviation,
 }
 
@@ -47,7 +47,7 @@ pub enum EpsilonPlacement {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standardize {
-    /// Axis of the index `e` in the formulas.
+    /// Axis along which the index `e` of the formulas varies.
     pub axis: Axis,
     /// The constant ε, which prevents a division by zero.
     pub epsilon: f64,

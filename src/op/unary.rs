@@ -89,7 +89,7 @@ scalar_functions! {
         Softplus => "softplus",
         /// The sign of `x`: −1, 0 or 1, and 0 for NaN.
         Sign => "sign",
-        /// 1 where the sign bit of `x` is set, also for −0, else 0.
+        /// 1 where the sign bit of `x` is set, including −0, else 0.
         SignBit => "sign_bit",
         /// `xᵖ`
         Pow(p: A) => "pow",

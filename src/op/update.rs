@@ -21,9 +21,9 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Regularization {
-    /// L1 regularization: `r(w)` is the sign of the weight `w`, or 0 if `w` is 0.
+    /// For L1 regularization, `r(w)` is the sign of the weight `w`, or 0 if `w` is 0.
     L1,
-    /// L2 regularization: `r(w)` is the weight `w` itself.
+    /// For L2 regularization, `r(w)` is the weight `w` itself.
     L2,
 }
 
@@ -68,7 +68,7 @@ pub struct SolverUpdate<T: Element> {
 /// rule keeps only its history: the value `h` per weight, and for some rules a second value `k` per
 /// weight.
 ///
-/// The magnitude of AdaGrad's first step is the learning rate, for any gradient:
+/// If `delta` is 0, the magnitude of AdaGrad's first step is the learning rate:
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices};
@@ -84,26 +84,26 @@ pub struct SolverUpdate<T: Element> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[doc(alias = "ComputeUpdateValue")]
 pub enum UpdateRule<T: Element> {
-    /// Stochastic gradient descent: `h ← momentum · h + rate · g`; the step is `h`.
+    /// Stochastic gradient descent computes `h ← momentum · h + rate · g`, and its step is `h`.
     #[doc(alias = "sgd_update")]
     Sgd {
         /// Factor of the previous history value `h` in the new `h`.
         momentum: T::Acc,
     },
-    /// Nesterov's accelerated gradient: `h` is updated as in [`Sgd`](Self::Sgd), and the step is
-    /// `(1 + momentum) · h − momentum · (the previous h)`.
+    /// Nesterov's accelerated gradient updates `h` as in [`Sgd`](Self::Sgd), and its step is `(1 +
+    /// momentum) · h − momentum · (the previous h)`.
     Nesterov {
         /// Factor of the previous history value `h` in the new `h`.
         momentum: T::Acc,
     },
-    /// AdaGrad: `h ← h + g²`; the step is `rate · g / (√h + delta)`. AdaGrad was introduced by
-    /// Duchi, Hazan and Singer (2011).
+    /// AdaGrad computes `h ← h + g²`, and its step is `rate · g / (√h + delta)`. AdaGrad was
+    /// introduced by Duchi, Hazan and Singer (2011).
     AdaGrad {
         /// Constant that is added to the divisor to prevent a division by zero.
         delta: T::Acc,
     },
-    /// RMSProp: `h ← decay · h + (1 − decay) · g²`; the step is `rate · g / (√h + delta)`. RMSProp
-    /// was introduced by Tieleman and Hinton (2012).
+    /// RMSProp computes `h ← decay · h + (1 − decay) · g²`, and its step is `rate · g / (√h +
+    /// delta)`. RMSProp was introduced by Tieleman and Hinton (2012).
     RmsProp {
         /// Decay factor of the running mean `h` of squared gradients.
         decay: T::Acc,
@@ -115,7 +115,8 @@ pub enum UpdateRule<T: Element> {
     /// s = g · √((k + delta) / (h + delta))
     /// k ← momentum · k + (1 − momentum) · s²
     /// ```
-    /// The step of AdaDelta is `rate · s`. AdaDelta was introduced by Zeiler (2012).
+    /// The step of AdaDelta is `rate · s`, with `s` from the formulas above. AdaDelta was
+    /// introduced by Zeiler (2012).
     AdaDelta {
         /// Decay factor of the running means `h` and `k` of squares.
         momentum: T::Acc,
@@ -153,8 +154,8 @@ impl<T: Element> UpdateRule<T> {
 /// Returns Adam's bias correction: the factor of the learning rate that compensates for running
 /// means that start at zero.
 ///
-/// After `steps` steps, Adam's bias correction is `√(1 − beta2ᵗ) / (1 − beta1ᵗ)` with `t = steps +
-/// 1`.
+/// If `steps` steps precede the current step, Adam's bias correction is `√(1 − beta2ᵗ) / (1 −
+/// beta1ᵗ)` with `t = steps + 1`.
 ///
 /// ```
 /// use cortado::op::adam_correction;
@@ -169,8 +170,8 @@ pub fn adam_correction(beta1: f64, beta2: f64, steps: usize) -> f64 {
 }
 
 impl<T: Element> SolverUpdate<T> {
-    /// Fails unless all operands have as many elements as the weights. The iterator `history`
-    /// yields the length of one operand for each history value of the update rule.
+    /// Fails unless all operands have the same number of elements as the weights. The iterator
+    /// `history` yields the length of one operand for each history value of the update rule.
     ///
     /// # Errors
     /// Returns [`Error::Length`](crate::Error::Length), which names the operand, if an operand has

@@ -57,13 +57,13 @@ impl SpatialAxis {
         Ok(slack / stride + 1)
     }
 
-    /// Returns the axis of the transposed convolution, which is the axis whose number of windows is
-    /// `input`. The returned axis has the input extent
+    /// Returns the axis of the transposed convolution: the axis whose number of windows equals the
+    /// `input` of `self`. The returned axis has the input extent
     /// `stride·(input − 1) + dilation·(kernel − 1) + 1 − 2·pad`.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidInput`] if the kernel, stride or dilation is zero, if the new input
-    /// extent is negative, or if a number overflows.
+    /// Returns [`Error::InvalidInput`] if the kernel, stride or dilation is zero, if the input
+    /// extent of the returned axis is negative, or if a number overflows.
     pub fn transposed(&self) -> Result<Self> {
         let Self { input, kernel, stride, pad, dilation } = *self;
         let steps = |count: usize, step: usize| count.checked_sub(1)?.checked_mul(step);
@@ -116,8 +116,8 @@ impl Window {
         let output = axes.iter().map(SpatialAxis::output).collect::<Result<Vec<_>>>()?;
         let kernel: Vec<_> = axes.iter().map(|axis| axis.kernel).collect();
         let (taps, positions) = (Shape::new(&kernel)?.count(), Shape::new(&output)?.count());
-        // The product of taps and positions is checked even if `channels` is 0, because kernels
-        // compute this product.
+        // Even if `channels` is 0, the product of taps and positions must not overflow, because
+        // kernels compute this product.
         Shape::new(&[channels, taps, positions])?;
         let image: Vec<_> = [channels].into_iter().chain(axes.iter().map(|a| a.input)).collect();
         Shape::new(&image)?;

@@ -22,10 +22,10 @@ const MAX_MESSAGE_LEN: usize = i32::MAX as usize;
 /// Decodes a message from `bytes` in protobuf's binary format; error messages name `file` as the
 /// source.
 ///
-/// Returns the same field values as protobuf's C++ library. A field with a known number but an
-/// unexpected wire type counts as an unknown field. A zero byte or an end-group tag in place of a
-/// field ends the message, with a warning in the log. `parse_binary` drops unknown fields;
-/// [`UnknownFields`](super::UnknownFields) keeps them.
+/// The decoded message has the same field values as with protobuf's C++ library. A field with a
+/// known number but an unexpected wire type counts as an unknown field. A zero byte or an end-group
+/// tag in place of a field ends the message, with a warning in the log. `parse_binary` drops
+/// unknown fields; [`UnknownFields`](super::UnknownFields) keeps them.
 ///
 /// ```
 /// use cortado::proto::{BlobShape, Message, parse_binary};
@@ -45,8 +45,8 @@ pub fn parse_binary<M: CaffeMessage>(bytes: &[u8], file: &str) -> Result<M> {
     Ok(MessageSource::bytes(bytes, file).decode(UnknownFieldAction::Ignore)?.0)
 }
 
-/// Decodes a message from a binary protobuf file of any length, such as a caffemodel, as
-/// [`parse_binary`] does.
+/// Decodes a message from a binary protobuf file of any length, such as a caffemodel, like
+/// [`parse_binary`].
 ///
 /// `read_binary` needs memory for the message, but not for the file's bytes unless the file is a
 /// pipe.

@@ -62,9 +62,8 @@ pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// Writes a trained net atomically: as HDF5 (feature `hdf5`) if the file name ends in `.h5`,
 /// otherwise in binary form like [`write_binary`].
 ///
-/// [`read_trained_net`] describes the HDF5 layout. An HDF5 file has a group for each layer, so that
-/// Caffe and HDF5 1.8 or later can read the file. Values of type `float` and `double` keep their
-/// types.
+/// [`read_trained_net`] describes the HDF5 layout. Caffe and HDF5 1.8 or later can read the HDF5
+/// file, which has a group for each layer. Values of type `float` and `double` keep their types.
 ///
 /// Writing needs memory for the net and up to twice the file size.
 ///

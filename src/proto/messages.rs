@@ -1,8 +1,9 @@
 //! Caffe's message types: the declarations that `proto/codegen` generates from `proto/caffe.proto`,
 //! and the macros that expand the declarations to Rust code.
 //!
-//! The declarations use protobuf's syntax, except for the field options `default` and `setter`, the
-//! name of an enum field's setter. For example, the declaration
+//! The declarations use protobuf's syntax, except for the field options `default` and `setter`;
+//! `setter` names an enum field's setter method. For example, the macro `messages!` expands this
+//! declaration:
 //!
 //! ```text
 //! message ReductionParameter {
@@ -12,7 +13,7 @@
 //! }
 //! ```
 //!
-//! becomes
+//! The macro expands the declaration to this Rust code:
 //!
 //! ```text
 //! #[derive(Clone, Default, PartialEq)]
@@ -346,15 +347,15 @@ macro_rules! merge {
     };
 }
 
-/// The accessor methods of a field: a getter, and for an enum field also a setter. Message fields,
-/// required fields, and repeated fields of numbers, strings or messages have no accessors.
+/// The accessor methods of a message field: a getter, and for an enum field also a setter. Message
+/// fields, required fields, and repeated fields of numbers, strings or messages have no accessors.
 macro_rules! accessors {
     (optional message($($type:ident)::+) $field:ident []) => {};
     (optional enumeration($($type:ident)::+) $field:ident
         [default = $default:ident, setter = $setter:ident]
     ) => {
         #[doc = concat!(
-            "Returns the value, or `", stringify!($default),
+            "Returns the field's value, or `", stringify!($default),
             "` if the field is unset or has an unknown number."
         )]
         pub fn $field(&self) -> $($type)::+ {
@@ -409,14 +410,14 @@ macro_rules! default_value {
 
 macro_rules! getter_doc {
     () => {
-        "Returns the value, or the default of its type if the field is unset."
+        "Returns the field's value, or the default of its type if the field is unset."
     };
     ($default:literal) => {
-        concat!("Returns the value, or `", stringify!($default), "` if the field is unset.")
+        concat!("Returns the field's value, or `", stringify!($default), "` if the field is unset.")
     };
 }
 
-/// The value of a field as `Debug` prints the value: an enum value by its name.
+/// A value that formats a field for `Debug`; enum values are printed by name.
 macro_rules! debug {
     (optional enumeration($($type:ident)::+), $field:expr) => {
         &$field.map(EnumValue::<$($type)::+>::new)

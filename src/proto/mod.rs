@@ -1,8 +1,8 @@
 //! Caffe's protobuf messages, in binary form (caffemodel, solverstate, binaryproto), as text
 //! (prototxt, with the feature `net`) and as HDF5 (with the feature `hdf5`).
 //!
-//! The Rust types are the messages of `proto/caffe.proto`, as [prost](https://docs.rs/prost)
-//! represents messages. Some type names differ from Caffe's in capitalization: Caffe's
+//! The Rust types represent the messages of `proto/caffe.proto` in the manner of
+//! [prost](https://docs.rs/prost). Some type names differ from Caffe's in capitalization: Caffe's
 //! `LRNParameter` is [`LrnParameter`], and Caffe's `ReLUParameter` is [`ReLuParameter`]. An enum
 //! declared inside a message is in a module with the message's name, such as
 //! [`pooling_parameter::PoolMethod`]. A field of type number, string or enum has a getter, which
@@ -11,7 +11,7 @@
 //! such as `set_pool`.
 //!
 //! [`read_trained_net`], `read_net` and `read_solver` [upgrade] files in Caffe's older formats. All
-//! other functions that read files return the message without an upgrade.
+//! other functions of this module that read files leave the message in the file's format.
 //!
 //! [`read_trained_net`] and [`read_solver_state`] also read HDF5 files (`.caffemodel.h5`,
 //! `.solverstate.h5`).
@@ -26,11 +26,12 @@
 //!   and logs a warning. In prototxt, a string that is not UTF-8 is an error.
 //! - A file that is not a message is an error: a non-empty file without a known field, or a file
 //!   with a string that is not UTF-8 and contains control characters.
-//! - A binary file may be longer than 2 GiB.
+//! - The reader accepts a binary file that is longer than 2 GiB.
 //! - A missing `required` field is an error in text, but not in binary files.
 
 /// The maximum compression ratio of deflate: two bits can encode 258 bytes (RFC 1951). Readers
-/// reject a file whose header claims more data than the file can hold at this ratio.
+/// reject a file whose header claims more data than the file can hold at the maximum compression
+/// ratio.
 #[cfg(any(feature = "gzip", feature = "hdf5"))]
 pub(crate) const MAX_DEFLATE_RATIO: u64 = 1032;
 

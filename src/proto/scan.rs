@@ -3,7 +3,7 @@
 //! prost does not report the offset of malformed bytes, drops unknown fields, and is stricter than
 //! protobuf's C++ library. The scan skips values without decoding them. The scan collects unknown
 //! fields, reports errors with offset and field path, and lists replacements of byte ranges. With
-//! these replacements, prost decodes the same message as protobuf's C++ library.
+//! the replacements that the scan lists, prost decodes the same message as protobuf's C++ library.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
@@ -52,7 +52,8 @@ pub(super) struct ScanResult {
 pub(super) enum UnknownFieldAction<'a> {
     Ignore,
     Collect,
-    /// Moves the unknown fields in the map to the end of the messages at the fields' paths.
+    /// Removes unknown fields from the map and inserts them at the end of the message whose path is
+    /// the key.
     Insert(&'a mut FieldsByPath),
 }
 
@@ -116,8 +117,8 @@ impl fmt::Display for Path {
 
 struct Scan<'a> {
     reader: WireReader<'a>,
-    /// The path of the field that is being scanned. After an error, [`scan`] reports the path in
-    /// the error message.
+    /// The path of the field that is being scanned. If the scan fails, the error message of
+    /// [`scan`] contains the path of the field.
     path: Path,
     action: UnknownFieldAction<'a>,
     result: ScanResult,
@@ -176,8 +177,8 @@ impl Scan<'_> {
     }
 
     /// Scans an unknown field. If `known_number` is `true`, the message type declares the field's
-    /// number with another wire type. The scan removes such a field, because prost would reject the
-    /// message.
+    /// number with another wire type. The scan removes a field with an unexpected wire type,
+    /// because prost would reject the message.
     fn unknown_field(&mut self, key: Key, rest: Range<u64>, known_number: bool) -> WireResult<i64> {
         self.path.push(None, PathStep { field: key.number, index: 0 });
         self.reader.skip_value(key, rest.end)?;
@@ -238,8 +239,8 @@ impl Scan<'_> {
 
     /// Scans a string. Protobuf's C++ library accepts any bytes in a string, but Rust's strings are
     /// UTF-8, so the scan replaces bytes that are not UTF-8. Text in any encoding has no control
-    /// characters except tabs and line ends. A string with other control characters shows that the
-    /// file is not a protobuf message.
+    /// characters except tabs and line ends. If a string that is not UTF-8 has other control
+    /// characters, the file is not a protobuf message.
     fn text(&mut self, stop: u64) -> WireResult<i64> {
         let start = self.reader.offset();
         let bytes = self.reader.read_to(stop)?;
@@ -275,9 +276,9 @@ impl Scan<'_> {
     }
 }
 
-/// Removes the fields that a message type declares from `fields`. Returns the remaining fields and
-/// the number of removed fields. Without the removal, a field that an upgrade moved to another
-/// message type could become the value of a declared field.
+/// Removes from `fields` the fields that the message type declares. Returns the remaining bytes of
+/// `fields` and the number of removed fields. An upgrade can move an unknown field to a message
+/// type that declares another field with the same number.
 fn without_known(schema: &Schema, fields: &[u8]) -> (Vec<u8>, usize) {
     let (mut unknown, mut known_count) = (Vec::with_capacity(fields.len()), 0);
     // `for_each_field` cannot fail, because the scan has collected only whole fields.

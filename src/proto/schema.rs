@@ -5,9 +5,9 @@ use prost::{DecodeError, Message, Name, encoding::WireType};
 
 /// A message type of `proto/caffe.proto`, which this crate can read and write.
 ///
-/// Only the types in [`proto`](super) implement this trait, so the code that reads and writes
-/// messages is compiled with the library. To decode messages of other types, use
-/// [`Message::decode`].
+/// Only the message types in [`proto`](super) implement `CaffeMessage`, so the code that reads and
+/// writes messages is compiled with the library. To decode a message type that does not implement
+/// `CaffeMessage`, use [`Message::decode`].
 ///
 /// ```
 /// use cortado::proto::{BlobShape, CaffeMessage, parse_text, to_text};
@@ -85,7 +85,8 @@ pub(super) struct EnumSchema {
 }
 
 impl Schema {
-    /// Creates the table of a message type. The fields must be in ascending order of field number.
+    /// Creates the schema of the message type `name`. The elements of `fields` must be in ascending
+    /// order of field number.
     pub(super) const fn new(name: &'static str, fields: &'static [Field]) -> Self {
         let mut index = 1;
         while index < fields.len() {
@@ -122,9 +123,9 @@ impl Field {
         self.label == Label::Repeated
     }
 
-    /// Returns whether the field can have a value of the wire type `wire_type`. The scan treats any
-    /// other value as an unknown field. A repeated field of numbers is encoded as one packed value
-    /// or as several values.
+    /// Returns whether the field can have a value of the wire type `wire_type`. The scan treats a
+    /// value of any other wire type as an unknown field. A repeated field of numbers is encoded as
+    /// one packed value or as several values.
     pub(super) fn accepts(&self, wire_type: WireType) -> bool {
         wire_type == self.kind.wire_type()
             || self.is_repeated() && wire_type == WireType::LengthDelimited

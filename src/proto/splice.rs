@@ -19,7 +19,7 @@ struct Splice {
     replacement: Vec<u8>,
 }
 
-/// Replacements of byte ranges of a source. The byte ranges do not overlap.
+/// Replacements of byte ranges of a source. The replaced byte ranges do not overlap.
 #[derive(Debug, Default)]
 pub(super) struct Splices {
     list: Vec<Splice>,
@@ -84,8 +84,8 @@ pub struct SplicedReader<'a> {
 }
 
 impl SplicedReader<'_> {
-    /// Returns an error if a read of the source failed. After a failed read, the reader supplies
-    /// zeros.
+    /// Returns an error if a read of the source failed. After a failed read of the source, the
+    /// reader supplies zeros to prost.
     pub(super) fn finish(self) -> io::Result<()> {
         self.error.map_or(Ok(()), Err)
     }

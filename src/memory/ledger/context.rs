@@ -45,7 +45,7 @@ thread_local! {
 }
 
 /// Calls `f` with the ledger context of the calling thread. The closure `f` must not call
-/// `with_context`.
+/// `with_context`, which panics while the context is borrowed.
 fn with_context<R>(f: impl FnOnce(&mut LedgerContext) -> R) -> R {
     CONTEXT.with_borrow_mut(f)
 }
@@ -59,8 +59,8 @@ fn is_watched() -> bool {
     WATCHES.load(Relaxed) != 0
 }
 
-/// A guard that counts as one `Watch` in [`WATCHES`], so that transfers and fallbacks read the
-/// ledger context of their thread. A `Watch` is not `Send`.
+/// A guard that [`WATCHES`] counts, so that transfers and fallbacks read the ledger context of
+/// their thread. A `Watch` is not `Send`.
 #[derive(Debug)]
 struct Watch(PhantomData<*const ()>);
 

@@ -128,7 +128,7 @@ pub(crate) fn check_hdf5_names<'a>(layers: impl Iterator<Item = &'a str>) -> Res
         let problem = match name {
             "" | "." => "HDF5 does not allow `.` or an empty name",
             _ if name.contains('/') => "a slash separates groups",
-            _ if name.contains('\0') => "a zero byte ends a name",
+            _ if name.contains('\0') => "a zero byte ends an HDF5 name",
             _ if !seen.insert(name) => "two layers have the name",
             _ => continue,
         };

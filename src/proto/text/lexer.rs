@@ -167,7 +167,7 @@ impl<'a> Lexer<'a> {
                     return Ok(value);
                 }
                 Some(b'\n') => {
-                    return Err(error(start, "unterminated string: a string must end on its line"));
+                    return Err(error(start, "unterminated string: a string cannot span lines"));
                 }
                 _ => return Err(error(start, "unterminated string")),
             }
@@ -190,8 +190,8 @@ impl<'a> Lexer<'a> {
             b't' => b'\t',
             b'v' => 0x0b,
             b'\\' | b'?' | b'\'' | b'"' => kind,
-            // An octal escape has one to three digits, of which the first is already consumed. The
-            // value of an octal escape is truncated to 8 bits.
+            // An octal escape has one to three digits, and the lexer has already consumed the first
+            // digit. The value of an octal escape is truncated to 8 bits.
             b'0'..=b'7' => {
                 self.offset -= 1;
                 self.digits(8, 1, 3).unwrap_or(0) as u8

@@ -41,7 +41,7 @@ fn parse_errors_state_the_position_and_the_problem() {
         ("layer { loss_weight: 010 }", "1:22: expected a decimal number, found `010`"),
         ("layer { loss_weight: 1e }", "1:22: no digits in the exponent of 1e"),
         ("layer { clip_param { min: 0 } }", "1:29: `ClipParameter` lacks the required field `max`"),
-        ("name: \"a\nb\"", "1:7: unterminated string: a string must end on its line"),
+        ("name: \"a\nb\"", "1:7: unterminated string: a string cannot span lines"),
         ("name: \"a", "1:7: unterminated string"),
         ("name: \"a\\", "1:9: unterminated string"),
         ("name: \"\\q\"", "1:8: unknown escape sequence"),
