@@ -35,7 +35,7 @@ pub(crate) struct Shared {
 }
 
 impl WgpuDevice {
-    /// Opens the most powerful adapter.
+    /// Opens the most powerful adapter that wgpu finds.
     ///
     /// # Errors
     /// [`Error::Device`] if no adapter is found; errors of [`on`](Self::on).
@@ -97,8 +97,8 @@ impl WgpuDevice {
         if T::DTYPE != DType::F32 || self.left_to_host.contains(&name) {
             return None;
         }
-        // An `if` instead of a closure decides, because the ledger would record the closure as the
-        // call site.
+        // `bool::then` would need a closure, which the ledger would record as the call site; `if`
+        // needs none.
         Some(ledger::enter_kernel(name, T::DTYPE.name()))
     }
 
