@@ -26,7 +26,7 @@ __device__ void count_labels(Labels op, const T *label, ErrorFlag *error, Part *
     if (threadIdx.x == 0) parts[blockIdx.x] = part;
 }
 
-// loss = −Σ ln max(p[label], tiny) / divisor
+// loss = −Σ ln max(p[label], tiny) / divisor, where `tiny` is the smallest positive normal `float`.
 template <class T>
 __device__ void softmax_loss(Labels op, const T *p, const T *label, ErrorFlag *error,
                              Part *parts, T *loss) {
@@ -36,7 +36,7 @@ __device__ void softmax_loss(Labels op, const T *p, const T *label, ErrorFlag *e
         const int64_t right = class_of(op, label[at]);
         if (right >= 0) {
             const A value = widen(p[first_score(op, at) + right * op.inner]);
-            // A probability of NaN costs as much as a probability of 0, as on the host.
+            // A probability of NaN has the same loss as a probability of 0, as on the host.
             part.sum -= (double)log(value > A(1.17549435e-38f) ? value : A(1.17549435e-38f));
             part.count += 1;
         } else if (right == NO_CLASS) {

@@ -272,7 +272,7 @@ __device__ __forceinline__ void convolve_filters(const Gradient &op, const T *x,
     });
 }
 
-// dfilters ← dfilters + Σ parts
+// dfilters ← dfilters + Σ parts, summed over all chunks of k.
 template <class T>
 __device__ void add_filter_parts(size_t n, size_t splits, const acc_t<T> *parts, T *dfilters) {
     EACH(i, n) {

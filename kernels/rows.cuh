@@ -20,6 +20,7 @@ struct ThreadPosition {
     }
 };
 
-// Executes the statement that follows for each of this thread's columns, or rows, below `n`.
+// `EACH_COLUMN` and `EACH_ROW` execute the statement that follows for each column, or each row, of
+// this thread that is less than `n`.
 #define EACH_COLUMN(i, place, n) for (size_t i = place.column; i < (n); i += place.columns)
 #define EACH_ROW(i, place, n) for (size_t i = place.row; i < (n); i += place.rows)

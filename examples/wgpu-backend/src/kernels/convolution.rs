@@ -154,7 +154,7 @@ impl Groups {
     }
 }
 
-/// Returns whether an operand of the convolution is empty, so that the gradients need no launch.
+/// Returns whether an operand of the convolution is empty; if so, the gradients need no launch.
 fn is_empty(op: &Convolution) -> bool {
     op.input_len() == 0 || op.filter_len() == 0 || op.output_len() == 0
 }

@@ -1,4 +1,4 @@
-//! Reductions of many items to one output, for many outputs in one launch.
+//! Reduction kernels: one launch computes many outputs, each from many items.
 
 use super::scratch::Scratch;
 use crate::{
