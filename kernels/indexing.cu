@@ -43,7 +43,7 @@ __device__ void gather(size_t rows, size_t width, size_t count, const T *table,
 // table[indices[i], :] += y[i, :] for i in order; each sum is rounded to the element type.
 //
 // One thread block processes each index i. If several i have the same `indices[i]`, the block of
-// the first such i adds all their y[i, :], so that no two blocks write to the same row of the
+// the first such i adds all their y[i, :]. Therefore, no two blocks write to the same row of the
 // table.
 template <class T>
 __device__ void scatter_add(size_t rows, size_t width, size_t count, const T *y,

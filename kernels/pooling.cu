@@ -1,8 +1,8 @@
 // Two-dimensional pooling; src/host/nn/pooling is the reference implementation.
 //
 // A thread processes one position in several planes, so the thread computes the bounds of the
-// position's window only once. In the backward kernels, a thread computes an element of dx as the
-// sum of the gradients of all windows that contain the element, in a fixed order.
+// position's window only once. In the backward kernels, a thread computes an element of dx: it
+// sums, in a fixed order, the gradients of all windows that contain the element.
 
 #include "block.cuh"
 #include "rows.cuh"

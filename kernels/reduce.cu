@@ -2,8 +2,8 @@
 //
 // The threads of a warp or block share the items of an output and combine their results in a fixed
 // order. If `dot` gets no second operand, the kernel computes the sum of squares. If the outputs
-// are too few to occupy the GPU, the items of each output are split into several parts, and a
-// `finish` kernel combines their partial results.
+// are too few to occupy the GPU, the items of each output are split into several parts. A `finish`
+// kernel then combines the partial results of all parts.
 #include "reduction.cuh"
 
 // Vector of elements, 16 bytes in total, that a thread loads at once.
