@@ -1,14 +1,15 @@
 //! Classifies an image with a trained net.
 //!
-//! The first command trains LeNet and writes the weights. The second command classifies an image:
+//! The first of the following commands trains LeNet and writes the weights. The second command,
+//! this example, classifies an image:
 //!
 //! ```sh
 //! cargo run --profile quick -- train --solver examples/digits/solver.prototxt
 //! cargo run --profile quick --features image --example classify
 //! ```
 //!
-//! The first command-line argument replaces the default file of weights, and further arguments
-//! replace the default image.
+//! The first argument of this example is the file of weights, and the other arguments are images;
+//! without arguments, the example classifies a default image with the weights of the first command.
 
 use cortado::{
     classifier::{Classifier, Preprocessing},

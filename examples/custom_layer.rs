@@ -47,7 +47,7 @@ impl<T: Element> Layer<T> for Softsign<T> {
         bottom[0].combine_into(Binary::Div, &self.denominator, &top[0])
     }
 
-    /// Computes `dx = dy · knee / (knee + |x|)²`.
+    /// Computes the gradient of the input, `dx = dy · knee / (knee + |x|)²`.
     fn backward(
         &mut self,
         device: &AnyDevice,

@@ -1,8 +1,7 @@
-// Elementwise kernels with two operands, whose functions src/op/binary.rs defines. Operand `b` is
-// as long as `a`, or has the extent of one axis of `a` and is broadcast along the other axes.
+// Elementwise kernels of the functions of two operands in src/op/binary.rs. Operand `b` is as long
+// as `a`, or is as long as one axis of `a` and is broadcast along the other axes.
 //
-// Every kernel takes three scalars, the fields of the `Binary` variant in order, and ignores the
-// scalars that its function does not use.
+// Every kernel takes three scalars: the fields of the `Binary` variant in order, followed by zeros.
 
 #include "map.cuh"
 
@@ -38,8 +37,8 @@ __device__ __forceinline__ void map_along(size_t n, size_t extent, size_t inner,
                   [=](acc_t<T> a, acc_t<T> b) { return name##_of(a, b, p, q, r); });          \
     }
 
-// Defines a function of `a`, `b` and the scalars `p`, `q` and `r`, and the function's kernels for
-// all element types.
+// Defines the function `name` of the elements `a` and `b` and the scalars `p`, `q` and `r`, and its
+// kernels for all element types.
 #define BINARY_BY(map, name, ...)                                                        \
     template <class A> __device__ __forceinline__ A name##_of(A a, A b, A p, A q, A r) { \
         return __VA_ARGS__;                                                              \
@@ -56,7 +55,8 @@ __device__ __forceinline__ void map_along(size_t n, size_t extent, size_t inner,
 
 template <class A> __device__ __forceinline__ A sigmoid_of(A x) { return A(1) / (A(1) + exp(-x)); }
 
-// a · s · (1 + x·(1 − s)), where `s` is the sigmoid of `x`.
+// Returns a · s · (1 + x·(1 − s)), where `s` is the sigmoid of `x`: `a` times the derivative of
+// Swish at `x`.
 template <class A> __device__ __forceinline__ A swish_slope(A a, A x) {
     const A s = sigmoid_of(x);
     return a * s * (A(1) + x * (A(1) - s));

@@ -11,7 +11,7 @@ struct Sum {
     template <class A> static __device__ __forceinline__ A apply(A a, A b) { return a + b; }
 };
 
-// Reduction to the greater of two values; the result is `a` if `b` is NaN.
+// Maximum of two values; the result is `a` if `b` is NaN.
 struct Greater {
     template <class A> static __device__ __forceinline__ A apply(A a, A b) { return b > a ? b : a; }
 };
@@ -37,8 +37,8 @@ template <class Join, class A> __device__ __forceinline__ A over_block(A value) 
     for (unsigned warp = 1; warp < blockDim.x / WARP; warp++) {
         value = Join::apply(value, of_warps[warp]);
     }
-    // The next call of `over_block` must not overwrite `of_warps` before every thread has read the
-    // array.
+    // Waits until every thread has read `of_warps`, because the next call of `over_block`
+    // overwrites the array.
     __syncthreads();
     return value;
 }

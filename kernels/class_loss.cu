@@ -1,18 +1,19 @@
 // Losses and accuracies of class scores; src/host/nn/softmax_loss.rs and class_loss.rs are the
 // reference implementation.
 //
-// Kernels sum in double precision, first per thread, then per block. Kernels report a label that is
-// neither a class number nor the ignored label to the host.
+// The kernels sum losses in double precision, first per thread and then per block. If a label is
+// neither a class number nor the ignored label, the kernels report an error to the host.
 
 #include "labels.cuh"
 
-// y[0] = the sum of the partial losses of all blocks, divided by the divisor.
+// y[0] = the sum of the partial sums of all blocks, divided by `divisor`, or by the number of
+// counted labels if `divisor` is 0.
 template <class T> __device__ void mean_of_parts(size_t n, double divisor, const Part *parts, T *y) {
     const Part part = combined(parts, n);
     if (threadIdx.x == 0) *y = nearest<T>(part.sum / divided_by(divisor, part.count));
 }
 
-// Counts the labels that are not ignored; the count is the divisor of a loss with `op.divisor` = 0.
+// Counts the labels that are not ignored. If `op.divisor` is 0, the loss is divided by this count.
 template <class T>
 __device__ void count_labels(Labels op, const T *label, ErrorFlag *error, Part *parts) {
     Part part = {0, 0};
@@ -25,7 +26,7 @@ __device__ void count_labels(Labels op, const T *label, ErrorFlag *error, Part *
     if (threadIdx.x == 0) parts[blockIdx.x] = part;
 }
 
-// loss = −Σ ln max(p[label], tiny) / divisor
+// loss = −Σ ln max(p[label], tiny) / divisor, where `tiny` is the smallest positive normal `float`.
 template <class T>
 __device__ void softmax_loss(Labels op, const T *p, const T *label, ErrorFlag *error,
                              Part *parts, T *loss) {
@@ -35,7 +36,7 @@ __device__ void softmax_loss(Labels op, const T *p, const T *label, ErrorFlag *e
         const int64_t right = class_of(op, label[at]);
         if (right >= 0) {
             const A value = widen(p[first_score(op, at) + right * op.inner]);
-            // A probability of NaN costs as much as a probability of 0, as on the host.
+            // A probability of NaN has the same loss as a probability of 0, as on the host.
             part.sum -= (double)log(value > A(1.17549435e-38f) ? value : A(1.17549435e-38f));
             part.count += 1;
         } else if (right == NO_CLASS) {
@@ -45,8 +46,8 @@ __device__ void softmax_loss(Labels op, const T *p, const T *label, ErrorFlag *e
     hand_in(part, op.divisor, parts, loss);
 }
 
-// dx = scale·(p − onehot(label)) / divisor. If `op.divisor` is 0, the counts in the `n` elements of
-// `parts` add up to the divisor.
+// dx = scale·(p − onehot(label)) / divisor. If `op.divisor` is 0, the divisor is the sum of the
+// counts in the `n` elements of `parts`.
 template <class T>
 __device__ void softmax_loss_backward(Labels op, const T *p, const T *label, const T *scale,
                                       const Part *parts, size_t n, ErrorFlag *error, T *dx) {
@@ -187,7 +188,7 @@ __device__ void class_loss_backward(Labels op, uint32_t form, const T *x, const 
             A slope = 0;
             if (right >= 0) {
                 switch (form) {
-                // A class of weight 0 gets a gradient of exactly 0.
+                // If the weight of a class is 0, the gradient of the class's score is exactly 0.
                 case LOG:
                     if (weight != A(0)) slope = -weight / (value > floor ? value : floor);
                     break;

@@ -16,7 +16,7 @@ struct TapAxis {
 // stride 1, the gradient of the images is also a `Product`, with transposed filters and a negative
 // `step`.
 //
-// The numbers of rows, columns and image elements are below 2³¹.
+// The number of rows, the number of columns and the number of image elements are below 2³¹.
 struct Product {
     TapAxis axes[AXES];
     uint32_t batch, groups, rows, channels;
@@ -24,7 +24,8 @@ struct Product {
     uint32_t plane, positions, k; // Π axes' range; Π axes' columns; channels · Π axes' taps
 };
 
-// Source of the im2col matrix: each thread loads one column of the tile, at every `LANES`-th k.
+// Loads the tiles of the im2col matrix: each thread loads, from one column of the tile, every
+// `LANES`-th element along k.
 template <class T, int EXTENT, int DEPTH> struct Columns {
     static constexpr int LANES = THREADS / EXTENT, HELD = DEPTH / LANES;
     static constexpr bool along_k = false;
@@ -46,7 +47,7 @@ template <class T, int EXTENT, int DEPTH> struct Columns {
             tap[a] = k % axis.taps;
             k /= axis.taps;
         }
-        // Moves all taps of a column after the last one out of range, so that these taps read 0.
+        // If the column does not exist, moves its taps out of range, so that the taps read 0.
         if (column >= op.batch) start[0] = INT32_MIN / 2;
         plane = x + (((size_t)column * op.groups + group) * op.channels + k) * op.plane;
     }
@@ -58,7 +59,7 @@ template <class T, int EXTENT, int DEPTH> struct Columns {
             uint32_t place = 0;
 #pragma unroll
             for (int a = 0; a < AXES; a++) {
-                // A negative index wraps around to an index beyond `range`.
+                // The index is unsigned: a negative index wraps around to an index beyond `range`.
                 uint32_t along = start[a] + tap[a] * op.axes[a].step, range = op.axes[a].range;
                 inside &= along < range;
                 place = place * range + along;
@@ -104,7 +105,7 @@ __device__ __forceinline__ void convolve(const Product &op, const T *x, const T 
         T *to = y + image * step + (size_t)filter * positions + position;
         if (positions % RUN == 0)
             return store_run(to, run, RUN, is_aligned(y, positions, RUN * sizeof(T)));
-        // A run of output positions may continue in the next image.
+        // A run of adjacent columns of the GEMM's result may extend into the next image.
 #pragma unroll
         for (int l = 0; l < RUN; l++) {
             if (c + l < columns) *to = narrow<T>(run[l]);
@@ -126,7 +127,8 @@ struct Gradient {
     uint32_t splits, chunk;
 };
 
-// Index k as an image and an output position in that image; `advance` adds `DEPTH` to k.
+// Index k, stored as the number of an image and an output position in that image; `advance` adds
+// `DEPTH` to k.
 template <int DEPTH> struct Position {
     uint32_t image, position, positions;
 
@@ -138,7 +140,8 @@ template <int DEPTH> struct Position {
     }
 };
 
-// Source of the operand `dy`: each thread loads one k of a step, in every `LANES`-th plane.
+// Loads the tiles of the operand `dy`: each thread loads, at one index k of a step, the elements of
+// every `LANES`-th plane.
 template <class T, int EXTENT, int DEPTH> struct Planes {
     static constexpr int LANES = THREADS / DEPTH, HELD = EXTENT / LANES;
     static constexpr bool along_k = true;
@@ -173,8 +176,8 @@ template <class T, int EXTENT, int DEPTH> struct Planes {
     }
 };
 
-// Source of the transposed im2col matrix: each thread loads one k of a step, for every `LANES`-th
-// tap.
+// Loads the tiles of the transposed im2col matrix: each thread loads, at one index k of a step, the
+// elements of every `LANES`-th tap.
 template <class T, int EXTENT, int DEPTH> struct Rows {
     static constexpr int LANES = THREADS / DEPTH, HELD = EXTENT / LANES;
     static constexpr bool along_k = true;
@@ -199,8 +202,7 @@ template <class T, int EXTENT, int DEPTH> struct Rows {
                 tap.words[a] = channel % axis.taps * axis.step + axis.origin;
                 channel /= axis.taps;
             }
-            // Moves the taps of channels after the last one out of range, so that these taps read
-            // 0.
+            // If the channel does not exist, moves its taps out of range, so that the taps read 0.
             if (channel >= op.channels) tap.words[0] = INT32_MIN / 2;
             tap.words[AXES] = channel * plane();
             shared[threadIdx.x] = tap;
@@ -270,7 +272,7 @@ __device__ __forceinline__ void convolve_filters(const Gradient &op, const T *x,
     });
 }
 
-// dfilters ← dfilters + Σ parts
+// dfilters ← dfilters + Σ parts, summed over all chunks of k.
 template <class T>
 __device__ void add_filter_parts(size_t n, size_t splits, const acc_t<T> *parts, T *dfilters) {
     EACH(i, n) {
@@ -292,8 +294,8 @@ __device__ void transpose_filters(size_t n, size_t outputs, size_t channels, siz
     }
 }
 
-// Depthwise convolution, computed directly instead of by a GEMM. Each channel has `outputs`
-// filters.
+// Depthwise convolution, computed directly instead of by a GEMM. Each channel of the input has
+// `outputs` filters.
 struct Depthwise {
     Window window;
     uint64_t batch, channels, outputs;

@@ -1,4 +1,4 @@
-// Element types, their accumulator types, and macros that define a kernel for each.
+// Element types, their accumulator types, and macros that define a kernel for each element type.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -30,7 +30,8 @@ template <> __device__ __forceinline__ __nv_bfloat16 narrow<__nv_bfloat16>(float
 // kernel by name.
 #define KERNEL extern "C" __global__ void
 
-// Expands `define(name, type)` for every element type; kernel names end in `name`.
+// Expands `define(name, type)` for every element type; the name of a kernel ends in the element
+// type's `name`.
 #define EACH_ELEMENT(define) \
     define(f16, __half)      \
     define(bf16, __nv_bfloat16) \

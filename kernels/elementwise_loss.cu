@@ -18,8 +18,8 @@ template <class A> struct Numbers {
     A margin, ignored;
 };
 
-// Returns whether `t` is not the ignored target. Like Caffe, compares only the integer part of `t`
-// with the ignored target.
+// Returns whether the target `t` counts for the loss, because `t` is not the ignored target. Like
+// Caffe, compares only the integer part of `t` with the ignored target.
 template <class A> __device__ __forceinline__ bool counts(const ElementwiseLoss &op, Numbers<A> with, A t) {
     return !op.has_ignored || trunc(t) != with.ignored;
 }
@@ -69,8 +69,8 @@ template <class T> __device__ void count_targets(ElementwiseLoss op, Numbers<acc
     if (threadIdx.x == 0) parts[blockIdx.x] = part;
 }
 
-// dx = scale·f'(x, t) / divisor. If `op.divisor` is 0, the counts in the `n` elements of `parts`
-// add up to the divisor.
+// dx = scale·f'(x, t) / divisor. If `op.divisor` is 0, the divisor is the sum of the counts in the
+// `n` elements of `parts`.
 template <class T>
 __device__ void elementwise_loss_backward(ElementwiseLoss op, Numbers<acc_t<T>> with, const T *x, const T *t, const T *scale,
                                    const Part *parts, size_t n, T *dx) {

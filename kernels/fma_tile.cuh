@@ -1,12 +1,13 @@
-// Tiles of a GEMM that does not use tensor cores.
+// Tiles of a GEMM that uses FMA instructions instead of tensor cores.
 #pragma once
 
 #include "vector.cuh"
 
-// Panel in shared memory that holds one step of an operand along k; k is the outer dimension, as
-// `Lanes` requires.
+// Panel in shared memory that holds `EXTENT` rows or columns of an operand for `DEPTH` indices k; k
+// is the outer dimension, as `Lanes` requires.
 template <class T, int EXTENT, int DEPTH, int GAP = VECTOR<T>> struct LanesPanel {
-    // `GAP` elements of padding keep vectors aligned and put nearby rows into different banks.
+    // Each row has `GAP` elements of padding, so that vectors stay aligned and neighbouring rows
+    // start in different banks of shared memory.
     static constexpr int LD = EXTENT + GAP;
     T *elements;
     bool along_k;
@@ -22,8 +23,8 @@ template <class T, int EXTENT, int DEPTH, int GAP = VECTOR<T>> struct LanesPanel
     }
 };
 
-// A tile of C in which each thread computes `TALL` × `WIDE` elements, in runs as long as one
-// vector.
+// A tile of C, of which each thread computes `TALL` × `WIDE` elements, in runs of `RUN` contiguous
+// elements (16 bytes).
 template <class T, int DOWN_, int ACROSS_, int DEPTH_, int TALL, int WIDE> struct Lanes {
     using Element = T;
     static constexpr int DOWN = DOWN_, ACROSS = ACROSS_, DEPTH = DEPTH_;
@@ -44,8 +45,8 @@ template <class T, int DOWN_, int ACROSS_, int DEPTH_, int TALL, int WIDE> struc
             for (int j = 0; j < WIDE; j++) sums[i][j] = 0;
     }
 
-    // Neighbouring threads compute neighbouring runs, so that they read from different banks of
-    // shared memory.
+    // Neighbouring threads compute neighbouring runs, so that neighbouring threads read from
+    // different banks of shared memory.
     static __device__ __forceinline__ int row(int i) {
         return i / RUN * (THREADS_DOWN * RUN) + threadIdx.x / THREADS_ACROSS * RUN + i % RUN;
     }

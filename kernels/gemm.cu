@@ -44,7 +44,7 @@ __device__ void gemm(const Gemm &op, acc_t<T> alpha, acc_t<T> beta, const T *a, 
     });
 }
 
-// C ← α·Σ parts + β·C
+// C ← α·Σ parts + β·C, where the sum runs over the `splits` partial sums of each element of C.
 template <class T>
 __device__ void add_parts(const Gemm &op, acc_t<T> alpha, acc_t<T> beta, const acc_t<T> *parts,
                           T *c) {

@@ -8,13 +8,13 @@
 
 constexpr size_t WARPS = REDUCE_THREADS / 32;
 
-// Elements that a thread loads at once, 16 bytes in total.
+// Vector of elements, 16 bytes in total, that a thread loads at once.
 template <class T> struct alignas(16) Vector {
     static constexpr int WIDTH = 16 / sizeof(T);
     T values[WIDTH];
 
-    // Loads `WIDTH` elements from `p`. Reads only the first `room` elements, and sets the others to
-    // 0.
+    // Loads `WIDTH` elements from `p`. If `room` is less than `WIDTH`, reads only `room` elements
+    // and sets the other elements of the vector to 0.
     static __device__ __forceinline__ Vector load(const T *p, size_t room, bool aligned) {
         if (aligned && room >= WIDTH) return *reinterpret_cast<const Vector *>(p);
         Vector vector;

@@ -19,7 +19,8 @@ __device__ void im2col(const Window &window, size_t planes, const T *x, T *colum
     }
 }
 
-// x[plane, pixel] ← Σ columns over all taps and positions that read the pixel.
+// x[plane, pixel] ← the sum of columns[plane, tap, position] over all taps and positions that read
+// the pixel.
 template <class T>
 __device__ void col2im(const Window &window, size_t planes, const T *columns, T *x) {
     size_t positions = window.positions(), taps = window.taps();

@@ -42,8 +42,9 @@ __device__ void gather(size_t rows, size_t width, size_t count, const T *table,
 
 // table[indices[i], :] += y[i, :] for i in order; each sum is rounded to the element type.
 //
-// One thread block processes each i. The block of the first i that names a row of the table also
-// adds the y[i, :] of all later i that name this row, so that no two blocks write to the same row.
+// One thread block processes each index i. If several i have the same `indices[i]`, the block of
+// the first such i adds all their y[i, :]. Therefore, no two blocks write to the same row of the
+// table.
 template <class T>
 __device__ void scatter_add(size_t rows, size_t width, size_t count, const T *y,
                             const uint32_t *indices, ErrorFlag *error, T *table) {
@@ -74,8 +75,8 @@ __device__ void scatter_add(size_t rows, size_t width, size_t count, const T *y,
     }
 }
 
-// The axes of a permuted result, outermost first: the extent of each axis, and its stride in the
-// source.
+// Axes of the result of `permute`, outermost first: the extent of each axis, and its stride in the
+// source operand.
 constexpr int AXES = 8;
 struct Axes {
     uint64_t count, extents[AXES], strides[AXES];

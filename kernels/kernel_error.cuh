@@ -4,8 +4,8 @@
 
 #include "element.cuh"
 
-// 0, or the bitwise complement of the position of an invalid value, so that `atomicMax` keeps the
-// first position.
+// Error flag: 0, or the bitwise complement of the position of an invalid value, so that `atomicMax`
+// keeps the first position.
 using ErrorFlag = unsigned long long;
 
 __device__ __forceinline__ void report_error(ErrorFlag *word, size_t at) {

@@ -1,8 +1,9 @@
 // Local response normalization (LRN); src/host/nn/lrn.rs is the reference implementation.
 //
 // The kernels sum each region from scratch, because a sliding sum would keep the rounding error of
-// a large element that has left the region. Repeated reads hit the cache, because the threads of a
-// block process neighbouring positions of neighbouring channels.
+// a large element that has left the region. When overlapping regions read an element again, the
+// reads hit the cache, because the threads of a block process neighbouring positions of
+// neighbouring channels.
 
 #include "rows.cuh"
 

@@ -4,8 +4,9 @@
 
 template <class A> __device__ __forceinline__ A sigmoid(A x) { return A(1) / (A(1) + exp(-x)); }
 
-// Returns the index of a cell's first gate. The gates of a cell are input, forget, output and
-// candidate, in this order and with stride `width`.
+// Returns the index of the first gate of an LSTM cell in the array of gates. The four gates of an
+// LSTM cell are input, forget, output and candidate, in this order; the stride between gates is
+// `width` elements.
 __device__ __forceinline__ size_t first_gate(size_t cell, size_t width) {
     return cell / width * 4 * width + cell % width;
 }

@@ -1,9 +1,10 @@
-// Elementwise maps. Threads read and write 16 bytes at once if all operands are 16-byte aligned.
+// Elementwise functions (maps) of one or two operands. Threads read and write 16 bytes at once if
+// all operands are 16-byte aligned.
 #pragma once
 
 #include "element.cuh"
 
-// The elements that a thread loads or stores at once, 16 bytes in total.
+// Pack of elements, 16 bytes in total, that a thread loads or stores at once.
 template <class T> struct alignas(16) Pack {
     static constexpr size_t LEN = 16 / sizeof(T);
     T at[LEN];
@@ -14,7 +15,7 @@ template <class... T> __device__ __forceinline__ bool packable(const T *...at) {
     return (... && (reinterpret_cast<uintptr_t>(at) % 16 == 0));
 }
 
-// Like `EACH`, but `i` begins at `start`.
+// Like the macro `EACH`, but `i` begins at `start` instead of 0.
 #define EACH_FROM(i, start, n)                                                          \
     for (size_t i = (start) + blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (n);   \
          i += (size_t)gridDim.x * blockDim.x)
@@ -55,7 +56,8 @@ __device__ __forceinline__ void map(size_t n, const T *a, const T *b, T *y, F f)
     EACH_FROM(i, packs * Pack<T>::LEN, n) y[i] = narrow<T>(f(widen(a[i]), widen(b[i])));
 }
 
-// Like `map` of two operands, but loads and stores one element at a time.
+// Like the `map` of two operands, but loads and stores one element at a time, for compute-bound
+// functions.
 template <class T, class F>
 __device__ __forceinline__ void map_singly(size_t n, const T *a, const T *b, T *y, F f) {
     EACH(i, n) y[i] = narrow<T>(f(widen(a[i]), widen(b[i])));

@@ -2,16 +2,17 @@
 // gradient of standardization. The reference implementation is in src/host/reduction/moments.rs and
 // src/host/nn/standardize.rs.
 //
-// Kernels sum the differences from the first element or the mean of a position, in double
-// precision. The differences from the first element are small, so one pass over memory computes the
-// sums accurately enough.
+// To limit rounding errors, the kernels sum in double precision, and subtract the first element or
+// the mean of a position from each element. Because differences from the first element are small, a
+// single pass over memory computes mean and variance accurately enough.
 
 #include "block.cuh"
 #include "map.cuh"
 #include "rounding.cuh"
 #include "rows.cuh"
 
-// Shape [outer, extent, inner] of an operand; a position is an index along the middle axis.
+// Shape [outer, extent, inner] of an operand; a position is an index along the middle axis, such as
+// a channel.
 struct Axis {
     uint64_t outer, extent, inner;
 };
@@ -48,7 +49,7 @@ struct Cursor {
     }
 };
 
-// Largest number of warps per block in `sum_beside`.
+// Largest number of warps in a block of the function `sum_beside`.
 constexpr unsigned WARPS = 8;
 
 // Number of elements that a thread loads before adding up these elements, so that the loads
@@ -100,7 +101,8 @@ __device__ __forceinline__ void sum_beside(const Axis &op, size_t e, Sums *parts
     __syncthreads();
 }
 
-// Sums the function `terms_at(e)` over the elements at each position e.
+// For each position e, sums the function that `terms_at(e)` returns over all elements at position
+// e.
 template <class Terms> __device__ void sum_all(const Axis &op, Sums *parts, Terms terms_at) {
     if (op.inner == 1) {
         // All threads of a block execute the same iterations, because `sum_beside` calls
@@ -116,7 +118,8 @@ template <class Terms> __device__ void sum_all(const Axis &op, Sums *parts, Term
     }
 }
 
-// Adds up the `n` partial sums of position `e`. All lanes of a warp must call `combined`.
+// Adds up the `n` partial sums of position `e`, one per block. All lanes of a warp must call
+// `combined`.
 __device__ __forceinline__ Sums combined(const Sums *parts, size_t n, size_t e) {
     Sums sums = {0, 0};
     for (size_t i = threadIdx.x % WARP; i < n; i += WARP) sums.add(parts[e * n + i]);

@@ -1,14 +1,14 @@
 // Two-dimensional pooling; src/host/nn/pooling is the reference implementation.
 //
 // A thread processes one position in several planes, so the thread computes the bounds of the
-// position's window only once. Backward kernels gather: for each element, a thread sums the
-// gradients of the windows that contain the element, in order.
+// position's window only once. In the backward kernels, a thread computes an element of dx: it
+// sums, in a fixed order, the gradients of all windows that contain the element.
 
 #include "block.cuh"
 #include "rows.cuh"
 
-// Sizes, strides and padding of a pooling along rows and columns. A plane has fewer than 2³¹
-// elements.
+// Descriptor of a pooling: sizes, strides and padding along both axes of a plane. A plane has fewer
+// than 2³¹ elements.
 struct Pool {
     uint64_t planes;
     uint32_t input[2], output[2], kernel[2], stride[2], pad[2];
@@ -17,7 +17,7 @@ struct Pool {
     __device__ __forceinline__ uint32_t outputs() const { return output[0] * output[1]; }
 };
 
-// The half-open range from `start` to `end`, which is empty if `start` equals `end`.
+// The range of indices from `start` to `end`, without `end`.
 struct Range {
     uint32_t start, end;
 };
@@ -38,8 +38,8 @@ __device__ __forceinline__ Range covering(const Pool &op, int axis, uint32_t i) 
     return {(uint32_t)min(start, end), (uint32_t)end};
 }
 
-// Returns the length of window `p` along an axis, including padding. The length is not positive if
-// the window starts beyond the padding.
+// Returns the length of window `p` along an axis, including padding. The returned length is zero or
+// negative if the window starts beyond the padding.
 __device__ __forceinline__ int64_t size_of(const Pool &op, int axis, uint32_t p) {
     const int64_t start = (int64_t)p * op.stride[axis];
     return min(start + op.kernel[axis], (int64_t)op.input[axis] + 2 * op.pad[axis]) - start;

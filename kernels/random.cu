@@ -87,8 +87,8 @@ __device__ __forceinline__ Point circle(double turns) {
     }
 }
 
-// y[2j], y[2j + 1] = lo + width·u, lo + width·v, clamped to `least` and `most`, the least and
-// greatest elements of the interval.
+// y[2j] = lo + width·u and y[2j + 1] = lo + width·v, clamped to the interval from `least` to
+// `most`; u and v are uniform in [0, 1).
 template <class T>
 __device__ void uniform(size_t n, Key key, double lo, double width, T least, T most, T *y) {
     const auto number = [=](double u) {
@@ -102,7 +102,8 @@ __device__ void uniform(size_t n, Key key, double lo, double width, T least, T m
     }
 }
 
-// y[2j], y[2j + 1] = mean + std·r·cos 2πv, mean + std·r·sin 2πv with r = √(−2 ln(u + 2⁻⁵³)).
+// y[2j] = mean + std·r·cos 2πv and y[2j + 1] = mean + std·r·sin 2πv with r = √(−2 ln(u + 2⁻⁵³)); u
+// and v are uniform in [0, 1).
 template <class T> __device__ void gaussian(size_t n, Key key, double mean, double std, T *y) {
     EACH(j, (n + 1) / 2) {
         const Words w = words(key, j);
@@ -114,7 +115,8 @@ template <class T> __device__ void gaussian(size_t n, Key key, double mean, doub
     }
 }
 
-// Four elements that a thread loads or stores at once, one for each random word of a counter.
+// Four elements that a thread loads or stores at once, one for each of the four random words that
+// Philox generates from a counter.
 template <class T> struct alignas(sizeof(T) == 8 ? 16 : 4 * sizeof(T)) Four {
     T at[4];
 };
@@ -123,7 +125,7 @@ template <class T> __device__ __forceinline__ bool by_fours(const T *x) {
     return reinterpret_cast<uintptr_t>(x) % alignof(Four<T>) == 0;
 }
 
-// y[4j + k] = f(random word k of counter j)
+// y[4j + k] = f(w), where w is the random word k of the counter j.
 template <class F> __device__ __forceinline__ void from_words(size_t n, Key key, uint32_t *y, F f) {
     EACH(j, (n + 3) / 4) {
         const Words w = words(key, j);

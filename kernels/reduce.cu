@@ -1,12 +1,12 @@
-// Reductions along an axis, to an axis, and of a whole operand.
+// Reductions along one axis, along all axes except one, and over a whole operand.
 //
 // The threads of a warp or block share the items of an output and combine their results in a fixed
-// order. Without a second operand, `dot` is the sum of squares. If the outputs are too few to
-// occupy the GPU, the items of each output are split into parts. A `finish` kernel combines the
-// partial results of the parts.
+// order. If `dot` gets no second operand, the kernel computes the sum of squares. If the outputs
+// are too few to occupy the GPU, the items of each output are split into several parts. A `finish`
+// kernel then combines the partial results of all parts.
 #include "reduction.cuh"
 
-// Elements that a thread loads at once, 16 bytes in total.
+// Vector of elements, 16 bytes in total, that a thread loads at once.
 template <class T> struct alignas(16) Vector {
     static constexpr int WIDTH = 16 / sizeof(T);
     T values[WIDTH];
@@ -16,9 +16,9 @@ template <class T> __device__ __forceinline__ bool is_aligned(const T *p, size_t
     return ((uintptr_t)p | step * sizeof(T)) % 16 == 0;
 }
 
-// Layout of outputs whose items form runs of `run` items with a constant stride. Item t of output q
-// is element `q·q_step + t / run · run_step + t mod run · step_x` of x; for z, `step_z` replaces
-// `step_x`.
+// Layout of a reduction's operands in which the items of an output form runs of `run` items with a
+// constant stride. Item t of output q is element `q·q_step + t / run · run_step + t mod run ·
+// step_x` of x; for z, `step_z` replaces `step_x`.
 struct Rows {
     uint64_t outputs, items;
     uint64_t q_step, run, run_step, step_x, step_z;
@@ -26,8 +26,8 @@ struct Rows {
     uint64_t warps;         // warps that share a part: 1, or all of a block
 };
 
-// Reduces those items from `first` to `last` that belong to one thread, where `rank` is the
-// thread's number among `count` threads.
+// Reduces one thread's share of the items from `first` to `last`, where `rank` is the thread's
+// number among the `count` threads that share the items.
 template <class Rule, class T>
 __device__ __forceinline__ acc_t<T> reduce_run(const Rows &rows, const T *x, const T *z,
                                              size_t first, size_t last, size_t rank,
@@ -101,8 +101,9 @@ __device__ __forceinline__ void reduce_rows(const Rows &rows, const Finish<acc_t
     }
 }
 
-// Layout of neighbouring outputs whose items have stride `inner`. Item t of output q is element `(q
-// / inner · items + t) · inner + q mod inner`.
+// Layout of a reduction's operand in which the items of an output have stride `inner`, and
+// neighbouring outputs have neighbouring items. Item t of output q is element `(q / inner · items +
+// t) · inner + q mod inner`.
 struct Columns {
     uint64_t outputs, items, inner;
     uint64_t splits, chunk;

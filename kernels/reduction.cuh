@@ -7,7 +7,8 @@
 // Number of threads per block of a reduction kernel.
 constexpr int REDUCE_THREADS = 256;
 
-// Reduction operations: `combine` combines the terms `term(x)`, and `unit` is the identity.
+// Reduction operations: `term` computes a term from an element, `combine` combines two terms, and
+// `unit` returns the identity.
 template <class A> struct Sum {
     static __device__ __forceinline__ A unit() { return 0; }
     static __device__ __forceinline__ A term(A x, A) { return x; }
@@ -46,7 +47,7 @@ template <class Rule, class A> __device__ __forceinline__ A reduce_warp(A value)
 }
 
 // Reduces the values of a warp if `warps` is 1, else the values of the block, which has `warps`
-// warps. The first thread of the warp or block gets the result.
+// warps. Only the first thread of the warp or block receives the result.
 template <class Rule, class A> __device__ __forceinline__ A reduce_team(A value, unsigned warps) {
     __shared__ A results[REDUCE_THREADS / 32];
     value = reduce_warp<Rule>(value);

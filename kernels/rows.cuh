@@ -3,8 +3,9 @@
 
 #include "element.cuh"
 
-// A thread's first column and row, and the steps to its next column and row. `span` threads of a
-// block share a row. blockIdx.x counts blocks along the columns, blockIdx.y along the rows.
+// First column and first row that a thread processes, and the steps to the thread's next column and
+// row. `span` threads of a block share a row. `blockIdx.x` is the block's index along the columns,
+// and `blockIdx.y` is the block's index along the rows.
 struct ThreadPosition {
     size_t column, columns, row, rows;
 
@@ -12,12 +13,14 @@ struct ThreadPosition {
         const unsigned teams = blockDim.x / span, team = threadIdx.x / span;
         column = (size_t)blockIdx.x * span + threadIdx.x % span;
         columns = (size_t)gridDim.x * span;
-        // Threads after the last complete team of `span` threads process no row.
+        // If the block ends with an incomplete team of fewer than `span` threads, these threads
+        // process no row.
         row = team < teams ? (size_t)blockIdx.y * teams + team : SIZE_MAX;
         rows = (size_t)gridDim.y * teams;
     }
 };
 
-// Executes the statement that follows for each of this thread's columns, or rows, below `n`.
+// `EACH_COLUMN` and `EACH_ROW` execute the statement that follows for each column, or each row, of
+// this thread that is less than `n`.
 #define EACH_COLUMN(i, place, n) for (size_t i = place.column; i < (n); i += place.columns)
 #define EACH_ROW(i, place, n) for (size_t i = place.row; i < (n); i += place.rows)

@@ -2,7 +2,7 @@
 
 #include "map.cuh"
 
-// The constants of a solver update; not every update rule uses `keep`, `keep2` and `delta`.
+// The constants of a solver update; some update rules do not use `keep`, `keep2` or `delta`.
 template <class A> struct SolverUpdate {
     A rate, scale, decay, keep, keep2, delta;
 };
@@ -68,8 +68,8 @@ template <class T, size_t N> __device__ __forceinline__ const Run<T, N> &run(con
     return reinterpret_cast<const Run<T, N> *>(x)[i];
 }
 
-// Updates pack `i` of the weights, which has `N` elements. `masters` may be null, and `k` may be
-// null if the update rule has only one history.
+// Updates the `N` weights of run `i`. `masters` may be null, and `k` may be null if the update rule
+// has only one history.
 template <class T, class Rule, size_t N>
 __device__ __forceinline__ void solver_update_run(size_t i, const SolverUpdate<acc_t<T>> &op, bool l1,
                                             const T *dw, T *weights, acc_t<T> *masters,
@@ -84,7 +84,7 @@ __device__ __forceinline__ void solver_update_run(size_t i, const SolverUpdate<a
     for (size_t j = 0; j < N; j++) {
         const A weight = widen(w.at[j]);
         // If a weight differs from its rounded master weight, other code has changed the weight, so
-        // the update starts from the weight.
+        // the update ignores the master weight and starts from the weight.
         const bool kept = masters && widen(narrow<T>(wide.at[j])) == weight;
         const A old = kept ? wide.at[j] : weight;
         const A pull = !l1 ? old : old > A(0) ? A(1) : old < A(0) ? A(-1) : A(0);

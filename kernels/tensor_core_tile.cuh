@@ -1,4 +1,4 @@
-// Tiles of a GEMM on tensor cores: of 16-bit elements, and of `float` rounded to TF32.
+// Tiles of GEMMs on tensor cores, for 16-bit elements and for `float` elements rounded to TF32.
 #pragma once
 
 #include "fma_tile.cuh"
@@ -18,8 +18,8 @@ __device__ __forceinline__ void multiply_add(float (&sums)[4], const uint32_t (&
 // Rounds to the nearest TF32 number, whose mantissa has ten explicit bits.
 __device__ __forceinline__ float rounded(float x);
 
-// Computes sums (16 × 8) += a (16 × 8) · b (8 × 8) of `rounded` numbers, distributed over the lanes
-// as `mma.m16n8k8` requires.
+// Computes sums (16 × 8) += a (16 × 8) · b (8 × 8) of TF32 numbers, distributed over the lanes as
+// `mma.m16n8k8` requires.
 __device__ __forceinline__ void multiply_add(float (&sums)[4], const float (&a)[4],
                                              const float (&b)[2]);
 
@@ -70,7 +70,8 @@ __device__ __forceinline__ void multiply_add(float (&sums)[4], const float (&a)[
 
 #else
 
-// Shared memory through which the lanes of a warp exchange operands on the CPU.
+// Shared memory through which the lanes of a warp exchange operands when g++ compiles the kernels
+// for the CPU.
 struct Exchange {
     const void *rows[THREADS];
     uint32_t words[THREADS][6];
@@ -141,8 +142,8 @@ __device__ inline void multiply_add(float (&sums)[4], const float (&a)[4], const
 
 #endif
 
-// Panel in shared memory that holds one step of an operand for tensor cores; the panel is
-// contiguous along k if `along_k` is true.
+// Panel in shared memory for tensor cores, which holds `EXTENT` rows or columns of an operand for
+// `DEPTH` indices k; the panel is contiguous along k if `along_k` is true.
 template <class T, int EXTENT, int DEPTH> struct TensorPanel {
     // One vector of padding puts eight successive rows into different banks of shared memory.
     static constexpr int ALONG_K = DEPTH + VECTOR<T>, ALONG_E = EXTENT + VECTOR<T>;
@@ -161,8 +162,9 @@ template <class T, int EXTENT, int DEPTH> struct TensorPanel {
         copy_vector(at(e, k), run);
     }
 
-    // Loads the 16 × 16 block at (e, k) as four 8 × 8 matrices. Bit `e_bit` of a matrix's index
-    // selects the half of the block along e, and bit `k_bit` the half along k.
+    // Loads the 16 × 16 block at (e, k) as four 8 × 8 matrices. Each matrix is a quarter of the
+    // block: bit `e_bit` of the matrix's number selects the half along e, and bit `k_bit` selects
+    // the half along k.
     __device__ __forceinline__ void load(uint32_t (&into)[4], int e, int k, int e_bit,
                                          int k_bit) const {
         int lane = threadIdx.x % 32, matrix = lane / 8;
@@ -238,9 +240,9 @@ struct Tensor : WarpTile<DOWN, ACROSS, DEPTH, TALL, WIDE> {
     }
 };
 
-// Panel in shared memory that holds one step of an operand along k, rounded to TF32. Successive
-// rows begin eight banks apart, so that the four rows that a warp reads at once are in different
-// banks.
+// Panel in shared memory that holds `EXTENT` rows or columns of an operand for `DEPTH` indices k,
+// rounded to TF32. Successive rows begin eight banks apart, so that the four rows that a warp reads
+// at once are in different banks.
 template <int EXTENT, int DEPTH> struct RoundedPanel : LanesPanel<float, EXTENT, DEPTH, 8> {
     using Panel = LanesPanel<float, EXTENT, DEPTH, 8>;
 

@@ -9,7 +9,8 @@
 #include "fma_tile.cuh"
 #include "tensor_core_tile.cuh"
 
-// Returns whether every address at a multiple of `step` elements from `p` is a multiple of `bytes`.
+// Returns whether `p`, and every address that lies a multiple of `step` elements after `p`, is
+// aligned to `bytes` bytes.
 template <class T> __device__ __forceinline__ bool is_aligned(const T *p, size_t step, int bytes) {
     return ((uintptr_t)p | step * sizeof(T)) % bytes == 0;
 }
@@ -27,15 +28,16 @@ template <class T, int EXTENT, int DEPTH> struct Matrix {
     bool aligned;
     alignas(16) T held[HELD][VECTOR<T>];
 
-    // Starts at index `k` of row or column `first`, where the operand has `extent` rows or columns.
+    // Starts at index `k` of row (of A) or column (of B) `first`; the operand has `extent` rows or
+    // columns.
     __device__ __forceinline__ Matrix(const T *p, size_t ld, bool along_k, bool aligned,
                                       size_t first, size_t extent, size_t k)
         : next(p + (along_k ? first * ld + k : k * ld + first)), ld(ld),
           extent(extent - first < EXTENT ? extent - first : EXTENT), along_k(along_k),
           aligned(aligned) {}
 
-    // Computes the coordinates `e` and `k` of the first element of the thread's chunk `i`. Returns
-    // false if the thread has no chunk `i`.
+    // Computes the coordinates `e` (row of A or column of B) and `k` of the first element of the
+    // thread's chunk `i`. Returns false if the thread has no chunk `i`.
     __device__ __forceinline__ bool place(int i, int &e, int &k) const {
         int chunk = threadIdx.x + i * THREADS;
         constexpr int along = DEPTH / VECTOR<T>, across = EXTENT / VECTOR<T>;
@@ -44,8 +46,8 @@ template <class T, int EXTENT, int DEPTH> struct Matrix {
         return CHUNKS % THREADS == 0 || chunk < CHUNKS;
     }
 
-    // Fetches the next step of the operand into registers; only `left` elements of the step along k
-    // exist.
+    // Fetches the operand's elements at the next `DEPTH` indices k into registers. Only the first
+    // `left` of these indices exist; the elements at the others become 0.
     __device__ __forceinline__ void fetch(int left) {
 #pragma unroll
         for (int i = 0; i < HELD; i++) {
@@ -107,9 +109,9 @@ template <> struct Shapes<double> {
     define(tf32_small, RoundedSmall, f32, float)                                               \
     define(small, Small, f64, double)
 
-// Computes and stores a tile of C, summed from index `k`, at which the operands' sources start, to
-// `k_end`. A kernel must not call `multiply_tile` twice, because no barrier protects the panels
-// from a second call.
+// Computes a tile of C as a sum over the indices from `k` to `k_end`, and stores the tile; the
+// sources `left` and `right` start at `k`. A kernel must not call `multiply_tile` twice, because no
+// barrier prevents a second call from overwriting panels that are still in use.
 template <class Shape, class Left, class Right, class Store>
 __device__ __forceinline__ void multiply_tile(Left left, Right right, size_t k, size_t k_end,
                                               Store store) {
@@ -137,8 +139,8 @@ __device__ __forceinline__ void multiply_tile(Left left, Right right, size_t k, 
     tile.finish(store);
 }
 
-// Stores the first `left` elements of a run, with a single store if the whole run is stored and
-// `aligned` is true.
+// Stores the first `left` elements of a run; a single instruction stores the whole run if `left` is
+// at least `RUN` and `aligned` is true.
 template <class T, int RUN>
 __device__ __forceinline__ void store_run(T *to, const acc_t<T> (&run)[RUN], size_t left,
                                           bool aligned) {
@@ -156,8 +158,8 @@ __device__ __forceinline__ void store_run(T *to, const acc_t<T> (&run)[RUN], siz
     }
 }
 
-// The tile that thread block `at` computes: the number `z` of the GEMM, and the first row and
-// column of the tile. Tiles are numbered column by column in bands of eight tile rows, so that
+// The tile of C that thread block `at` computes: the number `z` of the GEMM, and the tile's first
+// row and first column. Tiles are numbered column by column in bands of eight tile rows, so that
 // concurrent blocks share rows and columns.
 struct ThreadPosition {
     uint32_t z;

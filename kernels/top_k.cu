@@ -27,8 +27,8 @@ __device__ __forceinline__ Ranked<A> greater(const Ranked<A> &a, const Ranked<A>
 }
 
 // y[o,i] ← the least e with the greatest x[o,e,i], or 0 if all elements are NaN. If `inner` is 1,
-// the lanes of a warp share a row x[o,:,i]. If `inner` is not 1, neighbouring threads scan
-// neighbouring rows.
+// the lanes of a warp share a row x[o,:,i]. If `inner` is not 1, one thread scans each row, and
+// neighbouring threads scan neighbouring rows.
 template <class T> __device__ void arg_max(const Axis &axis, const T *x, uint32_t *y) {
     uint32_t lanes = axis.inner == 1 ? 32 : 1, lane = threadIdx.x % lanes;
     EACH(i, axis.outer * axis.inner * lanes) {

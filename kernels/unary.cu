@@ -1,7 +1,6 @@
-// Elementwise kernels with one operand, whose functions src/op/unary.rs defines.
+// Elementwise kernels of the functions of one operand in src/op/unary.rs.
 //
-// Every kernel takes three scalars, the fields of the `Unary` variant in order, and ignores the
-// scalars that its function does not use.
+// Every kernel takes three scalars: the fields of the `Unary` variant in order, followed by zeros.
 
 #include "map.cuh"
 
@@ -10,8 +9,8 @@
         map(n, x, y, [=](acc_t<T> x) { return name##_of(x, a, b, c); });                      \
     }
 
-// Defines a function of `x` and the scalars `a`, `b` and `c`, and the function's kernels for all
-// element types.
+// Defines the function `name` of the element `x` and the scalars `a`, `b` and `c`, and its kernels
+// for all element types.
 #define UNARY_BY(map, name, ...)                                                    \
     template <class A> __device__ __forceinline__ A name##_of(A x, A a, A b, A c) { \
         return __VA_ARGS__;                                                         \

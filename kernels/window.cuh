@@ -6,7 +6,7 @@
 
 constexpr int AXES = 3;
 
-// A window along an axis: tap t of window w reads element `w·stride + t·dilation − pad`.
+// Windows along one axis: tap t of window w reads element `w·stride + t·dilation − pad`.
 struct Extent {
     int32_t input, output, kernel, stride, pad, dilation;
 };
@@ -34,7 +34,8 @@ struct Window {
     }
 };
 
-// Writes the coordinates of the row-major index `at` to `into`, and leaves the quotient in `at`.
+// Writes the coordinates of the row-major index `at` within a window's axes to `into`; `at` becomes
+// the quotient that remains, such as the number of the plane.
 #define COORDINATES(at, window, extent, into)                                                  \
     _Pragma("unroll") for (int a = AXES - 1; a >= 0; a--) {                                    \
         (into)[a] = (int32_t)((at) % (window).axes[a].extent);                                 \
@@ -73,7 +74,7 @@ __device__ __forceinline__ bool seen(const Window &window, const int32_t (&posit
 }
 
 // Sets `at` to the index of the position whose window reads `pixel` with `tap`; returns false if no
-// window does.
+// window reads `pixel` with this tap.
 __device__ __forceinline__ bool seeing(const Window &window, const int32_t (&pixel)[AXES],
                                        const Taps &tap, size_t &at) {
     bool inside = true;

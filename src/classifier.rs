@@ -85,7 +85,8 @@ pub enum MeanPixel {
     None,
     /// One mean for all channels, or one mean for each channel, in the order blue, green, red.
     Values(Vec<f32>),
-    /// The mean of each channel of a mean image, which is stored in a binaryproto file.
+    /// The path of a mean image (binaryproto file), of which the mean of each channel is
+    /// subtracted.
     Image(PathBuf),
 }
 

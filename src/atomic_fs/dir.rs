@@ -1,4 +1,4 @@
-//! Atomic creation of directories, which appear complete or not at all.
+//! Atomic creation of directories: a directory appears at its final path only when it is complete.
 
 use super::file::create_temporary;
 use crate::error::{Error, Result};
@@ -76,7 +76,8 @@ impl StagedDir {
 impl Drop for StagedDir {
     fn drop(&mut self) {
         if !self.finished {
-            // Ignores errors of the cleanup, because the caller already has an earlier error.
+            // Ignores errors of the cleanup, because the caller already gets the error that caused
+            // the cleanup.
             let _ = fs::remove_dir_all(&self.path);
         }
     }

@@ -48,8 +48,8 @@ fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Writes `bytes` to `file`, flushes `file` to the disk and closes `file`. Some operating systems
-/// cannot rename an open file.
+/// Writes `bytes` to `file`, flushes `file` to the disk and closes `file`, because some operating
+/// systems cannot rename an open file.
 fn write_and_close(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()
@@ -66,7 +66,8 @@ pub(super) fn create_temporary<F>(
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = target.with_file_name(format!(".cortado-{}-{count}.tmp", process::id()));
         match create(&path) {
-            // The temporary path exists if an earlier process with the same process id crashed.
+            // The temporary file already exists if an earlier process with the same process id
+            // crashed before it renamed the file.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             created => return created.map(|created| (created, path)),
         }

@@ -33,7 +33,7 @@ pub struct Work {
     pub flops: u64,
 }
 
-/// Range of problem sizes for which a kernel gets benchmark cases.
+/// Selection of the problem sizes for which [`cases`] creates benchmark cases.
 ///
 /// ```
 /// use cortado::{CpuDevice, bench_kit::{SizeRange, cases}};
@@ -113,7 +113,7 @@ impl<T: Element> Case<T> {
     }
 
     /// Queues one run of the kernel, and may return before the kernel has finished. A caller that
-    /// queues several runs hides the launch overhead.
+    /// queues several runs in a row hides the overhead of launching the kernel.
     ///
     /// # Errors
     /// Returns an error if the kernel fails.
@@ -250,7 +250,8 @@ fn update<T: Element>(
     })
 }
 
-/// Adds cases of row-wise kernels on `n` elements, in rows of 64 elements.
+/// Adds cases of kernels that process a matrix row by row, such as softmax; the matrix has `n`
+/// elements in rows of 64.
 fn rows<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let (count, rows) = (n as u64, n.div_ceil(64));
     let axis = Axis::new(rows, n / rows, 1)?;
@@ -287,9 +288,8 @@ fn matrices<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     })
 }
 
-/// Adds cases of LeNet's second convolution on `n` images, of the im2col of this convolution, and
-/// of the max pooling after the convolution. The 5 × 5 convolution maps 20 planes of 12 × 12 to 50
-/// planes.
+/// Adds cases of three kernels on `n` images: LeNet's second convolution, its im2col, and the max
+/// pooling after the convolution. The 5 × 5 convolution maps 20 planes of 12 × 12 to 50 planes.
 fn images<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let side = op::SpatialAxis::new(12, 5);
     let window = Window::new(20, &[side, side])?;

@@ -4,8 +4,8 @@
 //!   operations, and any benchmark harness can time a case.
 //! - A [`Survey`] times all cases on one device. A survey compares the rate of each case with the
 //!   bandwidth of `copy` and the speed of `gemm` on the same device.
-//! - A [`BreakEven`] compares two surveys. A `BreakEven` gives, for each kernel, the size from
-//!   which one device is faster than the other, with operands on the device and with transfers.
+//! - A [`BreakEven`] compares two surveys. For each kernel, a `BreakEven` gives the size from which
+//!   one device is faster than the other, both without and with transfers of the operands.
 //!
 //! ```
 //! use cortado::{CpuDevice, bench_kit::{self, SizeRange, Survey}};

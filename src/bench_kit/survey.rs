@@ -48,7 +48,7 @@ impl Timing {
     }
 }
 
-/// Peak rates that a device reached in a survey.
+/// Highest rates that a device reached in a survey: bandwidth of `copy` and FLOP/s of `gemm`.
 ///
 /// ```
 /// use cortado::bench_kit::{Peaks, Work};
@@ -61,9 +61,9 @@ impl Timing {
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Peaks {
-    /// Bytes that `copy` reads and writes per second.
+    /// Highest number of bytes that `copy` read and wrote per second.
     pub bandwidth: f64,
-    /// Floating-point operations that `gemm` performs per second.
+    /// Highest number of floating-point operations that `gemm` performed per second.
     pub flops_per_second: f64,
 }
 
@@ -90,7 +90,7 @@ pub struct Survey {
     pub element: &'static str,
     /// Times of the benchmark cases, ordered by kernel and size.
     pub timings: Vec<Timing>,
-    /// Peak rates of the device in this survey.
+    /// Highest rates of `copy` and `gemm` in this survey.
     pub peaks: Peaks,
 }
 

@@ -50,7 +50,7 @@ pub struct PoolWindow {
     pub kernel: [usize; 2],
     /// Distance in elements from one window to the next.
     pub stride: [usize; 2],
-    /// Padding on each side of an image.
+    /// Number of padding elements on each side of an image.
     pub pad: [usize; 2],
     /// Whether the number of windows along an axis is rounded up or down.
     pub rounding: PoolRounding,
@@ -58,7 +58,7 @@ pub struct PoolWindow {
 
 impl PoolWindow {
     /// Creates windows of the extents `kernel` that do not overlap, without padding. As in Caffe,
-    /// the number of windows is rounded up.
+    /// the number of windows along an axis is rounded up.
     pub fn new(kernel: [usize; 2]) -> Self {
         Self { kernel, stride: kernel, pad: [0, 0], rounding: PoolRounding::Ceil }
     }
@@ -68,8 +68,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// Returns the convolution of images (N × C × H × W) with `filters` (K × C/groups × h × w) as a
     /// new blob (N × K × H' × W'). The optional `bias` has K elements, one for each filter.
     ///
-    /// As in Caffe, filters are not flipped, so the convolution is a cross-correlation. `H' = ⌊(H +
-    /// 2·pad − dilation·(h − 1) − 1) / stride⌋ + 1`.
+    /// As in Caffe, filters are not flipped, so the convolution is a cross-correlation. The height
+    /// of the result is `H' = ⌊(H + 2·pad − dilation·(h − 1) − 1) / stride⌋ + 1`.
     ///
     /// ```
     /// use cortado::{blob::Conv2d, prelude::*};
@@ -135,9 +135,9 @@ impl<T: Element, D: Device> Blob<T, D> {
         Ok(y)
     }
 
-    /// Returns the mean of each window of images (N × C × H × W) as a new blob. As in Caffe, the
-    /// divisor of a mean counts the window's elements in the padding, but not the elements beyond
-    /// the padding.
+    /// Returns the mean of each window of images (N × C × H × W) as a new blob. As in Caffe, a mean
+    /// is the window's sum divided by the number of its elements in the image and in the padding;
+    /// elements beyond the padding do not count.
     ///
     /// ```
     /// use cortado::prelude::*;

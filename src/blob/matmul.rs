@@ -1,4 +1,4 @@
-//! Matrix products of blobs. The sizes of a matrix product follow from the shapes of the blobs.
+//! Matrix products of blobs, whose shapes determine the sizes m, n and k of the product.
 
 use super::Blob;
 use crate::{
@@ -111,7 +111,7 @@ pub fn matmul<'a, 'b, T: Element, D: Device>(
     Ok(c)
 }
 
-/// Computes `C ← A·B`, like [`matmul`], in an existing blob.
+/// Computes `C ← A·B`, like [`matmul`], but writes the product to the existing blob `c`.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -181,7 +181,7 @@ fn sizes<T: Element, D: Device>(
     }
 }
 
-/// Returns the sizes of the product, after a check that `c` has the product's shape.
+/// Returns m, n and k of the product `A·B`, or an error unless `c` has the product's shape.
 fn sizes_into<T: Element, D: Device>(
     op: &str,
     a: Matrix<'_, T, D>,

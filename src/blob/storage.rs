@@ -60,7 +60,8 @@ impl<D: Device> Storage<D> {
         Ok(WriteGuard { memory: self.try_write()?, len, elements: PhantomData })
     }
 
-    /// Locks this storage for writing and `input` for reading; both may be the same storage.
+    /// Locks this storage for writing and the storage `input` for reading; the two may be the same
+    /// storage.
     pub(super) fn write_from<'a, T: Storable>(
         &'a self,
         len: usize,
@@ -131,7 +132,7 @@ pub struct WriteGuard<'a, T: Storable, D: Device> {
     elements: PhantomData<T>,
 }
 
-/// The input of a kernel that may run in place.
+/// Input of a kernel that may run in place: either the output's own storage or another storage.
 ///
 /// ```
 /// use cortado::{blob::SrcGuard, kernel::traits::*, prelude::*};
@@ -201,9 +202,9 @@ impl<T: Storable, D: Device> WriteGuard<'_, T, D> {
         slice_mut(&mut self.memory.host_mut()?[range])
     }
 
-    /// Returns the elements on the host, for a caller that overwrites all of them. If the blob
-    /// fills its storage, no transfer takes place. Elements that the caller has not yet written
-    /// have unspecified values.
+    /// Returns the elements on the host, for a caller that overwrites all of them. If the blob's
+    /// elements fill the whole storage, no transfer takes place. Elements that the caller has not
+    /// yet written have unspecified values.
     ///
     /// # Errors
     /// Errors of [`View::host`].

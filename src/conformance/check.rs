@@ -11,7 +11,8 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// Element types, in the order in which the conformance kit checks and prints their results.
+/// All element types, in the order in which the conformance kit runs the checks and prints the
+/// results.
 pub(super) const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::Bf16];
 
 /// Result of one conformance check on one element type.
@@ -68,8 +69,8 @@ type Body = dyn Fn(&CheckRunner<'_>, Option<DType>) -> Verdict;
 
 /// Conformance check of one property that every device must have.
 pub(super) struct Check {
-    /// Name of the check and of the generated test. The name of a check starts with the name of the
-    /// kernel.
+    /// Name of the check, and of the test that `conformance!` generates. If the check tests a
+    /// kernel, the name usually starts with the name of the kernel.
     pub(super) name: &'static str,
     /// Kernel for which the check records fallbacks to the host.
     pub(super) kernel: Option<&'static str>,
@@ -90,7 +91,7 @@ impl Check {
         Self { name, kernel, elements: vec![None], body }
     }
 
-    /// Creates a check of a kernel on each element type. The macro
+    /// Creates a check that tests a kernel on each element type. The macro
     /// [`checks!`](super::check::checks) expands to calls of `of_elements`.
     pub(super) fn of_elements(
         name: &'static str,
@@ -117,7 +118,8 @@ impl Check {
         let runner = CheckRunner { device, seed: key.stream, cases, calls: Cell::new(0) };
         let body = || {
             (self.body)(&runner, element)?;
-            // A queued call that failed must fail this check, not a later one.
+            // If a kernel call that this check queued has failed, this check must fail, not a later
+            // check.
             let synchronized = device.synchronize();
             synchronized.map_err(|error| flaw!("a queued call of this check failed: {error}"))
         };

@@ -35,7 +35,7 @@ pub(crate) struct Shared {
 }
 
 impl WgpuDevice {
-    /// Opens the most powerful adapter.
+    /// Opens the most powerful adapter that wgpu finds.
     ///
     /// # Errors
     /// [`Error::Device`] if no adapter is found; errors of [`on`](Self::on).
@@ -48,7 +48,7 @@ impl WgpuDevice {
         Self::on(&adapter.map_err(wgpu_error)?)
     }
 
-    /// Opens `adapter` with the highest limits that it supports.
+    /// Opens `adapter` with the highest limits that the adapter supports.
     ///
     /// # Errors
     /// [`Error::Device`] if the adapter cannot be opened or does not support immediates, through
@@ -72,8 +72,8 @@ impl WgpuDevice {
         Ok(Self { shared, stream, left_to_host: Arc::new([]) })
     }
 
-    /// Makes the named kernels run on the host, to measure the contribution of a kernel or to find
-    /// an incorrect kernel.
+    /// Makes the named kernels run on the host, to measure how much a native kernel gains or to
+    /// find an incorrect kernel.
     #[must_use]
     pub fn leave_to_host(self, kernels: &[&'static str]) -> Self {
         Self { left_to_host: [&*self.left_to_host, kernels].concat().into(), ..self }
@@ -97,8 +97,8 @@ impl WgpuDevice {
         if T::DTYPE != DType::F32 || self.left_to_host.contains(&name) {
             return None;
         }
-        // An `if` instead of a closure decides, because the ledger would record the closure as the
-        // call site.
+        // `bool::then` would need a closure, which the ledger would record as the call site; `if`
+        // needs none.
         Some(ledger::enter_kernel(name, T::DTYPE.name()))
     }
 

@@ -1,10 +1,10 @@
 //! Declaration, compilation and launch of kernels.
 //!
-//! The declaration of a kernel lists the operands, the scalars and the parts of the WGSL body,
-//! which is usually in files under `shaders`. This module generates the WGSL bindings and
-//! parameters of a kernel from the kernel's declaration. A kernel receives parameters as
-//! immediates: the number of items `p.n`; for each operand, the element at which the operand's view
-//! starts, as `p.` and the operand's name; and the scalars.
+//! The declaration of a kernel lists the operands, the scalars and the WGSL source, most of which
+//! is in files under `shaders`. This module generates the WGSL bindings and parameters of a kernel
+//! from the kernel's declaration. A kernel receives three kinds of parameters as immediates: the
+//! number of items `p.n`; for each operand, the index of the first element of the operand's view
+//! (`p.x` for an operand `x`); and the scalars.
 
 use crate::{device::WgpuDevice, kernel_errors::KernelError, stream::lock};
 use cortado::{
@@ -20,7 +20,8 @@ pub(crate) const THREADS: usize = 256;
 /// workgroups loop over the items.
 const MAX_GROUPS: usize = 32768;
 
-/// Declaration of a kernel, which all variants of the kernel share.
+/// Declaration of a kernel: name, operands, scalars and WGSL source, which all variants of the
+/// kernel share.
 pub(crate) struct Kernel {
     pub name: &'static str,
     /// Operands that the kernel reads, as `name` for `f32` elements or `name: type` for other
@@ -31,7 +32,7 @@ pub(crate) struct Kernel {
     pub writes: &'static [&'static str],
     /// Scalars of the kernel, as `name` for `u32` or `name: type` for other types.
     pub scalars: &'static [&'static str],
-    /// Parts of the kernel's WGSL source: helper functions, then the entry point.
+    /// Strings that together form the kernel's WGSL source: helper functions, then the entry point.
     pub body: &'static [&'static str],
 }
 
@@ -61,7 +62,7 @@ impl Kernel {
     }
 
     /// Prepares a launch of a variant of the kernel, in which `source` precedes the body of the
-    /// kernel. `variant` is a unique key of `source`.
+    /// kernel. `variant` is a key that identifies `source` in the cache of compiled pipelines.
     pub(crate) fn variant<'d>(
         &self,
         device: &'d WgpuDevice,

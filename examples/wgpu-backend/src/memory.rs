@@ -64,7 +64,7 @@ impl Memory for WgpuDevice {
 
 impl WgpuDevice {
     /// Waits for all work and returns the bytes in a word-aligned range of `src`. If a kernel has
-    /// reported an invalid value, clears the report and returns an error.
+    /// reported an invalid value, clears the stream's error flags and returns an error.
     fn wait_and_read(&self, src: Option<(&wgpu::Buffer, Range<usize>)>) -> Result<Vec<u8>> {
         let bytes = src.as_ref().map_or(0, |(_, words)| words.len());
         let flags = &self.stream.kernel_errors;

@@ -52,7 +52,8 @@ impl WgpuDevice {
         }
     }
 
-    /// Submits all recorded work, then runs `then` before more work can be recorded.
+    /// Submits all recorded work, then calls `then`; until `then` returns, no thread can record
+    /// further work.
     pub(crate) fn flush<R>(&self, then: impl FnOnce() -> R) -> R {
         let mut recorded = lock(&self.stream.recorded);
         self.submit(&mut recorded);

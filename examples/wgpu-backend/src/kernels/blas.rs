@@ -60,8 +60,8 @@ const SCALED: Kernel = Kernel {
 };
 
 impl WgpuDevice {
-    /// Reduces the elements of one strided vector, or of two strided vectors together, and
-    /// downloads the result.
+    /// Reduces one strided vector, or two strided vectors as in a dot product, to one number, and
+    /// downloads that number.
     #[track_caller]
     fn reduce_to_host<T: Element>(
         &self,

@@ -22,10 +22,12 @@ use cortado::{
 };
 use std::fmt::Write;
 
-/// Smallest number of terms of the filters' gradient for which a separate GEMM pays off.
+/// Smallest number of terms per partial sum of the filters' gradient: with fewer terms, a separate
+/// GEMM for a partial sum does not pay off.
 const CHUNK: usize = 2048;
 
-/// Largest number of GEMMs into which the filters' gradient is split.
+/// Largest number of GEMMs that share the computation of the filters' gradient; each GEMM computes
+/// a partial sum.
 const MAX_SPLITS: usize = 32;
 
 const IM2COL: Kernel = Kernel {
@@ -68,14 +70,15 @@ const BACKWARD_FILTERS: Kernel = Kernel {
     body: &[include_str!("../shaders/convolve_backward_filters.wgsl"), TILED_GEMM],
 };
 
-/// Returns the WGSL source of the constants and the index functions of a window:
+/// Returns the WGSL source of a window's constants and of its two index functions:
 ///
 /// - `place(row, position)`: the image index of an element of the im2col matrix, or NOWHERE in the
 ///   padding;
 /// - `position(tap, pixel)`: the position at which a tap reads an element of a plane, or NOWHERE if
 ///   no such position exists.
 ///
-/// A negative index wraps around to a large value, which the bounds check rejects.
+/// Indices are unsigned: a negative index wraps around to a large value, which the bounds check of
+/// the shader rejects.
 fn geometry_source(window: &Window) -> String {
     let (mut place, mut position) = (String::new(), String::new());
     let (mut plane, mut positions) = (1, 1);
@@ -131,9 +134,9 @@ fn window_key(window: &Window) -> String {
 
 /// Shape of a convolution's groups, and the shader source that depends on this shape.
 struct Groups {
-    /// Channels per group.
+    /// Number of input channels per group of the convolution.
     channels: usize,
-    /// Output planes per group.
+    /// Number of output planes (filters) per group of the convolution.
     outputs: usize,
     source: String,
     key: String,
@@ -151,7 +154,7 @@ impl Groups {
     }
 }
 
-/// Returns whether an operand of the convolution is empty, so that the gradients need no launch.
+/// Returns whether an operand of the convolution is empty; if so, the gradients need no launch.
 fn is_empty(op: &Convolution) -> bool {
     op.input_len() == 0 || op.filter_len() == 0 || op.output_len() == 0
 }
@@ -277,7 +280,7 @@ impl Conv for WgpuDevice {
         let launch = launch.read(x.device()?).read(dy.device()?).operand(&parts, 0);
         let chunk = k.div_ceil(splits);
         tiles.launch(launch.sizes([rows, columns, k, chunk]), splits * op.groups())?;
-        // Adds the partial sums of all parts, in order, to the previous gradient of the filters.
+        // Adds the partial sums of all GEMMs, in order, to the previous gradient of the filters.
         let reducer = Reducer { finish: "y[at] + v", ..sum_reducer("accumulate", "x") };
         let shape = ReductionShape {
             outputs: len,

@@ -44,8 +44,8 @@ const BINARY: Kernel = Kernel {
 
 const BINARY_IN_PLACE: Kernel = Kernel { name: "binary in place", reads: &["b"], ..BINARY };
 
-/// Returns the WGSL expression of a function in terms of `x`, `p.a` and `p.b`, and the values of
-/// `p.a` and `p.b`. Returns `None` for a function that has no WGSL expression.
+/// Returns the WGSL expression of a unary function in terms of `x`, `p.a` and `p.b`, and the values
+/// of `p.a` and `p.b`. Returns `None` for a function that has no WGSL expression.
 fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
     let without_scalars = |expression| Some((expression, [0.0, 0.0]));
     match *op {
@@ -68,8 +68,8 @@ fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
             "select(select(x, p.b, x > p.b), p.a, x < p.a)",
             [float(low).min(float(high)), float(high)],
         )),
-        // For larger exponents, the intermediate results of `pow` would need more than single
-        // precision.
+        // For larger exponents, single precision is not enough for the intermediate results of
+        // `pow`.
         Unary::Pow(p) if float(p).abs() <= 16.0 => {
             let integer = match float(p) {
                 p if p % 2.0 == 0.0 => 2.0,
@@ -82,8 +82,8 @@ fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
     }
 }
 
-/// Returns the WGSL expression of a function in terms of `a`, `b` and `p.slope`, and the value of
-/// `p.slope`. Returns `None` for a function that has no WGSL expression.
+/// Returns the WGSL expression of a binary function in terms of `a`, `b` and `p.slope`, and the
+/// value of `p.slope`. Returns `None` for a function that has no WGSL expression.
 fn binary<A: Element>(op: &Binary<A>) -> Option<(&'static str, f32)> {
     Some(match *op {
         Binary::Add => ("a + b", 0.0),

@@ -41,8 +41,8 @@ const GEMM: Kernel = Kernel {
 pub(super) struct TileShape {
     rows: usize,
     columns: usize,
-    /// Numbers of a workgroup's threads along the rows and along the columns of `C`. Each thread
-    /// computes 4×4 elements of `C`.
+    /// `down` and `across`: numbers of threads of a workgroup along the rows and along the columns
+    /// of `C`. Each thread computes 4×4 elements of `C`.
     down: usize,
     across: usize,
 }
@@ -54,7 +54,7 @@ impl TileShape {
         Self { rows, columns, down, across: threads(columns, THREADS / down) }
     }
 
-    /// Returns a unique key of the tile shape.
+    /// Returns a string that identifies the tile shape in the keys of kernel variants.
     pub(super) fn key(&self) -> String {
         format!("{}x{}", self.down, self.across)
     }

@@ -42,8 +42,8 @@ const TILE: Kernel = Kernel {
     ],
 };
 
-/// Kernel that reports indices outside the table. After this kernel has reported an invalid index,
-/// the kernel that uses the indices does nothing.
+/// Kernel that checks the indices of a gather or scatter, and reports indices outside the table. If
+/// this kernel reports an invalid index, the gather or scatter that follows does nothing.
 const INDICES: Kernel = Kernel {
     name: "indices",
     reads: &["indices: u32"],
@@ -75,8 +75,8 @@ const GATHER: Kernel = Kernel {
     ],
 };
 
-/// Kernel that runs one thread per column of the table, so that each thread adds the terms of an
-/// element in order.
+/// Kernel that runs one thread per column of the table, so that a single thread adds all terms of a
+/// table element, in order.
 const SCATTER_ADD: Kernel = Kernel {
     name: "scatter_add",
     reads: &["y", "indices: u32", "error_flags: u32"],

@@ -27,7 +27,7 @@ const LOSS: Kernel = Kernel {
     body: &[LABELS, MATH, include_str!("../shaders/softmax_loss.wgsl"), OVER_LABELS],
 };
 
-/// WGSL entry point that sums a pair of numbers over all labels.
+/// WGSL entry point that computes two sums over all labels in one loop.
 const OVER_LABELS: &str = include_str!("../shaders/over_labels.wgsl");
 
 const ACCURACY: Kernel = Kernel {
@@ -67,7 +67,8 @@ fn scalars<'d>(
         .floats([ignored.unwrap_or(0.0), divisor])
 }
 
-/// Returns the divisor of a softmax loss, in the form that [`scalars`] expects.
+/// Returns the divisor of a softmax loss, or 0 for the number of labels that are not ignored, as
+/// [`scalars`] expects.
 fn divisor(op: &SoftmaxLoss) -> f32 {
     match op.normalization {
         LossNormalization::Valid => 0.0,

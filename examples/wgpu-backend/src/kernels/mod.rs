@@ -21,8 +21,8 @@ fn float<A: Element>(scalar: A) -> f32 {
     scalar.to_f64() as f32
 }
 
-/// Returns the WGSL function `source`, which reads an element of `operand`. The in-place variant of
-/// a kernel reads its output as `operand`.
+/// Returns the WGSL function `source`, which reads an element of `operand`. If a kernel runs in
+/// place, `operand` is the kernel's output.
 fn source_function(operand: &str) -> String {
     format!("fn source(i: u32) -> f32 {{ return {operand}[p.{operand} + i]; }}\n")
 }

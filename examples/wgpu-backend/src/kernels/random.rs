@@ -12,8 +12,8 @@ use cortado::{
 };
 
 /// Kernel that generates one random word per element with the Philox generator. Variants of the
-/// kernel compare words with `most` or multiply words by `most`; `most` is one less than the limit,
-/// which may not fit in 32 bits.
+/// kernel compare the random words with `most` or multiply the random words by `most`. The scalar
+/// `most` is `limit - 1`, because `limit` may be 2³², which does not fit in 32 bits.
 const WORDS: Kernel = Kernel {
     name: "random",
     reads: &[],
@@ -23,8 +23,8 @@ const WORDS: Kernel = Kernel {
 };
 
 impl WgpuDevice {
-    /// Fills `y` with `f(word)` for the random words of `key`. `f` reads `limit - 1` as `p.most`;
-    /// `limit` is not 0.
+    /// Fills `y` with `f(word)` for the random words of `key`. The WGSL expression `f` reads
+    /// `limit - 1` as `p.most`, so `limit` must not be 0.
     fn fill_random(
         &self,
         name: &str,
@@ -67,7 +67,8 @@ impl Random for WgpuDevice {
                 format!("bound is {bound}, expected 1 ≤ bound ≤ 2³²"),
             ));
         }
-        // A random integer is the upper half of word · bound = word · most + word.
+        // A random integer is the upper 32 bits of the product `word · bound`, computed as
+        // `word · most + word`.
         let upper = "times(word, p.most).y + select(0u, 1u, times(word, p.most).x > ~word)";
         self.fill_random("random_integers", upper, (key, bound), y)
     }

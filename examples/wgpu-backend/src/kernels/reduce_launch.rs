@@ -1,4 +1,4 @@
-//! Reductions of many items to one output, for many outputs in one launch.
+//! Reduction kernels: one launch computes many outputs, each from many items.
 
 use super::scratch::Scratch;
 use crate::{
@@ -10,17 +10,18 @@ use cortado::{Result, memory::DeviceSlice};
 /// Largest number of items that a single thread reduces.
 const MAX_THREAD_ITEMS: usize = 64;
 
-/// Smallest number of items of an output for which another workgroup pays off.
+/// Smallest number of items that a workgroup reduces; with fewer items, a further workgroup does
+/// not pay off.
 const CHUNK: usize = 4096;
 
 /// Largest number of workgroups that reduce the items of one output.
 const MAX_SPLITS: usize = 256;
 
-/// A reduction `finish(combine(…combine(identity, term(x₀)), …term(xₙ)))` in a fixed order, whose
-/// functions are WGSL expressions.
+/// The reduction `finish(combine(…combine(identity, term(x₀)), …term(xₙ)))`, whose functions are
+/// WGSL expressions and whose order is fixed.
 #[derive(Clone, Copy)]
 pub(super) struct Reducer<'a> {
-    /// Unique key of the reducer.
+    /// Name that identifies the reducer in the keys of kernel variants.
     pub name: &'a str,
     /// WGSL expression of a term in the variables `x` and, if the reduction has a second operand,
     /// `z`.

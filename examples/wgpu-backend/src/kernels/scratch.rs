@@ -11,9 +11,9 @@ use wgpu::BufferUsages;
 /// Largest number of scratch buffers that a stream caches.
 const MAX_CACHED_BUFFERS: usize = 8;
 
-/// A scratch buffer that returns to the cache of its stream when the `Scratch` is dropped. Queued
-/// work may still use a dropped buffer, because the stream runs in order: work that reuses the
-/// buffer runs later.
+/// A scratch buffer, which a stream caches for reuse when the `Scratch` is dropped. Queued work may
+/// still use a dropped buffer: the stream runs work in order, so a kernel that reuses the buffer
+/// runs later.
 pub(super) struct Scratch<'d> {
     device: &'d WgpuDevice,
     buffer: wgpu::Buffer,
