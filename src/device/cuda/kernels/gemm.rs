@@ -17,7 +17,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// Threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Smallest number of terms in one part of a sum over k that is split among thread blocks.
+/// Smallest number of terms per thread block in a sum over k that is split among thread blocks.
 const MIN_TERMS: usize = 256;
 
 /// Rust equivalent of the argument struct `Gemm` of the CUDA kernels.
