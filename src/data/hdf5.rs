@@ -113,7 +113,7 @@ impl Hdf5Rows {
     ///
     /// # Errors
     /// Returns the errors of [`open`](Self::open) for the next file, and [`Error::Shape`] if the
-    /// rows of the next file have another shape.
+    /// rows of the next file have a different shape.
     pub fn read(&mut self) -> Result<impl Iterator<Item = &[f64]>> {
         if self.row == self.rows {
             self.next_file()?;

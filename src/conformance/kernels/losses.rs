@@ -248,7 +248,7 @@ fn class_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )?;
     let hinge = class_loss_op(Hinge)?;
     runner.check_refused::<T, T, 1, 1>(
-        "a matrix for a hinge loss",
+        "an infogain matrix for a hinge loss",
         [("x", 12)],
         [("loss", 1)],
         |[x], [loss]| device.class_loss(&hinge, x, x.slice(0..4)?, Some(x.slice(0..9)?), loss),

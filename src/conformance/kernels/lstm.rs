@@ -42,7 +42,7 @@ fn lstm_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// Returns cases of LSTM steps with 0 to 33 streams (independent sequences) and 0 to 40 outputs per
+/// Returns cases of LSTM steps with 0 to 33 streams (independent sequences) and 0 to 40 cells per
 /// stream.
 fn cases() -> Result<Cases<Lstm>> {
     let steps = [(0, 3), (3, 0), (1, 1), (7, 2), (2, 9), (33, 40), (3, 5)];

@@ -166,7 +166,7 @@ fn gemm_of_special_values<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
                 |[a, b], [c]| runner.device.gemm(&op, a, b, c),
             )?;
             let want: Vec<_> = want.iter().map(|want| want.value).collect();
-            expect_nearest(if in_a { "c" } else { "c of a value in b" }, &got, &want)?;
+            expect_nearest(if in_a { "c" } else { "c with NaN or ∞ in b" }, &got, &want)?;
         }
         Ok(())
     })

@@ -12,8 +12,8 @@ pub(super) struct CropGeometry {
     pub(super) square: bool,
 }
 
-/// A span along one axis, in which `count` pixels of the image, from `from` on, are resized to
-/// `len` pixels of the crop, after `pad` zeros.
+/// One axis of a crop: `pad` zeros, followed by `count` image pixels, starting at pixel `from`,
+/// which are resized to `len` pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CropSpan {
     pub(super) from: usize,

@@ -1,4 +1,4 @@
-//! The CUDA device, which consists of a GPU, a queue and host threads, and its builder.
+//! The CUDA device (a GPU, a queue and host threads) and its builder.
 
 use super::{
     context::Context,
