@@ -4,8 +4,8 @@ use super::check::{CheckResult, DTYPES, Outcome};
 use crate::element::DType;
 use std::fmt;
 
-/// Coverage table of a device: outcomes by kernel and element type. `Display` writes the table as
-/// Markdown.
+/// Coverage table of a device: whether each kernel is native for each element type. `Display`
+/// writes the table as Markdown.
 ///
 /// ```
 /// use cortado::{DType, conformance::{CheckResult, Outcome, Report}};

@@ -16,18 +16,19 @@ pub(super) struct Expected {
     pub(super) inexact: bool,
 }
 
-/// Number of roundings allowed in a sum in addition to one per term, for the factors and the
-/// accumulated result.
+/// Number of roundings that a sum may have in addition to one per term: the roundings of the
+/// factors and of the accumulated result.
 const SPARE_ROUNDINGS: f64 = 4.0;
 
 impl Expected {
-    /// Returns the expected result of at most one IEEE operation, which must be correctly rounded.
+    /// Returns the expected result of at most one IEEE operation; a device must round this result
+    /// correctly.
     pub(super) fn exact(value: f64) -> Self {
         Self { value, ..Self::default() }
     }
 
-    /// Returns the expected result of a product with a few roundings, which is exact if the
-    /// operands are integers.
+    /// Returns the expected result of a product that is rounded at most `roundings` times. For
+    /// integer operands, the product must be exact.
     pub(super) fn product(value: f64, roundings: f64) -> Self {
         Self { value, magnitude: value.abs(), roundings, inexact: false }
     }
@@ -38,12 +39,13 @@ impl Expected {
         Self { inexact: true, ..Self::product(value, ulps) }
     }
 
-    /// Returns the expected result for integer operands, which is exact unless `inexact` is true.
+    /// Returns the expected result for integer operands, for which the device must compute `value`
+    /// exactly unless `inexact` is true.
     pub(super) fn of_integers(self) -> Self {
         if self.inexact { self } else { Self::exact(self.value) }
     }
 
-    /// Returns the expected value of a sum without terms.
+    /// Returns the expected result of an empty sum, which is 0.
     pub(super) fn zero() -> Self {
         Self { roundings: SPARE_ROUNDINGS, ..Self::default() }
     }
@@ -61,12 +63,12 @@ impl Expected {
         Self { value: factor * value, magnitude: factor.abs() * magnitude, ..self }
     }
 
-    /// Returns the largest allowed distance of a result from the expected value. The bound includes
-    /// the roundings in the accumulator, each relative to `magnitude`, and one rounding to the
-    /// element type.
+    /// Returns the largest allowed difference between a device's result and the expected value. The
+    /// bound includes the roundings in the accumulator, each relative to `magnitude`, and one
+    /// rounding to the element type.
     ///
-    /// One rounding causes an error of at most half an epsilon. The bound allows a whole epsilon
-    /// per rounding, because the `f64` sum of the oracle has errors as large as the errors of an
+    /// One rounding causes an error of at most half an epsilon. The error bound allows a whole
+    /// epsilon per rounding, because the oracle's `f64` sum has errors as large as those of an
     /// `f64` accumulator.
     pub(super) fn bound<T: Element>(&self) -> f64 {
         self.roundings * epsilon::<T::Acc>() * self.magnitude
@@ -83,7 +85,7 @@ impl FromIterator<f64> for Expected {
     }
 }
 
-/// Returns the distance from 1 to the next larger number of an element type.
+/// Returns the epsilon of an element type, which is the distance from 1 to the next larger number.
 pub(super) fn epsilon<T: Element>() -> f64 {
     match T::DTYPE {
         DType::F16 => 1.0 / 1024.0,

@@ -1,4 +1,5 @@
-//! Failures of conformance checks: the message of one case, and the report of a whole check.
+//! Failures of conformance checks: the failure message of one case, and the report of a whole
+//! check.
 
 use crate::{
     element::DType,
@@ -57,8 +58,8 @@ pub struct Failure {
     /// Element type that was checked, or `None` for a check that does not depend on an element
     /// type.
     pub element: Option<DType>,
-    /// Message with the difference from the expected result and the failed case. The conformance
-    /// kit shrinks a failed random case before reporting the case.
+    /// Message that states the difference from the expected result and describes the failed case.
+    /// The conformance kit shrinks a failed random case before reporting the case.
     pub message: String,
     /// Name of the device, as [`Memory::name`](crate::Memory::name) returns it.
     pub device: String,

@@ -18,7 +18,7 @@
 //!   [`op`](crate::op). Oracles share no code with the host kernels.
 //! - Sums of small integers are exact, so the kit compares such sums bit by bit. A sum of real
 //!   numbers may differ from the oracle by the rounding errors of the sum. The kit tolerates no
-//!   other differences from an oracle.
+//!   differences from an oracle except rounding errors.
 //! - An operand fills a memory, or lies between guard elements, and is valid on the host, the
 //!   device or both. An output that the kernel overwrites holds NaN before the call.
 //! - The kit draws random cases from a seed, and shrinks a random case that fails.
@@ -68,7 +68,7 @@ pub fn assert_check(device: &impl Device, name: &str) {
 }
 
 /// Defines a module that contains one test per check of a device, for example `conformance!(cpu,
-/// CpuDevice::new());`. Each generated test evaluates the device expression again.
+/// CpuDevice::new());`. Each generated test evaluates the device expression once.
 #[macro_export]
 macro_rules! conformance {
     (@list $($then:tt)*) => {
@@ -129,8 +129,8 @@ macro_rules! conformance_with_nets {
     ($($list:tt)*) => { $crate::conformance! { $($list)* gradients lenet } };
 }
 
-/// Expands to `conformance!` with an unchanged list of checks, because checks of nets require the
-/// feature `net`.
+/// Expands to `conformance!` with an unchanged list of checks, because the feature `net`, which the
+/// checks of nets need, is disabled.
 #[cfg(not(feature = "net"))]
 #[doc(hidden)]
 #[macro_export]

@@ -48,8 +48,8 @@ impl Placement {
     /// Placement of an operand that fills its memory and is valid on the device.
     pub(super) const WHOLE: Self = Self { lead: 0, tail: 0, side: Side::Device };
 
-    /// Placements with each combination of valid sides, for a whole memory and for an unaligned
-    /// part.
+    /// Placements with each combination of valid sides, for an operand that fills its memory and
+    /// for an operand at an unaligned offset.
     pub(super) const CORNERS: [Self; 6] = [
         Self::WHOLE,
         Self { lead: 3, tail: 2, side: Side::Device },
@@ -59,7 +59,7 @@ impl Placement {
         Self { lead: 5, tail: 1, side: Side::Both },
     ];
 
-    /// Returns a strategy that draws placements in a whole memory as often as placements between
+    /// Returns a strategy in which an operand is as likely to fill its memory as to lie between
     /// guard elements.
     pub(super) fn any() -> BoxedStrategy<Self> {
         let ends = prop_oneof![Just((0, 0)), (0..=7usize, 0..=7usize)];
@@ -68,7 +68,7 @@ impl Placement {
     }
 }
 
-/// Operand between guard elements, which a kernel must neither use nor change.
+/// Operand between guard elements. A kernel must neither use nor change the guard elements.
 pub(super) struct Operand<T: Storable> {
     memory: SyncedMemory<AnyDevice>,
     before: Vec<T>,
@@ -116,8 +116,8 @@ impl<T: Storable> Operand<T> {
         }
     }
 
-    /// Fails if any element of the operand's memory has changed. The caller checks inputs, and
-    /// outputs of a refused call.
+    /// Fails if any element of the operand's memory has changed. The harness calls `unchanged` for
+    /// each input, and for each output of a call that the kernel refused.
     pub(super) fn unchanged(&self, name: &str) -> Verdict {
         let now = self.memory_content()?;
         let Some(i) = self.first_change(&now, 0..now.len()) else { return Ok(()) };
@@ -144,17 +144,17 @@ impl<T: Storable> Operand<T> {
 }
 
 /// Returns NaN for every element of an output that a kernel must overwrite but not read. A kernel
-/// that reads a NaN from such an output returns a wrong result.
+/// that reads the NaNs of its output computes a wrong result.
 pub(super) fn unset<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }
 
-/// Initial value of integer outputs that a kernel must overwrite but not read, like NaN in
-/// [`unset`].
+/// Initial value of integer outputs that a kernel must overwrite but not read, as NaN is for
+/// floating-point outputs.
 pub(super) const UNSET: u32 = 0x7f7f_7f7f;
 
-/// Returns guard element `i`, which is NaN or huge, so that a sum with a guard element is visibly
-/// wrong.
+/// Returns guard element `i`, which is NaN or huge, so that a sum that includes the guard element
+/// is visibly wrong.
 fn guard<T: Storable>(i: usize) -> T {
     let mut guard = [T::zeroed()];
     let bytes = T::bytes_of_mut(&mut guard);

@@ -11,8 +11,8 @@ use std::{cell::Cell, fmt::Debug};
 /// Largest number of attempts to shrink a random case that fails.
 const MAX_SHRINKS: u32 = 256;
 
-/// Number of kernel calls of which a check makes one twice, to compare the results of both calls.
-/// With 4, the longest fixed vector is among the repeated calls.
+/// Interval, in kernel calls, at which a check repeats a call to compare the two results. At an
+/// interval of 4, the call with the longest vector of the fixed cases is repeated.
 const REPEAT_EVERY: u32 = 4;
 
 /// Device under test, the seed and the number of random cases, and a count of kernel calls.
@@ -34,7 +34,8 @@ impl CheckRunner<'_> {
         if call % REPEAT_EVERY == 1 { 2 } else { 1 }
     }
 
-    /// Runs `test` on fixed cases, in order. Fixed cases cover what random cases might miss.
+    /// Runs `test` on fixed cases, in order. Fixed cases cover corner cases that random cases might
+    /// miss.
     pub(super) fn try_cases<C: Debug>(
         &self,
         cases: impl IntoIterator<Item = C>,

@@ -55,7 +55,7 @@ impl ValueStream {
         }
     }
 
-    /// Returns the next `len` numbers in [low, high), even if the stream's kind is integers.
+    /// Returns the next `len` real numbers in [low, high), even if the stream generates integers.
     pub(super) fn uniform<T: Element>(&mut self, low: f64, high: f64, len: usize) -> Vec<T> {
         (0..len).map(|_| T::from_f64(low + (high - low) * self.fraction())).collect()
     }

@@ -64,8 +64,9 @@ impl Hdf5Rows {
     ///
     /// # Errors
     /// Returns [`Error::Io`] if a file cannot be read. Returns [`Error::InvalidData`] for a list
-    /// without files, a missing dataset, a dataset without numbers or rows, and datasets with
-    /// different numbers of rows. Always returns [`Error::InvalidData`] without the feature `hdf5`.
+    /// without files, a missing dataset, a dataset that has no rows or does not hold numbers, and
+    /// datasets with different numbers of rows. Always returns [`Error::InvalidData`] without the
+    /// feature `hdf5`.
     pub fn open(
         list: impl AsRef<Path>,
         names: &[String],
@@ -112,7 +113,7 @@ impl Hdf5Rows {
     ///
     /// # Errors
     /// Returns the errors of [`open`](Self::open) for the next file, and [`Error::Shape`] if the
-    /// rows of the next file have another shape.
+    /// rows of the next file have a different shape.
     pub fn read(&mut self) -> Result<impl Iterator<Item = &[f64]>> {
         if self.row == self.rows {
             self.next_file()?;

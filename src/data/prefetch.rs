@@ -93,8 +93,8 @@ struct Shared<T: Element> {
     error: WorkerError,
 }
 
-/// The maximum number of batches prepared ahead. Preparing more batches ahead would only use more
-/// memory.
+/// The maximum number of batches prepared ahead. Preparing more than 1024 batches ahead would only
+/// use more memory.
 const MAX_DEPTH: usize = 1024;
 /// The shortest wait for data that the prefetcher logs.
 const SLOW_WAIT: Duration = Duration::from_secs(1);

@@ -41,12 +41,13 @@ pub trait Source: Send {
     fn read(&mut self, record: &mut Record) -> Result<()>;
 
     /// Sets the color channels to which later reads decode JPEG and PNG images. The default
-    /// implementation does nothing.
+    /// implementation ignores `color`.
     fn set_color(&mut self, color: Color) {
         let _ = color;
     }
 
-    /// Skips `count` records. The default implementation reads and discards the records.
+    /// Skips `count` records. The default implementation calls [`read`](Self::read) and discards
+    /// the records.
     ///
     /// # Errors
     /// Returns the errors of [`read`](Self::read).

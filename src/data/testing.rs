@@ -82,7 +82,7 @@ pub(super) fn slow(_: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// A fault that gives the record another shape.
+/// A fault that gives the record a different shape.
 pub(super) fn reshape(record: &mut Record) -> Result<()> {
     record.floats_mut([1, 2, 2]).map(|_| ())
 }

@@ -83,7 +83,8 @@ impl DataTransformer {
     ///
     /// # Errors
     /// Returns [`Error::InvalidInput`] for a `crop_size` above the height or width, for a number of
-    /// `mean_value`s other than 1 or the number of channels, or for a `mean_file` of another shape.
+    /// `mean_value`s other than 1 or the number of channels, or for a `mean_file` of the wrong
+    /// shape.
     #[doc(alias = "InferBlobShape")]
     pub fn output_shape(&self, record: &Record) -> Result<[usize; 3]> {
         let [channels, height, width] = record.shape();
@@ -247,7 +248,8 @@ impl Mean {
         }
     }
 
-    /// Returns the mean at a channel, row and column of a centred crop from the mean image.
+    /// Returns the mean for the element in channel `c`, row `row` and column `column` of a centred
+    /// crop.
     pub(super) fn get(&self, [_, rows, columns]: [usize; 3], [c, row, column]: [usize; 3]) -> f32 {
         match self {
             Self::Values(means) => means.get(c).or(means.first()).copied().unwrap_or(0.0),

@@ -79,7 +79,7 @@ fn scaled_sum<T: Element>(
 fn dot<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let kernel = |x: View<'_, T, AnyDevice>, y: View<'_, T, AnyDevice>| runner.device.dot(x, y);
     check_scalar_result(runner, kernel, |x, y| x.iter().zip(y).map(|(x, y)| x * y).collect())?;
-    // Both operands may be the same view.
+    // The two operands of `dot` may be the same view.
     let sum_of_squares = |x: &[f64], _: &[f64]| x.iter().map(|x| x * x).collect();
     check_scalar_result::<T>(runner, |x, _| kernel(x, x), sum_of_squares)?;
     runner.try_cases([1, 4], |&len| {
@@ -174,7 +174,7 @@ fn amax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |x, _| runner.device.amax(x),
         |x, _| Expected::exact(x.iter().fold(0.0, |max: f64, x| max.max(x.abs()))),
     )?;
-    // Each case places the largest element, an infinity or a NaN at another position of the
+    // Each case places the largest element, an infinity or a NaN at a different position of the
     // operand.
     runner.try_cases((0..70).step_by(3), |&at: &usize| {
         let large = [(-5.0, Placement::CORNERS[1]), (f64::NEG_INFINITY, Placement::CORNERS[1])];

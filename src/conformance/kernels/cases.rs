@@ -11,7 +11,7 @@ use crate::{
 use proptest::prelude::*;
 use std::fmt::{self, Debug};
 
-/// Name of an operand, and its elements before the call.
+/// Name of an operand, and its elements before the kernel call.
 pub(super) type NamedValues<T> = (&'static str, Vec<T>);
 
 /// Name and length of an operand.
@@ -31,8 +31,8 @@ pub(super) struct CaseSetup {
 }
 
 impl fmt::Debug for CaseSetup {
-    /// Formats the setup. The placements name the valid sides and the numbers of guard elements
-    /// around each operand: inputs first, then outputs, then placements without an operand.
+    /// Formats the setup. The list of placements states the valid sides and the numbers of guard
+    /// elements around each operand: inputs first, then outputs, then unused placements.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places = self.places.map(|place| format!("({place:?})")).join(" ");
         let Self { values, seed, .. } = self;
@@ -94,8 +94,8 @@ impl CaseSetup {
         lengths.map(|(name, len)| (name, stream.take(len)))
     }
 
-    /// Returns inputs like [`operands`](Self::operands), and outputs of NaN that the kernel must
-    /// overwrite.
+    /// Returns inputs with values from [`operands`](Self::operands), and outputs filled with NaN,
+    /// which the kernel must overwrite.
     pub(super) fn inputs_and_outputs<T: Element, const I: usize, const O: usize>(
         &self,
         inputs: [Length; I],
@@ -125,8 +125,8 @@ pub(super) struct Cases<C: Debug> {
 }
 
 impl<C: Clone + Debug + 'static> Cases<C> {
-    /// Creates cases that combine every corner case with integers and with real numbers, and the
-    /// last corner case with every placement.
+    /// Creates cases from every corner case, once with integers and once with real numbers, and
+    /// from the last corner case with every placement.
     pub(super) fn new(
         corners: Vec<C>,
         random: impl Strategy<Value = C> + 'static,
@@ -154,7 +154,8 @@ impl<C: Clone + Debug + 'static> Cases<C> {
         Self { refused: Vec::new(), ..self }
     }
 
-    /// Combines each case with one of the given parameters.
+    /// Adds one of the `parameters` to each case: fixed cases cycle through the `parameters`, and
+    /// random cases draw from them.
     pub(super) fn with<P: Clone + Debug + 'static>(self, parameters: &[P]) -> Cases<(C, P)> {
         let cycled_parameters = || parameters.iter().cloned().cycle();
         let fixed = self.fixed.into_iter().zip(cycled_parameters());
@@ -183,7 +184,7 @@ pub(super) const SCALARS: [f64; 5] = [0.0, 1.0, -1.0, 0.5, 2.0];
 /// Operand lengths near the sizes of SIMD vectors, warps, tasks and GPU thread blocks.
 const LENGTHS: [usize; 14] = [0, 1, 2, 3, 7, 8, 31, 33, 64, 255, 257, 1024, 1025, 4099];
 
-/// Length and scalars of an elementwise kernel call.
+/// Operand length and scalars α and β of an elementwise kernel call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vector {
     pub(super) len: usize,
@@ -206,7 +207,8 @@ pub(super) fn vector_cases() -> Cases<Vector> {
     Cases { refused, ..Cases::from_fixed(whole.chain(placed).collect(), random) }
 }
 
-/// Shapes around an axis, as the factors outer, extent and inner, some of which are 0, 1 or large.
+/// Operand shapes around an axis, as `[outer, extent, inner]`. Some of the factors are 0, 1 or
+/// large.
 const SHAPES: [[usize; 3]; 17] = [
     [1, 1, 1],
     [0, 3, 2],
@@ -227,15 +229,16 @@ const SHAPES: [[usize; 3]; 17] = [
     [17, 16, 16],
 ];
 
-/// Axis along which a kernel works, and the factor β of the output's previous value.
+/// Axis along which a kernel computes, and the factor β by which the kernel multiplies the output's
+/// previous value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AxisCase {
     pub(super) axis: Axis,
     pub(super) beta: f64,
 }
 
-/// Returns cases of kernels along an axis, with every shape, every scalar and every pair of
-/// placements. In every case, the axis has at least one element.
+/// Returns cases of kernels that compute along an axis, with every shape, every scalar and every
+/// pair of placements. In every case, the axis has at least one element.
 pub(super) fn axis_cases() -> Cases<AxisCase> {
     let case = |[outer, extent, inner]: [usize; 3], beta| AxisCase {
         axis: Axis { outer, extent, inner },

@@ -43,7 +43,7 @@ fn col2im<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )
 }
 
-/// Returns random images, filters, biases and results for a convolution.
+/// Returns random operands of a convolution: images, filters, bias and output.
 fn operands<T: Element>(op: &Convolution, setup: &CaseSetup) -> [NamedValues<T>; 4] {
     let (filters, outputs) = (("filters", op.filter_len()), ("bias", op.outputs()));
     setup.operands([("x", op.input_len()), filters, outputs, ("y", op.output_len())])
@@ -67,12 +67,12 @@ fn convolve<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     Ok(())
 }
 
-/// Activations to fuse with a convolution. Some of these activations compute elementary functions.
+/// Activations to fuse with a convolution: two ReLUs, and tanh, which is an elementary function.
 const ACTIVATIONS: [Unary<f64>; 3] =
     [Unary::Relu { slope: 0.0 }, Unary::Relu { slope: 0.3 }, Unary::Tanh];
 
-/// Checks that the fused kernel is bit-identical to the device's convolution followed by the
-/// device's activation.
+/// Checks that the fused kernel's results are bit-identical to those of the device's convolution
+/// followed by the device's activation.
 fn convolve_with_activation<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_all(&convolution_cases()?, |op, setup| {
@@ -139,8 +139,8 @@ fn small_window() -> Result<Window> {
     window(2, &[[4, 3, 1, 1, 1], [5, 2, 2, 0, 1]])
 }
 
-/// Returns windows along one to three axes: with one tap, outside the image, with large strides, on
-/// empty images, and with more positions than one GPU thread block computes.
+/// Returns windows along one to three axes: one tap, windows outside the image, large strides,
+/// empty images, and more positions than one GPU thread block computes.
 fn window_corners() -> Result<Vec<Window>> {
     Ok(vec![
         window(0, &[[4, 3, 1, 1, 1]])?,
@@ -161,8 +161,8 @@ fn window_cases() -> Result<Cases<Window>> {
     Ok(Cases::new(window_corners()?, random_window(3), small_window()?))
 }
 
-/// Returns cases of convolutions: every window of [`window_corners`], groups, depthwise filters,
-/// and 1 × 1 convolutions, which are matrix products.
+/// Returns cases of convolutions: every window of [`window_corners`], several groups, depthwise
+/// filters, and 1 × 1 convolutions, which are matrix products.
 fn convolution_cases() -> Result<Cases<Convolution>> {
     let mut corners = vec![
         Convolution::new(0, 2, 1, small_window()?)?,

@@ -218,9 +218,9 @@ fn convert_to<T: Element, U: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let x = setup.stream().take::<T>(case.len);
         converts(&x, &wide(&x), setup)
     })?;
-    // The operands are ties, which must round to even, and numbers next to a tie, which double
-    // rounding would round in the wrong direction. A tie between two `f64` numbers would need an
-    // element type that is wider than `f64`.
+    // The operands include ties, which must round to even, and numbers next to a tie, which double
+    // rounding would round in the wrong direction. A conversion to `f64` has no ties, because only
+    // a wider type could represent a number halfway between two `f64` numbers.
     let e = epsilon::<U>();
     let ties = [
         (f64::NAN, f64::NAN),

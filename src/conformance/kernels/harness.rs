@@ -19,7 +19,7 @@ use crate::{
 };
 use std::fmt::Debug;
 
-/// Name of an operand, and a slice of its elements before the call.
+/// Name of an operand, and a slice of its elements before the kernel call.
 pub(super) type NamedSlice<'a, T> = (&'static str, &'a [T]);
 
 /// Expected elements of an output, and the required accuracy of the device's results.
@@ -28,9 +28,11 @@ pub(super) enum ExpectedOutput {
     Bits(Vec<f64>),
     /// Results must be the given values, rounded to the element type.
     Nearest(Vec<f64>),
-    /// Results may differ by the rounding error, but must be exact if the operands are integers.
+    /// Results may differ from the expected values by the rounding error, but must be exact if the
+    /// operands are integers.
     Sums(Vec<Expected>),
-    /// Results may differ by the rounding error, even if the operands are integers.
+    /// Results may differ from the expected values by the rounding error, even if the operands are
+    /// integers.
     Within(Vec<Expected>),
 }
 
@@ -150,8 +152,8 @@ impl CheckRunner<'_> {
     }
 
     /// Calls a kernel and returns its outputs. Fails if the kernel changes an input or a guard
-    /// element, or if a second call with the same operands gives other bits. Not every call is
-    /// repeated.
+    /// element, or if a second call with the same operands returns different bits. `repetitions`
+    /// selects the kernel calls that are made twice.
     pub(super) fn call<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         setup: &CaseSetup,
@@ -181,8 +183,8 @@ impl CheckRunner<'_> {
         Ok(array(calls.swap_remove(0))?)
     }
 
-    /// Fails unless a kernel call with operands of the given lengths returns an error and leaves
-    /// the outputs unchanged. `invalid` describes the wrong operand in the failure message.
+    /// Fails unless a kernel returns an error for operands of the given lengths and leaves the
+    /// outputs unchanged. `invalid` describes the wrong operand in the failure message.
     pub(super) fn check_refused<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         invalid: &str,
@@ -191,7 +193,7 @@ impl CheckRunner<'_> {
         kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Verdict {
         // Zeros are valid labels and indices, so the lengths of the operands are the only error.
-        // Output bytes are not 0, so that a kernel that writes zeros is detected.
+        // The output bytes are not 0, so that the check detects a kernel that writes zeros.
         let read = inputs.map(|input| filled::<T>(input, 0));
         let written = outputs.map(|output| filled::<U>(output, 0x3f));
         let setup = CaseSetup::placed(Placement::CORNERS[1]);
@@ -223,9 +225,8 @@ impl CheckRunner<'_> {
         Ok(())
     }
 
-    /// Fails unless the device reports an invalid kernel call in the next download of the output at
-    /// the latest. A second invalid call must cause an error in the next `synchronize` at the
-    /// latest.
+    /// Fails unless an invalid kernel call causes an error by the next download of the output. A
+    /// second invalid call must cause an error by the next `synchronize`.
     pub(super) fn check_late_error<T: Storable, U: Storable, const I: usize>(
         &self,
         invalid: &str,

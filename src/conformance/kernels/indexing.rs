@@ -72,8 +72,8 @@ fn gather<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 }
 
 fn scatter_add<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    // `scatter_add` adds rows in order and rounds each sum to the element type, so the result is
-    // unique.
+    // `scatter_add` adds rows in order and rounds each sum to the element type, so only one result
+    // is correct.
     let round = |sum| T::from_f64(sum).to_f64();
     try_indexed::<T>(
         runner,

@@ -25,7 +25,7 @@ checks! {
 /// Factor by which the kernels scale gradients.
 pub(super) const SCALE: f64 = -2.5;
 
-/// Replaces some of the numbers with 0 and some with 1.
+/// Replaces every fifth number of `x` with 0 and every seventh with 1.
 fn with_zeros_and_ones<T: Element>(mut x: Vec<T>) -> Vec<T> {
     x.iter_mut().step_by(5).for_each(|x| *x = T::from_f64(0.0));
     x.iter_mut().skip(1).step_by(7).for_each(|x| *x = T::from_f64(1.0));
@@ -154,7 +154,7 @@ fn softmax_loss_op(
 }
 
 /// Returns cases of softmax losses: no positions, one ignored position, many positions, and every
-/// normalization with and without an ignored class.
+/// normalization with and without an ignored label.
 fn softmax_loss_cases() -> Result<Cases<SoftmaxLoss>> {
     use LossNormalization::{BatchSize, Full, Valid};
     let mut corners = vec![
@@ -176,15 +176,16 @@ fn softmax_loss_cases() -> Result<Cases<SoftmaxLoss>> {
     Ok(Cases::new(corners, random, softmax_loss_op([2, 3, 2], None, Valid)?))
 }
 
-/// Returns a strategy that draws positions, classes and an ignored label.
+/// Returns a strategy that draws the numbers of positions and classes, and an optional ignored
+/// label.
 fn random_shape() -> impl Strategy<Value = (Axis, Option<i64>)> {
     let axis = (0..=9usize, 1..=12usize, 1..=9usize);
     let axis = axis.prop_map(|(outer, extent, inner)| Axis { outer, extent, inner });
     (axis, prop::option::of(-1..12i64))
 }
 
-/// Returns cases of the kernel `accuracy`: with no, one and many positions, and with a `top_k` of
-/// 0, below the number of classes and above it.
+/// Returns cases of the kernel `accuracy`: no labels, one label and many labels, and a `top_k` of
+/// 0, below, equal to and above the number of classes.
 fn accuracy_cases() -> Result<Cases<Accuracy>> {
     let cases = [
         ([0, 3, 2], 1, None),
@@ -209,11 +210,11 @@ fn accuracy_cases() -> Result<Cases<Accuracy>> {
     Ok(Cases::new(corners, random, case(([2, 3, 2], 1, None))?))
 }
 
-/// Class loss, and whether the loss has an infogain matrix.
+/// Class loss, and whether the kernel call has an infogain matrix.
 type MatrixLoss = (ClassLoss, bool);
 
-/// Returns scores or probabilities, labels, and an infogain matrix. Some scores and probabilities
-/// are 0 or 1.
+/// Returns class scores (for hinge losses) or class probabilities, labels, and an infogain matrix.
+/// Some scores and probabilities are 0 or 1.
 fn class_operands<T: Element>((op, _): &MatrixLoss, setup: &CaseSetup) -> [NamedValues<T>; 3] {
     let x = match op.kind {
         Hinge | SquaredHinge => setup.stream().take(op.axis.count()),
@@ -247,7 +248,7 @@ fn class_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     )?;
     let hinge = class_loss_op(Hinge)?;
     runner.check_refused::<T, T, 1, 1>(
-        "a matrix for a hinge loss",
+        "an infogain matrix for a hinge loss",
         [("x", 12)],
         [("loss", 1)],
         |[x], [loss]| device.class_loss(&hinge, x, x.slice(0..4)?, Some(x.slice(0..9)?), loss),
@@ -289,7 +290,8 @@ fn class_loss_op(kind: ClassLossKind) -> Result<ClassLoss> {
 }
 
 /// Returns cases of class losses of each kind: no positions, one class, many positions, and every
-/// normalization. The tests of wrong operand lengths use the loss kind `refused` with a matrix.
+/// normalization. The tests of wrong operand lengths use the loss kind `refused` and an infogain
+/// matrix.
 fn class_loss_cases(refused: ClassLossKind) -> Result<Cases<MatrixLoss>> {
     let mut corners = Vec::new();
     for (kind, has_matrix) in KINDS {

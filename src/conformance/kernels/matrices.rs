@@ -16,7 +16,7 @@ checks! {
 /// Extents of matrices, near the sizes of SIMD vectors and tiles.
 const EXTENTS: [usize; 12] = [0, 1, 2, 3, 5, 8, 13, 17, 33, 64, 65, 130];
 
-/// Value of the elements between the rows of a result, which a kernel must not change.
+/// Value of the elements between the rows of `C`, which a kernel must not change.
 const GAP_VALUE: f64 = 77.0;
 
 /// Case of a matrix-matrix or matrix-vector product.
@@ -26,8 +26,8 @@ struct MatrixProduct {
     trans: [bool; 2],
     alpha: f64,
     beta: f64,
-    /// For each operand, the number of unused elements between rows, between matrices and at the
-    /// end.
+    /// For each operand, the number of unused elements between rows, between the matrices of a
+    /// batch, and at the end of the operand.
     gaps: [usize; 3],
 }
 
@@ -35,8 +35,8 @@ impl MatrixProduct {
     const SMALL: Self =
         Self { extents: [3, 5, 4], trans: [false; 2], alpha: 1.0, beta: 0.0, gaps: [0; 3] };
 
-    /// Returns cases of matrix products that combine every extent with several other extents, and
-    /// that have every transposition, pair of scalars and placement.
+    /// Returns cases of matrix products: every extent with several other extents, every
+    /// transposition, every pair of scalars and every placement.
     fn cases() -> Cases<Self> {
         let transposes = [[false, false], [false, true], [true, false], [true, true]];
         let mut whole = Vec::new();
@@ -137,8 +137,8 @@ fn gemm_of_equal_operands<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Checks that a NaN or an infinity in one operand reaches all elements of `C` that depend on it,
-/// also if its factors are 0, and no other element.
+/// Checks that a NaN or infinity in `A` or `B` reaches exactly the dependent elements of `C`, even
+/// if its factors are 0.
 fn gemm_of_special_values<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
     let factors = [0.0, 1.0];
@@ -151,7 +151,8 @@ fn gemm_of_special_values<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let Gemm { m, n, k, .. } = op;
         for in_a in [true, false] {
             let mut operands = [m * k, k * n].map(|len| vec![T::from_f64(factor); len]);
-            // The value is in the last row of `A` or the last column of `B`, between other terms.
+            // The NaN or infinity is in the last row of `A` or the last column of `B`, in the
+            // middle of the sum over k.
             let (operand, at) =
                 if in_a { (0, (m - 1) * k + k / 2) } else { (1, k / 2 * n + n - 1) };
             operands[operand][at] = T::from_f64(value);
@@ -165,7 +166,7 @@ fn gemm_of_special_values<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
                 |[a, b], [c]| runner.device.gemm(&op, a, b, c),
             )?;
             let want: Vec<_> = want.iter().map(|want| want.value).collect();
-            expect_nearest(if in_a { "c" } else { "c of a value in b" }, &got, &want)?;
+            expect_nearest(if in_a { "c" } else { "c with NaN or ∞ in b" }, &got, &want)?;
         }
         Ok(())
     })
@@ -180,8 +181,8 @@ fn gemm_batched<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Checks batches of matrix products. The kernel must refuse a batch of `refused_count` matrix
-/// products if an operand or a leading dimension is too small.
+/// Checks the results of a kernel for batches of matrix products. The kernel must refuse a batch of
+/// `refused_count` matrix products if an operand or a leading dimension is too small.
 fn check_matrix_products<T: Element>(
     runner: &CheckRunner<'_>,
     cases: &Cases<(MatrixProduct, Batch)>,

@@ -26,8 +26,8 @@ fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |axis, x, [], y| device.softmax(axis, x, y),
         |axis, x, []| ExpectedOutput::Within(oracle::softmax(axis, x)),
     )?;
-    // The first case has scores whose exponentials overflow. The second case has a NaN, which must
-    // affect only the softmax of the elements along the axis that include the NaN.
+    // In the first case, the exponentials of some scores would overflow. In the second case, a NaN
+    // must affect only the outputs with the same outer and inner index.
     let axis = Axis::new(2, 3, 2)?;
     let cases = [
         ([1e4, -1e4, 1e4, 0.0, -1e4, 1e4], [0.5, 0.0, 0.5, 0.0, 0.0, 1.0]),

@@ -1,4 +1,4 @@
-//! Checks of losses between numbers and targets, in the kernel family
+//! Checks of elementwise losses, which compare numbers with targets, in the kernel family
 //! [`Losses`](crate::kernel::Losses).
 
 use super::{

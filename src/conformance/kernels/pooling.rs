@@ -181,8 +181,8 @@ fn stochastic_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns the start value of a maximum: the lowest finite number of `T`, or of `f32` if `T` is
-/// `f64`.
+/// Returns the value from which `max_pool` starts each maximum: the lowest finite number of `T`, or
+/// of `f32` if `T` is `f64`.
 fn max_pool_start<T: Element>() -> f64 {
     match T::DTYPE {
         DType::F16 => f16::MIN.to_f64(),
@@ -202,8 +202,8 @@ fn small_pool() -> Result<Pool2d> {
 }
 
 /// Returns cases of pooling: empty planes, one element, and planes with more elements than a GPU
-/// thread block computes. The pooling windows extend past the edge, lie in or outside the padding,
-/// leave gaps, overlap, or cover the plane.
+/// thread block computes. The pooling windows extend past the edge of the plane, lie in or outside
+/// the padding, leave gaps, overlap, or cover the plane.
 fn pool_cases() -> Result<Cases<Pool2d>> {
     use PoolRounding::{Ceil, Floor};
     let corners = vec![

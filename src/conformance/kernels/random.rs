@@ -29,8 +29,8 @@ struct RandomCase<P> {
     parameters: P,
 }
 
-/// Returns cases of random operands: every length, parameter set and placement, and keys that
-/// differ only in the upper halves of their words.
+/// Returns cases of random operands: every length, parameter set and placement, and keys whose seed
+/// or stream number exceeds 32 bits.
 fn cases<P: Copy + Debug + 'static>(choices: &'static [P]) -> Cases<RandomCase<P>> {
     let one = RandomCase { key: RngKey { seed: 1, stream: 2 }, len: 37, parameters: choices[0] };
     let keys = [(1 << 40, 0), (0, 1 << 40), (u64::MAX, 3), (3, u64::MAX)];
@@ -76,7 +76,7 @@ fn check_invalid<U: Storable, P: Copy + Debug>(
 }
 
 /// Intervals of uniform distributions. A 16-bit type has few values in `[1, 1.01)`, and only `f64`
-/// has many values in the last interval.
+/// has many values in `[1.0000001, 1.0000002)`.
 const INTERVALS: [(f64, f64); 7] = [
     (0.0, 1.0),
     (-1.0, 1.0),
@@ -123,8 +123,8 @@ fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         expect_within("y", &got, &oracle::gaussian::<T>(case.key, case.parameters, case.len))?;
         let wide = normals::<f64>(runner, case, setup)?.into_iter().map(T::from_f64);
         expect_bits("y (expected: y in `f64`, rounded)", &got, &wide.collect::<Vec<_>>())?;
-        // The elementary functions of the oracle round differently, so the check compares the last
-        // bits with the result of the host kernel.
+        // The oracle's elementary functions round differently from the kernels' functions, so the
+        // check also requires the bits that the host kernel computes.
         let mut cpu = unset::<T>(case.len);
         host::gaussian(Workers::global(), case.key, mean, std, &mut cpu)?;
         expect_bits("y (expected: y of the CPU)", &got, &cpu)

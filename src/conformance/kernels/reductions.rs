@@ -20,7 +20,8 @@ checks! {
     "top_k" of "top_k": top_k();
 }
 
-/// Returns the operand of a reduction. If the seed of the case is even, some elements are NaN.
+/// Returns pseudo-random elements to reduce. If the seed of the case is even, some elements are
+/// NaN.
 fn with_nans<T: Element>(axis: &Axis, setup: &CaseSetup) -> Vec<T> {
     let mut stream = setup.stream();
     let mut x = stream.take::<T>(axis.count());

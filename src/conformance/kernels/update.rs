@@ -21,7 +21,8 @@ checks! {
     "solver_update_adam" of "solver_update": solver_update(ADAM);
 }
 
-/// Function that returns an update rule with the given decay factor and `delta`.
+/// Function that returns an update rule with the given momentum or decay factor and the given
+/// `delta`.
 type Rule = fn(f64, f64) -> UpdateRule<f64>;
 
 const SGD: Rule = |momentum, _| Sgd { momentum };
@@ -125,8 +126,8 @@ fn update<T: Element>(
     expect_bits("weights", &weights, &rounded)
 }
 
-/// Checks that the kernel refuses operands that are one element too short or too long, and one
-/// history too few or too many.
+/// Checks that the kernel refuses operands that are one element too short or too long, and a wrong
+/// number of history operands.
 fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     let op = narrow::<T>(&update_cases(rule).refused[0].1);
     let right = vec![7; 2 + op.rule.history_count()];

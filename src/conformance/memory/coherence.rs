@@ -18,18 +18,18 @@ use proptest::prelude::*;
 enum Access {
     ReadHost,
     ReadDevice,
-    /// Writes some bytes on the host.
+    /// Writes the bytes in the middle of the memory on the host.
     WriteHost,
     WriteDevice,
     /// Overwrites all bytes on the host, so that no transfer is necessary.
     OverwriteHost,
     OverwriteDevice,
-    /// Overwrites a part of the memory through a view. The memory first transfers the bytes outside
-    /// the view.
+    /// Overwrites a part of the memory through a view. If the host side is stale, the memory first
+    /// downloads its content, to preserve the bytes outside the view.
     OverwritePartOnHost,
     OverwritePartOnDevice,
     Adopt,
-    /// Uploads the memory through another queue.
+    /// Uploads the memory through a forked queue.
     Prefetch,
 }
 use Access::*;

@@ -11,14 +11,14 @@ use crate::{
     kernel::traits::*,
 };
 
-/// Number of elements of an operand. A kernel on an operand of 2¹⁶ elements runs longer than the
-/// call that queues the kernel.
+/// Number of elements of each operand in the checks of queues. A kernel on an operand of 2¹⁶
+/// elements runs longer than the call that queues the kernel.
 const LEN: usize = 1 << 16;
 
 /// Number of kernel calls that a check queues in a row.
 const CALLS: usize = 12;
 
-/// Sum of 1 and the indices of all kernel calls.
+/// Expected element after all kernel calls: 1 plus the sum of the indices of the calls.
 const EXPECTED_SUM: f32 = 1.0 + (CALLS * (CALLS - 1) / 2) as f32;
 
 pub(super) fn queues(runner: &CheckRunner<'_>) -> Verdict {

@@ -1,4 +1,4 @@
-//! Checks of shared memory: blobs that share data, and threads that read concurrently.
+//! Checks of memory that two blobs share, and of memory that several threads read concurrently.
 
 use crate::{
     blob::Blob,

@@ -11,7 +11,7 @@ pub(super) const ROUNDINGS: f64 = 256.0;
 
 /// Numerical derivative of a function with respect to one element of a blob.
 pub(super) struct FiniteDifference {
-    /// Index in the blob of the element that the difference varies.
+    /// Index, in its blob, of the element that is varied.
     index: usize,
     derivative: f64,
     /// Bound on the error of the derivative.
@@ -19,9 +19,9 @@ pub(super) struct FiniteDifference {
 }
 
 impl FiniteDifference {
-    /// Computes central differences over one step and over two steps around `x`. The difference
-    /// between the two central differences is the estimated error. `magnitude` is the sum of the
-    /// absolute terms of the function.
+    /// Computes the central differences of `function` at `x` with the steps `STEP` and `2 · STEP`.
+    /// The error bound is the distance between the two central differences, plus the rounding
+    /// error. `magnitude` is the sum of the absolute values of the terms that `function` adds.
     pub(super) fn new(
         index: usize,
         x: f64,
@@ -35,7 +35,8 @@ impl FiniteDifference {
     }
 }
 
-/// Result of comparing gradients. An `Err` describes the first element that differs too much.
+/// Result of comparing a gradient with expected values. An `Err` describes the first element that
+/// differs too much.
 type Compared = std::result::Result<(), String>;
 
 /// Compares a gradient in `T` with the finite differences at some of its elements.
@@ -51,8 +52,8 @@ pub(super) fn compare_gradient<T: Element>(
     })
 }
 
-/// Compares all elements with their expected values, from which each element may differ by at most
-/// `bound`.
+/// Compares all elements with their expected values. Each element may differ from its expected
+/// value by at most `bound`.
 pub(super) fn compare_all(name: &str, got: &[f64], want: &[f64], bound: f64) -> Compared {
     let mut pairs = got.iter().zip(want).enumerate();
     pairs.try_for_each(|(i, (&got, &want))| compare_element(name, i, got, want, bound))

@@ -27,7 +27,7 @@ const STORED_ROUNDINGS: f64 = 16.0;
 /// weight · top`, and the tops and gradients in narrower element types with the `f64` results.
 ///
 /// The check also fails unless a backward pass overwrites the gradients of bottoms, adds to the
-/// gradients of parameters, and leaves other gradients unchanged.
+/// gradients of parameters, and leaves gradients that were not requested unchanged.
 ///
 /// ```
 /// use cortado::{CpuDevice, conformance::GradientCheck};
@@ -237,7 +237,7 @@ impl<T: Element> Trial<T> {
             .unwrap_or_else(|| &self.layer.params()[operand - self.bottom.len()])
     }
 
-    /// Runs a forward pass after resetting the operands to their values.
+    /// Resets the bottoms and parameters to their initial values, and runs a forward pass.
     fn forward(&mut self) -> Result<()> {
         let (bottom, params) = self.values.split_at(self.bottom.len());
         set_all(&self.bottom, bottom)?;
@@ -256,7 +256,7 @@ impl<T: Element> Trial<T> {
     }
 
     /// Runs a backward pass that computes the gradients of the `requested` operands. Returns an
-    /// error if the backward pass changes the gradient of another operand.
+    /// error if the backward pass changes a gradient that was not requested.
     fn backward(&mut self, requested: &[bool]) -> Result<Vec<Vec<f64>>> {
         for operand in 0..self.values.len() {
             let before = if operand < self.bottom.len() { f64::NAN } else { INITIAL_GRADIENT };

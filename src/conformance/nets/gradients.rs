@@ -43,8 +43,8 @@ pub(super) fn gradients(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Returns the definition of a net: the given layer, an inner product unless the given layer is an
-/// inner product, and a softmax loss.
+/// Returns the definition of a net: the given layer, an inner product if the given layer is of
+/// another type, and a softmax loss.
 fn definition(kind: &str, param: &str) -> String {
     let (top, scores) = match kind {
         "InnerProduct" => ("scores", ""),
@@ -65,8 +65,9 @@ fn definition(kind: &str, param: &str) -> String {
     )
 }
 
-/// Builds a net that has the same values in every element type. The elements of `data` differ and
-/// are not near 0, so a finite difference changes no maximum and no sign.
+/// Builds a net whose inputs and parameters have the same values in every element type. The
+/// elements of `data` differ and are not near 0, so a finite difference changes no maximum and no
+/// sign.
 fn filled<T: Element>(runner: &CheckRunner<'_>, definition: &NetParameter) -> Verdict<Net<T>> {
     let net = Net::builder(runner.device).phase(Phase::Train).build(definition)?;
     let data = named(&net, "data")?;

@@ -46,12 +46,12 @@ net_param {
 /// Number of training iterations.
 const ITERATIONS: usize = 6;
 
-/// Allowed error of a device, as a multiple of the error of the CPU in `f32`. A device may add in
-/// another order than the CPU, and may compute exponentials differently.
+/// Allowed error of a device, as a multiple of the error of the CPU in `f32`. A device may add
+/// terms in a different order from the CPU, and may compute exponentials differently.
 const ERROR_FACTOR: f64 = 16.0;
 
 /// Trains the net in `f32` on the device, and in `f32` and `f64` on the CPU. The difference between
-/// the two CPU runs measures the rounding error of `f32`.
+/// the CPU's results in `f32` and in `f64` measures the rounding error of `f32`.
 pub(super) fn lenet(runner: &CheckRunner<'_>) -> Verdict {
     let host = AnyDevice::new(&CpuDevice::new());
     let first = weights(&solver::<f32>(&host)?)?;
@@ -108,8 +108,8 @@ fn train<T: Element>(mut solver: Solver<T>, first: &[Vec<f64>]) -> Verdict<Vec<V
     Ok([losses].into_iter().chain(weights(&solver)?).collect())
 }
 
-/// Returns noise images in which one quarter is bright, and labels that give the index of the
-/// bright quarter.
+/// Returns images of noise with one bright quadrant, and labels that give the index of the bright
+/// quadrant.
 fn batch(seed: u64) -> (Vec<f64>, Vec<f64>) {
     let mut stream = Values::Reals.stream(seed);
     let (noise, labels) = (stream.take::<f32>(8 * 256), stream.indices(4, 8));

@@ -12,7 +12,8 @@ pub(super) fn lines(axis: &Axis) -> impl Iterator<Item = Vec<usize>> {
     })
 }
 
-/// Returns the indices of the elements at position `e` of the axis.
+/// Returns the indices of the elements at position `e` of the axis, for all outer and inner
+/// indices.
 pub(super) fn slice(axis: &Axis, e: usize) -> impl Iterator<Item = usize> + Clone {
     let Axis { extent, inner, .. } = *axis;
     (0..axis.reduced_count()).map(move |line| (line / inner * extent + e) * inner + line % inner)

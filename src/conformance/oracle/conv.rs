@@ -5,7 +5,7 @@ use crate::{
     op::{Convolution, Window},
 };
 
-/// Returns the index in a plane of the element that tap `tap` of the window at `position` reads, or
+/// Returns the index of the plane element that tap `tap` of the window at `position` reads, or
 /// `None` for padding. Taps and positions are in row-major order.
 fn tap_element(window: &Window, mut tap: usize, mut position: usize) -> Option<usize> {
     let (mut element, mut stride, mut inside) = (0, 1, true);
@@ -43,7 +43,8 @@ pub(crate) fn im2col(window: &Window, x: &[f64]) -> Vec<f64> {
     columns
 }
 
-/// Returns an image in which each element is the sum of its copies in the im2col matrix.
+/// Returns an image in which each element is the sum of the im2col matrix elements that correspond
+/// to it.
 pub(crate) fn col2im(window: &Window, columns: &[f64]) -> Vec<Expected> {
     let mut x = vec![Expected::zero(); window.image_len()];
     each_column(window, |to, from| {

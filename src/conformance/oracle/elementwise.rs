@@ -14,10 +14,10 @@ mod ulps {
     pub(super) const SQRT: f64 = 3.0 + 1.0;
     pub(super) const TANH: f64 = 5.0 + 1.0;
     pub(super) const DIVIDE: f64 = 2.5 + 1.0;
-    /// Error of the sigmoid: the sum of the errors of `eˣ`, of a sum and of a quotient.
+    /// Error of the sigmoid in ulp: the sum of the errors of `eˣ`, an addition and a division.
     pub(super) const SIGMOID: f64 = 3.0 + 0.5 + 2.5 + 1.0;
-    /// Error of softplus: the sum of the errors of `e⁻ˣ`, of the logarithm of `1 + e⁻ˣ`, and of a
-    /// sum.
+    /// Error of softplus in ulp: the sum of the errors of `e⁻ˣ`, the logarithm of `1 + e⁻ˣ`, and an
+    /// addition.
     pub(super) const SOFTPLUS: f64 = 3.0 + 3.0 + 0.5 + 1.0;
     pub(super) const EXP_M1: f64 = 3.0 + 1.0;
 }

@@ -15,7 +15,8 @@ fn matrix_element(x: &[f64], ld: usize, trans: Transpose, row: usize, column: us
     }
 }
 
-/// Computes `C ← α·op(A)·op(B) + β·C`. Elements between and after the rows of `C` stay unchanged.
+/// Computes `C ← α·op(A)·op(B) + β·C`. The elements between and after the rows of `C` do not
+/// change.
 pub(crate) fn gemm<T: Element>(op: &Gemm<T>, a: &[f64], b: &[f64], c: &[f64]) -> Vec<Expected> {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
     let mut want: Vec<_> = c.iter().map(|&c| Expected::exact(c)).collect();

@@ -47,8 +47,8 @@ fn divisor(normalization: LossNormalization, [outer, inner]: [usize; 2], valid: 
 
 /// Computes the softmax loss `−Σ ln max(p[label], tiny) / n`.
 ///
-/// Each logarithm adds 1 to the magnitude, because near `p = 1` the absolute error of the logarithm
-/// is the relative error of `p`.
+/// Each logarithm adds 1 to the magnitude of the expected loss, because near `p = 1` the absolute
+/// error of the logarithm is the relative error of `p`.
 pub(crate) fn softmax_loss(op: &SoftmaxLoss, p: &[f64], label: &[f64]) -> Expected {
     let mut sum = Expected::zero();
     for (line, class) in positions(&op.axis, label, op.ignore) {
@@ -109,7 +109,7 @@ fn fraction_correct(
 /// Computes the class loss `Σ f(x, label) / n`.
 ///
 /// The error of a hinge term is relative to the magnitudes of the numbers that the term subtracts.
-/// Each logarithm adds 1 to the magnitude, as in [`softmax_loss`].
+/// Each logarithm adds 1 to the magnitude of the expected loss, as in [`softmax_loss`].
 pub(crate) fn class_loss(
     op: &ClassLoss,
     x: &[f64],

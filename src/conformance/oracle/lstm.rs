@@ -2,11 +2,12 @@
 
 use crate::{conformance::expected::Expected, op::Lstm};
 
-/// Number of roundings allowed for the functions, products and sums of one LSTM cell, given the
-/// errors that OpenCL C allows.
+/// Number of roundings allowed for one LSTM cell: the roundings of products and sums, and the
+/// errors that OpenCL C allows for functions.
 const ROUNDINGS: f64 = 32.0;
 
-/// Returns an expected value with an error of [`ROUNDINGS`] roundings relative to `magnitude`.
+/// Returns an expected value that allows the error of [`ROUNDINGS`] roundings relative to
+/// `magnitude`.
 fn with_error(value: f64, magnitude: f64) -> Expected {
     Expected { value, magnitude, roundings: ROUNDINGS, inexact: true }
 }
@@ -41,7 +42,8 @@ pub(crate) fn lstm(op: &Lstm, c_prev: &[f64], cont: &[f64], x: &[f64]) -> [Vec<E
     [gates, c, h]
 }
 
-/// Returns the gradients of the cell states before an LSTM step, and of the inputs of the gates.
+/// Returns the gradients with respect to the cell states before an LSTM step, and with respect to
+/// the inputs of the gates.
 pub(crate) fn lstm_backward(
     op: &Lstm,
     [c_prev, c, dh, dc]: [&[f64]; 4],

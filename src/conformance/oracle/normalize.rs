@@ -113,9 +113,9 @@ pub(crate) fn lrn_backward(op: &Lrn, [x, y, scale, dy]: [&[f64]; 4]) -> Vec<Expe
 
 /// Returns the mean and the variance of the elements at each position of an axis.
 ///
-/// The error bound of the variance includes a term for the error of the mean, whose roundings have
-/// the relative error `epsilon`. A two-pass computation of the variance meets the error bound, but
-/// a difference of large squares does not.
+/// The error bound of the variance includes a term for the error of the mean; `epsilon` is the
+/// relative error of one rounding. A two-pass computation of the variance meets the error bound,
+/// but a difference of large squares does not.
 pub(crate) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> [Vec<Expected>; 2] {
     let share = 1.0 / axis.reduced_count() as f64;
     let at = |e: usize| {

@@ -3,8 +3,8 @@
 use crate::{conformance::expected::Expected, op::Pool2d};
 use std::ops::Range;
 
-/// Returns the input range that window `at` covers along one axis, and the window's length in the
-/// padded input.
+/// Returns the range of the unpadded input that window `at` covers along one axis, and the window's
+/// length in the padded input.
 fn window_range(op: &Pool2d, axis: usize, at: usize) -> (Range<usize>, usize) {
     let (input, pad) = (op.input[axis], op.pad[axis]);
     let start = at * op.stride[axis];

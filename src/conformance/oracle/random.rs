@@ -59,7 +59,8 @@ fn extremes<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
             let near = |x: f32| [x, x.next_down(), x.next_up()].map(f64::from);
             [lo, hi].map(|x| near(x as f32)).concat()
         }
-        // A 16-bit element type has so few values that the search tries all of them.
+        // A 16-bit type has only 2¹⁶ values, so all of them are candidates for the smallest and the
+        // largest value.
         DType::F16 => (0..=u16::MAX).map(|bits| f16::from_bits(bits).to_f64()).collect(),
         DType::Bf16 => (0..=u16::MAX).map(|bits| bf16::from_bits(bits).to_f64()).collect(),
     };
@@ -81,8 +82,8 @@ pub(crate) fn gaussian<T: Element>(
         let r = (-2.0 * (u + 1.0 / (1u64 << 53) as f64).ln()).sqrt();
         let (sin, cos) = (TAU * v).sin_cos();
         let value = mean + std * r * if i.is_multiple_of(2) { cos } else { sin };
-        // The errors of sine and cosine are relative to the radius. Devices compute sine and cosine
-        // in `f64` for every accumulator type.
+        // The errors of the sine and cosine terms are relative to the radius `r` of the Box-Muller
+        // transform. Devices compute sine and cosine in `f64` for every accumulator type.
         let roundings = ROUNDINGS * f64::EPSILON / epsilon::<T::Acc>();
         Expected { value, magnitude: mean.abs() + std * r, roundings, inexact: true }
     };

@@ -19,7 +19,8 @@ fn reduce_one(op: Reduce, x: impl Iterator<Item = f64> + Clone) -> Expected {
         Reduce::SumSq => x.map(|x| x * x).collect(),
         Reduce::Mean => {
             let share = 1.0 / x.clone().count() as f64;
-            // A device may divide by `n` or multiply by the rounded reciprocal of `n`.
+            // To compute a mean, a device may divide by `n` or multiply by the rounded reciprocal
+            // of `n`.
             Expected { inexact: true, ..x.collect::<Expected>().scaled(share) }
         }
         Reduce::Max => Expected::exact(numbers.fold(f64::NAN, f64::max)),
@@ -52,8 +53,8 @@ pub(crate) fn top_k(op: &TopK, x: &[f64]) -> Vec<(usize, f64)> {
     let mut found = vec![(0, 0.0); k * axis.reduced_count()];
     for (number, line) in lines(&axis).enumerate() {
         let mut order: Vec<usize> = (0..axis.extent).rev().collect();
-        // `order` lists the positions of the elements in descending order, with NaNs at the end. Of
-        // two equal elements, the element at the later position comes first.
+        // `order` lists the positions of the elements in descending order, with NaNs at the end. If
+        // two elements are equal, `order` lists the later position first.
         order.sort_by(|&a, &b| match (x[line[a]].is_nan(), x[line[b]].is_nan()) {
             (false, false) => x[line[b]].total_cmp(&x[line[a]]),
             (a, b) => a.cmp(&b),

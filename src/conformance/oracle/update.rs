@@ -9,7 +9,7 @@ use crate::{
 /// magnitudes include.
 const ROUNDINGS: f64 = 12.0;
 
-/// Weight and its two history values, before or after a solver update.
+/// A weight and its two history values, before or after a solver update.
 pub(crate) struct Weight<V> {
     pub w: V,
     pub h: V,

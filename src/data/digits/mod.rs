@@ -14,8 +14,8 @@ use raster::SIDE;
 use std::str::FromStr;
 
 const PIXELS: usize = SIDE * SIDE;
-/// The first Philox counter of the pixel noise. [`Handwriting`] uses only counters below
-/// `NOISE_COUNTER`.
+/// The first Philox counter from which pixel noise is generated. [`Handwriting`] uses only counters
+/// below `NOISE_COUNTER`.
 const NOISE_COUNTER: u64 = 1 << 32;
 const LABEL_COUNTER: u64 = u64::MAX;
 /// The maximum size in bytes of a set of images that the source caches.
@@ -29,7 +29,7 @@ const MAX_CACHED_BYTES: u64 = 64 << 20;
 /// Image i depends only on `seed`, the split and i, and is bit-identical on every machine. The
 /// splits `train` and `test` use independent random numbers.
 ///
-/// Each image starts from one of the common ways to write the digit. The source displaces the
+/// Each image starts from one of several stroke templates for the digit. The source displaces the
 /// points of the strokes at random, and bends, scales, slants, rotates and moves the strokes. The
 /// line width, the brightness and the pixel noise of each image are random, too. The images are
 /// about as difficult as MNIST: a linear classifier recognizes 89 % of the test images, and LeNet

@@ -128,7 +128,7 @@ impl Handwriting {
 }
 
 const MAX_POINTS: usize = 16;
-/// The number of straight segments that approximate a stroke between two of its points.
+/// The number of straight segments that approximate a stroke between two successive points.
 const SEGMENTS: usize = 4;
 
 /// Evaluates the Catmull-Rom spline from `b` to `c`, with neighbours `a` and `d`, at `t` in [0, 1].

@@ -17,7 +17,7 @@ pub(super) struct Segment {
 pub(super) struct Ink {
     /// The width of the soft edge of a line in pixels, below 2.
     pub(super) fade: f32,
-    /// The value of a fully covered pixel, at most 255.
+    /// The pixel value of a fully covered pixel, at most 255.
     pub(super) value: f32,
     /// The largest fraction by which the pixel noise darkens a pixel of a line.
     pub(super) grain: f32,
@@ -25,7 +25,7 @@ pub(super) struct Ink {
 
 const ROW: usize = SIDE.next_multiple_of(LANES);
 /// The constant 2²³. Adding 2²³ to an `f32` between 0 and 255 rounds the `f32` to an integer, which
-/// is in the low bits of the sum. The compiler vectorizes an addition of 2²³, but not a saturating
+/// the low bits of the sum hold. The compiler vectorizes an addition of 2²³, but not a saturating
 /// cast to `u8`.
 const ROUND: f32 = 8_388_608.0;
 const LANES: usize = 8;

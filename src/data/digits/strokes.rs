@@ -7,7 +7,7 @@ pub(super) type Point = [f32; 2];
 /// that occurs twice in a row is a sharp corner.
 pub(super) type Stroke = &'static [f32];
 
-/// The strokes of one way to write a digit.
+/// The strokes of one variant of a digit.
 pub(super) type Variant = &'static [Stroke];
 
 /// The variants of each digit, from 0 to 9. The first variant of a digit is the most common one.

@@ -76,8 +76,8 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
         .ok_or_else(|| damaged(&"pixels are missing"))
 }
 
-/// Converts the pixels of a PNG image to `color`, with red as the first channel. Returns the pixels
-/// and the number of channels.
+/// Converts the pixels of a PNG image to the channels that `color` selects, in the order red,
+/// green, blue. Returns the pixels and the number of channels.
 fn convert(pixels: Vec<u8>, channels: usize, color: Color) -> (Vec<u8>, usize) {
     let each = |to: fn(&[u8]) -> [u8; 3]| pixels.chunks_exact(channels).flat_map(to).collect();
     match (color, channels) {
@@ -94,7 +94,7 @@ fn convert(pixels: Vec<u8>, channels: usize, color: Color) -> (Vec<u8>, usize) {
     }
 }
 
-/// Returns the luminance 0.299·R + 0.587·G + 0.114·B, rounded like libpng.
+/// Returns the luminance 0.299·R + 0.587·G + 0.114·B, rounded as in libpng.
 fn luminance(pixel: &[u8]) -> u8 {
     let [r, g, b] = [pixel[0], pixel[1], pixel[2]].map(u32::from);
     ((9797 * r + 19234 * g + 3737 * b + (1 << 14)) >> 15) as u8

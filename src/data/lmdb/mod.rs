@@ -7,8 +7,8 @@
 //! pages. The format is that of LMDB 0.9 (`mdb.c`) on 64-bit little-endian machines.
 //!
 //! The LMDB reader takes no lock and creates no file, so it works on read-only file systems. The
-//! LMDB reader maps no memory, and returns an error for a damaged file. No process may write to a
-//! database that a reader has opened.
+//! LMDB reader does not map the file into memory, and returns an error for a damaged file. No
+//! process may write to a database that a reader has opened.
 
 mod page;
 mod reader;

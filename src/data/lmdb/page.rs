@@ -28,8 +28,8 @@ pub(super) const VERSION: u32 = 1;
 /// Byte offsets of fields in a meta page.
 pub(super) const META_VERSION: usize = HEADER + 4;
 pub(super) const META_MAP_SIZE: usize = HEADER + 16;
-/// The byte offset of the tree of free pages in a meta page. The first field of the record of the
-/// tree of free pages is the page size.
+/// The byte offset, in a meta page, of the record that describes the tree of free pages. The first
+/// field of the record of the tree of free pages is the page size.
 pub(super) const META_FREE: usize = HEADER + 24;
 pub(super) const META_MAIN: usize = META_FREE + TREE;
 pub(super) const META_LAST_PAGE: usize = META_MAIN + TREE;

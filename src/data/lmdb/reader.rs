@@ -23,7 +23,7 @@ const DUPLICATE_KEYS: u16 = 0x04;
 ///
 /// The cursor starts before the first record. [`advance`](Self::advance) moves the cursor to the
 /// next record, and [`entry`](Self::entry) reads the current record. In memory, the cursor holds
-/// one page per level of the tree, and a buffer of the longest value.
+/// one page per level of the tree, and a buffer for the longest value.
 ///
 /// ```no_run
 /// use cortado::data::LmdbReader;

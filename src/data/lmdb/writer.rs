@@ -18,12 +18,13 @@ use std::{
 const PAGE_SIZE: usize = 4096;
 /// The maximum length of a key in bytes, as in LMDB.
 const MAX_KEY_LEN: usize = 511;
-/// The maximum size of a leaf node in bytes: two nodes must fit on a page.
+/// The maximum size of a leaf node in bytes, so that two nodes fit on a page.
 const MAX_NODE_SIZE: usize = (PAGE_SIZE - HEADER) / 2 - 2;
 /// The flag of a tree with integer keys, which LMDB sets for the tree of free pages.
 const INTEGER_KEYS: u16 = 0x08;
 
-/// A writer that creates an LMDB database whose contents equal those of a single LMDB transaction.
+/// A writer that creates an LMDB database with the contents that a single transaction of LMDB's C
+/// library would write.
 ///
 /// The writer writes each page once, in order, and holds one page per level of the tree in memory.
 /// The writer uses a temporary directory, which [`finish`](Self::finish) renames to the path of the
@@ -57,8 +58,8 @@ pub struct LmdbWriter {
     overflows: u64,
 }
 
-/// An unfinished page. Nodes are added from the end of the page, and pointers to the nodes from the
-/// start.
+/// An unfinished page. The nodes fill the page from the end, and the pointers to the nodes fill the
+/// page from the start.
 struct PageBuilder {
     page: Box<[u8; PAGE_SIZE]>,
     kind: u16,
@@ -127,8 +128,8 @@ impl LmdbWriter {
     /// Completes the database, and renames the temporary directory to the path of the database.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] if a write fails. After an error, no new database exists at the path
-    /// of the database.
+    /// Returns [`Error::Io`] if a write fails. If `finish` fails, the new database does not appear
+    /// at its path.
     #[doc(alias = "Commit")]
     pub fn finish(mut self) -> Result<()> {
         let (mut root, mut level) = (NO_PAGE, 0);

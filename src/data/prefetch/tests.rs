@@ -98,7 +98,7 @@ fn batches_are_bit_identical_for_any_number_of_threads() {
     assert_ne!(
         want[0].0[..576],
         want[0].0[50 * 576..51 * 576],
-        "a repeated record must get another crop"
+        "a repeated record must get a different crop"
     );
 
     let (transformer, mut record) = (transformer(&random_crop(24)), Record::default());
@@ -313,7 +313,7 @@ fn errors_of_unconsumed_batches_are_logged_on_drop() {
     wait_until(ended, "the threads must end after an error");
     both.iter_mut().for_each(|data| drop(data.next().unwrap()));
     let texts = ["numbers, uploading a batch: ", "a torn page of a batch"];
-    assert_eq!(texts.map(|text| warnings(text).len()), [0, 0], "errors are logged on drop only");
+    assert_eq!(texts.map(|text| warnings(text).len()), [0, 0], "only drop may log these errors");
     drop(both);
     let [fault, torn] = texts.map(warnings);
     assert!(matches!(&fault[..], [fault] if fault.contains("injected fault")), "{fault:?}");

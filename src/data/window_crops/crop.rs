@@ -12,8 +12,8 @@ pub(super) struct CropGeometry {
     pub(super) square: bool,
 }
 
-/// A span along one axis, in which `count` pixels of the image, from `from` on, are resized to
-/// `len` pixels of the crop, after `pad` zeros.
+/// One axis of a crop: `pad` zeros, followed by `count` image pixels, starting at pixel `from`,
+/// which are resized to `len` pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CropSpan {
     pub(super) from: usize,
@@ -25,7 +25,7 @@ pub(super) struct CropSpan {
 impl CropGeometry {
     /// Returns the row and column spans of a window, or `None` if the window is outside the image.
     ///
-    /// Computes in single precision, as Caffe does.
+    /// Like Caffe, the function computes the spans in single precision.
     pub(super) fn spans(
         &self,
         window: &WindowBox,
@@ -67,7 +67,8 @@ impl CropGeometry {
         let reach = half * (crop / (self.crop - 2 * self.pad) as f32);
         let (first, last) = ((centre - reach).round() as i64, (centre + reach).round() as i64);
         let ratio = crop / last.saturating_sub(first).saturating_add(1) as f32;
-        // Count the pixels of the span that lie before the start and after the end of the image.
+        // Count the pixels of the span that lie before the start of the image and those after its
+        // end.
         let before = first.saturating_neg().max(0);
         let after = last.saturating_sub(i64::try_from(extent).ok()?).saturating_add(1).max(0);
         let (first, last) = (first.saturating_add(before), last.saturating_sub(after));

@@ -68,7 +68,7 @@ impl WindowCrops {
     /// - [`Error::InvalidData`] for an invalid line of the window file, and for a window file
     ///   without the foreground or background windows that a batch needs;
     /// - [`Error::InvalidInput`] for a `crop_size` of 0 or at most twice `context_pad`, an unknown
-    ///   `crop_mode`, an `fg_fraction` outside 0 to 1, and a mean of another shape.
+    ///   `crop_mode`, an `fg_fraction` outside 0 to 1, and a mean of the wrong shape.
     pub fn open(
         param: &WindowDataParameter,
         transform: &TransformationParameter,

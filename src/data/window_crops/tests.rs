@@ -94,7 +94,8 @@ fn batches_have_the_fraction_of_foreground_windows_after_any_skip() {
         assert_eq!(labels, [false, false, false, true]);
     }
     let count = |label| first.iter().filter(|(other, _)| *other == label).count();
-    // On average, 12.5 windows have each of the four labels; background windows have the label 0.
+    // The 50 foreground windows have labels from 1 to 4, so each label occurs 12.5 times on
+    // average. The 150 background windows have the label 0.
     assert!((1..=4).all(|label| (5..=22).contains(&count(label))));
     assert_eq!(count(0), 150);
     let mut cached =

@@ -118,7 +118,8 @@ impl Launches {
         launches.push_back((stream as usize, launched));
     }
 
-    /// Removes the launches of a queue that has been synchronized without error.
+    /// Removes the launches of a queue from the list after the queue has been synchronized without
+    /// error.
     pub(super) fn clear(&self, stream: CUstream) {
         self.0.lock().retain(|(queue, _)| *queue != stream as usize);
     }

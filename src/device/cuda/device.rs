@@ -1,4 +1,4 @@
-//! The CUDA device, which consists of a GPU, a queue and host threads, and its builder.
+//! The CUDA device (a GPU, a queue and host threads) and its builder.
 
 use super::{
     context::Context,
@@ -20,7 +20,7 @@ use std::{
 };
 
 /// An NVIDIA GPU, with one in-order queue of work. Clones of a `CudaDevice` share the queue; a
-/// [`fork`](crate::Memory::fork_queue) has a separate queue.
+/// device that [`fork_queue`](crate::Memory::fork_queue) returns has a separate queue.
 ///
 /// ```no_run
 /// use cortado::{device::CudaDevice, prelude::*};
@@ -34,7 +34,7 @@ use std::{
 pub struct CudaDevice {
     pub(super) stream: Arc<Stream>,
     pub(super) workers: Workers,
-    /// cuBLAS, if it replaces the built-in GEMM kernels.
+    /// cuBLAS and its handle; `None` if the built-in kernels compute GEMMs.
     pub(super) cublas: Option<Arc<Cublas>>,
     /// Whether GEMM and convolution may round `f32` operands to TF32.
     pub(super) tf32: bool,

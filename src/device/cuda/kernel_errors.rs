@@ -20,7 +20,7 @@ pub(super) enum KernelError {
     Number,
 }
 
-/// Subject and problem of the error message for each kind of invalid value.
+/// For each kind of invalid value, the subject and the problem in the error message.
 const KINDS: [(&str, &str); 3] = [
     ("label", "is neither a class number nor the ignored label"),
     ("index", "is outside the table"),

@@ -4,7 +4,7 @@
 //! - Each queue has a separate cuBLAS handle, with a separate workspace, so that queues do not
 //!   wait for each other.
 //! - cuBLAS is column-major, so it computes a row-major `C = A·B` as `Cᵀ = Bᵀ·Aᵀ`.
-//! - If k or α is 0, a built-in kernel scales `C` by β, without a call of cuBLAS.
+//! - If k or α is 0, a built-in kernel scales `C` by β instead of cuBLAS.
 
 mod library;
 
@@ -47,7 +47,7 @@ pub(super) struct Cublas {
 }
 
 impl Cublas {
-    /// Prepares cuBLAS for a queue; with `tf32`, `f32` operands are rounded to TF32.
+    /// Prepares cuBLAS for a queue; if `tf32` is set, cuBLAS rounds `f32` operands to TF32.
     pub(super) fn new(library: &Arc<Library>, stream: &Arc<Stream>, tf32: bool) -> Self {
         let (library, stream) = (Arc::clone(library), Arc::clone(stream));
         Self { library, stream, tf32, handle: Mutex::default() }
@@ -70,9 +70,9 @@ impl Cublas {
         Some(format!("{major}.{minor}.{patch}"))
     }
 
-    /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` of a [supported](Self::supports) GEMM. The caller has
-    /// checked the operand lengths. Each operand is a buffer and an offset in bytes; the ledger
-    /// records the call as `kernel_name`.
+    /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for GEMMs that cuBLAS [supports](Self::supports). The
+    /// caller has checked the operand lengths. Each operand is a buffer and an offset in bytes; the
+    /// ledger records the call as `kernel_name`.
     #[track_caller]
     pub(super) fn multiply<T: Element>(
         &self,
@@ -157,7 +157,7 @@ impl Handle {
             _workspace: workspace,
         };
         // Setting the stream resets the workspace, so the stream is set before the workspace.
-        // SAFETY: handle and stream are live.
+        // SAFETY: the handle and the stream are live.
         check_call("cublasSetStream", unsafe { (library.set_stream)(raw, stream.raw().cast()) })?;
         // SAFETY: the handle owns the workspace, which has `WORKSPACE` bytes.
         let set = unsafe { (library.set_workspace)(raw, address, WORKSPACE) };

@@ -32,7 +32,7 @@ impl Entry {
         if let Some(known) = NonNull::new(self.address.load(Relaxed)) {
             return Ok(known);
         }
-        // SAFETY: the address is only stored here, so its type does not matter.
+        // SAFETY: `find` only stores the address, so the type of the address does not matter.
         let found = unsafe { library()?.get::<*mut c_void>(self.name.to_bytes_with_nul()) };
         let found = found.ok().and_then(|symbol| NonNull::new(*symbol)).ok_or(NOT_FOUND)?;
         self.address.store(found.as_ptr(), Relaxed);

@@ -1,9 +1,9 @@
 //! NVIDIA's CUDA driver, loaded at run time.
 //!
 //! `cust` declares the driver's entry points as external symbols. The module `driver` defines the
-//! symbols, so that a program links and starts without the driver. The first call of an entry point
-//! looks up the address in the driver library. Without the driver library, opening a device returns
-//! an error.
+//! driver's symbols, so that a program links and starts without the driver library. The first call
+//! of an entry point looks up the address in the driver library. Without the driver library,
+//! opening a device returns an error.
 
 mod entry;
 mod library;

@@ -1,6 +1,6 @@
-//! The driver's entry points, with the signatures of `cust::sys`: all functions that `cust`
-//! declares, so that a program links without the driver, and the functions that only this crate
-//! calls.
+//! The driver's entry points, with the signatures of `cust::sys`. The file defines all functions
+//! that `cust` declares, so that a program links without the driver, and the functions that only
+//! this crate calls.
 
 use super::entry::entry_points;
 use cust::sys::*;

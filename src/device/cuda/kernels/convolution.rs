@@ -154,8 +154,8 @@ impl<'a> Groups<'a> {
         let columns = self.op.batch() * positions as usize;
         let tiles = device.tiles(T::DTYPE, rows, columns, self.op.groups());
         // From one load to the next, the k index of a thread grows by the number of threads that
-        // load one column of the tile. The loop splits this increment of k into taps along each
-        // axis.
+        // load one column of the tile. The loop splits the increment of the k index into increments
+        // of the tap index along each axis.
         let mut advance = THREADS / tiles.columns as u32;
         for axis in axes.iter_mut().rev() {
             (axis.advance, advance) = (advance % axis.taps, advance / axis.taps);

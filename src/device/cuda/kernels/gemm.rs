@@ -17,7 +17,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// Threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Smallest number of terms in one part of a sum over k that is split among thread blocks.
+/// Smallest number of terms per thread block in a sum over k that is split among thread blocks.
 const MIN_TERMS: usize = 256;
 
 /// Rust equivalent of the argument struct `Gemm` of the CUDA kernels.
@@ -90,7 +90,8 @@ impl CudaDevice {
         TileShape { tf32: self.tf32 && element == DType::F32, ..tiles }
     }
 
-    /// Returns the split of the sums over k for a launch that computes `blocks` tiles.
+    /// Returns how a launch that computes `blocks` tiles splits the sums over k among thread
+    /// blocks.
     pub(super) fn split_tiles(&self, blocks: usize, k: usize) -> SplitReduction {
         // A thread block that computes a tile needs more registers than the blocks of other
         // kernels, so fewer blocks fill a multiprocessor.
