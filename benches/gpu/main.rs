@@ -28,7 +28,7 @@ use cortado::{
 use std::{env, path::PathBuf};
 
 struct Bench {
-    /// Builder of `device`, with which benchmarks open the same GPU with other options.
+    /// Builder that opened `device`; benchmarks use it to open the same GPU with other options.
     builder: CudaBuilder,
     device: CudaDevice,
     /// Whether to run each benchmark only once, on small operands.

@@ -1,4 +1,4 @@
-//! Log lines of solver events, in the wording that Caffe's log parsers read.
+//! Log lines of solver events, in the wording that parsers of Caffe's logs expect.
 
 use super::format_g::format_g;
 use cortado::solver::{Event, Score, TracedBlob};

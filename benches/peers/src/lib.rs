@@ -9,7 +9,7 @@
 //!   To run MKL on more than one thread, set the environment variable `MKL_THREADING_LAYER=GNU`.
 //!
 //! The crates `gemm` and `matrixmultiply` are dependencies of this package. If no other library has
-//! a kernel, the benchmark compares cortado's kernel with `copy`, which moves as many bytes.
+//! a kernel, the benchmark compares cortado's kernel with `copy` on the same number of bytes.
 
 mod cases;
 mod elementwise;

@@ -2,7 +2,8 @@
 
 use crate::command::{Folder, NET, SOLVER};
 
-/// Layer of an unknown type, which a net includes only at level 2 or higher and in two stages.
+/// Layer of an unknown type. A net includes the layer only at level 2 or higher, and only if both
+/// stages `a` and `b` are set.
 const UNKNOWN_LAYER: &str = "layer { name: \"deep\" type: \"Deep\" \
     include { min_level: 2 stage: \"a\" stage: \"b\" } }";
 

@@ -71,7 +71,7 @@ fn json_lines_agree_with_the_log() {
     assert!(seconds.is_sorted() && seconds[0] >= 0.0);
 
     // A resumed run appends to the JSON Lines log, even if the log's last line was cut off. A new
-    // run replaces the log.
+    // training run replaces the JSON Lines log of an earlier run.
     let cut = [&folder.read("run.jsonl")[..], b"{}"].concat();
     folder.write("run.jsonl", cut);
     folder.run(&format!("{train} --snapshot lenet_iter_4.solverstate")).succeeded();
