@@ -1,4 +1,4 @@
-//! Benchmarks of the CPU device's BLAS: GEMM, GEMV and level 1, by size, element type and number of
+//! Benchmarks of GEMM, GEMV and BLAS level 1 on the CPU device, by size, element type and number of
 //! threads.
 
 use cortado::{Blob, CpuDevice, Device, Element, Filler, bf16, f16, op};

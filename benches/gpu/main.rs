@@ -51,7 +51,7 @@ fn main() -> Result<()> {
     let mut builder = CudaDevice::builder();
     if brief && !required {
         let Some(driver) = cuda_on_cpu::library() else {
-            println!("SKIPPED: g++ not found, which compiles the GPU kernels for the CPU");
+            println!("SKIPPED: g++ not found; needed to compile the GPU kernels for the CPU");
             return Ok(());
         };
         let folder = driver.parent().map_or_else(PathBuf::new, PathBuf::from);

@@ -109,7 +109,7 @@ type MatrixmultiplyGemm<S> = unsafe fn(
     isize,
 );
 
-/// Element type that BLAS supports: `f32` or `f64`.
+/// Element type that BLAS libraries support (`f32` or `f64`).
 trait Real: Element<Acc = Self> {
     const LETTER: char;
     const GROUPS: [&'static str; 3];

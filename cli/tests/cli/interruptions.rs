@@ -1,4 +1,4 @@
-//! Tests of signals during training: SIGINT, SIGTERM, SIGHUP and SIGKILL.
+//! Tests of the signals SIGINT, SIGTERM, SIGHUP and SIGKILL during training.
 
 use crate::command::{Folder, NET, SOLVER, message};
 use cortado::{

@@ -139,11 +139,11 @@ fn log_lines_have_the_form_of_caffes_log_lines() {
 
 #[test]
 fn caffes_weights_give_caffes_scores() {
-    let what = "the scores of the weights that Caffe trained";
+    let what = "the comparison with the scores of Caffe's trained weights";
     let Some(weights) = testdata("golden/lenet/lenet_iter_10000.caffemodel", what) else { return };
     let Some(mnist) = testdata("data/mnist", what) else { return };
     let Some(log) = testdata("golden/lenet/caffe_train.log", what) else { return };
-    if !optimized("the weights that Caffe trained on all images of the test") {
+    if !optimized("the comparison with Caffe's scores on all test images") {
         return;
     }
     let model = include_str!("../../../examples/mnist/lenet.prototxt");

@@ -162,7 +162,7 @@ fn a_plot_needs_neither_displays_nor_tests() {
 #[cfg(target_os = "linux")]
 fn a_terminal_gets_a_progress_line() {
     if Command::new("script").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: `script` not found, which runs the command in a terminal");
+        eprintln!("SKIPPED: `script` not found; needed to run the command in a terminal");
         return;
     }
     let folder = Folder::new("progress");

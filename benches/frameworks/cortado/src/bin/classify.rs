@@ -1,4 +1,4 @@
-//! Classifies the image of a digit with cortado: `examples/classify.rs` with a timer.
+//! Classifies the image of a digit with cortado, like `examples/classify.rs` but with a timer.
 
 use cortado::{
     classifier::{Classifier, Preprocessing},
