@@ -1,4 +1,4 @@
-//! Benchmarks of the CPU device's BLAS: GEMM, GEMV and level 1, by size, element type and number of
+//! Benchmarks of GEMM, GEMV and BLAS level 1 on the CPU device, by size, element type and number of
 //! threads.
 
 use cortado::{Blob, CpuDevice, Device, Element, Filler, bf16, f16, op};
@@ -20,7 +20,7 @@ const SHAPES: [[usize; 3]; 7] = [
     [64, 10, 500],
 ];
 
-/// Numbers of rows and columns of the matrices of the GEMV benchmarks.
+/// Row and column counts of the matrices in the GEMV benchmarks.
 const MATRICES: [[usize; 2]; 2] = [[256, 256], [2048, 2048]];
 
 /// Lengths of vectors that fit in L1, in L2 and in main memory.

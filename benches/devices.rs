@@ -1,6 +1,6 @@
-//! Benchmarks of every device of the crate, with the benchmark kit. Criterion times each benchmark
-//! case. The benchmark then prints tables: each device's rates relative to the device's peak rates,
-//! and the sizes from which the device is faster than one CPU thread.
+//! Benchmarks of the CPU and simulated devices, with the benchmark kit. Criterion times each
+//! benchmark case. The benchmark then prints tables: each device's rates relative to the device's
+//! peak rates, and the sizes from which the device is faster than one CPU thread.
 //!
 //! ```sh
 //! cargo bench --bench devices                # all kernels
@@ -19,7 +19,7 @@ fn main() -> Result<()> {
     let one = CpuDevice::with_threads(1)?;
     let all = CpuDevice::new();
     // The simulated device runs kernels on one thread, so it differs from the CPU device `one` only
-    // by a queue and transfers.
+    // in its queue and its transfers.
     let simulated = SimulatedDevice::with_threads(1)?;
     // `cargo bench` passes the argument `--bench` to this program. Without `--bench`, or with
     // `--test`, every case runs once and is not timed.

@@ -51,7 +51,7 @@ fn driver() -> Option<&'static Path> {
     }
     let library = DRIVER.get_or_init(cuda_on_cpu::library).as_deref();
     if library.is_none() {
-        println!("SKIPPED: g++ not found, which compiles the GPU kernels for the CPU");
+        println!("SKIPPED: g++ not found; needed to compile the GPU kernels for the CPU");
     }
     library
 }

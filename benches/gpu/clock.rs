@@ -1,9 +1,9 @@
-//! Functions that time work on a device's queue.
+//! Timing of work that is queued on a CUDA device.
 
 use cortado::{Memory, Result, device::CudaDevice};
 use std::time::Instant;
 
-/// Approximate time that all samples of one measurement take together, in seconds.
+/// Approximate total time of all samples of one measurement, in seconds.
 const BUDGET: f64 = 0.1;
 
 const SAMPLES: usize = 5;

@@ -40,7 +40,7 @@ fn bandwidths<T: Element>(bench: &Bench) -> Result<()> {
     let sizes = if bench.brief { SizeRange::Smoke } else { SizeRange::Large };
     let mut rows = Vec::new();
     for case in cases::<T>(&bench.device, sizes)? {
-        // Skip kernels that compute matrix products, which the GEMM table covers.
+        // Skip kernels that compute matrix products, because the GEMM table covers these kernels.
         if ["gemm", "convolve", "im2col"].contains(&case.kernel()) {
             continue;
         }

@@ -28,7 +28,7 @@ use cortado::{
 use std::{env, path::PathBuf};
 
 struct Bench {
-    /// Builder of `device`, with which benchmarks open the same GPU with other options.
+    /// Builder that opened `device`; benchmarks use it to open the same GPU with other options.
     builder: CudaBuilder,
     device: CudaDevice,
     /// Whether to run each benchmark only once, on small operands.
@@ -51,7 +51,7 @@ fn main() -> Result<()> {
     let mut builder = CudaDevice::builder();
     if brief && !required {
         let Some(driver) = cuda_on_cpu::library() else {
-            println!("SKIPPED: g++ not found, which compiles the GPU kernels for the CPU");
+            println!("SKIPPED: g++ not found; needed to compile the GPU kernels for the CPU");
             return Ok(());
         };
         let folder = driver.parent().map_or_else(PathBuf::new, PathBuf::from);

@@ -18,8 +18,8 @@ const NETS: [(&str, &str, [usize; 4]); 3] = [
 /// Number of training steps per timing sample.
 const STEPS: usize = 20;
 
-/// Prints the milliseconds of a training step, which consists of a forward pass, a backward pass
-/// and an update.
+/// Prints the time of a training step in milliseconds. A training step consists of a forward pass,
+/// a backward pass and a solver update.
 pub(crate) fn table(bench: &Bench) -> Result<()> {
     println!(
         "\n### Training steps\n\nMilliseconds of a training step in f32, by SGD with momentum.\n"

@@ -1,4 +1,4 @@
-//! Log lines of solver events, in the wording that Caffe's log parsers read.
+//! Log lines of solver events, in the wording that parsers of Caffe's logs expect.
 
 use super::format_g::format_g;
 use cortado::solver::{Event, Score, TracedBlob};
@@ -91,7 +91,7 @@ impl CaffeLog {
     }
 }
 
-/// Formats a net output as Caffe's log does: `loss = 0.25 (* 1 = 0.25 loss)`.
+/// Formats a net output as in Caffe's log, such as `loss = 0.25 (* 1 = 0.25 loss)`.
 pub(super) fn score(score: &Score) -> String {
     let Score { name, value, loss_weight } = score;
     let weight = f64::from(*loss_weight);

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 ///
 /// The net must have one input with one or three channels, and one output. The command resizes the
 /// whole image to the height and width of the net's input. A net that was trained on cropped images
-/// scores somewhat better if the images are cropped first.
+/// gives somewhat better results if you crop the images first.
 #[derive(Args)]
 #[command(after_help = "Example: cortado classify --model deploy.prototxt \
     --weights bvlc_reference_caffenet.caffemodel --mean imagenet_mean.binaryproto \

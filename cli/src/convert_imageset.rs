@@ -109,8 +109,8 @@ impl ConvertImageset {
         Ok(Datum { encoded: Some(false), ..Datum::try_from(&record)? })
     }
 
-    /// Returns the bytes of the image's input file if format and pixels are unchanged, and encodes
-    /// the image otherwise.
+    /// Returns the bytes of the image's input file if the conversion changes neither its format nor
+    /// its pixels, and otherwise encodes the image.
     fn encode(&self, path: &str, image: &Image) -> Result<Vec<u8>> {
         let kind = |text: &str| match text.to_ascii_lowercase().as_str() {
             "jpeg" => "jpg".to_owned(),

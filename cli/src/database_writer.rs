@@ -55,8 +55,8 @@ pub(super) struct DatabaseWriter {
 
 impl DatabaseWriter {
     /// Creates a database in a temporary folder, which [`Self::finish`] renames to `path`. `total`
-    /// is the number of records, if known. After `new`, Ctrl-C stops the conversion and removes the
-    /// incomplete database.
+    /// is the number of records, if known. After a call of `new`, Ctrl-C stops the conversion and
+    /// removes the incomplete database.
     pub(super) fn new(path: &Path, args: DatabaseArgs, total: Option<u64>) -> Result<Self> {
         let DatabaseArgs { backend: Backend::Lmdb, force } = args;
         let writer = LmdbWriter::create(path, force)?;

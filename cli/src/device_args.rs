@@ -72,8 +72,8 @@ impl DeviceArgs {
         }
     }
 
-    /// Fails if a flag for GPUs is combined with the CPU. For other devices, `device::open` checks
-    /// whether the flags are valid.
+    /// Fails if the user combines a flag for GPUs with the device `cpu`. For all other devices,
+    /// `device::open` checks whether the flags are valid.
     fn check(&self, device: &str) -> Result<()> {
         let gpu_flags =
             [("--gemm-backend", self.gemm_backend.is_some()), ("--allow-tf32", self.allow_tf32)];
@@ -133,14 +133,14 @@ pub(super) fn gpu(text: &str) -> Result<GpuArg, String> {
     }
 }
 
-/// Returns the parser of the flag `--threads`. The limit of 1024 threads exceeds common processor
-/// counts, and a process can still start as many threads.
+/// Returns the parser of the flag `--threads`. The limit of 1024 threads is above common processor
+/// counts, but low enough that a process can start them all.
 fn threads() -> impl TypedValueParser<Value = u16> {
     clap::value_parser!(u16).range(..=1024)
 }
 
-/// Returns a note for the log on the GEMM backend and TF32; empty if both settings have their
-/// default values.
+/// Returns a log note about the GEMM backend and TF32, or an empty string if both settings have
+/// their default values.
 fn gemm_note(options: DeviceOptions, device: &AnyDevice) -> String {
     let version = device.properties().into_iter().find(|(name, _)| *name == "cuBLAS");
     let by = version.map_or(String::new(), |(name, version)| format!(" by {name} {version}"));

@@ -15,7 +15,7 @@ pub(super) const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Width of the progress bar in characters.
 const BAR_WIDTH: usize = 20;
-/// Smallest share of the time for which the progress line shows the wait for data.
+/// Minimum share of the time spent waiting for data that the progress line shows.
 const MIN_SHOWN_WAIT: f64 = 0.01;
 
 /// Display of training progress, which redraws a progress line and prints a line for each test and
@@ -108,8 +108,8 @@ impl Drop for Progress {
     }
 }
 
-/// Replaces the progress line by `text`. Line wrapping is disabled meanwhile, so a narrow terminal
-/// truncates the text.
+/// Replaces the progress line by `text`. Line wrapping is disabled while `text` is printed, so a
+/// narrow terminal truncates the text.
 pub(super) fn redraw_line(text: &str) {
     let mut err = std::io::stderr();
     let _ = write!(err, "{CLEAR_LINE}\x1b[?7l{text}\x1b[?7h");

@@ -79,8 +79,8 @@ impl HandledSignal {
     fn new(signal: c_int, effect: Effect) -> io::Result<Self> {
         let received = Arc::new(AtomicBool::new(false));
         // The handlers of a signal run in the order of registration. The shutdown handler is
-        // registered first, so it runs before this signal sets `received` and reacts only to an
-        // earlier signal.
+        // registered first. When it handles the first signal, `received` is not yet set, so only a
+        // second signal ends the process.
         if effect != Effect::None && [SIGINT, SIGTERM].contains(&signal) {
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&received))?;
         }

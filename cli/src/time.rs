@@ -80,8 +80,8 @@ impl Time {
     }
 }
 
-/// Text of the forward-time cell of an activation that is fused into the preceding layer, so it has
-/// no time of its own.
+/// Text in the forward-time column for an activation that is fused into the preceding layer and
+/// therefore has no separate time.
 const FUSED_ABOVE: &str = "above";
 
 /// Measured times of a net's layers and of its passes.

@@ -8,7 +8,8 @@ use cortado::{Element, host::Workers, kernel::slices::uniform, op::RngKey};
 pub enum Work {
     /// Number of floating-point operations.
     Flops(u64),
-    /// Total size of all operands in bytes. An operand that is both read and written counts once.
+    /// Total size of all operands in bytes. An operand that the kernel both reads and writes is
+    /// counted once.
     Bytes(u64),
 }
 

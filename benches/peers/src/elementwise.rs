@@ -112,8 +112,8 @@ fn binary(list: &mut Vec<Case>, n: usize) {
     }
 }
 
-/// Adds cases of softmax over rows of 1000 classes. In the MKL run, MKL computes only the
-/// exponential, and plain loops compute the maximum, the sum and the quotients.
+/// Adds cases of softmax over rows of 1000 classes. In the MKL run of softmax, MKL computes only
+/// the exponential, and plain loops compute the maximum, the sum and the quotients.
 fn softmax(list: &mut Vec<Case>, n: usize) {
     let work = Work::Bytes((2 * n * size_of::<f32>()) as u64);
     let extent = n.min(1000);

@@ -1,7 +1,7 @@
 //! Benchmark cases that cortado and other libraries run with the same operands in one process.
 //!
-//! Environment variables give the paths of the BLAS libraries. The benchmark prints a message for
-//! each missing library:
+//! The benchmark prints a message for each missing library. The following environment variables
+//! give the paths of the BLAS libraries:
 //!
 //! - `CORTADO_PEER_OPENBLAS`: a library with `cblas_sgemm` or, like the Python package
 //!   `scipy-openblas32`, `scipy_cblas_sgemm`.
@@ -9,7 +9,7 @@
 //!   To run MKL on more than one thread, set the environment variable `MKL_THREADING_LAYER=GNU`.
 //!
 //! The crates `gemm` and `matrixmultiply` are dependencies of this package. If no other library has
-//! a kernel, the benchmark compares cortado's kernel with `copy`, which moves as many bytes.
+//! a kernel, the benchmark compares cortado's kernel with `copy` on the same number of bytes.
 
 mod cases;
 mod elementwise;

@@ -14,8 +14,8 @@ use std::{
 struct Options {
     threads: usize,
     rounds: usize,
-    /// Whether to report the minimum time, which varies less on a busy machine, instead of the
-    /// median.
+    /// Whether to report minimum times instead of medians. Minimum times vary less on a busy
+    /// machine.
     minimum: bool,
     /// Substrings of the names of benchmark cases to run. The program runs only cases whose name
     /// contains one of the substrings, or all cases if the list is empty.

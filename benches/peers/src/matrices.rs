@@ -46,7 +46,7 @@ const TRANSPOSED: [[usize; 3]; 6] = [
     [363, 3025, 96],
 ];
 
-/// Numbers of rows and columns of the matrices of the GEMV cases.
+/// Row and column counts of the matrices in the GEMV cases.
 const MATRICES: [[usize; 2]; 4] = [[64, 64], [256, 256], [1024, 1024], [4096, 4096]];
 
 /// Type of `cblas_?gemm`, with parameters order, transposes, m, n, k, α, `A`, `B`, β and `C`.
@@ -109,7 +109,7 @@ type MatrixmultiplyGemm<S> = unsafe fn(
     isize,
 );
 
-/// Element type that BLAS supports: `f32` or `f64`.
+/// Element type that BLAS libraries support (`f32` or `f64`).
 trait Real: Element<Acc = Self> {
     const LETTER: char;
     const GROUPS: [&'static str; 3];

@@ -6,16 +6,16 @@ use std::{
     rc::Rc,
 };
 
-/// Alignment of operands in bytes, and number of extra elements that an operand allocates for the
-/// alignment.
+/// Alignment of operands in bytes. Each operand also allocates this number of extra elements, so
+/// that it can start at an aligned address.
 const CACHE_LINE: usize = 64;
 
 /// Operand that starts at a cache-line boundary, like memory that cortado allocates. Clones of an
 /// operand share its memory.
 ///
-/// The runs of a case share operands, because the addresses of operands affect a kernel's time. For
-/// operands in cache, their addresses change a kernel's time by up to a factor of 2. For larger
-/// operands, the time changes by a tenth if pages of different operands compete for sets of the
+/// The runs of a case share operands, because the addresses of operands affect a kernel's time. If
+/// the operands are in cache, their addresses change a kernel's time by up to a factor of 2. If the
+/// operands are larger, a kernel's time changes by a tenth when their pages compete for sets of the
 /// last-level cache.
 pub(crate) struct Operand<T> {
     memory: Rc<RefCell<Vec<T>>>,

@@ -64,8 +64,8 @@ impl DrawLayout {
     }
 }
 
-/// Returns the line of each blob, without a lane. A blob that layers modify in place has a single
-/// line in the drawing.
+/// Returns the vertical line of each blob, before lanes are assigned. A blob that layers modify in
+/// place has a single line in the drawing.
 fn blob_lines(rows: &[Row]) -> Vec<BlobLine> {
     let mut lines: Vec<BlobLine> = Vec::new();
     let mut current: HashMap<&str, usize> = HashMap::new();

@@ -11,7 +11,7 @@ use std::fmt::Write;
 const ROW_HEIGHT: f64 = 26.0;
 /// Distance between adjacent lanes of a net drawing, in pixels.
 const LANE_WIDTH: f64 = 20.0;
-/// Width of a character, in pixels.
+/// Estimated width of a character of the row texts, in pixels.
 const CHARACTER_WIDTH: f64 = 7.3;
 /// Gap between columns of text, in pixels.
 const COLUMN_GAP: f64 = 22.0;
@@ -87,8 +87,8 @@ fn path(line: &BlobLine, layout: &DrawLayout) -> String {
     let (from, start) = (lane_x(layout.marks[line.from]), y(line.from));
     let mut path = format!("M{from} {start}");
     // A blob's vertical line starts at the mark of the layer that computes the blob, or one row
-    // below a mark in another lane. The vertical line ends at the mark of the blob's last reader,
-    // or one row above a mark in another lane.
+    // below the mark if that mark is in another lane. The vertical line ends at the mark of the
+    // last layer that reads the blob, or one row above the mark if that mark is in another lane.
     let last = line.readers.last().copied().unwrap_or(line.from);
     let begin = if from == x { line.from } else { line.from + 1 };
     let end = if lane_x(layout.marks[last]) == x { last } else { last.saturating_sub(1) };
@@ -115,8 +115,8 @@ fn path(line: &BlobLine, layout: &DrawLayout) -> String {
     path
 }
 
-/// Returns the SVG path command for a curve from lane position `x`, one row above, to the mark at
-/// (`to`, `y`).
+/// Returns the SVG path command for a curve to the mark at (`to`, `y`). The curve starts one row
+/// above the mark, at the horizontal position `x`.
 fn curve_to_mark(x: f64, to: f64, y: f64) -> String {
     format!("C{x} {} {to} {} {to} {y}", y - ROW_HEIGHT / 3.0, y - 2.0 * ROW_HEIGHT / 3.0)
 }

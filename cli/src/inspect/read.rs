@@ -108,8 +108,8 @@ fn tensors<T: Element>(proto: &BlobProto) -> Result<Vec<Tensor>> {
     Ok(tensors)
 }
 
-/// Splits a message in protobuf's text format into pairs of field name and value. The value of a
-/// field with a nested message remains text.
+/// Splits a message in protobuf's text format into pairs of field name and value. If a field holds
+/// a nested message, its value is the message's text.
 fn fields(text: &str) -> Vec<(String, Value)> {
     let mut fields: Vec<(String, Value)> = Vec::new();
     let mut inner: Option<(String, String)> = None;
@@ -129,7 +129,7 @@ fn fields(text: &str) -> Vec<(String, Value)> {
 }
 
 /// Converts a scalar in protobuf's text format to JSON: a number, a boolean or a string without
-/// escapes. Other text, such as an enum value's name, becomes a JSON string.
+/// escapes. Any other scalar, such as the name of an enum value, becomes a JSON string.
 fn scalar(text: &str) -> Value {
     let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     match quoted {

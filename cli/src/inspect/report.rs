@@ -171,6 +171,6 @@ impl Array {
 
 /// Returns the total number of elements and the total number of bytes of the arrays.
 fn total_elements_and_bytes(arrays: &[Array]) -> (usize, usize) {
-    // The sums do not overflow, because all arrays are in memory at once.
+    // The sums of elements and bytes do not overflow, because all arrays are in memory at once.
     (arrays.iter().map(Array::elements).sum(), arrays.iter().map(Array::bytes).sum())
 }

@@ -15,9 +15,9 @@ const PANEL_HEIGHT: f64 = 240.0;
 const TICK_LABEL_WIDTH: f64 = 64.0;
 /// Gap between two panels, in pixels.
 const PANEL_GAP: f64 = 56.0;
-/// Width of a character, in pixels.
+/// Estimated width of a character in the legend, in pixels.
 const CHARACTER_WIDTH: f64 = 7.3;
-/// Colours of the first, second, … curve of a panel.
+/// Colours of a panel's curves, in the order of the curves.
 const COLOURS: [&str; 6] = ["#1f5fbf", "#b3261e", "#2f6f4f", "#8a5a00", "#6b4fa0", "#52606d"];
 
 /// Draws the panels one below the other as an SVG image, and omits panels without curves. `data` is

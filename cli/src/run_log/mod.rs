@@ -1,4 +1,4 @@
-//! Files that record a training run: JSON Lines and a plot.
+//! Files that record a training run, as JSON Lines and as a plot.
 
 mod chart;
 mod curves;

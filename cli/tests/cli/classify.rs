@@ -8,7 +8,7 @@ fn images() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/images")
 }
 
-/// Returns the pixels of an image that OpenCV resized, channel by channel.
+/// Returns the pixels that OpenCV computed for a resized image, one channel after the other.
 fn expected(file: &str, height: usize, width: usize) -> Vec<f32> {
     let table = fs::read_to_string(images().join("expected.tsv")).unwrap();
     let start = format!("{file}\tresize {height} {width}\t");

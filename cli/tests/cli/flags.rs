@@ -2,7 +2,8 @@
 
 use crate::command::{Folder, NET, SOLVER};
 
-/// Layer of an unknown type, which a net includes only at level 2 or higher and in two stages.
+/// Layer of an unknown type. A net includes the layer only at level 2 or higher, and only if both
+/// stages `a` and `b` are set.
 const UNKNOWN_LAYER: &str = "layer { name: \"deep\" type: \"Deep\" \
     include { min_level: 2 stage: \"a\" stage: \"b\" } }";
 
@@ -59,7 +60,7 @@ fn a_missing_gpu_is_an_error_that_names_the_devices() {
     folder.run(&format!("{time} --gpu first")).refused_with(&["'first'", "number"]);
     folder.run(&format!("{time} --gpu 0 --device cpu")).refused_with(&["cannot be used with"]);
 
-    // Most of Caffe's solver definitions contain `solver_mode: GPU`.
+    // Most of Caffe's solver definitions set `solver_mode` to GPU.
     folder.write("solver.prototxt", format!("{SOLVER} solver_mode: GPU"));
     let ran = folder.run("train --solver solver.prototxt").succeeded();
     assert!(ran.log.iter().any(|line| line.contains("solver_mode") && line.contains("--device")));

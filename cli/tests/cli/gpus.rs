@@ -10,7 +10,7 @@ use std::path::Path;
 #[test]
 fn gpus_are_listed_and_used_by_name_and_number() {
     let Some(driver) = cuda_on_cpu::library() else {
-        return println!("SKIPPED: g++ not found, which compiles the GPU kernels for the CPU");
+        return println!("SKIPPED: g++ not found; needed to compile the GPU kernels for the CPU");
     };
     let folder = Folder::new("gpus");
     let run = |args: &str| {
@@ -32,7 +32,7 @@ fn gpus_are_listed_and_used_by_name_and_number() {
 #[test]
 fn the_gemm_backend_of_a_gpu_is_chosen_by_flags() {
     let Some(driver) = cuda_on_cpu::library() else {
-        return println!("SKIPPED: g++ not found, which compiles the GPU kernels for the CPU");
+        return println!("SKIPPED: g++ not found; needed to compile the GPU kernels for the CPU");
     };
     let folder = Folder::new("gpu-gemm");
     let run = |flags: &str, cublas: &Path| {

@@ -1,4 +1,4 @@
-//! Tests of signals during training: SIGINT, SIGTERM, SIGHUP and SIGKILL.
+//! Tests of the signals SIGINT, SIGTERM, SIGHUP and SIGKILL during training.
 
 use crate::command::{Folder, NET, SOLVER, message};
 use cortado::{
@@ -47,8 +47,8 @@ impl Running {
     }
 }
 
-/// Interrupts training with SIGINT once the log contains `line`. Returns the log lines after that
-/// line.
+/// Interrupts training with SIGINT once the log contains `line`. Returns the log lines that follow
+/// `line`.
 fn interrupted_at(folder: &Folder, line: &str) -> Vec<String> {
     let mut running = Running::start(folder, "");
     running.wait_for(line);
@@ -163,7 +163,7 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
         format!("train --threads 1 --solver solver.prototxt{}", state.unwrap_or_default())
     };
     // Time from the start of training to the third snapshot. The test kills each later training run
-    // after a random time of at most twice `usual`.
+    // at a random time, after at most twice this duration.
     let mut usual = Duration::ZERO;
     let (mut last, mut longest) = (None, 0);
     for kill in 0..KILLS {

@@ -105,8 +105,9 @@ fn debug_info_logs_the_mean_magnitude_of_each_blob() {
     let half = [&batch[..], &batch, &pass, &pass].concat();
     let shapes: Vec<_> = traced.iter().map(|line| shape(line)).collect();
     assert_eq!(shapes, [&half[..], &half, &batch, &batch].concat());
-    // The traced value of the loss blob, its mean absolute value, equals the loss. An element of
-    // the softmax loss's gradient is a probability minus 0 or 1, divided by the batch size.
+    // The debug log shows the mean absolute value of the loss blob, which equals the loss. An
+    // element of the softmax loss's gradient is a probability minus 0 or 1, divided by the batch
+    // size.
     let value = |line: &str| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
     let loss = ran.log.iter().find(|line| line.contains("Iteration 0 (")).unwrap();
     let first = &traced[2 * batch.len()..];
@@ -138,11 +139,11 @@ fn log_lines_have_the_form_of_caffes_log_lines() {
 
 #[test]
 fn caffes_weights_give_caffes_scores() {
-    let what = "the scores of the weights that Caffe trained";
+    let what = "the comparison with the scores of Caffe's trained weights";
     let Some(weights) = testdata("golden/lenet/lenet_iter_10000.caffemodel", what) else { return };
     let Some(mnist) = testdata("data/mnist", what) else { return };
     let Some(log) = testdata("golden/lenet/caffe_train.log", what) else { return };
-    if !optimized("the weights that Caffe trained on all images of the test") {
+    if !optimized("the comparison with Caffe's scores on all test images") {
         return;
     }
     let model = include_str!("../../../examples/mnist/lenet.prototxt");

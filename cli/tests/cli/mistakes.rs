@@ -163,7 +163,7 @@ fn a_full_disk_during_a_snapshot_is_an_error_that_names_the_snapshot() {
 }
 
 /// Each case consists of a text in the net definition, its replacement, the arguments, and parts of
-/// the expected error: problem, place and remedy.
+/// the expected error: problem, location and remedy.
 #[test]
 fn errors_of_common_mistakes_name_the_remedy() {
     let folder = Folder::new("first-mistakes");

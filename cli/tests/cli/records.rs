@@ -71,7 +71,7 @@ fn json_lines_agree_with_the_log() {
     assert!(seconds.is_sorted() && seconds[0] >= 0.0);
 
     // A resumed run appends to the JSON Lines log, even if the log's last line was cut off. A new
-    // run replaces the log.
+    // training run replaces the JSON Lines log of an earlier run.
     let cut = [&folder.read("run.jsonl")[..], b"{}"].concat();
     folder.write("run.jsonl", cut);
     folder.run(&format!("{train} --snapshot lenet_iter_4.solverstate")).succeeded();
@@ -162,7 +162,7 @@ fn a_plot_needs_neither_displays_nor_tests() {
 #[cfg(target_os = "linux")]
 fn a_terminal_gets_a_progress_line() {
     if Command::new("script").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: `script` not found, which runs the command in a terminal");
+        eprintln!("SKIPPED: `script` not found; needed to run the command in a terminal");
         return;
     }
     let folder = Folder::new("progress");

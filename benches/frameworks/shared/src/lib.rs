@@ -6,16 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Folder of the files that cortado's program `export` writes.
+/// Folder to which cortado's program `export` writes its files.
 pub const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data");
 
-/// Image that the programs `classify` classify.
+/// Image that the program `classify` of each framework classifies.
 pub const IMAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples/digits/seven.png");
 
-/// Number of points for which `export` writes noise.
+/// Number of points for which cortado's program `export` writes random numbers.
 pub const MAX_POINTS: usize = 100_000;
 
-/// Returns the number in an environment variable.
+/// Returns the number in the environment variable `variable`, or `None` if it is not set.
 fn number(variable: &str) -> Option<usize> {
     env::var(variable).ok().map(|text| text.parse().expect("the variable holds a number"))
 }
@@ -33,8 +33,8 @@ pub fn noise() -> Vec<f32> {
     numbers.take(2 * points()).collect()
 }
 
-/// Times `work`, which does `units` units of work, in as many rounds as the environment variable
-/// `ROUNDS` says. Prints the median of the milliseconds per unit.
+/// Times `work`, which processes `units` units, in `ROUNDS` rounds (an environment variable).
+/// Prints the median time per unit, in milliseconds.
 pub fn time<T>(unit: &str, units: usize, mut work: impl FnMut() -> T) {
     let Some(rounds) = number("ROUNDS") else { return };
     let mut duration_of = |calls: usize| {

@@ -45,7 +45,7 @@ impl LeNet {
 fn classify(net: &LeNet, path: &str, device: &Device) -> Result<Vec<(f32, i64)>, Box<dyn Error>> {
     let image = image::open(path)?.resize_exact(28, 28, FilterType::Triangle).to_luma8();
     let image = TensorData::new(image.into_raw(), [1, 1, 28, 28]);
-    // The net was trained on pixels from 0 to 1, without a mean.
+    // The net was trained on pixel values from 0 to 1, without mean subtraction.
     let (scores, classes) =
         net.forward(Tensor::from_data(image, device) / 256).topk_with_indices(5, 1);
     let (scores, classes) = (scores.into_data(), classes.into_data());
@@ -54,7 +54,8 @@ fn classify(net: &LeNet, path: &str, device: &Device) -> Result<Vec<(f32, i64)>,
 
 fn main() -> Result<(), Box<dyn Error>> {
     let device = Device::flex();
-    // cortado names parameters by their index in the layer, and stores matrices like PyTorch.
+    // cortado names parameters by their index in the layer, and stores weight matrices like
+    // PyTorch, with a row for each output.
     let mut store = SafetensorsStore::from_file(format!("{}/lenet.safetensors", shared::DATA))
         .with_from_adapter(PyTorchToBurnAdapter)
         .with_key_remapping(r"\.0$", ".weight")

@@ -1,4 +1,4 @@
-//! Custom layer with burn, whose gradient is computed by automatic differentiation.
+//! Custom layer with burn, with the gradient computed by automatic differentiation.
 
 use burn::{prelude::*, tensor::DType};
 

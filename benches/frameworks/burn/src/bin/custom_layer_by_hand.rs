@@ -16,7 +16,7 @@ use burn::{
     tensor::DType,
 };
 
-/// Backend that computes `y = x / (knee + |x|)`.
+/// burn backend with an additional function, `y = x / (knee + |x|)`.
 #[backend_extension(Autodiff, Flex)]
 trait SoftsignBackend: Backend {
     fn softsign(x: FloatTensor<Self>, knee: f64) -> FloatTensor<Self>;

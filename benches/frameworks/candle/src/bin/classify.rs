@@ -36,7 +36,7 @@ fn classify(net: &LeNet, path: &str) -> Result<(Vec<f32>, Vec<u32>)> {
     let image = image::open(path).map_err(Error::wrap)?;
     let image = image.resize_exact(28, 28, FilterType::Triangle).to_luma8();
     let image = Tensor::from_vec(image.into_raw(), (1, 1, 28, 28), &Device::Cpu)?;
-    // The net was trained on pixels from 0 to 1, without a mean.
+    // The net was trained on pixel values from 0 to 1, without mean subtraction.
     let scores = net.forward(&(image.to_dtype(DType::F32)? / 256.0)?)?;
     let (scores, classes) = scores.squeeze(0)?.sort_last_dim(false)?;
     Ok((scores.to_vec1()?, classes.to_vec1()?))

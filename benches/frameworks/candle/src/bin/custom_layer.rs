@@ -1,4 +1,4 @@
-//! Custom layer with candle, whose gradient is computed by automatic differentiation.
+//! Custom layer with candle, with the gradient computed by automatic differentiation.
 
 use candle_core::{Device, Module, Result, Tensor, Var};
 

@@ -1,4 +1,4 @@
-//! Classifies the image of a digit with cortado: `examples/classify.rs` with a timer.
+//! Classifies the image of a digit with cortado, like `examples/classify.rs` but with a timer.
 
 use cortado::{
     classifier::{Classifier, Preprocessing},
@@ -9,7 +9,7 @@ fn main() -> Result<()> {
     let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples/digits");
     let (definition, weights) =
         (format!("{files}/deploy.prototxt"), format!("{files}/lenet_iter_1000.caffemodel"));
-    // The net was trained on pixels from 0 to 1, without a mean.
+    // The net was trained on pixel values from 0 to 1, without mean subtraction.
     let preprocessing = Preprocessing { scale: 1.0 / 256.0, ..Default::default() };
     let mut classifier = Classifier::open(&CpuDevice::new(), definition, weights, &preprocessing)?;
     for prediction in classifier.classify(shared::IMAGE, 5)? {

@@ -1,4 +1,4 @@
-//! Custom layer with cortado: `examples/custom_layer.rs` with a timer.
+//! Custom layer with cortado, like `examples/custom_layer.rs` but with a timer.
 
 use cortado::{
     AnyDevice, Blob, CpuDevice, Element, Error, Layer, LayerRegistry, Net, Result,

@@ -1,5 +1,5 @@
-//! Writes the weights of the digits' LeNet as safetensors, and the random numbers of the points as
-//! `f32`, so that programs of other frameworks can read them.
+//! Writes the LeNet weights trained on the example digits as safetensors, and the random numbers of
+//! the points as `f32`. Programs of other frameworks read these files.
 //!
 //! `cargo run --release --features export --bin export`
 

@@ -1,4 +1,4 @@
-//! Logistic regression with cortado: `examples/logistic_regression.rs` with a timer.
+//! Logistic regression with cortado, like `examples/logistic_regression.rs` but with a timer.
 
 use cortado::{op::RngKey, prelude::*};
 
