@@ -90,6 +90,3 @@ pub use simd::simd_instruction_set;
 #[cfg(feature = "net")] // used by data
 pub(crate) use simd::vectorized;
 pub use threads::Workers;
-
-/// Implementation of the kernel traits that calls host kernels.
-pub(crate) struct HostFunctions;
