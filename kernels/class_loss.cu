@@ -36,8 +36,8 @@ __device__ void softmax_loss(Labels op, const T *p, const T *label, ErrorFlag *e
         const int64_t right = class_of(op, label[at]);
         if (right >= 0) {
             const A value = widen(p[first_score(op, at) + right * op.inner]);
-            // A probability of NaN has the same loss as a probability of 0, as on the host.
-            part.sum -= (double)log(value > A(1.17549435e-38f) ? value : A(1.17549435e-38f));
+            // The loss of a NaN probability is NaN.
+            part.sum -= (double)log(value < A(1.17549435e-38f) ? A(1.17549435e-38f) : value);
             part.count += 1;
         } else if (right == NO_CLASS) {
             report_error(error, at);
@@ -146,11 +146,11 @@ __device__ void class_loss(Labels op, uint32_t form, const T *x, const T *label,
                 if (matrix == nullptr && !own) continue;
                 const A weight = matrix ? widen(matrix[right * op.extent + k]) : A(1);
                 const A value = widen(row[k * op.inner]);
-                part.sum -= (double)weight * (double)log(value > floor ? value : floor);
+                part.sum -= (double)weight * (double)log(value < floor ? floor : value);
             } else {
                 const A value = widen(row[k * op.inner]);
                 const A margin = A(1) + ((int64_t)k == right ? -value : value);
-                const A lacking = margin > A(0) ? margin : A(0);
+                const A lacking = margin < A(0) ? A(0) : margin;
                 part.sum += (double)(form == HINGE ? lacking : lacking * lacking);
             }
         }
@@ -190,11 +190,11 @@ __device__ void class_loss_backward(Labels op, uint32_t form, const T *x, const 
                 switch (form) {
                 // If the weight of a class is 0, the gradient of the class's score is exactly 0.
                 case LOG:
-                    if (weight != A(0)) slope = -weight / (value > floor ? value : floor);
+                    if (weight != A(0)) slope = -weight / (value < floor ? floor : value);
                     break;
                 case SOFTMAX_LOG: slope = value * total - weight; break;
                 case HINGE: slope = margin > A(0) ? sign : A(0); break;
-                default: slope = A(2) * sign * (margin > A(0) ? margin : A(0));
+                default: slope = A(2) * sign * (margin < A(0) ? A(0) : margin);
                 }
             }
             dx[start + k * op.inner] = narrow<T>(factor * slope);

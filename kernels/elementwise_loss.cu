@@ -24,7 +24,8 @@ template <class A> __device__ __forceinline__ bool counts(const ElementwiseLoss 
     return !op.has_ignored || trunc(t) != with.ignored;
 }
 
-template <class A> __device__ __forceinline__ A positive(A x) { return x > A(0) ? x : A(0); }
+// Returns the larger of x and 0, or NaN if x is NaN.
+template <class A> __device__ __forceinline__ A positive(A x) { return x < A(0) ? A(0) : x; }
 
 template <class A> __device__ __forceinline__ A loss_of(const ElementwiseLoss &op, Numbers<A> with, A x, A t) {
     switch (op.form) {

@@ -123,6 +123,9 @@ pub enum Error {
         /// The backend's error.
         source: BoxError,
     },
+    /// A training run whose objective or weights became NaN or infinite. The message names the
+    /// iteration, and the layer and blob of the first such value.
+    Diverged(String),
     /// A device name that this build of the crate does not know.
     UnknownDevice {
         /// The requested device name.
@@ -178,7 +181,9 @@ impl fmt::Display for Error {
             Self::Axis { axis, axes } => {
                 write!(f, "axis {axis} is out of range for a shape of {axes} axes")
             }
-            Self::Shape(message) | Self::InvalidData(message) => f.write_str(message),
+            Self::Shape(message) | Self::Diverged(message) | Self::InvalidData(message) => {
+                f.write_str(message)
+            }
             Self::ShapeOverflow { shape, reason } => {
                 write!(f, "shape {shape:?} is too large: {reason}")
             }

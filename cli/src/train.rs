@@ -5,13 +5,13 @@ use super::{
     net_state_args::NetStateArgs, output::print, progress::Progress, run_log::RunLogArgs,
     signals::Signals,
 };
-use clap::Args;
+use clap::{Args, ValueEnum};
 use cortado::{
     device::AnyDevice,
     error::{Error, Result},
     memory::ledger::Ledger,
     proto::{SolverParameter, solver_parameter::SolverMode},
-    solver::Solver,
+    solver::{OnNan, Solver},
 };
 use log::Level;
 use std::{
@@ -37,6 +37,10 @@ pub(super) struct Train {
     /// Trained weights to start from, matched by layer name: .safetensors, .npz, .h5 or caffemodel
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     weights: Vec<PathBuf>,
+    /// What to do when the loss or a weight becomes NaN or infinite: stop, with a snapshot whose
+    /// name contains _nan; warn once and continue; or ignore it, like Caffe
+    #[arg(long, value_name = "EFFECT", value_enum, ignore_case = true, default_value = "stop")]
+    on_nan: OnNanArg,
     /// After training, print all transfers and all fallbacks to the host, by kernel and call site
     #[arg(long, alias = "ledger")]
     transfer_report: bool,
@@ -48,6 +52,14 @@ pub(super) struct Train {
     net_state: NetStateArgs,
     #[command(flatten)]
     device: DeviceArgs,
+}
+
+/// Value of the flag `--on-nan`.
+#[derive(Clone, Copy, ValueEnum)]
+enum OnNanArg {
+    Stop,
+    Warn,
+    Ignore,
 }
 
 impl Train {
@@ -89,6 +101,11 @@ impl Train {
             log::info!("Finetuning from {}", path.display());
             solver.net_mut().copy_trained_from_file(path)?;
         }
+        solver.set_on_nan(match self.on_nan {
+            OnNanArg::Stop => OnNan::Stop,
+            OnNanArg::Warn => OnNan::Warn,
+            OnNanArg::Ignore => OnNan::Ignore,
+        });
         show_progress(&mut solver);
         let failure = self.run_log.start(&mut solver, self.snapshot.is_some())?;
         solver.set_action_function(self.signals.install()?);

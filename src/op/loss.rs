@@ -272,6 +272,13 @@ pub enum ElementwiseLossKind<A> {
     },
 }
 
+/// Returns the larger of `x` and `floor`, or NaN if `x` is NaN, so that a loss shows NaN scores.
+/// `Float::max` would return `floor`.
+#[inline(always)]
+pub(crate) fn at_least<A: Float>(x: A, floor: A) -> A {
+    if x < floor { floor } else { x }
+}
+
 impl<A: Float> ElementwiseLossKind<A> {
     /// Evaluates the loss function at `x` and `t`. The kernels of all devices approximate the
     /// result of `eval`.
@@ -287,10 +294,10 @@ impl<A: Float> ElementwiseLossKind<A> {
                 half * x
             }
             Self::Contrastive { margin } => {
-                let deficit = (margin - x.sqrt()).max(zero);
+                let deficit = at_least(margin - x.sqrt(), zero);
                 half * deficit * deficit
             }
-            Self::ContrastiveLegacy { margin } => half * (margin - x).max(zero),
+            Self::ContrastiveLegacy { margin } => half * at_least(margin - x, zero),
         }
     }
 
@@ -307,7 +314,7 @@ impl<A: Float> ElementwiseLossKind<A> {
             Self::Contrastive { .. } | Self::ContrastiveLegacy { .. } if t.trunc() != zero => half,
             Self::Contrastive { margin } => {
                 let (distance, floor) = (x.sqrt(), A::from(1e-4).unwrap_or_else(A::epsilon));
-                -half * (margin - distance).max(zero) / (distance + floor)
+                -half * at_least(margin - distance, zero) / (distance + floor)
             }
             Self::ContrastiveLegacy { margin } if margin > x => -half,
             Self::ContrastiveLegacy { .. } => zero,

@@ -28,6 +28,7 @@ pub use convolution::Convolution;
 pub(crate) use elementary::ElementaryFunctions;
 pub use gemm::{Gemm, GemmBatch, Gemv, Transpose};
 pub use index::{Copy2d, Permute, RowIndexing, Tile};
+pub(crate) use loss::at_least;
 pub use loss::{
     Accuracy, ClassLoss, ClassLossKind, ElementwiseLoss, ElementwiseLossKind, LossNormalization,
     SoftmaxLoss,

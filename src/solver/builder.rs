@@ -1,6 +1,7 @@
 //! Construction of a solver from its definition.
 
 use super::{
+    divergence::OnNan,
     event::Action,
     lr_policy::LrPolicy,
     nets::Nets,
@@ -146,6 +147,8 @@ impl<T: Element> SolverBuilder<T> {
                 iteration: 0,
                 data_wait: Duration::ZERO,
             },
+            on_nan: OnNan::default(),
+            diverged: false,
             stopped: false,
         })
     }

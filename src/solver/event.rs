@@ -109,6 +109,18 @@ pub enum Event<'a> {
         /// The factor by which clipping scales the gradient: `limit / norm`.
         scale: f64,
     },
+    /// The objective of an iteration, or a weight before a snapshot, is NaN or infinite. The solver
+    /// reports `Diverged` once, and again only after a finite objective.
+    Diverged {
+        /// The number of updates made so far.
+        iteration: usize,
+        /// The objective; `None` if the solver found a weight before a snapshot.
+        loss: Option<f64>,
+        /// The first NaN or infinite value, in the order of the layers: the name of the layer,
+        /// whether the value is in a parameter or in a top, and the index of the parameter or the
+        /// name of the top. `None` if only the objective is NaN or infinite.
+        first: Option<(&'a str, TracedBlob, &'a str)>,
+    },
     /// The solver starts to test a test net.
     Testing {
         /// The number of updates made so far.

@@ -32,6 +32,7 @@
 
 mod builder;
 mod debug_info;
+mod divergence;
 mod event;
 mod lr_policy;
 mod method;
@@ -46,6 +47,7 @@ mod training_run;
 mod update;
 
 pub use builder::{SolverBuilder, read_definition};
+pub use divergence::OnNan;
 pub use event::{Action, Event, TracedBlob};
 pub use lr_policy::LrPolicy;
 pub use method::{LearnableParam, Method, UpdateParams};

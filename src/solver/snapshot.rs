@@ -16,7 +16,8 @@ impl<T: Element> Solver<T> {
     /// `snapshot_format` is HDF5. Returns the paths of the two files.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] with the file's name, and any error that the device returns.
+    /// Returns [`Error::Io`] with the file's name, [`Error::Diverged`] as
+    /// [`OnNan`](super::OnNan) describes, and any error that the device returns.
     #[doc(alias = "Snapshot")]
     pub fn snapshot(&mut self) -> Result<(PathBuf, PathBuf)> {
         compiled_for!(T, fn(&mut Solver<T>) -> Result<(PathBuf, PathBuf)> = Solver::write_snapshot)(
@@ -25,7 +26,13 @@ impl<T: Element> Solver<T> {
     }
 
     fn write_snapshot(&mut self) -> Result<(PathBuf, PathBuf)> {
-        let stem = format!("{}_iter_{}", self.param.snapshot_prefix(), self.iteration);
+        self.check_weights()?;
+        self.write_snapshot_as("")
+    }
+
+    /// Writes a snapshot with `mark` after the prefix of the file names.
+    pub(super) fn write_snapshot_as(&mut self, mark: &str) -> Result<(PathBuf, PathBuf)> {
+        let stem = format!("{}{mark}_iter_{}", self.param.snapshot_prefix(), self.iteration);
         let hdf5 = self.param.snapshot_format() == SnapshotFormat::Hdf5;
         let suffix = if hdf5 { ".h5" } else { "" };
         let model = PathBuf::from(format!("{stem}.caffemodel{suffix}"));

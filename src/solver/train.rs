@@ -48,6 +48,7 @@ impl<T: Element> Solver<T> {
         }
         // Wait for the device, because the last solver update may still be running and may fail.
         self.nets.train.device().synchronize()?;
+        self.check_weights()?;
         let (iteration, early) = (self.iteration, self.stopped);
         self.observers.notify(&Event::Finished { iteration, loss, early });
         Ok(())
@@ -89,6 +90,7 @@ impl<T: Element> Solver<T> {
             let loss = self.forward_backward()?;
             let rate = self.learning_rate();
             self.report_iteration(loss, smoothed.add(loss), rate)?;
+            self.check_loss(loss)?;
             self.update(rate)?;
             self.iteration += 1;
             let action = (self.action_function)();

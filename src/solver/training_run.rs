@@ -1,6 +1,7 @@
 //! The state of a solver: nets, method, iteration and observers.
 
 use super::{
+    divergence::OnNan,
     event::{Action, Event},
     lr_policy::LrPolicy,
     method::Method,
@@ -51,6 +52,9 @@ pub struct Solver<T: Element> {
     pub(super) observers: Observers,
     pub(super) action_function: ActionFunction,
     pub(super) last_display: LastDisplay,
+    pub(super) on_nan: OnNan,
+    /// Whether divergence has been reported since the last finite objective.
+    pub(super) diverged: bool,
     /// Whether an [`Action::Stop`] has ended training or the current test.
     pub(super) stopped: bool,
 }

@@ -73,6 +73,13 @@ fn object(event: &Event<'_>) -> Option<Value> {
             "iterations_per_second": passed as f64 / seconds.max(f64::MIN_POSITIVE),
             "waited": waited,
         }),
+        Event::Diverged { iteration, loss, first } => json!({
+            "event": "diverged",
+            "iteration": iteration,
+            "loss": loss.map(|loss| loss.to_string()),
+            "layer": first.map(|(layer, ..)| layer),
+            "blob": first.map(|(_, _, name)| name),
+        }),
         Event::Tested { iteration, net, outputs: scores, loss } => json!({
             "event": "test",
             "iteration": iteration,

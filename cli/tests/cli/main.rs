@@ -6,6 +6,7 @@ mod command;
 #[path = "../../../tests/cuda_on_cpu/mod.rs"]
 mod cuda_on_cpu;
 mod databases;
+mod divergence;
 mod flags;
 #[cfg(feature = "cuda")]
 mod gpus;

@@ -52,7 +52,7 @@ fn divisor(normalization: LossNormalization, [outer, inner]: [usize; 2], valid: 
 pub(crate) fn softmax_loss(op: &SoftmaxLoss, p: &[f64], label: &[f64]) -> Expected {
     let mut sum = Expected::zero();
     for (line, class) in positions(&op.axis, label, op.ignore) {
-        sum.add(-p[line[class]].max(f32::MIN_POSITIVE.into()).ln());
+        sum.add(-at_least(p[line[class]], f32::MIN_POSITIVE.into()).ln());
         sum.magnitude += 1.0;
     }
     sum.scaled(1.0 / class_divisor(&op.axis, label, op.ignore, op.normalization))
@@ -122,7 +122,7 @@ pub(crate) fn class_loss(
             let (weight, hinge) = (weight(op, matrix, class, k), hinge(class, k, x));
             match op.kind {
                 Log | LogWithSoftmaxGradient => {
-                    sum.add(-weight * x.max(1e-20).ln());
+                    sum.add(-weight * at_least(x, 1e-20).ln());
                     sum.magnitude += weight.abs();
                 }
                 Hinge => {
@@ -154,7 +154,7 @@ pub(crate) fn class_loss_backward(
         for (k, &at) in line.iter().enumerate() {
             let own = weight(op, matrix, class, k);
             match op.kind {
-                Log => dx[at].add(-own / x[at].max(1e-20)),
+                Log => dx[at].add(-own / at_least(x[at], 1e-20)),
                 LogWithSoftmaxGradient => {
                     (0..op.axis.extent)
                         .for_each(|k| dx[at].add(x[at] * weight(op, matrix, class, k)));
@@ -182,8 +182,13 @@ fn sign(class: usize, k: usize) -> f64 {
     if k == class { -1.0 } else { 1.0 }
 }
 
+/// Returns the larger of `x` and `floor`, or NaN if `x` is NaN.
+fn at_least(x: f64, floor: f64) -> f64 {
+    if x.is_nan() { x } else { x.max(floor) }
+}
+
 fn hinge(class: usize, k: usize, x: f64) -> f64 {
-    (1.0 + sign(class, k) * x).max(0.0)
+    at_least(1.0 + sign(class, k) * x, 0.0)
 }
 
 /// Computes the elementwise loss `Σ f(x, t) / n`.
@@ -201,11 +206,11 @@ pub(crate) fn elementwise_loss(op: &ElementwiseLoss<f64>, x: &[f64], t: &[f64]) 
             }
             _ if t.trunc() != 0.0 => sum.add(x / 2.0),
             Contrastive { margin } => {
-                sum.add((margin - x.sqrt()).max(0.0).powi(2) / 2.0);
+                sum.add(at_least(margin - x.sqrt(), 0.0).powi(2) / 2.0);
                 sum.magnitude += (margin + x.sqrt()).powi(2);
             }
             ContrastiveLegacy { margin } => {
-                sum.add((margin - x).max(0.0) / 2.0);
+                sum.add(at_least(margin - x, 0.0) / 2.0);
                 sum.magnitude += margin + x;
             }
         }

@@ -7,7 +7,7 @@ use crate::{
         nn::softmax_loss::{class_of, count_valid, score_index},
         threads::Workers,
     },
-    op::{ClassLoss, ClassLossKind},
+    op::{ClassLoss, ClassLossKind, at_least},
 };
 
 /// `loss[0] ← Σ f(x, label) / n`, computed in `f64`. [`ClassLoss`] defines the loss `f` of one
@@ -33,8 +33,8 @@ pub(crate) fn class_loss<T: Element>(
     for (position, &label) in label.iter().enumerate() {
         let Some(correct) = class_of(OP, label, position, axis, op.ignore)? else { continue };
         let x = |class| x[score_index(axis, position, class)].to_f64();
-        let log = |class| x(class).max(ClassLoss::FLOOR).ln();
-        let hinge = |class| (1.0 + hinge_sign(class, correct) * x(class)).max(0.0);
+        let log = |class| at_least(x(class), ClassLoss::FLOOR).ln();
+        let hinge = |class| at_least(1.0 + hinge_sign(class, correct) * x(class), 0.0);
         let classes = 0..axis.extent;
         sum += match (op.kind, matrix) {
             (ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient, None) => -log(correct),
@@ -88,11 +88,11 @@ pub(crate) fn class_loss_backward<T: Element>(
             let derivative = correct.map_or(0.0, |correct| match op.kind {
                 // A class of weight 0 has gradient 0, even if `value` is 0.
                 ClassLossKind::Log if weight(k) == 0.0 => 0.0,
-                ClassLossKind::Log => -weight(k) / value.max(ClassLoss::FLOOR),
+                ClassLossKind::Log => -weight(k) / at_least(value, ClassLoss::FLOOR),
                 ClassLossKind::LogWithSoftmaxGradient => value * total - weight(k),
                 ClassLossKind::Hinge | ClassLossKind::SquaredHinge => {
                     let sign = hinge_sign(k, correct);
-                    let hinge = (1.0 + sign * value).max(0.0);
+                    let hinge = at_least(1.0 + sign * value, 0.0);
                     match op.kind {
                         ClassLossKind::SquaredHinge => 2.0 * sign * hinge,
                         _ if hinge > 0.0 => sign,

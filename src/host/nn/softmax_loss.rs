@@ -4,7 +4,7 @@ use crate::{
     element::Element,
     error::{Error, Result, check_len},
     host::threads::Workers,
-    op::{Accuracy, Axis, SoftmaxLoss},
+    op::{Accuracy, Axis, SoftmaxLoss, at_least},
 };
 
 /// `loss[0] ← −Σ ln max(p[label], tiny) / n`, summed in `f64`; see [`SoftmaxLoss`].
@@ -27,7 +27,7 @@ pub(crate) fn softmax_loss<T: Element>(
     let (mut sum, mut valid) = (0.0, 0);
     for (position, &label) in label.iter().enumerate() {
         if let Some(class) = class_of(OP, label, position, axis, op.ignore)? {
-            sum -= p[score_index(axis, position, class)].to_f64().max(tiny).ln();
+            sum -= at_least(p[score_index(axis, position, class)].to_f64(), tiny).ln();
             valid += 1;
         }
     }
@@ -225,6 +225,17 @@ mod tests {
             normalization: LossNormalization::Valid,
         };
         assert_eq!(loss(&op, &[0.0f32, 1.0], &[0.0]), 87.33655);
+    }
+
+    /// Caffe's CPU code gives NaN, because `std::max(NaN, tiny)` is NaN.
+    #[test]
+    fn the_loss_of_a_nan_probability_is_nan() {
+        let axis = Axis { outer: 2, extent: 2, inner: 1 };
+        let op = SoftmaxLoss { axis, ignore: None, normalization: LossNormalization::Valid };
+        let mut loss = [0.0f32];
+        let p = [0.5, 0.5, f32::NAN, f32::NAN];
+        softmax_loss(&Workers::sequential(), &op, &p, &[0.0, 1.0], &mut loss).unwrap();
+        assert!(loss[0].is_nan());
     }
 
     #[test]
