@@ -22,8 +22,8 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Approximate number of elements in one LRN task, which consists of whole rows or channels of a
-/// plane.
+/// Approximate number of elements in one LRN task, which consists of whole channels, or of whole
+/// rows if regions are squares.
 const GRAIN: usize = 1 << 15;
 
 /// Number of elements along the inner axis that are computed at a time. A block of `BLOCK` elements
