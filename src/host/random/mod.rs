@@ -41,8 +41,8 @@ use num_traits::Zero;
 /// four random words.
 const GRAIN: usize = 1 << 14;
 
-/// Number of elements in one task of [`dropout`], which needs less time per element because it only
-/// compares words with a threshold.
+/// Number of elements in one task of [`dropout`], which takes less time per element than the other
+/// kernels, because `dropout` only compares random words with a threshold.
 const DROPOUT_GRAIN: usize = 1 << 16;
 
 /// `yᵢ ~ U[lo, hi)`, computed as `lo + (hi − lo)·u` for even elements and `lo + (hi − lo)·v` for

@@ -47,7 +47,8 @@ pub(crate) fn sum_per_channel<T: Element, const N: usize>(
     }
 }
 
-/// Returns the sums of terms at position `e` of the axis; used for operands with long contiguous runs.
+/// Returns the sums of terms at position `e` of the axis; used for operands with long contiguous
+/// runs.
 #[inline(always)]
 fn sum_runs<T: Element, const N: usize>(
     axis: &Axis,

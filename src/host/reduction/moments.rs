@@ -84,7 +84,8 @@ impl Sums {
     }
 }
 
-/// Returns the mean and variance at position `e` of the axis; used for operands with long contiguous runs.
+/// Returns the mean and variance at position `e` of the axis; used for operands with long
+/// contiguous runs.
 #[inline(always)]
 fn moments_of_runs<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
     let m = axis.reduced_count() as f64;
