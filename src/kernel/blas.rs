@@ -73,8 +73,8 @@ macro_rules! kernels {
 
             /// `C ← α·op(A)·op(B) + β·C`. If β = 0, the kernel does not read `C`. If α = 0 or k =
             /// 0, the kernel does not read `A` and `B`. If α ≠ 0, a NaN or an infinity in `A` or
-            /// `B` propagates to every element of `C` that depends on it, even if the other factor
-            /// of a product is 0. `A` and `B` may be the same view.
+            /// `B` propagates to every element of `C` that depends on it, even through a product
+            /// with 0. `A` and `B` may be the same view.
             #[doc(alias = "caffe_cpu_gemm")]
             fn gemm<T: Element>(
                 op: &Gemm<T>,

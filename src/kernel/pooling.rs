@@ -41,8 +41,8 @@ macro_rules! kernels {
                 op.check("average_pool", ("x", x), ("y", y))
             }
 
-            /// Sets each element of `dx` to the sum of `dy / divisor` over the windows that cover
-            /// the element, where `divisor` is the divisor of the window's mean in
+            /// Sets each element of `dx` to the sum of `dy / divisor` over the windows that contain
+            /// the element. The divisor of a window is that of its mean in
             /// [`average_pool`](Self::average_pool).
             fn average_pool_backward<T: Element>(op: &Pool2d, dy: read T, dx: overwrite T) {
                 op.check("average_pool_backward", ("dx", dx), ("dy", dy))

@@ -192,8 +192,8 @@ impl PolyphasePlane {
     }
 }
 
-/// `y ← x`, without a call of `memcpy` for fewer than 256 elements, because most slices are so
-/// short that the call would take longer than the copy.
+/// `y ← x`. Fewer than 256 elements are copied without `memcpy`, because a call of `memcpy` would
+/// take longer than the copy of most slices.
 #[inline(always)]
 fn copy<A: Copy>(x: &[A], y: &mut [A]) {
     match x.len() {

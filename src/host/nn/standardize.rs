@@ -144,8 +144,8 @@ impl<A: Element<Acc = A> + Float> MeanAndRate<A> {
     }
 }
 
-/// Gradient `dx = ((dy − dy0) − (x − mean) · slope) · rate`, a linear function of `x` and `dy` with
-/// one set of coefficients per position of the axis.
+/// Coefficients of the gradient `dx = ((dy − dy0) − (x − mean) · slope) · rate`, one set per
+/// position of the axis.
 struct LinearGradient<A> {
     constants: MeanAndRate<A>,
     slope: Vec<A>,

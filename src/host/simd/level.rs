@@ -173,7 +173,7 @@ pub(crate) fn with_each_simd_level(body: impl Fn()) {
     with_level(SimdLevel::Portable, body);
 }
 
-/// Calls `body` on this thread at `level`, which the processor must support.
+/// Calls `body` on this thread at the SIMD level `level`, which the processor must support.
 #[cfg(test)]
 pub(crate) fn with_level(level: SimdLevel, body: impl FnOnce()) {
     TEST_LEVEL.set(Some(level));

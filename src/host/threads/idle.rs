@@ -120,7 +120,7 @@ impl IdleThreads {
     /// Sleeps until the thread is notified. The caller has checked, while holding the lock of
     /// `state`, that no offer is pending.
     ///
-    /// No notification of a sleeping thread is lost. A thread that makes a later offer finds this
+    /// No notification of a sleeping thread is lost. A thread that makes a later offer sees this
     /// thread counted as sleeping, increments `notified` under the lock, and then signals the
     /// condition variable. `Condvar::wait` receives every signal sent after it unlocks `state`, so
     /// a signal always reaches a thread while `notified` is not 0. If another thread that is about

@@ -113,8 +113,8 @@ impl Workers {
     /// length is a multiple of `unit` and at least about `min`, or about half of `min` if `len` is
     /// below twice `min`. If `len <= min`, returns `min`, which gives a single chunk.
     ///
-    /// If successive kernels split their results into chunks of this length, each thread processes
-    /// the elements that it wrote in the previous kernel, which are in its cache.
+    /// If all kernels split their results into chunks of this length, a thread processes the
+    /// elements that it wrote in the previous kernel, which are in its cache.
     #[inline]
     pub(crate) fn even_chunk_len(&self, len: usize, min: usize, unit: usize) -> usize {
         // Do not call `even_chunk_len_of_many` for short operands, because the function call would
@@ -231,7 +231,7 @@ impl<'a, T: Send> DisjointChunks<'a, T> {
     /// Returns chunk `i`, which is empty if the slice has fewer chunks.
     ///
     /// # Safety
-    /// No other reference to chunk `i` exists.
+    /// No other reference to chunk `i` of the slice exists.
     #[allow(clippy::mut_from_ref)] // the caller ensures a unique reference
     unsafe fn get(&self, i: usize) -> &mut [T] {
         let start = (i * self.chunk).min(self.len);

@@ -35,8 +35,8 @@ const TAPS_PER_TASK: usize = 96;
 
 /// Returns the number of images in each part of the batch, and the number of parts.
 ///
-/// The more parts the filters are split into (`filter_parts`), the fewer parts the batch is split
-/// into, because each pair of a batch part and a filter part is a task.
+/// The more parts the filters have (`filter_parts`), the fewer parts the batch gets, because each
+/// pair of a batch part and a filter part is a task.
 fn split_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
     let parts = op.batch() * op.window().positions() / POSITIONS_PER_PARTIAL_SUM;
     let parts = parts.min(MAX_PARTIAL_SUMS.div_ceil(filter_parts)).clamp(1, op.batch());

@@ -54,8 +54,8 @@ pub(crate) fn by_gemm<T: Element>(
 ///
 /// Returns `None` for strides above 1, and for padding at least as wide as the dilated kernel. Also
 /// returns `None` if the number of image elements exceeds the number of windows by more than 25 %,
-/// because [`by_columns`] is then faster: its GEMM computes one column per window, but the flipped
-/// convolution computes one output per image element.
+/// because [`by_columns`] is then faster. The GEMM of [`by_columns`] computes one column per
+/// window, but the flipped convolution computes one output per image element.
 fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     let window = op.window();
     let flipped_axis = |(axis, &output): (&SpatialAxis, &usize)| {
@@ -151,8 +151,8 @@ fn backward_one_image<A: Element<Acc = A> + Float>(
             // as fit in L1.
             let l1_channels = (L1_COLUMNS_LEN / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
             let max = if workers.count() > 1 { channels } else { l1_channels };
-            // All blocks have about the same number of channels, so that the last block does not
-            // become a GEMM with one row, which would add products in a different order.
+            // All blocks have about the same number of channels, because a small last block could
+            // be a GEMM with one row, which adds products in a different order.
             channels.div_ceil(channels.div_ceil(max.clamp(1, channels.max(1))))
         }
     };

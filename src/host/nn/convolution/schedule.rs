@@ -18,8 +18,8 @@ const PARALLEL_MIN_FLOPS: u64 = 2_000_000;
 /// Set of threads that contains only the calling thread.
 pub(crate) static ONE_THREAD: Workers = Workers::sequential();
 
-/// Returns the set of threads for a kernel that has more tasks than threads: `workers`, or only the
-/// calling thread for a small convolution.
+/// Returns the set of threads for a kernel that has more tasks than threads. The set contains only
+/// the calling thread if the convolution is small.
 pub(crate) fn task_workers<'a>(workers: &'a Workers, op: &Convolution) -> &'a Workers {
     split_workers(workers, op, usize::MAX).0
 }

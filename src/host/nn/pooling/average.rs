@@ -65,8 +65,8 @@ pub(crate) fn average_pool<T: Element>(
 }
 
 /// Sets each element of `dx` to the sum of `dy / divisor` over the windows that contain the
-/// element, where `divisor` is the divisor of the window's mean in [`average_pool`]. The previous
-/// contents of `dx` are ignored.
+/// element. The divisor of a window is that of its mean in [`average_pool`]. The previous contents
+/// of `dx` are ignored.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -208,8 +208,8 @@ fn add_to_taps<A: Element + Float>(y: &[A], taps: &[Tap], x: &mut [A]) {
     vectorized(
         #[inline(always)]
         || {
-            // Loop over taps in reverse order, because an earlier window reads an element of `x`
-            // with a later tap, and terms are added in the order of windows.
+            // Loop over taps in reverse order to add terms in the order of windows: an earlier
+            // window reads an element of `x` with a later tap.
             for tap in taps.iter().rev() {
                 let x = &mut x[tap.offset..][..y.len()];
                 x.iter_mut().zip(y).for_each(|(x, &y)| *x = *x + y);
