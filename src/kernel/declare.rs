@@ -23,8 +23,9 @@ use crate::{
 /// ) { axis.check_affine(x, scale, shift, y) }
 /// ```
 ///
-/// An argument of a declaration with a plain type is a parameter, passed by value or by reference.
-/// An argument is an operand if one of the following keywords precedes its element type:
+/// An argument of a declaration is a parameter, passed by value or by reference, if no keyword
+/// precedes its type. An argument is an operand if one of the following keywords precedes its
+/// element type:
 /// - `read T`: a [`View`](crate::View) that the kernel reads;
 /// - `optional T`: an `Option<View>` that the kernel reads;
 /// - `update T`: a [`ViewMut`](crate::ViewMut) that the kernel reads and writes, or writes in part;
@@ -34,12 +35,12 @@ use crate::{
 ///   in-place call runs the host function `function`, which omits the `src` operand and updates the
 ///   `overwrite` operand.
 ///
-/// The host function of a kernel has the kernel's name and takes the arguments in the same order. A
-/// declaration lists input operands before output operands. In the body of a declaration, an
-/// operand's name stands for its length: a `usize`, or an `Option<usize>` for `optional` and `src`.
-/// Ledgers record a kernel by its name and its element type `T`, or by `u32` if the kernel has no
-/// element type. The declarations of a family follow `trait Family { … }`, which may contain
-/// further methods.
+/// The host function of a kernel has the kernel's name and takes the kernel's arguments in the same
+/// order. A declaration lists input operands before output operands. In the body of a declaration,
+/// an operand's name stands for its length: a `usize`, or an `Option<usize>` for `optional` and
+/// `src`. Ledgers record a kernel by its name and its element type `T`, or by `u32` if the kernel
+/// has no element type. The kernel declarations of a family follow `trait Family { … }`, which may
+/// contain further methods.
 macro_rules! declare_family {
     (
         $(#[$attr:meta])*
@@ -148,7 +149,7 @@ macro_rules! result_type {
     ($R:ty) => { $crate::error::Result<$R> };
 }
 
-/// Expands to the name of the element type that ledgers record for a kernel.
+/// Expands to the element type's name, which ledgers record for a kernel.
 macro_rules! element_name {
     () => {
         "u32"
@@ -275,7 +276,7 @@ macro_rules! host_type {
     ($output:ident $T:ty) => { &mut [$T] };
 }
 
-/// Expands to the first line of the documentation of a function of [`slices`](super::slices).
+/// Expands to the first documentation line of a function in [`slices`](super::slices).
 macro_rules! slice_doc {
     ($family:ident $kernel:ident $in_place:literal) => {
         concat!(
@@ -340,7 +341,8 @@ macro_rules! host_function_for_element {
 /// Calls a host function with the host side of each operand.
 ///
 /// The expansion nests one block per operand, because an overwritten operand is committed after the
-/// host function returns. Arguments that are not operands are passed on unchanged.
+/// host function returns. Arguments that are not operands are passed to the host function
+/// unchanged.
 macro_rules! call_host {
     ([$(@in_place)? $function:path] [$workers:expr] [$($arg:ident)*]) => {
         $function($workers, $($arg),*)

@@ -65,8 +65,8 @@ macro_rules! kernels {
                 check_len("class_loss", "loss", 1, loss)
             }
 
-            /// `dx ← scale[0] · the derivative of f / n`, the gradient of
-            /// [`class_loss`](Self::class_loss); zero where the label is ignored.
+            /// `dx ← scale[0] · ∂f/∂x / n`, the gradient of [`class_loss`](Self::class_loss); zero
+            /// where the label is ignored.
             fn class_loss_backward<T: Element>(
                 op: &ClassLoss,
                 x: read T,

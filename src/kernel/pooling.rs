@@ -41,8 +41,9 @@ macro_rules! kernels {
                 op.check("average_pool", ("x", x), ("y", y))
             }
 
-            /// Sets each element of `dx` to a sum over the windows that cover the element. Each
-            /// window adds its element of `dy`, divided by the window's size.
+            /// Sets each element of `dx` to the sum of `dy / divisor` over the windows that contain
+            /// the element. The divisor of a window is that of its mean in
+            /// [`average_pool`](Self::average_pool).
             fn average_pool_backward<T: Element>(op: &Pool2d, dy: read T, dx: overwrite T) {
                 op.check("average_pool_backward", ("dx", dx), ("dy", dy))
             }
@@ -55,7 +56,7 @@ macro_rules! kernels {
             ///
             /// Every device draws the same element of a window: the first at which the running sum,
             /// in row-major order and in `f64`, exceeds `u` times the total sum. In the running sum
-            /// and the total, negative elements and NaN count as zero. If the running sum never
+            /// and the total sum, negative elements and NaN count as zero. If the running sum never
             /// exceeds `u` times the total, for example because the total is 0, every device draws
             /// the first element of the window. For a window that contains no input element, `y` is
             /// 0 and the mask is −1. Stochastic pooling was introduced by Zeiler and Fergus (2013).

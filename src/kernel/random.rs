@@ -14,9 +14,10 @@ macro_rules! kernels {
             ///   [`dropout`](Self::dropout) compute element `i` from word `i mod 4` of the Philox
             ///   output for counter `i / 4`.
             /// - [`uniform`](Self::uniform) and [`gaussian`](Self::gaussian) compute elements `2j`
-            ///   and `2j + 1` from the four words of the Philox output for counter `j`. Two words
-            ///   `a` and `b` form the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`. Words 0 and 1
-            ///   form the fraction `u`, and words 2 and 3 form the fraction `v`.
+            ///   and `2j + 1` from the four words of the Philox output for counter `j`. Two random
+            ///   words `a` and `b` form the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`. Words 0
+            ///   and 1 of the output form the fraction `u`, and words 2 and 3 form the fraction
+            ///   `v`.
             /// - All arithmetic is in IEEE `f64`: additions, multiplications, divisions and square
             ///   roots in the order of the formulas, without FMA. Each result is rounded once to
             ///   the element type.
@@ -52,8 +53,8 @@ macro_rules! kernels {
                 expect_normal(mean, std)
             }
 
-            /// `yᵢ ← 1` with probability `p`, else 0; `p` is rounded up to a multiple of 2⁻³². An
-            /// element is 1 if its random word is less than `p·2³²`.
+            /// `yᵢ ← 1` with probability `p`, else 0; `p` is rounded up to a multiple of 2⁻³².
+            /// `bernoulli` sets an element to 1 if the element's random word is less than `p·2³²`.
             #[doc(alias = "caffe_rng_bernoulli")]
             fn bernoulli(key: RngKey, p: f64, y: overwrite u32) { expect_probability(p).map(drop) }
 
@@ -68,7 +69,7 @@ macro_rules! kernels {
             }
 
             /// Each `yᵢ` is uniform over the integers from 0 to `bound − 1`; `bound` is at most
-            /// 2³². Each element is the upper half of the 64-bit product of its random word and
+            /// 2³². `yᵢ` is the upper half of the 64-bit product of the element's random word and
             /// `bound`.
             #[doc(alias = "caffe_rng_rand")]
             fn random_integers(key: RngKey, bound: u64, y: overwrite u32) { expect_bound(bound) }

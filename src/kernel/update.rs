@@ -32,8 +32,8 @@ pub trait Update: Memory {
     ///
     /// `masters` holds the master weights of 16-bit weights in the accumulator type. Master weights
     /// accumulate steps that are too small to change a 16-bit weight. If other code has changed a
-    /// weight, so that the weight differs from its rounded master weight, the update starts from
-    /// the weight.
+    /// 16-bit weight, so that it differs from the rounded master weight, the update starts from the
+    /// 16-bit weight.
     #[track_caller]
     fn solver_update<T: Element>(
         &self,

@@ -31,7 +31,7 @@ pub struct ArgMaxLayer<T: Element> {
     top_k: usize,
     values: bool,
     op: Option<TopK>,
-    /// Scratch blob: the data hold the greatest elements of the bottom, and the diff holds the
+    /// Scratch blob, whose data hold the greatest elements of the bottom, and whose diff holds the
     /// indices of these elements.
     found: Blob<T>,
 }

@@ -1,4 +1,4 @@
-//! The shared implementation of the Convolution and Deconvolution layers: filters and geometry.
+//! The implementation that the Convolution and Deconvolution layers share: filters and geometry.
 
 use super::{conv_geometry::spatial_axes, prelude::*, weight_bias::WeightsAndBias};
 use crate::{
@@ -14,8 +14,8 @@ use crate::{
 pub(super) enum Direction {
     /// The bottoms are images, which the layer convolves.
     Forward,
-    /// The bottoms take the place of a convolution's outputs, to which the layer applies the
-    /// transposed convolution.
+    /// The bottoms are outputs of the convolution, to which the layer applies the transposed
+    /// convolution.
     Backward,
 }
 
@@ -113,8 +113,8 @@ impl<T: Element> BaseConvolution<T> {
     }
 
     /// Adds one bottom's contribution to the gradients of the parameters. `x` is the convolution's
-    /// image operand, and `y` is the convolution's output operand. The operand that belongs to the
-    /// tops holds gradients, and the operand that belongs to the bottoms holds data.
+    /// image operand, and `y` is the convolution's output operand. The operand that is a top of the
+    /// layer holds gradients, and the operand that is a bottom holds data.
     pub(super) fn add_gradients(
         &self,
         device: &AnyDevice,

@@ -16,8 +16,8 @@ use crate::{
 /// unbiased variances, and the weight by which the layer divides both sums. For each batch, the
 /// layer first multiplies the three statistics parameters by `moving_average_fraction`. The layer
 /// then adds the batch's mean to the first parameter, the batch's variance to the second parameter,
-/// and 1 to the third parameter. If the third parameter is 0, the layer takes the stored mean and
-/// variance to be 0.
+/// and 1 to the third parameter. If the third parameter is 0, the layer uses 0 as the stored mean
+/// and variance.
 ///
 /// The forward pass reads the bottom twice. The backward pass reads the bottom and the gradient of
 /// the top twice. The layer saves a copy of the bottom only if the layer runs in place.

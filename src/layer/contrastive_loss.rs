@@ -9,7 +9,7 @@ use crate::{
 /// `loss = Σ (s·d² + (1 − s)·max(0, margin − d)²) / 2N` over N pairs of feature vectors. In the
 /// formula, d is the Euclidean distance between the two vectors of a pair, and s is 1 for similar
 /// pairs and 0 for dissimilar pairs. The first two bottoms hold the first and the second vectors of
-/// the pairs, and the third bottom holds s.
+/// the pairs, and the third bottom holds the values s.
 ///
 /// With `legacy_version`, a dissimilar pair contributes `max(0, margin − d²)` to the sum. The
 /// contrastive loss was introduced by Hadsell, Chopra and LeCun (2006).
@@ -32,8 +32,8 @@ use crate::{
 pub struct ContrastiveLossLayer<T: Element> {
     param: ContrastiveLossParameter,
     difference: Blob<T>,
-    /// The data hold the squared distance of each pair; the diff holds the derivative of the loss
-    /// with respect to the squared distance.
+    /// Blob whose data hold the squared distance of each pair, and whose diff holds the derivative
+    /// of the loss with respect to the squared distance.
     distance: Blob<T>,
 }
 
@@ -89,7 +89,7 @@ impl<T: Element> Layer<T> for ContrastiveLossLayer<T> {
         if bottom[0].channels()? != bottom[1].channels()? {
             return wrong_shape(format!("features of shapes {a} and {b} differ in length"));
         }
-        // All axes of `a` after the second axis must have extent 1.
+        // All axes of the first bottom after its second axis must have extent 1.
         let items = per_item_axis(a)?;
         if items.extent != bottom[0].channels()? || items.count() != b.count() {
             return wrong_shape(format!("features of shapes {a} and {b} are not vectors"));

@@ -3,12 +3,13 @@
 use super::prelude::*;
 use crate::{op::SpatialAxis, proto::ConvolutionParameter};
 
-/// Returns the window geometry along each spatial axis. `inputs` holds the input extents of the
+/// Returns the window geometry along each spatial axis. `inputs` holds the extents of the input's
 /// spatial axes.
 ///
 /// As in Caffe, the kernel, stride and padding are each given as a pair of fields, such as
-/// `kernel_h` and `kernel_w`, or as a list. A pair of fields requires exactly two spatial axes. A
-/// list holds one value for all spatial axes, or one value per axis.
+/// `kernel_h` and `kernel_w`, or as a list. A pair of fields for height and width requires exactly
+/// two spatial axes. A list field holds one value for all spatial axes, or one value per spatial
+/// axis.
 pub(super) fn spatial_axes(
     param: &ConvolutionParameter,
     inputs: &[usize],
@@ -35,7 +36,7 @@ pub(super) fn spatial_axes(
 }
 
 /// Returns one value per spatial axis, from a pair of fields for height and width or from a list
-/// field. Returns `default` for each axis if the pair and the list are both missing.
+/// field. Returns `default` for each axis if the definition sets neither the pair nor the list.
 fn pair_or_list(
     (name, pair, list): (&str, [Option<u32>; 2], &[u32]),
     (axes, default): (usize, Option<usize>),

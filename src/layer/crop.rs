@@ -4,9 +4,9 @@ use super::prelude::*;
 use crate::{op::Copy2d, shape::Shape};
 
 /// Crops each axis of the first bottom, from `axis` on, to the extent of the same axis in the
-/// second bottom. The field `offset` holds the first index to keep: one value for all cropped axes,
-/// or one value per axis. The layer ignores the values of the second bottom, whose gradient is
-/// zero.
+/// second bottom. The field `offset` holds the first index that the layer keeps, as one value for
+/// all cropped axes or one value per cropped axis. The layer ignores the values of the second
+/// bottom, whose gradient is zero.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -33,7 +33,7 @@ struct AxisCrop {
     whole: usize,
     /// Extent of the cropped axis in the top.
     part: usize,
-    /// First index along the axis of the first bottom that the layer keeps.
+    /// First index that the layer keeps along the axis of the first bottom.
     offset: usize,
 }
 
@@ -105,7 +105,7 @@ impl CropLayer {
         Ok(Self { axis: param.axis() as isize, offsets, region: CropRegion::default() })
     }
 
-    /// Computes how the layer crops each axis of `shape` to the extent of that axis in `like`.
+    /// Returns how the layer crops each axis of `shape` to the extent of the same axis in `like`.
     fn axis_crops(&self, shape: &Shape, like: &Shape) -> Result<Vec<AxisCrop>> {
         let axis = shape.canonical_axis(self.axis)?;
         let (axes, offsets) = (shape.len() - axis, self.offsets.len());

@@ -10,9 +10,8 @@ use crate::{
 };
 use std::time::Duration;
 
-/// A layer whose tops hold batches of records from a source. Background threads read and transform
-/// the records ahead of time. The first top holds the data; the optional second top holds the
-/// labels.
+/// A layer whose tops hold batches of records from a source. Background threads prefetch and
+/// transform the records. The first top holds the data; the optional second top holds the labels.
 ///
 /// The field `source` is the path of a database, or a string that starts with a scheme of the
 /// [`SourceRegistry`](crate::data::SourceRegistry). The layer detects the kind of database from the
@@ -108,7 +107,8 @@ impl<T: Element> DataLayer<T> {
         let source = WindowCrops::open(&windows, &transform, cx.key.named_child("windows"))?;
         let batch_size = windows.batch_size();
         let batches = BatchParams { batch_size, prefetch: DEFAULT_PREFETCH, rand_skip: 0 };
-        // `WindowCrops` already applies `transform_param` when it crops a window.
+        // Pass no transformation, because `WindowCrops` already applies `transform_param` to each
+        // window that it crops.
         let no_transform = TransformationParameter::default();
         Self::from_source("WindowData", Box::new(source), &no_transform, batches, cx)
     }

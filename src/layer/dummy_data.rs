@@ -73,7 +73,8 @@ fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
     (0..tops).map(shape).collect()
 }
 
-/// Returns one element of `values` per top. A single element of `values` applies to all tops.
+/// Returns a list with one value per top. If `values` has a single element, that element applies to
+/// all tops.
 fn one_per_top<V: Clone>(name: &str, values: &[V], tops: usize) -> Result<Vec<V>> {
     match values {
         [one] => Ok(vec![one.clone(); tops]),

@@ -11,8 +11,8 @@ use crate::{
 /// `y = Σ coeff·x`, `y = Π x` or `y = max x` over the bottoms, element by element.
 ///
 /// If several bottoms equal the maximum at an element, only one bottom receives the gradient. The
-/// receiving bottom is the second bottom if the second bottom equals the maximum, otherwise the
-/// bottom with the lowest index.
+/// second bottom receives the gradient if the second bottom equals the maximum; otherwise, the
+/// bottom with the lowest index does.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -36,8 +36,8 @@ pub struct EltwiseLayer<T: Element> {
     /// Caffe's field `stable_prod_grad`: if `true`, the layer computes the gradient of a product
     /// without divisions.
     stable: bool,
-    /// Scratch blob that holds the result of comparing two bottoms: 1 where one exceeds the other,
-    /// and 0 elsewhere.
+    /// Scratch blob for the comparison of two bottoms in the gradient of a maximum: 1 where the
+    /// comparison holds, and 0 elsewhere.
     exceeds_other: Blob<T>,
 }
 
@@ -71,8 +71,8 @@ impl<T: Element> EltwiseLayer<T> {
         self.coeffs.get(bottom).copied().unwrap_or(1.0)
     }
 
-    /// `y ← Σ coeff·x`. If the coefficients of the first two bottoms are 1, a single kernel adds
-    /// the two bottoms.
+    /// `y ← Σ coeff·x` over the bottoms x. If the coefficients of the first two bottoms are 1, a
+    /// single kernel adds the two bottoms.
     fn sum(&self, device: &AnyDevice, bottom: &[Blob<T>], top: &Blob<T>) -> Result<()> {
         let (first, mut y) = top.data_mut_from(&bottom[0])?;
         let added = match (self.coeff(0), self.coeff(1)) {
@@ -120,8 +120,8 @@ impl<T: Element> EltwiseLayer<T> {
         }
     }
 
-    /// `dx ← dy · p`, where p is the product of the other bottoms. If `stable` is not set,
-    /// `product_backward` computes p as `y / x`.
+    /// `dx ← dy · p`, where p is the product of all bottoms except bottom `i`. Unless `stable` is
+    /// set, `product_backward` computes p as `y / x`, where x is bottom `i`.
     fn product_backward(
         &self,
         device: &AnyDevice,
@@ -172,8 +172,8 @@ impl<T: Element> EltwiseLayer<T> {
     }
 }
 
-/// Returns the gradient rank of a bottom. If several bottoms equal the maximum, the bottom with the
-/// lowest rank receives the gradient.
+/// Returns the rank of a bottom for the gradient of a maximum. If several bottoms equal the
+/// maximum, the bottom with the lowest rank receives the gradient.
 fn gradient_rank(bottom: usize) -> usize {
     match bottom {
         0 => 1,

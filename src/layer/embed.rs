@@ -1,4 +1,4 @@
-//! The Embed layer: a learned vector per index.
+//! The Embed layer, which returns a learned vector for each index.
 
 use super::{prelude::*, weight_bias::WeightsAndBias};
 use crate::op::{Axis, RowIndexing};

@@ -1,10 +1,10 @@
-//! The Filter layer: keeps the items of a batch for which a selector is not zero.
+//! The Filter layer, which keeps those items of a batch for which a selector is not zero.
 
 use super::prelude::*;
 use crate::op::RowIndexing;
 
-/// Copies the items of each bottom for which the last bottom, the selector, is not zero. The layer
-/// has one top for each bottom except the selector.
+/// Copies from each bottom the items for which the selector, the last bottom, is not zero. The
+/// layer has one top for each bottom except the selector.
 ///
 /// The number of kept items depends on the values of the selector, which the layer reads on the
 /// host. The first `reshape` keeps all items, because the selector has no values yet.

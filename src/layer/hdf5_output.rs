@@ -10,13 +10,13 @@ use std::{
 /// The names of the HDF5 datasets to which the layer writes its two bottoms.
 const DATASET_NAMES: [&str; 2] = ["data", "label"];
 
-/// Writes its two bottoms to the datasets `data` and `label` of the HDF5 file `file_name`. As in
-/// Caffe, each dataset has four axes. Each forward pass appends the items of the two bottoms to the
-/// datasets.
+/// A layer that writes its two bottoms to the datasets `data` and `label` of the HDF5 file
+/// `file_name`. As in Caffe, each dataset has four axes. Each forward pass appends the items of the
+/// two bottoms to the datasets.
 ///
 /// The layer keeps the items of all forward passes in memory. The layer writes the HDF5 file in the
-/// first forward pass, in [`write`](Self::write) and when it is dropped. An error during the drop
-/// is only logged.
+/// first forward pass, in [`write`](Self::write) and when it is dropped. If the write fails when
+/// the layer is dropped, the error is only logged.
 ///
 /// ```no_run
 /// use cortado::{layer::Hdf5OutputLayer, prelude::*, proto::parse_text};
@@ -60,7 +60,7 @@ impl Hdf5OutputLayer {
     }
 
     /// Writes the items of all forward passes to the HDF5 file. If the write fails, an existing
-    /// file is unchanged.
+    /// HDF5 file at [`path`](Self::path) is unchanged.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the HDF5 file cannot be written.
@@ -110,8 +110,8 @@ impl<T: Element> Layer<T> for Hdf5OutputLayer {
         }
         self.unwritten = true;
         self.passes += 1;
-        // Write the HDF5 file already in the first forward pass, so that an unwritable path is
-        // reported early.
+        // Write the HDF5 file in the first forward pass, so that an unwritable path is reported
+        // early.
         if self.passes == 1 { self.write() } else { Ok(()) }
     }
 

@@ -11,8 +11,7 @@ use crate::{
 };
 use std::{any::Any, ops::RangeInclusive, time::Duration};
 
-/// Settings of a net, which the net passes to the constructor and to [`Layer::setup`] of each of
-/// its layers.
+/// Settings that a net passes to the constructor and to [`Layer::setup`] of each of its layers.
 ///
 /// ```
 /// use cortado::{LayerRegistry, data::SourceRegistry, layer::LayerContext, op::RngKey};
@@ -91,7 +90,7 @@ impl Arity {
         Self { bottom, top, tops_equal_bottoms: false }
     }
 
-    /// Returns the arity of a layer with one or more bottoms and as many tops as bottoms.
+    /// Returns the arity of a layer with one or more bottoms and exactly one top per bottom.
     pub fn one_top_per_bottom() -> Self {
         Self { bottom: 1..=usize::MAX, top: 1..=usize::MAX, tops_equal_bottoms: true }
     }
@@ -99,8 +98,8 @@ impl Arity {
     /// Checks that a layer of this arity accepts `bottoms` bottoms and `tops` tops.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`], which states the expected and the given number of blobs, if
-    /// the arity does not allow the numbers.
+    /// Returns [`Error::InvalidData`], which states the expected and the found number of blobs, if
+    /// the arity does not allow `bottoms` or `tops`.
     pub fn check(&self, bottoms: usize, tops: usize) -> Result<()> {
         for (kind, range, found) in [("bottom", &self.bottom, bottoms), ("top", &self.top, tops)] {
             if !range.contains(&found) {
@@ -128,11 +127,11 @@ impl Arity {
 /// A [`LayerRegistry`](crate::LayerRegistry) creates a layer from its `LayerParameter`. A net calls
 /// [`setup`](Self::setup) of a layer once, and [`reshape`](Self::reshape) before every
 /// [`forward`](Self::forward). Only `reshape` changes the shapes of the tops; all other methods of
-/// a layer only write values.
+/// a layer only write the values of blobs.
 ///
 /// A registry wraps each layer in a check of the numbers of bottoms and tops. A method of a wrapped
-/// layer returns an error, without running the layer's code, if the numbers violate
-/// [`arity`](Self::arity) or differ between calls.
+/// layer returns an error, without running the layer's code, if the numbers of bottoms and tops
+/// violate [`arity`](Self::arity) or differ between calls.
 ///
 /// ```
 /// use cortado::{layer::Layer, prelude::*};
@@ -179,10 +178,9 @@ pub trait Layer<T: Element>: Any + Send {
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()>;
 
     /// Returns the activation function that this layer applies to every element. Returns `None` if
-    /// this layer is no such activation, or if its in-place [`forward`](Self::forward) has further
-    /// effects, such as saving the input. Instead of calling `forward` of this layer, a net may
-    /// pass the activation function to [`forward_fused`](Self::forward_fused) of the preceding
-    /// layer.
+    /// this layer is not an elementwise activation, or if its in-place [`forward`](Self::forward)
+    /// has further effects, such as saving the input. Instead of calling `forward` of this layer, a
+    /// net may pass the function to [`forward_fused`](Self::forward_fused) of the preceding layer.
     fn fusible_activation(&self) -> Option<Unary<f64>> {
         None
     }
@@ -223,7 +221,7 @@ pub trait Layer<T: Element>: Any + Send {
         }
     }
 
-    /// Returns whether the layer can run in place, with a top that is also the bottom.
+    /// Returns whether the layer can run in place, with one blob as bottom and top.
     fn allows_in_place(&self) -> bool {
         false
     }
@@ -264,7 +262,7 @@ pub trait Layer<T: Element>: Any + Send {
         &[]
     }
 
-    /// Returns the layer's parameters mutably, for a net that shares or replaces the parameters.
+    /// Returns the layer's parameters mutably, so that a net can share or replace the parameters.
     fn params_mut(&mut self) -> &mut [Blob<T>] {
         &mut []
     }

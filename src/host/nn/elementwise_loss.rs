@@ -10,7 +10,7 @@ use num_traits::Float;
 
 const GRAIN: usize = 1 << 14;
 
-/// Number of independent partial sums, whose additions the processor overlaps.
+/// Number of independent partial sums of the loss, so that the processor overlaps their additions.
 const LANES: usize = 8;
 
 /// `loss[0] ← Σ f(xᵢ, tᵢ) / n`, summed in `f64`. [`ElementwiseLoss`] defines the loss `f` of one
@@ -76,7 +76,7 @@ pub(crate) fn elementwise_loss_backward<T: Element>(
     Ok(())
 }
 
-/// Returns the target value that the loss ignores, in the accumulator type.
+/// Returns the target value that the loss ignores, converted to the accumulator type.
 fn ignored_target<T: Element>(op: &ElementwiseLoss<T::Acc>) -> Option<T::Acc> {
     op.ignore.map(|ignore| T::acc(ignore as f64))
 }

@@ -2,8 +2,8 @@
 //!
 //! A row of the im2col matrix holds the elements that one tap reads at all positions. Along the
 //! last axis, one tap reads a run of consecutive image elements, or every `stride`-th element of a
-//! run. Rows of the im2col matrix are copied run by run, for one plane along the last two axes at a
-//! time.
+//! run. The rows of the im2col matrix are copied run by run. Each step of the copy covers one plane
+//! of positions along the last two axes.
 
 use crate::{
     element::Element,

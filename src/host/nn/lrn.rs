@@ -1,10 +1,10 @@
 //! Local response normalization.
 //!
 //! The region of an element spans neighbouring channels, or a square within a channel. A first pass
-//! adds squared elements along one axis: over channels, or vertically. For a square region, a
-//! second pass adds the sums of the first pass horizontally. Each window is summed separately. A
-//! running sum over windows would be faster, but would carry the rounding error of a large element
-//! into later windows.
+//! adds squared elements over neighbouring channels, or over neighbouring rows of a channel. For a
+//! square region, a second pass adds the sums of the first pass over neighbouring columns. The
+//! elements of each window are summed separately. A running sum over windows would be faster, but
+//! would carry the rounding error of a large element into later windows.
 
 use crate::{
     element::Element,
@@ -22,8 +22,8 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Number of elements in one task, rounded down to whole positions along the axis of the first
-/// pass.
+/// Approximate number of elements in one LRN task, which consists of whole channels, or of whole
+/// rows if regions are squares.
 const GRAIN: usize = 1 << 15;
 
 /// Number of elements along the inner axis that are computed at a time. A block of `BLOCK` elements
@@ -74,8 +74,8 @@ pub(crate) fn lrn<T: Element>(
     Ok(())
 }
 
-/// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`, where `s` is the `scale` of [`lrn`]. The sum `Σ
-/// dy·y/s` runs over all elements whose region contains the element of `dx`.
+/// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`, where `s` is the `scale` of [`lrn`]. The sum
+/// `Σ dy·y/s` runs over all elements whose region contains the element of `dx`.
 ///
 /// # Errors
 /// Returns the errors of [`lrn`].
@@ -131,10 +131,10 @@ pub(crate) fn lrn_backward<T: Element>(
     Ok(())
 }
 
-/// Windows over which LRN sums, along one axis or in a square.
+/// Windows over which LRN sums: ranges of channels, or squares within a channel.
 struct LrnWindows {
     axis: Axis,
-    /// Number of positions in a window on each side of its centre.
+    /// Number of positions in a window on either side of the window's centre.
     radius: usize,
     /// Number of elements along the inner axis that are computed at a time.
     block: usize,
@@ -177,7 +177,8 @@ impl LrnWindows {
         first + centre.saturating_sub(self.radius)..first + end
     }
 
-    /// Sums terms over the window of each element in the range `elements`, which must not be empty.
+    /// Sums the terms in the window of each element in the range `elements`, which must not be
+    /// empty.
     ///
     /// `term(i, terms)` writes the terms of the elements from index `i` on to `terms`. `body(i,
     /// sums)` receives the sums of the windows centred at the elements from `i` on, and may change

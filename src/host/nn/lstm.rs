@@ -9,8 +9,8 @@ use crate::{
 };
 use num_traits::One;
 
-/// Number of gate elements in one task. The LSTM kernels are compute-bound, because of sigmoid and
-/// tanh.
+/// Number of gate elements in one task. The LSTM kernels are compute-bound because they evaluate
+/// sigmoid and tanh, so a task is small.
 const GRAIN: usize = 1 << 13;
 
 /// Runs the forward pass of one time step: activates `gates` in place and writes the cell state `c`
@@ -74,7 +74,7 @@ pub(crate) fn lstm_backward<T: Element>(
     Ok(())
 }
 
-/// Runs [`lstm`] for one of the independent streams.
+/// Runs [`lstm`] for one of the batch's independent streams.
 fn forward<T: Element>(c_prev: &[T], cont: T::Acc, gates: &mut [T], c: &mut [T], h: &mut [T]) {
     let (sigmoid, tanh) = (Unary::<T::Acc>::Sigmoid, Unary::<T::Acc>::Tanh);
     let [i, f, o, g] = split_gates(gates);
@@ -96,7 +96,7 @@ fn forward<T: Element>(c_prev: &[T], cont: T::Acc, gates: &mut [T], c: &mut [T],
     );
 }
 
-/// Runs [`lstm_backward`] for one of the independent streams.
+/// Runs [`lstm_backward`] for one of the batch's independent streams.
 fn backward<T: Element>(c_prev: &[T], c: &[T], dh: &[T], dc: &mut [T], gates: &mut [T]) {
     let (one, tanh) = (T::Acc::one(), Unary::<T::Acc>::Tanh);
     let [i, f, o, g] = split_gates(gates);

@@ -5,8 +5,8 @@
 //! Convolution and im2col:
 //! - `tap_range` computes the positions at which a tap lies inside the image. `im2col` copies the
 //!   elements that a tap reads, one run of an image row at a time. `col2im` adds the elements of an
-//!   im2col matrix to the image. If the last axis has stride 1, `col2im` adds in SIMD registers,
-//!   else in a portable loop over taps.
+//!   im2col matrix to the image. If the stride along the last axis is 1, `col2im` adds in SIMD
+//!   registers, otherwise in a portable loop over taps.
 //! - `convolution` computes convolutions as GEMMs, without storing the im2col matrix. Depthwise
 //!   convolutions do not use GEMM.
 //!

@@ -7,8 +7,8 @@ use std::ops::Range;
 /// Number of windows that a pooling loop computes at a time.
 pub(crate) const LANES: usize = 16;
 
-/// Geometry of the polyphase layout of a plane. A *phase* consists of the elements whose rows and
-/// columns are a multiple of the stride apart.
+/// Geometry of the polyphase layout of a plane. A *phase* consists of elements whose row distances
+/// and column distances are multiples of the stride.
 ///
 /// Row `r` and column `c` of the padded plane are element `(r / stride, c / stride)` of phase `(r
 /// mod stride, c mod stride)`. The layout omits phases that no tap reads. For each tap, the element
@@ -39,7 +39,8 @@ impl Run {
     }
 }
 
-/// One tap of the windows, given by the location of the element that the tap reads in window 0.
+/// One tap of a pooling window, given by the location of the element that the tap reads in window
+/// 0.
 #[derive(Clone, Copy)]
 pub(crate) struct Tap {
     /// Offset in the polyphase layout of the element that the tap reads in window 0.
@@ -118,7 +119,7 @@ impl PolyphasePlane {
         taps.map(tap).collect()
     }
 
-    /// Returns one value per window slot: `value(row, column)` for the slot of a window, and
+    /// Returns one value per slot, which is `value(row, column)` for the slot of a window and
     /// `unused` for an unused slot.
     pub(crate) fn per_window<V: Copy>(
         &self,
@@ -191,8 +192,8 @@ impl PolyphasePlane {
     }
 }
 
-/// `y ← x`. Most slices are so short that the overhead of calling `memcpy` would exceed the time of
-/// the copy.
+/// `y ← x`. Fewer than 256 elements are copied without `memcpy`, because a call of `memcpy` would
+/// take longer than the copy of most slices.
 #[inline(always)]
 fn copy<A: Copy>(x: &[A], y: &mut [A]) {
     match x.len() {

@@ -17,8 +17,8 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Approximate number of elements in one task. For fewer elements, several threads are slower than
-/// one.
+/// Approximate number of elements in one task. For fewer elements, the softmax is slower on several
+/// threads than on one.
 const GRAIN: usize = 1 << 14;
 
 /// `y ← eˣ⁻ᵐ / Σ eˣ⁻ᵐ` along an axis, where `m` is the maximum along that axis. If an element is
@@ -83,9 +83,9 @@ pub(crate) fn softmax_backward_in_place<T: Element>(
     Ok(())
 }
 
-/// Calls `body(start, part)` for each task, where `part` is the task's part of `y`, which begins at
-/// element `start`. A task covers all elements of one or more outer indices. If `source` is not
-/// `None`, its elements are copied to `y` before `body` is called.
+/// Calls `body(start, part)` for each task, where `part` holds the task's elements of `y`, which
+/// begin at index `start`. A task covers all elements of one or more outer indices. If `source` is
+/// not `None`, its elements are copied to `y` before `body` is called.
 fn for_each_task<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -146,7 +146,7 @@ fn forward_contiguous<A: Element<Acc = A> + Float>(y: &mut [A]) {
     );
 }
 
-/// Computes the softmax of each column of `y`, over all rows, in place. The buffers `maxima` and
+/// Computes the softmax along each column of the matrix `y` in place. The buffers `maxima` and
 /// `sums` have one element per column.
 fn forward_strided<A: Element + Float>(y: &mut [A], maxima: &mut [A], sums: &mut [A]) {
     maxima.fill(A::neg_infinity());

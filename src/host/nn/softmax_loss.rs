@@ -158,7 +158,7 @@ pub(crate) fn score_index(axis: &Axis, position: usize, class: usize) -> usize {
     (outer * axis.extent + class) * axis.inner + inner
 }
 
-/// Returns the class that a label denotes, or `None` if the loss ignores the label.
+/// Returns the class number that a label holds, or `None` if the loss ignores the label.
 #[inline]
 pub(crate) fn class_of<T: Element>(
     op: &'static str,
@@ -202,7 +202,7 @@ mod tests {
 
     static WORKERS: Workers = Workers::sequential();
 
-    /// Axis of three classes, with two outer and two inner positions.
+    /// Class axis of extent three, with two outer and two inner positions.
     fn axis() -> Axis {
         Axis::new(2, 3, 2).unwrap()
     }

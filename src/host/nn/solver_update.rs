@@ -20,15 +20,15 @@ use num_traits::{Float, One};
 #[cfg(test)]
 mod tests;
 
-/// Number of weights that one task updates. With fewer than `2 · GRAIN` elements, two threads are
+/// Number of weights that one task updates. With fewer than `2 · GRAIN` weights, two threads are
 /// not faster than one.
 const GRAIN: usize = 1 << 16;
 
 /// Updates the weights and the solver's history; see [`SolverUpdate`].
 ///
-/// Each product and sum is rounded to `T::Acc`, and each updated weight is rounded to `T`. A master
-/// weight that does not round to its 16-bit weight is stale. Before the update, `solver_update`
-/// replaces stale master weights by the values of the 16-bit weights.
+/// Each product and each sum in an update rule is rounded to `T::Acc`, and each updated weight is
+/// rounded to `T`. A master weight that does not round to its 16-bit weight is stale. Before the
+/// update, `solver_update` replaces stale master weights by the values of the 16-bit weights.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.

@@ -144,8 +144,8 @@ impl<A: Element<Acc = A> + Float> MeanAndRate<A> {
     }
 }
 
-/// Gradient as a linear function of `x` and `dy`, with coefficients for each position of the axis:
-/// `((dy − dy0) − (x − mean) · slope) · rate`.
+/// Coefficients of the gradient `dx = ((dy − dy0) − (x − mean) · slope) · rate`, one set per
+/// position of the axis.
 struct LinearGradient<A> {
     constants: MeanAndRate<A>,
     slope: Vec<A>,
@@ -191,8 +191,8 @@ impl<A: Element<Acc = A> + Float> LinearGradient<A> {
         Self { constants, slope, dy0 }
     }
 
-    /// Writes the gradient of `x` to `dx`. If `IN_PLACE` is true, reads the gradient of `y` from
-    /// `dx` instead of `dy`.
+    /// Writes the gradient of `x` to `dx`. If `IN_PLACE` is true, `write` reads the gradient of `y`
+    /// from `dx` instead of `dy`.
     fn write<T: Element<Acc = A>, const IN_PLACE: bool>(
         &self,
         workers: &Workers,

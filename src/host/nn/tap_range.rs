@@ -52,12 +52,13 @@ impl TapRange {
 pub(crate) struct PlaneTaps<'a> {
     /// Index of the first tap of the group.
     pub(crate) tap: usize,
-    /// Offset in the channel of the image plane that the taps read, or `None` if the taps lie
+    /// Offset, within the channel, of the image plane that the taps read, or `None` if the taps lie
     /// outside the image along another axis.
     pub(crate) image: Option<usize>,
-    /// Index of the first position in the plane.
+    /// Index of the plane's first window position.
     pub(crate) position: usize,
-    /// Number of rows of the image plane, and number of elements from one row to the next.
+    /// Number of rows of the image plane, and number of elements from the start of one row to the
+    /// next.
     pub(crate) rows: usize,
     pub(crate) row_stride: usize,
     /// Number of window positions along each of the last two axes.
@@ -70,8 +71,8 @@ pub(crate) struct PlaneTaps<'a> {
 
 /// Taps of a window, with the position range of each tap along every axis.
 pub(crate) struct WindowTaps {
-    /// Axes of the window. A window with fewer than two axes gets additional leading axes of extent
-    /// 1.
+    /// Spatial axes of the window. A window with fewer than two axes gets additional leading axes
+    /// of extent 1.
     axes: Vec<SpatialAxis>,
     outputs: Vec<usize>,
     /// Position ranges of all taps, for each axis.
@@ -84,8 +85,8 @@ impl WindowTaps {
         Self::new(window.axes(), window.output())
     }
 
-    /// Returns the taps of a window with axes `axes`, at `outputs` positions along each axis. At
-    /// positions after the last window, taps read only padding.
+    /// Returns the taps of a window with axes `axes`, at `outputs` positions along each axis.
+    /// `outputs` may include positions after the last window, where taps read only padding.
     pub(crate) fn new(axes: &[SpatialAxis], outputs: &[usize]) -> Self {
         let prepended_axes = 2usize.saturating_sub(axes.len());
         let ones = std::iter::repeat_n(SpatialAxis::new(1, 1), prepended_axes);

@@ -3,16 +3,19 @@
 //!
 //! Every device must compute random numbers by the following rules, with bit-identical results:
 //! - [`bernoulli`], [`random_integers`] and [`dropout`] compute element `i` from word `i mod 4` of
-//!   counter `i / 4`.
-//! - [`uniform`] and [`gaussian`] compute elements `2j` and `2j + 1` from the four words of counter
-//!   `j`. A pair of 32-bit words `(a, b)` gives the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`.
-//!   Words 0 and 1 give the first fraction `u`, and words 2 and 3 give the second fraction `v`.
+//!   the Philox output for counter `i / 4`.
+//! - [`uniform`] and [`gaussian`] compute elements `2j` and `2j + 1` from the four words of the
+//!   Philox output for counter `j`. A pair of 32-bit words `(a, b)` gives the 53-bit fraction
+//!   `((a·2³² + b) >> 11) / 2⁵³`. Words 0 and 1 for a counter give the fraction `u`, and words 2
+//!   and 3 give the fraction `v`.
 //! - All arithmetic is in `f64`, with IEEE additions, multiplications, divisions and square roots,
 //!   in the order of the formulas and without FMA. Each random number is rounded once to the
-//!   element type, so the random numbers of a narrower type are those of a wider type, rounded.
+//!   element type, so the random numbers of a narrower type are the rounded random numbers of a
+//!   wider type.
 //!
-//! The loops that draw random numbers are portable. `ieee_math` implements the logarithm, sine and
-//! cosine for [`gaussian`]. [`RngKey`] generates the 32-bit words with Philox.
+//! The loops over random numbers contain no code for specific processors. `ieee_math` implements
+//! the logarithm, sine and cosine for [`gaussian`]. [`RngKey`] generates the 32-bit words with
+//! Philox.
 
 mod ieee_math;
 
@@ -34,18 +37,19 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// Number of elements that one task draws: a multiple of four, because a counter gives four words.
+/// Number of random elements that one task draws: a multiple of four, because one counter gives
+/// four random words.
 const GRAIN: usize = 1 << 14;
 
-/// Number of elements in one task of [`dropout`], which needs less time per element because it only
-/// compares words with a threshold.
+/// Number of elements in one task of [`dropout`], which takes less time per element than the other
+/// kernels, because `dropout` only compares random words with a threshold.
 const DROPOUT_GRAIN: usize = 1 << 16;
 
 /// `yᵢ ~ U[lo, hi)`, computed as `lo + (hi − lo)·u` for even elements and `lo + (hi − lo)·v` for
 /// odd elements.
 ///
-/// The numbers lie in the interval `[lo, hi)` even after rounding to `T`, provided that `T` has a
-/// value in the interval. If `lo = hi`, all random numbers are `lo`.
+/// The random numbers lie in the interval `[lo, hi)` even after rounding to `T`, provided that `T`
+/// has a value in the interval. If `lo = hi`, all random numbers are `lo`.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `lo ≤ hi` and `hi − lo` is finite.
@@ -190,8 +194,7 @@ pub(crate) fn expect_normal(mean: f64, std: f64) -> Result<()> {
     Err(Error::invalid_input("gaussian", reason))
 }
 
-/// Returns the threshold for random words: [`bernoulli`] yields 1 if the word is below the
-/// threshold.
+/// Returns the threshold below which the random word of an element makes [`bernoulli`] yield 1.
 pub(crate) fn expect_probability(p: f64) -> Result<u64> {
     if (0.0..=1.0).contains(&p) {
         return Ok(word_threshold(p));
@@ -199,8 +202,8 @@ pub(crate) fn expect_probability(p: f64) -> Result<u64> {
     Err(Error::invalid_input("bernoulli", format!("p is {p}, expected 0 ≤ p ≤ 1")))
 }
 
-/// Returns the threshold for random words: [`dropout`] keeps an element if its word is below the
-/// threshold.
+/// Returns the threshold below which the random word of an element makes [`dropout`] keep the
+/// element.
 pub(crate) fn expect_keep(keep: f64) -> Result<u64> {
     if keep > 0.0 && keep <= 1.0 {
         return Ok(word_threshold(keep));
@@ -219,8 +222,8 @@ pub(crate) fn expect_bound(bound: u64) -> Result<()> {
     ))
 }
 
-/// Returns the threshold below which a 32-bit random word lies with probability `p`: `p·2³²`,
-/// rounded up.
+/// Returns `p·2³²`, rounded up: the threshold below which a 32-bit random word lies with
+/// probability `p`.
 fn word_threshold(p: f64) -> u64 {
     (p * WORDS).ceil() as u64
 }
@@ -276,7 +279,7 @@ const WORDS: f64 = 4_294_967_296.0;
 /// Smallest nonzero 53-bit fraction, 2⁻⁵³.
 const UNIT: f64 = 1.0 / 9_007_199_254_740_992.0;
 
-/// Returns the two fractions `u` and `v`, in [0, 1), that a counter gives.
+/// Returns the two fractions `u` and `v`, in [0, 1), that the four random words for `counter` give.
 #[inline(always)]
 fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
     let [a, b, c, d] = key.words(counter);
@@ -284,7 +287,8 @@ fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
     (fraction(a, b), fraction(c, d))
 }
 
-/// Fills `y` in groups of `N` elements. `make(j)` returns the `N` elements from index `N·j` on.
+/// Fills `y` with random elements in groups of `N`. `make(j)` returns the `N` elements from index
+/// `N·j` on.
 fn fill_groups<T: Copy + Send, const N: usize>(
     workers: &Workers,
     y: &mut [T],

@@ -48,15 +48,16 @@ fn normal_cdf() -> impl Fn(f64) -> f64 {
 fn uniform_and_gaussian_follow_their_distributions() {
     const N: usize = 1_000_000;
     // The Kolmogorov-Smirnov statistic exceeds 1.95 by chance for about one key in a thousand. The
-    // key of this test is fixed.
+    // key of this test is fixed, so the test never fails by chance.
     let u: Vec<f64> = filled(N, |y| uniform(&one_thread(), KEY, -1.0, 3.0, y));
     assert!(kolmogorov_smirnov_statistic(u, |x| (x + 1.0) / 4.0) < 1.95);
     let z: Vec<f64> = filled(N, |y| gaussian(&one_thread(), KEY, 2.0, 3.0, y));
     let z: Vec<f64> = z.into_iter().map(|z| (z - 2.0) / 3.0).collect();
-    // Of a million Gaussian numbers, about 6.8 are expected beyond 4.5 standard deviations.
+    // Of a million Gaussian numbers, about 6.8 are expected to lie more than 4.5 standard
+    // deviations from the mean.
     let outliers = z.iter().filter(|z| z.abs() > 4.5).count();
     assert!((1..=16).contains(&outliers), "{outliers}");
-    // The two Gaussian numbers of one counter must be independent.
+    // The two Gaussian numbers that one Philox counter gives must be independent.
     let product: f64 = z.chunks(2).map(|pair| pair[0] * pair[1]).sum();
     assert!((product / (N as f64 / 2.0).sqrt()).abs() < 3.3, "{product}");
     assert!(kolmogorov_smirnov_statistic(z, normal_cdf()) < 1.95);

@@ -1,7 +1,7 @@
 //! Sums, over all axes but one, of terms that are computed from two operands.
 //!
-//! Terms are added to lanes or columns of the accumulator type. After at most [`FLUSH_INTERVAL`]
-//! additions, lanes and columns are added to sums in `f64`, so that rounding errors stay small.
+//! Terms are added to accumulators of the accumulator type. After at most [`FLUSH_INTERVAL`]
+//! additions, each accumulator is added to a sum in `f64`, so that rounding errors stay small.
 
 use crate::{
     element::Element,
@@ -19,7 +19,7 @@ pub(crate) const FLUSH_INTERVAL: usize = 64;
 /// Number of accumulators that sum a long contiguous run.
 const LANES: usize = 32;
 
-/// Returns the number of positions along the axis that one task sums.
+/// Returns the number of axis positions whose sums one task computes.
 pub(crate) fn positions_per_task(axis: &Axis) -> usize {
     // If runs are short, the columns of all positions of a task must fit into an accumulator
     // buffer.
@@ -47,7 +47,8 @@ pub(crate) fn sum_per_channel<T: Element, const N: usize>(
     }
 }
 
-/// Returns the sums of terms at position `e` of the axis, if contiguous runs are long.
+/// Returns the sums of terms at position `e` of the axis; used for operands with long contiguous
+/// runs.
 #[inline(always)]
 fn sum_runs<T: Element, const N: usize>(
     axis: &Axis,
@@ -86,8 +87,9 @@ fn sum_runs<T: Element, const N: usize>(
     sums
 }
 
-/// Computes the sums of terms at the positions from `start` on, if contiguous runs are short. The
-/// runs of one outer index form a row, whose terms are added to a row of accumulators.
+/// Computes the sums of terms at the axis positions from `start` on; used for operands with short
+/// contiguous runs. The runs of one outer index form a row, whose terms are added to a row of
+/// accumulators.
 #[inline(always)]
 fn sum_columns<T: Element, const N: usize>(
     axis: &Axis,

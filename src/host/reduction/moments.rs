@@ -63,8 +63,8 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds all lanes of the two accumulators, of deviations and of squared deviations, to the
-    /// sums.
+    /// Adds the lanes of `first`, which hold deviations, and of `second`, which hold squared
+    /// deviations, to the sums.
     #[inline(always)]
     fn add<A: Element + Float>(&mut self, first: [A; LANES], second: [A; LANES]) {
         self.first += reduce_lanes(first, |a, b| a + b).to_f64();
@@ -84,7 +84,8 @@ impl Sums {
     }
 }
 
-/// Returns the mean and variance at position `e` of the axis, if contiguous runs are long.
+/// Returns the mean and variance at position `e` of the axis; used for operands with long
+/// contiguous runs.
 #[inline(always)]
 fn moments_of_runs<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
     let m = axis.reduced_count() as f64;
@@ -119,8 +120,8 @@ fn sum_runs<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums {
     sums
 }
 
-/// Adds the deviation of one element to each lane of the accumulators. Accumulators that are passed
-/// by value stay in registers.
+/// Adds one element's deviation and squared deviation to each lane of the accumulators.
+/// Accumulators that are passed by value stay in registers.
 #[inline(always)]
 fn step<A: Element + Float>(
     mut first: [A; LANES],
@@ -136,8 +137,9 @@ fn step<A: Element + Float>(
     (first, second)
 }
 
-/// Computes the mean and variance at the positions from `start` on, if contiguous runs are short.
-/// The runs of one outer index form a row, whose deviations are added to a row of accumulators.
+/// Computes the mean and variance at the axis positions from `start` on; used for operands with
+/// short contiguous runs. The runs of one outer index form a row, whose deviations are added to a
+/// row of accumulators.
 #[inline(always)]
 fn moments_of_columns<T: Element>(
     axis: &Axis,

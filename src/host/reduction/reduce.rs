@@ -69,9 +69,9 @@ pub(crate) fn sum_to_axis<T: Element>(
     Ok(())
 }
 
-/// Sets `y[o, i]` to the index `e` of the greatest `x[o, e, i]`. The first of several equal
-/// elements counts as the greatest. NaN elements are ignored. If all elements along the axis are
-/// NaN, the index is 0.
+/// Sets `y[o, i]` to the index `e` of the greatest `x[o, e, i]`. If several elements are equal and
+/// greatest, the index is that of the first. NaN elements are ignored. If all elements along the
+/// axis are NaN, the index is 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) under the same conditions as [`reduce`];
@@ -107,12 +107,13 @@ fn sum_channels<T: Element>(
     store: impl Fn(T::Acc, &mut T) + Send + Sync,
 ) {
     let Axis { outer, extent, inner } = *axis;
-    // If rows are empty, skip them, because their number `outer` may be arbitrarily large.
+    // Skip empty rows, because the number `outer` of empty rows may be arbitrarily large.
     let outer = if inner == 0 { 0 } else { outer };
     let sum = sum_reducer(|x| x);
     let per_task = rows_per_task(outer * inner);
     if inner >= LONG_RUN {
-        // Sum each contiguous run separately, and then add the sums of all runs of the same `e`.
+        // Sum each contiguous run separately, and then add the sums of all runs with the same index
+        // `e`.
         let per_task = rows_per_task(inner);
         return with_scratch(outer * extent, |sums: &mut [T::Acc]| {
             workers.for_each_chunk(sums, per_task, |i, sums| {
@@ -166,7 +167,7 @@ fn reduce_axis<T, Map, Combine>(
             y.iter_mut().zip(results).for_each(|(y, result)| store(*result, y));
         });
     } else if extent >= 2 * GRAIN {
-        // Rows are long enough that several threads share each row.
+        // Rows in this branch are so long that several threads share each row.
         for (x, y) in x.chunks_exact(extent).zip(y) {
             let parts = workers.map(extent.div_ceil(GRAIN), |i| {
                 reducer.reduce_slice(&x[i * GRAIN..extent.min((i + 1) * GRAIN)])
@@ -209,13 +210,13 @@ fn rows_per_task(row_len: usize) -> usize {
     (GRAIN / row_len.max(1)).max(1)
 }
 
-/// Returns the greater of two numbers. If one number is NaN, returns the other number.
+/// Returns the greater of `a` and `b`. If one number is NaN, returns the other number.
 #[inline(always)]
 fn max_ignoring_nan<A: Float>(a: A, b: A) -> A {
     if b > a || a.is_nan() { b } else { a }
 }
 
-/// Returns the smaller of two numbers. If one number is NaN, returns the other number.
+/// Returns the smaller of `a` and `b`. If one number is NaN, returns the other number.
 #[inline(always)]
 fn min_ignoring_nan<A: Float>(a: A, b: A) -> A {
     if b < a || a.is_nan() { b } else { a }

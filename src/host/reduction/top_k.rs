@@ -3,13 +3,14 @@
 use crate::{element::Element, error::Result, host::threads::Workers, op::TopK};
 use std::cmp::Ordering;
 
-/// Approximate number of elements of `x` that one task reads, in whole blocks of `extent × inner`.
+/// Approximate number of elements of `x` that one task reads, rounded to whole blocks of
+/// `extent × inner` elements.
 const GRAIN: usize = 1 << 14;
 
 /// Sets `values[o, j, i]` to the j-th greatest element of `x[o, :, i]`, and `places[o, j, i]` to
-/// the index of that element along the axis. [`TopK`] defines the order of elements. Indices are
-/// stored in the element type, which represents integers exactly up to 2048 for `f16` and up to 256
-/// for `bf16`.
+/// the index of that element along the axis. [`TopK`] defines the order of equal elements and NaN.
+/// Indices are stored in the element type, which represents integers exactly up to 2048 for `f16`
+/// and up to 256 for `bf16`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;

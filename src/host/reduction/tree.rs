@@ -27,8 +27,8 @@ use std::ops::Range;
 /// threads are not faster than one.
 pub(crate) const GRAIN: usize = 1 << 16;
 
-/// Smallest inner extent at which contiguous runs are reduced one by one. Shorter runs are reduced
-/// together, as columns of a matrix.
+/// Smallest inner extent at which contiguous runs are reduced one by one. Runs shorter than
+/// `LONG_RUN` are reduced together, as columns of a matrix.
 pub(crate) const LONG_RUN: usize = 16;
 
 /// Number of lanes in one row of accumulators: a whole number of vectors at every SIMD level.
@@ -50,7 +50,7 @@ const ROW_GROUP: usize = 8;
 /// in L1.
 pub(crate) const COLUMN_BLOCK: usize = 256;
 
-/// Number of rows in a block of [`Reducer::reduce_columns`], which combines the rows of a block in
+/// Number of rows in one block of [`Reducer::reduce_columns`]. The rows of a block are combined in
 /// order, and the results of blocks pairwise.
 const ROW_BLOCK: usize = 64;
 
@@ -81,7 +81,7 @@ where
     Reducer { identity: A::zero(), map, combine: |a, b| a + b, is_sum: true }
 }
 
-/// Returns the reducer that combines the elements themselves by `combine`.
+/// Returns the reducer that combines elements by `combine`, without mapping them first.
 pub(crate) fn reducer<A, Combine>(
     identity: A,
     combine: Combine,
@@ -193,8 +193,8 @@ where
         first
     }
 
-    /// Combines each of the first `count` elements of `x` with one lane. Lanes that are passed by
-    /// value stay in registers.
+    /// Combines each of the first `count` elements of `x` with one lane of the accumulators. Lanes
+    /// that are passed by value stay in registers.
     #[inline(always)]
     fn step(self, mut lanes: [[A; LANES]; 2], x: &[A; STEP], count: usize) -> [[A; LANES]; 2] {
         for i in 0..LANES {
@@ -206,8 +206,8 @@ where
         lanes
     }
 
-    /// Reduces the columns of a matrix of `rows` rows: `y[i]` ← the reduction of `x[r·stride + i]`
-    /// over `r`. The matrix has at most [`COLUMN_BLOCK`] columns.
+    /// Reduces each column of a matrix of `rows` rows: `y[i]` ← the reduction of `x[r·stride + i]`
+    /// over all rows `r`. The matrix has at most [`COLUMN_BLOCK`] columns.
     pub(crate) fn reduce_columns<T: Element<Acc = A>>(
         self,
         (x, rows, stride): (&[T], usize, usize),

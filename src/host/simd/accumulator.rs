@@ -111,7 +111,7 @@ pub(crate) fn update_widened<T: Element>(
     narrow(buffer, y);
 }
 
-/// Like [`update_widened`], but `body` must overwrite all elements, and must not read their old
+/// Like [`update_widened`], but `body` must overwrite all elements of `y` and must not read the old
 /// values.
 #[inline(always)]
 pub(crate) fn overwrite_widened<T: Element>(
@@ -132,8 +132,8 @@ mod tests {
     use super::*;
     use crate::host::simd::level::with_each_simd_level;
 
-    /// The converted `f32` values have every 16-bit pattern as the upper half, and include ties and
-    /// NaN.
+    /// The `f32` values that the test narrows have every 16-bit pattern as their upper half, and
+    /// include ties and NaN.
     #[test]
     fn widen_and_narrow_match_the_crate_half_in_every_bit() {
         let x: Vec<f32> =

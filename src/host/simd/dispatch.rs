@@ -11,7 +11,8 @@ pub(crate) trait SimdKernel<S> {
     /// Whether the kernel is also compiled for the portable SIMD level.
     const HAS_PORTABLE: bool = true;
     /// Runs the kernel with vectors of type `V`. An implementation of `run`, and all functions that
-    /// it calls, must be inlined.
+    /// it calls, must be `#[inline(always)]`, because only inlined code is compiled for the
+    /// features of `V`.
     ///
     /// # Safety
     /// The processor has the features of `V`, and the calling function is compiled for these
@@ -98,9 +99,9 @@ mod tests {
             let (n, zero) = (V::WIDTH, S::zero());
             let x = integers::<S>(1, 20 * n);
             let row = |i: usize| x[i * n..][..n].to_vec();
-            // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`. Pointers point into
-            // `x`, which has space for all the vectors accessed, or into arrays that hold at least
-            // one vector.
+            // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`. Each pointer points
+            // into `x`, which is long enough for all accesses, or into an array of at least one
+            // vector.
             unsafe {
                 let load = |i: usize| V::load(x[i * n..].as_ptr());
                 let stored = |v: V| {
@@ -180,8 +181,8 @@ mod tests {
                     std::array::from_fn(|i| self.0(start.wrapping_add(i as u16)));
                 let wide = x.map(|x| f32::from_bits(x.to_acc().to_bits() ^ 0x8000 >> (start % 5)));
                 let (mut loaded, mut stored) = ([0.0f32; MAX_LANES], [marker; MAX_LANES + 1]);
-                // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`; each array can hold
-                // a vector.
+                // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`, and each array is
+                // long enough for the vector that is loaded or stored.
                 unsafe {
                     V::load_as(x.as_ptr(), count).store(loaded.as_mut_ptr());
                     V::load(wide.as_ptr()).store_as(stored.as_mut_ptr(), count);

@@ -8,13 +8,14 @@ use std::sync::LazyLock;
 /// Instruction set for which a kernel is compiled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum SimdLevel {
-    /// AVX-512 level: AVX-512 F, BW, DQ and VL.
+    /// SIMD level that requires AVX-512 F, BW, DQ and VL.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// AVX2 level: AVX2, FMA and F16C.
+    /// SIMD level that requires AVX2, FMA and F16C.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// Portable level: only the features that the compilation target guarantees.
+    /// Portable SIMD level, which requires only the features that the compilation target
+    /// guarantees.
     Portable,
 }
 
@@ -189,7 +190,7 @@ pub(crate) fn with_each_simd_level(body: impl Fn()) {
     with_level(SimdLevel::Portable, body);
 }
 
-/// Calls `body` on this thread at `level`, which the processor must support.
+/// Calls `body` on this thread at the SIMD level `level`, which the processor must support.
 #[cfg(test)]
 pub(crate) fn with_level(level: SimdLevel, body: impl FnOnce()) {
     TEST_LEVEL.set(Some(level));

@@ -9,8 +9,8 @@
 //!   replaces the loops of `accumulator`.
 //! - [`vector`] defines the SIMD vector trait, and implements this trait portably for an array.
 //!   `x86::vector` implements the SIMD vector trait for AVX-512 and AVX2 registers.
-//! - [`dispatch`] runs kernels that are generic over the SIMD vector trait: GEMM, packing and
-//!   col2im.
+//! - [`dispatch`] runs the kernels that are generic over the SIMD vector trait, which are GEMM,
+//!   packing and col2im.
 //!
 //! Results are bit-identical at all SIMD levels, except for matrix products, whose order of
 //! additions and use of FMA depend on the vector type.

@@ -22,12 +22,13 @@ pub(crate) trait SimdVector: Copy {
     const WIDTH: usize;
     /// Whether the instruction set has 32 vector registers rather than 16.
     const HAS_32_REGISTERS: bool;
-    /// Largest number of vectors in a GEMM tile of one row. For the portable vector type, few tile
-    /// sizes are compiled, to save compile time.
+    /// Largest number of vectors in a GEMM tile of one row. The portable vector type has a smaller
+    /// limit, to save compile time.
     const MAX_ROW_VECTORS: usize = 8;
     /// Runs `kernel`, which must be `#[inline(always)]`, in a separate function that is compiled
-    /// for the features of this type. Compile time grows faster than the length of a function, so a
-    /// function that selects among many large kernels must not inline all of them.
+    /// for the features of this type. A function that selects among many large kernels must call
+    /// the kernels through `outline`, because compile time grows faster than the length of a
+    /// function.
     unsafe fn outline(kernel: impl FnOnce());
     /// Returns a vector whose elements are all `x`.
     unsafe fn splat(x: Self::Scalar) -> Self;
@@ -106,15 +107,16 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn mul(self, x: Self) -> Self;
     /// Returns `self · x + y`, rounded once on x86 and twice in the portable implementation.
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
-    /// Returns, for each of four vectors, the sum of its elements.
+    /// Returns the sum of the elements of each of the four vectors.
     unsafe fn horizontal_sum4(vectors: [Self; 4]) -> [Self::Scalar; 4];
     /// Returns a vector whose element `i` is the sum of the elements of `vectors[i]`. If `WIDTH` is
-    /// below eight, only the first `WIDTH` vectors are summed. All elements of the result after the
-    /// eighth are unspecified.
+    /// below eight, only the first `WIDTH` vectors are summed. If `WIDTH` exceeds eight, the
+    /// elements of the result after the eighth are unspecified.
     #[inline(always)]
     unsafe fn horizontal_sum8(vectors: [Self; 8]) -> Self {
         let [a, b, c, d, e, f, g, h] = vectors;
-        // SAFETY: the caller guarantees the features; the array has eight elements to load.
+        // SAFETY: the caller guarantees the processor's features, and at most eight elements are
+        // loaded from the array of eight.
         unsafe {
             let [a, b, c, d] = Self::horizontal_sum4([a, b, c, d]);
             let [e, f, g, h] = Self::horizontal_sum4([e, f, g, h]);
@@ -155,7 +157,7 @@ pub(crate) trait SimdVector: Copy {
     }
 }
 
-/// Number of elements in the widest vector.
+/// Number of elements in the widest vector type: 16 elements of `f32` with AVX-512.
 pub(crate) const MAX_LANES: usize = 16;
 
 /// Portable vector: an array of four elements, whose operations the compiler may or may not

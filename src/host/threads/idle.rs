@@ -2,8 +2,8 @@
 //!
 //! Waking a sleeping thread takes longer than many kernels run, and kernels follow one another
 //! closely. A pool thread that has just finished a kernel therefore polls for more work for up to
-//! 100 µs. After 100 µs, the pool thread sleeps until a caller has work for more threads than are
-//! polling.
+//! 100 µs. After 100 µs without work, a pool thread sleeps until a caller has work for more threads
+//! than are polling.
 //!
 //! A caller offers its parallel region once for each thread that may help, and never waits for a
 //! thread to accept an offer. If all threads are busy, an offer stays in the list until a thread is
@@ -29,21 +29,21 @@ pub(crate) struct IdleThreads {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Pending offers, each of a region to one thread; at most as many as pool threads.
+    /// Pending offers, each of a region to one thread; there are at most `threads` pending offers.
     offers: VecDeque<Arc<ParallelRegion>>,
     /// Number of pool threads that poll for an offer, or have been notified and will poll.
     waiting: usize,
     /// Number of pool threads that sleep and have not been notified.
     sleeping: usize,
-    /// Number of notifications that no thread has consumed yet.
+    /// Number of notifications that no woken thread has consumed yet.
     notified: usize,
     /// Whether the thread pool has been dropped.
     closed: bool,
 }
 
 impl State {
-    /// Counts up to `count` sleeping threads as waiting, and returns the number of these threads.
-    /// The caller must then notify as many threads as `wake` returned.
+    /// Counts up to `count` sleeping threads as waiting, and returns their number `n`. The caller
+    /// must then notify `n` threads.
     fn wake(&mut self, count: usize) -> usize {
         let count = count.min(self.sleeping);
         self.sleeping -= count;
@@ -80,7 +80,7 @@ impl IdleThreads {
         (0..woken).for_each(|_| self.notification.notify_one());
     }
 
-    /// Makes each pool thread end as soon as it is free.
+    /// Makes each pool thread exit as soon as it is free.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
@@ -120,11 +120,11 @@ impl IdleThreads {
     /// Sleeps until the thread is notified. The caller has checked, while holding the lock of
     /// `state`, that no offer is pending.
     ///
-    /// No notification of a sleeping thread is lost. A thread that makes a later offer counts this
-    /// thread as sleeping, increments `notified` under the lock, and then signals the condition
-    /// variable. `Condvar::wait` receives every signal sent after it unlocks `state`, so a signal
-    /// always reaches a thread while `notified` is not 0. Another thread that is about to sleep may
-    /// consume the notification first, and then looks for the offer.
+    /// No notification of a sleeping thread is lost. A thread that makes a later offer sees this
+    /// thread counted as sleeping, increments `notified` under the lock, and then signals the
+    /// condition variable. `Condvar::wait` receives every signal sent after it unlocks `state`, so
+    /// a signal always reaches a thread while `notified` is not 0. If another thread that is about
+    /// to sleep consumes the notification first, that thread looks for the offer.
     fn sleep(&self, mut state: MutexGuard<'_, State>) {
         state.waiting -= 1;
         state.sleeping += 1;
@@ -180,7 +180,7 @@ mod tests {
         idle.offer_work(5, &region);
         assert_eq!(idle.pending(), 2);
         assert!([(); 2].iter().all(|()| idle.next_offer().is_some()));
-        // Now both threads are busy, and `add_waiting` makes one of the threads free.
+        // Both pool threads are now busy, and `add_waiting` makes one of these threads free.
         idle.offer_work(5, &region);
         idle.add_waiting();
         assert!(idle.next_offer().is_some());

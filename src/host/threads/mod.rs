@@ -9,7 +9,7 @@
 //! - [`work_stealing`] distributes the tasks of a region to one queue per thread.
 //!
 //! [`Workers`] is the interface that kernels use. The methods of `Workers` split a slice or a range
-//! into tasks, put the tasks into stealing queues, and run the tasks as a parallel region.
+//! into tasks, put the tasks into work-stealing queues, and run the tasks as a parallel region.
 
 mod idle;
 mod pool;
@@ -49,7 +49,7 @@ const MAX_THREADS: usize = 65_535;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Workers {
-    /// Pool of the threads in addition to the calling thread, or `None` for one thread.
+    /// Pool of the threads other than the calling thread, or `None` if the set has one thread.
     pool: Option<Arc<Pool>>,
     count: usize,
 }
@@ -84,8 +84,8 @@ impl Workers {
     }
 
     /// Returns the handle to the set of threads that the whole process shares. The set has as many
-    /// threads as the machine can run at once, which start when `global` is first called. If the
-    /// threads cannot be started, the set has only the calling thread.
+    /// threads as the machine can run at once. The threads start when `global` is first called. If
+    /// the threads cannot be started, the set has only the calling thread.
     pub fn global() -> &'static Self {
         static GLOBAL: OnceLock<Workers> = OnceLock::new();
         GLOBAL.get_or_init(|| Self::new(0).unwrap_or(Self::sequential()))
@@ -113,11 +113,11 @@ impl Workers {
     /// length is a multiple of `unit` and at least about `min`, or about half of `min` if `len` is
     /// below twice `min`. If `len <= min`, returns `min`, which gives a single chunk.
     ///
-    /// If kernels split results into chunks of this length, each thread gets the elements that it
-    /// wrote in the previous kernel, which are in its cache.
+    /// If all kernels split their results into chunks of this length, a thread processes the
+    /// elements that it wrote in the previous kernel, which are in its cache.
     #[inline]
     pub(crate) fn even_chunk_len(&self, len: usize, min: usize, unit: usize) -> usize {
-        // For short operands, do not call `even_chunk_len_of_many`, because a function call would
+        // Do not call `even_chunk_len_of_many` for short operands, because the function call would
         // slow down short kernels.
         if len <= min { min } else { self.even_chunk_len_of_many(len, min, unit) }
     }
@@ -201,7 +201,7 @@ impl Workers {
         self.run_region(tasks, &|thread| queues.take(thread).map(body).is_some());
     }
 
-    /// On up to `tasks` threads, calls `step` with the thread's number until `step` returns
+    /// Calls `step` on up to `tasks` threads, with the thread's number, until `step` returns
     /// `false`.
     fn run_region(&self, tasks: usize, step: &region::Step) {
         match &self.pool {
@@ -211,7 +211,7 @@ impl Workers {
     }
 }
 
-/// Disjoint chunks of a slice, which tasks on several threads write.
+/// Disjoint chunks of a slice, to which tasks on several threads write.
 struct DisjointChunks<'a, T> {
     start: *mut T,
     len: usize,
@@ -231,7 +231,7 @@ impl<'a, T: Send> DisjointChunks<'a, T> {
     /// Returns chunk `i`, which is empty if the slice has fewer chunks.
     ///
     /// # Safety
-    /// No other reference to chunk `i` exists.
+    /// No other reference to chunk `i` of the slice exists.
     #[allow(clippy::mut_from_ref)] // the caller ensures a unique reference
     unsafe fn get(&self, i: usize) -> &mut [T] {
         let start = (i * self.chunk).min(self.len);
@@ -368,8 +368,9 @@ mod tests {
     #[test]
     fn even_chunk_len_divides_evenly_among_threads() {
         let workers = Workers::new(2).unwrap();
-        // Operands of up to 100 elements, the minimum chunk length, form a single chunk. Longer
-        // operands are split into equally many chunks for both threads.
+        // Operands of up to 100 elements, the minimum chunk length, form a single chunk. Operands
+        // of more than 100 elements are split into an equal number of chunks for each of the two
+        // threads.
         assert_eq!(
             [0, 1, 100, 101, 250].map(|len| workers.even_chunk_len(len, 100, 1)),
             [100, 100, 100, 51, 125]

@@ -21,7 +21,7 @@ use std::{
 pub(crate) const SPIN_TIME: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 100 });
 
 thread_local! {
-    /// Number of the current thread in its pool; 0 outside of a pool.
+    /// Number of the current thread in its thread pool; 0 for a thread outside a pool.
     // The `thread_local!` macro of loom does not accept a `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
     pub(crate) static THREAD_NUMBER: Cell<usize> = Cell::new(0);
@@ -34,10 +34,10 @@ pub(crate) type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 /// Work of one kernel, which threads may join while the region is open.
 #[derive(Debug)]
 pub(crate) struct ParallelRegion {
-    /// Closure borrowed from the caller of [`Self::new`], valid while the region is open or in use.
+    /// Closure borrowed from the caller of [`Self::new`], valid until [`Self::close`] has returned.
     step: *const Step<'static>,
-    /// Number of threads that have joined the region and not left yet. Threads change this number
-    /// only under the lock; the caller polls it without the lock.
+    /// Number of threads that have joined the region and not left yet. Threads change `inside` only
+    /// while they hold the lock of `state`; the calling thread polls `inside` without the lock.
     inside: AtomicUsize,
     state: Mutex<State>,
     /// Condition variable that a thread notifies when it leaves the region.
@@ -90,9 +90,9 @@ impl ParallelRegion {
         })
     }
 
-    /// Runs tasks of the region on the calling thread if the region is still open. Calls `leave` in
-    /// either case.
-    /// [`Self::close`] returns only after every thread that joined has called `leave`.
+    /// Runs tasks of the region on the calling thread if the region is still open. Calls `leave`
+    /// even if the region is closed. [`Self::close`] returns only after every thread that joined
+    /// has called `leave`.
     pub(crate) fn participate(&self, leave: impl FnOnce()) {
         {
             let state = self.state.lock();
@@ -138,8 +138,8 @@ impl ParallelRegion {
     }
 }
 
-/// Calls `step` with the calling thread's number until no task is left. The number is 0 on a thread
-/// outside the pool.
+/// Calls `step` with the calling thread's number until no task is left. The thread number is 0 on a
+/// thread outside the pool.
 pub(crate) fn run_tasks(step: &Step) -> std::thread::Result<()> {
     let thread = THREAD_NUMBER.with(Cell::get);
     catch_unwind(AssertUnwindSafe(|| while step(thread) {}))

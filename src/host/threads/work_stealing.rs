@@ -6,7 +6,8 @@
 use crate::sync::Mutex;
 use std::ops::Range;
 
-/// Task queues: for each thread, the range of the task numbers that are left.
+/// Task queues, one per thread, each of which is the range of task numbers that no thread has taken
+/// yet.
 pub(crate) struct StealQueues(Vec<Mutex<Range<usize>>>);
 
 impl StealQueues {

@@ -1,4 +1,4 @@
-//! Filter gradient of a convolution, which sums over all positions of all images.
+//! Filter gradient of a convolution: a sum over all positions of all images.
 
 use crate::{
     element::Element,
@@ -23,20 +23,20 @@ use std::ops::Range;
 /// sum of the filter gradient.
 const MAX_PARTIAL_SUMS: usize = 8;
 
-/// Smallest number of positions in each part of the batch.
+/// Number of positions per part of the batch below which the batch is not split further.
 const POSITIONS_PER_PARTIAL_SUM: usize = 1024;
 
 /// Number of filter elements in one task when the partial sums are added to the gradient.
 const ADD_GRAIN: usize = 1 << 16;
 
-/// Number of rows of the im2col matrix in one task. Each row of the im2col matrix holds the
-/// elements that one tap reads in one channel.
+/// Approximate smallest number of rows of the im2col matrix in one task. Each row of the im2col
+/// matrix holds the elements that one tap reads in one channel.
 const TAPS_PER_TASK: usize = 96;
 
 /// Returns the number of images in each part of the batch, and the number of parts.
 ///
-/// A larger `filter_parts` reduces the number of parts of the batch, because each combination of a
-/// batch part and a filter part is a task.
+/// The more parts the filters have (`filter_parts`), the fewer parts the batch gets, because each
+/// pair of a batch part and a filter part is a task.
 fn split_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
     let parts = op.batch() * op.window().positions() / POSITIONS_PER_PARTIAL_SUM;
     let parts = parts.min(MAX_PARTIAL_SUMS.div_ceil(filter_parts)).clamp(1, op.batch());
@@ -83,8 +83,8 @@ pub(crate) fn by_gemm<T: Element>(
     let max_parts = n.div_ceil(TAPS_PER_TASK);
     let (images, batch_parts) = split_batch(op, max_parts * op.groups());
     // The number of threads determines only how the rows of the im2col matrix are split, which does
-    // not change results. How the batch is split determines the order of additions, and must not
-    // depend on the number of threads.
+    // not change results. The split of the batch determines the order of additions, so it depends
+    // on shapes alone: results must be bit-identical on any number of threads.
     let parts = workers.count().div_ceil(batch_parts * op.groups()).min(max_parts);
     let width = n.div_ceil(parts).next_multiple_of(32).min(n);
     let parts = n.div_ceil(width);
@@ -133,7 +133,8 @@ pub(crate) fn by_gemm<T: Element>(
     })
 }
 
-/// `sums ← β·sums + dy · columnsᵀ` for the images of one GEMM and some rows of the im2col matrix.
+/// `sums ← β·sums + dy · columnsᵀ`, where `columns` holds the rows `rows` of the im2col matrix of
+/// `images`.
 fn multiply<A: Element<Acc = A> + Float>(
     workers: &Workers,
     columns: &ImplicitColumns,

@@ -29,7 +29,8 @@ const L1_COLUMNS_LEN: usize = 1 << 14;
 /// Smallest number of rows of the im2col matrix for which a GEMM is efficient.
 const MIN_M: usize = 96;
 
-/// Number of channels whose filters are flipped together, so that reads and writes are contiguous.
+/// Number of channels whose filters one task of `flip_filters` flips: more than one, so that the
+/// task reads contiguous taps.
 const CHANNELS_PER_BLOCK: usize = 16;
 
 /// `dx ← filtersᵀ ∗ dy`
@@ -49,12 +50,12 @@ pub(crate) fn by_gemm<T: Element>(
     }
 }
 
-/// Returns the convolution of `dy` with flipped filters that computes `dx`.
+/// Returns the convolution that computes `dx` from `dy` and the flipped filters.
 ///
-/// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. `None` is
-/// also returned if the number of image elements exceeds the number of windows by more than 25 %.
-/// The flipped convolution computes one output per image element, but the GEMM of [`by_columns`]
-/// computes one column per window.
+/// Returns `None` for strides above 1, and for padding at least as wide as the dilated kernel. Also
+/// returns `None` if the number of image elements exceeds the number of windows by more than 25 %,
+/// because [`by_columns`] is then faster. The GEMM of [`by_columns`] computes one column per
+/// window, but the flipped convolution computes one output per image element.
 fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     let window = op.window();
     let flipped_axis = |(axis, &output): (&SpatialAxis, &usize)| {
@@ -72,11 +73,12 @@ fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     }
 }
 
-/// Writes the filters of the [`flipped_convolution`] to `flipped`: `filters` with the taps
-/// reversed, and with inputs and outputs exchanged.
+/// Writes `filters` to `flipped` with the taps reversed and with inputs and outputs exchanged, as
+/// the [`flipped_convolution`] requires.
 ///
-/// The flipped convolution has one filter per input plane. For every output plane of the group, the
-/// filter of an input plane holds the taps on that input plane in reverse order.
+/// The flipped convolution has one filter per input plane. The filter for an input plane holds, for
+/// each output plane of the group, the taps of that output's filter on the input plane in reverse
+/// order.
 fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], flipped: &mut [A]) {
     let (taps, rows) = (op.window().taps(), op.window().column_rows() / op.groups());
     let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());
@@ -149,8 +151,8 @@ fn backward_one_image<A: Element<Acc = A> + Float>(
             // as fit in L1.
             let l1_channels = (L1_COLUMNS_LEN / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
             let max = if workers.count() > 1 { channels } else { l1_channels };
-            // All blocks have about the same number of channels, because a GEMM with one row would
-            // add products in a different order.
+            // All blocks have about the same number of channels, because a small last block could
+            // be a GEMM with one row, which adds products in a different order.
             channels.div_ceil(channels.div_ceil(max.clamp(1, channels.max(1))))
         }
     };

@@ -2,8 +2,8 @@
 //!
 //! A GEMM for a depthwise convolution would use each loaded element for only a few operations. The
 //! depthwise kernels therefore copy each plane to a polyphase layout (see [`PolyphasePlane`]),
-//! where one tap of many windows is contiguous. The depthwise kernels compute many windows at once,
-//! tap by tap, without special cases for windows at the borders.
+//! where the elements that one tap reads for many windows are contiguous. The depthwise kernels
+//! compute many windows at once, tap by tap, without special cases for windows at the borders.
 
 use crate::{
     element::Element,
@@ -25,11 +25,12 @@ use crate::{
 use num_traits::{Float, Zero};
 use std::ops::Range;
 
-/// Largest number of filters per channel. For more filters per channel, a GEMM is faster.
+/// Largest number of filters per channel for which the depthwise kernels run. For more filters per
+/// channel, a GEMM is faster.
 const MAX_CHANNEL_MULTIPLIER: usize = 4;
 
-/// Number of windows summed at a time. Several vectors of independent sums hide the latency of
-/// additions.
+/// Number of windows whose sums a loop computes at a time. Several vectors of independent sums hide
+/// the latency of additions.
 const WINDOWS: usize = 64;
 
 /// Approximate number of elements in the input planes of one task.
@@ -176,7 +177,7 @@ impl Depthwise {
         });
     }
 
-    /// `sums ← dy ∗ x`, separately for each part of the batch, which consists of `images` images.
+    /// `sums ← dy ∗ x`, with separate sums for each part of the batch, which has `images` images.
     pub(crate) fn backward_filters<T: Element>(
         &self,
         workers: &Workers,
@@ -225,14 +226,14 @@ impl Depthwise {
     }
 
     /// Returns the largest offset, in elements, of a tap from the start of its phase. A phase holds
-    /// the elements of the polyphase plane that are one stride apart.
+    /// elements of the input plane that are one stride apart.
     fn max_tap_offset(&self) -> usize {
         self.phase_taps.iter().flatten().map(|&(_, offset)| offset).max().unwrap_or(0)
     }
 
     /// Calls `body` with three zeroed buffers: for a widened plane, for a polyphase plane, and for
-    /// one value per window. The last buffer has space for [`Self::max_tap_offset`] zeros before
-    /// the values of the windows.
+    /// one value per window. The buffer for the values also has space for [`Self::max_tap_offset`]
+    /// zeros before the first value.
     fn with_buffers<T: Element>(
         &self,
         body: impl FnOnce(&mut [T::Acc], &mut [T::Acc], &mut [T::Acc]),
@@ -258,8 +259,8 @@ impl Depthwise {
         );
     }
 
-    /// Widens the element of `dy` for each window to the window's slot in `values`. Slots between
-    /// rows of windows do not change.
+    /// Widens the element of `dy` for each window to the window's slot in `values`. The slots
+    /// between rows of windows keep their values.
     fn load_windows<T: Element>(&self, dy: &[T], values: &mut [T::Acc]) {
         for (window, row) in self.layout.rows() {
             widen(&dy[row.clone()], &mut values[window..][..row.len()]);

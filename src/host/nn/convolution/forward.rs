@@ -1,4 +1,4 @@
-//! Forward convolution by implicit GEMM: `y = filters · columns + bias`.
+//! Forward convolution, which an implicit GEMM computes as `y = filters · columns + bias`.
 
 use crate::{
     element::Element,
@@ -50,7 +50,7 @@ pub(crate) fn by_gemm<T: Element>(
     })
 }
 
-/// `y ← filters · columns + bias` for the images of one GEMM.
+/// `y ← filters · columns + bias`, where `columns` is the im2col matrix of `images`.
 fn multiply<A: Element<Acc = A> + Float>(
     workers: &Workers,
     columns: &ImplicitColumns,

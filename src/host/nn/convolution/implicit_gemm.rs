@@ -2,11 +2,11 @@
 //! processes.
 //!
 //! The im2col matrix is never stored. The matrix element in row `r` (a tap of a channel) and column
-//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, the elements of an
-//! image cannot be addressed by the sum of a row offset and a position offset. With padding or
-//! strides, each image is therefore first copied to a *frame*: a zero-padded copy of the image,
-//! split into polyphase planes. A frame is about as large as the image. A stored im2col matrix
-//! would be larger than the image by about the number of taps.
+//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides above 1, the
+//! elements of an image cannot be addressed by the sum of a row offset and a position offset. With
+//! padding or strides above 1, each image is therefore first copied to a *frame*: a zero-padded
+//! copy of the image, split into polyphase planes. A frame is about as large as the image. A stored
+//! im2col matrix would be larger than the image by about the number of taps.
 
 use crate::{
     element::Element,
@@ -24,8 +24,8 @@ use std::ops::Range;
 /// Smallest number of im2col columns for which a GEMM is efficient.
 const MIN_N: usize = 64;
 
-/// Smallest number of positions for which a GEMM that sums over positions is efficient. A GEMM
-/// whose sums have at least `MIN_K` products reads and writes the partial sums rarely.
+/// Smallest number of positions for which a GEMM that sums over positions is efficient. With fewer
+/// positions per GEMM, reads and writes of the partial sums take too large a share of the time.
 const MIN_K: usize = 384;
 
 /// Largest number of images in one GEMM.
@@ -45,8 +45,8 @@ pub(crate) struct ImplicitColumns {
     pub(crate) outputs: usize,
     /// Largest number of images in one GEMM.
     pub(crate) max_images: usize,
-    /// Position ranges for the copy of an image to its zero-padded frame, or `None` if images are
-    /// read in place.
+    /// Position ranges of the im2col that copies an image to its zero-padded frame, or `None` if
+    /// images are read in place.
     frame_taps: Option<WindowTaps>,
     /// Number of elements in one polyphase plane of a frame.
     plane_len: usize,
@@ -54,7 +54,7 @@ pub(crate) struct ImplicitColumns {
     /// read in place.
     image_stride: usize,
     row_offsets: Vec<usize>,
-    /// Spans of contiguous elements that contain all positions, one image after another.
+    /// Spans of consecutive positions whose elements are contiguous, for one image after another.
     position_spans: Vec<CopySpan>,
     spans_per_image: usize,
 }
@@ -69,7 +69,7 @@ pub(crate) struct ImageGroup {
 }
 
 impl ImplicitColumns {
-    /// Returns the address tables for a GEMM whose columns are positions.
+    /// Returns the address tables for the GEMM that computes outputs, whose columns are positions.
     pub(crate) fn for_outputs(op: &Convolution) -> Result<Self> {
         let positions = op.window().positions().max(1);
         let is_efficient = |images: &usize| {
@@ -84,7 +84,8 @@ impl ImplicitColumns {
         Self::new(op, divisor.or(candidates().next()).unwrap_or(MAX_IMAGES))
     }
 
-    /// Returns the address tables for a GEMM that sums over positions.
+    /// Returns the address tables for the GEMM that computes filter gradients, which sums over
+    /// positions.
     pub(crate) fn for_filter_gradients(op: &Convolution) -> Result<Self> {
         Self::new(op, MIN_K.div_ceil(op.window().positions().max(1)).min(MAX_IMAGES))
     }
@@ -131,7 +132,7 @@ impl ImplicitColumns {
         self.window.column_rows()
     }
 
-    /// Returns the number of GEMMs into which the batch is split, for each group of channels.
+    /// Returns the number of GEMMs into which the batch is split per group of channels.
     pub(crate) fn tasks(&self) -> usize {
         self.batch.div_ceil(self.max_images)
     }
@@ -151,8 +152,8 @@ impl ImplicitColumns {
         (self.window.is_identity() && group.images == 1).then(|| &x[self.image_range(group, 0)])
     }
 
-    /// Calls `body` with the rows `rows` of the im2col matrix of the images, or with the transpose
-    /// of these rows.
+    /// Calls `body` with the rows `rows` of the im2col matrix of `group`, or with their transpose
+    /// if `trans` requests it.
     pub(crate) fn with_columns<A: Element, R>(
         &self,
         workers: &Workers,
@@ -186,7 +187,7 @@ impl ImplicitColumns {
         (group.images == 1).then(|| &mut y[self.output_range(group, 0)])
     }
 
-    /// Copies the rows of `matrix`, which hold the outputs of all images, to `y`.
+    /// Copies the outputs of all images of `group` from the rows of `matrix` to `y`.
     pub(crate) fn scatter_outputs<A: Element>(
         &self,
         group: &ImageGroup,
@@ -213,8 +214,8 @@ impl ImplicitColumns {
         })
     }
 
-    /// Calls `body` for each output plane of each image. `body` receives two ranges: of the plane's
-    /// elements in the output matrix, and of the plane's elements in `y`.
+    /// Calls `body` for each output plane of each image. `body` receives the range of the plane's
+    /// elements in the output matrix and their range in `y`.
     fn for_each_output(
         &self,
         group: &ImageGroup,
@@ -249,8 +250,8 @@ fn tap_distance(axis: &SpatialAxis) -> usize {
 }
 
 /// Returns the parameters, along one axis, of the im2col that copies an image to its padded frame.
-/// The im2col has one tap per phase of the stride. The phase of a tap is the tap's offset modulo
-/// the stride.
+/// The im2col that copies an image to its frame has one tap per phase of the stride. The phase of a
+/// tap is the tap's offset modulo the stride.
 fn phase_axis(axis: &SpatialAxis) -> SpatialAxis {
     SpatialAxis { kernel: axis.stride.min(tap_distance(axis) + 1), dilation: 1, ..*axis }
 }
@@ -298,8 +299,8 @@ fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<us
     (0..window.channels()).flat_map(of_channel).collect()
 }
 
-/// Returns the spans of contiguous elements that hold the positions of one image, in a polyphase
-/// plane of extents `extents`.
+/// Returns the spans of consecutive positions of one image whose elements are contiguous in a
+/// polyphase plane of extents `extents`.
 fn position_spans(window: &Window, extents: &[usize]) -> Vec<CopySpan> {
     let output = window.output();
     let width = output.last().copied().unwrap_or(1);

@@ -1,9 +1,9 @@
 //! Distribution of a convolution's work among threads, and activation of the outputs.
 //!
-//! A convolution is split into tasks. Each task computes the output of one image, of a group of
-//! images, or of some rows of the im2col matrix. If there are at least as many tasks as threads,
-//! each task runs on one thread. If there are fewer tasks than threads, tasks run one after
-//! another, and all threads share each GEMM. Results are bit-identical for any number of threads.
+//! A convolution is split into tasks. Each task processes one image, a group of images, or a range
+//! of rows of the im2col matrix. If there are at least as many tasks as threads, each task runs on
+//! one thread. If there are fewer tasks than threads, tasks run one after another, and all threads
+//! share each GEMM. Results are bit-identical for any number of threads.
 
 use crate::{
     element::Element,
@@ -18,7 +18,8 @@ const PARALLEL_MIN_FLOPS: u64 = 2_000_000;
 /// Set of threads that contains only the calling thread.
 pub(crate) static ONE_THREAD: Workers = Workers::sequential();
 
-/// Returns the set of threads for work that consists of more tasks than there are threads.
+/// Returns the set of threads for a kernel that has more tasks than threads. The set contains only
+/// the calling thread if the convolution is small.
 pub(crate) fn task_workers<'a>(workers: &'a Workers, op: &Convolution) -> &'a Workers {
     split_workers(workers, op, usize::MAX).0
 }

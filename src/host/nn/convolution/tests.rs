@@ -65,8 +65,8 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 7, 14, 7, &[axis(40, 4, 3, 2, 2)]),
         convolution(2, 3, 3, 3, &[axis(14, 2, 5, 0, 1), axis(17, 1, 4, 0, 1)]),
         convolution(9, 3, 3, 3, &square(56, 3, 1, 1)),
-        // Depthwise convolutions that take the GEMM path, because of a multiplier of five or a
-        // kernel wider than the image.
+        // Depthwise convolutions that take the GEMM path, because of a channel multiplier of five
+        // or a kernel wider than the image.
         convolution(2, 2, 10, 2, &square(10, 3, 1, 1)),
         convolution(2, 2, 2, 2, &square(2, 3, 1, 1)),
         // Convolutions that have few positions per image, or padding wider than the image.
@@ -75,8 +75,8 @@ fn cases() -> Vec<Convolution> {
         // A convolution whose im2col matrix exceeds the caches.
         convolution(2, 40, 6, 2, &square(80, 4, 1, 1)),
         convolution(1, 96, 8, 1, &[axis(600, 9, 1, 4, 1)]),
-        // A convolution of a single image, whose GEMM several threads share, with one channel more
-        // than a block of channels.
+        // A convolution of a single image, whose GEMM several threads share. The image has one
+        // channel more than a block of channels.
         convolution(1, 97, 16, 1, &square(56, 1, 2, 0)),
         // Convolutions whose input gradients are computed in blocks of channels, with a single
         // position or a single tap.
@@ -90,7 +90,7 @@ fn small_cases() -> impl Iterator<Item = Convolution> {
     cases().into_iter().filter(|op| op.flops() < 5_000_000)
 }
 
-/// Calls `term(i, j, k)` for each product `x[i] · filters[j]` of the definition of `y[k]`.
+/// Calls `term(i, j, k)` for each product `x[i] · filters[j]` in the definition of `y[k]`.
 fn for_each_product(op: &Convolution, mut term: impl FnMut(usize, usize, usize)) {
     let window = op.window();
     let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());

@@ -65,7 +65,8 @@ pub(crate) fn average_pool<T: Element>(
 }
 
 /// Sets each element of `dx` to the sum of `dy / divisor` over the windows that contain the
-/// element, where `divisor` is that of [`average_pool`]. The previous contents of `dx` are ignored.
+/// element. The divisor of a window is that of its mean in [`average_pool`]. The previous contents
+/// of `dx` are ignored.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -145,8 +146,8 @@ fn backward_by_window<T: Element>(workers: &Workers, op: &Pool2d, dy: &[T], dx: 
     });
 }
 
-/// Calls `body` with three buffers: for a widened input plane if `T` has 16 bits, for a polyphase
-/// plane, and for one value per window.
+/// Calls `body` with three buffers: one for a widened input plane (empty unless `T` has 16 bits),
+/// one for a polyphase plane, and one for a value per window.
 fn with_buffers<T: Element>(
     op: &Pool2d,
     layout: &PolyphasePlane,
@@ -160,8 +161,7 @@ fn with_buffers<T: Element>(
     });
 }
 
-/// Returns the divisor with which the mean of each window is computed, in the order of window
-/// slots.
+/// Returns the divisor of each window's mean, in the order of window slots.
 fn divisors<T: Element>(op: &Pool2d, layout: &PolyphasePlane) -> Vec<T::Acc> {
     layout.per_window(T::acc(1.0), |row, column| divisor(op, row * op.output()[1] + column))
 }
@@ -202,14 +202,14 @@ fn average<A: Element + Float>(x: &[A], taps: &[Tap], divisors: &[A], y: &mut [A
     );
 }
 
-/// Adds the element of `y` for each window to all elements of that window in the polyphase plane
-/// `x`, in the order of windows.
+/// For each window in order, adds the window's element of `y` to all elements of the window in the
+/// polyphase plane `x`.
 fn add_to_taps<A: Element + Float>(y: &[A], taps: &[Tap], x: &mut [A]) {
     vectorized(
         #[inline(always)]
         |_| {
-            // Loop over taps in reverse order, so that each element of `x` gets the terms of
-            // earlier windows, which read it with later taps, first.
+            // Loop over taps in reverse order to add terms in the order of windows: an earlier
+            // window reads an element of `x` with a later tap.
             for tap in taps.iter().rev() {
                 let x = &mut x[tap.offset..][..y.len()];
                 x.iter_mut().zip(y).for_each(|(x, &y)| *x = *x + y);

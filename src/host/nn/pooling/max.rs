@@ -85,8 +85,8 @@ pub(crate) fn max_pool<T: Element>(
 
 /// `dx[mask] ← Σ dy` over all windows with the same `mask`. All other elements of `dx` become 0.
 ///
-/// Windows whose mask is −1 have no maximum and are skipped. After an error, the contents of `dx`
-/// are unspecified.
+/// The gradient of a window whose mask is −1, which has no maximum, is not added to `dx`. After an
+/// error, the contents of `dx` are unspecified.
 ///
 /// # Errors
 /// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] names an
@@ -281,8 +281,9 @@ fn max_by_taps<A: Element + Float>(
 /// the last computed window.
 ///
 /// The block of `N` windows starts at `column`, or earlier if the block would exceed the row. The
-/// first window of the row has the slot `slot`, and the window's first element has the index
-/// `row_index`. From one window to the next, the index of the first element grows by `column_step`.
+/// first window of the row has the slot `slot`, and that window's first element has the index
+/// `row_index` in the plane. The index of a window's first element grows by `column_step` from one
+/// window to the next.
 #[inline(always)]
 fn windows_by_taps<A: Element + Float, const N: usize>(
     x: &[A],

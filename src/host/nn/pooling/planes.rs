@@ -6,8 +6,8 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Approximate number of input elements in one task, in whole planes. With fewer than `2 · GRAIN`
-/// elements, two threads are not faster than one.
+/// Approximate number of input elements in one pooling task, which consists of whole planes. With
+/// fewer than `2 · GRAIN` elements, two threads are not faster than one.
 pub(crate) const GRAIN: usize = 1 << 16;
 
 /// Returns the number of elements of an input plane and of an output plane.

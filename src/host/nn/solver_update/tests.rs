@@ -25,7 +25,7 @@ fn update_with<T: Element>(rule: UpdateRule<T>, regularization: Regularization) 
     SolverUpdate { rate, scale, decay, regularization, rule }
 }
 
-/// Returns non-negative values, because the history of squared gradients is never negative.
+/// Returns non-negative history values, because a history of squared gradients is never negative.
 fn squares<T: Element>(tag: u64, len: usize) -> Vec<T::Acc> {
     fractions::<T::Acc>(tag, len).into_iter().map(|v| v * v).collect()
 }

@@ -13,14 +13,14 @@ use std::arch::x86_64::{
 };
 use std::mem::transmute;
 
-/// Number of elements in a vector and in a cache line.
+/// Number of `f32` elements in an AVX-512 vector, and in a cache line.
 const LANES: usize = 16;
 
 /// Number of rows whose lanes are accumulated before the lanes of all these rows are reduced
 /// together. The sums of `GROUP` rows fill a vector.
 const GROUP: usize = 16;
 
-/// Like [`GROUP`], but for the rows after the last whole group.
+/// Number of rows that are summed together after the last whole [`GROUP`].
 const SMALL_GROUP: usize = 4;
 
 /// Calls `store(Σ map(x[i·extent + j]), y[i])` for each row `i` of `extent` elements. `extent` must
@@ -157,7 +157,7 @@ fn add_mapped(sum: __m512, x: __m512, map: impl Fn(f32) -> f32) -> __m512 {
 }
 
 /// Returns the sum of the lanes of each row, added in the order of `reduce_lanes`. Each addition
-/// instruction adds lanes of two rows.
+/// instruction adds lanes of at least two rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce_rows(rows: [__m512; GROUP]) -> [f32; GROUP] {

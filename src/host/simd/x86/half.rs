@@ -2,8 +2,8 @@
 //!
 //! [`widen`] and [`narrow`] convert slices with AVX-512, for the module `accumulator`. Results of
 //! [`widen`] and [`narrow`] are bit-identical to the results of the crate `half`. Functions with a
-//! vector width in their name convert one vector for the GEMM kernels. These functions are inlined
-//! into functions compiled for the features of the vector type.
+//! vector width in their name convert one vector for the GEMM kernels. These conversion functions
+//! are inlined into functions compiled for the features of the vector type.
 
 use crate::{
     element::{DType, Element},
@@ -11,7 +11,7 @@ use crate::{
 };
 use std::arch::x86_64::*;
 
-/// Number of elements in the widest vector.
+/// Number of `f32` elements in an AVX-512 vector.
 const LANES: usize = 16;
 
 /// `y ← x`, converted exactly, except that a signaling NaN becomes quiet. `x` and `y` are equally
@@ -116,7 +116,7 @@ pub(crate) unsafe fn widen_256<T: Element>(p: *const T, count: usize) -> __m256 
     // SAFETY: each branch reads at most the `count` elements that the caller guarantees.
     unsafe {
         // AVX2 has no masked 16-bit loads. Loads of four elements have a separate branch because
-        // they are frequent: AVX2 micro-panels of `A` have four rows.
+        // AVX2 micro-panels of `A` have four rows.
         let x = match count {
             8.. => _mm_loadu_si128(p.cast()),
             4 => _mm_loadl_epi64(p.cast()),
@@ -219,7 +219,7 @@ unsafe fn to_bf16_512(x: __m512) -> __m256i {
     }
 }
 
-/// Like [`to_bf16_512`], but for eight elements.
+/// Like [`to_bf16_512`], but for eight elements and AVX2.
 ///
 /// # Safety
 /// The processor has AVX2.
