@@ -149,6 +149,7 @@ impl<T: Element> SolverBuilder<T> {
             },
             on_nan: OnNan::default(),
             diverged: false,
+            snapshot_failed: false,
             stopped: false,
         })
     }

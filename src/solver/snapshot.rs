@@ -30,6 +30,19 @@ impl<T: Element> Solver<T> {
         self.write_snapshot_as("")
     }
 
+    /// Writes a snapshot. If a file cannot be written, logs a warning and does not fail: training
+    /// goes on, and the next snapshot may succeed.
+    pub(super) fn snapshot_or_warn(&mut self) -> Result<()> {
+        match self.snapshot() {
+            Err(error) if matches!(error.root(), Error::Io { .. }) => {
+                self.snapshot_failed = true;
+                log::warn!("snapshot of iteration {}: {error}; training goes on", self.iteration);
+                Ok(())
+            }
+            written => written.map(drop),
+        }
+    }
+
     /// Writes a snapshot with `mark` after the prefix of the file names.
     pub(super) fn write_snapshot_as(&mut self, mark: &str) -> Result<(PathBuf, PathBuf)> {
         let stem = format!("{}{mark}_iter_{}", self.param.snapshot_prefix(), self.iteration);
@@ -43,6 +56,7 @@ impl<T: Element> Solver<T> {
         }
         proto::write_trained_net(&model, &trained)?;
         proto::write_solver_state(&state, &self.state_message(&model)?)?;
+        self.snapshot_failed = false;
         let iteration = self.iteration;
         self.observers.notify(&Event::Snapshot { iteration, model: &model, state: &state });
         Ok((model, state))

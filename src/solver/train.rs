@@ -18,7 +18,10 @@ impl<T: Element> Solver<T> {
     /// schedules.
     ///
     /// # Errors
-    /// Returns the errors of the nets, of the device and of writing snapshots.
+    /// Returns the errors of the nets and of the device, and [`Error::Diverged`] as
+    /// [`OnNan`](super::OnNan) describes. If a snapshot cannot be written, the solver logs a warning
+    /// and goes on. If the last snapshot has failed, the solver writes a snapshot at the end, and
+    /// returns the error if this snapshot fails, too.
     #[doc(alias = "Solve")]
     pub fn solve(&mut self) -> Result<()> {
         compiled_for!(T, fn(&mut Solver<T>) -> Result<()> = Solver::run_to_end)(self)
@@ -36,7 +39,9 @@ impl<T: Element> Solver<T> {
         });
         let mut smoothed = self.smoothed_loss();
         self.train(end.saturating_sub(self.iteration), &mut smoothed)?;
-        if self.param.snapshot_after_train() && !self.is_due(self.param.snapshot()) {
+        let final_snapshot =
+            self.param.snapshot_after_train() && !self.is_due(self.param.snapshot());
+        if final_snapshot || self.snapshot_failed {
             self.snapshot()?;
         }
         let mut loss = None;
@@ -95,7 +100,7 @@ impl<T: Element> Solver<T> {
             self.iteration += 1;
             let action = (self.action_function)();
             if action == Action::Snapshot || self.is_due(self.param.snapshot()) {
-                self.snapshot()?;
+                self.snapshot_or_warn()?;
             }
             if action == Action::Stop {
                 self.stopped = true;
@@ -201,7 +206,7 @@ impl<T: Element> Solver<T> {
         for _ in 0..batches {
             match (self.action_function)() {
                 Action::Continue => {}
-                Action::Snapshot => _ = self.snapshot()?,
+                Action::Snapshot => self.snapshot_or_warn()?,
                 Action::Stop => {
                     self.stopped = true;
                     self.observers.notify(&Event::Interrupted { iteration, net: index });

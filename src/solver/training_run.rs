@@ -55,6 +55,8 @@ pub struct Solver<T: Element> {
     pub(super) on_nan: OnNan,
     /// Whether divergence has been reported since the last finite objective.
     pub(super) diverged: bool,
+    /// Whether the last snapshot could not be written.
+    pub(super) snapshot_failed: bool,
     /// Whether an [`Action::Stop`] has ended training or the current test.
     pub(super) stopped: bool,
 }

@@ -273,6 +273,33 @@ fn a_custom_solver_method_equals_the_fused_update_kernel() {
     assert!(error.to_string().contains(known), "{error}");
 }
 
+/// An observer removes the folder of the snapshots before the first snapshot, and creates it again
+/// before the second.
+#[test]
+fn training_goes_on_after_a_snapshot_that_cannot_be_written() {
+    for (last, expected) in [(8, Ok(())), (6, Err(()))] {
+        let folder = folder("snapshot-failure").join("later");
+        fs::create_dir(&folder).unwrap();
+        let mut solver = solver::<f32>(&format!("snapshot: 4 max_iter: {last}"), &folder);
+        solver.add_observer({
+            let folder = folder.clone();
+            move |event| match event {
+                Event::Iterated { iteration: 1, .. } => fs::remove_dir(&folder).unwrap(),
+                Event::Iterated { iteration: 7, .. } => fs::create_dir(&folder).unwrap(),
+                _ => {}
+            }
+        });
+        let solved = solver.solve();
+        assert_eq!(solved.as_ref().map_err(drop), expected.as_ref().map_err(drop), "{solved:?}");
+        assert_eq!(solver.iteration(), last);
+        assert!(!folder.join("snap_iter_4.caffemodel").exists());
+        assert_eq!(folder.join("snap_iter_8.caffemodel").exists(), last == 8);
+        if let Err(error) = solved {
+            assert!(error.to_string().contains("snap_iter_6.caffemodel: No such file"), "{error}");
+        }
+    }
+}
+
 #[test]
 fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     let folder = folder("another");
