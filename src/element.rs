@@ -84,8 +84,8 @@ pub trait Storable: IntoBytes + Immutable + Copy + Send + Sync + 'static {
     fn read_bytes(bytes: &[u8]) -> Option<Self>;
 }
 
-// `FromBytes` is not a supertrait of `Storable`, because its method `zero` and
-// `num_traits::Zero::zero` would be ambiguous in generic code.
+// `FromBytes` is not a supertrait of `Storable`, because the methods `zero` of `FromBytes` and of
+// `num_traits::Zero` would be ambiguous in generic code.
 impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storable for T {
     #[inline(always)]
     fn zeroed() -> Self {
@@ -154,13 +154,13 @@ pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + De
 /// this crate has compiled for one element type.
 ///
 /// # Panics
-/// Panics unless the entry of `values` has the type `V`.
+/// Panics if the entry of `values` for `T` does not have the type `V`.
 pub(crate) fn for_element_type<T: Element, V: Any>(values: [&dyn Any; 4]) -> &V {
     values[T::DTYPE as usize].downcast_ref().expect("every element type has a value of type `V`")
 }
 
 /// Returns the instance of the generic function `$function` that this crate compiled for the
-/// caller's type `$T`. A dependent crate compiles only the selection by element type, not
+/// caller's type `$T`. A dependent crate compiles only the `match` on the element type, not
 /// `$function`.
 ///
 /// ```text
@@ -248,8 +248,8 @@ pub(crate) fn round_to_odd(x: f64) -> f32 {
     let (bits, widened) = (nearest.to_bits(), f64::from(nearest));
     let even = u32::from(bits & 1 == 0);
     // Adding 1 to the bits of a float gives the float of the next larger magnitude. Zero and
-    // infinity have even bit patterns. NaN compares as neither smaller nor larger, so the bits of a
-    // NaN are unchanged.
+    // infinity have even bit patterns. Comparisons with NaN are false, so the bits of a NaN are
+    // unchanged.
     let increase = u32::from(widened.abs() < x.abs()) & even;
     let decrease = u32::from(widened.abs() > x.abs()) & even;
     f32::from_bits(bits + increase - decrease)

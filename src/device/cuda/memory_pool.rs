@@ -14,7 +14,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// A pool that caches freed memory until [`release`](Self::release).
+/// Pool of device memory, which caches freed memory until [`release`](Self::release).
 pub(super) struct MemoryPool {
     raw: CUmemoryPool,
     /// Largest allowed value of `in_use`, in bytes.

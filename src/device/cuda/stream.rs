@@ -1,4 +1,4 @@
-//! Queues (CUDA streams), and the order between queues.
+//! Queues (CUDA streams), and the ordering of one queue after another.
 
 use super::{
     context::Context,
@@ -16,11 +16,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// A queue of a GPU. Dropping a `Stream` does not cancel queued work.
+/// A queue (CUDA stream) of a GPU. Dropping a `Stream` does not cancel queued work.
 pub(super) struct Stream {
     pub(super) context: Arc<Context>,
     raw: CUstream,
-    /// Error flags, created for the first kernel that reports invalid values.
+    /// Flags in which kernels report invalid values, created for the first kernel that needs the
+    /// flags.
     error_flags: OnceLock<KernelErrorFlags>,
 }
 
@@ -76,8 +77,8 @@ impl Stream {
         // SAFETY: event and stream belong to the current context.
         other.context.check("cuEventRecord", unsafe { cuEventRecord(event.0, other.raw) })?;
         self.context.enter()?;
-        // SAFETY: stream and event are live. The driver keeps a destroyed event alive until the
-        // wait is over.
+        // SAFETY: stream and event are live. The driver keeps a destroyed event alive until no
+        // stream waits for the event any more.
         self.context.check("cuStreamWaitEvent", unsafe { cuStreamWaitEvent(self.raw, event.0, 0) })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::sync::Mutex;
 
-/// A kind of event that a test can make fail.
+/// Kind of event that a test can make fail: an allocation, a copy, a launch or queued work.
 ///
 /// ```
 /// use cortado::{device::simulated::Fault, prelude::*};

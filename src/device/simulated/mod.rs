@@ -31,8 +31,8 @@ use queue::{Job, Queue};
 use state::DeviceState;
 use std::{fmt, sync::Arc};
 
-/// A device in host memory that is as strict as the contract of [`Memory`] allows. The [module
-/// documentation](self) lists the design decisions.
+/// A simulated device in host memory, which delays queued work as long as the contract of
+/// [`Memory`] allows. The [module documentation](self) lists the design decisions.
 ///
 /// ```
 /// use cortado::prelude::*;

@@ -56,7 +56,8 @@ impl Labels {
         }
     }
 
-    /// Returns the argument struct of a loss, whose divisor may depend on the labels.
+    /// Returns the argument struct of a loss kernel. A divisor of 0 stands for the number of labels
+    /// that are not ignored.
     fn of_loss(axis: &Axis, ignore: Option<i64>, normalization: LossNormalization) -> Self {
         Self::new(axis, ignore, divisor(normalization, axis.outer, axis.inner))
     }
@@ -107,8 +108,8 @@ impl CudaDevice {
         launch.operand(&parts, 0).write(y.device_write_only()?).sum_grid(1)
     }
 
-    /// Counts the labels that are not ignored, if the divisor depends on this count. Returns a
-    /// buffer of partial counts, and the number of partial counts.
+    /// Counts the labels that are not ignored, if the divisor of the loss depends on this count.
+    /// Returns a buffer of the partial label counts, and the number of these counts.
     #[track_caller]
     fn count_labels<T: Element>(
         &self,
@@ -145,7 +146,7 @@ impl CudaDevice {
     }
 
     /// Prepares a launch of a class loss kernel, and adds the arguments up to and including the
-    /// matrix.
+    /// infogain matrix.
     #[track_caller]
     fn class_loss_kernel<'a, T: Element>(
         &'a self,

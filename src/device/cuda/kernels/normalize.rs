@@ -31,8 +31,8 @@ const MIN_PART: usize = 1 << 12;
 type Sums = [f64; 2];
 
 impl CudaDevice {
-    /// Prepares a launch of the softmax kernel `name`, in which a thread computes a row, or of
-    /// `by_block`, in which a thread block computes a row.
+    /// Prepares a launch of a softmax kernel: `name`, in which one thread computes each row, or
+    /// `by_block`, in which a thread block computes each row.
     #[track_caller]
     fn softmax_kernel<T: Element>(
         &self,
@@ -55,8 +55,8 @@ impl Launch<'_> {
         self.blocks(rows, if axis.extent <= MAX_WARP_ROW { 32 } else { THREADS })
     }
 
-    /// Launches a kernel that computes a sum at each position of an axis, split into `parts`
-    /// partial sums.
+    /// Launches a kernel that computes a sum for each position of an axis, and splits each sum into
+    /// `parts` partial sums.
     fn sums_grid(self, axis: &Axis, parts: usize) -> Result<()> {
         let blocks = match axis.inner {
             1 => [axis.extent.div_ceil(32).min(i32::MAX as usize), parts, 1],
@@ -65,7 +65,7 @@ impl Launch<'_> {
         self.grid(blocks, [THREADS, 1, 1])
     }
 
-    /// Adds an argument, the struct `Rate` of the CUDA kernels: ε, and whether ε is added to the
+    /// Adds the struct `Rate` of the CUDA kernels as an argument: ε, and whether ε is added to the
     /// variance.
     fn rate<T: Element>(self, op: &Standardize) -> Self {
         let in_variance = u32::from(op.epsilon_placement == EpsilonPlacement::AddedToVariance);
@@ -79,8 +79,8 @@ fn part_count(axis: &Axis) -> usize {
 }
 
 impl CudaDevice {
-    /// Prepares a launch of the LRN kernel for the normalization region of `op`. Adds the extents,
-    /// k, α/n, β and 2αβ/n as arguments.
+    /// Prepares a launch of the LRN kernel for the normalization region of `op`. Adds the LRN
+    /// parameters as arguments: the extents, k, α/n, β and 2αβ/n.
     #[track_caller]
     fn lrn_kernel<T: Element>(
         &self,

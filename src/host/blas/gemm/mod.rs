@@ -117,8 +117,8 @@ fn gemm_wide<T: Element, S: SimdScalar>(
 pub(crate) enum GemmB<'a, T> {
     /// Matrix in memory, stored with the transpose and leading dimension of the GEMM descriptor.
     Matrix(&'a [T]),
-    /// Matrix addressed through tables. The transpose and leading dimension of the GEMM descriptor
-    /// are ignored.
+    /// Matrix whose elements are addressed through tables of offsets, such as an im2col matrix. The
+    /// transpose and leading dimension of the GEMM descriptor are ignored.
     Indirect(&'a IndirectMatrix<'a, T>),
 }
 
@@ -208,7 +208,8 @@ pub(crate) fn gemm_batched<T: Element>(
     if batch.count == 0 || span_c == 0 {
         return Ok(());
     }
-    // All chunks of `c` are `stride` elements long, except the last chunk.
+    // Each chunk of `c` holds one output matrix in `stride` elements; the last chunk may be
+    // shorter.
     let stride = if batch.count == 1 { span_c } else { batch.stride_c };
     let c = &mut c[..(batch.count - 1) * stride + span_c];
     let gemm_at = |workers: &Workers, i: usize, c: &mut [T]| {
