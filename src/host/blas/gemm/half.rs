@@ -228,7 +228,7 @@ impl<H: Element<Acc = f32>> SimdKernel<f32> for WriteBack<'_, H> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = f32>>(self) {
         // SAFETY: accesses end at `columns`, which is at most `ld`. Loads stay within a row of
-        // `sums`, and stores stay within a row of `c`, which the caller guarantees to be valid.
+        // `sums`, and stores stay within a row of `c`; the caller guarantees that `c` is valid.
         unsafe {
             let (alpha, beta) = (V::splat(self.alpha), V::splat(self.beta));
             for (row, sums) in self.sums.chunks_exact(self.ld).enumerate() {

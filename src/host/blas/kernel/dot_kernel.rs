@@ -23,7 +23,8 @@ const PREFETCH_B_MIN_BYTES: usize = 2 << 20;
 /// Smallest k, in vectors, for which rows of `B` are read with aligned loads.
 const ALIGN_MIN_VECTORS: usize = 8;
 
-/// Number of vectors of one row that are multiplied before the kernel moves on to the next row.
+/// Number of vectors of one row of `B` that are multiplied before the kernel moves on to the next
+/// row.
 const K_UNROLL: usize = 4;
 
 /// Number of rows of `B` that are multiplied at a time by a single row of `A`.
@@ -91,7 +92,7 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     }
 }
 
-/// Multiplies the only row of `A` by [`N_UNROLL`] rows of `B` at a time. Prefetches `B` if
+/// Multiplies `A`, which has one row, by [`N_UNROLL`] rows of `B` at a time. Prefetches `B` if
 /// `PREFETCH` is true. If `UNALIGNED` is true, rows of `B` start `prefix` elements after a
 /// vector-aligned address.
 ///

@@ -233,8 +233,9 @@ struct Segment<M> {
     mask: M,
 }
 
-/// Calls `body(column, len, segments)` for each vector of `columns`. The vector has `len` columns
-/// from `column` on, counted from `columns.start`. `segments` locate the columns in a source row.
+/// Calls `body(column, len, segments)` for each vector of `columns`. Each vector covers `len`
+/// columns from `column` on, counted from `columns.start`. `segments` locate the columns in a
+/// source row.
 ///
 /// # Safety
 /// The processor supports `V`.

@@ -6,8 +6,8 @@
 //!   the order of k.
 //! - If only `B` is transposed, the dot kernel multiplies rows of `A` by rows of `B`.
 //!
-//! Neither the micro-kernel nor the dot kernel supports two transposed operands. Both kernels
-//! compute every element of `C` with the same sequence of operations.
+//! Neither the micro-kernel nor the dot kernel supports two transposed operands. In each of the two
+//! kernels, the sequence of operations is the same for every element of `C`.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
@@ -37,8 +37,8 @@ const L1_B_MAX_LEN: usize = 1 << 14;
 pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
-        // With few rows of `A`, packing a transposed `B` costs more time than it saves. The larger
-        // k is, the smaller the share of the horizontal reduction in each dot product.
+        // With few rows of `A`, packing a transposed `B` costs more time than it saves. For larger
+        // k, the horizontal reduction takes a smaller share of the time of each dot product.
         (Transpose::No, Transpose::Yes) => {
             op.k >= 32 && op.k >= 12 * op.m && (op.m * op.n <= 1024 || op.m <= 16)
         }
@@ -100,7 +100,7 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
     }
     let sizes: &[usize] = if V::HAS_32_REGISTERS { &[12, 10, 8] } else { &[6, 5, 4] };
     // Choose the tile height that minimizes the number of rows computed twice by overlapping tiles.
-    // Among equal choices, minimize the number of tiles.
+    // Among tile heights with equally many such rows, minimize the number of tiles.
     let fitting = sizes.iter().copied().filter(|&mr| mr <= p.m);
     let mr = fitting.min_by_key(|&mr| p.m.div_ceil(mr) * mr).unwrap_or(match p.m {
         4.. => 4,
@@ -130,7 +130,7 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
     }
 }
 
-/// Multiplies the only row of `A`, whose elements are `stride_k` apart, by `B`.
+/// Multiplies `A`, which has one row with elements `stride_k` apart, by `B`.
 ///
 /// # Safety
 /// The requirements of [`gemm_outer`] hold, and m is 1.
@@ -170,7 +170,7 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
     }
 }
 
-/// Computes `C` in tiles of `MR` rows, two vectors wide.
+/// Computes `C` in tiles that are `MR` rows high and two vectors wide.
 ///
 /// # Safety
 /// The requirements of [`gemm_outer`] hold, and m is at least `MR`.
@@ -205,7 +205,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
 /// not be empty.
 ///
 /// # Panics
-/// Panics if `b` is shorter than the matrix.
+/// Panics if `b` is shorter than the matrix `B`.
 pub(crate) fn row_times_matrix<T: Element>(
     (alpha, beta): (T::Acc, T::Acc),
     x: &[T],
