@@ -19,8 +19,9 @@ macro_rules! polynomial {
 pub(crate) use polynomial;
 
 /// Defines the elementary functions of one floating-point type, which has `fraction` fraction bits.
-/// For arguments beyond the bounds `exp` and `exp_m1`, the functions of these names return 0,
-/// infinity or −1. For arguments from the bound `tanh` on, the hyperbolic tangent rounds to 1.
+/// For arguments beyond the bounds given as `exp` and `exp_m1`, the functions `exp` and `exp_m1`
+/// return 0, infinity or −1. From the argument given as `tanh` on, the hyperbolic tangent rounds to
+/// 1.
 macro_rules! elementary {
     (
         $float:ident, $bits:ident, $int:ident, fraction: $fraction:literal, bias: $bias:literal,

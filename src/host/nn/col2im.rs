@@ -180,9 +180,9 @@ impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
 /// image row.
 #[derive(Clone, Copy)]
 struct BlockTap<M, const VECTORS: usize> {
-    /// Offset of the im2col element for the block's first element, from the start of a row of
-    /// positions. A negative offset wraps around; the masks then exclude the elements before the
-    /// row.
+    /// Offset, from the start of a row of positions, of the im2col element that is added to the
+    /// block's first image element. A negative offset wraps around; the masks then exclude the
+    /// elements before the row.
     offset: usize,
     /// Masks that select the elements of the block to which the tap contributes.
     masks: [M; VECTORS],

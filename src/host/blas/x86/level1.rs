@@ -9,7 +9,7 @@ use crate::host::{
 };
 use std::{arch::x86_64::*, mem::transmute};
 
-/// Number of elements that a loop processes at a time, one for each accumulator.
+/// Number of elements in one iteration of a loop: one element for each accumulator.
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
 /// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs (xᵢ, yᵢ), and returns the sum of the accumulators.
@@ -115,8 +115,8 @@ unsafe fn update_masked(mask: u16, x: *const f32, y: *mut f32, f: impl Fn(f32, f
     }
 }
 
-/// Accumulates at most [`BLOCK`] of the `left` elements of `x` and `y`. Accumulation starts at
-/// accumulator row `FIRST`.
+/// Accumulates the `left` remaining elements of `x` and `y`, but at most [`BLOCK`] of them.
+/// Accumulation starts at accumulator row `FIRST`.
 ///
 /// # Safety
 /// The processor has AVX-512, and `x` and `y` are valid for reads of the accumulated elements.

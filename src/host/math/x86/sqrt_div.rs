@@ -25,7 +25,7 @@ const LANES: usize = 16;
 
 const BLOCK: usize = 4 * LANES;
 
-/// Number of elements per block whose square roots come from the processor's divide unit. Newton
+/// Number of elements in each block whose square roots the processor's divider computes. Newton
 /// iterations compute the square roots of the other elements.
 const SQRT_IN_DIVIDER: usize = LANES;
 
@@ -155,8 +155,8 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
 }
 
 /// Returns whether refined quotients are correctly rounded for all elements after the first
-/// [`DIV_IN_DIVIDER`]. All elements must satisfy `2⁻⁶³ ≤ |a| < 2⁶⁵` and `2⁻³¹ ≤ |b| < 2³³`, and no
-/// `b` may have fraction bits that are all ones.
+/// [`DIV_IN_DIVIDER`]. The condition for each of these elements is that `2⁻⁶³ ≤ |a| < 2⁶⁵`, that
+/// `2⁻³¹ ≤ |b| < 2³³`, and that the fraction bits of `b` are not all ones.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
