@@ -198,7 +198,7 @@ impl fmt::Display for Error {
             }
             Self::Io { path, source } => {
                 write!(f, "{}: {source}", path.display())?;
-                // Users often run programs in the wrong folder.
+                // Print the current folder, because users often run programs in the wrong folder.
                 let is_missing = source.kind() == std::io::ErrorKind::NotFound;
                 match std::env::current_dir() {
                     Ok(folder) if is_missing && path.is_relative() => {

@@ -111,8 +111,8 @@ macro_rules! families {
     };
 }
 
-/// Opens the device called `name`, which is `cpu`, or `cuda:0` for the first GPU. `cuda` stands for
-/// `cuda:0`.
+/// Opens the device called `name`, which is `cpu`, or `cuda:0` for the first GPU. The name `cuda`
+/// stands for `cuda:0`.
 ///
 /// ```
 /// use cortado::{Net, device, proto::NetParameter};

@@ -39,7 +39,8 @@ impl MemoryPool {
             reserved: [0; 64],
         };
         let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is valid for writing the handle, and all fields of `properties` are set.
+        // SAFETY: `raw` is valid for writes of a pool handle, and all fields of `properties` are
+        // set.
         check_driver("cuMemPoolCreate", unsafe { cuMemPoolCreate(&mut raw, &properties) })?;
         let pool = Self { raw, limit: limit.unwrap_or(usize::MAX), in_use: AtomicUsize::new(0) };
         let mut bytes = u64::MAX;
@@ -60,7 +61,7 @@ impl MemoryPool {
                 .map(|()| 0);
         }
         let mut address = 0;
-        // SAFETY: pool and stream are live, and `address` is valid for writing the address.
+        // SAFETY: pool and stream are live, and `address` is valid for writes of a device address.
         let result = unsafe { cuMemAllocFromPoolAsync(&mut address, bytes, self.raw, stream) };
         check_driver("cuMemAllocFromPoolAsync", result).inspect_err(|_| self.count_freed(bytes))?;
         Ok(address)

@@ -36,7 +36,7 @@ impl Stream {
     pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
         context.enter()?;
         let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is valid for writing the handle, and a context is current.
+        // SAFETY: `raw` is valid for writes of a stream handle, and a context is current.
         let created =
             unsafe { cuStreamCreateWithPriority(&mut raw, CU_STREAM_NON_BLOCKING as u32, 0) };
         context.check("cuStreamCreateWithPriority", created)?;
@@ -105,7 +105,7 @@ impl Event {
     /// Creates an event in the current context.
     fn new() -> Result<Self, CudaFailure> {
         let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is valid for writing the handle.
+        // SAFETY: `raw` is valid for writes of an event handle.
         check_driver("cuEventCreate", unsafe {
             cuEventCreate(&mut raw, CU_EVENT_DISABLE_TIMING as u32)
         })?;

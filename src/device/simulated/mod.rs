@@ -73,8 +73,8 @@ impl SimulatedDevice {
         Self { state: Arc::default(), queue: Arc::default(), workers }
     }
 
-    /// Makes the `nth` event of kind `fault` from now on fail, on this handle or on any of its
-    /// forks.
+    /// Makes the `nth` event of kind `fault` after this call fail. Events on all forks of the
+    /// device count.
     pub fn inject_fault(&self, fault: Fault, nth: u64) {
         self.state.faults.inject(fault, nth);
     }

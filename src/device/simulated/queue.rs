@@ -29,7 +29,7 @@ pub(super) struct Queue(Mutex<QueueState>);
 #[derive(Default)]
 struct QueueState {
     pending: VecDeque<Work>,
-    /// Number of work items that were ever queued on this queue.
+    /// Total number of work items that were queued on this queue so far.
     end: u64,
     /// Number of bytes that pending uploads hold.
     staged: usize,

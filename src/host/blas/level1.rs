@@ -38,8 +38,8 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Number of elements that one task of a BLAS level 1 kernel processes. For fewer elements, a
-/// second thread costs more than it saves. The task length does not depend on the number of
+/// Number of elements that one task of a BLAS level 1 kernel processes. With smaller tasks, a
+/// second thread would cost more than it saves. The task length does not depend on the number of
 /// threads, so the order of additions does not either.
 const GRAIN: usize = 1 << 17;
 

@@ -28,8 +28,8 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Number of elements in one task of a memory-bound function. For fewer elements, a second thread
-/// costs more than it saves.
+/// Number of elements in one task of a memory-bound function. With smaller tasks, a second thread
+/// would cost more than it saves.
 const GRAIN: usize = 1 << 16;
 
 /// Number of elements in one task of a compute-bound function.

@@ -24,8 +24,8 @@ const THREADS: usize = 256;
 /// Number of threads that process one label, in kernels that read all scores of each label.
 const WARP: usize = 32;
 
-/// Largest number of thread blocks among which a sum is split. A second launch, of one block, adds
-/// up the partial sums.
+/// Largest number of thread blocks among which a sum is split. A second launch with a single block
+/// adds up the partial sums.
 const MAX_PARTS: usize = 256;
 
 /// A partial sum and the number of its terms; equivalent to the struct `Part` of the CUDA kernels.

@@ -50,8 +50,8 @@ const NC: usize = 1024;
 /// time.
 const KC: usize = 256;
 
-/// Computes `C ← α·op(A)·op(B) + β·C` and rounds each element of `C` once. `H` is the same type as
-/// `T`. The caller has checked `op`, and `op.k` is not 0.
+/// Computes `C ← α·op(A)·op(B) + β·C` and rounds each element of `C` once. `H` and `T` must be the
+/// same 16-bit type. The caller has checked `op`, and `op.k` is not 0.
 pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -210,7 +210,8 @@ fn widen_matrix<H: Element<Acc = f32>>(
     source.pack(columns.clone(), rows.clone(), columns.len(), matrix);
 }
 
-/// Kernel that writes `C ← α·sums + β·C`, rounded, for the first `columns` columns of `sums`.
+/// Kernel that computes `C ← α·sums + β·C` for the first `columns` columns of `sums`, and rounds
+/// the results to 16 bits.
 ///
 /// [`SimdKernel::run`] is safe if `c` is valid for reads and writes of `columns` columns in each
 /// row of `sums`, and no other thread accesses `c`. `c` is not read if β is 0.

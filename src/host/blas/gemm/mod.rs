@@ -94,7 +94,7 @@ pub(crate) fn gemm<T: Element>(
     Ok(())
 }
 
-/// Computes [`gemm`] for `f32` or `f64`. `S` is the same type as `T`.
+/// Computes [`gemm`] for `f32` or `f64`. `S` and `T` must be the same type.
 fn gemm_wide<T: Element, S: SimdScalar>(
     workers: &Workers,
     op: &Gemm<T>,

@@ -139,7 +139,8 @@ unsafe fn accumulate<
         for (i, sums) in sums.iter_mut().enumerate() {
             for (t, row) in rows.iter().enumerate() {
                 let x = V::splat(*a.add(i * stride_m + t * stride_k));
-                // Avoid `zip`, whose constructor is a function call without link-time optimization.
+                // Avoid `zip`, because without link-time optimization the constructor of `zip` is a
+                // function call.
                 for (j, sum) in sums.iter_mut().enumerate() {
                     *sum = x.mul_add(row[j], *sum);
                 }

@@ -3,7 +3,7 @@
 //! One AMX instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. The
 //! AMX instruction adds the products to a tile of 16×16 `f32` sums of `C`. The AMX kernel computes
 //! four tiles of `C` at a time, so that each loaded tile of `A` or `B` is used twice. The order of
-//! additions depends on k alone.
+//! additions depends on k alone, so results do not depend on the number of threads.
 //!
 //! An `f16` is exactly the sum of two `bf16`, so a product of two `f16` is four products of `bf16`.
 //! For `f16`, the kernel adds the four products of `bf16` terms to the same sum, 32 steps along k

@@ -133,7 +133,7 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     for i in 0..DIV_IN_DIVIDER {
         y[i] = a[i] / b[i];
     }
-    // SAFETY: the caller guarantees AVX-512 F.
+    // SAFETY: the caller guarantees that the processor has AVX-512 F.
     if unsafe { is_refinable(a, b) } {
         let mut estimate = [0.0; BLOCK];
         for i in (DIV_IN_DIVIDER..BLOCK).step_by(LANES) {
@@ -163,8 +163,8 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
 #[inline(always)]
 unsafe fn is_refinable(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
     // Exponent fields start with bits 01 or 10 in the allowed range of `a`, and with 011 or 100 in
-    // the allowed range of `b`. SAFETY: the caller guarantees AVX-512 F, and `a` and `b` hold a
-    // vector from each index `i` on.
+    // the allowed range of `b`. SAFETY: the caller guarantees that the processor has AVX-512 F, and
+    // `a` and `b` hold a vector from each index `i` on.
     unsafe {
         let (mut wide, mut narrow) = (_mm512_set1_epi32(-1), _mm512_setzero_si512());
         let mut fraction = _mm512_setzero_si512();
