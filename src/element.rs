@@ -31,7 +31,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Returns the lower-case name, as in kernel symbols, which is `f16`, `bf16`, `f32` or `f64`.
+    /// Returns the lower-case name that kernel symbols use: `f16`, `bf16`, `f32` or `f64`.
     pub fn name(self) -> &'static str {
         match self {
             Self::F16 => "f16",
@@ -113,8 +113,7 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storab
     }
 }
 
-/// A numeric type that kernels support, which is [`f32`], [`f64`], [`struct@f16`] or
-/// [`struct@bf16`].
+/// A numeric type that kernels support: [`f32`], [`f64`], [`struct@f16`] or [`struct@bf16`].
 ///
 /// Kernels compute in [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and round once when
 /// storing a result.
@@ -131,7 +130,7 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storab
 /// assert_eq!(mean(&[large, large]), large); // the sum does not fit in `f16`, but in `f32`
 /// ```
 pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + Default {
-    /// The accumulator: the type in which kernels compute and take scalars.
+    /// The accumulator type, in which kernels compute and receive scalar arguments.
     type Acc: Element<Acc = Self::Acc> + Float;
     /// This element type as a run-time value.
     const DTYPE: DType;

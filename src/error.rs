@@ -145,7 +145,7 @@ pub enum Error {
         line: usize,
         /// Column number, from 1.
         column: usize,
-        /// Description of the found text and the expected text.
+        /// Description of the text that was found and the text that was expected.
         message: String,
     },
     /// A message or file with invalid content.

@@ -67,8 +67,8 @@ impl MemoryPool {
         Ok(address)
     }
 
-    /// Frees `bytes` bytes at `address` after the work that is already queued on `stream`. No other
-    /// work may use the freed bytes.
+    /// Frees `bytes` bytes at `address` when the work that is already queued on `stream` is done.
+    /// No other work may use the freed bytes.
     pub(super) fn give(&self, address: CUdeviceptr, bytes: usize, stream: CUstream) {
         // SAFETY: `CudaBuffer::drop`, the only caller, passes memory that it took from this pool,
         // and gives up the only copy of its address. The caller has ordered `stream` after the

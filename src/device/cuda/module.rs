@@ -11,7 +11,7 @@ pub(super) struct PtxKernel {
     /// Symbol of the kernel.
     pub(super) name: &'static str,
     module: usize,
-    /// Size of each parameter, in bytes.
+    /// Size of each kernel parameter, in bytes.
     pub(super) parameters: &'static [usize],
 }
 

@@ -97,7 +97,8 @@ impl<'d> Launch<'d> {
         self.overwrites_if(true, y)
     }
 
-    /// Adds an operand that the kernel overwrites if `is_overwritten`, and updates otherwise.
+    /// Adds an operand that the kernel overwrites if `is_overwritten` is true, and updates
+    /// otherwise.
     #[track_caller]
     pub(super) fn overwrites_if<T: Storable>(
         &mut self,

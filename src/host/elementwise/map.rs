@@ -60,7 +60,8 @@ macro_rules! specialized {
     };
 }
 
-/// Compiles `$body` once per function of [`Unary`]. Add each new variant of `Unary` to the list.
+/// Compiles `$body` once per function of [`Unary`]. Add each new variant of `Unary` to the list in
+/// this macro.
 macro_rules! specialized_unary {
     ($op:expr, |$known:ident| $body:expr) => {
         specialized!(Unary: $op, |$known| $body;
@@ -71,7 +72,8 @@ macro_rules! specialized_unary {
     };
 }
 
-/// Compiles `$body` once per function of [`Binary`]. Add each new variant of `Binary` to the list.
+/// Compiles `$body` once per function of [`Binary`]. Add each new variant of `Binary` to the list
+/// in this macro.
 macro_rules! specialized_binary {
     ($op:expr, |$known:ident| $body:expr) => {
         specialized!(Binary: $op, |$known| $body;

@@ -151,7 +151,8 @@ macro_rules! elementary {
             pub(crate) fn ln_1p(x: $float) -> $float {
                 let y = 1.0 + x;
                 let e = y.to_bits().wrapping_sub(SQRT_HALF_BITS) as $int >> $fraction;
-                // 1 + x = 2ᵉ·(1 + f). Compute f from x, because y = 1 + x lacks low bits of x.
+                // 1 + x = 2ᵉ·(1 + f). Compute f from x, because rounding 1 + x to y loses low bits
+                // of x.
                 let half = e >> 1;
                 let scale = exp2(half.wrapping_neg()) * exp2(half.wrapping_sub(e));
                 let f = x.mul_add(scale, scale - 1.0);

@@ -18,10 +18,10 @@ use crate::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Threads per block of kernels that compute sums.
+/// Number of threads per block in kernels that compute sums.
 const THREADS: usize = 256;
 
-/// Number of threads that process one label, in kernels that read all scores of each label.
+/// Number of threads per label, in kernels that read the scores of all classes for each label.
 const WARP: usize = 32;
 
 /// Largest number of thread blocks among which a sum is split. A second launch with a single block

@@ -14,8 +14,8 @@ use crate::{
 /// is at least 32, the threads of a warp read neighbouring elements.
 const MIN_INNER: usize = 32;
 
-/// Longest softmax row that a block of one warp computes; a longer row gets a block of [`THREADS`]
-/// threads.
+/// Largest length, in elements, of a softmax row that a block of one warp computes; a longer row
+/// gets a block of [`THREADS`] threads.
 const MAX_WARP_ROW: usize = 512;
 
 /// Threads per block.
@@ -27,7 +27,7 @@ const MAX_PARTS: usize = 64;
 /// Smallest number of elements in one part of a split reduction.
 const MIN_PART: usize = 1 << 12;
 
-/// Two sums in double precision; equivalent to the struct `Sums` of the CUDA kernels.
+/// Pair of partial sums in double precision; equivalent to the struct `Sums` of the CUDA kernels.
 type Sums = [f64; 2];
 
 impl CudaDevice {

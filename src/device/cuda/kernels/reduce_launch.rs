@@ -36,7 +36,7 @@ pub(super) enum Layout {
 pub(super) struct ReductionLaunch<T: Element> {
     /// Name of the kernel that the ledger records.
     pub kernel_name: &'static str,
-    /// Name of the reduction rule in kernel symbols.
+    /// Name of the reduction rule, as it occurs in kernel symbols.
     pub rule: &'static str,
     pub divisor: T::Acc,
     pub beta: T::Acc,
@@ -125,8 +125,8 @@ impl CudaDevice {
     }
 
     /// Prepares the launch that computes the partial results of all outputs. The caller adds the
-    /// output and the buffer of partial results as arguments. In a [`Layout::Rows`], `warps` warps
-    /// together reduce a row.
+    /// output and the buffer of partial results as arguments. With [`Layout::Rows`], `warps` warps
+    /// together reduce each row.
     #[track_caller]
     fn reduce_parts<'a, T: Element>(
         &'a self,

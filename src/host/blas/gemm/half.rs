@@ -196,7 +196,7 @@ fn sum_unpacked<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32
     });
 }
 
-/// Widens a block of `op(X)` into a dense matrix that is stored like `X`.
+/// Widens a block of `op(X)` into a dense matrix with the storage order of `X`.
 fn widen_matrix<H: Element<Acc = f32>>(
     trans: Transpose,
     x: &[H],

@@ -272,7 +272,7 @@ fn gemm_batched_unpacked<T: Element>(
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
     }
     let GemmBatch { stride_a, stride_b, stride_c, .. } = *batch;
-    // The slice `c` ends with the last element of an output matrix.
+    // Round up, because the slice `c` ends with the last element of an output matrix.
     let count = if batch.count == 1 { 1 } else { c.len().div_ceil(stride_c) };
     let batch = BatchStrides { count, a: stride_a, b: stride_b, c: stride_c };
     match T::DTYPE {

@@ -91,8 +91,8 @@ pub(crate) fn split_workspace<S>(
     workspace[start..].split_at_mut(nc * kc + PANEL_SLACK * MAX_NR)
 }
 
-/// Returns the MR that recomputes the fewest rows in a GEMM of `m` rows. The term `+ 1` models the
-/// additional loads per multiplication in a small tile.
+/// Returns the MR whose tiles compute the fewest padding or overlapping rows in a GEMM of `m` rows.
+/// The term `+ 1` models the additional loads per multiplication in a small tile.
 pub(crate) fn mr<V: SimdVector>(m: usize) -> usize {
     let sizes: &[usize] = if V::HAS_32_REGISTERS && m > 4 { &[12, 10, 8] } else { &[4] };
     let cost = |&mr: &usize| m.div_ceil(mr) * (mr + 1);

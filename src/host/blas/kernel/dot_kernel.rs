@@ -213,7 +213,8 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     }
 }
 
-/// Adds the products of `COUNT` vectors at `a` with `COUNT` vectors in each of `ROWS` rows of `b`.
+/// Adds the products of `COUNT` vectors at `a` with `COUNT` vectors in each of `ROWS` rows of `b`
+/// to the row's sum in `sums`.
 ///
 /// # Safety
 /// The processor supports the vector type `V`. `a` and `ROWS` rows of `b` are valid for reads of

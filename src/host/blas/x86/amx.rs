@@ -202,7 +202,7 @@ struct TileConfig {
     rows: [u8; 16],
 }
 
-/// Configuration of eight tiles, each of 16 rows of 64 bytes.
+/// Configuration of eight AMX tiles, each of 16 rows of 64 bytes.
 const TILE_CONFIG: TileConfig = {
     let mut config = TileConfig { palette: 1, zeros: [0; 15], bytes: [0; 16], rows: [0; 16] };
     let mut tile = 0;

@@ -10,9 +10,9 @@
 //! Refined results are correctly rounded if the relative error of the estimate is at most 2⁻¹⁴,
 //! which processors guarantee. The error of a refined result before the final rounding is below
 //! 2⁻²² ulp. The tests try all estimates for roots within 2⁻²² ulp of the midpoint of two `f32`
-//! values, and sampled estimates for such quotients. Blocks that contain divisors just below a
-//! power of two, or operands near the ends of the exponent range, are computed entirely by the
-//! divider.
+//! values, and sampled estimates for quotients that close to a midpoint. Blocks that contain
+//! divisors just below a power of two, or operands near the ends of the exponent range, are
+//! computed entirely by the divider.
 
 use crate::host::cache::cache_line::zip_with_aligned_stores;
 use std::arch::x86_64::{
