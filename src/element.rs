@@ -31,7 +31,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Returns the lower-case name, as in kernel symbols, which is `f16`, `bf16`, `f32` or `f64`.
+    /// Returns the lower-case name that kernel symbols use: `f16`, `bf16`, `f32` or `f64`.
     pub fn name(self) -> &'static str {
         match self {
             Self::F16 => "f16",
@@ -84,8 +84,8 @@ pub trait Storable: IntoBytes + Immutable + Copy + Send + Sync + 'static {
     fn read_bytes(bytes: &[u8]) -> Option<Self>;
 }
 
-// `FromBytes` is not a supertrait of `Storable`, because its method `zero` and
-// `num_traits::Zero::zero` would be ambiguous in generic code.
+// `FromBytes` is not a supertrait of `Storable`, because the methods `zero` of `FromBytes` and of
+// `num_traits::Zero` would be ambiguous in generic code.
 impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storable for T {
     #[inline(always)]
     fn zeroed() -> Self {
@@ -113,8 +113,7 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storab
     }
 }
 
-/// A numeric type that kernels support, which is [`f32`], [`f64`], [`struct@f16`] or
-/// [`struct@bf16`].
+/// A numeric type that kernels support: [`f32`], [`f64`], [`struct@f16`] or [`struct@bf16`].
 ///
 /// Kernels compute in [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and round once when
 /// storing a result.
@@ -131,7 +130,7 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storab
 /// assert_eq!(mean(&[large, large]), large); // the sum does not fit in `f16`, but in `f32`
 /// ```
 pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + Default {
-    /// The accumulator: the type in which kernels compute and take scalars.
+    /// The accumulator type, in which kernels compute and receive scalar arguments.
     type Acc: Element<Acc = Self::Acc> + Float;
     /// This element type as a run-time value.
     const DTYPE: DType;
@@ -154,13 +153,13 @@ pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + De
 /// this crate has compiled for one element type.
 ///
 /// # Panics
-/// Panics unless the entry of `values` has the type `V`.
+/// Panics if the entry of `values` for `T` does not have the type `V`.
 pub(crate) fn for_element_type<T: Element, V: Any>(values: [&dyn Any; 4]) -> &V {
     values[T::DTYPE as usize].downcast_ref().expect("every element type has a value of type `V`")
 }
 
 /// Returns the instance of the generic function `$function` that this crate compiled for the
-/// caller's type `$T`. A dependent crate compiles only the selection by element type, not
+/// caller's type `$T`. A dependent crate compiles only the `match` on the element type, not
 /// `$function`.
 ///
 /// ```text
@@ -248,8 +247,8 @@ pub(crate) fn round_to_odd(x: f64) -> f32 {
     let (bits, widened) = (nearest.to_bits(), f64::from(nearest));
     let even = u32::from(bits & 1 == 0);
     // Adding 1 to the bits of a float gives the float of the next larger magnitude. Zero and
-    // infinity have even bit patterns. NaN compares as neither smaller nor larger, so the bits of a
-    // NaN are unchanged.
+    // infinity have even bit patterns. Comparisons with NaN are false, so the bits of a NaN are
+    // unchanged.
     let increase = u32::from(widened.abs() < x.abs()) & even;
     let decrease = u32::from(widened.abs() > x.abs()) & even;
     f32::from_bits(bits + increase - decrease)

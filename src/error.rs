@@ -64,7 +64,7 @@ pub enum Error {
         /// Number of elements of the operand.
         got: usize,
     },
-    /// A range that extends beyond the sequence from which it selects elements.
+    /// A range that extends beyond the end of a sequence.
     Range {
         /// Name of the sequence that the range selects from.
         what: &'static str,
@@ -98,12 +98,12 @@ pub enum Error {
         /// The parameter, and the reason why the parameter is invalid.
         reason: String,
     },
-    /// Storage whose outstanding borrow conflicts with the requested access.
+    /// An access to data or diff that conflicts with an outstanding borrow.
     Borrowed {
         /// The borrowed storage: `data` or `diff`.
         what: &'static str,
     },
-    /// A failed allocation. The failed call changes nothing, so the caller may retry.
+    /// A failed allocation. The call that failed has no effect, so the caller may retry.
     OutOfMemory {
         /// Name of the device, or `host`.
         device: String,
@@ -148,7 +148,7 @@ pub enum Error {
         line: usize,
         /// Column number, from 1.
         column: usize,
-        /// Description of the found text and the expected text.
+        /// Description of the text that was found and the text that was expected.
         message: String,
     },
     /// A message or file with invalid content.
@@ -203,7 +203,7 @@ impl fmt::Display for Error {
             }
             Self::Io { path, source } => {
                 write!(f, "{}: {source}", path.display())?;
-                // Users often run programs in the wrong folder.
+                // Print the current folder, because users often run programs in the wrong folder.
                 let is_missing = source.kind() == std::io::ErrorKind::NotFound;
                 match std::env::current_dir() {
                     Ok(folder) if is_missing && path.is_relative() => {

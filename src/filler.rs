@@ -16,9 +16,9 @@ use crate::{
 /// Random fillers derive their values from an [`RngKey`]. The same key gives bit-identical values
 /// on every device and for any number of threads.
 ///
-/// A weight's first extent is the number of outputs, and a weight's second extent is the number of
+/// The first extent of a weight is the number of outputs, and the second extent is the number of
 /// inputs. For a weight of `count` elements, *fan-in* is `count / extent[0]` and *fan-out* is
-/// `count / extent[1]`. An extent that the shape of the weight lacks counts as 1.
+/// `count / extent[1]`. If a weight has fewer than two axes, the missing extents count as 1.
 ///
 /// ```
 /// use cortado::{op::RngKey, prelude::*, proto::filler_parameter::VarianceNorm};
@@ -69,12 +69,12 @@ pub enum Filler {
         norm: VarianceNorm,
     },
     /// The weights of bilinear interpolation, for a deconvolution that upsamples. The shape must
-    /// have four axes, of which the last two form a square kernel.
+    /// have four axes, and the last two axes (the kernel) must have equal extents.
     Bilinear,
 }
 
 impl Default for Filler {
-    /// Returns the constant filler of value 0.
+    /// Returns the constant filler with value 0.
     fn default() -> Self {
         Self::Constant { value: 0.0 }
     }

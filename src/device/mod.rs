@@ -25,8 +25,8 @@ use crate::{
     memory::Memory,
 };
 
-/// A compute device: the only trait bound that generic code needs. [`AnyDevice`] is a device for
-/// code that is not generic.
+/// A compute device: the only trait bound that generic code needs. [`AnyDevice`] is a device type
+/// for code that is not generic over the device.
 ///
 /// Every type that implements [`Memory`] and all kernel families implements `Device`. The macro
 /// [`families!`](crate::families) implements kernel families without overriding a kernel.
@@ -75,7 +75,7 @@ impl<D> Device for D where
 }
 
 /// Implements the named kernel families for a device type, with the default implementation of every
-/// kernel. If the macro call names no family, implements all families.
+/// kernel. If a call names no family, the macro implements all families.
 ///
 /// ```
 /// # use cortado::{Device, Memory, Result};
@@ -111,8 +111,8 @@ macro_rules! families {
     };
 }
 
-/// Opens the device called `name`, which is `cpu`, or `cuda:0` for the first GPU. `cuda` stands for
-/// `cuda:0`.
+/// Opens the device called `name`, which is `cpu`, or `cuda:0` for the first GPU. The name `cuda`
+/// stands for `cuda:0`.
 ///
 /// ```
 /// use cortado::{Net, device, proto::NetParameter};

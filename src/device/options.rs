@@ -11,7 +11,7 @@
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GemmBackend {
-    /// The built-in kernels of this crate.
+    /// The built-in GEMM kernels of this crate.
     #[default]
     Builtin,
     /// NVIDIA's cuBLAS, loaded at run time from the library or folder that `CORTADO_CUBLAS` names,
@@ -46,7 +46,7 @@ impl DeviceOptions {
         Self { threads, ..Self::default() }
     }
 
-    /// Returns the name of the first option that is set and that only NVIDIA GPUs support.
+    /// Returns the name of the first set option, if any, that only NVIDIA GPUs support.
     pub(super) fn gpu_only_option(self) -> Option<&'static str> {
         match (self.gemm_backend, self.tf32) {
             (GemmBackend::Cublas, _) => Some("cuBLAS"),

@@ -7,12 +7,12 @@
 //! - A kernel first checks the lengths of its operands, and returns an error if a length is wrong.
 //! - A kernel computes in [`Element::Acc`](crate::Element::Acc) and rounds once to the element
 //!   type.
-//! - A kernel splits work that exceeds a measured size among the threads of [`Workers`]. How a sum
-//!   is split into tasks depends only on its size, so results are bit-identical for any number of
-//!   threads.
+//! - A kernel splits work that exceeds a measured size among the threads of [`Workers`]. The split
+//!   of a sum into tasks depends only on the size of the sum, so results are bit-identical for any
+//!   number of threads.
 //! - The compiler vectorizes the kernels' loops for several SIMD levels. Only `x86` modules contain
-//!   x86-64 intrinsics. The file named after a kernel holds its portable loop, and decides when
-//!   x86-64 code replaces the loop.
+//!   x86-64 intrinsics. The file named after a kernel contains the kernel's portable loop, and
+//!   decides when x86-64 code replaces the loop.
 //!
 //! ARCHITECTURE.md describes the folders of `host`. A folder of `host` imports only folders that
 //! `host/mod.rs` declares before that folder.

@@ -29,7 +29,7 @@ const BLOCKS_PER_MULTIPROCESSOR: usize = 32;
 /// Operands live until the kernel has run, because a `Launch` borrows its operands and the driver
 /// frees memory in queue order. The launch compares the size of each argument with the parameter
 /// size that the PTX declares.
-#[must_use = "the kernel is launched only by a grid method"]
+#[must_use = "call a grid method to launch the kernel"]
 pub(super) struct Launch<'a> {
     device: &'a CudaDevice,
     kernel: &'static PtxKernel,
@@ -84,8 +84,8 @@ impl CudaDevice {
         })
     }
 
-    /// Allocates `len` uninitialized values, for results that one launch stores and the next launch
-    /// reads.
+    /// Allocates a device buffer of `len` uninitialized values, for results that one launch stores
+    /// and the next launch reads.
     pub(super) fn scratch<T: Storable>(&self, len: usize) -> Result<CudaBuffer> {
         CudaBuffer::new(&self.stream, len.saturating_mul(size_of::<T>()))
     }

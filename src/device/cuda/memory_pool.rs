@@ -14,7 +14,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// A pool that caches freed memory until [`release`](Self::release).
+/// Pool of device memory, which caches freed memory until [`release`](Self::release).
 pub(super) struct MemoryPool {
     raw: CUmemoryPool,
     /// Largest allowed value of `in_use`, in bytes.
@@ -39,7 +39,8 @@ impl MemoryPool {
             reserved: [0; 64],
         };
         let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is valid for writing the handle, and all fields of `properties` are set.
+        // SAFETY: `raw` is valid for writes of a pool handle, and all fields of `properties` are
+        // set.
         check_driver("cuMemPoolCreate", unsafe { cuMemPoolCreate(&mut raw, &properties) })?;
         let pool = Self { raw, limit: limit.unwrap_or(usize::MAX), in_use: AtomicUsize::new(0) };
         let mut bytes = u64::MAX;
@@ -60,14 +61,14 @@ impl MemoryPool {
                 .map(|()| 0);
         }
         let mut address = 0;
-        // SAFETY: pool and stream are live, and `address` is valid for writing the address.
+        // SAFETY: pool and stream are live, and `address` is valid for writes of a device address.
         let result = unsafe { cuMemAllocFromPoolAsync(&mut address, bytes, self.raw, stream) };
         check_driver("cuMemAllocFromPoolAsync", result).inspect_err(|_| self.count_freed(bytes))?;
         Ok(address)
     }
 
-    /// Frees `bytes` bytes at `address` after the work that is already queued on `stream`. No other
-    /// work may use the freed bytes.
+    /// Frees `bytes` bytes at `address` when the work that is already queued on `stream` is done.
+    /// No other work may use the freed bytes.
     pub(super) fn give(&self, address: CUdeviceptr, bytes: usize, stream: CUstream) {
         // SAFETY: `CudaBuffer::drop`, the only caller, passes memory that it took from this pool,
         // and gives up the only copy of its address. The caller has ordered `stream` after the

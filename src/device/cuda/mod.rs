@@ -1,4 +1,4 @@
-//! NVIDIA GPUs through the CUDA driver (feature `cuda`).
+//! Device for NVIDIA GPUs, which calls the CUDA driver (feature `cuda`).
 //!
 //! Decisions:
 //! - Opening the first device opens the driver library, so a program with the feature `cuda` starts

@@ -17,7 +17,8 @@ pub(super) struct PinnedBytes {
 }
 
 impl PinnedBytes {
-    /// Returns `len` zeroed bytes; `None` if `len` is too small to pin, or pinning fails.
+    /// Returns `len` zeroed bytes of pinned memory, or `None` if `len` is too small to pin or
+    /// pinning fails.
     pub(super) fn zeroed(context: &Arc<Context>, len: usize) -> Option<Self> {
         let size = len.checked_next_power_of_two().filter(|_| len >= MIN_PINNED_BYTES)?;
         context.enter().ok()?;

@@ -66,7 +66,7 @@ unsafe impl Sync for Block {}
 impl Block {
     fn new(size: usize) -> Option<Self> {
         let mut start = ptr::null_mut();
-        // SAFETY: `start` is valid for writing the address.
+        // SAFETY: `start` is valid for writes of a pointer.
         let result = unsafe { cuMemAllocHost_v2(&mut start, size) };
         let start = NonNull::new(start.cast()).filter(|_| result == CUresult::CUDA_SUCCESS)?;
         // SAFETY: the driver has allocated `size` bytes at `start`.

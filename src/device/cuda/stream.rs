@@ -1,4 +1,4 @@
-//! Queues (CUDA streams), and the order between queues.
+//! Queues (CUDA streams), and the ordering of one queue after another.
 
 use super::{
     context::Context,
@@ -16,11 +16,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// A queue of a GPU. Dropping a `Stream` does not cancel queued work.
+/// A queue (CUDA stream) of a GPU. Dropping a `Stream` does not cancel queued work.
 pub(super) struct Stream {
     pub(super) context: Arc<Context>,
     raw: CUstream,
-    /// Error flags, created for the first kernel that reports invalid values.
+    /// Flags in which kernels report invalid values, created for the first kernel that needs the
+    /// flags.
     error_flags: OnceLock<KernelErrorFlags>,
 }
 
@@ -35,7 +36,7 @@ impl Stream {
     pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
         context.enter()?;
         let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is valid for writing the handle, and a context is current.
+        // SAFETY: `raw` is valid for writes of a stream handle, and a context is current.
         let created =
             unsafe { cuStreamCreateWithPriority(&mut raw, CU_STREAM_NON_BLOCKING as u32, 0) };
         context.check("cuStreamCreateWithPriority", created)?;
@@ -76,8 +77,8 @@ impl Stream {
         // SAFETY: event and stream belong to the current context.
         other.context.check("cuEventRecord", unsafe { cuEventRecord(event.0, other.raw) })?;
         self.context.enter()?;
-        // SAFETY: stream and event are live. The driver keeps a destroyed event alive until the
-        // wait is over.
+        // SAFETY: stream and event are live. The driver keeps a destroyed event alive until no
+        // stream waits for the event any more.
         self.context.check("cuStreamWaitEvent", unsafe { cuStreamWaitEvent(self.raw, event.0, 0) })
     }
 }
@@ -104,7 +105,7 @@ impl Event {
     /// Creates an event in the current context.
     fn new() -> Result<Self, CudaFailure> {
         let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is valid for writing the handle.
+        // SAFETY: `raw` is valid for writes of an event handle.
         check_driver("cuEventCreate", unsafe {
             cuEventCreate(&mut raw, CU_EVENT_DISABLE_TIMING as u32)
         })?;

@@ -29,7 +29,8 @@ use std::{
 /// ```
 pub struct Buffer(Arc<Allocation>);
 
-/// Bytes that live as long as a buffer, or queued work, refers to them.
+/// Memory of one allocation, which is freed when no buffer and no queued work refers to it any
+/// more.
 struct Allocation {
     len: usize,
     bytes: RwLock<HostBytes>,
@@ -80,7 +81,7 @@ impl Drop for Allocation {
     }
 }
 
-/// Range of bytes in an allocation, which keeps the allocation alive.
+/// Range of bytes in an allocation; the region keeps the allocation alive.
 #[derive(Clone)]
 pub(super) struct Region {
     allocation: Arc<Allocation>,
@@ -111,7 +112,7 @@ pub(super) type ReadElements<'a, T> = Elements<RwLockReadGuard<'a, HostBytes>, T
 /// Elements of a region that are locked for writing.
 pub(super) type WriteElements<'a, T> = Elements<RwLockWriteGuard<'a, HostBytes>, T>;
 
-/// Elements of a region, with the lock guard of the bytes of the whole allocation.
+/// Elements of a region, with a lock guard for the whole allocation.
 pub(super) struct Elements<G, T> {
     guard: G,
     range: Range<usize>,

@@ -2,7 +2,7 @@
 
 use crate::sync::Mutex;
 
-/// A kind of event that a test can make fail.
+/// Kind of event that a test can make fail: an allocation, a copy, a launch or queued work.
 ///
 /// ```
 /// use cortado::{device::simulated::Fault, prelude::*};
@@ -35,7 +35,7 @@ pub enum Fault {
 pub(super) struct Faults(Mutex<Vec<(Fault, u64)>>);
 
 impl Faults {
-    /// Makes the `nth` event of kind `fault` from now on fail.
+    /// Makes the `nth` event of kind `fault` after this call fail.
     pub(super) fn inject(&self, fault: Fault, nth: u64) {
         self.0.lock().push((fault, nth.max(1)));
     }

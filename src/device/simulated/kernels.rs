@@ -37,8 +37,8 @@ macro_rules! simulate_family {
     };
 }
 
-/// Expands to a method that checks the operands, copies stale operands to the device and queues the
-/// host function.
+/// Expands to a kernel method that checks the operands, copies stale operands to the device and
+/// queues the host function.
 macro_rules! simulated_method {
     (
         {
@@ -65,7 +65,7 @@ macro_rules! simulated_method {
     };
 }
 
-/// Shadows the variable of an operand with the operand's length, which the operand check uses.
+/// Rebinds the name of an operand to the operand's length, for the operand check.
 macro_rules! bind_len {
     (value $x:ident) => {};
     (reference $x:ident) => {};

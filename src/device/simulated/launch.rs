@@ -19,8 +19,8 @@ use crate::{
 };
 use std::{marker::PhantomData, mem, sync::Arc};
 
-/// A kernel about to be queued. The launch converts views to operands, which the queued closure
-/// owns, and locks when the closure runs.
+/// A kernel about to be queued. The launch converts views to operands. The queued closure owns the
+/// operands, and locks them when it runs.
 pub(super) struct Launch<'d> {
     device: &'d SimulatedDevice,
     kernel: KernelCall,
@@ -29,7 +29,7 @@ pub(super) struct Launch<'d> {
     _scope: KernelScope,
 }
 
-/// A call of a host function, which owns the operands of the function.
+/// Closure that calls a host function, and owns the function's operands.
 type HostCall = Box<dyn FnOnce(&Workers) -> Result<()> + Send>;
 
 /// An operand that the kernel reads.
@@ -54,7 +54,7 @@ impl<'d> Launch<'d> {
     /// Starts a launch whose operands have been checked.
     ///
     /// # Errors
-    /// Returns an injected [`Fault::Launch`] before any operand is transferred.
+    /// Fails, before any operand is transferred, if an injected [`Fault::Launch`] occurs.
     #[track_caller]
     pub(super) fn new(
         device: &'d SimulatedDevice,
@@ -97,7 +97,8 @@ impl<'d> Launch<'d> {
         self.overwrites_if(true, y)
     }
 
-    /// Adds an operand that the kernel overwrites if `is_overwritten`, and updates otherwise.
+    /// Adds an operand that the kernel overwrites if `is_overwritten` is true, and updates
+    /// otherwise.
     #[track_caller]
     pub(super) fn overwrites_if<T: Storable>(
         &mut self,

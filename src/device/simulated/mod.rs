@@ -31,8 +31,8 @@ use queue::{Job, Queue};
 use state::DeviceState;
 use std::{fmt, sync::Arc};
 
-/// A device in host memory that is as strict as the contract of [`Memory`] allows. The [module
-/// documentation](self) lists the design decisions.
+/// A simulated device in host memory, which delays queued work as long as the contract of
+/// [`Memory`] allows. The [module documentation](self) lists the design decisions.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -73,8 +73,8 @@ impl SimulatedDevice {
         Self { state: Arc::default(), queue: Arc::default(), workers }
     }
 
-    /// Makes the `nth` event of kind `fault` from now on fail, on this handle or on any of its
-    /// forks.
+    /// Makes the `nth` event of kind `fault` after this call fail. Events on all forks of the
+    /// device count.
     pub fn inject_fault(&self, fault: Fault, nth: u64) {
         self.state.faults.inject(fault, nth);
     }

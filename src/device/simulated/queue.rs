@@ -1,14 +1,14 @@
 //! In-order queues whose work runs only when a caller waits for it.
 //!
 //! Decisions:
-//! - Work stays queued until a caller waits for the queue, so that code that relies on an order
-//!   that it did not request reads stale bytes.
-//! - A wait for a queue runs all work of that queue, and of other queues only the work that the
-//!   awaited queue was [ordered after](Queue::order_after). Other queues lag behind as far as the
-//!   contract of `Memory` allows.
-//! - A queue stores the first failure of its work, and the next wait for that queue returns the
-//!   failure once. A wait for a queue that was ordered after the failed work returns the failure as
-//!   well. Work that was queued after the failed work still runs.
+//! - Work stays queued until a caller waits for the queue. Code that relies on an order between
+//!   queues, but does not request this order, therefore reads stale bytes.
+//! - A wait for a queue runs all work of that queue. From other queues, the wait runs only the work
+//!   that the awaited queue was [ordered after](Queue::order_after). All other work stays queued,
+//!   as the contract of `Memory` allows.
+//! - A queue stores the first failure of its work, and the next wait for that queue returns and
+//!   clears the failure. A wait for a queue that was ordered after the failed work returns the
+//!   failure as well. Work that was queued after the failed work still runs.
 
 use super::{buffer::Region, fault::Fault, state::DeviceState};
 use crate::{
@@ -29,7 +29,7 @@ pub(super) struct Queue(Mutex<QueueState>);
 #[derive(Default)]
 struct QueueState {
     pending: VecDeque<Work>,
-    /// Number of work items that were ever queued on this queue.
+    /// Total number of work items that were queued on this queue so far.
     end: u64,
     /// Number of bytes that pending uploads hold.
     staged: usize,
@@ -63,7 +63,7 @@ impl Queue {
         self.push(state, Work::Poison(region));
     }
 
-    /// Makes work that is queued from now on run after all work that `other` holds now.
+    /// Orders all later work of this queue after the work that is already queued on `other`.
     pub(super) fn order_after(&self, state: &DeviceState, other: &Arc<Self>) {
         let end = other.0.lock().end;
         self.push(state, Work::OrderAfter(Arc::clone(other), end));
@@ -100,8 +100,8 @@ impl Queue {
         self.run(state, end);
     }
 
-    /// Runs the pending work of this queue up to position `end`. Two queues never wait for each
-    /// other, because an order refers only to work that was queued before the order.
+    /// Runs the pending work of this queue up to position `end`. Orders between queues never form a
+    /// cycle, because an order refers only to work that was queued before the order.
     fn run(&self, state: &DeviceState, end: u64) {
         while let Some(work) = self.pop(end) {
             if let Err(error) = work.run(state) {

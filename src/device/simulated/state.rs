@@ -29,17 +29,17 @@ const MAX_CACHED_BYTES: usize = 64 << 20;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Allocations.
+    /// Number of allocations.
     pub allocations: u64,
-    /// Bytes allocated and not yet freed.
+    /// Number of bytes that are allocated and not yet freed.
     pub bytes: usize,
-    /// Uploads queued.
+    /// Number of queued uploads.
     pub uploads: u64,
-    /// Downloads done.
+    /// Number of finished downloads.
     pub downloads: u64,
-    /// Kernels queued.
+    /// Number of queued kernels.
     pub kernels: u64,
-    /// Kernels and uploads that ran, or failed while running.
+    /// Number of kernels and uploads that ran, including those that failed while running.
     pub executed: u64,
 }
 

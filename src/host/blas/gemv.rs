@@ -168,8 +168,8 @@ fn dot_four<A: Element + Float>(rows: [&[A]; ROWS], x: &[A]) -> [A; ROWS] {
     lanes.map(|lanes| reduce_lanes(lanes, |a, b| a + b))
 }
 
-/// Adds the product of an element of a row and an element of `x` to each accumulator. Accumulators
-/// passed by value stay in registers.
+/// Adds to each accumulator the product of one element of a row and one element of `x`.
+/// Accumulators passed by value stay in registers.
 #[inline(always)]
 fn accumulate<A: Element + Float>(
     mut lanes: [[A; LANES]; ROWS],
@@ -220,7 +220,7 @@ fn add_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     }
 }
 
-/// Computes `sums ← sums + Σ xᵢ·rowᵢ` for slices of equal length.
+/// Computes `sums ← sums + Σ xᵢ·rowᵢ`, where each row is as long as `sums`.
 #[inline(always)]
 fn add_four<A: Element + Float>(rows: [&[A]; ROWS], x: [A; ROWS], sums: &mut [A]) {
     let [a, b, c, d] = rows;

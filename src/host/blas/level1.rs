@@ -38,8 +38,8 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Number of elements that one task of a BLAS level 1 kernel processes. For fewer elements, a
-/// second thread costs more than it saves. The task length does not depend on the number of
+/// Number of elements that one task of a BLAS level 1 kernel processes. With smaller tasks, a
+/// second thread would cost more than it saves. The task length does not depend on the number of
 /// threads, so the order of additions does not either.
 const GRAIN: usize = 1 << 17;
 
@@ -119,7 +119,7 @@ fn scale<A: Element + Float>(alpha: A, x: &mut [A]) {
     }
 }
 
-/// `y ← α·x + y`. For `f32`, each element of `y` is rounded once.
+/// `y ← α·x + y`. For `f32`, each element of `y` is computed with a single rounding.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -455,9 +455,9 @@ fn sum_elements<T: Element>(
     })
 }
 
-/// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs from slices of equal length. `f(fma, sum, 0, 0)`
-/// must return `sum`, but may change the sign of a zero. `sum_slices` prefetches `x` if
-/// `exceeds_cache` is true.
+/// Accumulates `f(fma, sum, xᵢ, yᵢ)` over all elements of `x` and `y`, which are equally long.
+/// `f(fma, sum, 0, 0)` must return `sum`, but may change the sign of a zero. `sum_slices`
+/// prefetches `x` if `exceeds_cache` is true.
 #[inline(always)]
 fn sum_slices<A: Element + Float>(
     exceeds_cache: bool,
@@ -505,9 +505,9 @@ fn sum_slices_signed<A: Element + Float>(
     )
 }
 
-/// Accumulates `f(accumulator, xᵢ, yᵢ)` over pairs from slices of equal length, and combines the
-/// accumulators. Zeros pad both operands to whole blocks. `accumulate` prefetches `x` if
-/// `exceeds_cache` is true.
+/// Accumulates `f(accumulator, xᵢ, yᵢ)` over all elements of `x` and `y`, which are equally long,
+/// and combines the accumulators. Zeros pad both operands to whole blocks. `accumulate` prefetches
+/// `x` if `exceeds_cache` is true.
 ///
 /// Element `i` belongs to accumulator `i` modulo the number of accumulators. If the first
 /// `peel_len` elements are peeled to align the loads, the assignment of elements to accumulators is
@@ -554,7 +554,7 @@ fn accumulate_blocks<A: Element, const PREFETCH: bool>(
     sums
 }
 
-/// Number of pairs in a block: one for each accumulator.
+/// Number of pairs of elements in a block: one pair for each accumulator.
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
 /// Returns a block that ends with `head` and starts with zeros.

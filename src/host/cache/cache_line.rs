@@ -1,7 +1,7 @@
 //! Cache-line alignment and software prefetch for streaming loops.
 //!
-//! A vector access that straddles two cache lines costs two accesses. Unaligned vectors halve the
-//! throughput for operands outside L1, and slow down stores even within L1.
+//! A vector access that straddles two cache lines costs two accesses. Unaligned vector accesses
+//! halve the throughput of operands outside L1, and slow down stores even within L1.
 
 #[cfg(target_arch = "x86_64")]
 use crate::host::cache::x86;

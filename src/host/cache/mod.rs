@@ -3,10 +3,11 @@
 //!
 //! - `x86` wraps the prefetch, non-temporal store and fence instructions of x86-64. On targets
 //!   other than x86-64, kernels do not prefetch, and use ordinary stores.
-//! - [`cache_line`] splits loops so that vectors start at cache lines, and prefetches operands.
+//! - [`cache_line`] splits loops so that vector accesses start at cache-line boundaries, and
+//!   prefetches operands.
 //! - [`huge_pages`] asks Linux to back large allocations with huge pages of 2 MiB.
-//! - [`scratch`] keeps the scratch buffers of a thread for the next GEMM, convolution or other
-//!   kernel.
+//! - [`scratch`] caches the scratch buffers of each thread for later kernels, such as GEMMs and
+//!   convolutions.
 //! - [`nontemporal`] writes large results with stores that bypass the caches.
 //!
 //! The folder `cache` does not depend on other folders of `host`.

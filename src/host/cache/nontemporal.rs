@@ -1,8 +1,8 @@
 //! Copies and elementwise maps whose results are written with non-temporal stores.
 //!
-//! Before an ordinary store, the processor reads the stored cache line from memory. If an operand
-//! is too large to stay in cache, this read increases the memory traffic of a copy by half.
-//! Non-temporal stores write a cache line without reading it first.
+//! Before an ordinary store, the processor reads the stored cache line from memory. For an operand
+//! too large to stay in cache, reading the stored cache lines increases the memory traffic of a
+//! copy by half. Non-temporal stores write a cache line without reading it first.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]
@@ -97,9 +97,9 @@ fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut 
     (first, blocks, cast_slice_mut(rest))
 }
 
-/// `y ← x` for one slice of a block, which consists of the same cache lines of each page. Also
-/// prefetches the same slice of the blocks at the addresses `next`, which need not be readable. The
-/// prefetch targets L2, because the current blocks fill L1.
+/// `y ← x` for one slice of a block. A slice consists of the same cache lines in each page of the
+/// block. `store_slice` also prefetches the same slice of the blocks at the addresses `next`, which
+/// need not be readable. The prefetch targets L2, because the current blocks fill L1.
 #[inline(always)]
 fn store_slice<const N: usize>(
     slice: usize,

@@ -20,8 +20,8 @@ use crate::{
 use num_traits::Zero;
 use std::borrow::Cow;
 
-/// Number of elements that one task computes. With fewer than `2 · GRAIN` elements, two threads are
-/// not faster than one.
+/// Number of elements of the result that one task computes. With fewer than `2 · GRAIN` elements,
+/// two threads are not faster than one.
 const GRAIN: usize = 1 << 17;
 
 /// `y[o, e, i] ← f(a[o, e, i], b[e])`.

@@ -28,8 +28,8 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Number of elements in one task of a memory-bound function. For fewer elements, a second thread
-/// costs more than it saves.
+/// Number of elements in one task of a memory-bound function. With smaller tasks, a second thread
+/// would cost more than it saves.
 const GRAIN: usize = 1 << 16;
 
 /// Number of elements in one task of a compute-bound function.
@@ -60,7 +60,8 @@ macro_rules! specialized {
     };
 }
 
-/// Compiles `$body` once per function of [`Unary`]. Add each new variant of `Unary` to the list.
+/// Compiles `$body` once per function of [`Unary`]. Add each new variant of `Unary` to the list in
+/// this macro.
 macro_rules! specialized_unary {
     ($op:expr, |$known:ident| $body:expr) => {
         specialized!(Unary: $op, |$known| $body;
@@ -71,7 +72,8 @@ macro_rules! specialized_unary {
     };
 }
 
-/// Compiles `$body` once per function of [`Binary`]. Add each new variant of `Binary` to the list.
+/// Compiles `$body` once per function of [`Binary`]. Add each new variant of `Binary` to the list
+/// in this macro.
 macro_rules! specialized_binary {
     ($op:expr, |$known:ident| $body:expr) => {
         specialized!(Binary: $op, |$known| $body;

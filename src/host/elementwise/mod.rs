@@ -2,10 +2,10 @@
 //!
 //! - [`map`] evaluates an [`op::Unary`](crate::op::Unary) or [`op::Binary`](crate::op::Binary) on
 //!   whole operands. Every elementwise function has a separate loop, which is compiled for each
-//!   SIMD level. Long square roots and quotients use `math::x86`; results that exceed the caches
-//!   use `cache::nontemporal`.
+//!   SIMD level. Square roots and quotients of long operands use `math::x86`; `cache::nontemporal`
+//!   writes results that exceed the caches.
 //! - [`broadcast`] repeats operands along an axis and calls the loops of `map`.
-//! - [`convert`] converts elements through `simd::accumulator`.
+//! - [`convert`] converts elements with the widening and narrowing loops of `simd::accumulator`.
 //!
 //! All loops in the modules of `elementwise` are portable.
 

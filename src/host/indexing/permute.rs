@@ -2,7 +2,8 @@
 
 use crate::{element::Element, error::Result, host::threads::Workers, op::Permute};
 
-/// Approximate number of elements that one task of an `indexing` kernel copies, in whole rows.
+/// Approximate number of elements that one task of an `indexing` kernel copies; a task copies whole
+/// rows.
 pub(crate) const GRAIN: usize = 1 << 16;
 
 /// Number of rows and columns in a block that is transposed at a time. One row of a block of `f32`
@@ -88,8 +89,8 @@ impl Axes {
         offset
     }
 
-    /// Copies runs that are contiguous along the last axis of source and result, starting with run
-    /// number `first`.
+    /// Copies runs of elements that are contiguous along the last axis of source and result,
+    /// starting with run number `first`.
     fn copy_runs<T: Element>(&self, x: &[T], first: usize, y: &mut [T]) {
         let last = self.extents.len() - 1;
         let len = self.extents[last];

@@ -19,8 +19,9 @@ macro_rules! polynomial {
 pub(crate) use polynomial;
 
 /// Defines the elementary functions of one floating-point type, which has `fraction` fraction bits.
-/// For arguments beyond the bounds `exp` and `exp_m1`, the functions of these names return 0,
-/// infinity or −1. For arguments from the bound `tanh` on, the hyperbolic tangent rounds to 1.
+/// For arguments beyond the bounds given as `exp` and `exp_m1`, the functions `exp` and `exp_m1`
+/// return 0, infinity or −1. From the argument given as `tanh` on, the hyperbolic tangent rounds to
+/// 1.
 macro_rules! elementary {
     (
         $float:ident, $bits:ident, $int:ident, fraction: $fraction:literal, bias: $bias:literal,
@@ -150,7 +151,8 @@ macro_rules! elementary {
             pub(crate) fn ln_1p(x: $float) -> $float {
                 let y = 1.0 + x;
                 let e = y.to_bits().wrapping_sub(SQRT_HALF_BITS) as $int >> $fraction;
-                // 1 + x = 2ᵉ·(1 + f). Compute f from x, because y = 1 + x lacks low bits of x.
+                // 1 + x = 2ᵉ·(1 + f). Compute f from x, because rounding 1 + x to y loses low bits
+                // of x.
                 let half = e >> 1;
                 let scale = exp2(half.wrapping_neg()) * exp2(half.wrapping_sub(e));
                 let f = x.mul_add(scale, scale - 1.0);

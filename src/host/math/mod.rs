@@ -83,8 +83,8 @@ impl<A: Element + Float> ElementaryFunctions<A> for SimdMath {
 /// Largest absolute value of an argument of `exp` in [`SimdMathNormalRange`].
 pub(crate) const MAX_FAST_EXPONENT: f64 = 86.0;
 
-/// Elementary functions without code for special arguments, such as NaN. For all other arguments,
-/// results are bit-identical to those of [`SimdMath`]. Arguments of `exp` must be at most
+/// Elementary functions without code for special arguments, such as NaN. For arguments that are not
+/// special, results are bit-identical to those of [`SimdMath`]. Arguments of `exp` must be at most
 /// [`MAX_FAST_EXPONENT`] in absolute value. Arguments of `ln` and bases of `powf` must be positive,
 /// normal and finite. Exponents of `powf` must not be NaN.
 pub(crate) struct SimdMathNormalRange;

@@ -48,8 +48,8 @@ pub(crate) fn powf_normal_range(x: f32, p: f32) -> f32 {
 }
 
 /// `xᵢ ← xᵢᵖ`, like [`powf_normal_range`], for normal `x`. The powers are computed in several
-/// passes with short loop bodies, so that the processor overlaps more elements. Vectors of the
-/// `f32` passes hold twice as many elements as vectors of the `f64` passes.
+/// passes with short loop bodies, so that the processor overlaps the computations of more elements.
+/// Vectors of the `f32` passes hold twice as many elements as vectors of the `f64` passes.
 #[inline(always)]
 pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
     let p = finite_exponent(p);
@@ -107,8 +107,8 @@ fn exp2(x: f64) -> f32 {
             LN_2 * LN_2 * LN_2 * LN_2 * LN_2 * LN_2 * 0.0013814602454716909
         ]
     );
-    // Multiply `power` by 2 to the integer part of `x`, by adding the integer part to the exponent
-    // field.
+    // Add the integer part of `x` to the exponent field, which multiplies `power` by 2 raised to
+    // this integer.
     f64::from_bits(power.to_bits().wrapping_add(shifted.to_bits() << 52)) as f32
 }
 

@@ -131,7 +131,7 @@ fn scatter_tap<A: Element + Float>(
 }
 
 /// Adds the taps of `plane` to the image plane `x`, row by row, for stride 1 along the last axis.
-/// Overwrites `x` if `overwrites` is true. `A` and `S` are the same type.
+/// Overwrites `x` if `overwrites` is true. `A` and `S` must be the same type.
 fn add_rows<A: Element, S: SimdScalar>(
     plane: PlaneTaps,
     columns: &[A],
@@ -159,7 +159,7 @@ struct AddRows<'a, S> {
 
 impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
     /// # Safety
-    /// - The processor features of `L` are enabled.
+    /// - The processor supports the vector type `L`.
     /// - `columns` holds every position of the plane in the row of every tap, with rows `ld`
     ///   elements apart.
     /// - `x` holds the rows of the image plane.
@@ -180,9 +180,9 @@ impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
 /// image row.
 #[derive(Clone, Copy)]
 struct BlockTap<M, const VECTORS: usize> {
-    /// Offset of the im2col element for the block's first element, from the start of a row of
-    /// positions. A negative offset wraps around; the masks then exclude the elements before the
-    /// row.
+    /// Offset, from the start of a row of positions, of the im2col element that is added to the
+    /// block's first image element. A negative offset wraps around; the masks then exclude the
+    /// elements before the row.
     offset: usize,
     /// Masks that select the elements of the block to which the tap contributes.
     masks: [M; VECTORS],
@@ -193,17 +193,17 @@ impl<M: Copy, const VECTORS: usize> BlockTap<M, VECTORS> {
     /// element `block` of an image row.
     ///
     /// # Safety
-    /// The processor features of `L` are enabled.
+    /// The processor supports the vector type `L`.
     #[inline(always)]
     unsafe fn new<L: SimdVector<Mask = M>>(range: &TapRange, block: usize) -> Self {
-        // SAFETY: the features of `L` are enabled.
+        // SAFETY: the processor supports the vector type `L`.
         let mut masks = [unsafe { L::mask(0, 0) }; VECTORS];
         for (v, mask) in masks.iter_mut().enumerate() {
             let vector_start = block + v * L::WIDTH;
             let start = range.first.saturating_sub(vector_start).min(L::WIDTH);
             let end = range.first + (range.end - range.start);
             let end = end.saturating_sub(vector_start).clamp(start, L::WIDTH);
-            // SAFETY: the features of `L` are enabled, and `start <= end <= L::WIDTH`.
+            // SAFETY: the processor supports the vector type `L`, and `start <= end <= L::WIDTH`.
             *mask = unsafe { L::mask(start, end) };
         }
         Self { offset: range.start.wrapping_sub(range.first).wrapping_add(block), masks }
@@ -220,9 +220,9 @@ impl<S: SimdScalar> AddRows<'_, S> {
         let none = TapRange { start: 0, end: 0, first: 0, stride: 1 };
         for block in (0..self.plane.row_stride).step_by(VECTORS * L::WIDTH) {
             for (part, ranges) in self.plane.column_taps.chunks(MAX_TAPS).enumerate() {
-                // SAFETY: the features of `L` are enabled. `block` is less than the row length, and
-                // `taps` holds group `part` of the taps along the last axis, as `add_block`
-                // requires.
+                // SAFETY: the processor supports the vector type `L`. `block` is less than the row
+                // length, and `taps` holds group `part` of the taps along the last axis, as
+                // `add_block` requires.
                 unsafe {
                     let mut taps = [BlockTap::<L::Mask, VECTORS>::new::<L>(&none, 0); MAX_TAPS];
                     for (tap, range) in taps.iter_mut().zip(ranges) {
@@ -291,7 +291,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
 /// of the window. Separate sums for each window row let the additions of different rows overlap.
 ///
 /// # Safety
-/// - The processor features of `L` are enabled.
+/// - The processor supports the vector type `L`.
 /// - The masked elements of tap `i` are readable from `columns + i·ld + taps[i].offset` on.
 #[inline(always)]
 unsafe fn sum_taps<L: SimdVector, const VECTORS: usize>(
@@ -299,8 +299,8 @@ unsafe fn sum_taps<L: SimdVector, const VECTORS: usize>(
     ld: usize,
     taps: &[BlockTap<L::Mask, VECTORS>],
 ) -> [L; VECTORS] {
-    // SAFETY: the features of `L` are enabled, and loads read only masked elements, which are
-    // readable.
+    // SAFETY: the processor supports the vector type `L`, and loads read only masked elements,
+    // which are readable.
     unsafe {
         let mut sums = [L::splat(L::Scalar::zero()); VECTORS];
         for (i, tap) in taps.iter().enumerate() {

@@ -18,14 +18,14 @@ use crate::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Threads per block of kernels that compute sums.
+/// Number of threads per block in kernels that compute sums.
 const THREADS: usize = 256;
 
-/// Number of threads that process one label, in kernels that read all scores of each label.
+/// Number of threads per label, in kernels that read the scores of all classes for each label.
 const WARP: usize = 32;
 
-/// Largest number of thread blocks among which a sum is split. A second launch, of one block, adds
-/// up the partial sums.
+/// Largest number of thread blocks among which a sum is split. A second launch with a single block
+/// adds up the partial sums.
 const MAX_PARTS: usize = 256;
 
 /// A partial sum and the number of its terms; equivalent to the struct `Part` of the CUDA kernels.
@@ -56,7 +56,8 @@ impl Labels {
         }
     }
 
-    /// Returns the argument struct of a loss, whose divisor may depend on the labels.
+    /// Returns the argument struct of a loss kernel. A divisor of 0 stands for the number of labels
+    /// that are not ignored.
     fn of_loss(axis: &Axis, ignore: Option<i64>, normalization: LossNormalization) -> Self {
         Self::new(axis, ignore, divisor(normalization, axis.outer, axis.inner))
     }
@@ -107,8 +108,8 @@ impl CudaDevice {
         launch.operand(&parts, 0).write(y.device_write_only()?).sum_grid(1)
     }
 
-    /// Counts the labels that are not ignored, if the divisor depends on this count. Returns a
-    /// buffer of partial counts, and the number of partial counts.
+    /// Counts the labels that are not ignored, if the divisor of the loss depends on this count.
+    /// Returns a buffer of the partial label counts, and the number of these counts.
     #[track_caller]
     fn count_labels<T: Element>(
         &self,
@@ -145,7 +146,7 @@ impl CudaDevice {
     }
 
     /// Prepares a launch of a class loss kernel, and adds the arguments up to and including the
-    /// matrix.
+    /// infogain matrix.
     #[track_caller]
     fn class_loss_kernel<'a, T: Element>(
         &'a self,

@@ -67,7 +67,7 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Returns the length of an input, or `None` if the kernel works in place.
+/// Returns the length of the input operand, or `None` if the kernel works in place.
 fn src_len<T: Storable, D: Memory>(x: &Src<'_, T, D>) -> Option<usize> {
     match x {
         Src::View(x) => Some(x.len()),

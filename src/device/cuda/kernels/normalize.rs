@@ -14,8 +14,8 @@ use crate::{
 /// is at least 32, the threads of a warp read neighbouring elements.
 const MIN_INNER: usize = 32;
 
-/// Longest softmax row that a block of one warp computes; a longer row gets a block of [`THREADS`]
-/// threads.
+/// Largest length, in elements, of a softmax row that a block of one warp computes; a longer row
+/// gets a block of [`THREADS`] threads.
 const MAX_WARP_ROW: usize = 512;
 
 /// Threads per block.
@@ -27,12 +27,12 @@ const MAX_PARTS: usize = 64;
 /// Smallest number of elements in one part of a split reduction.
 const MIN_PART: usize = 1 << 12;
 
-/// Two sums in double precision; equivalent to the struct `Sums` of the CUDA kernels.
+/// Pair of partial sums in double precision; equivalent to the struct `Sums` of the CUDA kernels.
 type Sums = [f64; 2];
 
 impl CudaDevice {
-    /// Prepares a launch of the softmax kernel `name`, in which a thread computes a row, or of
-    /// `by_block`, in which a thread block computes a row.
+    /// Prepares a launch of a softmax kernel: `name`, in which one thread computes each row, or
+    /// `by_block`, in which a thread block computes each row.
     #[track_caller]
     fn softmax_kernel<T: Element>(
         &self,
@@ -55,8 +55,8 @@ impl Launch<'_> {
         self.blocks(rows, if axis.extent <= MAX_WARP_ROW { 32 } else { THREADS })
     }
 
-    /// Launches a kernel that computes a sum at each position of an axis, split into `parts`
-    /// partial sums.
+    /// Launches a kernel that computes a sum for each position of an axis, and splits each sum into
+    /// `parts` partial sums.
     fn sums_grid(self, axis: &Axis, parts: usize) -> Result<()> {
         let blocks = match axis.inner {
             1 => [axis.extent.div_ceil(32).min(i32::MAX as usize), parts, 1],
@@ -65,7 +65,7 @@ impl Launch<'_> {
         self.grid(blocks, [THREADS, 1, 1])
     }
 
-    /// Adds an argument, the struct `Rate` of the CUDA kernels: ε, and whether ε is added to the
+    /// Adds the struct `Rate` of the CUDA kernels as an argument: ε, and whether ε is added to the
     /// variance.
     fn rate<T: Element>(self, op: &Standardize) -> Self {
         let in_variance = u32::from(op.epsilon_placement == EpsilonPlacement::AddedToVariance);
@@ -79,8 +79,8 @@ fn part_count(axis: &Axis) -> usize {
 }
 
 impl CudaDevice {
-    /// Prepares a launch of the LRN kernel for the normalization region of `op`. Adds the extents,
-    /// k, α/n, β and 2αβ/n as arguments.
+    /// Prepares a launch of the LRN kernel for the normalization region of `op`. Adds the LRN
+    /// parameters as arguments: the extents, k, α/n, β and 2αβ/n.
     #[track_caller]
     fn lrn_kernel<T: Element>(
         &self,

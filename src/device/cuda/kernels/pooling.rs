@@ -32,8 +32,8 @@ fn pool_args(name: &'static str, op: &Pool2d) -> Result<PoolArgs> {
         let reason = format!("plane of {plane} elements exceeds {}", i32::MAX);
         return Err(Error::invalid_input(name, reason));
     }
-    // An extent that does not fit in 32 bits exceeds the extent of every plane, so `u32::MAX` has
-    // the same effect.
+    // A window extent, stride or padding that does not fit in 32 bits exceeds every plane, so
+    // `u32::MAX` has the same effect.
     let saturate = |pair: [usize; 2]| pair.map(|extent| u32::try_from(extent).unwrap_or(u32::MAX));
     Ok(PoolArgs {
         planes: op.planes as u64,

@@ -25,7 +25,7 @@ const MAX_BLOCKS: usize = 1 << 20;
 #[derive(Clone, Copy)]
 pub(super) enum Layout {
     /// Item `t` of output `q` is element `q·q_step + t / run · run_step + t mod run · steps[0]`. In
-    /// the second operand, successive items of a run are `steps[1]` apart.
+    /// the second operand, consecutive items of a run are `steps[1]` elements apart.
     Rows { q_step: usize, run: usize, run_step: usize, steps: [usize; 2] },
     /// Item `t` of output `q` is element `(q / inner · items + t) · inner + q mod inner`.
     Columns { inner: usize },
@@ -36,17 +36,17 @@ pub(super) enum Layout {
 pub(super) struct ReductionLaunch<T: Element> {
     /// Name of the kernel that the ledger records.
     pub kernel_name: &'static str,
-    /// Name of the reduction rule in kernel symbols.
+    /// Name of the reduction rule, as it occurs in kernel symbols.
     pub rule: &'static str,
     pub divisor: T::Acc,
     pub beta: T::Acc,
 }
 
-/// Number of outputs, and number of items per output.
+/// Size of a reduction: the number of outputs, and the number of items per output.
 pub(super) type Extents = (usize, usize);
 
 impl<T: Element> ReductionLaunch<T> {
-    /// Returns a reduction that stores its result unchanged.
+    /// Returns a reduction with divisor 1 and β = 0, which stores the reduced value unchanged.
     pub(super) fn new(kernel_name: &'static str, rule: &'static str) -> Self {
         Self { kernel_name, rule, divisor: T::Acc::one(), beta: T::Acc::zero() }
     }
@@ -97,7 +97,7 @@ impl CudaDevice {
         launch.grid_1d(outputs.saturating_mul(32))
     }
 
-    /// Reduces `items` elements of one or two vectors to a number. Each vector is a pair of a view
+    /// Reduces `items` elements of one or two vectors to a number. Each vector is given as a view
     /// and an increment.
     #[track_caller]
     pub(super) fn reduce_to_number<T: Element>(
@@ -125,8 +125,8 @@ impl CudaDevice {
     }
 
     /// Prepares the launch that computes the partial results of all outputs. The caller adds the
-    /// output and the buffer of partial results as arguments. In a [`Layout::Rows`], `warps` warps
-    /// together reduce a row.
+    /// output and the buffer of partial results as arguments. With [`Layout::Rows`], `warps` warps
+    /// together reduce each row.
     #[track_caller]
     fn reduce_parts<'a, T: Element>(
         &'a self,
@@ -179,8 +179,8 @@ pub(super) fn warps(items: usize) -> usize {
     if items > LONG_ROW { WARPS } else { 1 }
 }
 
-/// Returns the number of threads that together reduce a column. A few threads per column suffice,
-/// because threads of neighbouring columns read neighbouring elements.
+/// Returns the number of threads that together reduce a column. A few threads per column suffice
+/// for coalesced reads, because threads of neighbouring columns read neighbouring elements.
 fn threads_per_column((outputs, items): Extents) -> usize {
     let max = THREADS as usize / outputs.next_power_of_two().clamp(1, 32);
     items.next_power_of_two().min(max)

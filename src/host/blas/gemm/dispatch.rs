@@ -76,8 +76,8 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
     c: *mut S,
 ) {
     debug_assert!(bias.is_none_or(|bias| bias.len() >= op.m));
-    // SAFETY: `a` and `bias` hold all elements that are read, the scratch holds all of `op(B)`, and
-    // the caller guarantees a valid `c`.
+    // SAFETY: `a` and `bias` hold all elements that the kernels read, the scratch buffer holds all
+    // of `op(B)`, and the caller guarantees a valid `c`.
     unsafe {
         if SimdLevel::current() != SimdLevel::Portable {
             let source = StridedSource::for_a(op.trans_a, a, op.lda);

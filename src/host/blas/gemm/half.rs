@@ -50,8 +50,8 @@ const NC: usize = 1024;
 /// time.
 const KC: usize = 256;
 
-/// Computes `C ← α·op(A)·op(B) + β·C` and rounds each element of `C` once. `H` is the same type as
-/// `T`. The caller has checked `op`, and `op.k` is not 0.
+/// Computes `C ← α·op(A)·op(B) + β·C` and rounds each element of `C` once. `H` and `T` must be the
+/// same 16-bit type. The caller has checked `op`, and `op.k` is not 0.
 pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -196,7 +196,7 @@ fn sum_unpacked<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32
     });
 }
 
-/// Widens a block of `op(X)` into a dense matrix that is stored like `X`.
+/// Widens a block of `op(X)` into a dense matrix with the storage order of `X`.
 fn widen_matrix<H: Element<Acc = f32>>(
     trans: Transpose,
     x: &[H],
@@ -210,7 +210,8 @@ fn widen_matrix<H: Element<Acc = f32>>(
     source.pack(columns.clone(), rows.clone(), columns.len(), matrix);
 }
 
-/// Kernel that writes `C ← α·sums + β·C`, rounded, for the first `columns` columns of `sums`.
+/// Kernel that computes `C ← α·sums + β·C` for the first `columns` columns of `sums`, and rounds
+/// the results to 16 bits.
 ///
 /// [`SimdKernel::run`] is safe if `c` is valid for reads and writes of `columns` columns in each
 /// row of `sums`, and no other thread accesses `c`. `c` is not read if β is 0.
@@ -228,7 +229,7 @@ impl<H: Element<Acc = f32>> SimdKernel<f32> for WriteBack<'_, H> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = f32>>(self) {
         // SAFETY: accesses end at `columns`, which is at most `ld`. Loads stay within a row of
-        // `sums`, and stores stay within a row of `c`, which the caller guarantees to be valid.
+        // `sums`, and stores stay within a row of `c`; the caller guarantees that `c` is valid.
         unsafe {
             let (alpha, beta) = (V::splat(self.alpha), V::splat(self.beta));
             for (row, sums) in self.sums.chunks_exact(self.ld).enumerate() {

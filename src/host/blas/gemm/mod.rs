@@ -94,7 +94,7 @@ pub(crate) fn gemm<T: Element>(
     Ok(())
 }
 
-/// Computes [`gemm`] for `f32` or `f64`. `S` is the same type as `T`.
+/// Computes [`gemm`] for `f32` or `f64`. `S` and `T` must be the same type.
 fn gemm_wide<T: Element, S: SimdScalar>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -117,8 +117,8 @@ fn gemm_wide<T: Element, S: SimdScalar>(
 pub(crate) enum GemmB<'a, T> {
     /// Matrix in memory, stored with the transpose and leading dimension of the GEMM descriptor.
     Matrix(&'a [T]),
-    /// Matrix addressed through tables. The transpose and leading dimension of the GEMM descriptor
-    /// are ignored.
+    /// Matrix whose elements are addressed through tables of offsets, such as an im2col matrix. The
+    /// transpose and leading dimension of the GEMM descriptor are ignored.
     Indirect(&'a IndirectMatrix<'a, T>),
 }
 
@@ -208,7 +208,8 @@ pub(crate) fn gemm_batched<T: Element>(
     if batch.count == 0 || span_c == 0 {
         return Ok(());
     }
-    // All chunks of `c` are `stride` elements long, except the last chunk.
+    // Each chunk of `c` holds one output matrix in `stride` elements; the last chunk may be
+    // shorter.
     let stride = if batch.count == 1 { span_c } else { batch.stride_c };
     let c = &mut c[..(batch.count - 1) * stride + span_c];
     let gemm_at = |workers: &Workers, i: usize, c: &mut [T]| {
@@ -271,7 +272,7 @@ fn gemm_batched_unpacked<T: Element>(
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
     }
     let GemmBatch { stride_a, stride_b, stride_c, .. } = *batch;
-    // The slice `c` ends with the last element of an output matrix.
+    // Round up, because the slice `c` ends with the last element of an output matrix.
     let count = if batch.count == 1 { 1 } else { c.len().div_ceil(stride_c) };
     let batch = BatchStrides { count, a: stride_a, b: stride_b, c: stride_c };
     match T::DTYPE {

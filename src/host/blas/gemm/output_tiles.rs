@@ -2,7 +2,8 @@
 
 use std::marker::PhantomData;
 
-/// Exclusively borrowed row-major matrix, whose parts several threads write through raw pointers.
+/// Exclusively borrowed row-major matrix; several threads write disjoint parts of the matrix
+/// through raw pointers.
 pub(crate) struct OutputTiles<'a, T> {
     first: *mut T,
     len: usize,

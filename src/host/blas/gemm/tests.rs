@@ -147,7 +147,8 @@ pub(crate) fn gemm_is_bit_identical_on_any_number_of_threads<T: Element>() {
         (129, 300, 70, Yes, No, 0.3),
         (300, 27, 257, No, Yes, 1.0),
         (34, 200, 400, No, No, 0.3),
-        // Two threads would get 32 rows and 1 row if the partition did not avoid single rows.
+        // If the partition did not avoid single rows, one of two threads would get 32 rows and the
+        // other thread 1 row.
         (33, 10, 7000, Yes, No, 1.0),
     ] {
         let op = Gemm::<T>::new(m, n, k).transpose(trans_a, trans_b);
@@ -343,7 +344,8 @@ fn gemm_with_an_indirect_operand_is_exact() {
     });
 }
 
-/// Checks spans of many lengths in an indirect matrix, with and without transposition.
+/// Checks GEMMs whose operand `B` is an indirect matrix with spans of many lengths, with and
+/// without transposition.
 fn indirect_gemm_is_exact<S: SimdScalar>() {
     // Some spans have one element, so each lane of some vectors belongs to a different span.
     let mut lengths = [1; 30];

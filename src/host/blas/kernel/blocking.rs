@@ -73,7 +73,7 @@ pub(crate) fn panel_len(mn: usize, k: usize, panel_dim: usize) -> usize {
 /// MR and NR.
 pub(crate) fn workspace_len<S>(m: usize, n: usize, k: usize) -> usize {
     let kc = kc::<S>(k);
-    // NR is 12, 16, 24 or 32, all divisors of 96.
+    // Round up n to a multiple of 96, because all values of NR (12, 16, 24 and 32) divide 96.
     let b_panel = (n.next_multiple_of(96) * kc).min(b_panel_len::<S>(m, n, k));
     let a_panel = MC.min(m + MAX_MR) * kc;
     a_panel + b_panel + 2 * PANEL_SLACK * MAX_NR + CACHE_LINE / size_of::<S>()
@@ -91,8 +91,8 @@ pub(crate) fn split_workspace<S>(
     workspace[start..].split_at_mut(nc * kc + PANEL_SLACK * MAX_NR)
 }
 
-/// Returns the MR that recomputes the fewest rows in a GEMM of `m` rows. The term `+ 1` models the
-/// additional loads per multiplication in a small tile.
+/// Returns the MR whose tiles compute the fewest padding or overlapping rows in a GEMM of `m` rows.
+/// The term `+ 1` models the additional loads per multiplication in a small tile.
 pub(crate) fn mr<V: SimdVector>(m: usize) -> usize {
     let sizes: &[usize] = if V::HAS_32_REGISTERS && m > 4 { &[12, 10, 8] } else { &[4] };
     let cost = |&mr: &usize| m.div_ceil(mr) * (mr + 1);

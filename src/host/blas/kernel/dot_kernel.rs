@@ -2,7 +2,7 @@
 //! `A` and `B` in place.
 //!
 //! Each element of `C` is accumulated in the lanes of one vector, which are added at the end. The
-//! order of additions depends on k alone.
+//! order of additions depends on k alone, so results do not depend on the number of threads.
 
 use crate::host::{
     blas::kernel::args::{RawGemm, unaligned_prefix},
@@ -23,7 +23,8 @@ const PREFETCH_B_MIN_BYTES: usize = 2 << 20;
 /// Smallest k, in vectors, for which rows of `B` are read with aligned loads.
 const ALIGN_MIN_VECTORS: usize = 8;
 
-/// Number of vectors of one row that are multiplied before the kernel moves on to the next row.
+/// Number of vectors of one row of `B` that are multiplied before the kernel moves on to the next
+/// row.
 const K_UNROLL: usize = 4;
 
 /// Number of rows of `B` that are multiplied at a time by a single row of `A`.
@@ -32,9 +33,9 @@ const N_UNROLL: usize = 8;
 /// Computes `C ← α·A·Bᵀ + β·C`.
 ///
 /// # Safety
-/// The processor supports `V`. `p.a` is valid for reads of m rows of k elements, and `p.b` for
-/// reads of n rows of k elements. Only this thread accesses `p.c`, which is valid for reads and
-/// writes of m rows of n elements.
+/// The processor supports the vector type `V`. `p.a` is valid for reads of m rows of k elements,
+/// and `p.b` for reads of n rows of k elements. Only this thread accesses `p.c`, which is valid for
+/// reads and writes of m rows of n elements.
 #[inline(always)]
 pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     if p.m == 1 {
@@ -91,7 +92,7 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     }
 }
 
-/// Multiplies the only row of `A` by [`N_UNROLL`] rows of `B` at a time. Prefetches `B` if
+/// Multiplies `A`, which has one row, by [`N_UNROLL`] rows of `B` at a time. Prefetches `B` if
 /// `PREFETCH` is true. If `UNALIGNED` is true, rows of `B` start `prefix` elements after a
 /// vector-aligned address.
 ///
@@ -130,7 +131,8 @@ unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: 
 /// `C ← α·sums + β·C` to `count` columns from `column` on.
 ///
 /// # Safety
-/// The processor supports `V`. `p.c` is valid for reads and writes of `count` elements at `column`.
+/// The processor supports the vector type `V`. `p.c` is valid for reads and writes of `count`
+/// elements at `column`.
 #[inline(always)]
 unsafe fn write_back<V: SimdVector>(
     p: &RawGemm<V::Scalar>,
@@ -159,8 +161,8 @@ unsafe fn write_back<V: SimdVector>(
 /// Aligned loads start `prefix` elements before each row.
 ///
 /// # Safety
-/// The processor supports `V`. `a` is valid for reads of `k` elements, and `b` for reads of `ROWS`
-/// rows of `k` elements. `prefix` is less than `V::WIDTH`.
+/// The processor supports the vector type `V`. `a` is valid for reads of `k` elements, and `b` for
+/// reads of `ROWS` rows of `k` elements. `prefix` is less than `V::WIDTH`.
 #[inline(always)]
 unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     a: *const V::Scalar,
@@ -211,10 +213,12 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     }
 }
 
-/// Adds the products of `COUNT` vectors at `a` with `COUNT` vectors in each of `ROWS` rows of `b`.
+/// Adds the products of `COUNT` vectors at `a` with `COUNT` vectors in each of `ROWS` rows of `b`
+/// to the row's sum in `sums`.
 ///
 /// # Safety
-/// The processor supports `V`. `a` and `ROWS` rows of `b` are valid for reads of `COUNT` vectors.
+/// The processor supports the vector type `V`. `a` and `ROWS` rows of `b` are valid for reads of
+/// `COUNT` vectors.
 #[inline(always)]
 unsafe fn add_vectors<
     V: SimdVector,
@@ -297,7 +301,8 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
             }
             for (i, lanes) in lanes.iter_mut().enumerate() {
                 let x = V::load(a.add(i * p.lda));
-                // Avoid `zip`, whose constructor is a function call without link-time optimization.
+                // Avoid `zip`, because without link-time optimization the constructor of `zip` is a
+                // function call.
                 for (j, lane) in lanes.iter_mut().enumerate() {
                     *lane = x.mul_add(y[j], *lane);
                 }

@@ -26,8 +26,8 @@ use crate::host::{
 /// - `a_strides` is `None`, or `p.a` is valid for reads of m×k elements with strides `a_strides`.
 pub(crate) struct PackedGemm<'a, S> {
     pub(crate) a: &'a dyn PackSource<S>,
-    /// Strides of `op(A)` at `p.a` along m and k, one of which is 1. `None` if `op(A)` exists only
-    /// as the pack source `a`, and not as a matrix in memory.
+    /// Strides along m and k of `op(A)`, which starts at `p.a`; one of the two strides is 1. `None`
+    /// if `op(A)` exists only as the pack source `a`, and not as a matrix in memory.
     pub(crate) a_strides: Option<(usize, usize)>,
     pub(crate) b: &'a dyn PackSource<S>,
     /// Arguments of the GEMM. The kernel ignores `p.b` and `p.ldb`, because `b` supplies the panels

@@ -15,16 +15,19 @@ const PREFETCH_K_STEPS: usize = 16;
 // Modes of `micro_kernel`, which select how the kernel loads rows of `B`. Modes are integers,
 // because stable Rust does not support enums as const parameters.
 
-/// `B` is a packed micro-panel: every vector is loaded whole, and the panels are prefetched.
+/// Mode in which `B` is a packed micro-panel: every vector is loaded whole, and the panels are
+/// prefetched.
 pub(crate) const B_PACKED: u8 = 0;
 
-/// `B` is a matrix, and the tile covers whole vectors of each row of `B`.
+/// Mode in which `B` is an unpacked matrix, and the tile covers whole vectors of each row of `B`.
 pub(crate) const B_WHOLE_VECTORS: u8 = 1;
 
-/// `B` is a matrix, and the tile covers only a part of the last vector of each row of `B`.
+/// Mode in which `B` is an unpacked matrix, and the tile covers only a part of the last vector of
+/// each row of `B`.
 pub(crate) const B_MASKED_TAIL: u8 = 2;
 
-/// `B` is a matrix, and the tile may cover only a part of any vector in a row of `B`.
+/// Mode in which `B` is an unpacked matrix, and the tile may cover only a part of any vector in a
+/// row of `B`.
 pub(crate) const B_MASKED: u8 = 3;
 
 /// Tile of `C` whose first element is at `row` and `column`. The micro-kernel writes only the
@@ -45,8 +48,8 @@ pub(crate) struct MicroTile {
 /// # Safety
 /// - The processor supports the vector type `V`.
 /// - `p.a` is valid for reads of k elements in each of the `MR` rows from row `tile.row` on.
-/// - `p.b` is valid for reads of k rows from column `tile.column` on. In each row, the columns
-///   `tile.columns` are readable, or all vectors if the mode loads whole vectors.
+/// - `p.b` is valid for reads of k rows from column `tile.column` on. In each row of `B`, the
+///   columns `tile.columns` are readable, or all vectors if the mode `B` loads whole vectors.
 /// - `p.c` is valid for reads and writes of the tile's rows and columns, and no other thread
 ///   accesses `C`. If β is 0, the micro-kernel does not read `p.c`.
 /// - `p.bias` is null or valid for reads of the tile's rows.
@@ -94,7 +97,7 @@ pub(crate) unsafe fn micro_kernel<
 ///
 /// # Safety
 /// The processor supports the vector type `V`. `a` is valid for reads of `MR` rows of `STEPS`
-/// elements, and `b` of `STEPS` rows of the elements that the mode `B` loads.
+/// elements. In `STEPS` rows of `b`, the elements that the mode `B` loads are readable.
 #[inline(always)]
 unsafe fn accumulate<
     V: SimdVector,
@@ -136,7 +139,8 @@ unsafe fn accumulate<
         for (i, sums) in sums.iter_mut().enumerate() {
             for (t, row) in rows.iter().enumerate() {
                 let x = V::splat(*a.add(i * stride_m + t * stride_k));
-                // Avoid `zip`, whose constructor is a function call without link-time optimization.
+                // Avoid `zip`, because without link-time optimization the constructor of `zip` is a
+                // function call.
                 for (j, sum) in sums.iter_mut().enumerate() {
                     *sum = x.mul_add(row[j], *sum);
                 }
@@ -178,8 +182,8 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     masks: [V::Mask; NR_VECTORS],
 ) {
     // SAFETY: either the tile writes all `MR` rows, or `write_back_rows` writes only the rows
-    // `tile.rows`. Masks exclude columns outside the tile, and unmasked stores require that the
-    // tile writes all columns.
+    // `tile.rows`. Masks exclude columns outside the tile, and stores are unmasked only if the tile
+    // writes all columns.
     unsafe {
         let c = p.c.wrapping_add(tile.row * p.ldc + tile.column);
         let (alpha, beta) = (V::splat(p.alpha), V::splat(p.beta));

@@ -1,5 +1,5 @@
-//! Packing, which copies `op(A)` and `op(B)` into micro-panels, in the order in which the
-//! micro-kernel reads them.
+//! Packing: copies of `op(A)` and `op(B)` in micro-panels, in the order in which the micro-kernel
+//! reads them.
 //!
 //! A panel consists of micro-panels of MR rows of `op(A)`, or NR columns of `op(B)`. A micro-panel
 //! holds the MR or NR elements of one step along k contiguously, followed by the elements of the
@@ -79,8 +79,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> PackSource<S> for StridedSource<'_, T> 
     }
 }
 
-/// [`PackSource`] of one task, which is a block of `source`: index 0 along m or n is index `first`
-/// of `source`.
+/// Block of a [`PackSource`] for one task: index 0 along m or n is index `first` of `source`.
 pub(crate) struct SourceBlock<'a, S> {
     pub(crate) source: &'a dyn PackSource<S>,
     pub(crate) first: usize,
@@ -175,8 +174,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for first in (0..mn).step_by(panel_dim) {
             let rows = panel_dim.min(mn - first);
-            // Transpose elements that need no widening in square blocks of `WIDTH`×`WIDTH`
-            // elements.
+            // If elements need no widening, transpose square blocks of `WIDTH`×`WIDTH` elements.
             let square_rows = if is_wide::<T>() { rows / V::WIDTH * V::WIDTH } else { 0 };
             for start in (0..k).step_by(V::WIDTH) {
                 let len = V::WIDTH.min(k - start);
@@ -206,9 +204,9 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
             }
             for square in (0..square_rows).step_by(V::WIDTH) {
                 // SAFETY: `T` and `S` are the same type, because only elements that need no
-                // widening have square blocks. Each of the `WIDTH` source rows holds `WIDTH`
-                // elements from `start` on. The panel can hold `WIDTH` steps with one element of
-                // every source row.
+                // widening are transposed in square blocks. Each of the `WIDTH` source rows holds
+                // `WIDTH` elements from `start` on. The panel can hold `WIDTH` steps with one
+                // element of every source row.
                 unsafe {
                     let mut rows = [x.cast::<S>(); MAX_LANES];
                     for (i, row) in rows.iter_mut().enumerate().take(V::WIDTH) {

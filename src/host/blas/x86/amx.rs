@@ -3,7 +3,7 @@
 //! One AMX instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. The
 //! AMX instruction adds the products to a tile of 16×16 `f32` sums of `C`. The AMX kernel computes
 //! four tiles of `C` at a time, so that each loaded tile of `A` or `B` is used twice. The order of
-//! additions depends on k alone.
+//! additions depends on k alone, so results do not depend on the number of threads.
 //!
 //! An `f16` is exactly the sum of two `bf16`, so a product of two `f16` is four products of `bf16`.
 //! For `f16`, the kernel adds the four products of `bf16` terms to the same sum, 32 steps along k
@@ -11,10 +11,11 @@
 //!
 //! AMX instructions treat subnormal operands as zero and flush subnormal sums to zero. AMX
 //! instructions propagate `bf16` NaN and infinities. The two `bf16` terms of an `f16` are zero or
-//! at least 2⁻²⁴, and sums of products of such terms are multiples of 2⁻⁴⁸. Therefore, neither the
-//! `bf16` terms nor the sums are subnormal. An infinite `f16` yields NaN sums, because the
-//! remainder after the first `bf16` term is NaN. The caller therefore recomputes non-finite sums.
-//! Sums of products of finite `f16` are finite.
+//! at least 2⁻²⁴, and sums of products of such terms are multiples of 2⁻⁴⁸. Therefore, the GEMM of
+//! an `f16` matrix has neither subnormal `bf16` terms nor subnormal sums. An infinite `f16` yields
+//! NaN sums, because the remainder after the first `bf16` term is NaN. The caller therefore
+//! recomputes non-finite sums from elements widened to `f32`. Sums of products of finite `f16` are
+//! finite.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -156,8 +157,8 @@ pub(crate) fn accumulate_block<H: Element>(
     let row_words = kc / 2 * terms;
     let (padded_m, padded_n) = (m.next_multiple_of(BLOCK_ROWS), n.next_multiple_of(BLOCK_ROWS));
     let b_columns = B_PACK_COLUMNS.min(padded_n);
-    // With a single block along k, the sums of each panel are finished before the next panel
-    // starts.
+    // If k fits in one block, the sums of a panel of `B` are complete before the next panel starts,
+    // so the buffer holds the sums of one panel.
     let sum_columns = if op.k > kc { padded_n } else { BLOCK_ROWS };
     let words = (padded_m + b_columns) * row_words + sum_columns * padded_m;
     with_scratch(words + TILE_ROW_BYTES / 4, |scratch: &mut [f32]| {
@@ -201,7 +202,7 @@ struct TileConfig {
     rows: [u8; 16],
 }
 
-/// Configuration of eight tiles, each of 16 rows of 64 bytes.
+/// Configuration of eight AMX tiles, each of 16 rows of 64 bytes.
 const TILE_CONFIG: TileConfig = {
     let mut config = TileConfig { palette: 1, zeros: [0; 15], bytes: [0; 16], rows: [0; 16] };
     let mut tile = 0;

@@ -22,7 +22,7 @@ pub(crate) struct AmxPackSource<'a, H> {
     pub(crate) mn: usize,
     pub(crate) k: usize,
     /// Whether a tile is transposed after loading, as a matrix of 32-bit words. A tile of `A` has a
-    /// row for each row of `A`, and a tile of `B` has a row for each two steps along k. Loading
+    /// row for each row of `A`, and a tile of `B` has a row for every two steps along k. Loading
     /// yields the row layout of a tile of `A` if elements are contiguous along k, and of a tile of
     /// `B` otherwise.
     pub(crate) transpose: bool,
@@ -89,7 +89,7 @@ unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, t
     }
 }
 
-/// Loads a tile with one row for each of `mn` source rows of `k` elements, `ld` elements apart.
+/// Loads `mn` source rows of `k` elements, which are `ld` elements apart, into the rows of a tile.
 ///
 /// # Safety
 /// `x` is valid for reads of `mn` rows of `k` elements; `mn` is at most [`TILE_ROWS`], `k` at most
@@ -106,9 +106,9 @@ unsafe fn load_rows(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i; 
     tile
 }
 
-/// Loads a tile with one row for each pair of the `k` steps, which are `ld` elements apart. Each
-/// 32-bit word of a tile row holds one element of each of the two steps. Each step along k has `mn`
-/// contiguous source elements.
+/// Loads `k` steps, which are `ld` elements apart, into a tile with one row for each pair of steps.
+/// Each 32-bit word of a tile row holds one element of each of the two steps. Each step along k has
+/// `mn` contiguous source elements.
 ///
 /// # Safety
 /// `x` is valid for reads of `k` steps of `mn` elements; `mn` is at most [`TILE_ROWS`], `k` at most
@@ -179,12 +179,12 @@ const DEINTERLEAVE: [u16; 2 * TILE_ROWS] = {
 const BF16_BITS: i32 = !0xffff;
 
 /// Splits each `f16` exactly into two `bf16` terms: the upper 8 of the 11 significand bits, and the
-/// remainder, which is normal or zero. An infinite or NaN `f16` gives an infinite or NaN first
-/// `bf16`.
+/// remainder, which is normal or zero. The first `bf16` term of an infinite or NaN `f16` is also
+/// infinite or NaN.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 pub(crate) fn split_f16(pairs: __m512i) -> [__m512i; 2] {
-    // SAFETY: `DEINTERLEAVE` is as long as the vector.
+    // SAFETY: `DEINTERLEAVE` is as long as a 512-bit vector.
     let order = unsafe { _mm512_loadu_si512(DEINTERLEAVE.as_ptr().cast()) };
     let halves = _mm512_permutexvar_epi16(order, pairs);
     let [first, second] = [_mm512_castsi512_si256(halves), _mm512_extracti64x4_epi64::<1>(halves)];

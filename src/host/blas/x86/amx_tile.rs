@@ -1,4 +1,4 @@
-//! Shapes of AMX tiles, and the number of `bf16` terms of an element.
+//! Shapes of AMX tiles, and the number of `bf16` terms of a 16-bit element.
 
 use crate::element::{DType, Element};
 
@@ -19,7 +19,7 @@ pub(crate) const TILE_WORDS: usize = 256;
 /// are computed together.
 pub(crate) const BLOCK_ROWS: usize = 2 * TILE_ROWS;
 
-/// Returns how many `bf16` terms an element splits into: two for `f16`, one for `bf16`.
+/// Returns the number of `bf16` terms into which an element splits: two for `f16`, one for `bf16`.
 pub(crate) const fn bf16_terms<H: Element>() -> usize {
     if matches!(H::DTYPE, DType::F16) { 2 } else { 1 }
 }

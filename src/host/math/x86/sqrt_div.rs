@@ -10,9 +10,9 @@
 //! Refined results are correctly rounded if the relative error of the estimate is at most 2⁻¹⁴,
 //! which processors guarantee. The error of a refined result before the final rounding is below
 //! 2⁻²² ulp. The tests try all estimates for roots within 2⁻²² ulp of the midpoint of two `f32`
-//! values, and sampled estimates for such quotients. Blocks that contain divisors just below a
-//! power of two, or operands near the ends of the exponent range, are computed entirely by the
-//! divider.
+//! values, and sampled estimates for quotients that close to a midpoint. Blocks that contain
+//! divisors just below a power of two, or operands near the ends of the exponent range, are
+//! computed entirely by the divider.
 
 use crate::host::cache::cache_line::zip_with_aligned_stores;
 use std::arch::x86_64::{
@@ -25,7 +25,7 @@ const LANES: usize = 16;
 
 const BLOCK: usize = 4 * LANES;
 
-/// Number of elements per block whose square roots come from the processor's divide unit. Newton
+/// Number of elements in each block whose square roots the processor's divider computes. Newton
 /// iterations compute the square roots of the other elements.
 const SQRT_IN_DIVIDER: usize = LANES;
 
@@ -133,7 +133,7 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     for i in 0..DIV_IN_DIVIDER {
         y[i] = a[i] / b[i];
     }
-    // SAFETY: the caller guarantees AVX-512 F.
+    // SAFETY: the caller guarantees that the processor has AVX-512 F.
     if unsafe { is_refinable(a, b) } {
         let mut estimate = [0.0; BLOCK];
         for i in (DIV_IN_DIVIDER..BLOCK).step_by(LANES) {
@@ -155,16 +155,16 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
 }
 
 /// Returns whether refined quotients are correctly rounded for all elements after the first
-/// [`DIV_IN_DIVIDER`]. All elements must satisfy `2⁻⁶³ ≤ |a| < 2⁶⁵` and `2⁻³¹ ≤ |b| < 2³³`, and no
-/// `b` may have fraction bits that are all ones.
+/// [`DIV_IN_DIVIDER`]. The condition for each of these elements is that `2⁻⁶³ ≤ |a| < 2⁶⁵`, that
+/// `2⁻³¹ ≤ |b| < 2³³`, and that the fraction bits of `b` are not all ones.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
 #[inline(always)]
 unsafe fn is_refinable(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
     // Exponent fields start with bits 01 or 10 in the allowed range of `a`, and with 011 or 100 in
-    // the allowed range of `b`. SAFETY: the caller guarantees AVX-512 F, and `a` and `b` hold a
-    // vector from each index `i` on.
+    // the allowed range of `b`. SAFETY: the caller guarantees that the processor has AVX-512 F, and
+    // `a` and `b` hold a vector from each index `i` on.
     unsafe {
         let (mut wide, mut narrow) = (_mm512_set1_epi32(-1), _mm512_setzero_si512());
         let mut fraction = _mm512_setzero_si512();
