@@ -31,7 +31,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Returns the lower-case name, as in kernel symbols, which is `f16`, `bf16`, `f32` or `f64`.
+    /// Returns the lower-case name, as used in kernel symbols: `f16`, `bf16`, `f32` or `f64`.
     pub fn name(self) -> &'static str {
         match self {
             Self::F16 => "f16",
@@ -113,8 +113,7 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storab
     }
 }
 
-/// A numeric type that kernels support, which is [`f32`], [`f64`], [`struct@f16`] or
-/// [`struct@bf16`].
+/// A numeric type that kernels support: [`f32`], [`f64`], [`struct@f16`] or [`struct@bf16`].
 ///
 /// Kernels compute in [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and round once when
 /// storing a result.
@@ -131,7 +130,7 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storab
 /// assert_eq!(mean(&[large, large]), large); // the sum does not fit in `f16`, but in `f32`
 /// ```
 pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + Default {
-    /// The accumulator: the type in which kernels compute and take scalars.
+    /// The accumulator type, in which kernels compute and take scalar arguments.
     type Acc: Element<Acc = Self::Acc> + Float;
     /// This element type as a run-time value.
     const DTYPE: DType;
@@ -238,18 +237,18 @@ element!(f64, f64, F64, |x| x, |x| x, |v| v, |x| x);
 
 /// Rounds `x` to odd: an inexact result is the adjacent `f32` whose last bit is 1.
 ///
-/// Rounding the `f32` result again, to nearest and to at least two bits fewer, gives the value
-/// nearest to `x`. Rounding `x` to nearest twice can give a different value: the first rounding can
-/// produce a tie, which the second rounding rounds to even. Source: Boldo and Melquiond 2008,
-/// "Emulation of FMA and correctly rounded sums".
+/// Rounding the `f32` result to nearest, with a significand that is at least two bits shorter,
+/// gives the value nearest to `x`. Rounding `x` to nearest twice can give a different value: the
+/// first rounding can produce a tie, which the second rounding rounds to even. Source: Boldo and
+/// Melquiond 2008, "Emulation of FMA and correctly rounded sums".
 #[inline(always)]
 pub(crate) fn round_to_odd(x: f64) -> f32 {
     let nearest = x as f32;
     let (bits, widened) = (nearest.to_bits(), f64::from(nearest));
     let even = u32::from(bits & 1 == 0);
     // Adding 1 to the bits of a float gives the float of the next larger magnitude. Zero and
-    // infinity have even bit patterns. NaN compares as neither smaller nor larger, so the bits of a
-    // NaN are unchanged.
+    // infinity have even bit patterns, so an inexact zero or infinity becomes the adjacent finite
+    // float. Comparisons with NaN are false, so the bits of a NaN do not change.
     let increase = u32::from(widened.abs() < x.abs()) & even;
     let decrease = u32::from(widened.abs() > x.abs()) & even;
     f32::from_bits(bits + increase - decrease)

@@ -36,7 +36,7 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// differently.
 ///
 /// An error message names the kernel and its operand, as in the kernel's signature, or else the
-/// device, the file or the layer. [`Error::context`] prefixes the message with the place where the
+/// device, the file or the layer. [`Error::context`] adds a prefix, such as the layer in which the
 /// error arose.
 ///
 /// `Debug` prints the same message as `Display`, so that a `main` that returns [`Result`] prints
@@ -159,7 +159,7 @@ pub enum Error {
     },
     /// An error, with the layer, the blob or the file in which the error arose.
     Context {
-        /// The place where the error arose.
+        /// The layer, blob or file in which the error arose.
         context: String,
         /// The wrapped error.
         source: Box<Error>,
@@ -251,7 +251,7 @@ impl Error {
         Self::OutOfMemory { device: "host".into(), bytes }
     }
 
-    /// Wraps this error in an [`Error::Context`], which names the place where the error arose.
+    /// Wraps this error in an [`Error::Context`], whose message starts with `context`.
     #[must_use]
     pub fn context(self, context: impl Into<String>) -> Self {
         Self::Context { context: context.into(), source: Box::new(self) }

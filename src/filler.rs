@@ -16,9 +16,9 @@ use crate::{
 /// Random fillers derive their values from an [`RngKey`]. The same key gives bit-identical values
 /// on every device and for any number of threads.
 ///
-/// A weight's first extent is the number of outputs, and a weight's second extent is the number of
-/// inputs. For a weight of `count` elements, *fan-in* is `count / extent[0]` and *fan-out* is
-/// `count / extent[1]`. An extent that the shape of the weight lacks counts as 1.
+/// The first extent of a weight blob is the number of outputs, and the second extent is the number
+/// of inputs. For a weight of `count` elements, *fan-in* is `count / extent[0]` and *fan-out* is
+/// `count / extent[1]`. If a weight has fewer than two axes, each missing extent counts as 1.
 ///
 /// ```
 /// use cortado::{op::RngKey, prelude::*, proto::filler_parameter::VarianceNorm};
@@ -56,20 +56,20 @@ pub enum Filler {
     },
     /// `U[0, 1)`, scaled so that the values of each output sum to 1.
     PositiveUnitball,
-    /// `U[−a, a)` with `a = √(3/n)`; `norm` selects `n` from fan-in, fan-out and the average of
-    /// both. Source: Glorot, Bengio 2010.
+    /// Uniformly distributed values: `U[−a, a)` with `a = √(3/n)`, where `norm` selects `n` from
+    /// fan-in, fan-out and the average of both. Source: Glorot, Bengio 2010.
     Xavier {
         /// Selects `n`: fan-in, fan-out or the average of both.
         norm: VarianceNorm,
     },
-    /// `N(0, 2/n)`; `norm` selects `n` from fan-in, fan-out and the average of both. Source: He,
-    /// Zhang, Ren, Sun 2015.
+    /// Normally distributed values: `N(0, 2/n)`, where `norm` selects `n` from fan-in, fan-out and
+    /// the average of both. Source: He, Zhang, Ren, Sun 2015.
     Msra {
         /// Selects `n`: fan-in, fan-out or the average of both.
         norm: VarianceNorm,
     },
     /// The weights of bilinear interpolation, for a deconvolution that upsamples. The shape must
-    /// have four axes, of which the last two form a square kernel.
+    /// have four axes, and the extents of the last two axes must be equal.
     Bilinear,
 }
 

@@ -25,7 +25,7 @@ pub(super) struct MemoryPool {
 
 // SAFETY: any thread may pass a pool to the driver's functions.
 unsafe impl Send for MemoryPool {}
-// SAFETY: several threads may call the driver's functions at once.
+// SAFETY: the driver's functions are thread-safe.
 unsafe impl Sync for MemoryPool {}
 
 impl MemoryPool {
@@ -39,7 +39,8 @@ impl MemoryPool {
             reserved: [0; 64],
         };
         let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is valid for writing the handle, and all fields of `properties` are set.
+        // SAFETY: `raw` is valid for writing the pool handle, and all fields of `properties` are
+        // set.
         check_driver("cuMemPoolCreate", unsafe { cuMemPoolCreate(&mut raw, &properties) })?;
         let pool = Self { raw, limit: limit.unwrap_or(usize::MAX), in_use: AtomicUsize::new(0) };
         let mut bytes = u64::MAX;
@@ -60,18 +61,19 @@ impl MemoryPool {
                 .map(|()| 0);
         }
         let mut address = 0;
-        // SAFETY: pool and stream are live, and `address` is valid for writing the address.
+        // SAFETY: the pool and the stream have not been destroyed, and `address` is valid for
+        // writing.
         let result = unsafe { cuMemAllocFromPoolAsync(&mut address, bytes, self.raw, stream) };
         check_driver("cuMemAllocFromPoolAsync", result).inspect_err(|_| self.count_freed(bytes))?;
         Ok(address)
     }
 
-    /// Frees `bytes` bytes at `address` after the work that is already queued on `stream`. No other
-    /// work may use the freed bytes.
+    /// Frees `bytes` bytes at `address` after the work that is already queued on `stream`. Work
+    /// that runs after the free must not use these bytes.
     pub(super) fn give(&self, address: CUdeviceptr, bytes: usize, stream: CUstream) {
-        // SAFETY: `CudaBuffer::drop`, the only caller, passes memory that it took from this pool,
-        // and gives up the only copy of its address. The caller has ordered `stream` after the
-        // other queues that used the memory.
+        // SAFETY: `CudaBuffer::drop`, the only caller, passes memory from this pool, and no copy of
+        // the address remains after the call. The caller has ordered `stream` after the other
+        // queues that used the memory.
         let _ = unsafe { cuMemFreeAsync(address, stream) };
         self.count_freed(bytes);
     }

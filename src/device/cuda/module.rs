@@ -11,7 +11,7 @@ pub(super) struct PtxKernel {
     /// Symbol of the kernel.
     pub(super) name: &'static str,
     module: usize,
-    /// Size of each parameter, in bytes.
+    /// Size of each kernel parameter, in bytes.
     pub(super) parameters: &'static [usize],
 }
 
@@ -42,7 +42,8 @@ pub(super) struct Function(pub(super) CUfunction);
 unsafe impl Send for Function {}
 
 impl Modules {
-    /// Returns the kernel, after loading its module if necessary. The CUDA context must be current.
+    /// Returns the loaded `kernel`; loads the kernel's module if necessary. The CUDA context must
+    /// be current.
     pub(super) fn function(&self, kernel: &'static PtxKernel) -> Result<Function, CudaFailure> {
         let Loaded { functions, modules } = &mut *self.0.lock();
         if let Some(known) = functions.get(kernel.name) {

@@ -7,8 +7,8 @@ use super::{
 use crate::memory::HostStorage;
 use std::{slice, sync::Arc};
 
-/// Pinned host memory. A transfer returns only when its copy is done, so a dropped block can be
-/// reused immediately.
+/// Pinned host memory. Each transfer returns only after the copy is done, so the pool can reuse a
+/// dropped block immediately.
 pub(super) struct PinnedBytes {
     /// The pinned block; `Some` until `self` is dropped.
     block: Option<Block>,
@@ -17,7 +17,8 @@ pub(super) struct PinnedBytes {
 }
 
 impl PinnedBytes {
-    /// Returns `len` zeroed bytes; `None` if `len` is too small to pin, or pinning fails.
+    /// Returns `len` zeroed bytes, or `None` if `len` is below [`MIN_PINNED_BYTES`] or pinning
+    /// fails.
     pub(super) fn zeroed(context: &Arc<Context>, len: usize) -> Option<Self> {
         let size = len.checked_next_power_of_two().filter(|_| len >= MIN_PINNED_BYTES)?;
         context.enter().ok()?;

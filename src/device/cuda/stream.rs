@@ -26,7 +26,7 @@ pub(super) struct Stream {
 
 // SAFETY: any thread may pass a stream to the driver's functions.
 unsafe impl Send for Stream {}
-// SAFETY: several threads may call the driver's functions at once.
+// SAFETY: the driver's functions are thread-safe.
 unsafe impl Sync for Stream {}
 
 impl Stream {
@@ -35,7 +35,7 @@ impl Stream {
     pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
         context.enter()?;
         let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is valid for writing the handle, and a context is current.
+        // SAFETY: `raw` is valid for writing the stream handle, and a context is current.
         let created =
             unsafe { cuStreamCreateWithPriority(&mut raw, CU_STREAM_NON_BLOCKING as u32, 0) };
         context.check("cuStreamCreateWithPriority", created)?;
@@ -76,8 +76,8 @@ impl Stream {
         // SAFETY: event and stream belong to the current context.
         other.context.check("cuEventRecord", unsafe { cuEventRecord(event.0, other.raw) })?;
         self.context.enter()?;
-        // SAFETY: stream and event are live. The driver keeps a destroyed event alive until the
-        // wait is over.
+        // SAFETY: the stream and the event have not been destroyed. The driver keeps a destroyed
+        // event alive until the stream has waited for it.
         self.context.check("cuStreamWaitEvent", unsafe { cuStreamWaitEvent(self.raw, event.0, 0) })
     }
 }
@@ -104,7 +104,7 @@ impl Event {
     /// Creates an event in the current context.
     fn new() -> Result<Self, CudaFailure> {
         let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is valid for writing the handle.
+        // SAFETY: `raw` is valid for writing the event handle.
         check_driver("cuEventCreate", unsafe {
             cuEventCreate(&mut raw, CU_EVENT_DISABLE_TIMING as u32)
         })?;

@@ -43,7 +43,7 @@ impl Buffer {
         Ok(Self(Arc::new(Allocation { len, bytes, state: Arc::clone(state) })))
     }
 
-    /// Returns the size in bytes.
+    /// Returns the size of the buffer in bytes.
     pub fn bytes(&self) -> usize {
         self.0.len
     }
@@ -53,7 +53,7 @@ impl Buffer {
         self.0.bytes.read().to_vec()
     }
 
-    /// Returns the region that covers all bytes.
+    /// Returns the region that covers the whole buffer.
     pub(super) fn whole(&self) -> Region {
         Region { allocation: Arc::clone(&self.0), range: 0..self.0.len }
     }
@@ -80,7 +80,7 @@ impl Drop for Allocation {
     }
 }
 
-/// Range of bytes in an allocation, which keeps the allocation alive.
+/// Range of bytes in an allocation. A `Region` keeps its allocation alive.
 #[derive(Clone)]
 pub(super) struct Region {
     allocation: Arc<Allocation>,
@@ -88,13 +88,13 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Locks the elements for reading. The region belongs to a view of `T`, so the region is
-    /// aligned for `T`.
+    /// Locks the region's elements for reading. The region belongs to a view of `T`, so the region
+    /// is aligned for `T`.
     pub(super) fn read<T: Storable>(&self) -> ReadElements<'_, T> {
         Elements::new(self.allocation.bytes.read(), &self.range)
     }
 
-    /// Locks the elements for writing.
+    /// Locks the region's elements for writing.
     pub(super) fn write<T: Storable>(&self) -> WriteElements<'_, T> {
         Elements::new(self.allocation.bytes.write(), &self.range)
     }
@@ -111,7 +111,7 @@ pub(super) type ReadElements<'a, T> = Elements<RwLockReadGuard<'a, HostBytes>, T
 /// Elements of a region that are locked for writing.
 pub(super) type WriteElements<'a, T> = Elements<RwLockWriteGuard<'a, HostBytes>, T>;
 
-/// Elements of a region, with the lock guard of the bytes of the whole allocation.
+/// Elements of a region, with the guard that locks the whole allocation.
 pub(super) struct Elements<G, T> {
     guard: G,
     range: Range<usize>,

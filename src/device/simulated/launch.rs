@@ -19,8 +19,8 @@ use crate::{
 };
 use std::{marker::PhantomData, mem, sync::Arc};
 
-/// A kernel about to be queued. The launch converts views to operands, which the queued closure
-/// owns, and locks when the closure runs.
+/// A kernel about to be queued. The launch converts views to operands. The queued closure owns the
+/// operands, and locks them when the closure runs.
 pub(super) struct Launch<'d> {
     device: &'d SimulatedDevice,
     kernel: KernelCall,
@@ -51,7 +51,7 @@ impl<T: Storable> Output<T> {
 }
 
 impl<'d> Launch<'d> {
-    /// Starts a launch whose operands have been checked.
+    /// Starts a launch of a kernel whose operands the caller has checked.
     ///
     /// # Errors
     /// Returns an injected [`Fault::Launch`] before any operand is transferred.

@@ -1,11 +1,11 @@
 //! In-order queues whose work runs only when a caller waits for it.
 //!
 //! Decisions:
-//! - Work stays queued until a caller waits for the queue, so that code that relies on an order
-//!   that it did not request reads stale bytes.
-//! - A wait for a queue runs all work of that queue, and of other queues only the work that the
-//!   awaited queue was [ordered after](Queue::order_after). Other queues lag behind as far as the
-//!   contract of `Memory` allows.
+//! - Work stays queued until a caller waits for the queue. Code that relies on an order between
+//!   queues without requesting that order therefore reads stale bytes.
+//! - A wait for a queue runs all work of that queue. In other queues, the wait runs only the work
+//!   that the awaited queue was [ordered after](Queue::order_after). The remaining work of other
+//!   queues runs as late as the contract of `Memory` allows.
 //! - A queue stores the first failure of its work, and the next wait for that queue returns the
 //!   failure once. A wait for a queue that was ordered after the failed work returns the failure as
 //!   well. Work that was queued after the failed work still runs.
@@ -19,7 +19,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 /// Largest number of work items that a queue holds before it runs them without a wait.
 const MAX_PENDING_WORK: usize = 4096;
-/// Largest number of bytes that pending uploads hold before the queue runs without a wait.
+/// Largest number of bytes that pending uploads hold before the queue runs its work without a wait.
 const MAX_STAGED_BYTES: usize = 64 << 20;
 
 /// A queue that runs its work in submission order.
@@ -38,7 +38,7 @@ struct QueueState {
 
 enum Work {
     Job(Job),
-    /// Runs the given queue up to the given position before later work of this queue.
+    /// Runs the work of another queue up to the given position, before later work of this queue.
     OrderAfter(Arc<Queue>, u64),
     Poison(Region),
 }
@@ -63,7 +63,7 @@ impl Queue {
         self.push(state, Work::Poison(region));
     }
 
-    /// Makes work that is queued from now on run after all work that `other` holds now.
+    /// Makes work that is queued from now on run after all work that is already queued on `other`.
     pub(super) fn order_after(&self, state: &DeviceState, other: &Arc<Self>) {
         let end = other.0.lock().end;
         self.push(state, Work::OrderAfter(Arc::clone(other), end));
@@ -101,7 +101,7 @@ impl Queue {
     }
 
     /// Runs the pending work of this queue up to position `end`. Two queues never wait for each
-    /// other, because an order refers only to work that was queued before the order.
+    /// other, because an `OrderAfter` refers only to work that was queued before the `OrderAfter`.
     fn run(&self, state: &DeviceState, end: u64) {
         while let Some(work) = self.pop(end) {
             if let Err(error) = work.run(state) {

@@ -24,8 +24,8 @@ const THREADS: usize = 256;
 /// Number of threads that process one label, in kernels that read all scores of each label.
 const WARP: usize = 32;
 
-/// Largest number of thread blocks among which a sum is split. A second launch, of one block, adds
-/// up the partial sums.
+/// Largest number of thread blocks among which a sum is split. A second launch, with a single
+/// block, adds up the partial sums.
 const MAX_PARTS: usize = 256;
 
 /// A partial sum and the number of its terms; equivalent to the struct `Part` of the CUDA kernels.
@@ -40,7 +40,8 @@ struct Labels {
     inner: u64,
     ignored: f64,
     has_ignored: u64,
-    /// Divisor of the sum of losses; 0 stands for the number of labels that are not ignored.
+    /// Divisor of the sum of losses; if 0, the kernel divides by the number of labels that are not
+    /// ignored.
     divisor: f64,
 }
 
@@ -56,7 +57,8 @@ impl Labels {
         }
     }
 
-    /// Returns the argument struct of a loss, whose divisor may depend on the labels.
+    /// Returns the argument struct of a loss kernel. The field `divisor` is 0 if the divisor
+    /// depends on the labels.
     fn of_loss(axis: &Axis, ignore: Option<i64>, normalization: LossNormalization) -> Self {
         Self::new(axis, ignore, divisor(normalization, axis.outer, axis.inner))
     }
@@ -72,7 +74,8 @@ struct ElementwiseLossArgs {
     has_ignored: u32,
 }
 
-/// Returns the divisor of a sum of losses; 0 stands for the number of labels that are not ignored.
+/// Returns the divisor of a sum of losses, or 0 if the kernel divides by the number of labels that
+/// are not ignored.
 fn divisor(normalization: LossNormalization, outer: usize, inner: usize) -> f64 {
     match normalization {
         LossNormalization::Valid => 0.0,
@@ -116,8 +119,8 @@ impl CudaDevice {
         labels: Labels,
         label: View<'_, T, Self>,
     ) -> Result<(CudaBuffer, usize)> {
-        // If the number of classes is 0, the gradient kernel checks no labels, so `count_labels`
-        // checks the labels.
+        // If the number of classes is 0, the gradient kernel does not check the labels, so the
+        // kernel `count_labels` checks them.
         if labels.divisor != 0.0 && labels.extent != 0 {
             return Ok((self.scratch::<Part>(0)?, 0));
         }
@@ -145,7 +148,7 @@ impl CudaDevice {
     }
 
     /// Prepares a launch of a class loss kernel, and adds the arguments up to and including the
-    /// matrix.
+    /// infogain matrix.
     #[track_caller]
     fn class_loss_kernel<'a, T: Element>(
         &'a self,
@@ -166,8 +169,9 @@ impl CudaDevice {
     }
 
     /// Prepares a launch of an elementwise loss kernel, and adds the arguments up to and including
-    /// the constants of the loss. Returns the launch and the divisor of the sum of losses; a
-    /// divisor of 0 stands for the number of targets that are not ignored.
+    /// the margin and the ignored target value. Returns the launch and the divisor of the sum of
+    /// losses. If the divisor is 0, the kernel divides by the number of targets that are not
+    /// ignored.
     #[track_caller]
     fn elementwise_loss_kernel<T: Element>(
         &self,

@@ -14,8 +14,8 @@ use crate::{
 /// is at least 32, the threads of a warp read neighbouring elements.
 const MIN_INNER: usize = 32;
 
-/// Longest softmax row that a block of one warp computes; a longer row gets a block of [`THREADS`]
-/// threads.
+/// Largest number of elements in a softmax row that a block of one warp computes; a longer row gets
+/// a block of [`THREADS`] threads.
 const MAX_WARP_ROW: usize = 512;
 
 /// Threads per block.
@@ -24,7 +24,7 @@ const THREADS: u32 = 256;
 /// Largest number of thread blocks among which the reduction at one position of the axis is split.
 const MAX_PARTS: usize = 64;
 
-/// Smallest number of elements in one part of a split reduction.
+/// Number of elements for which a reduction gets one part, up to [`MAX_PARTS`] parts.
 const MIN_PART: usize = 1 << 12;
 
 /// Two sums in double precision; equivalent to the struct `Sums` of the CUDA kernels.
@@ -55,8 +55,7 @@ impl Launch<'_> {
         self.blocks(rows, if axis.extent <= MAX_WARP_ROW { 32 } else { THREADS })
     }
 
-    /// Launches a kernel that computes a sum at each position of an axis, split into `parts`
-    /// partial sums.
+    /// Launches a kernel that computes `parts` partial sums at each position of an axis.
     fn sums_grid(self, axis: &Axis, parts: usize) -> Result<()> {
         let blocks = match axis.inner {
             1 => [axis.extent.div_ceil(32).min(i32::MAX as usize), parts, 1],
@@ -65,7 +64,7 @@ impl Launch<'_> {
         self.grid(blocks, [THREADS, 1, 1])
     }
 
-    /// Adds an argument, the struct `Rate` of the CUDA kernels: ε, and whether ε is added to the
+    /// Adds the argument struct `Rate` of the CUDA kernels: ε, and whether the kernel adds ε to the
     /// variance.
     fn rate<T: Element>(self, op: &Standardize) -> Self {
         let in_variance = u32::from(op.epsilon_placement == EpsilonPlacement::AddedToVariance);
@@ -79,8 +78,8 @@ fn part_count(axis: &Axis) -> usize {
 }
 
 impl CudaDevice {
-    /// Prepares a launch of the LRN kernel for the normalization region of `op`. Adds the extents,
-    /// k, α/n, β and 2αβ/n as arguments.
+    /// Prepares a launch of the LRN kernel for the normalization region of `op`. Adds the extents
+    /// of `x`, half the region size, and the LRN constants k, α/n, β and 2αβ/n as arguments.
     #[track_caller]
     fn lrn_kernel<T: Element>(
         &self,

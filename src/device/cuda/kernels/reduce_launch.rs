@@ -15,7 +15,7 @@ const THREADS: u32 = 256;
 /// Warps per block.
 const WARPS: usize = 8;
 
-/// Number of items above which all warps of a block together reduce a row.
+/// Number of items in a row above which all warps of a thread block together reduce the row.
 const LONG_ROW: usize = 1024;
 
 /// Largest number of blocks in a grid; the blocks loop over any remaining work.
@@ -24,14 +24,15 @@ const MAX_BLOCKS: usize = 1 << 20;
 /// Positions of the operand elements (items) that are reduced to each output.
 #[derive(Clone, Copy)]
 pub(super) enum Layout {
-    /// Item `t` of output `q` is element `q·q_step + t / run · run_step + t mod run · steps[0]`. In
-    /// the second operand, successive items of a run are `steps[1]` apart.
+    /// Item `t` of output `q` is element `q·q_step + t / run · run_step + t mod run · steps[0]` of
+    /// the first operand. In the second operand, `steps[1]` replaces `steps[0]`.
     Rows { q_step: usize, run: usize, run_step: usize, steps: [usize; 2] },
-    /// Item `t` of output `q` is element `(q / inner · items + t) · inner + q mod inner`.
+    /// Item `t` of output `q` is element `(q / inner · items + t) · inner + q mod inner` of the
+    /// operand.
     Columns { inner: usize },
 }
 
-/// A reduction that stores `v / divisor + β·y` for a reduced value `v`.
+/// A reduction that stores `y ← v / divisor + β·y` for each reduced value `v`.
 #[derive(Clone, Copy)]
 pub(super) struct ReductionLaunch<T: Element> {
     /// Name of the kernel that the ledger records.
@@ -42,7 +43,7 @@ pub(super) struct ReductionLaunch<T: Element> {
     pub beta: T::Acc,
 }
 
-/// Number of outputs, and number of items per output.
+/// Number of outputs of a reduction, and number of items that are reduced to each output.
 pub(super) type Extents = (usize, usize);
 
 impl<T: Element> ReductionLaunch<T> {
@@ -68,7 +69,7 @@ impl<T: Element> ReductionLaunch<T> {
 }
 
 impl CudaDevice {
-    /// Reduces elements of `x`, or of `x` and `z`, to `y`.
+    /// Reduces elements of `x`, or pairs of elements of `x` and `z`, to the outputs `y`.
     #[track_caller]
     pub(super) fn reduce_to<T: Element>(
         &self,
@@ -97,8 +98,8 @@ impl CudaDevice {
         launch.grid_1d(outputs.saturating_mul(32))
     }
 
-    /// Reduces `items` elements of one or two vectors to a number. Each vector is a pair of a view
-    /// and an increment.
+    /// Reduces `items` elements of one vector, or pairs from two vectors, to a number. The caller
+    /// passes each vector as a view and an increment.
     #[track_caller]
     pub(super) fn reduce_to_number<T: Element>(
         &self,
@@ -115,8 +116,8 @@ impl CudaDevice {
         let operands = (x, z.map(|(z, _)| z));
         let launch = self.reduce_parts(reduction, (1, items), (layout, split, WARPS), operands)?;
         launch.null().operand(&parts, 0).grid([split.parts, 1, 1], [THREADS, 1, 1])?;
-        // The final kernel is the variant for the accumulator type, because the partial results and
-        // the result have this type.
+        // The last kernel is the variant for the accumulator type, because both the partial results
+        // and the final result have this type.
         let launch = self.variant::<T::Acc>(reduction.kernel_name, reduction.finish_kernel())?;
         let launch = launch.sizes([1, split.parts]).arg(reduction.finish());
         launch.operand(&parts, 0).operand(&result, 0).grid([1, 1, 1], [32, 1, 1])?;
@@ -125,8 +126,8 @@ impl CudaDevice {
     }
 
     /// Prepares the launch that computes the partial results of all outputs. The caller adds the
-    /// output and the buffer of partial results as arguments. In a [`Layout::Rows`], `warps` warps
-    /// together reduce a row.
+    /// output and the buffer of partial results as arguments. If the layout is [`Layout::Rows`],
+    /// `warps` warps together reduce a row.
     #[track_caller]
     fn reduce_parts<'a, T: Element>(
         &'a self,
@@ -179,8 +180,8 @@ pub(super) fn warps(items: usize) -> usize {
     if items > LONG_ROW { WARPS } else { 1 }
 }
 
-/// Returns the number of threads that together reduce a column. A few threads per column suffice,
-/// because threads of neighbouring columns read neighbouring elements.
+/// Returns the number of threads that together reduce a column. With many columns, few threads per
+/// column suffice, because threads of neighbouring columns read neighbouring elements.
 fn threads_per_column((outputs, items): Extents) -> usize {
     let max = THREADS as usize / outputs.next_power_of_two().clamp(1, 32);
     items.next_power_of_two().min(max)

@@ -3,10 +3,11 @@
 use crate::op::{SpatialAxis, Window};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Number of spatial axes of a window in the kernels.
+/// Number of spatial axes of a window in the arguments of the CUDA kernels.
 pub(super) const AXES: usize = 3;
 
-/// The windows along one axis; equivalent to the argument struct `Extent` in `kernels/window.cuh`.
+/// Extents, stride, padding and dilation of a window along one axis; equivalent to the argument
+/// struct `Extent` in `kernels/window.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes)]
 pub(super) struct WindowAxis {
@@ -18,8 +19,8 @@ pub(super) struct WindowAxis {
     pub dilation: i32,
 }
 
-/// Returns the windows along each axis. If the window has fewer than [`AXES`] axes, the missing
-/// leading axes have extent 1.
+/// Returns the kernel arguments for each axis of `window`. If the window has fewer than [`AXES`]
+/// axes, the missing leading axes have extent 1.
 ///
 /// Returns `None` if the window has more than [`AXES`] axes, or if a position in the padded image
 /// exceeds 32 bits.
