@@ -20,7 +20,7 @@ use num_traits::Float;
 /// Size in bytes of a block of sums that stays in L1 while all rows are added to the block.
 const SUMS_BYTES: usize = 32 << 10;
 
-/// Number of rows of `A` that are multiplied and added to the sums at a time.
+/// Number of rows of `A` whose multiples are added to the sums at a time.
 const ROWS: usize = 8;
 
 /// Number of elements of each row of `A` that are multiplied and added to the sums at a time.
@@ -39,7 +39,8 @@ pub(crate) fn add_long_rows<A: Element + Float>(
     y: &mut [A],
 ) {
     let block = SUMS_BYTES / size_of::<A>();
-    // A single thread adds whole rows of `A`, unless the sums would exceed L1.
+    // With one thread, a single task computes all of `y`, so that rows of `A` are read in long
+    // runs.
     let task = match workers.count() {
         1 => y.len(),
         _ => (GRAIN / x.len()).next_multiple_of(block / 4).max(block / 4),

@@ -2,8 +2,8 @@
 //!
 //! A vector is divided into tasks of [`GRAIN`] elements. The order of additions is fixed: each task
 //! adds elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, and a tree adds the
-//! accumulators. The sums of the tasks are added in task order. [`accumulate`] is the portable
-//! definition of the order of additions. For `f32` on AVX-512, bit-identical loops of
+//! accumulators. The sums of the tasks are added in task order. The portable loop [`accumulate`]
+//! defines the order of additions. For `f32` on AVX-512, bit-identical loops of
 //! [`x86::level1`](crate::host::blas::x86::level1) replace `accumulate`.
 
 #[cfg(target_arch = "x86_64")]
@@ -39,8 +39,8 @@ use crate::{
 use num_traits::{Float, Zero};
 
 /// Number of elements that one task of a BLAS level 1 kernel processes. For fewer elements, a
-/// second thread costs more than it saves. The task length does not depend on the number of
-/// threads, so the order of additions does not either.
+/// second thread costs more than it saves. The order of additions does not depend on the number of
+/// threads, because the task length does not.
 const GRAIN: usize = 1 << 17;
 
 /// Length, in elements, from which an operand is assumed to exceed a core's private caches and is
@@ -207,8 +207,8 @@ pub(crate) fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::
     ))
 }
 
-/// Fails unless [`dot_strided`] can read `n` elements of operands with lengths and increments `x`
-/// and `y`.
+/// Fails unless [`dot_strided`] can read `n` elements of each operand. `x` and `y` are pairs of a
+/// length and an increment.
 pub(crate) fn check_strided(n: usize, x: (usize, usize), y: (usize, usize)) -> Result<()> {
     let Some(last) = n.checked_sub(1) else { return Ok(()) };
     [("x", x), ("y", y)].into_iter().try_for_each(|(operand, (len, inc))| {
@@ -554,10 +554,10 @@ fn accumulate_blocks<A: Element, const PREFETCH: bool>(
     sums
 }
 
-/// Number of pairs in a block: one for each accumulator.
+/// Number of pairs of elements in a block: one pair for each accumulator.
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
-/// Returns a block that ends with `head` and starts with zeros.
+/// Returns `head`, padded with leading zeros to a whole block.
 #[inline(always)]
 fn zero_padded_front<A: Element>(head: &[A]) -> [A; BLOCK] {
     let mut block = [A::default(); BLOCK];

@@ -5,8 +5,7 @@
 //!   other than x86-64, kernels do not prefetch, and use ordinary stores.
 //! - [`cache_line`] splits loops so that vectors start at cache lines, and prefetches operands.
 //! - [`huge_pages`] asks Linux to back large allocations with huge pages of 2 MiB.
-//! - [`scratch`] keeps the scratch buffers of a thread for the next GEMM, convolution or other
-//!   kernel.
+//! - [`scratch`] caches the scratch buffers of each thread for later kernels.
 //! - [`nontemporal`] writes large results with stores that bypass the caches.
 //!
 //! The folder `cache` does not depend on other folders of `host`.

@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// Smallest size of an operand, in bytes, that is assumed not to stay in any cache until the next
-/// kernel reads the operand.
+/// Smallest size in bytes of an operand that is assumed to leave all caches before the next kernel
+/// reads the operand.
 const NONTEMPORAL_MIN_BYTES: usize = 8 << 20;
 
 /// Size in bytes of a block that is copied or computed at a time. The cache lines of the four pages
@@ -28,7 +28,7 @@ const BLOCK: usize = 4 * PAGE_4K;
 /// next block and storing a slice of the current block.
 const SLICES_PER_BLOCK: usize = 16;
 
-/// Number of cache lines that one slice of a block has in each page.
+/// Number of cache lines in each page that belong to one slice of a block.
 const LINES_PER_SLICE: usize = PAGE_4K / CACHE_LINE / SLICES_PER_BLOCK;
 
 /// Returns whether stores that overwrite all of `y` should bypass the caches.
@@ -97,7 +97,7 @@ fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut 
     (first, blocks, cast_slice_mut(rest))
 }
 
-/// `y ← x` for one slice of a block, which consists of the same cache lines of each page. Also
+/// `y ← x` for one slice of a block. A slice consists of the same cache lines of each page. Also
 /// prefetches the same slice of the blocks at the addresses `next`, which need not be readable. The
 /// prefetch targets L2, because the current blocks fill L1.
 #[inline(always)]

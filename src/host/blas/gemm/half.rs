@@ -46,12 +46,11 @@ const MC: usize = 768;
 /// multiplications.
 const NC: usize = 1024;
 
-/// KC of the unpacked path: the number of steps along k for which the operands are widened at a
-/// time.
+/// KC of the unpacked path: the number of steps along k that are widened at a time.
 const KC: usize = 256;
 
-/// Computes `C ← α·op(A)·op(B) + β·C` and rounds each element of `C` once. `H` is the same type as
-/// `T`. The caller has checked `op`, and `op.k` is not 0.
+/// Computes `C ← α·op(A)·op(B) + β·C` and rounds each element of `C` once. `H` is the type `T`,
+/// with the known accumulator type `f32`. The caller has checked `op`, and `op.k` is not 0.
 pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -108,9 +107,9 @@ impl HalfPath {
     }
 }
 
-/// Computes the `f32` sums of `block` and calls `finish(column, columns, ld, sums)` for each range
-/// of `columns` columns of `block`, starting at column `column`. Rows of `sums` are `ld` elements
-/// apart.
+/// Computes the `f32` sums of `block`, in ranges of columns. Calls `finish(column, columns, ld,
+/// sums)` for each range, which has `columns` columns from column `column` on. Rows of `sums` are
+/// `ld` elements apart.
 fn compute_block<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
     path: HalfPath,
@@ -205,12 +204,13 @@ fn widen_matrix<H: Element<Acc = f32>>(
     matrix: &mut [f32],
 ) {
     let (rows, columns) = if trans == Transpose::No { (rows, columns) } else { (columns, rows) };
-    // A single micro-panel of all columns of a matrix is the matrix in row-major order.
+    // Packing all columns of a matrix into one micro-panel yields the matrix in row-major order.
     let source = StridedSource::for_b(Transpose::No, x, ld);
     source.pack(columns.clone(), rows.clone(), columns.len(), matrix);
 }
 
-/// Kernel that writes `C ← α·sums + β·C`, rounded, for the first `columns` columns of `sums`.
+/// Kernel that computes `C ← α·sums + β·C` for the first `columns` columns of `sums`, and rounds
+/// each element to 16 bits.
 ///
 /// [`SimdKernel::run`] is safe if `c` is valid for reads and writes of `columns` columns in each
 /// row of `sums`, and no other thread accesses `c`. `c` is not read if β is 0.
@@ -227,8 +227,9 @@ struct WriteBack<'a, H> {
 impl<H: Element<Acc = f32>> SimdKernel<f32> for WriteBack<'_, H> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = f32>>(self) {
-        // SAFETY: accesses end at `columns`, which is at most `ld`. Loads stay within a row of
-        // `sums`, and stores stay within a row of `c`, which the caller guarantees to be valid.
+        // SAFETY: loads and stores end at column `columns`, which is at most `ld`. Loads stay
+        // within a row of `sums`, and stores stay within a row of `c`, which the caller guarantees
+        // to be valid.
         unsafe {
             let (alpha, beta) = (V::splat(self.alpha), V::splat(self.beta));
             for (row, sums) in self.sums.chunks_exact(self.ld).enumerate() {

@@ -94,7 +94,7 @@ pub(crate) fn gemm<T: Element>(
     Ok(())
 }
 
-/// Computes [`gemm`] for `f32` or `f64`. `S` is the same type as `T`.
+/// Computes [`gemm`] for `f32` or `f64`. `S` is the type `T`, with the bound `SimdScalar`.
 fn gemm_wide<T: Element, S: SimdScalar>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -208,15 +208,16 @@ pub(crate) fn gemm_batched<T: Element>(
     if batch.count == 0 || span_c == 0 {
         return Ok(());
     }
-    // All chunks of `c` are `stride` elements long, except the last chunk.
+    // Each chunk of `c` starts with an output matrix. All chunks except the last chunk are `stride`
+    // elements long.
     let stride = if batch.count == 1 { span_c } else { batch.stride_c };
     let c = &mut c[..(batch.count - 1) * stride + span_c];
     let gemm_at = |workers: &Workers, i: usize, c: &mut [T]| {
         let (a, b) = (&a[i * batch.stride_a..][..span_a], &b[i * batch.stride_b..][..span_b]);
         gemm(workers, op, a, b, c)
     };
-    // GEMM results are bit-identical on any number of threads, so both branches give the same
-    // results.
+    // GEMM results are bit-identical on any number of threads. Multithreaded GEMMs, one after
+    // another, therefore give the same results as one-thread GEMMs that run in parallel.
     if op.flops() >= PARALLEL_MIN_FLOPS && batch.count < 2 * workers.count() {
         return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| gemm_at(workers, i, c));
     }
@@ -247,8 +248,8 @@ fn is_unpacked<T: Element>(op: &Gemm<T>) -> bool {
     }
 }
 
-/// Computes, on the calling thread, all GEMMs of a batch for which [`is_unpacked`] holds. `c`
-/// contains the output matrices of the whole batch.
+/// Computes, on the calling thread, consecutive GEMMs of a batch, for which [`is_unpacked`] holds.
+/// `c` contains the output matrices of these GEMMs.
 fn gemm_batched_unpacked<T: Element>(
     op: &Gemm<T>,
     batch: &GemmBatch,
@@ -266,12 +267,12 @@ fn gemm_batched_unpacked<T: Element>(
         let c = cast_slice_mut::<T, S>(c).as_mut_ptr();
         let p = &RawGemm::new(&convert_op::<T, S>(op), cast_slice(a), cast_slice(b), c);
         let (trans_a, trans_b) = (op.trans_a, op.trans_b);
-        // SAFETY: `GemmBatch::check` passed, so the slices hold the operands of all GEMMs of the
-        // batch; `c` is borrowed exclusively.
+        // SAFETY: `GemmBatch::check` passed, so the slices hold the operands of all `batch.count`
+        // GEMMs; `c` is borrowed exclusively.
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
     }
     let GemmBatch { stride_a, stride_b, stride_c, .. } = *batch;
-    // The slice `c` ends with the last element of an output matrix.
+    // `c` ends with the last element of an output matrix, so the last stride may be incomplete.
     let count = if batch.count == 1 { 1 } else { c.len().div_ceil(stride_c) };
     let batch = BatchStrides { count, a: stride_a, b: stride_b, c: stride_c };
     match T::DTYPE {

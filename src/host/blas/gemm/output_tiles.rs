@@ -24,7 +24,7 @@ impl<'a, T> OutputTiles<'a, T> {
         Self { first: matrix.as_mut_ptr(), len: matrix.len(), ld, borrow: PhantomData }
     }
 
-    /// Returns a pointer to the element at `row` and `column`.
+    /// Returns a pointer to the matrix element at `row` and `column`.
     ///
     /// # Panics
     /// Panics if the element is outside the matrix.

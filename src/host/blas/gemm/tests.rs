@@ -68,9 +68,9 @@ pub(crate) fn naive_gemm<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f6
     }
 }
 
-/// Asserts that `c` differs from the exact result by at most the rounding errors of a sum in any
-/// order. For each product of two `f16` elements, AMX adds four `bf16` products, because each `f16`
-/// element splits into two `bf16` terms.
+/// Asserts that the error of each element of `c` is at most the largest rounding error of its sum
+/// in any order of additions. For each product of two `f16` elements, AMX adds four `bf16`
+/// products, because each `f16` element splits into two `bf16` terms.
 pub(crate) fn assert_within_rounding<T: Element>(
     op: &Gemm<T>,
     a: &[T],
@@ -343,7 +343,8 @@ fn gemm_with_an_indirect_operand_is_exact() {
     });
 }
 
-/// Checks spans of many lengths in an indirect matrix, with and without transposition.
+/// Checks that a GEMM with an indirect matrix `B` is exact for spans of many lengths, with and
+/// without transposition.
 fn indirect_gemm_is_exact<S: SimdScalar>() {
     // Some spans have one element, so each lane of some vectors belongs to a different span.
     let mut lengths = [1; 30];

@@ -19,8 +19,8 @@ pub(crate) struct RawGemm<S> {
     pub(crate) ldb: usize,
     pub(crate) c: *mut S,
     pub(crate) ldc: usize,
-    /// Bias: null, or an array whose element i is added to row i of `C`. The dot kernel ignores the
-    /// bias.
+    /// Bias: null, or a pointer to an array whose element i is added to row i of `C`. The dot
+    /// kernel ignores the bias.
     pub(crate) bias: *const S,
 }
 
@@ -48,7 +48,7 @@ impl BatchStrides {
 }
 
 /// Returns the number of elements between the last vector boundary and the start of each row of
-/// `B`. Returns 0 if the rows of `B` differ in alignment.
+/// `B`. Returns 0 if not all rows of `B` have the same alignment.
 pub(crate) fn unaligned_prefix<V: SimdVector>(p: &RawGemm<V::Scalar>) -> usize {
     let size = size_of::<V::Scalar>();
     let vector = V::WIDTH * size;

@@ -14,9 +14,9 @@ const B_PANEL_BYTES: usize = 576 << 10;
 /// of `B`, and a small panel does not evict the rows of `B` that the next panel is packed from.
 const SMALL_M: usize = 96;
 
-/// Largest `B`, in bytes, that is assumed to be read from cache. A larger `B` is packed in bigger
-/// panels, whose rows are read in longer contiguous runs. `CACHED_B_MAX_BYTES` has an effect only
-/// if m is at most [`SMALL_M`].
+/// Largest size of `B`, in bytes, at which packing is assumed to read `B` from cache. A larger `B`
+/// is packed in bigger panels, whose rows are read in longer contiguous runs. `CACHED_B_MAX_BYTES`
+/// has an effect only if m is at most [`SMALL_M`].
 const CACHED_B_MAX_BYTES: usize = 16 << 20;
 
 /// Largest distance in bytes between columns of `op(A)` at which a transposed `A` is not packed.
@@ -91,15 +91,16 @@ pub(crate) fn split_workspace<S>(
     workspace[start..].split_at_mut(nc * kc + PANEL_SLACK * MAX_NR)
 }
 
-/// Returns the MR that recomputes the fewest rows in a GEMM of `m` rows. The term `+ 1` models the
-/// additional loads per multiplication in a small tile.
+/// Returns the MR for which the tiles of a GEMM of `m` rows have the fewest redundant rows. The
+/// term `+ 1` models the additional loads per multiplication in a small tile.
 pub(crate) fn mr<V: SimdVector>(m: usize) -> usize {
     let sizes: &[usize] = if V::HAS_32_REGISTERS && m > 4 { &[12, 10, 8] } else { &[4] };
     let cost = |&mr: &usize| m.div_ceil(mr) * (mr + 1);
     sizes.iter().copied().min_by_key(cost).unwrap_or(4)
 }
 
-/// Returns whether reading `A` in place, with `strides` along m and k, is as fast as packing.
+/// Returns whether reading `op(A)` in place, with `strides` along m and k, is as fast as packing
+/// it.
 pub(crate) fn a_is_read_in_place<S>(strides: (usize, usize)) -> bool {
     match strides {
         // The hardware prefetcher follows columns with a small stride as one sequential stream.

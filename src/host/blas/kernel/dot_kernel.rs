@@ -17,7 +17,8 @@ const KC_BYTES: usize = 4096;
 /// the block.
 const L2_B_LEN: usize = 1 << 16;
 
-/// Smallest `B`, in bytes, that exceeds the core's private caches and is prefetched in software.
+/// Smallest size of `B`, in bytes, that exceeds the core's private caches, so that the kernel
+/// prefetches `B` in software.
 const PREFETCH_B_MIN_BYTES: usize = 2 << 20;
 
 /// Smallest k, in vectors, for which rows of `B` are read with aligned loads.
@@ -26,15 +27,15 @@ const ALIGN_MIN_VECTORS: usize = 8;
 /// Number of vectors of one row that are multiplied before the kernel moves on to the next row.
 const K_UNROLL: usize = 4;
 
-/// Number of rows of `B` that are multiplied at a time by a single row of `A`.
+/// Number of rows of `B` by which a single row of `A` is multiplied at a time.
 const N_UNROLL: usize = 8;
 
 /// Computes `C ← α·A·Bᵀ + β·C`.
 ///
 /// # Safety
-/// The processor supports `V`. `p.a` is valid for reads of m rows of k elements, and `p.b` for
-/// reads of n rows of k elements. Only this thread accesses `p.c`, which is valid for reads and
-/// writes of m rows of n elements.
+/// The processor supports the vector type `V`. `p.a` is valid for reads of m rows of k elements,
+/// and `p.b` for reads of n rows of k elements. Only this thread accesses `p.c`, which is valid for
+/// reads and writes of m rows of n elements.
 #[inline(always)]
 pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     if p.m == 1 {
@@ -130,7 +131,8 @@ unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: 
 /// `C ← α·sums + β·C` to `count` columns from `column` on.
 ///
 /// # Safety
-/// The processor supports `V`. `p.c` is valid for reads and writes of `count` elements at `column`.
+/// The processor supports the vector type `V`. `p.c` is valid for reads and writes of `count`
+/// elements at `column`.
 #[inline(always)]
 unsafe fn write_back<V: SimdVector>(
     p: &RawGemm<V::Scalar>,
@@ -138,7 +140,7 @@ unsafe fn write_back<V: SimdVector>(
     column: usize,
     count: usize,
 ) {
-    // SAFETY: `load_first` and `store_first` access `count` elements in total.
+    // SAFETY: all calls of `load_first` and `store_first` together access the `count` elements.
     unsafe {
         let (alpha, beta) = (V::splat(p.alpha), V::splat(p.beta));
         for (i, sums) in sums.chunks_exact(V::WIDTH.min(N_UNROLL)).enumerate() {
@@ -159,8 +161,8 @@ unsafe fn write_back<V: SimdVector>(
 /// Aligned loads start `prefix` elements before each row.
 ///
 /// # Safety
-/// The processor supports `V`. `a` is valid for reads of `k` elements, and `b` for reads of `ROWS`
-/// rows of `k` elements. `prefix` is less than `V::WIDTH`.
+/// The processor supports the vector type `V`. `a` is valid for reads of `k` elements, and `b` for
+/// reads of `ROWS` rows of `k` elements. `prefix` is less than `V::WIDTH`.
 #[inline(always)]
 unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     a: *const V::Scalar,
@@ -214,7 +216,8 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
 /// Adds the products of `COUNT` vectors at `a` with `COUNT` vectors in each of `ROWS` rows of `b`.
 ///
 /// # Safety
-/// The processor supports `V`. `a` and `ROWS` rows of `b` are valid for reads of `COUNT` vectors.
+/// The processor supports the vector type `V`. `a` and `ROWS` rows of `b` are valid for reads of
+/// `COUNT` vectors.
 #[inline(always)]
 unsafe fn add_vectors<
     V: SimdVector,
@@ -297,7 +300,8 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
             }
             for (i, lanes) in lanes.iter_mut().enumerate() {
                 let x = V::load(a.add(i * p.lda));
-                // Avoid `zip`, whose constructor is a function call without link-time optimization.
+                // Avoid `zip`, because without link-time optimization its constructor is not
+                // inlined.
                 for (j, lane) in lanes.iter_mut().enumerate() {
                     *lane = x.mul_add(y[j], *lane);
                 }
@@ -316,7 +320,8 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
         }
         let mut sums = [[V::Scalar::zero(); NR]; MR];
         for (sums, lanes) in sums.iter_mut().zip(lanes) {
-            // Indices are constants, so that the compiler keeps the vectors in registers.
+            // The indices into `lanes` are constants, so that the compiler keeps the vectors in
+            // registers.
             for (i, sums) in sums.chunks_mut(4).enumerate() {
                 let lane = |j: usize| lanes[(4 * i + j) % NR];
                 sums.copy_from_slice(

@@ -87,7 +87,7 @@ impl<S: SimdScalar> PackSource<S> for IndirectMatrix<'_, S> {
         let (rows, columns) = if transposed { (mn, k) } else { (k, mn) };
         let rows = &self.rows[rows];
         // SAFETY: `new` checked that `x` holds every span of every row, and `check_panel_len` that
-        // `panel` can hold the micro-panels and the slack after the micro-panels.
+        // `panel` can hold the micro-panels and the elements written after the micro-panels.
         unsafe {
             S::dispatch(IndirectPack { x, rows, spans, columns, transposed, panel_dim, panel })
         }
@@ -143,7 +143,7 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
     /// time.
     ///
     /// # Safety
-    /// The requirements of [`IndirectPack`] hold, and the processor supports `V`.
+    /// The requirements of [`IndirectPack`] hold, and the processor supports the vector type `V`.
     #[inline(always)]
     unsafe fn copy<V: SimdVector<Scalar = S>>(self) {
         let Self { x, rows, spans, columns, panel_dim, panel, .. } = self;
@@ -174,7 +174,7 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
     /// of each row.
     ///
     /// # Safety
-    /// The requirements of [`IndirectPack`] hold, and the processor supports `V`.
+    /// The requirements of [`IndirectPack`] hold, and the processor supports the vector type `V`.
     #[inline(always)]
     unsafe fn transpose<V: SimdVector<Scalar = S>>(self) {
         let Self { x, rows, spans, columns, panel_dim, panel, .. } = self;
@@ -234,7 +234,8 @@ struct Segment<M> {
 }
 
 /// Calls `body(column, len, segments)` for each vector of `columns`. The vector has `len` columns
-/// from `column` on, counted from `columns.start`. `segments` locate the columns in a source row.
+/// from `column` on, counted from `columns.start`. `segments` contains the offsets of these columns
+/// in a source row.
 ///
 /// # Safety
 /// The processor supports `V`.
@@ -247,7 +248,7 @@ unsafe fn for_each_vector<V: SimdVector>(
     let mut next = spans.partition_point(|span| span.to + span.len <= columns.start);
     for column in columns.clone().step_by(V::WIDTH) {
         let len = V::WIDTH.min(columns.end - column);
-        // SAFETY: the processor supports `V`.
+        // SAFETY: the processor supports the vector type `V`.
         let empty = Segment { offset: 0, mask: unsafe { V::mask(0, 0) } };
         let (mut segments, mut count) = ([empty; MAX_LANES], 0);
         while let Some(&CopySpan { from, to, len: span_len }) = spans.get(next)
@@ -255,7 +256,7 @@ unsafe fn for_each_vector<V: SimdVector>(
         {
             let end = to + span_len;
             let (first, last) = (to.max(column) - column, end.min(column + len) - column);
-            // SAFETY: the processor supports `V`, and `last` is at most `V::WIDTH`.
+            // SAFETY: the processor supports the vector type `V`, and `last` is at most `V::WIDTH`.
             let mask = unsafe { V::mask(first, last) };
             segments[count] = Segment { offset: from.wrapping_add(column).wrapping_sub(to), mask };
             count += 1;
@@ -272,11 +273,12 @@ unsafe fn for_each_vector<V: SimdVector>(
 /// segments are 0.
 ///
 /// # Safety
-/// The processor supports `V`, and the elements of all segments are valid for reads.
+/// The processor supports the vector type `V`, and the elements of all segments are valid for
+/// reads.
 #[inline(always)]
 unsafe fn load_segments<V: SimdVector>(x: *const V::Scalar, segments: &[Segment<V::Mask>]) -> V {
     let Some((first, others)) = segments.split_first() else {
-        // SAFETY: the processor supports `V`.
+        // SAFETY: the processor supports the vector type `V`.
         return unsafe { V::splat(V::Scalar::zero()) };
     };
     // SAFETY: the masks select the elements of the segments, which are valid for reads.
@@ -292,8 +294,8 @@ unsafe fn load_segments<V: SimdVector>(x: *const V::Scalar, segments: &[Segment<
 /// For each source row, stores a vector in the micro-panel, at `column` of the row's step along k.
 ///
 /// # Safety
-/// The processor supports `V`. Every source row holds all segments, and the micro-panel is valid
-/// for writes of `panel_dim` elements for each row.
+/// The processor supports the vector type `V`. Every source row holds all segments, and the
+/// micro-panel is valid for writes of `panel_dim` elements for each row.
 #[inline(always)]
 unsafe fn store_rows<V: SimdVector>(
     x: *const V::Scalar,

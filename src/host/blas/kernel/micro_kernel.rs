@@ -27,8 +27,8 @@ pub(crate) const B_MASKED_TAIL: u8 = 2;
 /// `B` is a matrix, and the tile may cover only a part of any vector in a row of `B`.
 pub(crate) const B_MASKED: u8 = 3;
 
-/// Tile of `C` whose first element is at `row` and `column`. The micro-kernel writes only the
-/// ranges `rows` and `columns` of the tile.
+/// Tile of `C` whose first element is at row `row` and column `column` of `C`. The micro-kernel
+/// writes only the ranges `rows` and `columns` of the tile.
 pub(crate) struct MicroTile {
     pub(crate) row: usize,
     pub(crate) rows: Range<usize>,
@@ -45,8 +45,8 @@ pub(crate) struct MicroTile {
 /// # Safety
 /// - The processor supports the vector type `V`.
 /// - `p.a` is valid for reads of k elements in each of the `MR` rows from row `tile.row` on.
-/// - `p.b` is valid for reads of k rows from column `tile.column` on. In each row, the columns
-///   `tile.columns` are readable, or all vectors if the mode loads whole vectors.
+/// - `p.b` is valid for reads of k rows from column `tile.column` on. Each row is readable in the
+///   columns `tile.columns`, or in whole vectors if the mode `B` loads whole vectors.
 /// - `p.c` is valid for reads and writes of the tile's rows and columns, and no other thread
 ///   accesses `C`. If β is 0, the micro-kernel does not read `p.c`.
 /// - `p.bias` is null or valid for reads of the tile's rows.
@@ -127,7 +127,8 @@ unsafe fn accumulate<
                 }
             }
         }
-        // Prefetch micro-panels only, because the hardware prefetches the rows of a matrix.
+        // Prefetch `A` only from micro-panels, because the hardware prefetcher detects the rows of
+        // a matrix.
         if B == B_PACKED && stride_k > 1 {
             for offset in (0..STEPS * MR).step_by(CACHE_LINE / size_of::<V::Scalar>()) {
                 V::prefetch(a.wrapping_add(PREFETCH_K_STEPS * stride_k + offset));
@@ -136,7 +137,8 @@ unsafe fn accumulate<
         for (i, sums) in sums.iter_mut().enumerate() {
             for (t, row) in rows.iter().enumerate() {
                 let x = V::splat(*a.add(i * stride_m + t * stride_k));
-                // Avoid `zip`, whose constructor is a function call without link-time optimization.
+                // Avoid `zip`, because without link-time optimization its constructor is not
+                // inlined.
                 for (j, sum) in sums.iter_mut().enumerate() {
                     *sum = x.mul_add(row[j], *sum);
                 }

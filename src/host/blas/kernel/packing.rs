@@ -46,7 +46,7 @@ pub(crate) trait PackSource<S>: Sync {
 pub(crate) struct StridedSource<'a, T> {
     x: &'a [T],
     ld: usize,
-    /// Whether elements are contiguous along k, rather than along m or n.
+    /// Whether the elements of the matrix are contiguous along k, rather than along m or n.
     k_contiguous: bool,
 }
 
@@ -79,8 +79,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> PackSource<S> for StridedSource<'_, T> 
     }
 }
 
-/// [`PackSource`] of one task, which is a block of `source`: index 0 along m or n is index `first`
-/// of `source`.
+/// [`PackSource`] of one task: the part of `source` that starts at index `first` along m or n.
 pub(crate) struct SourceBlock<'a, S> {
     pub(crate) source: &'a dyn PackSource<S>,
     pub(crate) first: usize,
@@ -207,8 +206,8 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
             for square in (0..square_rows).step_by(V::WIDTH) {
                 // SAFETY: `T` and `S` are the same type, because only elements that need no
                 // widening have square blocks. Each of the `WIDTH` source rows holds `WIDTH`
-                // elements from `start` on. The panel can hold `WIDTH` steps with one element of
-                // every source row.
+                // elements from index `start` on. The panel can hold `WIDTH` steps with one element
+                // of every source row.
                 unsafe {
                     let mut rows = [x.cast::<S>(); MAX_LANES];
                     for (i, row) in rows.iter_mut().enumerate().take(V::WIDTH) {
@@ -242,8 +241,8 @@ pub(crate) unsafe fn pack_transposed<V: SimdVector>(
     (rows, len): (usize, usize),
     (steps, panel_dim): (*mut V::Scalar, usize),
 ) {
-    // Store the last rows first, because the last group of four rows may extend beyond `panel_dim`
-    // into the next step.
+    // Store the last rows first. The last group of four rows may extend beyond `panel_dim` into the
+    // next step, where the stores of the first rows overwrite the excess.
     for row in (first..panel_dim).step_by(4).rev() {
         // SAFETY: a store covers at most `len` + 3 steps, and the last four rows end at most three
         // elements beyond `panel_dim`. The caller guarantees that three additional steps and

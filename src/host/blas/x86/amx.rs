@@ -12,9 +12,9 @@
 //! AMX instructions treat subnormal operands as zero and flush subnormal sums to zero. AMX
 //! instructions propagate `bf16` NaN and infinities. The two `bf16` terms of an `f16` are zero or
 //! at least 2⁻²⁴, and sums of products of such terms are multiples of 2⁻⁴⁸. Therefore, neither the
-//! `bf16` terms nor the sums are subnormal. An infinite `f16` yields NaN sums, because the
-//! remainder after the first `bf16` term is NaN. The caller therefore recomputes non-finite sums.
-//! Sums of products of finite `f16` are finite.
+//! `bf16` terms of an `f16` nor sums of their products are subnormal. An infinite `f16` yields NaN
+//! sums, because the remainder after the first `bf16` term is NaN. The caller of `accumulate_block`
+//! therefore recomputes non-finite sums. Sums of products of finite `f16` are finite.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -39,7 +39,7 @@ use std::{
     sync::LazyLock,
 };
 
-/// Returns KC for elements that split into `terms` (one or two) `bf16` terms. A micro-panel of `B`
+/// Returns KC for elements that consist of `terms` (one or two) `bf16` terms. A micro-panel of `B`
 /// with KC steps stays in L1. For elements of two `bf16` terms, L1 also holds a micro-panel of `A`,
 /// whose tiles are loaded twice.
 const fn kc(terms: usize) -> usize {
@@ -157,7 +157,7 @@ pub(crate) fn accumulate_block<H: Element>(
     let (padded_m, padded_n) = (m.next_multiple_of(BLOCK_ROWS), n.next_multiple_of(BLOCK_ROWS));
     let b_columns = B_PACK_COLUMNS.min(padded_n);
     // With a single block along k, the sums of each panel are finished before the next panel
-    // starts.
+    // starts, so a buffer for the sums of one panel suffices.
     let sum_columns = if op.k > kc { padded_n } else { BLOCK_ROWS };
     let words = (padded_m + b_columns) * row_words + sum_columns * padded_m;
     with_scratch(words + TILE_ROW_BYTES / 4, |scratch: &mut [f32]| {

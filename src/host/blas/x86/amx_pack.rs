@@ -14,7 +14,7 @@ use std::arch::x86_64::*;
 pub(crate) struct AmxPackSource<'a, H> {
     pub(crate) x: &'a [H],
     pub(crate) ld: usize,
-    /// Whether elements are contiguous along k, rather than along m or n.
+    /// Whether the elements of the operand are contiguous along k, rather than along m or n.
     pub(crate) k_contiguous: bool,
     /// Start of the block to be packed: index of the first row or column, and index of the first
     /// step along k.
@@ -61,7 +61,7 @@ unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, t
     let AmxPackSource { ld, k_contiguous, mn, k, transpose, .. } = *source;
     let (panels, steps) = (mn.div_ceil(BLOCK_ROWS) * 2, k.div_ceil(TILE_K));
     for i in 0..panels * steps {
-        // Visit the tiles in the order in which the source lies in memory.
+        // Visit the tiles in the order of their source elements in memory.
         let (panel, step) =
             if k_contiguous { (i / steps, i % steps) } else { (i % panels, i / panels) };
         let (row, start) = (panel * TILE_ROWS, step * TILE_K);
@@ -148,9 +148,9 @@ fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
         group[2] = _mm512_unpacklo_epi64(c, d);
         group[3] = _mm512_unpackhi_epi64(c, d);
     }
-    // Each group of four vectors holds a 4×16 submatrix of the tile. Vector `i` of a group has
-    // columns `i`, `i + 4`, `i + 8` and `i + 12` of these rows, each in a 128-bit quarter. Shuffles
-    // gather the quarters of each column from the four groups.
+    // Each group of four vectors holds a 4×16 submatrix of the tile. Vector `i` of a group holds
+    // columns `i`, `i + 4`, `i + 8` and `i + 12` of the submatrix, each column in a 128-bit
+    // quarter. Shuffles gather the quarters of each column from the four groups.
     let mut columns = groups;
     for i in 0..4 {
         let even = [0, 8].map(|j| _mm512_shuffle_i32x4::<0x88>(groups[j + i], groups[j + 4 + i]));
@@ -179,8 +179,8 @@ const DEINTERLEAVE: [u16; 2 * TILE_ROWS] = {
 const BF16_BITS: i32 = !0xffff;
 
 /// Splits each `f16` exactly into two `bf16` terms: the upper 8 of the 11 significand bits, and the
-/// remainder, which is normal or zero. An infinite or NaN `f16` gives an infinite or NaN first
-/// `bf16`.
+/// remainder, which is normal or zero. The first `bf16` term of an infinite or NaN `f16` is
+/// infinite or NaN.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 pub(crate) fn split_f16(pairs: __m512i) -> [__m512i; 2] {

@@ -201,8 +201,8 @@ fn amx_sums_of_nonfinite_f16_match_f64() {
     }
 }
 
-/// The AMX kernel splits each `f16` into two `bf16` terms. Sums of 3p·q − p·3q are zero only if the GEMM uses
-/// both terms of each element, because p and 3p have different terms.
+/// The AMX kernel splits each `f16` into two `bf16` terms. Sums of 3p·q − p·3q are zero only if the
+/// GEMM uses both terms of each element, because p and 3p have different terms.
 #[test]
 fn amx_uses_both_bf16_terms_of_every_f16() {
     if !has_amx() {
