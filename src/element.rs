@@ -159,7 +159,7 @@ pub(crate) fn for_element_type<T: Element, V: Any>(values: [&dyn Any; 4]) -> &V 
 }
 
 /// Returns the instance of the generic function `$function` that this crate compiled for the
-/// caller's type `$T`. A dependent crate compiles only the selection by element type, not
+/// caller's type `$T`. A dependent crate compiles only the `match` on the element type, not
 /// `$function`.
 ///
 /// ```text

@@ -148,7 +148,7 @@ pub enum Error {
         /// Description of the found text and the expected text.
         message: String,
     },
-    /// A message or file with invalid content.
+    /// Input with invalid content, such as a protobuf message or a file.
     InvalidData(String),
     /// A layer type that is not registered.
     UnknownLayer {

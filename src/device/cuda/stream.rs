@@ -16,7 +16,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// A queue of a GPU. Dropping a `Stream` does not cancel queued work.
+/// A queue of a GPU, which is a CUDA stream. Dropping a `Stream` does not cancel queued work.
 pub(super) struct Stream {
     pub(super) context: Arc<Context>,
     raw: CUstream,

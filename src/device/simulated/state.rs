@@ -31,7 +31,7 @@ const MAX_CACHED_BYTES: usize = 64 << 20;
 pub struct Counters {
     /// Allocations.
     pub allocations: u64,
-    /// Bytes allocated and not yet freed.
+    /// Number of bytes that are allocated and not yet freed.
     pub bytes: usize,
     /// Uploads queued.
     pub uploads: u64,
@@ -39,7 +39,7 @@ pub struct Counters {
     pub downloads: u64,
     /// Kernels queued.
     pub kernels: u64,
-    /// Kernels and uploads that ran, or failed while running.
+    /// Number of kernels and uploads that ran, including those that failed while running.
     pub executed: u64,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct DeviceState {
 impl DeviceState {
     pub(super) const NAME: &str = "simulated";
 
-    /// Returns a device error which says that `what` failed.
+    /// Returns an [`Error::Device`] of the simulated device with the message `what`.
     pub(super) fn error(what: impl Into<String>) -> Error {
         Error::device(Self::NAME, what.into())
     }

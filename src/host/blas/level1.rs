@@ -455,8 +455,8 @@ fn sum_elements<T: Element>(
     })
 }
 
-/// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs from slices of equal length. `f(fma, sum, 0, 0)`
-/// must return `sum`, but may change the sign of a zero. `sum_slices` prefetches `x` if
+/// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs of elements from slices of equal length. `f(fma,
+/// sum, 0, 0)` must return `sum`, but may change the sign of a zero. `sum_slices` prefetches `x` if
 /// `exceeds_cache` is true.
 #[inline(always)]
 fn sum_slices<A: Element + Float>(
@@ -505,9 +505,9 @@ fn sum_slices_signed<A: Element + Float>(
     )
 }
 
-/// Accumulates `f(accumulator, xᵢ, yᵢ)` over pairs from slices of equal length, and combines the
-/// accumulators. Zeros pad both operands to whole blocks. `accumulate` prefetches `x` if
-/// `exceeds_cache` is true.
+/// Accumulates `f(accumulator, xᵢ, yᵢ)` over pairs of elements from slices of equal length, and
+/// combines the accumulators. Zeros pad both operands to whole blocks. `accumulate` prefetches `x`
+/// if `exceeds_cache` is true.
 ///
 /// Element `i` belongs to accumulator `i` modulo the number of accumulators. If the first
 /// `peel_len` elements are peeled to align the loads, the assignment of elements to accumulators is

@@ -60,7 +60,8 @@ macro_rules! specialized {
     };
 }
 
-/// Compiles `$body` once per function of [`Unary`]. Add each new variant of `Unary` to the list.
+/// Compiles `$body` once per function of [`Unary`]. Add each new variant of `Unary` to the list in
+/// this macro.
 macro_rules! specialized_unary {
     ($op:expr, |$known:ident| $body:expr) => {
         specialized!(Unary: $op, |$known| $body;
@@ -71,7 +72,8 @@ macro_rules! specialized_unary {
     };
 }
 
-/// Compiles `$body` once per function of [`Binary`]. Add each new variant of `Binary` to the list.
+/// Compiles `$body` once per function of [`Binary`]. Add each new variant of `Binary` to the list
+/// in this macro.
 macro_rules! specialized_binary {
     ($op:expr, |$known:ident| $body:expr) => {
         specialized!(Binary: $op, |$known| $body;
@@ -207,8 +209,8 @@ pub(crate) fn binary_in_place<T: Element>(
     Ok(())
 }
 
-/// Returns the number of elements that one loop processes: [`GRAIN`], or [`CHUNK`] for 16-bit
-/// elements.
+/// Returns the number of elements for which an elementwise function is selected at a time:
+/// [`GRAIN`], or [`CHUNK`] for 16-bit elements.
 fn run_len<T: Element>() -> usize {
     if is_wide::<T>() { GRAIN } else { CHUNK }
 }

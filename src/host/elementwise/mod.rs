@@ -4,8 +4,9 @@
 //!   whole operands. Every elementwise function has a separate loop, which is compiled for each
 //!   SIMD level. Long square roots and quotients use `math::x86`; results that exceed the caches
 //!   use `cache::nontemporal`.
-//! - [`broadcast`] repeats operands along an axis and calls the loops of `map`.
-//! - [`convert`] converts elements through `simd::accumulator`.
+//! - [`broadcast`] repeats the smaller operands and calls the loops of `map`.
+//! - [`convert`] converts elements with the widening and narrowing functions of
+//!   `simd::accumulator`.
 //!
 //! All loops in the modules of `elementwise` are portable.
 

@@ -19,8 +19,8 @@ macro_rules! polynomial {
 pub(crate) use polynomial;
 
 /// Defines the elementary functions of one floating-point type, which has `fraction` fraction bits.
-/// For arguments beyond the bounds `exp` and `exp_m1`, the functions of these names return 0,
-/// infinity or −1. For arguments from the bound `tanh` on, the hyperbolic tangent rounds to 1.
+/// The functions `exp` and `exp_m1` return 0, infinity or −1 for arguments beyond the bounds `exp`
+/// and `exp_m1`. For arguments of at least the bound `tanh`, the hyperbolic tangent rounds to 1.
 macro_rules! elementary {
     (
         $float:ident, $bits:ident, $int:ident, fraction: $fraction:literal, bias: $bias:literal,
@@ -30,13 +30,13 @@ macro_rules! elementary {
         float: |$e:ident| $to_float:expr, ln_tail: |$f:ident, $low:ident| $ln_tail:expr
     ) => {
         pub(crate) mod $float {
-            /// Constant whose addition rounds a number to the nearest integer. The low bits of the
-            /// sum hold the integer plus twice the exponent bias.
+            /// Constant that rounds a number to the nearest integer when it is added to the number.
+            /// The low bits of the sum hold the integer plus twice the exponent bias.
             const ROUND: $float = 1.5 * (1u64 << $fraction) as $float + (2 * $bias) as $float;
             /// Exponent bias of the floating-point type; [`ROUND`] includes twice this bias.
             const BIAS: $bits = $bias;
-            /// High and low part of ln 2. The product of the high part and the integer exponent of
-            /// a floating-point number is exact.
+            /// ln 2 as the sum of a high and a low part. The product of the high part and the
+            /// integer exponent of a floating-point number is exact.
             const LN2: [$float; 2] = [$ln2_high, $ln2_low];
             /// Bit pattern of √½. Significands are normalized to the range from √½ to √2.
             const SQRT_HALF_BITS: $bits = std::$float::consts::FRAC_1_SQRT_2.to_bits();
@@ -80,8 +80,8 @@ macro_rules! elementary {
                 let x = clamp(x, $exp_min, $exp_max);
                 let (r, shifted) = reduce_range(x);
                 let p = polynomial!(r, [1.0, 1.0, $($tail),*]);
-                // Multiply by 2ⁿ in two steps, because 2ⁿ may be subnormal or infinite. The second
-                // factor is one of two powers of two, selected by the sign of x.
+                // Multiply by 2ⁿ in two steps, because 2ⁿ may be subnormal or infinite. The sign of
+                // x selects one of two powers of two as the second factor.
                 let sign = (x.to_bits() >> 1) & (1 << ($bits::BITS - 2));
                 let second = sign ^ (($bias + ($bias >> 1) + 1) << $fraction);
                 let first = (shifted.to_bits() << $fraction).wrapping_sub(second);
@@ -150,7 +150,8 @@ macro_rules! elementary {
             pub(crate) fn ln_1p(x: $float) -> $float {
                 let y = 1.0 + x;
                 let e = y.to_bits().wrapping_sub(SQRT_HALF_BITS) as $int >> $fraction;
-                // 1 + x = 2ᵉ·(1 + f). Compute f from x, because y = 1 + x lacks low bits of x.
+                // Decompose 1 + x into 2ᵉ·(1 + f). Compute f from x, because y = 1 + x lacks low
+                // bits of x.
                 let half = e >> 1;
                 let scale = exp2(half.wrapping_neg()) * exp2(half.wrapping_sub(e));
                 let f = x.mul_add(scale, scale - 1.0);

@@ -24,11 +24,12 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Largest number of taps along the last axis that the kernel adds at a time to a block of image
-/// elements.
+/// Largest number of taps along the last axis whose im2col elements the kernel adds to a block of
+/// image elements at a time.
 const MAX_TAPS: usize = 16;
 
-/// Sums all copies of each element of the image `x` in the im2col matrix `columns`.
+/// Overwrites each element of the image `x` with the sum of its copies in the im2col matrix
+/// `columns`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.
@@ -94,7 +95,7 @@ pub(crate) fn col2im_accumulate<A: Element + Float>(
     });
 }
 
-/// Adds one tap after another to the image plane `x`, for any stride.
+/// Adds the im2col elements of one tap after another to the image plane `x`, for any stride.
 fn add_taps<A: Element + Float>(plane: PlaneTaps, columns: &[A], ld: usize, x: &mut [A]) {
     vectorized(
         #[inline(always)]
@@ -130,8 +131,9 @@ fn scatter_tap<A: Element + Float>(
     }
 }
 
-/// Adds the taps of `plane` to the image plane `x`, row by row, for stride 1 along the last axis.
-/// Overwrites `x` if `overwrites` is true. `A` and `S` are the same type.
+/// Adds the im2col elements of all taps of `plane` to the image plane `x`, row by row, for stride 1
+/// along the last axis. If `overwrites` is true, overwrites `x` with the sums. `S` is the type `A`,
+/// with the bound `SimdScalar`.
 fn add_rows<A: Element, S: SimdScalar>(
     plane: PlaneTaps,
     columns: &[A],
@@ -159,7 +161,7 @@ struct AddRows<'a, S> {
 
 impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
     /// # Safety
-    /// - The processor features of `L` are enabled.
+    /// - The processor supports the vector type `L`.
     /// - `columns` holds every position of the plane in the row of every tap, with rows `ld`
     ///   elements apart.
     /// - `x` holds the rows of the image plane.
@@ -193,17 +195,17 @@ impl<M: Copy, const VECTORS: usize> BlockTap<M, VECTORS> {
     /// element `block` of an image row.
     ///
     /// # Safety
-    /// The processor features of `L` are enabled.
+    /// The processor supports the vector type `L`.
     #[inline(always)]
     unsafe fn new<L: SimdVector<Mask = M>>(range: &TapRange, block: usize) -> Self {
-        // SAFETY: the features of `L` are enabled.
+        // SAFETY: the processor supports the vector type `L`.
         let mut masks = [unsafe { L::mask(0, 0) }; VECTORS];
         for (v, mask) in masks.iter_mut().enumerate() {
             let vector_start = block + v * L::WIDTH;
             let start = range.first.saturating_sub(vector_start).min(L::WIDTH);
             let end = range.first + (range.end - range.start);
             let end = end.saturating_sub(vector_start).clamp(start, L::WIDTH);
-            // SAFETY: the features of `L` are enabled, and `start <= end <= L::WIDTH`.
+            // SAFETY: the processor supports the vector type `L`, and `start <= end <= L::WIDTH`.
             *mask = unsafe { L::mask(start, end) };
         }
         Self { offset: range.start.wrapping_sub(range.first).wrapping_add(block), masks }
@@ -211,7 +213,8 @@ impl<M: Copy, const VECTORS: usize> BlockTap<M, VECTORS> {
 }
 
 impl<S: SimdScalar> AddRows<'_, S> {
-    /// Adds all taps to the image plane, in blocks of `VECTORS` vectors of every row.
+    /// Adds the im2col elements of all taps to the image plane, in blocks of `VECTORS` vectors of
+    /// every row.
     ///
     /// # Safety
     /// The requirements of [`SimdKernel::run`] for this type hold.
@@ -220,9 +223,9 @@ impl<S: SimdScalar> AddRows<'_, S> {
         let none = TapRange { start: 0, end: 0, first: 0, stride: 1 };
         for block in (0..self.plane.row_stride).step_by(VECTORS * L::WIDTH) {
             for (part, ranges) in self.plane.column_taps.chunks(MAX_TAPS).enumerate() {
-                // SAFETY: the features of `L` are enabled. `block` is less than the row length, and
-                // `taps` holds group `part` of the taps along the last axis, as `add_block`
-                // requires.
+                // SAFETY: the processor supports the vector type `L`. `block` is less than the row
+                // length, and `taps` holds group `part` of the taps along the last axis, as
+                // `add_block` requires.
                 unsafe {
                     let mut taps = [BlockTap::<L::Mask, VECTORS>::new::<L>(&none, 0); MAX_TAPS];
                     for (tap, range) in taps.iter_mut().zip(ranges) {
@@ -240,7 +243,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
         }
     }
 
-    /// Adds the taps `taps` along the last axis to one block of every image row.
+    /// Adds the im2col elements of `taps` to one block of every image row.
     ///
     /// # Safety
     /// - The requirements of [`SimdKernel::run`] for this type hold.
@@ -287,20 +290,22 @@ impl<S: SimdScalar> AddRows<'_, S> {
     }
 }
 
-/// Returns, for each image element of a block, the sum of the column elements of all taps in one row
-/// of the window. Separate sums for each window row let the additions of different rows overlap.
+/// Returns, for each image element of a block, the sum of the im2col elements of all taps in one
+/// row of the window. Separate sums for each window row let the additions of different rows
+/// overlap.
 ///
 /// # Safety
-/// - The processor features of `L` are enabled.
-/// - The masked elements of tap `i` are readable from `columns + i·ld + taps[i].offset` on.
+/// - The processor supports the vector type `L`.
+/// - The elements that the masks of tap `i` select are readable, counted from `columns + i·ld +
+///   taps[i].offset`.
 #[inline(always)]
 unsafe fn sum_taps<L: SimdVector, const VECTORS: usize>(
     mut columns: *const L::Scalar,
     ld: usize,
     taps: &[BlockTap<L::Mask, VECTORS>],
 ) -> [L; VECTORS] {
-    // SAFETY: the features of `L` are enabled, and loads read only masked elements, which are
-    // readable.
+    // SAFETY: the processor supports the vector type `L`, and loads read only the elements that a
+    // mask selects, which are readable.
     unsafe {
         let mut sums = [L::splat(L::Scalar::zero()); VECTORS];
         for (i, tap) in taps.iter().enumerate() {

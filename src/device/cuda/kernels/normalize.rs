@@ -31,8 +31,9 @@ const MIN_PART: usize = 1 << 12;
 type Sums = [f64; 2];
 
 impl CudaDevice {
-    /// Prepares a launch of the softmax kernel `name`, in which a thread computes a row, or of
-    /// `by_block`, in which a thread block computes a row.
+    /// Prepares a launch of the softmax kernel `name`, in which a thread computes a row. If
+    /// `axis.inner` is less than [`MIN_INNER`], prepares `by_block` instead, in which a thread
+    /// block computes a row.
     #[track_caller]
     fn softmax_kernel<T: Element>(
         &self,

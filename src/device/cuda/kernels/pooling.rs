@@ -32,8 +32,8 @@ fn pool_args(name: &'static str, op: &Pool2d) -> Result<PoolArgs> {
         let reason = format!("plane of {plane} elements exceeds {}", i32::MAX);
         return Err(Error::invalid_input(name, reason));
     }
-    // An extent that does not fit in 32 bits exceeds the extent of every plane, so `u32::MAX` has
-    // the same effect.
+    // A kernel extent, stride or padding beyond 32 bits exceeds the extents of every plane, so
+    // `u32::MAX` has the same effect.
     let saturate = |pair: [usize; 2]| pair.map(|extent| u32::try_from(extent).unwrap_or(u32::MAX));
     Ok(PoolArgs {
         planes: op.planes as u64,
@@ -97,7 +97,8 @@ impl Pooling for CudaDevice {
     ) -> Result<()> {
         const OP: &str = "average_pool";
         op.check(OP, ("x", x.len()), ("y", y.len()))?;
-        // If the windows are few and large, such as whole planes, a warp computes each window.
+        // If the outputs are few and the windows are large, such as whole planes, a warp computes
+        // each output.
         let by_warp = area(op.output()) < 32 && area(op.kernel) >= 32;
         let symbol = if by_warp { "average_pool_by_warp" } else { OP };
         let launch = self.variant::<T>(OP, symbol)?.arg(pool_args(OP, op)?);

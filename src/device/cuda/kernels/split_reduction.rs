@@ -23,8 +23,8 @@ pub(super) struct SplitReduction {
 }
 
 impl CudaDevice {
-    /// Splits the sums of a launch of `blocks` blocks into parts. Each sum has `items` items, and
-    /// each part has at least about `min_items` items.
+    /// Returns how a launch of `blocks` thread blocks splits its sums into parts. Each sum has
+    /// `items` items, and each part has at least about `min_items` items.
     pub(super) fn split(&self, blocks: usize, items: usize, min_items: usize) -> SplitReduction {
         let target = BLOCKS_PER_MULTIPROCESSOR * self.context().multiprocessors;
         let parts = target.div_ceil(blocks.max(1)).min(items / min_items).clamp(1, MAX_PARTS);

@@ -107,9 +107,9 @@ impl HalfPath {
     }
 }
 
-/// Computes the `f32` sums of `block`, in ranges of columns. Calls `finish(column, columns, ld,
-/// sums)` for each range, which has `columns` columns from column `column` on. Rows of `sums` are
-/// `ld` elements apart.
+/// Computes the `f32` sums of `block`, in ranges of columns. For each range, calls the closure
+/// `finish(column, columns, ld, sums)`: the range has `columns` columns from column `column` on.
+/// Rows of `sums` are `ld` elements apart.
 fn compute_block<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
     path: HalfPath,

@@ -117,13 +117,13 @@ fn gemm_wide<T: Element, S: SimdScalar>(
 pub(crate) enum GemmB<'a, T> {
     /// Matrix in memory, stored with the transpose and leading dimension of the GEMM descriptor.
     Matrix(&'a [T]),
-    /// Matrix addressed through tables. The transpose and leading dimension of the GEMM descriptor
-    /// are ignored.
+    /// Matrix whose elements are addressed through tables of offsets. The transpose and leading
+    /// dimension of the GEMM descriptor are ignored.
     Indirect(&'a IndirectMatrix<'a, T>),
 }
 
-/// Computes a packed [`gemm`] of `f32` or `f64` and adds `bias[i]` to row i of `C`. `B` may be
-/// addressed through tables.
+/// Computes a packed [`gemm`] of `f32` or `f64` and adds `bias[i]` to row i of `C`. `B` may be a
+/// matrix whose elements are addressed through tables of offsets.
 ///
 /// # Errors
 /// Returns the errors of [`gemm`], and [`Error::Length`](crate::Error::Length) unless `bias` has

@@ -10,9 +10,9 @@
 //! Refined results are correctly rounded if the relative error of the estimate is at most 2⁻¹⁴,
 //! which processors guarantee. The error of a refined result before the final rounding is below
 //! 2⁻²² ulp. The tests try all estimates for roots within 2⁻²² ulp of the midpoint of two `f32`
-//! values, and sampled estimates for such quotients. Blocks that contain divisors just below a
-//! power of two, or operands near the ends of the exponent range, are computed entirely by the
-//! divider.
+//! values, and sampled estimates for quotients close to such a midpoint. The divider computes all
+//! vectors of blocks that contain divisors just below a power of two, or operands near the ends of
+//! the exponent range.
 
 use crate::host::cache::cache_line::zip_with_aligned_stores;
 use std::arch::x86_64::{
@@ -29,7 +29,7 @@ const BLOCK: usize = 4 * LANES;
 /// iterations compute the square roots of the other elements.
 const SQRT_IN_DIVIDER: usize = LANES;
 
-/// Number of elements in each block whose quotients the divider computes.
+/// Number of elements per block whose quotients the processor's divide unit computes.
 const DIV_IN_DIVIDER: usize = 2 * LANES;
 
 /// `yᵢ ← √xᵢ`. `x` and `y` are equally long.
@@ -96,8 +96,8 @@ unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     if refinable {
         let mut estimate = [0.0; BLOCK];
         for i in (SQRT_IN_DIVIDER..BLOCK).step_by(LANES) {
-            // SAFETY: the operand and `estimate` hold a vector from index `i` on, since `i + LANES
-            // <= BLOCK`.
+            // SAFETY: `i + LANES <= BLOCK`, so the operand and `estimate` hold a vector from index
+            // `i` on.
             unsafe {
                 let x = _mm512_loadu_ps(x.as_ptr().add(i));
                 _mm512_storeu_ps(estimate.as_mut_ptr().add(i), _mm512_rsqrt14_ps(x));
@@ -137,8 +137,8 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     if unsafe { is_refinable(a, b) } {
         let mut estimate = [0.0; BLOCK];
         for i in (DIV_IN_DIVIDER..BLOCK).step_by(LANES) {
-            // SAFETY: the operand and `estimate` hold a vector from index `i` on, since `i + LANES
-            // <= BLOCK`.
+            // SAFETY: `i + LANES <= BLOCK`, so the operand and `estimate` hold a vector from index
+            // `i` on.
             unsafe {
                 let b = _mm512_loadu_ps(b.as_ptr().add(i));
                 _mm512_storeu_ps(estimate.as_mut_ptr().add(i), _mm512_rcp14_ps(b));
@@ -155,8 +155,8 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
 }
 
 /// Returns whether refined quotients are correctly rounded for all elements after the first
-/// [`DIV_IN_DIVIDER`]. All elements must satisfy `2⁻⁶³ ≤ |a| < 2⁶⁵` and `2⁻³¹ ≤ |b| < 2³³`, and no
-/// `b` may have fraction bits that are all ones.
+/// [`DIV_IN_DIVIDER`]. Returns true if all these elements satisfy `2⁻⁶³ ≤ |a| < 2⁶⁵` and `2⁻³¹ ≤
+/// |b| < 2³³`, and no `b` has fraction bits that are all ones.
 ///
 /// # Safety
 /// The processor has AVX-512 F.

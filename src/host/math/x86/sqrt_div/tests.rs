@@ -11,8 +11,9 @@ fn estimates(exact: f64, step: u32) -> impl Iterator<Item = f32> {
     (low.next_up().to_bits()..high.to_bits()).step_by(step as usize).map(f32::from_bits)
 }
 
-/// Tests all `f32` values in 1..4, which have an even or an odd exponent. For roots close to the
-/// midpoint of two `f32` values, tries all estimates, and for some other roots, a few estimates.
+/// Tests roots of `f32` values in 1..4, which have an even or an odd exponent. Tries all estimates
+/// for roots close to the midpoint of two `f32` values, and a few estimates for one in 64 of the
+/// other roots.
 #[test]
 fn refined_roots_are_rounded_correctly() {
     let (one, four) = (1f32.to_bits(), 4f32.to_bits());
@@ -45,8 +46,9 @@ fn inverse_of_power(n: u32, modulus: u64) -> u64 {
     (0..n).fold(1, |inverse, _| inverse * modulus.div_ceil(2) % modulus)
 }
 
-/// Tests quotients a / b close to the midpoint m of two `f32` values. Such quotients have a small
-/// a·2ⁿ − m·b, where a and b are the 24-bit significands, and m is a 25-bit integer.
+/// Tests quotients a / b close to the midpoint m of two `f32` values. For a quotient close to m,
+/// the integer a·2ⁿ − m·b is small, where a and b are the 24-bit significands, and m is a 25-bit
+/// integer.
 #[test]
 fn refined_quotients_are_rounded_correctly() {
     const ONE: u64 = 1 << 23;
