@@ -455,9 +455,9 @@ fn sum_elements<T: Element>(
     })
 }
 
-/// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs of elements from slices of equal length. `f(fma,
-/// sum, 0, 0)` must return `sum`, but may change the sign of a zero. `sum_slices` prefetches `x` if
-/// `exceeds_cache` is true.
+/// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs of elements from slices of equal length. The result
+/// of `f(fma, sum, 0, 0)` must be `sum`, but may change the sign of a zero. `sum_slices` prefetches
+/// `x` if `exceeds_cache` is true.
 #[inline(always)]
 fn sum_slices<A: Element + Float>(
     exceeds_cache: bool,

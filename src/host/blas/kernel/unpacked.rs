@@ -151,9 +151,9 @@ impl<S: Copy> UnpackedGemm<'_, S> {
     }
 }
 
-/// Returns the strides of `op(A)` along m and k. `TRANS_A` is a constant, so that one of the strides
-/// is the constant 1. With two variable strides, the compiler keeps the offsets of rows on the
-/// stack, which costs 8 % of the time of a 20×576×25 GEMM.
+/// Returns the strides of `op(A)` along m and k. `TRANS_A` is a constant, so that one of the
+/// strides is the constant 1. With two variable strides, the compiler keeps the offsets of rows on
+/// the stack, which costs 8 % of the time of a 20×576×25 GEMM.
 #[inline(always)]
 fn strides<S, const TRANS_A: bool>(p: &RawGemm<S>) -> (usize, usize) {
     if TRANS_A { (1, p.lda) } else { (p.lda, 1) }
