@@ -31,7 +31,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Returns the lower-case name, as used in kernel symbols: `f16`, `bf16`, `f32` or `f64`.
+    /// Returns `f16`, `bf16`, `f32` or `f64`, as used in kernel symbols.
     pub fn name(self) -> &'static str {
         match self {
             Self::F16 => "f16",
@@ -113,7 +113,8 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storab
     }
 }
 
-/// A numeric type that kernels support: [`f32`], [`f64`], [`struct@f16`] or [`struct@bf16`].
+/// A numeric type that kernels support. The element types are [`f32`], [`f64`], [`struct@f16`] and
+/// [`struct@bf16`].
 ///
 /// Kernels compute in [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and round once when
 /// storing a result.
@@ -239,8 +240,8 @@ element!(f64, f64, F64, |x| x, |x| x, |v| v, |x| x);
 ///
 /// Rounding the `f32` result to nearest, with a significand that is at least two bits shorter,
 /// gives the value nearest to `x`. Rounding `x` to nearest twice can give a different value: the
-/// first rounding can produce a tie, which the second rounding rounds to even. Source: Boldo and
-/// Melquiond 2008, "Emulation of FMA and correctly rounded sums".
+/// first rounding can produce a tie, which the second rounding rounds to even (Boldo and Melquiond
+/// 2008, "Emulation of FMA and correctly rounded sums").
 #[inline(always)]
 pub(crate) fn round_to_odd(x: f64) -> f32 {
     let nearest = x as f32;

@@ -241,7 +241,7 @@ impl Error {
         Self::Io { path: path.into(), source }
     }
 
-    /// Returns [`Error::InvalidInput`] for a parameter of `op`.
+    /// Returns [`Error::InvalidInput`] for an invalid parameter of the kernel or function `op`.
     pub fn invalid_input(op: &'static str, reason: impl Into<String>) -> Self {
         Self::InvalidInput { op, reason: reason.into() }
     }

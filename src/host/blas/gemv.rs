@@ -168,8 +168,8 @@ fn dot_four<A: Element + Float>(rows: [&[A]; ROWS], x: &[A]) -> [A; ROWS] {
     lanes.map(|lanes| reduce_lanes(lanes, |a, b| a + b))
 }
 
-/// Adds one product of a row element and an element of `x` to each accumulator. Accumulators passed
-/// by value stay in registers.
+/// Adds one product of a row element and an element of `x` to each accumulator. `accumulate` takes
+/// and returns the accumulators by value, so that they stay in registers.
 #[inline(always)]
 fn accumulate<A: Element + Float>(
     mut lanes: [[A; LANES]; ROWS],

@@ -455,9 +455,9 @@ fn sum_elements<T: Element>(
     })
 }
 
-/// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs of elements from slices of equal length. The result
-/// of `f(fma, sum, 0, 0)` must be `sum`, but may change the sign of a zero. `sum_slices` prefetches
-/// `x` if `exceeds_cache` is true.
+/// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs of elements from slices of equal length. The value
+/// of `f(fma, sum, 0, 0)` must equal `sum`; only the sign of a zero may differ. `sum_slices`
+/// prefetches `x` if `exceeds_cache` is true.
 #[inline(always)]
 fn sum_slices<A: Element + Float>(
     exceeds_cache: bool,
@@ -565,8 +565,8 @@ fn zero_padded_front<A: Element>(head: &[A]) -> [A; BLOCK] {
     block
 }
 
-/// Accumulates one pair of elements of `x` and `y` in each accumulator. Accumulators passed by
-/// value stay in registers.
+/// Accumulates one pair of elements of `x` and `y` in each accumulator. `accumulate_block` takes
+/// and returns the accumulators by value, so that they stay in registers.
 #[inline(always)]
 fn accumulate_block<A: Element>(
     mut sums: [[A; LANES]; ACCUMULATOR_ROWS],

@@ -1,8 +1,8 @@
 //! Copies and elementwise maps whose results are written with non-temporal stores.
 //!
 //! Before an ordinary store, the processor reads the stored cache line from memory. If an operand
-//! is too large to stay in cache, this read increases the memory traffic of a copy by half.
-//! Non-temporal stores write a cache line without reading it first.
+//! is too large to stay in cache, reading the stored cache lines increases the memory traffic of a
+//! copy by half. Non-temporal stores write a cache line without reading it first.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(target_arch = "x86_64")]

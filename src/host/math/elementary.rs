@@ -174,7 +174,8 @@ macro_rules! elementary {
                 high + $ln_tail
             }
 
-            /// Returns the logarithm of `x`: `value` for a positive finite `x`, else −∞, ∞ or NaN.
+            /// Returns the logarithm of `x`, which is `value` for a positive finite `x`, and −∞, ∞
+            /// or NaN for any other `x`.
             #[inline(always)]
             fn handle_special(x: $float, value: $float) -> $float {
                 let value = if x < $float::INFINITY { value } else { x };

@@ -123,8 +123,8 @@ fn check_gemm_of_integers<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     }
 }
 
-/// The cases run on one, two and three threads in turn; another test compares the numbers of
-/// threads.
+/// Runs the cases on one, two and three threads in turn. Another test compares the results of
+/// different numbers of threads.
 pub(crate) fn gemm_of_integers_is_exact<T: Element>() {
     let workers = threads();
     for (case, ((m, n, k), (trans_a, trans_b))) in cases().enumerate() {

@@ -29,7 +29,7 @@ const PACK_PREFETCH_ROWS: usize = 6;
 /// at a time than the hardware prefetcher tracks.
 pub(crate) const PACK_PREFETCH_BYTES: usize = 256;
 
-/// Source of the elements that packing copies into panels: `op(A)` or `op(B)` of a GEMM.
+/// Source of the elements that packing copies into panels, which is `op(A)` or `op(B)` of a GEMM.
 ///
 /// `mn` is a range of rows of `op(A)` or of columns of `op(B)`. `k` is a range of steps along k,
 /// and `panel_dim` is MR or NR.

@@ -39,7 +39,7 @@ fn level1_updates_of_large_operands_are_exact() {
     }
 }
 
-/// Operands of the sums start at every offset in a cache line. Some operands are too short to
+/// The test operands start at every offset in a cache line. Some test operands are too short to
 /// contain a cache-line boundary.
 #[test]
 fn level1_sums_are_bit_identical_at_any_address() {

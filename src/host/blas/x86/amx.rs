@@ -227,8 +227,8 @@ fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f3
     // before `tilerelease`. Each iteration reads two panels of `steps` tiles from each of `a` and
     // `b`. Each iteration writes 32 rows of 32 sums, and reads these sums only if `add` is true.
     // The assertions show that the slices hold the tiles and sums. Prefetching the sums of the next
-    // iteration never faults. The assembly code changes only tiles, the registers among its
-    // operands, and flags.
+    // iteration never faults. The assembly code changes only tile registers, its operand registers
+    // and the flags.
     unsafe {
         asm!("ldtilecfg [{}]", in(reg) &TILE_CONFIG, options(nostack, readonly));
         for a_panel in 0..a_panels {

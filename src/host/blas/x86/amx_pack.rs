@@ -9,8 +9,8 @@ use crate::{
 };
 use std::arch::x86_64::*;
 
-/// Block of an operand to be packed: `mn` rows of `op(A)`, or `mn` columns of `op(B)`, at `k` steps
-/// along k.
+/// Block of an operand that is packed into AMX tiles. The block consists of `mn` rows of `op(A)`,
+/// or `mn` columns of `op(B)`, at `k` steps along k.
 pub(crate) struct AmxPackSource<'a, H> {
     pub(crate) x: &'a [H],
     pub(crate) ld: usize,
