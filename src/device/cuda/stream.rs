@@ -73,7 +73,7 @@ impl Stream {
         }
         other.context.enter()?;
         let event = Event::new().map_err(|failure| failure.on(&other.context.name))?;
-        // SAFETY: event and stream belong to the current context.
+        // SAFETY: the event and the stream belong to the current context.
         other.context.check("cuEventRecord", unsafe { cuEventRecord(event.0, other.raw) })?;
         self.context.enter()?;
         // SAFETY: the stream and the event have not been destroyed. The driver keeps a destroyed

@@ -29,7 +29,7 @@ use std::{
 /// ```
 pub struct Buffer(Arc<Allocation>);
 
-/// Bytes that live as long as a buffer, or queued work, refers to them.
+/// Bytes of a buffer, which live until neither the buffer nor queued work refers to them.
 struct Allocation {
     len: usize,
     bytes: RwLock<HostBytes>,

@@ -83,7 +83,7 @@ fn divisor(normalization: LossNormalization, outer: usize, inner: usize) -> f64 
     }
 }
 
-/// Returns the number of blocks that sum `n` items, with `threads` threads per item.
+/// Returns the number of thread blocks for a sum of `n` items, with `threads` threads per item.
 fn sum_blocks(n: usize, threads: usize) -> usize {
     n.saturating_mul(threads).div_ceil(THREADS).clamp(1, MAX_PARTS)
 }

@@ -24,10 +24,11 @@ const THREADS: u32 = 256;
 /// Largest number of thread blocks among which the reduction at one position of the axis is split.
 const MAX_PARTS: usize = 64;
 
-/// Number of elements for which a reduction gets one part, up to [`MAX_PARTS`] parts.
+/// Largest number of elements per part of a reduction that is split into fewer than [`MAX_PARTS`]
+/// parts.
 const MIN_PART: usize = 1 << 12;
 
-/// Two sums in double precision; equivalent to the struct `Sums` of the CUDA kernels.
+/// Two partial sums in double precision; equivalent to the struct `Sums` of the CUDA kernels.
 type Sums = [f64; 2];
 
 impl CudaDevice {

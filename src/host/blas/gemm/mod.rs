@@ -248,8 +248,8 @@ fn is_unpacked<T: Element>(op: &Gemm<T>) -> bool {
     }
 }
 
-/// Computes, on the calling thread, consecutive GEMMs of a batch, for which [`is_unpacked`] holds.
-/// `c` contains the output matrices of these GEMMs.
+/// Computes, on the calling thread, the consecutive GEMMs of a batch whose output matrices are in
+/// `c`. [`is_unpacked`] must hold for `op`.
 fn gemm_batched_unpacked<T: Element>(
     op: &Gemm<T>,
     batch: &GemmBatch,

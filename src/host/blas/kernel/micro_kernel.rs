@@ -127,8 +127,8 @@ unsafe fn accumulate<
                 }
             }
         }
-        // Prefetch `A` only from micro-panels, because the hardware prefetcher detects the rows of
-        // a matrix.
+        // Do not prefetch rows of `A` that are read in place (`stride_k` = 1), because the hardware
+        // prefetcher detects these rows.
         if B == B_PACKED && stride_k > 1 {
             for offset in (0..STEPS * MR).step_by(CACHE_LINE / size_of::<V::Scalar>()) {
                 V::prefetch(a.wrapping_add(PREFETCH_K_STEPS * stride_k + offset));

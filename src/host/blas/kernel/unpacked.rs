@@ -104,7 +104,7 @@ impl<S: Copy> UnpackedGemm<'_, S> {
         let m = self.p.m;
         let sizes: &[usize] = if V::HAS_32_REGISTERS { &[12, 10, 8] } else { &[6, 5, 4] };
         // Choose the tile height that minimizes the number of rows computed twice by overlapping
-        // tiles. Among heights with equally few such rows, choose the largest height.
+        // tiles. Among tile heights with equally few redundant rows, choose the largest height.
         let fitting = sizes.iter().copied().filter(|&mr| mr <= m);
         let mr = fitting.min_by_key(|&mr| m.div_ceil(mr) * mr).unwrap_or(match m {
             4.. => 4,

@@ -26,7 +26,7 @@ const LANES: usize = 16;
 const BLOCK: usize = 4 * LANES;
 
 /// Number of elements per block whose square roots come from the processor's divide unit. Newton
-/// iterations compute the square roots of the other elements.
+/// iterations compute the square roots of the remaining elements of each block.
 const SQRT_IN_DIVIDER: usize = LANES;
 
 /// Number of elements per block whose quotients the processor's divide unit computes.
@@ -155,8 +155,8 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
 }
 
 /// Returns whether refined quotients are correctly rounded for all elements after the first
-/// [`DIV_IN_DIVIDER`]. Returns true if all these elements satisfy `2⁻⁶³ ≤ |a| < 2⁶⁵` and `2⁻³¹ ≤
-/// |b| < 2³³`, and no `b` has fraction bits that are all ones.
+/// [`DIV_IN_DIVIDER`]. A refined quotient is correctly rounded if `2⁻⁶³ ≤ |a| < 2⁶⁵` and
+/// `2⁻³¹ ≤ |b| < 2³³`, and if the fraction bits of `b` are not all ones.
 ///
 /// # Safety
 /// The processor has AVX-512 F.

@@ -11,9 +11,9 @@ fn estimates(exact: f64, step: u32) -> impl Iterator<Item = f32> {
     (low.next_up().to_bits()..high.to_bits()).step_by(step as usize).map(f32::from_bits)
 }
 
-/// Tests roots of `f32` values in 1..4, which have an even or an odd exponent. Tries all estimates
-/// for roots close to the midpoint of two `f32` values, and a few estimates for one in 64 of the
-/// other roots.
+/// Tests roots of `f32` values in 1..4, because this range covers an even and an odd exponent.
+/// Tries all estimates for roots close to the midpoint of two `f32` values, and a few estimates for
+/// one in 64 of the other roots.
 #[test]
 fn refined_roots_are_rounded_correctly() {
     let (one, four) = (1f32.to_bits(), 4f32.to_bits());
