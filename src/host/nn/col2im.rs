@@ -296,8 +296,8 @@ impl<S: SimdScalar> AddRows<'_, S> {
 ///
 /// # Safety
 /// - The processor supports the vector type `L`.
-/// - The elements that the masks of tap `i` select are readable, counted from the address `columns
-///   + i·ld + taps[i].offset`.
+/// - The elements that the masks of tap `i` select are readable, counted from the address
+///   `columns + i·ld + taps[i].offset`.
 #[inline(always)]
 unsafe fn sum_taps<L: SimdVector, const VECTORS: usize>(
     mut columns: *const L::Scalar,
