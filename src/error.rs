@@ -36,7 +36,7 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// differently.
 ///
 /// An error message names the kernel and its operand, as in the kernel's signature, or else the
-/// device, the file or the layer. [`Error::context`] prefixes the message with the place where the
+/// device, the file or the layer. [`Error::context`] adds a prefix, such as the layer in which the
 /// error arose.
 ///
 /// `Debug` prints the same message as `Display`, so that a `main` that returns [`Result`] prints
@@ -151,7 +151,7 @@ pub enum Error {
         /// Description of the text that was found and the text that was expected.
         message: String,
     },
-    /// A message or file with invalid content.
+    /// Input with invalid content, such as a protobuf message or a file.
     InvalidData(String),
     /// A layer type that is not registered.
     UnknownLayer {
@@ -162,7 +162,7 @@ pub enum Error {
     },
     /// An error, with the layer, the blob or the file in which the error arose.
     Context {
-        /// The place where the error arose.
+        /// The layer, blob or file in which the error arose.
         context: String,
         /// The wrapped error.
         source: Box<Error>,
@@ -246,7 +246,7 @@ impl Error {
         Self::Io { path: path.into(), source }
     }
 
-    /// Returns [`Error::InvalidInput`] for a parameter of `op`.
+    /// Returns [`Error::InvalidInput`] for an invalid parameter of the kernel or function `op`.
     pub fn invalid_input(op: &'static str, reason: impl Into<String>) -> Self {
         Self::InvalidInput { op, reason: reason.into() }
     }
@@ -256,7 +256,7 @@ impl Error {
         Self::OutOfMemory { device: "host".into(), bytes }
     }
 
-    /// Wraps this error in an [`Error::Context`], which names the place where the error arose.
+    /// Wraps this error in an [`Error::Context`], whose message starts with `context`.
     #[must_use]
     pub fn context(self, context: impl Into<String>) -> Self {
         Self::Context { context: context.into(), source: Box::new(self) }

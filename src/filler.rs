@@ -13,8 +13,8 @@ use crate::{
 
 /// A distribution or pattern of initial values, like Caffe's `FillerParameter`.
 ///
-/// Random fillers derive their values from an [`RngKey`]. The same key gives bit-identical values
-/// on every device and for any number of threads.
+/// Random fillers derive their values from an [`RngKey`]. The same `RngKey` gives bit-identical
+/// values on every device and for any number of threads.
 ///
 /// The first extent of a weight is the number of outputs, and the second extent is the number of
 /// inputs. For a weight of `count` elements, *fan-in* is `count / extent[0]` and *fan-out* is
@@ -56,14 +56,14 @@ pub enum Filler {
     },
     /// `U[0, 1)`, scaled so that the values of each output sum to 1.
     PositiveUnitball,
-    /// `U[−a, a)` with `a = √(3/n)`; `norm` selects `n` from fan-in, fan-out and the average of
-    /// both. Source: Glorot, Bengio 2010.
+    /// Uniformly distributed values: `U[−a, a)` with `a = √(3/n)`, where `norm` selects `n` from
+    /// fan-in, fan-out and the average of both (Glorot, Bengio 2010).
     Xavier {
         /// Selects `n`: fan-in, fan-out or the average of both.
         norm: VarianceNorm,
     },
-    /// `N(0, 2/n)`; `norm` selects `n` from fan-in, fan-out and the average of both. Source: He,
-    /// Zhang, Ren, Sun 2015.
+    /// Normally distributed values: `N(0, 2/n)`, where `norm` selects `n` from fan-in, fan-out and
+    /// the average of both (He, Zhang, Ren, Sun 2015).
     Msra {
         /// Selects `n`: fan-in, fan-out or the average of both.
         norm: VarianceNorm,

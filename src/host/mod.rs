@@ -1,4 +1,5 @@
-//! Host kernels: kernels of all families on slices in host memory, and the threads that run them.
+//! Host kernels: implementations of all kernel families on slices in host memory, and the threads
+//! that run the kernels.
 //!
 //! A device that does not override a kernel falls back to the host kernel. Other crates call host
 //! kernels through [`kernel::slices`](crate::kernel::slices), so that only this crate compiles the
@@ -14,8 +15,8 @@
 //!   x86-64 intrinsics. The file named after a kernel contains the kernel's portable loop, and
 //!   decides when x86-64 code replaces the loop.
 //!
-//! ARCHITECTURE.md describes the folders of `host`. A folder of `host` imports only folders that
-//! `host/mod.rs` declares before that folder.
+//! ARCHITECTURE.md describes the folders of `host`. Each folder of `host` imports only from folders
+//! that `host/mod.rs` declares earlier.
 //!
 //! `host/mod.rs` re-exports the kernels to the rest of the crate; folders of `host` do not use the
 //! re-exports. Only `nn::col2im` and the folders with `allow(unsafe_code)` may contain `unsafe`

@@ -238,8 +238,9 @@ impl<'a> Launch<'a> {
             .launches
             .add(self.device.stream.raw(), PendingLaunch { kernel: kernel.name, site: self.site });
         // SAFETY: `arguments_match` compared the size of each argument with the size that the PTX
-        // declares. The driver copies the arguments during the call. Each method that launches a
-        // kernel checks that its operands hold the elements that the kernel accesses.
+        // declares. The driver copies the arguments during the call of `cuLaunchKernel`. Each
+        // method that launches a kernel checks that its operands hold the elements that the kernel
+        // accesses.
         let launched = unsafe {
             cuLaunchKernel(
                 self.function.0,

@@ -25,7 +25,7 @@ pub(super) struct MemoryPool {
 
 // SAFETY: any thread may pass a pool to the driver's functions.
 unsafe impl Send for MemoryPool {}
-// SAFETY: several threads may call the driver's functions at once.
+// SAFETY: the driver's functions are thread-safe.
 unsafe impl Sync for MemoryPool {}
 
 impl MemoryPool {
@@ -70,9 +70,9 @@ impl MemoryPool {
     /// Frees `bytes` bytes at `address` when the work that is already queued on `stream` is done.
     /// No other work may use the freed bytes.
     pub(super) fn give(&self, address: CUdeviceptr, bytes: usize, stream: CUstream) {
-        // SAFETY: `CudaBuffer::drop`, the only caller, passes memory that it took from this pool,
-        // and gives up the only copy of its address. The caller has ordered `stream` after the
-        // other queues that used the memory.
+        // SAFETY: `CudaBuffer::drop`, the only caller, passes memory from this pool, and no copy of
+        // the address remains after the call. The caller has ordered `stream` after the other
+        // queues that used the memory.
         let _ = unsafe { cuMemFreeAsync(address, stream) };
         self.count_freed(bytes);
     }

@@ -1,11 +1,11 @@
 //! Device for NVIDIA GPUs, which calls the CUDA driver (feature `cuda`).
 //!
 //! Decisions:
-//! - Opening the first device opens the driver library, so a program with the feature `cuda` starts
-//!   on any machine.
-//! - A CUDA device consists of a context and a queue. The driver allocates and frees memory in
-//!   queue order, without a wait. A queue never reuses memory that queued work of another queue
-//!   still uses.
+//! - The crate loads the driver library when it opens the first CUDA device, so a program with the
+//!   feature `cuda` also starts on machines without a driver.
+//! - A CUDA device consists of a context and a queue. The driver allocates and frees device memory
+//!   in queue order, so the host does not wait. A queue never reuses memory that queued work of
+//!   another queue still uses.
 //! - The build compiles `kernels/*.cu` to PTX. The driver compiles the PTX of a source file for the
 //!   GPU at the first launch of one of the file's kernels.
 //! - GEMM uses the built-in kernels, or cuBLAS on request

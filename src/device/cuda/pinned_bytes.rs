@@ -7,8 +7,8 @@ use super::{
 use crate::memory::HostStorage;
 use std::{slice, sync::Arc};
 
-/// Pinned host memory. A transfer returns only when its copy is done, so a dropped block can be
-/// reused immediately.
+/// Pinned host memory. Each transfer returns only after the copy is done, so the pool can reuse a
+/// dropped block immediately.
 pub(super) struct PinnedBytes {
     /// The pinned block; `Some` until `self` is dropped.
     block: Option<Block>,

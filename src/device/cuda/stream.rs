@@ -27,7 +27,7 @@ pub(super) struct Stream {
 
 // SAFETY: any thread may pass a stream to the driver's functions.
 unsafe impl Send for Stream {}
-// SAFETY: several threads may call the driver's functions at once.
+// SAFETY: the driver's functions are thread-safe.
 unsafe impl Sync for Stream {}
 
 impl Stream {
@@ -74,7 +74,7 @@ impl Stream {
         }
         other.context.enter()?;
         let event = Event::new().map_err(|failure| failure.on(&other.context.name))?;
-        // SAFETY: event and stream belong to the current context.
+        // SAFETY: the event and the stream belong to the current context.
         other.context.check("cuEventRecord", unsafe { cuEventRecord(event.0, other.raw) })?;
         self.context.enter()?;
         // SAFETY: stream and event are live. The driver keeps a destroyed event alive until no

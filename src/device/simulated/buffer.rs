@@ -44,7 +44,7 @@ impl Buffer {
         Ok(Self(Arc::new(Allocation { len, bytes, state: Arc::clone(state) })))
     }
 
-    /// Returns the size in bytes.
+    /// Returns the size of the buffer in bytes.
     pub fn bytes(&self) -> usize {
         self.0.len
     }
@@ -54,7 +54,7 @@ impl Buffer {
         self.0.bytes.read().to_vec()
     }
 
-    /// Returns the region that covers all bytes.
+    /// Returns the region that covers the whole buffer.
     pub(super) fn whole(&self) -> Region {
         Region { allocation: Arc::clone(&self.0), range: 0..self.0.len }
     }
@@ -89,13 +89,13 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Locks the elements for reading. The region belongs to a view of `T`, so the region is
-    /// aligned for `T`.
+    /// Locks the region's elements for reading. The region belongs to a view of `T`, so the region
+    /// is aligned for `T`.
     pub(super) fn read<T: Storable>(&self) -> ReadElements<'_, T> {
         Elements::new(self.allocation.bytes.read(), &self.range)
     }
 
-    /// Locks the elements for writing.
+    /// Locks the region's elements for writing.
     pub(super) fn write<T: Storable>(&self) -> WriteElements<'_, T> {
         Elements::new(self.allocation.bytes.write(), &self.range)
     }

@@ -51,7 +51,7 @@ impl<T: Storable> Output<T> {
 }
 
 impl<'d> Launch<'d> {
-    /// Starts a launch whose operands have been checked.
+    /// Starts a launch of a kernel whose operands the caller has checked.
     ///
     /// # Errors
     /// Fails, before any operand is transferred, if an injected [`Fault::Launch`] occurs.

@@ -19,7 +19,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 /// Largest number of work items that a queue holds before it runs them without a wait.
 const MAX_PENDING_WORK: usize = 4096;
-/// Largest number of bytes that pending uploads hold before the queue runs without a wait.
+/// Largest number of bytes that pending uploads hold before the queue runs its work without a wait.
 const MAX_STAGED_BYTES: usize = 64 << 20;
 
 /// A queue that runs its work in submission order.
@@ -38,7 +38,7 @@ struct QueueState {
 
 enum Work {
     Job(Job),
-    /// Runs the given queue up to the given position before later work of this queue.
+    /// Runs the work of another queue up to the given position, before later work of this queue.
     OrderAfter(Arc<Queue>, u64),
     Poison(Region),
 }

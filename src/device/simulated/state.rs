@@ -14,7 +14,7 @@ use std::mem;
 /// Largest number of bytes of freed memory that are cached for reuse.
 const MAX_CACHED_BYTES: usize = 64 << 20;
 
-/// Counters of the events on a [`SimulatedDevice`](super::SimulatedDevice) and its forks so far.
+/// Event counters of a [`SimulatedDevice`](super::SimulatedDevice) and its forks.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, SyncedMemory, device::simulated::Counters};
@@ -43,7 +43,7 @@ pub struct Counters {
     pub executed: u64,
 }
 
-/// Faults, counters and freed memory of a device.
+/// Pending faults, event counters and freed memory of a simulated device and its forks.
 #[derive(Debug, Default)]
 pub(super) struct DeviceState {
     pub(super) faults: Faults,
@@ -57,7 +57,7 @@ pub(super) struct DeviceState {
 impl DeviceState {
     pub(super) const NAME: &str = "simulated";
 
-    /// Returns a device error which says that `what` failed.
+    /// Returns an [`Error::Device`] of the simulated device with the message `what`.
     pub(super) fn error(what: impl Into<String>) -> Error {
         Error::device(Self::NAME, what.into())
     }

@@ -28,7 +28,7 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Number of rows of a 16-bit `A` that are multiplied at a time.
+/// Number of rows of a 16-bit `A` that are multiplied by `x` at a time.
 const ROWS: usize = 4;
 
 /// Largest row length, in elements, at which several rows of `A` fit in L1.
@@ -125,8 +125,8 @@ fn write_back<T: Element>(
     }
 }
 
-/// Computes one element of `y` for each row of `a`: the dot product of the row and `x`, chunk by
-/// chunk.
+/// Computes one element of `y` for each row of `a`: the dot product of the row and `x`, in chunks
+/// of [`CHUNK`] elements.
 #[inline(always)]
 fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     let mut buffers: [_; ROWS] = [accumulator_buffer::<T::Acc>(); ROWS];

@@ -20,7 +20,7 @@ use num_traits::Float;
 /// Size in bytes of a block of sums that stays in L1 while all rows are added to the block.
 const SUMS_BYTES: usize = 32 << 10;
 
-/// Number of rows of `A` that are multiplied and added to the sums at a time.
+/// Number of rows of `A` whose multiples are added to the sums at a time.
 const ROWS: usize = 8;
 
 /// Number of elements of each row of `A` that are multiplied and added to the sums at a time.

@@ -2,8 +2,8 @@
 //!
 //! A vector is divided into tasks of [`GRAIN`] elements. The order of additions is fixed: each task
 //! adds elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, and a tree adds the
-//! accumulators. The sums of the tasks are added in task order. [`accumulate`] is the portable
-//! definition of the order of additions. For `f32` on AVX-512, bit-identical loops of
+//! accumulators. The sums of the tasks are added in task order. The portable loop [`accumulate`]
+//! defines the order of additions. For `f32` on AVX-512, bit-identical loops of
 //! [`x86::level1`](crate::host::blas::x86::level1) replace `accumulate`.
 
 #[cfg(target_arch = "x86_64")]
@@ -207,8 +207,8 @@ pub(crate) fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::
     ))
 }
 
-/// Fails unless [`dot_strided`] can read `n` elements of operands with lengths and increments `x`
-/// and `y`.
+/// Fails unless [`dot_strided`] can read `n` elements of each operand. `x` and `y` are pairs of a
+/// length and an increment.
 pub(crate) fn check_strided(n: usize, x: (usize, usize), y: (usize, usize)) -> Result<()> {
     let Some(last) = n.checked_sub(1) else { return Ok(()) };
     [("x", x), ("y", y)].into_iter().try_for_each(|(operand, (len, inc))| {
@@ -557,7 +557,7 @@ fn accumulate_blocks<A: Element, const PREFETCH: bool>(
 /// Number of pairs of elements in a block: one pair for each accumulator.
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
-/// Returns a block that ends with `head` and starts with zeros.
+/// Returns `head`, padded with leading zeros to a whole block.
 #[inline(always)]
 fn zero_padded_front<A: Element>(head: &[A]) -> [A; BLOCK] {
     let mut block = [A::default(); BLOCK];
@@ -565,8 +565,8 @@ fn zero_padded_front<A: Element>(head: &[A]) -> [A; BLOCK] {
     block
 }
 
-/// Accumulates one pair of elements of `x` and `y` in each accumulator. Accumulators passed by
-/// value stay in registers.
+/// Accumulates one pair of elements of `x` and `y` in each accumulator. `accumulate_block` takes
+/// and returns the accumulators by value, so that they stay in registers.
 #[inline(always)]
 fn accumulate_block<A: Element>(
     mut sums: [[A; LANES]; ACCUMULATOR_ROWS],

@@ -1,6 +1,6 @@
 //! BLAS on the host: level 1, GEMV and GEMM on slices.
 //!
-//! The modules of the BLAS, in an order in which each module imports only earlier modules:
+//! The modules of `blas`, in an order in which each module imports only from modules above it:
 //!
 //! | module | contents |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | [`gemm`] | choice of a GEMM kernel, and division of `C` among threads |
 //!
 //! Each BLAS operation has a portable definition, which a fast path replaces on processors that
-//! support the path:
+//! support the fast path:
 //!
 //! | operation | portable definition | fast path, if available | difference of results |
 //! |---|---|---|---|

@@ -12,11 +12,11 @@ pub(crate) const CACHE_LINE: usize = 64;
 /// Size in bytes of an ordinary page of memory, as opposed to a huge page.
 pub(crate) const PAGE_4K: usize = 4 << 10;
 
-/// Distance in bytes between addresses that share an L1 cache set, and at which a load waits for an
-/// earlier store (4K aliasing).
+/// Distance in bytes between addresses that share an L1 cache set. A load whose address is
+/// `L1_ALIAS_BYTES` from the address of an earlier store waits for the store (4K aliasing).
 pub(crate) const L1_ALIAS_BYTES: usize = 4 << 10;
 
-/// Unit of chunk lengths, in elements: a whole number of cache lines for every element type.
+/// Unit of chunk lengths, in elements: 64 elements fill whole cache lines for every element type.
 pub(crate) const CHUNK_ALIGN: usize = 64;
 
 /// Smallest size of an operand, in bytes, for which aligned loads were faster in measurements.
@@ -26,7 +26,7 @@ const ALIGN_LOADS_MIN_BYTES: usize = 32 << 10;
 const ALIGN_STORES_MIN_BYTES: usize = 2 << 10;
 
 /// Returns the number of elements of `x` before the first cache-line boundary, or 0 if aligned
-/// loads would not pay.
+/// loads would not be faster.
 #[inline(always)]
 pub(crate) fn load_peel_len<A>(x: &[A]) -> usize {
     peel_len(x, ALIGN_LOADS_MIN_BYTES)

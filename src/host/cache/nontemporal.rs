@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// Smallest size of an operand, in bytes, that is assumed not to stay in any cache until the next
-/// kernel reads the operand.
+/// Smallest size in bytes of an operand that is assumed to leave all caches before the next kernel
+/// reads the operand.
 const NONTEMPORAL_MIN_BYTES: usize = 8 << 20;
 
 /// Size in bytes of a block that is copied or computed at a time. The cache lines of the four pages
@@ -28,7 +28,7 @@ const BLOCK: usize = 4 * PAGE_4K;
 /// next block and storing a slice of the current block.
 const SLICES_PER_BLOCK: usize = 16;
 
-/// Number of cache lines that one slice of a block has in each page.
+/// Number of cache lines in each page that belong to one slice of a block.
 const LINES_PER_SLICE: usize = PAGE_4K / CACHE_LINE / SLICES_PER_BLOCK;
 
 /// Returns whether stores that overwrite all of `y` should bypass the caches.

@@ -7,7 +7,8 @@ use std::cell::RefCell;
 /// that packs, use at most four buffers at a time.
 const MAX_CACHED_BUFFERS: usize = 4;
 
-/// Size in bytes of the largest buffer that a thread caches. Larger buffers are freed after use.
+/// Size in bytes of the largest buffer that a thread caches. A thread frees larger buffers after
+/// use.
 const MAX_CACHED_BYTES: usize = 16 << 20;
 
 thread_local! {
@@ -17,8 +18,8 @@ thread_local! {
 /// Calls `body` with a buffer of `len` elements whose values are unspecified.
 ///
 /// Calls of `with_scratch` may nest, because a buffer in use is not in the thread's list of free
-/// buffers. Calls of `with_scratch` also nest if a thread that waits for other threads inside
-/// `body` runs another task in the meantime.
+/// buffers. Calls of `with_scratch` also nest if `body` waits for other threads, and the waiting
+/// thread runs a task that calls `with_scratch`.
 pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]) -> R) -> R {
     let mut buffer = take_buffer((len * size_of::<A>()).div_ceil(size_of::<f64>()));
     let result = body(&mut crate::cast::cast_slice_mut(&mut buffer)[..len]);

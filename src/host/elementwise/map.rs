@@ -209,8 +209,8 @@ pub(crate) fn binary_in_place<T: Element>(
     Ok(())
 }
 
-/// Returns the number of elements that one loop processes: [`GRAIN`], or [`CHUNK`] for 16-bit
-/// elements.
+/// Returns the number of elements per call of an elementwise loop, which is [`GRAIN`], or [`CHUNK`]
+/// for 16-bit elements.
 fn run_len<T: Element>() -> usize {
     if is_wide::<T>() { GRAIN } else { CHUNK }
 }

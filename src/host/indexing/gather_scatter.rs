@@ -24,7 +24,8 @@ use num_traits::Zero;
 /// because each task reads all indices.
 const MAX_SCATTER_TASKS: usize = 8;
 
-/// Number of contiguous elements below which [`tile_backward`] sums one element of `dx` at a time.
+/// Number of contiguous elements below which [`tile_backward`] computes one element of `dx` at a
+/// time.
 const SHORT_RUN: usize = 16;
 
 /// `y[r·ldy + c] ← x[r·ldx + c]` for every row `r` and column `c` of the block.
@@ -133,7 +134,7 @@ pub(crate) fn scatter_add<T: Element>(
     Ok(())
 }
 
-/// `yᵢ ← xᵢ`, for labels `x` that are integers in `0..bound`.
+/// `yᵢ ← xᵢ`: converts labels `x`, which must be integers in `0..bound`, to indices.
 ///
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length; [`Error::InvalidInput`] names the first
@@ -195,8 +196,8 @@ pub(crate) fn tile_backward<T: Element>(
 ) -> Result<()> {
     op.check("tile_backward", ("dx", dx.len()), ("dy", dy.len()))?;
     let &Tile { inner, tiles, .. } = op;
-    // A task computes a range of elements of `dx`, which may begin and end within a run of `inner`
-    // contiguous elements.
+    // A task computes a range of elements of `dx`. The range may begin and end within a run of
+    // `inner` contiguous elements.
     let size = (GRAIN / tiles.max(1)).max(CHUNK);
     workers.for_each_chunk(dx, size, |task, dx| {
         vectorized(

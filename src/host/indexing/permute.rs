@@ -6,8 +6,8 @@ use crate::{element::Element, error::Result, host::threads::Workers, op::Permute
 /// rows.
 pub(crate) const GRAIN: usize = 1 << 16;
 
-/// Number of rows and columns in a block that is transposed at a time. One row of a block of `f32`
-/// fills a cache line.
+/// Number of rows, and of columns, in a block that is transposed at a time. One row of a block of
+/// `f32` fills a cache line.
 const TILE: usize = 16;
 
 /// `y[j₀, j₁, …] ← x[i₀, i₁, …]` where `jₐ = i_order[a]`.
@@ -51,9 +51,9 @@ pub(crate) struct Axes {
 }
 
 impl Axes {
-    /// Returns the axes of `op`, whose shape must not be empty. Omits axes of extent 1, and merges
-    /// neighbouring axes of the result that are neighbours in the source as well. At least one axis
-    /// remains after merging.
+    /// Returns the axes of `op`, whose shape must have at least one element. Omits axes of extent
+    /// 1, and merges neighbouring axes of the result that are neighbours in the source as well. At
+    /// least one axis remains after merging.
     pub(crate) fn new(op: &Permute) -> Self {
         let shape = op.shape();
         let mut axes = Self { extents: Vec::new(), strides: Vec::new() };
@@ -78,8 +78,8 @@ impl Axes {
         axes
     }
 
-    /// Returns the source offset of the element with the row-major index `index` over the axes
-    /// `range`.
+    /// Returns the source offset of the element whose row-major index over the axes `range` is
+    /// `index`.
     fn offset(&self, range: std::ops::Range<usize>, mut index: usize) -> usize {
         let mut offset = 0;
         for axis in range.rev() {

@@ -31,13 +31,13 @@ macro_rules! elementary {
         float: |$e:ident| $to_float:expr, ln_tail: |$f:ident, $low:ident| $ln_tail:expr
     ) => {
         pub(crate) mod $float {
-            /// Constant whose addition rounds a number to the nearest integer. The low bits of the
-            /// sum hold the integer plus twice the exponent bias.
+            /// Constant that rounds a number to the nearest integer when it is added to the number.
+            /// The low bits of the sum hold the integer plus twice the exponent bias.
             const ROUND: $float = 1.5 * (1u64 << $fraction) as $float + (2 * $bias) as $float;
             /// Exponent bias of the floating-point type; [`ROUND`] includes twice this bias.
             const BIAS: $bits = $bias;
-            /// High and low part of ln 2. The product of the high part and the integer exponent of
-            /// a floating-point number is exact.
+            /// ln 2 as the sum of a high and a low part. The product of the high part and the
+            /// integer exponent of a floating-point number is exact.
             const LN2: [$float; 2] = [$ln2_high, $ln2_low];
             /// Bit pattern of √½. Significands are normalized to the range from √½ to √2.
             const SQRT_HALF_BITS: $bits = std::$float::consts::FRAC_1_SQRT_2.to_bits();
@@ -81,8 +81,8 @@ macro_rules! elementary {
                 let x = clamp(x, $exp_min, $exp_max);
                 let (r, shifted) = reduce_range(x);
                 let p = polynomial!(r, [1.0, 1.0, $($tail),*]);
-                // Multiply by 2ⁿ in two steps, because 2ⁿ may be subnormal or infinite. The second
-                // factor is one of two powers of two, selected by the sign of x.
+                // Multiply by 2ⁿ in two steps, because 2ⁿ may be subnormal or infinite. The sign of
+                // x selects one of two powers of two as the second factor.
                 let sign = (x.to_bits() >> 1) & (1 << ($bits::BITS - 2));
                 let second = sign ^ (($bias + ($bias >> 1) + 1) << $fraction);
                 let first = (shifted.to_bits() << $fraction).wrapping_sub(second);
@@ -175,7 +175,8 @@ macro_rules! elementary {
                 high + $ln_tail
             }
 
-            /// Returns the logarithm of `x`: `value` for a positive finite `x`, else −∞, ∞ or NaN.
+            /// Returns the logarithm of `x`, which is `value` for a positive finite `x`, and −∞, ∞
+            /// or NaN for any other `x`.
             #[inline(always)]
             fn handle_special(x: $float, value: $float) -> $float {
                 let value = if x < $float::INFINITY { value } else { x };

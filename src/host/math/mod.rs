@@ -1,13 +1,14 @@
 //! Elementary functions, written so that the compiler vectorizes their loops.
 //!
 //! - `elementary` implements exp, exp_m1, ln, ln_1p and tanh, for `f32` and `f64`.
-//! - `pow` implements powers in `f32`, with the polynomial macro of `elementary`.
+//! - `pow` implements powers in `f32`, with the macro `polynomial` of `elementary`.
 //! - `x86::sqrt_div` computes square roots and quotients of long operands with AVX-512, for
 //!   [`sqrt_newton`] and [`div_newton`]. The results of `sqrt_div` are correctly rounded.
 //!
 //! The module `math` implements [`ElementaryFunctions`] for the kernels of `elementwise` and `nn`.
-//! [`SimdMath`] accepts all arguments. [`SimdMathNormalRange`] accepts no special arguments, such
-//! as NaN, infinity and subnormal numbers.
+//! The functions of [`SimdMath`] accept all arguments. The faster functions of
+//! [`SimdMathNormalRange`] accept no special arguments, such as NaN, infinity and subnormal
+//! numbers.
 
 mod elementary;
 mod pow;
@@ -80,7 +81,7 @@ impl<A: Element + Float> ElementaryFunctions<A> for SimdMath {
     }
 }
 
-/// Largest absolute value of an argument of `exp` in [`SimdMathNormalRange`].
+/// Largest allowed absolute value of an argument of `exp` in [`SimdMathNormalRange`].
 pub(crate) const MAX_FAST_EXPONENT: f64 = 86.0;
 
 /// Elementary functions without code for special arguments, such as NaN. For arguments that are not
@@ -124,8 +125,8 @@ impl<A: Element + Float> ElementaryFunctions<A> for SimdMathNormalRange {
     }
 }
 
-/// Returns `powf` of [`SimdMathNormalRange`] for each element. Powers in `f32` are computed in
-/// several passes over the array.
+/// Returns `xᵢᵖ`, computed by `powf` of [`SimdMathNormalRange`], for each element. Powers in `f32`
+/// are computed in several passes over the array.
 #[inline(always)]
 pub(crate) fn pow_normal_range<A: Element + Float, const N: usize>(mut x: [A; N], p: A) -> [A; N] {
     if A::DTYPE == DType::F32 {

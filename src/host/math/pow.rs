@@ -6,8 +6,8 @@ use std::{
     f64::consts::{LN_2, LOG2_E},
 };
 
-/// Constant whose addition rounds a number to the nearest integer. The low bits of the sum hold the
-/// integer.
+/// Constant that rounds a number to the nearest integer when it is added to the number. The low
+/// bits of the sum hold the integer.
 const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
 
 /// Bit pattern of √½. Significands are normalized to the range from √½ to √2.
@@ -16,7 +16,8 @@ const SQRT_HALF_BITS: u32 = FRAC_1_SQRT_2.to_bits();
 /// Number of fraction bits of an `f32`.
 const FRACTION_BITS: u32 = f32::MANTISSA_DIGITS - 1;
 
-/// Bound on `|p|` up to which `2^(p·log₂ x)` is a normal `f64` for every normal `f32` `x`.
+/// Largest `|p|` for which `2^(p·log₂ x)` is a normal `f64` for every normal `f32` `x`, so that the
+/// exponent needs no clamp.
 const UNCLAMPED_MAX: f64 = 6.0;
 
 /// Returns `xᵖ`. For special arguments, such as zeros, infinities and NaN, the result equals that

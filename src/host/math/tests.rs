@@ -14,7 +14,7 @@ fn functions<A: Element + Float>() -> [(&'static str, Function<A>, Function<A>, 
     ]
 }
 
-/// Arguments that are special, or at which functions overflow, underflow or switch to another
+/// Special arguments, and arguments at which functions overflow, underflow or switch to another
 /// formula.
 const EDGES: [f64; 24] = [
     f64::NAN,

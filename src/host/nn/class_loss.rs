@@ -86,7 +86,7 @@ pub(crate) fn class_loss_backward<T: Element>(
             let i = score_index(axis, position, k);
             let value = x[i].to_f64();
             let derivative = correct.map_or(0.0, |correct| match op.kind {
-                // A class of weight 0 has gradient 0, even if `value` is 0.
+                // If the weight is 0, the gradient is 0, even if `value` is 0.
                 ClassLossKind::Log if weight(k) == 0.0 => 0.0,
                 ClassLossKind::Log => -weight(k) / at_least(value, ClassLoss::FLOOR),
                 ClassLossKind::LogWithSoftmaxGradient => value * total - weight(k),

@@ -24,11 +24,12 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Largest number of taps along the last axis that the kernel adds at a time to a block of image
-/// elements.
+/// Largest number of taps along the last axis whose im2col elements the kernel adds to a block of
+/// image elements at a time.
 const MAX_TAPS: usize = 16;
 
-/// Sums all copies of each element of the image `x` in the im2col matrix `columns`.
+/// Overwrites each element of the image `x` with the sum of its copies in the im2col matrix
+/// `columns`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.
@@ -94,7 +95,7 @@ pub(crate) fn col2im_accumulate<A: Element + Float>(
     });
 }
 
-/// Adds one tap after another to the image plane `x`, for any stride.
+/// Adds the im2col elements of one tap after another to the image plane `x`, for any stride.
 fn add_taps<A: Element + Float>(plane: PlaneTaps, columns: &[A], ld: usize, x: &mut [A]) {
     vectorized(
         #[inline(always)]
@@ -211,7 +212,8 @@ impl<M: Copy, const VECTORS: usize> BlockTap<M, VECTORS> {
 }
 
 impl<S: SimdScalar> AddRows<'_, S> {
-    /// Adds all taps to the image plane, in blocks of `VECTORS` vectors of every row.
+    /// Adds the im2col elements of all taps to the image plane, in blocks of `VECTORS` vectors of
+    /// every row.
     ///
     /// # Safety
     /// The requirements of [`SimdKernel::run`] for this type hold.
@@ -240,7 +242,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
         }
     }
 
-    /// Adds the taps `taps` along the last axis to one block of every image row.
+    /// Adds the im2col elements of `taps` to one block of every image row.
     ///
     /// # Safety
     /// - The requirements of [`SimdKernel::run`] for this type hold.
@@ -287,8 +289,9 @@ impl<S: SimdScalar> AddRows<'_, S> {
     }
 }
 
-/// Returns, for each image element of a block, the sum of the column elements of all taps in one row
-/// of the window. Separate sums for each window row let the additions of different rows overlap.
+/// Returns, for each image element of a block, the sum of the im2col elements of all taps in one
+/// row of the window. Separate sums for each window row let the additions of different rows
+/// overlap.
 ///
 /// # Safety
 /// - The processor supports the vector type `L`.

@@ -13,11 +13,11 @@ use crate::{
 /// Largest number of axes that the kernel `permute` supports.
 const MAX_AXES: usize = 8;
 
-/// Number of rows, and of columns, in a tile that a block transposes.
+/// Number of rows, and of columns, in a tile that one thread block transposes.
 const TRANSPOSE_TILE: usize = 32;
 
 /// Returns the extents (batch, rows, columns) of the result if the permutation transposes a batch
-/// of matrices.
+/// of matrices, else `None`.
 fn transpose_extents(axes: &Axes) -> Option<[usize; 3]> {
     match (&axes.extents[..], &axes.strides[..]) {
         (&[rows, columns], &[1, stride]) if stride == rows => Some([1, rows, columns]),

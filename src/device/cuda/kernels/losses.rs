@@ -40,7 +40,8 @@ struct Labels {
     inner: u64,
     ignored: f64,
     has_ignored: u64,
-    /// Divisor of the sum of losses; 0 stands for the number of labels that are not ignored.
+    /// Divisor of the sum of losses; if 0, the kernel divides by the number of labels that are not
+    /// ignored.
     divisor: f64,
 }
 
@@ -73,7 +74,8 @@ struct ElementwiseLossArgs {
     has_ignored: u32,
 }
 
-/// Returns the divisor of a sum of losses; 0 stands for the number of labels that are not ignored.
+/// Returns the divisor of a sum of losses, or 0 if the kernel divides by the number of labels that
+/// are not ignored.
 fn divisor(normalization: LossNormalization, outer: usize, inner: usize) -> f64 {
     match normalization {
         LossNormalization::Valid => 0.0,
@@ -81,7 +83,7 @@ fn divisor(normalization: LossNormalization, outer: usize, inner: usize) -> f64 
     }
 }
 
-/// Returns the number of blocks that sum `n` items, with `threads` threads per item.
+/// Returns the number of thread blocks for a sum of `n` items, with `threads` threads per item.
 fn sum_blocks(n: usize, threads: usize) -> usize {
     n.saturating_mul(threads).div_ceil(THREADS).clamp(1, MAX_PARTS)
 }
@@ -117,8 +119,8 @@ impl CudaDevice {
         labels: Labels,
         label: View<'_, T, Self>,
     ) -> Result<(CudaBuffer, usize)> {
-        // If the number of classes is 0, the gradient kernel checks no labels, so `count_labels`
-        // checks the labels.
+        // If the number of classes is 0, the gradient kernel does not check the labels, so the
+        // kernel `count_labels` checks them.
         if labels.divisor != 0.0 && labels.extent != 0 {
             return Ok((self.scratch::<Part>(0)?, 0));
         }
@@ -167,8 +169,9 @@ impl CudaDevice {
     }
 
     /// Prepares a launch of an elementwise loss kernel, and adds the arguments up to and including
-    /// the constants of the loss. Returns the launch and the divisor of the sum of losses; a
-    /// divisor of 0 stands for the number of targets that are not ignored.
+    /// the margin and the ignored target value. Returns the launch and the divisor of the sum of
+    /// losses. If the divisor is 0, the kernel divides by the number of targets that are not
+    /// ignored.
     #[track_caller]
     fn elementwise_loss_kernel<T: Element>(
         &self,

@@ -24,7 +24,8 @@ const THREADS: u32 = 256;
 /// Largest number of thread blocks among which the reduction at one position of the axis is split.
 const MAX_PARTS: usize = 64;
 
-/// Smallest number of elements in one part of a split reduction.
+/// Largest number of elements per part of a reduction that is split into fewer than [`MAX_PARTS`]
+/// parts.
 const MIN_PART: usize = 1 << 12;
 
 /// Pair of partial sums in double precision; equivalent to the struct `Sums` of the CUDA kernels.

@@ -97,7 +97,8 @@ impl Pooling for CudaDevice {
     ) -> Result<()> {
         const OP: &str = "average_pool";
         op.check(OP, ("x", x.len()), ("y", y.len()))?;
-        // If the windows are few and large, such as whole planes, a warp computes each window.
+        // If the outputs are few and the windows are large, such as whole planes, a warp computes
+        // each output.
         let by_warp = area(op.output()) < 32 && area(op.kernel) >= 32;
         let symbol = if by_warp { "average_pool_by_warp" } else { OP };
         let launch = self.variant::<T>(OP, symbol)?.arg(pool_args(OP, op)?);

@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl CudaDevice {
-    /// Prepares a launch of `{symbol}_u32`, which the ledger records as `name`.
+    /// Prepares a launch of the kernel `{symbol}_u32`, which the ledger records as `name`.
     #[track_caller]
     fn u32_kernel(&self, name: &'static str, symbol: &str) -> Result<Launch<'_>> {
         self.symbol(ledger::enter_kernel(name, "u32"), &format!("{symbol}_u32"))

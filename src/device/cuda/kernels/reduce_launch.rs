@@ -15,7 +15,7 @@ const THREADS: u32 = 256;
 /// Warps per block.
 const WARPS: usize = 8;
 
-/// Number of items above which all warps of a block together reduce a row.
+/// Number of items in a row above which all warps of a thread block together reduce the row.
 const LONG_ROW: usize = 1024;
 
 /// Largest number of blocks in a grid; the blocks loop over any remaining work.
@@ -27,11 +27,12 @@ pub(super) enum Layout {
     /// Item `t` of output `q` is element `q·q_step + t / run · run_step + t mod run · steps[0]`. In
     /// the second operand, consecutive items of a run are `steps[1]` elements apart.
     Rows { q_step: usize, run: usize, run_step: usize, steps: [usize; 2] },
-    /// Item `t` of output `q` is element `(q / inner · items + t) · inner + q mod inner`.
+    /// Item `t` of output `q` is element `(q / inner · items + t) · inner + q mod inner` of the
+    /// operand.
     Columns { inner: usize },
 }
 
-/// A reduction that stores `v / divisor + β·y` for a reduced value `v`.
+/// A reduction that stores `y ← v / divisor + β·y` for each reduced value `v`.
 #[derive(Clone, Copy)]
 pub(super) struct ReductionLaunch<T: Element> {
     /// Name of the kernel that the ledger records.
@@ -68,7 +69,7 @@ impl<T: Element> ReductionLaunch<T> {
 }
 
 impl CudaDevice {
-    /// Reduces elements of `x`, or of `x` and `z`, to `y`.
+    /// Reduces elements of `x`, or pairs of elements of `x` and `z`, to the outputs `y`.
     #[track_caller]
     pub(super) fn reduce_to<T: Element>(
         &self,
@@ -115,8 +116,8 @@ impl CudaDevice {
         let operands = (x, z.map(|(z, _)| z));
         let launch = self.reduce_parts(reduction, (1, items), (layout, split, WARPS), operands)?;
         launch.null().operand(&parts, 0).grid([split.parts, 1, 1], [THREADS, 1, 1])?;
-        // The final kernel is the variant for the accumulator type, because the partial results and
-        // the result have this type.
+        // The last kernel is the variant for the accumulator type, because both the partial results
+        // and the final result have this type.
         let launch = self.variant::<T::Acc>(reduction.kernel_name, reduction.finish_kernel())?;
         let launch = launch.sizes([1, split.parts]).arg(reduction.finish());
         launch.operand(&parts, 0).operand(&result, 0).grid([1, 1, 1], [32, 1, 1])?;

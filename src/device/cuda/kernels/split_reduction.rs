@@ -13,12 +13,12 @@ const BLOCKS_PER_MULTIPROCESSOR: usize = 4;
 /// sums.
 const MAX_PARTS: usize = 256;
 
-/// The number and the length of the parts into which a launch splits each of its sums.
+/// Number and length of the parts into which a launch splits each sum.
 #[derive(Clone, Copy)]
 pub(super) struct SplitReduction {
     /// Number of parts into which each sum is split.
     pub parts: usize,
-    /// Number of items of each part but the last, a multiple of 64.
+    /// Number of items in each part except the last part; a multiple of 64.
     pub part_len: usize,
 }
 

@@ -17,7 +17,7 @@ use crate::{
     op::{Gemm, Transpose},
 };
 
-/// Code path of a GEMM. All threads of one GEMM take the same code path.
+/// Code path of a GEMM: packed or unpacked. All threads of one GEMM take the same code path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum GemmPath {
     /// Unpacked GEMM: the kernels read both operands in place.
@@ -36,8 +36,8 @@ impl GemmPath {
     /// Computes one GEMM on the calling thread. `Unpacked` supports at most one transposed operand.
     ///
     /// # Safety
-    /// `a` and `b` have passed [`Gemm::check`]. `c` is valid for reads and writes of all elements
-    /// of `C`, and no other thread accesses `C`. `c` is not read if β is 0.
+    /// The lengths of `a` and `b` have passed [`Gemm::check`]. `c` is valid for reads and writes of
+    /// all elements of `C`, and no other thread accesses `C`. `c` is not read if β is 0.
     pub(crate) unsafe fn run<S: SimdScalar>(self, op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) {
         debug_assert!(op.check(a.len(), b.len(), usize::MAX).is_ok());
         let p = RawGemm::new(op, a, b, c);
@@ -66,8 +66,9 @@ impl GemmPath {
 /// for each row of `C`.
 ///
 /// # Safety
-/// `a` has passed [`Gemm::check`], and `bias` has at least m elements. `c` is valid for reads and
-/// writes of all elements of `C`, and no other thread accesses `C`. `c` is not read if β is 0.
+/// The length of `a` has passed [`Gemm::check`], and `bias` has at least m elements. `c` is valid
+/// for reads and writes of all elements of `C`, and no other thread accesses `C`. `c` is not read
+/// if β is 0.
 pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
     op: &Gemm<S>,
     a: &[S],
@@ -86,7 +87,8 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
             return gemm_in_panels(&source, Some(a_strides(op)), b, p);
         }
         with_scratch(panel_len(op.n, op.k, op.n), |matrix: &mut [S]| {
-            // A single micro-panel of all n columns of `op(B)` is `op(B)` in row-major order.
+            // Packing all n columns of `op(B)` into one micro-panel yields `op(B)` in row-major
+            // order.
             b.pack(0..op.n, 0..op.k, op.n, matrix);
             let p = RawGemm { ldb: op.n, ..RawGemm::new(op, a, matrix, c) };
             matrixmultiply_gemm(op.trans_a, Transpose::No, &p);
@@ -116,8 +118,8 @@ pub(crate) fn gemm_from_pack_sources<S: SimdScalar>(
         if SimdLevel::current() != SimdLevel::Portable {
             return gemm_in_panels(a, None, b, p);
         }
-        // A single micro-panel of all m rows of `op(A)` is `op(A)ᵀ` in row-major order. A single
-        // micro-panel of all n columns of `op(B)` is `op(B)` in row-major order.
+        // Packing all m rows of `op(A)` into one micro-panel yields `op(A)ᵀ` in row-major order.
+        // Packing all n columns of `op(B)` into one micro-panel yields `op(B)` in row-major order.
         with_scratch(panel_len(m, k, m), |a_matrix: &mut [S]| {
             a.pack(0..m, 0..k, m, a_matrix);
             with_scratch(panel_len(n, k, n), |b_matrix: &mut [S]| {

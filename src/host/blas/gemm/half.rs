@@ -46,8 +46,7 @@ const MC: usize = 768;
 /// multiplications.
 const NC: usize = 1024;
 
-/// KC of the unpacked path: the number of steps along k for which the operands are widened at a
-/// time.
+/// KC of the unpacked path: the number of steps along k that are widened at a time.
 const KC: usize = 256;
 
 /// Computes `C ← α·op(A)·op(B) + β·C` and rounds each element of `C` once. `H` and `T` must be the
@@ -108,9 +107,9 @@ impl HalfPath {
     }
 }
 
-/// Computes the `f32` sums of `block` and calls `finish(column, columns, ld, sums)` for each range
-/// of `columns` columns of `block`, starting at column `column`. Rows of `sums` are `ld` elements
-/// apart.
+/// Computes the `f32` sums of `block`, in ranges of columns. For each range, calls the closure
+/// `finish(column, columns, ld, sums)`: the range has `columns` columns from column `column` on.
+/// Rows of `sums` are `ld` elements apart.
 fn compute_block<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
     path: HalfPath,
@@ -205,7 +204,7 @@ fn widen_matrix<H: Element<Acc = f32>>(
     matrix: &mut [f32],
 ) {
     let (rows, columns) = if trans == Transpose::No { (rows, columns) } else { (columns, rows) };
-    // A single micro-panel of all columns of a matrix is the matrix in row-major order.
+    // Packing all columns of a matrix into one micro-panel yields the matrix in row-major order.
     let source = StridedSource::for_b(Transpose::No, x, ld);
     source.pack(columns.clone(), rows.clone(), columns.len(), matrix);
 }

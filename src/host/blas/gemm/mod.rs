@@ -122,8 +122,8 @@ pub(crate) enum GemmB<'a, T> {
     Indirect(&'a IndirectMatrix<'a, T>),
 }
 
-/// Computes a packed [`gemm`] of `f32` or `f64` and adds `bias[i]` to row i of `C`. `B` may be
-/// addressed through tables.
+/// Computes a packed [`gemm`] of `f32` or `f64` and adds `bias[i]` to row i of `C`. `B` may be a
+/// matrix whose elements are addressed through tables of offsets.
 ///
 /// # Errors
 /// Returns the errors of [`gemm`], and [`Error::Length`](crate::Error::Length) unless `bias` has
@@ -216,8 +216,8 @@ pub(crate) fn gemm_batched<T: Element>(
         let (a, b) = (&a[i * batch.stride_a..][..span_a], &b[i * batch.stride_b..][..span_b]);
         gemm(workers, op, a, b, c)
     };
-    // GEMM results are bit-identical on any number of threads, so both branches give the same
-    // results.
+    // GEMM results are bit-identical on any number of threads. Multithreaded GEMMs, one after
+    // another, therefore give the same results as one-thread GEMMs that run in parallel.
     if op.flops() >= PARALLEL_MIN_FLOPS && batch.count < 2 * workers.count() {
         return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| gemm_at(workers, i, c));
     }
@@ -248,8 +248,8 @@ fn is_unpacked<T: Element>(op: &Gemm<T>) -> bool {
     }
 }
 
-/// Computes, on the calling thread, all GEMMs of a batch for which [`is_unpacked`] holds. `c`
-/// contains the output matrices of the whole batch.
+/// Computes, on the calling thread, the consecutive GEMMs of a batch whose output matrices are in
+/// `c`. [`is_unpacked`] must hold for `op`.
 fn gemm_batched_unpacked<T: Element>(
     op: &Gemm<T>,
     batch: &GemmBatch,
@@ -267,8 +267,8 @@ fn gemm_batched_unpacked<T: Element>(
         let c = cast_slice_mut::<T, S>(c).as_mut_ptr();
         let p = &RawGemm::new(&convert_op::<T, S>(op), cast_slice(a), cast_slice(b), c);
         let (trans_a, trans_b) = (op.trans_a, op.trans_b);
-        // SAFETY: `GemmBatch::check` passed, so the slices hold the operands of all GEMMs of the
-        // batch; `c` is borrowed exclusively.
+        // SAFETY: `GemmBatch::check` passed, so the slices hold the operands of all `batch.count`
+        // GEMMs; `c` is borrowed exclusively.
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
     }
     let GemmBatch { stride_a, stride_b, stride_c, .. } = *batch;

@@ -15,8 +15,8 @@ pub(crate) struct OutputTiles<'a, T> {
 unsafe impl<T: Send> Send for OutputTiles<'_, T> {}
 
 // SAFETY: a shared reference to `OutputTiles` gives access only to raw pointers. Code that
-// dereferences one of these pointers is unsafe and ensures that no two threads access the same
-// element.
+// dereferences a pointer from `OutputTiles` is unsafe, and ensures that no two threads access the
+// same element.
 unsafe impl<T: Send> Sync for OutputTiles<'_, T> {}
 
 impl<'a, T> OutputTiles<'a, T> {
@@ -25,7 +25,7 @@ impl<'a, T> OutputTiles<'a, T> {
         Self { first: matrix.as_mut_ptr(), len: matrix.len(), ld, borrow: PhantomData }
     }
 
-    /// Returns a pointer to the element at `row` and `column`.
+    /// Returns a pointer to the matrix element at `row` and `column`.
     ///
     /// # Panics
     /// Panics if the element is outside the matrix.

@@ -6,11 +6,12 @@ use crate::{
     op::{Gemm, Transpose},
 };
 
-/// Number of floating-point operations below which one thread is faster than several.
+/// Number of floating-point operations in a GEMM below which one thread is faster than several
+/// threads.
 pub(crate) const PARALLEL_MIN_FLOPS: u64 = 4_000_000;
 
-/// Unit of each thread's range of rows or columns: a multiple of the `matrixmultiply` tile, so that
-/// no tile is split.
+/// Unit of each thread's range of rows or columns: a multiple of the tile size of `matrixmultiply`,
+/// so that no tile is split between threads.
 const PARTITION_UNIT: usize = 16;
 
 /// Calls `body(part, row, column)` once per thread. `part` is the GEMM for a range of rows of `C`,

@@ -68,9 +68,9 @@ pub(crate) fn naive_gemm<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f6
     }
 }
 
-/// Asserts that `c` differs from the exact result by at most the rounding errors of a sum in any
-/// order. For each product of two `f16` elements, AMX adds four `bf16` products, because each `f16`
-/// element splits into two `bf16` terms.
+/// Asserts that the error of each element of `c` is at most the largest rounding error of its sum
+/// in any order of additions. For each product of two `f16` elements, AMX adds four `bf16`
+/// products, because each `f16` element splits into two `bf16` terms.
 pub(crate) fn assert_within_rounding<T: Element>(
     op: &Gemm<T>,
     a: &[T],
@@ -123,8 +123,8 @@ fn check_gemm_of_integers<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     }
 }
 
-/// The cases run on one, two and three threads in turn; another test compares the numbers of
-/// threads.
+/// Runs the cases on one, two and three threads in turn. Another test compares the results of
+/// different numbers of threads.
 pub(crate) fn gemm_of_integers_is_exact<T: Element>() {
     let workers = threads();
     for (case, ((m, n, k), (trans_a, trans_b))) in cases().enumerate() {

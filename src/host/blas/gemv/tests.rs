@@ -34,8 +34,8 @@ fn as_gemm<T: Element>(op: &Gemv<T>) -> Gemm<T> {
     gemm.leading_dims(op.lda, 1, 1)
 }
 
-/// The shapes run on one, two and three threads in turn; another test compares the numbers of
-/// threads.
+/// Runs the shapes on one, two and three threads in turn. Another test compares the results of
+/// different numbers of threads.
 fn gemv_of_integers_is_exact<T: Element>() {
     let workers = threads();
     for (case, (m, n)) in SHAPES.into_iter().enumerate() {
@@ -109,8 +109,8 @@ fn gemv_with_zero_alpha_reads_neither_a_nor_x<T: Element>() {
     }
 }
 
-/// Matrix rows start at every offset in a cache line. With some of the leading dimensions, all rows
-/// have the same offset in a cache line.
+/// The rows of the test matrices start at every offset in a cache line. With some of the leading
+/// dimensions, all rows have the same offset in a cache line.
 fn gemv_is_bit_identical_at_any_address<T: Element>() {
     let (m, n) = (19, 320);
     for (trans, lda) in [(No, n), (Yes, n), (No, n - 3), (Yes, n - 3)] {

@@ -19,8 +19,8 @@ pub(crate) struct RawGemm<S> {
     pub(crate) ldb: usize,
     pub(crate) c: *mut S,
     pub(crate) ldc: usize,
-    /// Bias: null, or an array whose element i is added to row i of `C`. The dot kernel ignores the
-    /// bias.
+    /// Bias: null, or a pointer to an array whose element i is added to row i of `C`. The dot
+    /// kernel ignores the bias.
     pub(crate) bias: *const S,
 }
 

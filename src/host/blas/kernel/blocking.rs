@@ -14,9 +14,9 @@ const B_PANEL_BYTES: usize = 576 << 10;
 /// of `B`, and a small panel does not evict the rows of `B` that the next panel is packed from.
 const SMALL_M: usize = 96;
 
-/// Largest `B`, in bytes, that is assumed to be read from cache. A larger `B` is packed in bigger
-/// panels, whose rows are read in longer contiguous runs. `CACHED_B_MAX_BYTES` has an effect only
-/// if m is at most [`SMALL_M`].
+/// Largest size of `B`, in bytes, at which packing is assumed to read `B` from cache. A larger `B`
+/// is packed in bigger panels, whose rows are read in longer contiguous runs. `CACHED_B_MAX_BYTES`
+/// has an effect only if m is at most [`SMALL_M`].
 const CACHED_B_MAX_BYTES: usize = 16 << 20;
 
 /// Largest distance in bytes between columns of `op(A)` at which a transposed `A` is not packed.
@@ -57,7 +57,8 @@ fn b_panel_len<S>(m: usize, n: usize, k: usize) -> usize {
     } else if n * k * size_of::<S>() <= CACHED_B_MAX_BYTES {
         B_PANEL_BYTES / 4
     } else {
-        // Rows of `B` are read in contiguous runs of at least 1 KiB for both element types.
+        // `B_PANEL_BYTES` for `f32`, and half as much for `f64`, yields panel rows that are
+        // contiguous runs of at least 1 KiB in `B`.
         B_PANEL_BYTES / (size_of::<S>() / size_of::<f32>())
     };
     bytes / size_of::<S>()
@@ -99,7 +100,8 @@ pub(crate) fn mr<V: SimdVector>(m: usize) -> usize {
     sizes.iter().copied().min_by_key(cost).unwrap_or(4)
 }
 
-/// Returns whether reading `A` in place, with `strides` along m and k, is as fast as packing.
+/// Returns whether reading `op(A)` in place, with `strides` along m and k, is as fast as packing
+/// it.
 pub(crate) fn a_is_read_in_place<S>(strides: (usize, usize)) -> bool {
     match strides {
         // The hardware prefetcher follows columns with a small stride as one sequential stream.

@@ -17,7 +17,8 @@ const KC_BYTES: usize = 4096;
 /// the block.
 const L2_B_LEN: usize = 1 << 16;
 
-/// Smallest `B`, in bytes, that exceeds the core's private caches and is prefetched in software.
+/// Smallest size of `B`, in bytes, that exceeds the core's private caches, so that the kernel
+/// prefetches `B` in software.
 const PREFETCH_B_MIN_BYTES: usize = 2 << 20;
 
 /// Smallest k, in vectors, for which rows of `B` are read with aligned loads.
@@ -27,7 +28,7 @@ const ALIGN_MIN_VECTORS: usize = 8;
 /// row.
 const K_UNROLL: usize = 4;
 
-/// Number of rows of `B` that are multiplied at a time by a single row of `A`.
+/// Number of rows of `B` by which a single row of `A` is multiplied at a time.
 const N_UNROLL: usize = 8;
 
 /// Computes `C ← α·A·Bᵀ + β·C`.
@@ -140,7 +141,7 @@ unsafe fn write_back<V: SimdVector>(
     column: usize,
     count: usize,
 ) {
-    // SAFETY: `load_first` and `store_first` access `count` elements in total.
+    // SAFETY: all calls of `load_first` and `store_first` together access the `count` elements.
     unsafe {
         let (alpha, beta) = (V::splat(p.alpha), V::splat(p.beta));
         for (i, sums) in sums.chunks_exact(V::WIDTH.min(N_UNROLL)).enumerate() {
@@ -321,7 +322,8 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
         }
         let mut sums = [[V::Scalar::zero(); NR]; MR];
         for (sums, lanes) in sums.iter_mut().zip(lanes) {
-            // Indices are constants, so that the compiler keeps the vectors in registers.
+            // The indices into `lanes` are constants, so that the compiler keeps the vectors in
+            // registers.
             for (i, sums) in sums.chunks_mut(4).enumerate() {
                 let lane = |j: usize| lanes[(4 * i + j) % NR];
                 sums.copy_from_slice(

@@ -87,7 +87,7 @@ impl<S: SimdScalar> PackSource<S> for IndirectMatrix<'_, S> {
         let (rows, columns) = if transposed { (mn, k) } else { (k, mn) };
         let rows = &self.rows[rows];
         // SAFETY: `new` checked that `x` holds every span of every row, and `check_panel_len` that
-        // `panel` can hold the micro-panels and the slack after the micro-panels.
+        // `panel` can hold the micro-panels and the elements written after the micro-panels.
         unsafe {
             S::dispatch(IndirectPack { x, rows, spans, columns, transposed, panel_dim, panel })
         }

@@ -30,8 +30,8 @@ pub(crate) const B_MASKED_TAIL: u8 = 2;
 /// row of `B`.
 pub(crate) const B_MASKED: u8 = 3;
 
-/// Tile of `C` whose first element is at `row` and `column`. The micro-kernel writes only the
-/// ranges `rows` and `columns` of the tile.
+/// Tile of `C` whose first element is at row `row` and column `column` of `C`. The micro-kernel
+/// writes only the ranges `rows` and `columns` of the tile.
 pub(crate) struct MicroTile {
     pub(crate) row: usize,
     pub(crate) rows: Range<usize>,
@@ -130,7 +130,8 @@ unsafe fn accumulate<
                 }
             }
         }
-        // Prefetch micro-panels only, because the hardware prefetches the rows of a matrix.
+        // Do not prefetch rows of `A` that are read in place (`stride_k` = 1), because the hardware
+        // prefetcher detects these rows.
         if B == B_PACKED && stride_k > 1 {
             for offset in (0..STEPS * MR).step_by(CACHE_LINE / size_of::<V::Scalar>()) {
                 V::prefetch(a.wrapping_add(PREFETCH_K_STEPS * stride_k + offset));

@@ -29,7 +29,7 @@ const PACK_PREFETCH_ROWS: usize = 6;
 /// at a time than the hardware prefetcher tracks.
 pub(crate) const PACK_PREFETCH_BYTES: usize = 256;
 
-/// Source of the elements that packing copies into panels: `op(A)` or `op(B)` of a GEMM.
+/// Source of the elements that packing copies into panels, which is `op(A)` or `op(B)` of a GEMM.
 ///
 /// `mn` is a range of rows of `op(A)` or of columns of `op(B)`. `k` is a range of steps along k,
 /// and `panel_dim` is MR or NR.
@@ -46,7 +46,7 @@ pub(crate) trait PackSource<S>: Sync {
 pub(crate) struct StridedSource<'a, T> {
     x: &'a [T],
     ld: usize,
-    /// Whether elements are contiguous along k, rather than along m or n.
+    /// Whether the elements of the matrix are contiguous along k, rather than along m or n.
     k_contiguous: bool,
 }
 
@@ -240,8 +240,8 @@ pub(crate) unsafe fn pack_transposed<V: SimdVector>(
     (rows, len): (usize, usize),
     (steps, panel_dim): (*mut V::Scalar, usize),
 ) {
-    // Store the last rows first, because the last group of four rows may extend beyond `panel_dim`
-    // into the next step.
+    // Store the last rows first. The last group of four rows may extend beyond `panel_dim` into the
+    // next step, where the stores of the first rows overwrite the excess.
     for row in (first..panel_dim).step_by(4).rev() {
         // SAFETY: a store covers at most `len` + 3 steps, and the last four rows end at most three
         // elements beyond `panel_dim`. The caller guarantees that three additional steps and

@@ -6,8 +6,8 @@
 //!   the order of k.
 //! - If only `B` is transposed, the dot kernel multiplies rows of `A` by rows of `B`.
 //!
-//! Neither the micro-kernel nor the dot kernel supports two transposed operands. Both kernels
-//! compute every element of `C` with the same sequence of operations.
+//! Neither the micro-kernel nor the dot kernel supports two transposed operands. Each kernel
+//! computes every element of `C` by the same sequence of operations, in any tile.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 use crate::{
@@ -38,7 +38,8 @@ pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
         // With few rows of `A`, packing a transposed `B` costs more time than it saves. The larger
-        // k is, the smaller the share of the horizontal reduction in each dot product.
+        // k is, the smaller is the share of the horizontal reduction in the time of each dot
+        // product.
         (Transpose::No, Transpose::Yes) => {
             op.k >= 32 && op.k >= 12 * op.m && (op.m * op.n <= 1024 || op.m <= 16)
         }
@@ -103,7 +104,7 @@ impl<S: Copy> UnpackedGemm<'_, S> {
         let m = self.p.m;
         let sizes: &[usize] = if V::HAS_32_REGISTERS { &[12, 10, 8] } else { &[6, 5, 4] };
         // Choose the tile height that minimizes the number of rows computed twice by overlapping
-        // tiles. Among equal choices, minimize the number of tiles.
+        // tiles. Among tile heights with equally few redundant rows, choose the largest height.
         let fitting = sizes.iter().copied().filter(|&mr| mr <= m);
         let mr = fitting.min_by_key(|&mr| m.div_ceil(mr) * mr).unwrap_or(match m {
             4.. => 4,
@@ -150,9 +151,9 @@ impl<S: Copy> UnpackedGemm<'_, S> {
     }
 }
 
-/// Returns the strides of `op(A)` along m and k. `TRANS_A` is a constant, so that one of the strides
-/// is the constant 1. With two variable strides, the compiler keeps the offsets of rows on the
-/// stack, which costs 8 % of the time of a 20×576×25 GEMM.
+/// Returns the strides of `op(A)` along m and k. `TRANS_A` is a constant, so that one of the
+/// strides is the constant 1. With two variable strides, the compiler keeps the offsets of rows on
+/// the stack, which costs 8 % of the time of a 20×576×25 GEMM.
 #[inline(always)]
 fn strides<S, const TRANS_A: bool>(p: &RawGemm<S>) -> (usize, usize) {
     if TRANS_A { (1, p.lda) } else { (p.lda, 1) }
@@ -233,7 +234,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
 /// not be empty.
 ///
 /// # Panics
-/// Panics if `b` is shorter than the matrix.
+/// Panics if `b` is too short for the matrix `B`.
 pub(crate) fn row_times_matrix<T: Element>(
     (alpha, beta): (T::Acc, T::Acc),
     x: &[T],
@@ -259,7 +260,7 @@ pub(crate) fn row_times_matrix<T: Element>(
         let p = &RawGemm { m: 1, n, k, alpha, beta, a, lda, b, ldb, c, ldc, bias };
         let (trans_a, batch) = (Transpose::No, BatchStrides::ONE);
         // SAFETY: `x` has k elements, and `y` has n elements and is borrowed exclusively. The
-        // assertion shows that `b` holds the matrix.
+        // assertion shows that `b` holds the matrix `B`.
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
     }
     match T::DTYPE {

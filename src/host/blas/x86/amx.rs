@@ -40,7 +40,7 @@ use std::{
     sync::LazyLock,
 };
 
-/// Returns KC for elements that split into `terms` (one or two) `bf16` terms. A micro-panel of `B`
+/// Returns KC for elements that consist of `terms` (one or two) `bf16` terms. A micro-panel of `B`
 /// with KC steps stays in L1. For elements of two `bf16` terms, L1 also holds a micro-panel of `A`,
 /// whose tiles are loaded twice.
 const fn kc(terms: usize) -> usize {
@@ -228,8 +228,8 @@ fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f3
     // before `tilerelease`. Each iteration reads two panels of `steps` tiles from each of `a` and
     // `b`. Each iteration writes 32 rows of 32 sums, and reads these sums only if `add` is true.
     // The assertions show that the slices hold the tiles and sums. Prefetching the sums of the next
-    // iteration never faults. The assembly code changes only tiles, the registers among its
-    // operands, and flags.
+    // iteration never faults. The assembly code changes only tile registers, its operand registers
+    // and the flags.
     unsafe {
         asm!("ldtilecfg [{}]", in(reg) &TILE_CONFIG, options(nostack, readonly));
         for a_panel in 0..a_panels {

@@ -9,12 +9,12 @@ use crate::{
 };
 use std::arch::x86_64::*;
 
-/// Block of an operand to be packed: `mn` rows of `op(A)`, or `mn` columns of `op(B)`, at `k` steps
-/// along k.
+/// Block of an operand that is packed into AMX tiles. The block consists of `mn` rows of `op(A)`,
+/// or `mn` columns of `op(B)`, at `k` steps along k.
 pub(crate) struct AmxPackSource<'a, H> {
     pub(crate) x: &'a [H],
     pub(crate) ld: usize,
-    /// Whether elements are contiguous along k, rather than along m or n.
+    /// Whether the elements of the operand are contiguous along k, rather than along m or n.
     pub(crate) k_contiguous: bool,
     /// Start of the block to be packed: index of the first row or column, and index of the first
     /// step along k.
@@ -61,7 +61,7 @@ unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, t
     let AmxPackSource { ld, k_contiguous, mn, k, transpose, .. } = *source;
     let (panels, steps) = (mn.div_ceil(BLOCK_ROWS) * 2, k.div_ceil(TILE_K));
     for i in 0..panels * steps {
-        // Visit the tiles in the order in which the source lies in memory.
+        // Visit the tiles in the order of their source elements in memory.
         let (panel, step) =
             if k_contiguous { (i / steps, i % steps) } else { (i % panels, i / panels) };
         let (row, start) = (panel * TILE_ROWS, step * TILE_K);
@@ -148,9 +148,9 @@ fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
         group[2] = _mm512_unpacklo_epi64(c, d);
         group[3] = _mm512_unpackhi_epi64(c, d);
     }
-    // Each group of four vectors holds a 4×16 submatrix of the tile. Vector `i` of a group has
-    // columns `i`, `i + 4`, `i + 8` and `i + 12` of these rows, each in a 128-bit quarter. Shuffles
-    // gather the quarters of each column from the four groups.
+    // Each group of four vectors holds a 4×16 submatrix of the tile. Vector `i` of a group holds
+    // columns `i`, `i + 4`, `i + 8` and `i + 12` of the submatrix, each column in a 128-bit
+    // quarter. Shuffles gather the quarters of each column from the four groups.
     let mut columns = groups;
     for i in 0..4 {
         let even = [0, 8].map(|j| _mm512_shuffle_i32x4::<0x88>(groups[j + i], groups[j + 4 + i]));

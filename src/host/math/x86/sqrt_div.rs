@@ -29,7 +29,7 @@ const BLOCK: usize = 4 * LANES;
 /// iterations compute the square roots of the other elements.
 const SQRT_IN_DIVIDER: usize = LANES;
 
-/// Number of elements in each block whose quotients the divider computes.
+/// Number of elements per block whose quotients the processor's divide unit computes.
 const DIV_IN_DIVIDER: usize = 2 * LANES;
 
 /// `yᵢ ← √xᵢ`. `x` and `y` are equally long.
@@ -96,8 +96,8 @@ unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     if refinable {
         let mut estimate = [0.0; BLOCK];
         for i in (SQRT_IN_DIVIDER..BLOCK).step_by(LANES) {
-            // SAFETY: the operand and `estimate` hold a vector from index `i` on, since `i + LANES
-            // <= BLOCK`.
+            // SAFETY: `i + LANES <= BLOCK`, so the operand and `estimate` hold a vector from index
+            // `i` on.
             unsafe {
                 let x = _mm512_loadu_ps(x.as_ptr().add(i));
                 _mm512_storeu_ps(estimate.as_mut_ptr().add(i), _mm512_rsqrt14_ps(x));
@@ -137,8 +137,8 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     if unsafe { is_refinable(a, b) } {
         let mut estimate = [0.0; BLOCK];
         for i in (DIV_IN_DIVIDER..BLOCK).step_by(LANES) {
-            // SAFETY: the operand and `estimate` hold a vector from index `i` on, since `i + LANES
-            // <= BLOCK`.
+            // SAFETY: `i + LANES <= BLOCK`, so the operand and `estimate` hold a vector from index
+            // `i` on.
             unsafe {
                 let b = _mm512_loadu_ps(b.as_ptr().add(i));
                 _mm512_storeu_ps(estimate.as_mut_ptr().add(i), _mm512_rcp14_ps(b));

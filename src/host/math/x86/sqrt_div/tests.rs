@@ -88,8 +88,8 @@ fn newton_roots_and_quotients_are_bit_identical_to_hardware_results() {
         return;
     }
     assert!(x.iter().zip(&y).all(|(x, y)| x.sqrt().to_bits() == y.to_bits()));
-    // The divisors are close to the dividends, cover all signs and magnitudes, or have fraction
-    // bits that are all ones.
+    // The first divisors are close to their dividends, the second cover all signs and magnitudes,
+    // and the third have fraction bits that are all ones.
     let divisors: [Vec<f32>; 3] = [
         x.iter().map(|x| x * 0.7).collect(),
         patterns(30_011).cycle().skip(60_000).take(x.len()).collect(),
