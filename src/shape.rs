@@ -39,8 +39,8 @@ impl Shape {
         if extents.len() > MAX_AXES {
             return Err(too_large("more than 32 axes"));
         }
-        // The overflow check skips extents of 0, so that the check covers every partial product,
-        // such as a stride.
+        // The overflow check skips extents of 0, so that every partial product, such as a stride,
+        // fits as well.
         let product = extents
             .iter()
             .filter(|&&extent| extent != 0)

@@ -1,7 +1,7 @@
 //! "Did you mean" suggestions for misspelt names.
 
-/// Maximum length in characters of a word that gets a suggestion. The limit bounds the time to
-/// compare two names, which is quadratic in the length of the names.
+/// Maximum length in characters of a word that gets a suggestion. The maximum length bounds the
+/// time to compare two names, which is quadratic in their length.
 const MAX_WORD_LEN: usize = 64;
 
 /// Returns `` (did you mean `NAME`?)`` with the known name nearest to `word`, or an empty string if

@@ -1,7 +1,8 @@
-//! Locks, atomics, once cells and threads, which loom can replace.
+//! Locks, atomics, once cells and threads of the standard library, or of loom in loom tests.
 //!
 //! The locks ignore poisoning: if a thread panics while it holds a lock, later users of the lock
-//! get the value that the thread left. The standard library's locks would return a `PoisonError`.
+//! get the value that the thread left. The standard library's locks would return a `PoisonError`
+//! instead.
 //!
 //! With `--cfg loom`, loom's types replace those of the standard library, so that loom can explore
 //! every interleaving of threads. loom's types work only inside a loom model.
@@ -99,9 +100,9 @@ pub(crate) struct Condvar {
     /// Number of threads that wait on the condition variable.
     ///
     /// The standard library makes a system call for every notification, which takes about 250 ns.
-    /// If no thread waits, the counter `waiting` saves the system call. A thread increments
-    /// `waiting` while it holds the mutex, before it waits. A thread that later changes the
-    /// condition under the mutex therefore sees the incremented counter.
+    /// If the counter `waiting` is 0, a notification skips the system call. A thread increments
+    /// `waiting` while it holds the mutex, before it waits. A thread that later locks the mutex to
+    /// change the condition therefore sees the incremented counter.
     waiting: AtomicUsize,
 }
 
@@ -120,7 +121,8 @@ impl Condvar {
     }
 
     /// Like [`wait`](Self::wait), but waits until `deadline` at most. Returns the lock guard, and
-    /// whether the deadline has passed. Under loom, deadlines never pass.
+    /// whether the deadline has passed. Under loom, which does not model time, the deadline never
+    /// passes.
     #[cfg(feature = "net")]
     pub(crate) fn wait_until<'a, T>(
         &self,

@@ -1,5 +1,5 @@
-//! Tests of the unmodified CUDA backend. A test driver runs the CUDA kernels on the CPU. With
-//! `CORTADO_REQUIRE_CUDA=1`, the kernels run on a GPU.
+//! Tests of the CUDA backend. A test driver (`tests/cuda_on_cpu`) runs the CUDA kernels on the CPU.
+//! With `CORTADO_REQUIRE_CUDA=1`, the kernels run on a GPU.
 
 #[macro_use]
 mod skip {
@@ -56,13 +56,13 @@ fn driver() -> Option<&'static Path> {
     library
 }
 
-/// Opens a GPU or a simulated GPU of the test driver. Returns `None` if the simulated GPU is needed
-/// but g++ is missing.
+/// Opens a GPU if the tests require one, else a simulated GPU of the test driver. Returns `None` if
+/// the test driver cannot be built because g++ is missing.
 fn gpu(ordinal: u32) -> Option<CudaDevice> {
     gpu_with(ordinal, |builder| builder)
 }
 
-/// Like [`gpu`], but `configure` sets options of the device builder.
+/// Opens a GPU like [`gpu`], but `configure` sets options of the device builder.
 fn gpu_with(
     ordinal: u32,
     configure: impl FnOnce(CudaBuilder) -> CudaBuilder,
@@ -72,12 +72,12 @@ fn gpu_with(
     Some(builder.open(ordinal).unwrap())
 }
 
-/// Opens a simulated GPU for a test of properties that no real GPU has.
+/// Opens a simulated GPU for a test that no real GPU can run.
 fn simulated_gpu(ordinal: u32) -> Option<CudaDevice> {
     if gpu_required() { None } else { gpu(ordinal) }
 }
 
-/// Opens a GPU and makes host fallbacks errors until the returned guard is dropped.
+/// Opens a GPU, and turns fallbacks to the host into errors until the returned guard is dropped.
 fn gpu_without_fallbacks(ordinal: u32) -> Option<(CudaDevice, PolicyGuard)> {
     Some((gpu(ordinal)?, ledger::set_fallback_policy(Policy::Deny)))
 }

@@ -21,7 +21,7 @@ fn definition(name: &str) -> NetParameter {
 fn build(name: &str, phase: Phase, reuse: bool) -> CpuNet {
     let builder = CpuNet::builder(&CpuDevice::new()).phase(phase).seed(1).reuse_memory(reuse);
     let net = builder.build(&definition(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    // The image is random noise, and its label is 7.
+    // The input image is random noise with the label 7.
     let mut state = 1_u32;
     let mut noise = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -38,8 +38,8 @@ fn asum(blob: &Blob<f32>) -> f64 {
     blob.diff().unwrap().host().unwrap().iter().map(|&value| f64::from(value.abs())).sum()
 }
 
-/// Builds a net and runs a forward and a backward pass. Checks the loss, the number of parameters,
-/// and that each parameter gets a gradient.
+/// Builds the net `name` of `examples/imagenet` and runs a forward and a backward pass. Checks the
+/// loss, the number of parameters, and that each parameter gets a gradient.
 fn check_training(name: &str, params: usize) {
     let mut net = build(name, Phase::Train, false);
     let count: usize = net.params().iter().map(|param| param.blob().count()).sum();
@@ -74,8 +74,8 @@ fn a_training_pass_of_googlenet_gives_every_parameter_a_gradient() {
 
 #[test]
 fn a_training_pass_of_resnet50_gives_every_parameter_a_gradient() {
-    // ResNet-50 has 25,557,032 learnable parameters. Its 53 BatchNorm layers store the means and
-    // variances of 26,560 channels, and one scale factor each.
+    // ResNet-50 has 25,557,032 learnable parameters. The 53 BatchNorm layers of ResNet-50 store the
+    // means and variances of 26,560 channels, and one scale factor per layer.
     check_training("resnet50", 25_557_032 + 2 * 26_560 + 53);
 }
 

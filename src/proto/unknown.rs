@@ -11,8 +11,9 @@ use super::{
 };
 use crate::{atomic_fs, error::Result};
 
-/// The unknown fields of a file: the bytes of each field, and the path of the message that
-/// contained the field. Forks of Caffe write fields that `proto/caffe.proto` does not declare.
+/// The unknown fields of a binary file: the encoded bytes of each field, and the path of the
+/// message that contained the field. Forks of Caffe write fields that `proto/caffe.proto` does not
+/// declare.
 ///
 /// [`read_binary`](super::read_binary) drops unknown fields. [`write`](Self::write) puts unknown
 /// fields after the known fields of the same message, as protobuf's C++ library does.
@@ -56,19 +57,19 @@ impl UnknownFields {
         Ok((message, Self { fields }))
     }
 
-    /// Returns whether there are no unknown fields.
+    /// Returns whether the file has no unknown fields.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// Returns the path of each message that has unknown fields. A path starts at the outermost
-    /// message.
+    /// Returns the path of each message that has unknown fields. The path of a message starts at
+    /// the outermost message.
     pub fn paths(&self) -> impl Iterator<Item = &[PathStep]> {
         self.fields.keys().map(Vec::as_slice)
     }
 
-    /// Updates the paths of messages that have moved by calling `remap`, which changes a path in
-    /// place. Drops unknown fields whose path `remap` rejects by returning `false`.
+    /// Updates the paths of messages that have moved by calling `remap` on each path, which changes
+    /// the path in place. Drops the unknown fields of a path for which `remap` returns `false`.
     ///
     /// In the following example, a layer was inserted at the front, layers moved from the older
     /// field `layers` (2) to `layer` (100), and the `blobs` of each layer moved from field 6 to
@@ -97,13 +98,12 @@ impl UnknownFields {
 
     /// Encodes a message together with the unknown fields.
     ///
-    /// Drops two kinds of unknown fields, and logs a warning for each. The first kind belongs to a
-    /// message that no longer exists. The second kind is declared by the message type that is now
-    /// at the field's path.
+    /// Drops the unknown fields of messages that no longer exist. Also drops a field that the
+    /// message type now at the field's path declares. Logs a warning about the dropped fields.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if the scan of the encoded message
-    /// fails.
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if the encoded message cannot be
+    /// scanned for the positions of the unknown fields.
     pub fn encode<M: CaffeMessage>(&self, message: &M) -> Result<Vec<u8>> {
         self.insert_into(message)
     }
@@ -130,7 +130,7 @@ impl UnknownFields {
     /// Writes a message together with the unknown fields, like
     /// [`write_binary`](super::write_binary).
     ///
-    /// Writing needs memory for the message and up to twice the file size.
+    /// In addition to the message, writing needs memory of up to twice the file size.
     ///
     /// # Errors
     /// Returns the errors of [`encode`](Self::encode) and of `write_binary`.

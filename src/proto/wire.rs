@@ -1,11 +1,11 @@
-//! Reader of protobuf's wire format: keys, varints and lengths. The reader's errors state the byte
-//! offset.
+//! Reader of protobuf's wire format: keys, varints and lengths. An error of the reader states the
+//! byte offset of the invalid data.
 
 use std::io::{self, BufReader, Read, Seek};
 
 use prost::encoding::WireType;
 
-/// A source of bytes: bytes in memory, or a file.
+/// A source of encoded bytes with random access: bytes in memory, or a file.
 pub(super) trait ReadSeek: Read + Seek {}
 
 impl<S: Read + Seek> ReadSeek for S {}
@@ -48,15 +48,16 @@ const MAX_DEPTH: usize = 100;
 
 /// A buffered reader that tracks its offset in the source.
 ///
-/// Each method that reads checks the end of the enclosing message before it reads or allocates. A
-/// wrong length therefore cannot cause an allocation larger than the source.
+/// The methods check every varint and length against the end of the enclosing message before they
+/// read or allocate. A wrong length in the source therefore cannot cause an allocation larger than
+/// the source.
 pub(super) struct WireReader<'a> {
     reader: BufReader<&'a mut dyn ReadSeek>,
     offset: u64,
 }
 
 impl<'a> WireReader<'a> {
-    /// Creates a reader that starts at the current position of the source, as offset 0.
+    /// Creates a reader whose offset 0 is the current position of the source.
     pub(super) fn new(source: &'a mut dyn ReadSeek) -> Self {
         Self { reader: BufReader::new(source), offset: 0 }
     }
@@ -102,7 +103,8 @@ impl<'a> WireReader<'a> {
         malformed(start, "varint longer than 64 bits")
     }
 
-    /// Reads the length of a length-delimited value. Returns the offset of the value's end.
+    /// Reads the length of a length-delimited value. Returns the offset of the end of the
+    /// length-delimited value.
     pub(super) fn delimited_end(&mut self, end: u64) -> WireResult<u64> {
         let start = self.offset;
         let len = self.varint(end)?;
@@ -152,7 +154,7 @@ impl<'a> WireReader<'a> {
                     open_groups.pop();
                 }
                 WireType::EndGroup => {
-                    return malformed(self.offset, "group end without a group start");
+                    return malformed(self.offset, "end-group tag without a start-group tag");
                 }
             }
             if open_groups.is_empty() {
@@ -174,7 +176,7 @@ impl<'a> WireReader<'a> {
         self.skip_to(self.offset + len)
     }
 
-    /// Rereads the bytes from the offset `start` to the current offset.
+    /// Reads the bytes from the offset `start` to the current offset a second time.
     pub(super) fn reread_from(&mut self, start: u64) -> WireResult<Vec<u8>> {
         let stop = self.offset;
         self.skip_to(start)?;

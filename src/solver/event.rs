@@ -47,9 +47,9 @@ pub enum Event<'a> {
     Iterated {
         /// The number of updates made so far.
         iteration: usize,
-        /// The objective, averaged over `iter_size` batches.
+        /// The objective of the iteration, averaged over `iter_size` batches.
         loss: f64,
-        /// The mean of the last `average_loss` objectives.
+        /// The mean objective of the last `average_loss` iterations.
         smoothed: f64,
         /// The learning rate of the next update.
         rate: f64,
@@ -57,8 +57,8 @@ pub enum Event<'a> {
         /// data.
         waited: Option<Duration>,
     },
-    /// Like [`Event::Iterated`], but with the net's outputs, and reported only every `display`
-    /// iterations.
+    /// Like [`Event::Iterated`], but with the net's outputs. The solver reports this event only
+    /// every `display` iterations.
     Displayed {
         /// The number of updates made so far.
         iteration: usize,
@@ -72,7 +72,8 @@ pub enum Event<'a> {
         passed: usize,
         /// The number of seconds since the previous `Displayed` event.
         seconds: f64,
-        /// The part of `seconds` in which the net waited for data; `None` if the net reads no data.
+        /// How many of the `seconds` the train net waited for data; `None` if the net reads no
+        /// data.
         waited: Option<f64>,
         /// The number of iterations between two `Displayed` events.
         display: usize,
@@ -80,16 +81,17 @@ pub enum Event<'a> {
     /// The mean absolute value of the elements of a layer's blob. With `debug_info`, the solver
     /// reports a `Traced` event in displayed iterations and in tests.
     Traced {
-        /// The name of the layer that has the blob.
+        /// The name of the layer to which the traced blob belongs.
         layer: &'a str,
         /// The kind of the traced blob: top, parameter or gradient.
         what: TracedBlob,
-        /// The name of the traced blob. A parameter may be named by its index in the layer.
+        /// The name of the traced blob. A parameter without a name, and every gradient of a
+        /// parameter, has the parameter's index in the layer as its name.
         name: &'a str,
-        /// The mean of the absolute values of the blob's elements.
+        /// The mean of the absolute values of the traced blob's elements.
         mean: f64,
     },
-    /// The norms over all parameters and over all gradients, after a backward pass with
+    /// The L1 and L2 norms of the parameters and of their gradients, after a backward pass with
     /// [`Traced`](Self::Traced) events.
     Norms {
         /// The L1 norm over all parameter values, and the L1 norm over all gradients.
@@ -97,7 +99,7 @@ pub enum Event<'a> {
         /// The L2 norm over all parameter values, and the L2 norm over all gradients.
         l2: [f64; 2],
     },
-    /// The norm of the gradient exceeded `clip_gradients`.
+    /// The solver has clipped the gradient, whose L2 norm exceeded `clip_gradients`.
     Clipped {
         /// The number of updates made so far.
         iteration: usize,
@@ -140,7 +142,7 @@ pub enum Event<'a> {
         /// is set.
         loss: Option<f64>,
     },
-    /// [`Action::Stop`] ended a test early.
+    /// [`Action::Stop`] has ended the test of a test net early.
     Interrupted {
         /// The number of updates made so far.
         iteration: usize,
@@ -151,18 +153,18 @@ pub enum Event<'a> {
     Snapshot {
         /// The number of updates made so far.
         iteration: usize,
-        /// The path of the snapshot file with the weights.
+        /// The path of the snapshot's weights file.
         model: &'a Path,
-        /// The path of the snapshot file with the solver's state.
+        /// The path of the snapshot's solver state file.
         state: &'a Path,
     },
     /// Training ends.
     Finished {
         /// The total number of updates made.
         iteration: usize,
-        /// The mean of the last `average_loss` objectives, including the objective of one forward
-        /// pass after the last update. The field `loss` is `None` unless a `Displayed` event is due
-        /// at the end of training.
+        /// The mean of the last `average_loss` objectives, which include the objective of one
+        /// forward pass after the last update. The field `loss` is `None` after [`Action::Stop`],
+        /// and if `display` does not divide the number of updates.
         loss: Option<f64>,
         /// Whether [`Action::Stop`] ended training early.
         early: bool,
@@ -240,6 +242,6 @@ pub enum Action {
     /// Writes a snapshot and continues training or the current test.
     Snapshot,
     /// Ends training or the current test. [`Solver::solve`](super::Solver::solve) still writes the
-    /// snapshot that is due after training.
+    /// snapshot after training, unless `snapshot_after_train` is `false`.
     Stop,
 }

@@ -42,7 +42,7 @@ enum PolicyKind {
 }
 
 impl LrPolicy {
-    /// Creates the learning rate policy that a solver's definition sets.
+    /// Creates the learning rate policy that a solver's definition selects by `lr_policy`.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] for an unknown `lr_policy` or a missing parameter of the
@@ -121,15 +121,15 @@ impl LrPolicy {
     }
 }
 
-/// Returns how many steps of a `multistep` policy `iteration` has reached; `values` are the
-/// `stepvalue` fields. As in Caffe, a `multistep` policy takes its steps in the given order, and at
-/// most one step per iteration.
+/// Returns how many of the `stepvalue` fields `values` the iteration `iteration` has reached. As in
+/// Caffe, a `multistep` policy counts its `stepvalue` fields in the given order, at most one per
+/// iteration.
 fn steps_reached(values: &[usize], iteration: usize) -> usize {
     let mut step_iteration = 0;
     let mut steps = 0;
     for &value in values {
-        // If a `stepvalue` is not greater than the preceding one, the step takes effect one
-        // iteration after the preceding step.
+        // A `stepvalue` that is not greater than the preceding one takes effect one iteration after
+        // the preceding one.
         step_iteration = value.max(if steps == 0 { 0 } else { step_iteration + 1 });
         if step_iteration > iteration {
             break;

@@ -10,11 +10,11 @@ use crate::{
 };
 
 /// A solver method, which updates parameters from their gradients. A
-/// [`MethodRegistry`](super::MethodRegistry) creates solver methods. The trait `Method` is
-/// object-safe.
+/// [`MethodRegistry`](super::MethodRegistry) creates solver methods. The trait `Method` can be used
+/// as a trait object.
 ///
-/// A method has no state: the solver owns the history blobs of all methods and saves them in
-/// snapshots. An [`UpdateRule`] is a method that runs as a single kernel.
+/// A solver method has no state: the solver owns the history blobs and saves them in snapshots. An
+/// [`UpdateRule`] is a solver method that runs as a single kernel.
 ///
 /// ```
 /// use cortado::{proto::parse_text, solver::MethodRegistry};
@@ -25,7 +25,7 @@ use crate::{
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub trait Method<T: Element>: Send {
-    /// Returns the number of history blobs for each parameter.
+    /// Returns the number of history blobs that the solver method needs for each parameter.
     fn histories(&self) -> usize;
 
     /// Updates a learnable parameter from its gradient.
@@ -36,7 +36,8 @@ pub trait Method<T: Element>: Send {
     fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T>) -> Result<()>;
 }
 
-/// The parameters of a solver update that do not depend on the solver method.
+/// The quantities that a solver passes to its solver method for every update, such as the learning
+/// rate.
 ///
 /// ```
 /// use cortado::{op::{Regularization, UpdateRule}, prelude::*};
@@ -80,7 +81,7 @@ pub struct UpdateParams {
 /// # Ok::<(), cortado::Error>(())
 /// ```
 pub struct LearnableParam<'a, T: Element> {
-    /// The values and the gradient of the parameter.
+    /// The blob with the values and the gradient of the parameter.
     pub blob: &'a Blob<T>,
     /// The master weights in the accumulator type; `None` unless the weights have 16 bits. See
     /// [`Update::solver_update`](crate::kernel::Update::solver_update).
@@ -108,8 +109,8 @@ impl<T: Element> LearnableParam<'_, T> {
     }
 
     /// Scales the gradient and adds the weight decay by `dw ← scale · dw + decay · r(w)`, where
-    /// `r(w)` is `w` for L2 and `sign(w)` for L1. Solver methods that consist of several kernels
-    /// call `regularize` before their own kernels.
+    /// `r(w)` is `w` for L2 and `sign(w)` for L1. A solver method that consists of several kernels
+    /// calls `regularize` first.
     ///
     /// # Errors
     /// Returns [`Error::Borrowed`](crate::Error::Borrowed) while the parameter's blob is borrowed,

@@ -24,8 +24,8 @@ impl<T: Element> Nets<T> {
     pub(super) fn new(param: &SolverParameter, builder: NetBuilder<T>) -> Result<Self> {
         let seed = match u64::try_from(param.random_seed()) {
             Ok(seed) => seed,
-            // Without a `random_seed`, the seed is a hash under the random keys of the standard
-            // library's hash maps.
+            // Without a `random_seed`, the seed is random: a hash that uses the random keys of the
+            // standard library's `RandomState`.
             Err(_) => RandomState::new().hash_one(0),
         };
         let builder = builder.seed(seed);
@@ -95,7 +95,7 @@ fn train_definition(param: &SolverParameter) -> Result<NetParameter> {
     }
 }
 
-/// Upgrades a net definition that is embedded in the solver's definition.
+/// Upgrades a net definition that is part of the solver's definition.
 fn upgrade_definition(definition: NetParameter) -> Result<NetParameter> {
     proto::log_changes(proto::upgrade::net(definition), "net in the solver's definition")
 }

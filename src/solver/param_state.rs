@@ -55,7 +55,7 @@ impl<T: Element> ParamState<T> {
         Ok(history)
     }
 
-    /// Converts the history blobs of a snapshot to the argument of
+    /// Reads the history blobs of a snapshot, for a later call of
     /// [`set_history`](Self::set_history).
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl<T: Element> ParamState<T> {
         Ok(read)
     }
 
-    /// Replaces the history blobs with the result of [`read_history`](Self::read_history).
+    /// Replaces the history blobs with `read`, the result of [`read_history`](Self::read_history).
     pub(super) fn set_history(&mut self, read: Vec<Blob<T::Acc>>) {
         let mut read = read.into_iter();
         for i in 0..self.histories {
@@ -98,8 +98,9 @@ impl<T: Element> ParamState<T> {
         }
     }
 
-    /// Replaces the 16-bit weights in `message`, which describes the net, by master weights. Keeps
-    /// a weight if its master weight does not round to the weight.
+    /// Replaces the 16-bit weights in `message`, which contains the net's weights, by master
+    /// weights. Keeps a weight that differs from its rounded master weight, because the caller has
+    /// changed the weight.
     pub(super) fn write_masters(&self, net: &Net<T>, message: &mut NetParameter) -> Result<()> {
         let ids: Vec<_> = net.learnable_params().map(|param| (param.layer, param.index)).collect();
         for param in net.params() {
@@ -120,8 +121,8 @@ impl<T: Element> ParamState<T> {
         Ok(())
     }
 
-    /// Reads the master weights from `message`. The caller has already copied the weights in
-    /// `message` to the net.
+    /// Sets the master weights to the weights in `message`. The caller has already copied the
+    /// weights in `message` to the net.
     pub(super) fn read_masters(&mut self, net: &Net<T>, message: &NetParameter) -> Result<()> {
         let names: Vec<&str> = net.layer_names().collect();
         for (param, state) in net.learnable_params().zip(&mut self.params) {

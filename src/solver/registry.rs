@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 
 type Maker<T> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T>>> + Send + Sync>;
 
-/// The constructors of solver methods, keyed by the solver's `type`. Because there is no global
-/// registry, [`SolverBuilder::methods`](super::SolverBuilder::methods) sets the method registry of
-/// a solver.
+/// The constructors of solver methods, keyed by the solver's `type`. Unlike Caffe, cortado has no
+/// global registry: [`SolverBuilder::methods`](super::SolverBuilder::methods) sets the method
+/// registry of a solver.
 ///
 /// The following custom solver method subtracts the sign of the gradient:
 ///

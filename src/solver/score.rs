@@ -1,4 +1,4 @@
-//! Output values of nets, and the means of output values over batches.
+//! Values of the outputs of nets, and their means over several batches.
 
 use crate::{
     element::Element,
@@ -6,7 +6,7 @@ use crate::{
     net::Net,
 };
 
-/// One element of an output of a net.
+/// The value of one element of a net's output blob.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text, solver::{Score, mean_scores}};

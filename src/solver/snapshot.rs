@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 
 impl<T: Element> Solver<T> {
     /// Writes the weights to `<prefix>_iter_<n>.caffemodel` and the solver's state to
-    /// `<prefix>_iter_<n>.solverstate`, each atomically. Both file names end in `.h5` if
-    /// `snapshot_format` is HDF5. Returns the paths of the two files.
+    /// `<prefix>_iter_<n>.solverstate`, each atomically. If `snapshot_format` is HDF5, `.h5` is
+    /// appended to both file names. Returns the paths of the weights file and the solver state
+    /// file.
     ///
     /// # Errors
     /// Returns [`Error::Io`] with the file's name, [`Error::Diverged`] as
@@ -126,7 +127,7 @@ impl<T: Element> Solver<T> {
             iter: Some(i32::try_from(self.iteration).map_err(|_| too_many())?),
             learned_net: Some(model.to_string_lossy().into_owned()),
             history: self.state.history()?,
-            // The number of steps that the learning rate policy has taken by the last update.
+            // How often the learning rate policy has changed the learning rate by the last update.
             current_step: Some(self.lr_policy.steps(self.iteration.saturating_sub(1))),
         })
     }
@@ -142,7 +143,7 @@ fn find_model(state: &Path, model: &Path) -> PathBuf {
 }
 
 /// Fails if the solver cannot write snapshots. The solver's builder calls `check_writable`, because
-/// a snapshot that fails after training would lose the trained weights.
+/// trained weights would be lost if the snapshot failed after training.
 pub(super) fn check_writable<T: Element>(param: &SolverParameter, net: &Net<T>) -> Result<()> {
     if param.snapshot() <= 0 && !param.snapshot_after_train() {
         return Ok(());

@@ -60,7 +60,8 @@ impl<T: Element> Solver<T> {
     }
 
     /// Makes `iterations` updates with the tests and snapshots that are due, or fewer updates if
-    /// [`Action::Stop`] ends training. Every call of `step` restarts the smoothed loss.
+    /// [`Action::Stop`] ends training. Every call of `step` restarts the average of the smoothed
+    /// loss.
     ///
     /// # Errors
     /// Returns the errors of [`solve`](Self::solve).
@@ -110,8 +111,8 @@ impl<T: Element> Solver<T> {
         Ok(())
     }
 
-    /// Returns whether the current iteration is a multiple of `interval`; `false` for `interval` ≤
-    /// 0.
+    /// Returns whether the current iteration is a multiple of `interval`; returns `false` if
+    /// `interval` ≤ 0.
     fn is_due(&self, interval: i32) -> bool {
         usize::try_from(interval)
             .is_ok_and(|interval| interval > 0 && self.iteration.is_multiple_of(interval))
@@ -183,7 +184,7 @@ impl<T: Element> Solver<T> {
     /// [`Action::Stop`].
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if there is no test net with the index `index`, and the
+    /// Returns [`Error::InvalidData`] if the solver has no test net with the index `index`, and the
     /// errors of [`test_all`](Self::test_all).
     #[doc(alias = "Test")]
     pub fn test(&mut self, index: usize) -> Result<Option<Vec<Score>>> {

@@ -21,9 +21,9 @@
 //! # }
 //! ```
 //!
-//! Writers write a file completely or not at all. The error for a damaged tensor file names the
-//! file and, in a file of several tensors, the tensor. The sizes in a file's header cannot make a
-//! reader allocate more memory than the file has bytes.
+//! The writers of tensor files write a file completely or not at all. The error for a damaged
+//! tensor file names the file and, if the file holds several tensors, the tensor. A wrong size in
+//! the header of a tensor file cannot make a reader allocate more memory than the file has bytes.
 
 mod npy_header;
 mod npy;

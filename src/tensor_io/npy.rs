@@ -19,12 +19,12 @@ use std::{
 const MAGIC: [u8; 6] = *b"\x93NUMPY";
 /// Alignment in bytes of the first array element in a `.npy` file.
 const ALIGNMENT: usize = 64;
-/// Length limit of a `.npy` header, in bytes. The header of an array with at most 32 axes is far
-/// shorter.
+/// Maximum length of a `.npy` header, in bytes. The header of an array with at most 32 axes,
+/// cortado's limit, is far shorter.
 const MAX_HEADER_LEN: usize = 1 << 16;
 
 /// Reads a `.npy` file of `float16`, `float32` or `float64`, big- or little-endian, in C or Fortran
-/// order. Converts Fortran order to C order.
+/// order. Converts an array in Fortran order to C order.
 ///
 /// ```
 /// use cortado::tensor_io::{Tensor, read_npy, write_npy};
@@ -98,8 +98,9 @@ pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Ten
     let size = header.dtype.size();
     let want = header.shape.count() * size;
     let mut bytes = Vec::new();
-    // Read one byte more than needed, to detect a file that is too long. `bytes` grows with the
-    // data that are read, so a wrong shape in the header does not cause a large allocation.
+    // Read one byte more than the shape needs, to detect a file that is too long. `bytes` grows
+    // with the data that are read, so a wrong shape in the header does not cause a large
+    // allocation.
     input.take(want as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() != want {
         let more = if bytes.len() > want { "more" } else { "fewer" };
@@ -124,8 +125,8 @@ pub(super) fn to_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
     let end = (start + text.len() + 1).next_multiple_of(ALIGNMENT);
     text.extend(std::iter::repeat_n(' ', end - start - text.len() - 1));
     text.push('\n');
-    // Version 1 of the `.npy` format allows a header of 2¹⁶ bytes. A header with 32 extents of 20
-    // digits is far shorter.
+    // Version 1 of the `.npy` format stores the header's length in 16 bits. The longest header,
+    // with 32 extents of 20 digits, is far shorter than 2¹⁶ bytes.
     let length = (text.len() as u16).to_le_bytes();
     Ok([&MAGIC[..], &[1, 0], &length, text.as_bytes(), tensor.bytes()].concat())
 }

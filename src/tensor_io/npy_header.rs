@@ -1,6 +1,7 @@
 //! Header of a `.npy` file, which is the text of a Python dictionary.
 //!
-//! Source: NumPy's documentation of `numpy.lib.format`, versions 1.0 to 3.0.
+//! Source: NumPy's documentation of `numpy.lib.format`, for versions 1.0 to 3.0 of the `.npy`
+//! format.
 
 use crate::{
     element::DType,
@@ -65,7 +66,7 @@ pub(super) fn text(dtype: DType, shape: &[usize]) -> Option<String> {
     let shape = format!("({}{comma})", extents.join(", "));
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     if let Some(first) = extents.first() {
-        // NumPy adds spaces to the header for a first extent of 21 digits, so that a program that
+        // Like NumPy, pad the header as if the first extent had 21 digits, so that a program that
         // appends rows can overwrite this extent in place.
         text.extend(std::iter::repeat_n(' ', 21usize.saturating_sub(first.len())));
     }
@@ -76,8 +77,8 @@ fn invalid(reason: impl Into<String>) -> Error {
     Error::InvalidData(reason.into())
 }
 
-/// Parses the element type in a `.npy` header. Returns the type and whether the elements are
-/// big-endian.
+/// Parses the element type in a `.npy` header. Returns the element type, and whether the elements
+/// are big-endian.
 fn element_type(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
     if text.eat("[") {
         let reason =
@@ -101,8 +102,8 @@ fn element_type(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
     }
 }
 
-/// Parser of the text of a Python dictionary. The parser stores the unparsed rest of the text and
-/// skips spaces before a token.
+/// Parser of the text of a Python dictionary. The parser stores the rest of the text, which is not
+/// yet parsed, and skips spaces before a token.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {
@@ -128,7 +129,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Parses a Python string literal. Escape sequences are not supported, because no key or
-    /// element type contains an escape sequence.
+    /// element type of a `.npy` header contains an escape sequence.
     fn string(&mut self) -> Result<&'a str> {
         for quote in ["'", "\""] {
             if self.eat(quote) {

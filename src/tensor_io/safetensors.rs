@@ -1,4 +1,4 @@
-//! File format safetensors: a file with named arrays.
+//! The file format safetensors: a file with named arrays.
 
 use super::tensor::{Tensor, check_distinct_names};
 use crate::{
@@ -15,8 +15,8 @@ const LENGTH_BYTES: usize = 8;
 const RESERVED: &str = "__metadata__";
 
 /// Reads the tensors of a safetensors file, in the order of the tensors' data in the file. The
-/// supported types are `F16`, `BF16`, `F32` and `F64`. The reader ignores the file's metadata
-/// (`__metadata__`).
+/// supported element types are `F16`, `BF16`, `F32` and `F64`. The reader ignores the file's
+/// metadata (`__metadata__`).
 ///
 /// Reading needs memory for both the content of the file and the tensors.
 ///
@@ -46,8 +46,8 @@ pub fn write_safetensors(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -
 fn parse(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
     let (header, data) = split(bytes)?;
     // Deserializing the header checks that the tensors are contiguous and that each tensor's length
-    // matches its shape. The check of the file's length below replaces the check in
-    // `SafeTensors::deserialize`, which adds offsets that can overflow.
+    // matches its shape. The code below checks the file's length itself, because the check in
+    // `SafeTensors::deserialize` adds offsets that can overflow.
     let metadata: Metadata = serde_json::from_slice(header)
         .map_err(|error| Error::InvalidData(format!("damaged header: {error}")))?;
     let (want, got) = (metadata.data_len(), data.len());
@@ -59,7 +59,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
     names.map(|name| tensor(&metadata, data, &name).map(|tensor| (name, tensor))).collect()
 }
 
-/// Splits the content of a safetensors file into header and values.
+/// Splits the content of a safetensors file into the JSON header and the bytes of all tensors.
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
     let no_header = || Error::InvalidData("not a safetensors file".into());
     let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>().ok_or_else(no_header)?;

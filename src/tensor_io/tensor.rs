@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 /// Element type, shape and values of an array in host memory.
 ///
-/// The bytes are in C order (the last axis innermost), and each element is little-endian.
+/// The elements are stored little-endian, in C order (the last axis innermost).
 ///
 /// ```
 /// use cortado::{DType, f16, tensor_io::Tensor};
@@ -39,7 +39,7 @@ impl Tensor {
         Ok(Self { dtype, shape, bytes })
     }
 
-    /// Returns a tensor with a copy of `values`.
+    /// Returns a tensor of the given shape with a copy of `values`.
     ///
     /// # Errors
     /// Returns the errors of [`Shape::new`], and [`Error::Length`] if the length of `values` does

@@ -1,4 +1,5 @@
-//! Tests of GEMM by cuBLAS: NVIDIA's library on a GPU, or the test library in `tests/cuda_on_cpu`.
+//! Tests of GEMM by cuBLAS. The cuBLAS library is NVIDIA's on a GPU, and otherwise the test library
+//! in `tests/cuda_on_cpu`.
 
 use super::{driver, gpu_required, gpu_with};
 use cortado::{
@@ -10,8 +11,8 @@ use cortado::{
 };
 use std::{env, fs};
 
-/// Opens a device that uses cuBLAS. Returns `None` if the test library is needed but g++ is
-/// missing.
+/// Opens a device that uses cuBLAS. Returns `None` if the test library cannot be built because g++
+/// is missing.
 fn gpu(ordinal: u32, tf32: bool) -> Option<CudaDevice> {
     let folder = driver().and_then(|driver| driver.parent());
     gpu_with(ordinal, |builder| {
@@ -64,7 +65,7 @@ fn f32_operands_are_rounded_only_if_tf32_is_allowed() {
     }
 }
 
-/// Each queue has a cuBLAS handle, and the work of a dropped queue must still run.
+/// Each queue has its own cuBLAS handle, and the queued GEMMs of a dropped queue must still run.
 #[test]
 fn forked_queues_compute_independent_matrix_products() {
     let device = or_skip!(gpu(0, false));

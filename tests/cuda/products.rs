@@ -1,6 +1,6 @@
 //! Compares the results of GEMMs, sums and convolutions on CUDA with those of the CPU. The operands
-//! are integers, so sums are exact in any order. The matrix sizes cover every tile shape and sums
-//! that are split among thread blocks.
+//! are integers, so sums are exact in any order. The matrix sizes cover every tile shape of the
+//! CUDA kernels, and sums that are split among thread blocks.
 
 use super::{gpu, gpu_with};
 use cortado::{
@@ -62,7 +62,7 @@ impl<T: Element> Kernel<T> {
         }
     }
 
-    /// Runs the kernel on a device and returns `c`.
+    /// Runs the kernel on a device and returns the output `c`.
     fn result<D: Device>(&self, device: &D) -> Vec<f64> {
         let lengths = self.lengths();
         let [a, b, mut c] = [0, 1, 2].map(|i| operand::<T, D>(device, lengths[i], i));
@@ -85,7 +85,7 @@ impl<T: Element> Kernel<T> {
     }
 }
 
-/// Returns operand number `number`, whose elements are integers from −2 to 2.
+/// Returns an operand whose elements are integers from −2 to 2, which depend on `number`.
 fn operand<T: Element, D: Device>(device: &D, len: usize, number: usize) -> SyncedMemory<D> {
     let mut memory = SyncedMemory::new(device, len * size_of::<T>());
     let mut view = ViewMut::<T, D>::new(&mut memory, len).unwrap();
@@ -95,7 +95,8 @@ fn operand<T: Element, D: Device>(device: &D, len: usize, number: usize) -> Sync
     memory
 }
 
-/// Checks the kernel calls that the function `$kernels` returns, for every element type.
+/// For every element type, checks the results of the kernel calls that the function `$kernels`
+/// returns.
 macro_rules! check_each_type {
     ($kernels:ident) => {{
         $kernels::<f32>().iter().for_each(Kernel::check);

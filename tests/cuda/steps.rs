@@ -1,5 +1,5 @@
-//! Training steps of the example nets on CUDA, with fewer channels and smaller images. A training
-//! step must not run a kernel on the host.
+//! Training steps of the example nets on CUDA, with fewer channels and smaller images. All kernels
+//! of a training step must run on the GPU.
 
 use super::gpu;
 use cortado::{

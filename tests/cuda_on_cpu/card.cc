@@ -16,11 +16,11 @@ namespace {
 constexpr size_t GUARD_BYTES = 0;
 constexpr size_t MAX_FREED_BYTES = 0;
 #else
-// Number of guard bytes before and after a block of memory. A changed guard byte reveals a write
-// out of bounds.
+// Number of guard bytes before and after each allocated block of memory. A changed guard byte
+// reveals a write out of bounds.
 constexpr size_t GUARD_BYTES = 256;
-// Largest number of freed bytes that stay poisoned. A changed byte in a poisoned block reveals a
-// write to freed memory.
+// Maximum total size of freed blocks that stay poisoned, in bytes. A changed byte in a poisoned
+// block reveals a write to freed memory.
 constexpr size_t MAX_FREED_BYTES = 32 << 20;
 #endif
 constexpr int GUARD = 0xa5, POISON = 0xff;
@@ -40,7 +40,7 @@ bool is_within(const std::map<uint64_t, size_t> &blocks, uint64_t address, size_
     return bytes <= size && address - start <= size - bytes;
 }
 
-// Aborts the process, because the call that ran the faulty kernel has already returned.
+// Aborts the process, because the driver call that queued the faulty kernel has already returned.
 void die(const char *message) {
     fprintf(stderr, "CUDA on the CPU: %s\n", message);
     abort();

@@ -15,7 +15,8 @@
 
 namespace cuda_on_cpu {
 
-// Progress of a queue, shared with the queue's events, because an event may outlive the queue.
+// Count of the work items that a queue has run, shared with the queue's events, because an event
+// may outlive the queue.
 struct Progress {
     struct Queue *queue;
     uint64_t done;
@@ -57,7 +58,7 @@ struct Card {
     size_t freed_bytes = 0;
     std::vector<std::unique_ptr<Queue>> queues;
 
-    // Allocates memory and sets every bit, so that floating-point elements are NaN.
+    // Allocates memory and sets every bit to 1, so that floating-point elements are NaN.
     Code allocate(uint64_t *address, size_t bytes);
     Code release(uint64_t address);
     bool holds(uint64_t address, size_t bytes) const;
@@ -83,7 +84,7 @@ struct Pinned {
 };
 Pinned &pinned();
 
-// Returns the lock that every driver call holds.
+// Returns the lock that serializes all driver calls.
 std::recursive_mutex &driver_lock();
 
 // Simulated GPU whose context is current in the calling thread, or null.

@@ -9,17 +9,17 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// Memory pool of a simulated GPU. The pool contains only the GPU's number, because the GPU itself
-// (`Card`) owns all memory.
+// Memory pool of a simulated GPU. The pool stores only the GPU's number, because the struct `Card`
+// of the GPU owns all device memory.
 struct Pool {
     int card;
 };
 
 Queue *queue_of(void *stream) { return static_cast<Queue *>(stream); }
 
-// Returns a function that returns the source bytes of a queued copy when the copy runs. A copy from
-// pinned memory reads that memory when the copy runs. Pageable memory is copied to a buffer when
-// the copy is queued, as in CUDA.
+// Returns a function that a queued copy calls when it runs, to get its source bytes. A copy from
+// pinned memory reads the pinned memory when the copy runs. Pageable memory is copied to a buffer
+// when the copy is queued, as in CUDA.
 std::function<const void *()> copy_source(const void *start, size_t bytes) {
     if (pinned().holds(start, bytes)) return [=] { return start; };
     const auto *first = static_cast<const char *>(start);
@@ -65,7 +65,7 @@ ENTRY cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void 
 }
 
 // Queues the release of device memory, because work that was queued earlier may still use the
-// memory. A simulated GPU accepts a release even after a kernel has failed.
+// memory. A simulated GPU accepts the release of memory even after a kernel has failed.
 ENTRY cuMemFreeAsync(uint64_t address, void *stream) {
     LOCK_DRIVER;
     if (!current_card) return INVALID_CONTEXT;

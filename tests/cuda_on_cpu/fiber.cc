@@ -44,7 +44,7 @@ constexpr size_t STACK = 128 << 10;
 
 namespace {
 
-// Fiber that was resumed last, and the function that the next new fiber runs.
+// The fiber that was resumed last, and the body of the fiber that was prepared last.
 thread_local Fiber *last_resumed;
 thread_local void (*fiber_body)();
 
@@ -72,7 +72,8 @@ void Fiber::begin() {
 void Fiber::prepare(void (*body)()) {
     fiber_body = body;
     // A new stack holds the values that `cuda_on_cpu_switch` restores: six registers and the return
-    // address `begin`. The null at the top of the stack aligns the stack pointer as after a call.
+    // address `begin`. The null pointer at the top takes the place of a return address, and aligns
+    // the stack pointer as after a call instruction.
     void **top = reinterpret_cast<void **>(stack + STACK);
     *--top = nullptr;
     *--top = reinterpret_cast<void *>(begin);

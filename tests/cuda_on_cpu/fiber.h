@@ -13,8 +13,8 @@ class Fiber {
     Fiber(const Fiber &) = delete;
     ~Fiber();
 
-    // Prepares the fiber so that the next `resume` calls `body`. The function that the fiber ran
-    // previously must have returned.
+    // Prepares the fiber so that the next `resume` calls `body`. The body that the fiber ran before
+    // must have returned.
     void prepare(void (*body)());
 
     // Runs the fiber until the fiber pauses or its body returns.

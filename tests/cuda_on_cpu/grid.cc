@@ -18,7 +18,8 @@ enum class State { Ready, AtBlock, AtWarp, Done };
 struct Worker {
     Thread thread;
     State state;
-    // Number of the block barrier, or mask of the warp's lanes, for which the thread waits.
+    // What the thread waits for: the number of a block barrier, or the mask of lanes at a warp
+    // barrier.
     unsigned awaits;
     std::unique_ptr<Fiber> fiber;
 };
@@ -48,8 +49,8 @@ void wait(State state, unsigned awaits) {
     worker.fiber->pause();
 }
 
-// Runs every ready thread of the block until the thread waits or ends. Returns whether any thread
-// was ready.
+// Runs every ready thread of the block until the thread waits at a barrier or ends. Returns whether
+// any thread was ready.
 bool run_ready(Grid &grid) {
     bool any = false;
     for (Worker &worker : grid.workers) {
@@ -92,8 +93,8 @@ bool release_warps(Grid &grid) {
     return any;
 }
 
-// Releases all threads of the block if all threads wait at the same barrier, or else sets `error`
-// to the reason.
+// Releases all threads of the block if all of them wait at the same barrier, or else sets `error`
+// to a description of the mismatch.
 bool release_block(Grid &grid, std::string &error) {
     const auto count = [&](State state) {
         return std::count_if(grid.workers.begin(), grid.workers.end(),

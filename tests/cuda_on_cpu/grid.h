@@ -1,4 +1,4 @@
-// Simulation of kernel launches, which runs the thread blocks of a grid one after the other.
+// Simulation of kernel launches: the thread blocks of a grid run one after the other.
 #pragma once
 
 #include <string>

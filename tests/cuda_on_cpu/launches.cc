@@ -11,15 +11,16 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// Kernel of a module, with the largest shared memory in bytes that a launch may request.
+// Kernel of a module, with the maximum shared memory in bytes that a launch of the kernel may
+// request.
 struct Function {
     const Kernel *kernel;
     Card *card;
     size_t shared;
 };
 
-// Loaded module, whose PTX the driver does not execute. Looking up a kernel in a module finds only
-// kernels whose names occur in the module's PTX.
+// Loaded module, whose PTX the driver does not execute. A lookup in a module finds only the kernels
+// whose names occur in the module's PTX.
 struct Module {
     std::string ptx;
     Card *card;

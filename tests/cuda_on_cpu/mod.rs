@@ -1,6 +1,6 @@
-//! Build of a CUDA driver for tests without a GPU. The driver contains the functions of NVIDIA's
-//! driver and the kernels of `kernels/*.cu`, all compiled by g++ for the CPU. The README in this
-//! folder describes the driver.
+//! Build of the simulated CUDA driver, for tests without a GPU. The simulated driver contains
+//! functions of NVIDIA's driver API and the kernels of `kernels/*.cu`, which g++ compiles for the
+//! CPU. The README in this folder describes the simulated driver.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -15,7 +15,8 @@ const FLAGS: &[&str] =
     &["-std=c++17", "-O1", "-g1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w"];
 
 /// Returns the path of the test driver, which is built from the current sources if necessary. The
-/// driver's folder also contains `libcublas.so`. Returns `None` if g++ is missing.
+/// driver's folder also contains the test library of cuBLAS, `libcublas.so`. Returns `None` if g++
+/// is missing.
 pub(crate) fn library() -> Option<PathBuf> {
     Command::new("g++").arg("--version").output().ok()?;
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda_on_cpu");
@@ -47,7 +48,7 @@ pub(crate) fn library() -> Option<PathBuf> {
 }
 
 /// Returns the root of the repository. The tests of the command `cortado` run in a folder below the
-/// root.
+/// repository's root.
 fn root() -> &'static Path {
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     folders
@@ -120,7 +121,7 @@ fn registrations(source: &Path) -> String {
 
     let mut code = format!("#include {source:?}\n#include \"registry.h\"\n");
     let mut shared = "nullptr".to_owned();
-    // The line to parse has the form `extern __shared__ float sums[];`.
+    // A kernel source declares dynamic shared memory in the form `extern __shared__ float sums[];`.
     if let Some((_, rest)) = text.split_once("extern __shared__ ") {
         let (declared, _) =
             rest.split_once("[]").expect("shared memory of a kernel must have no fixed size");

@@ -6,15 +6,15 @@ using namespace cuda_on_cpu;
 
 ENTRY cuStreamCreateWithPriority(void **stream, unsigned flags, int) {
     REQUIRE_CARD;
-    // The only valid flag is 1 (CU_STREAM_NON_BLOCKING), because the queues of this driver do not
-    // wait for a default stream.
+    // The only flag allowed for a stream is 1 (CU_STREAM_NON_BLOCKING), because the queues of the
+    // simulated driver do not wait for a default stream.
     if (flags != 1) return INVALID_VALUE;
     card.queues.push_back(std::make_unique<Queue>(&card));
     *stream = card.queues.back().get();
     return SUCCESS;
 }
 
-// Destroying a stream does not destroy its queue, because queued work must still run.
+// Destroying a stream does not destroy the simulated queue, because its queued work must still run.
 ENTRY cuStreamDestroy_v2(void *) { return SUCCESS; }
 
 ENTRY cuStreamSynchronize(void *stream) {

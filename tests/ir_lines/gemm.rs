@@ -1,4 +1,4 @@
-//! Program that computes one matrix product on the CPU, with cortado's core only.
+//! Program that computes one matrix product on the CPU, and needs only cortado's core.
 
 use cortado::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Program that trains a net with a layer that the program defines, on the CPU.
+//! Program that trains a net on the CPU, with a layer that the program itself defines.
 
 use cortado::{
     AnyDevice, Blob, CpuDevice, Element, Layer, LayerRegistry, Result, Solver,

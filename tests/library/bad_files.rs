@@ -60,7 +60,7 @@ fn field(key: &[u8], content: &[u8]) -> Vec<u8> {
 }
 
 /// Asserts that reading a message from `bytes` fails and that the error names the file. Returns the
-/// part of the error message after `byte `.
+/// text of the error message after `byte `.
 fn read_error<M: CaffeMessage + Debug>(bytes: &[u8]) -> String {
     let error = parse_binary::<M>(bytes, "some.file").unwrap_err().to_string();
     let start = format!("some.file: not a {}: byte ", M::full_name());
@@ -69,8 +69,8 @@ fn read_error<M: CaffeMessage + Debug>(bytes: &[u8]) -> String {
     error[start.len()..].to_owned()
 }
 
-/// Truncates a message at every byte. Reading a truncated message must fail unless its last field
-/// is complete.
+/// Truncates a message after every byte. Reading a message that is truncated within a field must
+/// fail.
 fn check_truncated<M: CaffeMessage + Debug>(message: &M) {
     let bytes = message.encode_to_vec();
     let mut readable = 0;
@@ -182,7 +182,7 @@ fn fields_longer_than_the_file_are_rejected_without_allocation() {
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
     ];
-    // The test tries each wrong length for a string, a message, packed numbers, bytes and an
+    // The test tries each wrong length for a string, a nested message, packed numbers, bytes and an
     // unknown field.
     for length in lengths {
         read_error::<NetParameter>(&[&[0x0a], length].concat());
@@ -244,7 +244,7 @@ fn blobs_of_overflowing_or_negative_shapes_are_rejected() {
             assert_eq!(blob.shape()[..], [2]);
         }
     }
-    // Each `BlobProto` has more or fewer values than its shape requires.
+    // Each `BlobProto` of the following cases has more or fewer values than its shape requires.
     let mut target = Blob::<f64, _>::new(&cpu, &[]).unwrap();
     for (dims, values) in [(&[2, 3][..], 5), (&[2, 3], 7), (&[2], 0), (&[], 2)] {
         let error = target.from_proto(&blob(dims, values), true).unwrap_err().to_string();

@@ -362,8 +362,8 @@ fn matmul_into_one_of_its_operands_is_an_error() {
     assert_error(matmul_into(&a, &a, &a), &["borrowed"]);
 }
 
-/// Three training steps of logistic regression run on the device. The training steps must upload
-/// each operand once and download only the final weights.
+/// Three training steps of logistic regression run on the device. The three training steps must
+/// upload each operand once, and download only the final weights.
 #[test]
 fn blob_operations_transfer_no_intermediate_result() {
     let device = SimulatedDevice::new();

@@ -12,8 +12,8 @@ use cortado::{
 };
 use sha2::{Digest, Sha256};
 
-/// Reads a binary file, writes its message to a copy, and asserts that both files are equal.
-/// Returns the message in the file.
+/// Reads a message from a binary file, writes the message to a second file, and asserts that both
+/// files are equal. Returns the message.
 fn assert_round_trip<M: CaffeMessage>(path: PathBuf) -> M {
     let message: M = proto::read_binary(&path).unwrap();
     let copy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(path.file_name().unwrap());
@@ -30,7 +30,7 @@ fn lenet_files_are_rewritten_byte_for_byte() {
     let blobs = net.layer.iter().flat_map(|layer| &layer.blobs);
     let weights: usize = blobs.map(|blob| blob.data.len()).sum();
     // LeNet's convolutions have 20 and 50 filters of 5 × 5, and its inner products have 500 and 10
-    // outputs. Each filter and each output has a bias.
+    // outputs. Each filter and each output of an inner product has a bias.
     assert_eq!(weights, 20 * 26 + 50 * (20 * 25 + 1) + 500 * (800 + 1) + 10 * 501);
 
     let Some(lenet) = testdata("golden/lenet", "the comparison of LeNet files with Caffe") else {
@@ -73,9 +73,10 @@ const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 2] = [
 struct Row {
     name: String,
     vector: bool,
-    /// Shape of the destination blob, if the shape in the file must equal this shape.
+    /// Shape of the destination blob, if reading must not change the shape of the destination.
     into: Option<Vec<usize>>,
-    /// Shape of the destination blob before reading, if reading may change the shape.
+    /// Shape of the destination blob before reading, if reading may change the shape of the
+    /// destination.
     after: Option<Vec<usize>>,
     verdict: String,
     shape: String,
@@ -97,8 +98,8 @@ fn rows(folder: &Path) -> Vec<Row> {
     table(&folder.join("verdicts.tsv")).into_iter().map(row).collect()
 }
 
-/// Reads the blobs of a file, each with a flag that tells whether the blob has a gradient. Returns
-/// `None` if cortado refuses a blob.
+/// Reads the blobs of a file, each with a flag that states whether the blob has a gradient. Returns
+/// `None` if cortado refuses one of the blobs.
 fn read_blobs<T: Element>(
     row: &Row,
     protos: &[BlobProto],
@@ -163,7 +164,7 @@ fn blobs_are_read_or_refused_as_by_caffe() {
 }
 
 /// Reads the blobs of a file and encodes the blob at `index`. Returns `None` if cortado refuses a
-/// blob.
+/// blob of the file.
 fn reencode<T: Element>(row: &Row, bytes: &[u8], index: usize, diff: bool) -> Option<Vec<u8>> {
     let blobs = read_blobs::<T>(row, &protos(row, bytes).ok()?)?;
     Some(blobs[index].0.to_proto(diff).unwrap().encode_to_vec())
@@ -178,7 +179,7 @@ fn blobs_are_written_as_by_caffe() {
     let rows = rows(&folder);
     let mut compared = 0;
     for output in table(&folder.join("outputs.tsv")) {
-        // The name of an output file has the form `<name>[.index].{f32,f64}{,diff}.bin`.
+        // The name of a file that Caffe wrote has the form `<case>[.index].{f32,f64}{,diff}.bin`.
         let parts: Vec<&str> = output[0].split('.').collect();
         let (kind, index) = (parts[parts.len() - 2], parts[1].parse().unwrap_or(0));
         let row = rows.iter().find(|row| row.name == parts[0]).unwrap();

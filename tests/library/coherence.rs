@@ -3,12 +3,12 @@
 //! work.
 //!
 //! The model predicts the behaviour that cortado's documentation promises:
-//! - A read of a `SyncedMemory` returns the value that was written last. A failed operation changes
-//!   no value.
+//! - A read of a `SyncedMemory` returns the value that was written last. A failed operation on a
+//!   `SyncedMemory` does not change the value of the `SyncedMemory`.
 //! - Queued work may fail after the call that queued the work has succeeded. The outputs of failed
-//!   work are lost and read as NaN, and the next wait returns the error once. A wait on a fork that
-//!   is ordered after the failed work also returns the error. Work that is queued after failed work
-//!   still runs.
+//!   work are lost and read as NaN. The next wait for the queue returns the error, and later waits
+//!   do not. A wait on a fork that is ordered after the failed work also returns the error. Work
+//!   that is queued after failed work still runs.
 //!
 //! `CORTADO_SEED` selects the random operations, and `CORTADO_CASES` sets the number of sequences.
 
@@ -31,7 +31,7 @@ const STEPS: usize = 50;
 /// Default number of sequences of operations, which is small under Miri, because Miri is slow.
 const CASES: u32 = if cfg!(miri) { 8 } else { 1_000 };
 
-/// Operation of a random sequence. In operations on a `SyncedMemory`, the first number is the index
+/// Operation of a random sequence. The first field of an operation on a `SyncedMemory` is the index
 /// of the `SyncedMemory`.
 #[derive(Clone, Debug)]
 enum Step {
@@ -51,8 +51,8 @@ enum Step {
     Fill(usize, Range<usize>, f32),
     /// Updates a range of elements by a kernel.
     Scal(usize, Range<usize>, f32),
-    /// Runs `Scal` on a forked queue, after the device's earlier work and before the device's later
-    /// work.
+    /// Runs the kernel `scal` on a forked queue, after the earlier work and before the later work
+    /// of the device's own queue.
     ScalOnFork(usize, Range<usize>, f32),
     /// Updates a range of one `SyncedMemory` by a kernel that also reads the other `SyncedMemory`.
     Axpy(usize, Range<usize>, f32),
@@ -96,17 +96,18 @@ fn steps() -> BoxedStrategy<Step> {
     .boxed()
 }
 
-/// Elements of a device buffer; `None` for an element that failed work has lost.
+/// Elements of a host or device side; `None` for an element that was lost because queued work
+/// failed.
 type Values = [Option<f32>; LEN];
-/// Outcome of an operation as the model predicts it. The model predicts whether an operation fails,
-/// but not which error the operation returns.
+/// Result of an operation in the model. The model predicts whether an operation fails, but not
+/// which error the operation returns.
 type ModelResult<T = ()> = Result<T, ()>;
 
 #[derive(Clone, Debug, Default)]
 struct Model {
     memories: [Sides; MEMORIES],
-    /// Every device allocation of a sequence, kept alive because queued work may still use the
-    /// allocation.
+    /// All device allocations of a sequence, which are kept until its end because queued work may
+    /// still use them.
     buffers: Vec<Values>,
     queue: VecDeque<Job>,
     /// Whether queued work has failed and no call has returned its error yet.
@@ -165,8 +166,8 @@ impl Model {
                 self.set_host(index, [Some(value); LEN])
             }
             RefuseHost(index) => {
-                // A failed write on the host may have changed the host side. A valid device side
-                // still holds the previous value.
+                // A failed write on the host may have changed the host side. If the device side is
+                // valid, it still holds the previous value.
                 let sides = &mut self.memories[index];
                 sides.host = sides.host.filter(|_| !sides.device_valid);
                 return Err(());
@@ -258,8 +259,8 @@ impl Model {
         self.allocate(index)
     }
 
-    /// Models an upload on a forked queue. A fork's queue is separate from the device's queue and
-    /// reports only the fork's failures.
+    /// Models the prefetch of a `SyncedMemory`, which uploads its value on a forked queue. A fork's
+    /// queue is separate from the device's queue and reports only the fork's failures.
     fn prefetch(&mut self, index: usize) -> ModelResult {
         if self.memories[index].device_valid {
             return Ok(());
@@ -315,7 +316,7 @@ impl Model {
         is_lost
     }
 
-    /// Decrements the counters of injected faults of the kind `event`, and fails if a counter
+    /// Decrements the counter of each injected fault of the kind `event`, and fails if a counter
     /// reaches 0.
     fn event(&mut self, event: Fault) -> ModelResult {
         for (_, remaining) in self.faults.iter_mut().filter(|(fault, _)| *fault == event) {
@@ -377,8 +378,8 @@ impl SystemUnderTest {
     }
 
     /// Runs an operation on the simulated device, and returns the range and the values that the
-    /// operation read. The argument `may_write` states whether a refused write may change the host
-    /// side.
+    /// operation read. The argument `may_write` states whether a write that fails may already have
+    /// changed the host side.
     fn run_step(
         &mut self,
         step: Step,
@@ -418,8 +419,8 @@ impl SystemUnderTest {
             Scal(index, part, factor) => device.scal(factor, self.parts(index, part)?.0)?,
             ScalOnFork(index, part, factor) => {
                 let fork = device.fork_queue()?;
-                // The upload for the kernel must be queued on the device's queue, not on the fork's
-                // queue.
+                // The upload that precedes the kernel must be queued on the device's queue, not on
+                // the fork's queue.
                 self.memories[index].device()?;
                 fork.order_after(&device)?;
                 fork.scal(factor, self.parts(index, part)?.0)?;
@@ -440,8 +441,8 @@ impl SystemUnderTest {
         Ok(None)
     }
 
-    /// Runs an operation that the model has already run. Compares the operation's result and the
-    /// valid sides with those of the model.
+    /// Runs an operation on the simulated device after the model has run the same operation.
+    /// Compares the operation's result and the valid sides with those of the model.
     fn check_step(&mut self, model: &Model, step: &Step) -> Result<(), TestCaseError> {
         let may_write = matches!(step, RefuseHost(index) if model.memories[*index].device_valid);
         let result = self.run_step(step.clone(), may_write);
@@ -469,7 +470,8 @@ impl SystemUnderTest {
     }
 }
 
-/// Runs a sequence of operations, and then repeats reads of all sides until the reads succeed.
+/// Runs a sequence of operations, and then reads each host and device side until the read succeeds,
+/// because injected faults may still be pending.
 fn check_sequence(
     (mut model, steps, count): <Sequences as Strategy>::Value,
 ) -> Result<(), TestCaseError> {
@@ -477,7 +479,8 @@ fn check_sequence(
         SystemUnderTest::new().map_err(|error| TestCaseError::fail(error.to_string()))?;
     for step in steps {
         if let Some(count) = &count {
-            // To shorten a failing sequence, proptest first drops the operations that never ran.
+            // `count` is the number of operations that ran: to shorten a failing sequence, proptest
+            // first drops the operations that never ran.
             count.fetch_add(1, SeqCst);
         }
         model = Model::apply(model, &step);
@@ -506,8 +509,8 @@ fn env_number<N: std::str::FromStr>(variable: &str, default: N) -> N {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Removes from a failing sequence each operation without which the test still fails. proptest
-/// itself tries each removal only once.
+/// Removes each operation without which a failing sequence still fails, until no more operations
+/// can be removed. proptest itself tries each removal only once.
 fn shortest(mut steps: Vec<Step>) -> Vec<Step> {
     let mut index = 0;
     while index < steps.len() {

@@ -20,8 +20,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 type Read = fn(u64, &TempDir, &mut Record) -> Result<()>;
 
-/// Data source that calls `read` for each record, with the record's number and a temporary
-/// directory.
+/// Data source that calls the function `read` for each record, with the number of the record and a
+/// temporary directory.
 struct Scripted {
     read: Read,
     next: u64,
@@ -223,7 +223,7 @@ fn solver_events_contain_the_data_wait_time() {
     let waits = events(&text(&layers("script:a", "")), sources);
     let total_waits: Vec<_> = waits.iter().map(|(waited, _)| waited.unwrap()).collect();
     assert!(total_waits.is_sorted(), "{total_waits:?}");
-    // The net waits 20 ms for each batch, except for the two prefetched batches.
+    // The net waits 20 ms for each batch, except for the two batches that were prefetched.
     assert!(total_waits[8] > 0.1, "{total_waits:?}");
     let displayed: Vec<_> = waits.iter().filter_map(|(_, displayed)| *displayed).collect();
     assert_eq!(displayed.len(), 3);

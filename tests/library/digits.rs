@@ -1,4 +1,4 @@
-//! Training runs of the digits example.
+//! Training of LeNet on the digits example, for tests that compare devices.
 
 use cortado::{
     CpuDevice, Device, Result, Solver,

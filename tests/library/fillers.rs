@@ -83,9 +83,8 @@ fn fillers_have_the_statistics_of_caffes_fillers() {
             values.extend(fill_with(seed).unwrap().into_iter().map(f64::from));
         }
         let (actual, n) = (stats(&values), values.len() as f64);
-        // The mean and the standard deviation may each differ by six standard errors of the mean.
-        // The standard error of the standard deviation is smaller than the standard error of the
-        // mean.
+        // The mean and the standard deviation may each differ from Caffe's by six standard errors
+        // of the mean. The standard error of the standard deviation is smaller.
         let (mean, std) = (number(8), number(9));
         let error = 6.0 * std / n.sqrt();
         assert!((actual.mean - mean).abs() <= error, "{name}: mean {} {mean}", actual.mean);

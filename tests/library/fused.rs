@@ -37,7 +37,7 @@ fn fusible() -> Vec<String> {
 /// Returns definitions of layers that a net must not fuse with the preceding convolution.
 fn not_fusible() -> Vec<String> {
     vec![
-        // With a negative slope, the gradient of ReLU needs the input of ReLU, which the in-place
+        // If `negative_slope` is below 0, the gradient of ReLU needs the input, which an in-place
         // layer overwrites.
         layer_after("ReLU", "c", "relu_param { negative_slope: -0.5 }"),
         layer_after("Swish", "c", ""),
@@ -176,7 +176,7 @@ fn fused_layers_in_nets_that_reuse_memory_have_the_same_results() {
     assert_eq!(values(&reusing_net, "y"), values(&separate_net, "y"));
 }
 
-/// With `debug_info`, a solver runs its layers one by one and fuses no layers.
+/// With `debug_info`, a solver runs the layers of its net one by one and fuses no layers.
 #[test]
 fn training_with_fused_layers_is_bit_identical() {
     let train = |rest: &str| {

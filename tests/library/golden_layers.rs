@@ -133,7 +133,7 @@ impl<T: Element> Case<T> {
         Ok(Self { net, blobs: golden(folder) })
     }
 
-    /// Returns the blobs of one kind in the golden case.
+    /// Returns the blobs of the kind `kind` in the golden case.
     fn blobs(&self, kind: &str) -> Vec<(String, BlobProto)> {
         let blobs = self.blobs.iter().filter(|(k, _, _)| k == kind);
         blobs.map(|(_, name, blob)| (name.clone(), blob.clone())).collect()
@@ -263,8 +263,8 @@ impl<T: Element> Case<T> {
         Ok(())
     }
 
-    /// Runs a backward pass from the golden gradients of the tops. A top without a golden gradient
-    /// gets a gradient of zero.
+    /// Runs a backward pass from the golden gradients of the tops. A top for which the golden case
+    /// has no gradient gets a gradient of zero.
     fn backward(&mut self) -> Result<(), String> {
         self.net.clear_param_diffs().map_err(text)?;
         let gradients = self.blobs("top_diff");

@@ -1,6 +1,6 @@
 //! Tests of net definitions that Caffe refuses, crashes on, or accepts unexpectedly. cortado must
-//! agree with Caffe, except for the definitions in two lists, which give the reasons. The error for
-//! a refused definition must name the layer or the file.
+//! agree with Caffe, except for the definitions in two lists, which state the reason for each
+//! definition. The error for a refused definition must name the layer or the file.
 
 use crate::support::{table, testdata};
 use cortado::{
@@ -11,11 +11,11 @@ use std::{fmt::Write, path::Path};
 
 /// Net definitions that Caffe accepts and cortado refuses, each with the reason.
 const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 6] = [
-    ("clip_crossed", "the lower bound exceeds the upper bound"),
+    ("clip_crossed", "the lower bound of Clip exceeds the upper bound"),
     ("clip_no_param", "the bounds of Clip are required"),
-    ("conv_dilation_zero", "all taps of a window would read the same element"),
-    ("dropout_ratio_large", "the scale of the remaining values would be negative"),
-    ("dropout_ratio_one", "no value would remain"),
+    ("conv_dilation_zero", "with dilation 0, all taps of a window would read the same element"),
+    ("dropout_ratio_large", "the scale of the kept values would be negative"),
+    ("dropout_ratio_one", "no value would be kept"),
     (
         "hinge_more_labels",
         "Caffe would use the first labels of the batch instead of the first label of each item",
@@ -25,7 +25,7 @@ const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 6] = [
 /// Net definitions that Caffe refuses and cortado accepts, each with the reason.
 const ACCEPTED_ONLY_BY_CORTADO: [(&str, &str); 7] = [
     ("conv_engine_cudnn", "`engine` is ignored, because the device selects its kernels"),
-    ("input_huge", "counts have 64 bits, and memory is allocated at the first access"),
+    ("input_huge", "blob counts have 64 bits, and memory is allocated at the first access"),
     ("pool_stochastic_forward", "stochastic pooling runs on every device"),
     ("zero_batch_ip", "a batch may be empty"),
     ("zero_batch_softmax", "a batch may be empty"),
@@ -69,15 +69,15 @@ fn net_definitions_are_refused_as_by_caffe() {
     assert!(tried >= 190, "expected at least 190 definitions, found {tried}");
 }
 
-/// Returns whether a definition has a layer type that only Caffe supports. The type `Conv` and the
-/// empty type do not count, because Caffe does not support these two types either.
+/// Returns whether a definition has a layer type that only Caffe supports. Layers of the type
+/// `Conv` or without a type are not counted, because Caffe does not support them either.
 fn has_unsupported_layer(net: &NetParameter, registry: &LayerRegistry<f32>) -> bool {
     let is_known = |kind: &str| ["Conv", ""].contains(&kind) || registry.kinds().any(|k| k == kind);
     net.layer.iter().any(|layer| !is_known(layer.r#type()))
 }
 
-/// Builds the net of a golden case. Copies weights or runs passes if the kind of the golden case
-/// requires weights or passes.
+/// Builds the net of a golden case. Depending on the kind of the golden case, also copies weights
+/// to the net or runs passes.
 fn run(
     set: &Path,
     name: &str,

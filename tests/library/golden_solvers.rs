@@ -80,7 +80,7 @@ struct Case<D: Device> {
     device: D,
     /// Folder of the golden case, with the files that Caffe wrote.
     folder: PathBuf,
-    /// Folder for the snapshots that this test writes.
+    /// Folder to which this test writes its snapshots.
     output: PathBuf,
     blobs: Vec<(String, String, BlobProto)>,
 }
@@ -96,7 +96,7 @@ impl<D: Device> Case<D> {
         Self { name: name.into(), device, output, blobs: golden(&folder), folder }
     }
 
-    /// Returns the names and values of all blobs of one kind in the golden case.
+    /// Returns the names and values of all blobs of the kind `kind` in the golden case.
     fn blobs(&self, kind: &str) -> impl Iterator<Item = (&str, &BlobProto)> {
         let of_kind = self.blobs.iter().filter(move |(k, _, _)| k == kind);
         of_kind.map(|(_, name, blob)| (name.as_str(), blob))
@@ -141,7 +141,7 @@ impl<D: Device> Case<D> {
             proto::read_binary(state).unwrap()
         };
 
-        // The first training run makes its iterations in several calls of `step`.
+        // The first of two training runs makes its iterations in several calls of `step`.
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         compare_params("param@0", solver.net())?;
         for (steps, kind) in [(1, "param@1"), (1, "param@2"), (3, "param@5"), (20, "param@25")] {
@@ -169,7 +169,7 @@ impl<D: Device> Case<D> {
         let final_loss = solver.net_mut().forward().map_err(message)?;
         compare("final_loss", "-", &[final_loss], self.blobs("final_loss").next().unwrap().1)?;
 
-        // The second training run makes all iterations in one call of `step`.
+        // The second of two training runs makes all iterations in one call of `step`.
         let (mut solver, iterations) = self.build::<T>().map_err(message)?;
         solver.step(25).map_err(message)?;
         let iterations = iterations.lock().unwrap();

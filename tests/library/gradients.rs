@@ -1,4 +1,4 @@
-//! Compares gradients of layers with finite differences, also for unusual shapes and for layers
+//! Compares the gradients of layers with finite differences, also for unusual shapes and for layers
 //! that run in place. Each check runs on the CPU and on the simulated device, which detects missing
 //! transfers.
 //!
@@ -23,8 +23,8 @@ fn run(checks: impl IntoIterator<Item = GradientCheck>) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Returns checks of an elementwise layer on blobs of various shapes, including a scalar and a
-/// single element, and in place.
+/// Returns checks of an elementwise layer on blobs of various shapes, which include a scalar and a
+/// single element. One check runs the layer in place.
 fn neuron_checks(definition: &str) -> Vec<GradientCheck> {
     let on_shape = |shape: &[usize]| layer(definition).bottom(shape);
     vec![
@@ -371,8 +371,8 @@ fn gradients_of_shape_and_index_layers_match_finite_differences() {
     ]);
 }
 
-/// Returns a check of a layer with a bottom of scores. No score is near the point where the hinge
-/// loss has no derivative.
+/// Returns a check of a layer whose first bottom contains scores. No score is near a point where
+/// the hinge loss has no derivative.
 fn scores(shape: &[usize], definition: &str) -> GradientCheck {
     layer(definition).bottom_with(shape, |i| ((i * 37 % 41) as f64 - 20.3) / 9.7)
 }
@@ -408,8 +408,8 @@ fn gradients_of_losses_match_finite_differences() {
             .constant(&[2, 7], class)
             .constant(&[9], matrix),
         layer("type: 'SoftmaxWithLoss'").bottom(&[2, 3, 5]).constant(&[2, 5], class),
-        // For a pair within the margin, Caffe adds 1e-4 to the distance that divides the gradient,
-        // but not to the distance in the loss.
+        // Within the margin, Caffe divides the gradient of a pair by its distance plus 1e-4, but
+        // the loss contains the distance alone.
         pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 0.01 }"),
         pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 9 legacy_version: true }"),
     ]);

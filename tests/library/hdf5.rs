@@ -253,7 +253,7 @@ fn layer_names_that_are_invalid_hdf5_group_names_are_refused() {
         assert_error_contains(written, &["names.caffemodel.h5", "layer `", reason]);
         assert!(!path.exists());
     }
-    // Building the solver must fail, so that the error for the layer's name appears before
+    // Building the solver must fail, so that the error about the layer's name is reported before
     // training.
     let definition = NET.replace("\"conv\" type", "\"block/conv\" type");
     let solver = format!("net_param {{ {definition} }} base_lr: 0.1 lr_policy: 'fixed'");

@@ -43,7 +43,7 @@ fn with_context<R>(body: impl FnOnce(&LayerContext<'_>) -> R) -> R {
     body(&LayerContext { device: &device, phase, key, sources: &sources })
 }
 
-/// Calls the method `method` of a layer with new blobs.
+/// Calls the method `method` of a layer with the given numbers of new bottoms and tops.
 fn call(layer: &mut dyn Layer<f32>, method: &str, [bottoms, tops]: [usize; 2]) -> Result<()> {
     let device = AnyDevice::new(&CpuDevice::new());
     let blobs = |count| (0..count).map(|_| Blob::new(&device, &[2, 3, 4, 5]).unwrap());
@@ -214,8 +214,8 @@ fn reshape_and_flatten_layers_do_not_copy_data() {
 
 #[test]
 fn shared_top_without_propagate_down_does_not_change_the_bottom_diff() {
-    // Layer `side` computes a gradient of the blob `f`, which the Flatten layer must not pass on to
-    // the blob `p`.
+    // The Flatten layer must not pass the gradient of its top `f`, which the layer `side` computes,
+    // on to its bottom `p`.
     let mut net = net("layer { name: 'p' type: 'Parameter' top: 'p'
            parameter_param { shape { dim: 2 } } }
          layer { name: 'f' type: 'Flatten' bottom: 'p' top: 'f' propagate_down: false
@@ -256,7 +256,7 @@ fn a_filter_layer_keeps_only_selected_items() {
     assert_eq!(
         net.blob("y").unwrap().shape()[..],
         [3, 2],
-        "before the first pass, the top must have room for all items"
+        "before the first pass, the top must have the shape for all items"
     );
     set(&net, "x", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     for (selector, expected) in [
@@ -293,8 +293,8 @@ fn indices_and_labels_out_of_range_are_errors() {
     }
 }
 
-/// Tests of stochastic pooling of two planes of 4 × 5 with windows of 2 × 2, some of which extend
-/// past the edge.
+/// Tests of stochastic pooling of two 4 × 5 planes. Some of the 2 × 2 windows extend past the edge
+/// of the plane.
 mod stochastic_pooling {
     use super::{data, diff, set, try_net};
     use cortado::{Net, proto::Phase};

@@ -13,8 +13,8 @@ use std::{
     },
 };
 
-/// Device with separate memory that counts allocations and copies. All calls of the device's
-/// methods fail while `fails` is set.
+/// Device with separate memory that counts allocations and copies. While `fails` is set, every call
+/// of a method of the device fails.
 #[derive(Clone, Debug, Default)]
 struct Remote {
     allocs: Arc<AtomicUsize>,
@@ -125,7 +125,8 @@ fn step(kind: usize, value: u8) -> Step {
     }
 }
 
-/// Applies a step to a `SyncedMemory`. Returns the value that the step has read, if the step reads.
+/// Applies a step to a `SyncedMemory`. Returns the value that the step has read, or `None` if the
+/// step does not read.
 fn apply(memory: &mut SyncedMemory<Remote>, step: Step) -> Result<Option<u8>> {
     let found = match step {
         Step::ReadHost => memory.host()?.to_vec(),
@@ -173,7 +174,7 @@ struct Model {
     value: u8,
     host: bool,
     device: bool,
-    /// Whether the device has an allocation, valid or stale.
+    /// Whether the device side is allocated, valid or stale.
     allocated: bool,
 }
 
@@ -192,7 +193,7 @@ impl Model {
     }
 
     /// Applies a step to the model of a `SyncedMemory`. Returns the value that the step must read,
-    /// if the step reads.
+    /// or `None` if the step does not read.
     fn apply(&mut self, step: Step) -> Option<u8> {
         let value = self.value;
         self.allocated |= self.needs(step)[0];

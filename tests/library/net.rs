@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 type SimulatedNet = Net<f32>;
 
-/// Device on which all nets of this file run. Nets that share weights must use the same device.
+/// Device on which all nets of this file run: nets that share weights must use the same device.
 static DEVICE: LazyLock<SimulatedDevice> =
     LazyLock::new(|| SimulatedDevice::with_threads(1).unwrap());
 
@@ -113,8 +113,8 @@ fn weights_are_copied_and_shared_by_layer_name() {
     assert_eq!(target.copy_trained_from(&saved).unwrap(), ["b"]);
     let after = weights(&target);
     assert_eq!((&after[0], &after[2]), (&weights(&source)[2], &before[2]));
-    // The target net has a copy of the weights, so changing the copy must not change the source
-    // net.
+    // The target net has a copy of the source net's weights, so changing the copy must not change
+    // the source net.
     target.params()[0].blob().data_mut().unwrap().host_mut().unwrap().fill(0.0);
     assert_ne!(weights(&source)[2], weights(&target)[0]);
 
@@ -213,8 +213,8 @@ fn inference_with_memory_reuse_is_bit_identical() {
     let nets = [false, true].map(build);
     let results = nets.map(|mut net| {
         let mut results = Vec::new();
-        // The net runs with its original input, a larger input without and with a new memory plan,
-        // and a smaller input without and with a new plan.
+        // The net runs with its original input, and with a larger and a smaller input, each without
+        // and with a new memory plan.
         for (rows, plan) in [(2, false), (4, false), (5, true), (3, false), (3, true)] {
             let x = net.blob_mut("x").unwrap();
             x.reshape(&[rows, 3]).unwrap();
@@ -245,8 +245,8 @@ fn inference_with_memory_reuse_is_bit_identical() {
     let [(want, all_blobs, full, backward), (got, reused_blobs, reduced, reused_backward)] =
         results;
     assert_eq!(got, want);
-    // Eight blobs need separate storage: x, a with its splits, b, side, c, s, d and e. With memory
-    // reuse, for example, c uses the storage of a, and s uses the storage of b.
+    // Eight blobs need separate storage: x, a with its splits, b, side, c, s, d and e. If the net
+    // reuses memory, c uses the storage of a, for example, and s the storage of b.
     assert_eq!((all_blobs, reused_blobs), (8, 5));
     assert!(reduced.activations < full.activations, "{reduced:?} {full:?}");
     assert_eq!(reduced.params, full.params);

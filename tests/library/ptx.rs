@@ -1,4 +1,5 @@
-//! Tests that the committed PTX, which builds without nvcc use, matches the kernel sources.
+//! Tests that the committed PTX matches the kernel sources. Builds without nvcc use the committed
+//! PTX.
 
 use std::{env, fs, path::Path, process::Command};
 

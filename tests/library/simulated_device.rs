@@ -102,8 +102,8 @@ fn a_wait_runs_the_work_of_a_fork_only_if_ordered_after_the_fork() {
     fork.upload(&[1, 2], &mut shared, 0).unwrap();
     assert_eq!(downloaded(&device, &shared).unwrap(), [0, 0]);
     device.order_after(&fork).unwrap();
-    // The device's queue is not ordered after the upload on the fork, so the download returns the
-    // old bytes.
+    // The device's queue is not ordered after the upload on the forked queue, so the download
+    // returns the old bytes.
     fork.upload(&[3, 4], &mut shared, 0).unwrap();
     assert_eq!(downloaded(&device, &shared).unwrap(), [1, 2]);
     assert_eq!(fork.pending(), 1);
@@ -274,8 +274,8 @@ fn stale_memory_is_poisoned() {
     let device = SimulatedDevice::new();
     let mut x = memory(&device, &[1.0; 4]);
     x.device().unwrap();
-    // `device_mut` makes the host side stale, which poisons the host bytes. `host_write_only`
-    // returns the poisoned bytes.
+    // `device_mut` makes the host side stale, so the simulated device poisons the host bytes.
+    // `host_write_only` returns these poisoned bytes.
     x.device_mut().unwrap();
     assert_eq!(x.host_write_only().unwrap(), poisoned(16));
     // The simulated device poisons device bytes only after all work that was queued earlier has
@@ -351,7 +351,7 @@ fn a_fault_in_flight_fails_the_next_wait_and_poisons_the_output() {
     let device = SimulatedDevice::new();
     let mut x = memory(&device, &[1.0; 4]);
     let mut y = memory(&device, &[1.0; 4]);
-    // The first queued operation is the upload of `x`. The second is the kernel that reads `x`.
+    // The first queued operation is the upload of `x`, and the second is the kernel `scal` on `x`.
     device.inject_fault(Fault::InFlight, 2);
     device.scal(2.0, view_mut(&mut x)).unwrap();
     device.scal(3.0, view_mut(&mut y)).unwrap();
@@ -470,7 +470,8 @@ mod training {
         });
         let error = error.expect("no training run returned the injected fault").to_string();
         assert!(error.contains("in flight"), "{error}");
-        // If the upload of a prefetched batch failed, the next wait returns the error.
+        // If the upload of a prefetched batch has failed, the next wait for the device returns the
+        // error.
         let _ = device.synchronize();
         train_digits(&device).unwrap();
     }

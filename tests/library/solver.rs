@@ -41,7 +41,7 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// Returns the definition of a solver that trains [`NET`] and writes snapshots to `folder`.
+/// Returns the definition of a solver that trains [`NET`] and writes its snapshots to `folder`.
 fn definition(rest: &str, folder: &Path) -> SolverParameter {
     let common = "base_lr: 0.05 lr_policy: \"fixed\" random_seed: 3 snapshot_after_train: false";
     let mut param: SolverParameter =
@@ -62,7 +62,8 @@ fn weights<T: Element>(solver: &Solver<T>) -> Vec<f64> {
     blobs.collect::<Vec<_>>().concat()
 }
 
-/// Adds an observer that records the values which `select` returns for the events of a solver.
+/// Adds an observer to a solver, which calls `select` for each event and records the returned
+/// values.
 fn record<T: Element, R: Send + 'static>(
     solver: &mut Solver<T>,
     select: impl Fn(&Event<'_>) -> Option<R> + Send + 'static,
@@ -127,7 +128,7 @@ const ACCEPTED_ONLY_BY_CAFFE: [(&str, &str); 4] = [
     ("iter_size_zero", "the loss would be 0/0"),
 ];
 
-/// Minimum number of Caffe's verdicts that the test must compare.
+/// Minimum number of Caffe's verdicts with which the test must compare results.
 const MIN_VERDICTS: usize = 36;
 
 /// Solver definitions that Caffe refuses, each with a part of the error message that cortado must
@@ -194,7 +195,7 @@ fn solvers_are_refused_as_by_caffe() {
     assert!(compared >= MIN_VERDICTS, "compared only {compared} of Caffe's verdicts");
 }
 
-/// Builds a solver, and makes one solver update if `step` is `true`. Returns the result in the
+/// Builds a solver, and makes one solver update if `step` is `true`. Returns the outcome in the
 /// format of Caffe's verdicts.
 fn try_solver(path: &Path, step: bool) -> Result<String> {
     let mut solver = Solver::<f32>::from_file(path, &*CPU)?;
@@ -394,7 +395,7 @@ fn a_stop_action_ends_a_test_pass_before_its_next_batch() {
     });
     solver.solve().unwrap();
     // The first test of the test net calls the action function five times. The solver writes the
-    // last of the two snapshots after training.
+    // second snapshot after training.
     let want = ["testing 0", "snapshot", "interrupted 0 at 0", "snapshot", "finished, early: true"];
     assert_eq!(*events.lock().unwrap(), want);
     assert_eq!((calls.load(Relaxed), solver.iteration()), (5, 0));

@@ -18,7 +18,7 @@ struct Tree {
     unknown: Vec<(usize, Vec<u8>)>,
 }
 
-/// Position of the unknown fields in an encoded message.
+/// Position at which the unknown fields of a message are encoded.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
     /// Encodes the unknown fields of a message between the known fields.
@@ -77,8 +77,8 @@ fn field_or_group(number: u32, (wire, value): (u32, Vec<u8>)) -> Vec<u8> {
     [field(number, wire, &value), end].concat()
 }
 
-/// Returns a strategy for a field of the number `number`, with a value of any wire type. The value
-/// of a group consists of further fields.
+/// Returns a proptest strategy for a field with the number `number` and a value of any wire type.
+/// The value of a group is a sequence of fields.
 fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
     let leaf = prop_oneof![
         any::<u64>().prop_map(|value| (0, varint(value))),
@@ -124,8 +124,8 @@ fn blob() -> impl Strategy<Value = Tree> {
     })
 }
 
-/// Returns a strategy for a message with a name in field 1 and nested messages in the field
-/// `number`.
+/// Returns a proptest strategy for a message with a name in field 1 and nested messages in the
+/// field `number`.
 fn named(number: u32, nested: impl Strategy<Value = Tree>) -> impl Strategy<Value = Tree> {
     ("[a-z]{0,9}", vec(nested, 0..4), unknown()).prop_map(move |(name, nested, unknown)| Tree {
         known: vec![delimited(1, name.as_bytes())],
@@ -256,7 +256,8 @@ fn unknown_fields_stay_with_their_message_in_an_upgrade() {
 
 #[test]
 fn unknown_fields_never_become_values_of_known_fields() {
-    // `BlobShape` declares no field 5 or 50. In a `BlobProto`, field 5 would become `data`.
+    // `BlobShape` declares no field 5 or 50. `BlobProto` declares field 5 (`data`), so the unknown
+    // field 5 must not be written to a `BlobProto`.
     let bytes = delimited(7, &[field(50, 0, &[1]), field(5, 5, &[0, 0, 128, 63])].concat());
     let (mut blob, mut unknown) = UnknownFields::parse::<BlobProto>(&bytes, "blob").unwrap();
     assert_eq!(unknown.encode(&blob).unwrap(), bytes);

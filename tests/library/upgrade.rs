@@ -259,8 +259,8 @@ fn v1_transformation_fields_move_to_transform_param() {
                 "layer {{ type: '{new}' transform_param {{ {fields} }} {param} {{ source: 's' }} }}"
             ),
         );
-        // Transformation fields move only if the layer has the data layer type to which the fields
-        // belong.
+        // Transformation fields move only if the parameter message that contains the fields belongs
+        // to the layer's type.
         let other_type = format!("type: RELU {param} {{ {fields} }}");
         assert_upgrades_to(
             &format!("layers {{ {other_type} }}"),
@@ -289,7 +289,7 @@ fn input_fields_become_an_input_layer() {
         "input: 'x' input_shape { dim: 2 } input_dim: 1",
         "top: 'x' input_param { shape { dim: 2 } }",
     );
-    // The upgrade drops input shapes in excess of the number of inputs.
+    // If the net has more input shapes than inputs, the upgrade drops the last shapes.
     assert_inputs_become(
         "input: 'x' input_shape { } input_shape { dim: 2 }",
         "top: 'x' input_param { shape { } }",
@@ -381,8 +381,8 @@ fn an_unknown_layer_type_number_is_dropped_and_reported() {
     assert_eq!(changes, [Change::V1, dropped]);
 }
 
-/// Upgrades a golden case. Returns the text that must equal the golden file `upgraded.prototxt`,
-/// and the changes.
+/// Upgrades the definition of a golden case. Returns the text that must equal the golden file
+/// `upgraded.prototxt`, and the changes.
 fn upgraded_case(folder: &Path, row: &[String]) -> (String, Vec<Change>) {
     if row[1] == "solver" {
         let param = proto::read_text(folder.join("solver.prototxt")).unwrap();
@@ -455,8 +455,8 @@ fn nets_that_the_upgrade_refuses_are_refused_by_caffe() {
     assert_eq!(refused, want.map(str::to_owned).into());
 }
 
-/// Caffe's authors upgraded some net definitions with Caffe's tools. cortado's upgrades of the old
-/// and of the new file must give the same net.
+/// The authors of Caffe upgraded some net definitions with Caffe's tools. The old and the upgraded
+/// file must give the same net after cortado's upgrade.
 #[test]
 fn caffes_files_before_and_after_their_upgrade_give_the_same_net() {
     let Some(folder) =

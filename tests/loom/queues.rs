@@ -7,8 +7,8 @@ use cortado::{
 };
 use loom::{sync::Arc, thread};
 
-/// Runs `body` in every interleaving of its threads with at most two preemptions. With three
-/// preemptions, the tests would take twenty times as long.
+/// Runs `body` in every interleaving of its threads with at most two preemptions. With at most
+/// three preemptions, the tests would take twenty times as long.
 fn model(body: impl Fn() + Sync + Send + 'static) {
     preemptions(2, body);
 }
@@ -64,8 +64,8 @@ fn closing_a_queue_wakes_all_waiting_threads() {
     });
 }
 
-/// A push to a blocking queue wakes one waiting thread. A woken thread that only peeks must wake
-/// another waiting thread.
+/// A push to a blocking queue wakes one waiting thread. A woken thread that only peeks at the item
+/// must wake another waiting thread.
 #[test]
 fn a_thread_that_peeks_wakes_a_thread_that_pops() {
     model(|| {
@@ -81,8 +81,8 @@ fn a_thread_that_peeks_wakes_a_thread_that_pops() {
     });
 }
 
-/// The consumer closes the queue pair at an arbitrary moment. Exactly one thread must own the
-/// recycled item, and the producer thread must end.
+/// The consumer closes the queue pair at an arbitrary moment. In every interleaving, exactly one
+/// thread must own the recycled item, and the producer thread must end.
 #[test]
 fn a_queue_pair_recycles_items_until_the_pair_is_closed() {
     model(|| {

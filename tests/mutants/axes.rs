@@ -8,8 +8,8 @@ use cortado::{
 };
 use num_traits::{Float, Zero};
 
-/// Returns the indices of the elements along the axis, for each outer and inner index of an
-/// operand.
+/// For each outer and inner index of an operand, returns the indices of the elements along the
+/// axis.
 fn runs(axis: &Axis) -> impl Iterator<Item = impl Iterator<Item = usize> + Clone> {
     let Axis { outer, extent, inner } = *axis;
     (0..outer).flat_map(move |o| {
@@ -200,14 +200,14 @@ impl Normalize for Mutant {
 }
 
 impl Mutant {
-    /// Returns the inverse standard deviation `1 / √(variance + ε)` for each position of the axis.
+    /// Returns the inverse standard deviation `1 / √(variance + ε)` for each index along the axis.
     fn rates<T: Element>(&self, op: &Standardize, variance: View<'_, T, Self>) -> Result<Vec<T>> {
         let rate = |v: &T| T::from_acc(op.rate(v.to_acc(), T::acc(op.epsilon)));
         Ok(variance.host()?.iter().map(rate).collect())
     }
 
-    /// Computes LRN within a channel with the constant `k` instead of 1 in the scale, as the bug
-    /// does.
+    /// Computes the wrong LRN of a mutant: within a channel, the scale has the constant `k` instead
+    /// of 1.
     fn lrn_with_k<T: Element>(
         &self,
         op: &Lrn,

@@ -81,13 +81,13 @@ bugs! {
     /// Bug: the kernel `axpby` multiplies `y` by β = 0 instead of overwriting `y` without reading
     /// it.
     AxpbyReadsAtZero => axpby,
-    /// Bug: the kernel `dot` on several blocks of elements skips the elements after the last whole
-    /// block.
+    /// Bug: the kernel `dot` on more than 1024 elements skips the elements after the last whole
+    /// block of 1024.
     DotDropsTail => dot,
     /// Bug: the kernel `dot` for `f16` accumulates in `f16` instead of `f32`.
     DotNarrow => dot,
-    /// Bug: every second call of the kernel `dot` rounds the sum up, as a sum in order of arrival
-    /// may do.
+    /// Bug: every second call of the kernel `dot` rounds the sum up, as if the order of the
+    /// summands depended on thread timing.
     DotNotReproducible => dot,
     /// Bug: the kernel `dot` of an operand with itself returns the sum of the elements instead of
     /// the sum of their squares.
@@ -118,7 +118,7 @@ bugs! {
     GemmDropsTail => gemm,
     /// Bug: every second call of the kernel `gemm` changes the last bit of an element of `C`.
     GemmNotReproducible => gemm,
-    /// Bug: the kernel `gemm` transposes the second operand of a product of a matrix with itself.
+    /// Bug: the kernel `gemm` transposes `B` if `A` and `B` are the same matrix.
     GemmOfItself => gemm,
     /// Bug: the kernel `gemm` skips terms in which an element of `A` is 0 and the other factor is
     /// NaN.
@@ -199,10 +199,10 @@ bugs! {
     LstmIgnoresCont => lstm,
     /// Bug: the gradient of the LSTM's previous cell state ignores the forget gate.
     LstmSkipsForgetGate => lstm_backward,
-    // Bugs in kernels along an axis.
+    // Bugs in reductions and normalization along an axis.
     /// Bug: the mean along an axis is not divided by the number of elements.
     MeanIsSum => reduce_mean,
-    /// Bug: the maximum along an axis is at least zero, even if all elements are negative.
+    /// Bug: the maximum along an axis is zero if all elements are negative.
     MaxFromZero => reduce_max,
     /// Bug: the kernel `sum_to_axis` ignores β and computes with β = 1.
     SumToAxisAdds => sum_to_axis,
@@ -227,7 +227,7 @@ bugs! {
     LrnAlphaUndivided => lrn_across,
     /// Bug: the kernel `lrn` within a channel uses the constant `k` instead of 1.
     LrnWithinUsesK => lrn_within,
-    // Bugs in image kernels.
+    // Bugs in convolution and pooling.
     /// Bug: the kernel `im2col` ignores the dilation.
     DilationIgnored => im2col,
     /// Bug: the kernel `im2col` repeats the edge of the image instead of padding with zeros.
@@ -244,7 +244,8 @@ bugs! {
     ActivatesUnrounded => convolve_with_activation,
     /// Bug: the gradient of a convolution's filters is overwritten instead of accumulated.
     FiltersOverwritten => convolve_backward_filters,
-    /// Bug: the mask of `max_pool` holds the index of the last of several equal maxima.
+    /// Bug: the mask of the kernel `max_pool` holds the index of the last of several equal maxima
+    /// in a window.
     MaskHasLast => max_pool,
     /// Bug: the kernel `max_pool` includes padding in the maximum as zeros.
     PadInMaximum => max_pool,

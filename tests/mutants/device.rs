@@ -1,4 +1,4 @@
-//! Mutant: a device that wraps the simulated device and adds one bug. `device.rs` implements the
+//! Mutant: a device that wraps the simulated device and adds one bug. This module implements the
 //! bugs in memory and queues.
 
 use crate::bug::Bug;
@@ -27,7 +27,7 @@ struct Shared {
     broken: AtomicBool,
     /// Whether a queued call has failed and no call has reported the failure.
     queued_failure: AtomicBool,
-    /// Number of kernel calls, for bugs in every second call.
+    /// Number of kernel calls, for bugs that appear only in every second call.
     calls: AtomicUsize,
     freed: Mutex<Vec<DeviceMemory>>,
 }
@@ -83,13 +83,14 @@ impl Mutant {
         self.shared.queued_failure.store(true, Relaxed);
     }
 
-    /// Returns whether the device has the bug, and an odd number of kernel calls precedes this one.
+    /// If the mutant has the bug `bug`, counts the kernel call and returns `true` for every second
+    /// call.
     pub(crate) fn is_second_call(&self, bug: Bug) -> bool {
         self.is(bug) && self.shared.calls.fetch_add(1, Relaxed) % 2 == 1
     }
 
-    /// Returns `result`, and makes every later call fail after an error if the bug is
-    /// [`Bug::ErrorsPersist`].
+    /// Returns `result`. If `result` is an error and the bug is [`Bug::ErrorsPersist`], every later
+    /// call fails.
     pub(crate) fn persist_error(&self, result: Result<()>) -> Result<()> {
         if self.is(Bug::ErrorsPersist) {
             self.shared.broken.fetch_or(result.is_err(), Relaxed);
@@ -111,8 +112,8 @@ impl Mutant {
         }
     }
 
-    /// Returns a freed device memory of `bytes` bytes, which is zeroed without waiting for queued
-    /// work.
+    /// Returns a freed allocation of `bytes` bytes, zeroed without waiting for the queued work that
+    /// still uses it.
     fn reuse(&self, bytes: usize) -> Result<Option<DeviceMemory>> {
         let mut freed = self.shared.freed.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(index) = freed.iter().position(|memory| memory.size() == bytes) else {
@@ -123,7 +124,7 @@ impl Mutant {
         Ok(Some(memory))
     }
 
-    /// Uploads bytes at once, before all queued work of the device has run.
+    /// Uploads bytes at once, before the queued work of the device runs.
     fn upload_at_once(&self, src: &[u8], dst: &mut simulated::Buffer, at: usize) -> Result<()> {
         let fork = self.inner.fork_queue()?;
         fork.upload(src, dst, at)?;
@@ -140,7 +141,7 @@ impl Mutant {
     }
 }
 
-/// Returns a view on the simulated device of a mutant's operand.
+/// Converts an operand of a mutant to a view for the simulated device.
 pub(crate) fn inner_view<'a, T: Element>(
     memory: &'a DeviceMemory,
     operand: &DeviceSlice<'_, Mutant>,
@@ -149,8 +150,8 @@ pub(crate) fn inner_view<'a, T: Element>(
     View::new(memory, memory.size() / size_of::<T>())?.slice(start..start + len)
 }
 
-/// Returns a mutable view on the simulated device of `bytes` bytes of `memory`, starting at byte
-/// `offset`.
+/// Returns a mutable view of `bytes` bytes of `memory`, starting at byte `offset`, for the
+/// simulated device.
 pub(crate) fn inner_view_mut<'a, T: Element>(
     memory: &'a mut DeviceMemory,
     offset: usize,

@@ -9,8 +9,8 @@ use cortado::{
 use num_traits::{Float, Zero};
 use std::ops::Range;
 
-/// Returns the index of the image element that im2col copies to an element of its matrix, or `None`
-/// for padding.
+/// Returns the index of the image element that im2col copies to row `row` and column `position` of
+/// its matrix, or `None` for padding.
 fn source_index(bug: Bug, op: &Window, row: usize, position: usize) -> Option<usize> {
     let (mut taps, mut windows) = (row % op.taps(), position);
     let (mut index, mut stride) = (0, 1);

@@ -16,8 +16,8 @@ use bug::{BUGS, Bug};
 use cortado::conformance::Kit;
 use device::Mutant;
 
-// A mutant without a bug must pass every check. The bugs of all other mutants are therefore the
-// cause of the mutants' failures.
+// A mutant without a bug must pass every check, so that a failed check of another mutant is due to
+// the mutant's bug.
 cortado::conformance!(without_bug, Mutant::new(Bug::None));
 
 #[test]

@@ -13,8 +13,8 @@ use std::{
 };
 
 /// Returns the path of a file or folder of the test data: from the large set if `CORTADO_TESTDATA`
-/// is set, else from the selection. Prints a notice and returns `None` if the selection lacks the
-/// file or folder.
+/// is set, else from the selection. Prints a notice and returns `None` if the selection does not
+/// contain the file or folder.
 ///
 /// # Panics
 /// Panics if `CORTADO_TESTDATA` is set but does not contain the file or folder.
@@ -27,8 +27,8 @@ pub(crate) fn testdata(path: &str, what: &str) -> Option<PathBuf> {
     found
 }
 
-/// Returns the path of a file with the weights of LeNet that Caffe trained. LeNet's weights in the
-/// selection are rounded to `bf16`.
+/// Returns the path of the file with the weights of the LeNet that Caffe trained. In the selection
+/// in `tests/testdata`, the weights of LeNet are rounded to `bf16`.
 pub(crate) fn lenet_weights() -> PathBuf {
     let file = if has_large_set() {
         "lenet_iter_10000.caffemodel"
@@ -39,14 +39,14 @@ pub(crate) fn lenet_weights() -> PathBuf {
 }
 
 /// Returns the folder with MNIST's test images, whose file names start with `t10k`. The selection
-/// has only the first 300 images.
+/// in `tests/testdata` contains only the first 300 images.
 pub(crate) fn mnist_test_images() -> PathBuf {
     let folder = if has_large_set() { "data/mnist" } else { "data/mnist_first_300" };
     required(&root().join(folder))
 }
 
-/// Returns the minimum number of cases that a test must find, which is `large` for the large set
-/// and `selection` for the selection.
+/// Returns the minimum number of test cases that a test must find: `large` in the large set of test
+/// data, `selection` in the selection.
 pub(crate) fn minimum(large: usize, selection: usize) -> usize {
     if has_large_set() { large } else { selection }
 }

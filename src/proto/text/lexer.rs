@@ -229,7 +229,7 @@ impl<'a> Lexer<'a> {
         }
         code.and_then(char::from_u32).ok_or_else(|| {
             let kind = char::from(kind);
-            error(start, format!("`\\{kind}` without {digits} digits of a valid character"))
+            error(start, format!("`\\{kind}` without {digits} hex digits of a valid character"))
         })
     }
 

@@ -26,7 +26,7 @@ use crate::{
 use error::TextError;
 use parser::UnknownFieldPolicy;
 
-/// Reads a message from text; error messages refer to the text by the name `file`.
+/// Parses a message in protobuf's text format. Error messages refer to the text by the name `file`.
 ///
 /// Accepts the same syntax as Caffe: comments from `#` to the end of the line, an optional `:`
 /// before a nested message, `{ }` or `< >`, lists in brackets, adjacent strings, `,` or `;` after a
@@ -41,8 +41,9 @@ pub fn parse_text<M: CaffeMessage>(text: impl AsRef<[u8]>, file: &str) -> Result
     parse(text.as_ref(), file, UnknownFieldPolicy::Reject)
 }
 
-/// Reads a message like [`parse_text`], but skips unknown fields, which forks of Caffe write, and
-/// logs a warning for each skipped field. Skipping a field can change the meaning of the message.
+/// Parses a message like [`parse_text`], but skips unknown fields, which forks of Caffe write, and
+/// logs a warning for each skipped field. Skipping an unknown field can change the meaning of the
+/// message.
 pub fn parse_text_lossy<M: CaffeMessage>(text: impl AsRef<[u8]>, file: &str) -> Result<M> {
     parse(text.as_ref(), file, UnknownFieldPolicy::Skip)
 }
@@ -76,7 +77,7 @@ pub fn read_text<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
     read(path.as_ref(), UnknownFieldPolicy::Reject)
 }
 
-/// Reads a message from a text file like [`parse_text_lossy`].
+/// Reads a message from a text file and skips unknown fields, like [`parse_text_lossy`].
 pub fn read_text_lossy<M: CaffeMessage>(path: impl AsRef<Path>) -> Result<M> {
     read(path.as_ref(), UnknownFieldPolicy::Skip)
 }
@@ -89,8 +90,8 @@ fn read<M: CaffeMessage>(path: &Path, unknown: UnknownFieldPolicy) -> Result<M> 
 /// Formats a message as text in Caffe's layout: one field per line in the order of the field
 /// numbers, two spaces of indentation per level, bytes outside printable ASCII as octal escapes.
 ///
-/// Parsing the text gives an equal message, unless an enum field has an undeclared number. The
-/// printer prints an undeclared enum number, but the parser rejects such a number.
+/// Parsing the returned text gives an equal message, unless an enum field has a number that the
+/// enum does not declare. The printer prints an undeclared enum number, but the parser rejects it.
 ///
 /// # Errors
 /// [`Error::InvalidData`] if the message's encoding does not match the table of its message type.
@@ -116,7 +117,7 @@ fn position(text: &[u8], offset: usize) -> (usize, usize) {
     let before = &text[..offset.min(text.len())];
     let line = before.iter().filter(|&&byte| byte == b'\n').count();
     let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
-    // The column counts each UTF-8 character once, at the character's first byte.
+    // The column number counts each UTF-8 character once, at the character's first byte.
     let column = before[start..].iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
     (line + 1, column + 1)
 }

@@ -34,7 +34,8 @@ pub(super) fn parse(
     Ok((parser.wire, parser.skipped))
 }
 
-/// Recursive-descent parser with one token of lookahead; `offset` is the byte offset of this token.
+/// Recursive-descent parser with one token of lookahead; `offset` is the byte offset of the
+/// lookahead token.
 ///
 /// The recursion depth is bounded, because no message type of Caffe contains itself.
 struct Parser<'a> {
@@ -42,7 +43,7 @@ struct Parser<'a> {
     token: Token<'a>,
     offset: usize,
     unknown_fields: UnknownFieldPolicy,
-    /// The fields of the current message that are already parsed, in the binary format.
+    /// The binary encoding of the fields of the current message that have been parsed so far.
     wire: Vec<u8>,
     skipped: Vec<TextError>,
 }
@@ -102,7 +103,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Parses a list whose `[` is already consumed.
+    /// Parses a bracketed list of values; the caller has consumed the opening `[`.
     fn list(&mut self, field: &Field) -> Result<(), TextError> {
         if self.accept(b']')? {
             return Ok(());
@@ -118,8 +119,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses one value of a field. The parser encodes the values of packed fields unpacked;
-    /// decoding gives the same values.
+    /// Parses one value of a field. The parser writes a packed field in the unpacked encoding,
+    /// which decodes to the same values.
     fn value(&mut self, field: &Field) -> Result<(), TextError> {
         match field.kind {
             FieldType::Message(message) => {
@@ -194,8 +195,9 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// Parses the value of a `float` or `double` field. Spaces may follow the sign, which is a
-    /// separate token. An integer in a `float` or `double` field must be decimal.
+    /// Parses the value of a `float` or `double` field. Spaces may follow the minus sign of a
+    /// number, which is a separate token. An integer in a `float` or `double` field must be
+    /// decimal.
     fn double(&mut self) -> Result<f64, TextError> {
         let negative = self.accept(b'-')?;
         let value = match self.token {
@@ -277,8 +279,8 @@ impl<'a> Parser<'a> {
         Ok(i64::from(number) as u64)
     }
 
-    /// Skips the value of an unknown field, either `:` and a value, or a nested message. Inside a
-    /// nested message, the parser mainly checks that brackets match.
+    /// Skips the value of an unknown field, either `:` and a value, or a nested message. Inside an
+    /// unknown nested message, the parser checks little more than matching brackets.
     fn skip_value(&mut self) -> Result<(), TextError> {
         let colon = self.accept(b':')?;
         if !colon && !matches!(self.token, Token::Symbol(b'{' | b'<')) {

@@ -46,7 +46,7 @@ fn parse_errors_state_the_position_and_the_problem() {
         ("name: \"a\\", "1:9: unterminated string"),
         ("name: \"\\q\"", "1:8: unknown escape sequence"),
         ("name: \"\\xg\"", "1:8: `\\x` without hexadecimal digits"),
-        ("name: \"\\u12\"", "1:8: `\\u` without 4 digits of a valid character"),
+        ("name: \"\\u12\"", "1:8: `\\u` without 4 hex digits of a valid character"),
         ("name: \"\\377\"", "1:7: string is not UTF-8"),
         ("name: \"äöü\" é", "1:13: byte 0xc3 outside a string"),
         ("\t# ä\n\tlayer \0", "2:8: byte 0x00 outside a string"),

@@ -1,4 +1,5 @@
-//! The upgrade of BatchNorm layers: learning rates and weight decays of statistics become 0.
+//! The upgrade of BatchNorm layers, which sets the learning rates and weight decays of their
+//! statistics to 0.
 
 use super::change::Change;
 use crate::{error::Result, proto::messages::NetParameter};

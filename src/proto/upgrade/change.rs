@@ -1,8 +1,8 @@
-//! The changes that an upgrade reports.
+//! The changes that the upgrade of a net or solver definition reports.
 
 use std::fmt;
 
-/// A change that an upgrade made. `Display` writes a phrase such as
+/// A change that an upgrade made to a net or solver definition. `Display` writes a phrase such as
 /// `upgraded layers of the V1 format`.
 ///
 /// ```
@@ -22,7 +22,8 @@ pub enum Change {
     Transformation,
     /// The upgrade converted layers of the V1 format to the current format.
     V1,
-    /// The upgrade replaced input fields by an Input layer or removed them.
+    /// The upgrade replaced the input fields of a net by an Input layer, or removed the input
+    /// fields.
     Inputs,
     /// The upgrade set the learning rates and weight decays of BatchNorm statistics to 0.
     BatchNorm,
@@ -44,7 +45,7 @@ impl fmt::Display for Change {
             Self::Transformation => "moved transformation fields to transform_param",
             Self::V1 => "upgraded layers of the V1 format",
             Self::Inputs => "upgraded input fields",
-            Self::BatchNorm => "set the rates of BatchNorm statistics to 0",
+            Self::BatchNorm => "set lr_mult and decay_mult of BatchNorm statistics to 0",
             Self::SolverType => "replaced solver_type by type",
             Self::Dropped { layer, field } => {
                 return write!(

@@ -28,8 +28,8 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
 }
 
 /// Removes the input shapes from the net. Returns one shape per input, or an empty list if the net
-/// has no input shapes. `input_shape` takes precedence over `input_dim`. Drops shapes in excess of
-/// the number of inputs.
+/// has no input shapes. `input_shape` takes precedence over `input_dim`. Drops the shapes after the
+/// shape of the last input.
 fn take_shapes(net: &mut NetParameter) -> Result<Vec<BlobShape>> {
     let (mut shapes, dims) = (mem::take(&mut net.input_shape), mem::take(&mut net.input_dim));
     let field = if shapes.is_empty() { "input_dim" } else { "input_shape" };

@@ -20,18 +20,18 @@
 //! [`solver`] has one step: the enum `solver_type` becomes the string `type`.
 //!
 //! The upgrade drops and reports a field of a V0 layer that the layer's type does not use. The
-//! upgrade moves the `blobs` of layers without copying their data. A message in the current format
-//! stays unchanged.
+//! upgrade moves the `blobs` of layers and does not copy their data. A message in the current
+//! format stays unchanged.
 //!
 //! The upgrades differ from Caffe's upgrades in five points:
-//! - A net with V0 layers keeps `state`, `debug_info` and `input_shape`; Caffe drops `state`,
-//!   `debug_info` and `input_shape`.
-//! - In a net with V0 layers, a layer of another format and a V1 field of a V0 layer are errors;
-//!   Caffe drops both the layer and the field.
+//! - The upgrade of a net with V0 layers keeps the fields `state`, `debug_info` and `input_shape`,
+//!   which Caffe drops.
+//! - In a net with V0 layers, a layer of another format is an error, and so is a V1 field of a V0
+//!   layer. Caffe drops the layer and the field.
 //! - A padding layer without exactly one bottom and one top is an error even if its top is unused.
 //! - A list of `input_shape` or `input_dim` that is too short is an error; Caffe reads past the end
 //!   of the list.
-//! - The upgrade adds no empty `data_param` or `transform_param` if no field has to move.
+//! - The upgrade adds no empty `data_param` or `transform_param` to a layer without fields to move.
 
 mod batch_norm;
 mod change;
@@ -71,7 +71,8 @@ pub struct Upgraded<M> {
     /// The changes in the order of the upgrade's steps; empty if the message was already in the
     /// current format.
     pub changes: Vec<Change>,
-    /// The paths of nested messages after the upgrade; `None` if no message has moved.
+    /// The map from old to new paths of nested messages; `None` if the upgrade has moved no
+    /// message.
     relocation: Option<Relocation>,
 }
 
@@ -91,7 +92,7 @@ impl<M> Upgraded<M> {
     }
 }
 
-/// A step of an upgrade, which changes the net in place and returns the changes.
+/// A step of a net's upgrade, which changes the net in place and returns the changes.
 type Step = fn(&mut NetParameter) -> Result<Vec<Change>>;
 
 const STEPS: [Step; 5] =
@@ -101,8 +102,8 @@ const STEPS: [Step; 5] =
 ///
 /// # Errors
 /// Returns [`Error::InvalidData`] with the layer's name for a net or layer that mixes formats, and
-/// for an input without a shape. An unknown type or bottom of a V0 layer is the same error, and so
-/// is padding before a layer that is neither a convolution nor a pooling layer.
+/// for an input without a shape. The errors include an unknown type or bottom of a V0 layer, and a
+/// padding layer before a layer that is neither a convolution nor a pooling layer.
 #[doc(alias = "UpgradeNetAsNeeded")]
 pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
     if !net.layer.is_empty() && !net.layers.is_empty() {

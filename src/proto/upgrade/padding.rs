@@ -31,7 +31,8 @@ pub(super) fn is_padding(layer: &V1LayerParameter) -> bool {
 
 #[doc(alias = "UpgradeV0PaddingLayers")]
 pub(super) fn merge(net: &mut NetParameter) -> Result<()> {
-    // The blobs of the visited layers, each with the padding layer, if any, that produced the blob.
+    // Map from the net's inputs and the tops of the visited layers to the padding, if any, that a
+    // padding layer adds to the blob.
     let mut blobs: HashMap<_, _> = net.input.iter().map(|input| (input.clone(), None)).collect();
     for mut layer in mem::take(&mut net.layers) {
         merge_into_layer(&mut layer, &blobs)?;
@@ -48,7 +49,8 @@ pub(super) fn merge(net: &mut NetParameter) -> Result<()> {
     Ok(())
 }
 
-/// Moves the padding to a layer whose bottom comes from a padding layer.
+/// Moves the padding of a padding layer to `layer`, if a bottom of `layer` is the top of the
+/// padding layer.
 fn merge_into_layer(
     layer: &mut V1LayerParameter,
     blobs: &HashMap<String, Option<Padding>>,

@@ -1,4 +1,4 @@
-//! A map from the paths of messages before an upgrade to the paths after the upgrade.
+//! A map from the paths of a net's messages before an upgrade to their paths after the upgrade.
 
 use crate::proto::{
     messages::{InputParameter, LayerParameter, NetParameter, V0LayerParameter, V1LayerParameter},
@@ -8,8 +8,7 @@ use crate::proto::{
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Relocation {
-    /// The index after the upgrade of each layer before the upgrade; `None` for a removed padding
-    /// layer.
+    /// The new index of each old layer; `None` for a padding layer, which the upgrade removes.
     layers: Vec<Option<usize>>,
     /// Whether the upgrade inserted an Input layer at the front of the net.
     has_input_layer: bool,
@@ -26,9 +25,9 @@ impl Relocation {
         Self { layers, has_input_layer }
     }
 
-    /// Replaces the path of a message before the upgrade by its path after the upgrade. Leaves the
-    /// path of a removed message unchanged, because this path matches no message of the upgraded
-    /// net.
+    /// Replaces the path that a message had before the upgrade by its path after the upgrade.
+    /// Leaves the path of a removed message unchanged, because the old path matches no message of
+    /// the upgraded net.
     pub(super) fn remap(&self, path: &mut Vec<PathStep>) {
         let Some(&first) = path.first() else { return };
         match field_name(NetParameter::SCHEMA, first.field) {
@@ -52,8 +51,9 @@ impl Relocation {
     }
 }
 
-/// Replaces the second field number of a field path with the number of the field of the same name in
-/// the current `LayerParameter`, if the current `LayerParameter` has such a field.
+/// Replaces the field number of a path's second step, a field of an old layer, by the number of the
+/// field with the same name in `LayerParameter`. Keeps the field number if `LayerParameter` has no
+/// field with this name.
 fn update_layer_field(path: &mut Vec<PathStep>) {
     let mut layer = V1LayerParameter::SCHEMA;
     // The fields of a V0 layer are in the message `layer` of a V1 layer.

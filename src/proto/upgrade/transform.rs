@@ -6,8 +6,8 @@ use crate::{
     proto::messages::{NetParameter, v1_layer_parameter::LayerType},
 };
 
-/// Moves the named fields of a message to `transform_param`. Returns whether any of the fields was
-/// set.
+/// Moves the named fields of a message to `transform_param`. Returns whether the message had any of
+/// the named fields.
 macro_rules! move_fields {
     ($layer:ident.$param:ident: $($field:ident)*) => {{
         let mut moved = false;

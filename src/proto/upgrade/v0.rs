@@ -10,7 +10,8 @@ use crate::{
 };
 use std::mem;
 
-/// The layer types: each type's name in the V0 format and its enum value in the V1 format.
+/// The layer types of the V0 format: the type's name in the V0 format and its enum value in the V1
+/// format.
 const TYPES: [(&str, LayerType); 24] = [
     ("accuracy", LayerType::Accuracy),
     ("bnll", LayerType::Bnll),
@@ -55,7 +56,8 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Converts a V0 layer to the V1 format. Returns the V1 layer and the names of the dropped fields.
+/// Converts a V0 layer to the V1 format. Returns the V1 layer and the names of the fields that the
+/// conversion dropped.
 fn to_v1(mut outer: V1LayerParameter) -> Result<(V1LayerParameter, Vec<&'static str>)> {
     let Some(old) = outer.layer.take() else {
         let reason = "the layer is not in the V0 format, unlike other layers of the net";
@@ -80,7 +82,7 @@ fn layer_error(layer: &str, problem: impl Into<String>) -> Error {
 }
 
 /// A field of a V1 message, into which the upgrade writes a value of type `T`. `put` sets an
-/// optional field and appends to a repeated field.
+/// optional field, or appends a value to a repeated field.
 trait Put<T> {
     fn put(&mut self, value: T);
 }
@@ -98,7 +100,7 @@ impl<T> Put<T> for Vec<T> {
 }
 
 /// Image sizes are signed in the V0 format and unsigned in the V1 format. As in Caffe, a negative
-/// size wraps to a large unsigned number.
+/// image size wraps to a large unsigned number.
 impl Put<i32> for Option<u32> {
     fn put(&mut self, value: i32) {
         *self = Some(value.cast_unsigned());

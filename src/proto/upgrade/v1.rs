@@ -60,7 +60,8 @@ fn to_current(old: V1LayerParameter) -> LayerParameter {
     }
 }
 
-/// Combines four lists, which may differ in length, into one `param` entry per learnable blob.
+/// Combines the names, share modes, learning rates and weight decays of learnable blobs into one
+/// `param` entry per blob. The four lists may differ in length.
 fn param_specs(
     names: Vec<String>,
     share_modes: Vec<i32>,
@@ -70,7 +71,7 @@ fn param_specs(
     let lengths = [names.len(), share_modes.len(), lr_mults.len(), decay_mults.len()];
     let mut specs = vec![ParamSpec::default(); lengths.into_iter().max().unwrap_or(0)];
     specs.iter_mut().zip(names).for_each(|(spec, name)| spec.name = Some(name));
-    // The share modes have the same enum numbers in the V1 format and the current format.
+    // The enum of share modes has the same numbers in the V1 format and the current format.
     specs.iter_mut().zip(share_modes).for_each(|(spec, mode)| spec.share_mode = Some(mode));
     specs.iter_mut().zip(lr_mults).for_each(|(spec, mult)| spec.lr_mult = Some(mult));
     specs.iter_mut().zip(decay_mults).for_each(|(spec, mult)| spec.decay_mult = Some(mult));

@@ -1,8 +1,9 @@
 // Test library with the cuBLAS functions that `CudaDevice` calls. Plain loops compute a GEMM when
-// the queued work runs.
+// the queued work item of the GEMM runs.
 //
-// The test library is stricter than cuBLAS: a handle must have a stream and a workspace. A GEMM
-// fills the workspace with NaN, which reveals a workspace that was freed too early.
+// The test library is stricter than NVIDIA's cuBLAS: the caller must give each handle a stream and
+// a workspace. A GEMM fills the workspace with NaN, which reveals a workspace that was freed too
+// early.
 
 #include <math.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "../include/builtins.h"
 #include "element.cuh"
 
-// Functions of the test driver that the test library of cuBLAS calls.
+// Functions of the simulated driver that the test library of cuBLAS calls.
 extern "C" int cuCtxGetCurrent(void **context);
 extern "C" int cuLaunchHostFunc(void *stream, void (*call)(void *), void *data);
 
@@ -37,7 +38,7 @@ struct Handle {
     }
 };
 
-// Column-major matrix, or a batch of such matrices that start `stride` elements apart.
+// Column-major matrix, or batch of column-major matrices that start `stride` elements apart.
 struct Matrix {
     void *data;
     int type, ld;

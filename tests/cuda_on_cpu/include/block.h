@@ -1,4 +1,4 @@
-// Current thread block and current thread of a simulated kernel, from which the kernel gets its
+// The current thread block and thread of a simulated kernel, from which the kernel reads its
 // indices.
 #pragma once
 

@@ -9,11 +9,11 @@
 
 #include "block.h"
 
-// The preprocessor pass that lists kernels searches for the keywords `__global__` and `__shared__`,
-// so that pass leaves both undefined.
+// To list the kernels, the preprocessor runs with `CUDA_ON_CPU_LISTING`, which leaves the keywords
+// `__global__` and `__shared__` in its output.
 #ifndef CUDA_ON_CPU_LISTING
 #define __global__
-// One host thread runs a block, so `thread_local` gives all threads of a block the same array.
+// One host thread runs all threads of a block, so a `thread_local` array is shared by the block.
 #define __shared__ thread_local
 #endif
 #define __device__
@@ -62,8 +62,8 @@ inline void __syncwarp(unsigned mask = ~0u) { cuda_on_cpu::wait_for_warp(mask); 
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
-// Warp shuffles within groups of `width` lanes. A lane without a partner in its group receives its
-// own value.
+// Warp shuffles within groups of `width` lanes. If the source lane of a shuffle lies outside the
+// group, a lane receives its own value.
 template <class T> T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
     const int own = cuda_on_cpu::current_thread->lane;
     return cuda_on_cpu::exchange(mask, value, (own & ~(width - 1)) | (lane & (width - 1)));
