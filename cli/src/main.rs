@@ -24,6 +24,7 @@ mod device_args;
 mod progress;
 mod run_log;
 mod signals;
+mod snapshot_keep;
 mod caffe_flags;
 mod svg;
 mod table;

@@ -3,7 +3,7 @@
 use super::{
     caffe_log::CaffeLog, definition::read_solver, device_args::DeviceArgs,
     net_state_args::NetStateArgs, output::print, progress::Progress, run_log::RunLogArgs,
-    signals::Signals,
+    signals::Signals, snapshot_keep::SnapshotKeep,
 };
 use clap::{Args, ValueEnum};
 use cortado::{
@@ -41,6 +41,9 @@ pub(super) struct Train {
     /// name contains _nan; warn once and continue; or ignore it, like Caffe
     #[arg(long, value_name = "EFFECT", value_enum, ignore_case = true, default_value = "stop")]
     on_nan: OnNanArg,
+    /// Number of snapshots to keep; older snapshots with the same prefix are removed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    snapshot_keep: Option<u32>,
     /// After training, print all transfers and all fallbacks to the host, by kernel and call site
     #[arg(long, alias = "ledger")]
     transfer_report: bool,
@@ -106,6 +109,10 @@ impl Train {
             OnNanArg::Warn => OnNan::Warn,
             OnNanArg::Ignore => OnNan::Ignore,
         });
+        if let Some(count) = self.snapshot_keep {
+            let keep = SnapshotKeep { count: usize::try_from(count).unwrap_or(usize::MAX) };
+            solver.add_observer(move |event| keep.observe(event));
+        }
         show_progress(&mut solver);
         let failure = self.run_log.start(&mut solver, self.snapshot.is_some())?;
         solver.set_action_function(self.signals.install()?);

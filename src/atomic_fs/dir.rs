@@ -83,9 +83,12 @@ impl Drop for StagedDir {
     }
 }
 
-/// Creates and removes a file in `folder`, to check that `folder` is writable. Fails if `folder` is
+/// Creates and removes a file in `folder`, to check that `folder` is writable. Also removes old
+/// temporary files of dead processes. Fails if `folder` is
 /// not a writable directory.
 pub(crate) fn check_writable(folder: &Path) -> Result<()> {
+    #[cfg(target_os = "linux")]
+    super::file::remove_stale_temporaries(folder);
     let created = create_temporary(&folder.join("file"), |path| File::create_new(path).map(drop));
     let removed = created.and_then(|((), path)| fs::remove_file(path));
     removed.map_err(|error| Error::io(folder, error))

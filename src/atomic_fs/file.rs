@@ -55,6 +55,35 @@ fn write_and_close(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Removes temporary files that dead processes left in `folder`, after a power failure or SIGKILL.
+///
+/// A file is removed if the process that its name gives does not run on this machine and if the
+/// file has not changed for an hour. The hour protects the files of a process that runs on another
+/// machine with the same file system. Errors are ignored, because the files do no harm.
+#[cfg(all(feature = "net", target_os = "linux"))]
+pub(super) fn remove_stale_temporaries(folder: &Path) {
+    use std::time::Duration;
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.filter_map(Result::<_, io::Error>::ok) {
+        let name = entry.file_name();
+        let Some(process) = name.to_str().and_then(process_of) else { continue };
+        let age = entry.metadata().and_then(|file| file.modified()).map(|time| time.elapsed());
+        let stale = matches!(age, Ok(Ok(age)) if age > Duration::from_secs(3600));
+        if stale && !Path::new("/proc").join(process.to_string()).exists() {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Returns the id of the process that created a temporary file of this name, or `None` for other
+/// files.
+#[cfg(all(feature = "net", target_os = "linux"))]
+fn process_of(name: &str) -> Option<u32> {
+    let (process, count) = name.strip_prefix(".cortado-")?.strip_suffix(".tmp")?.split_once('-')?;
+    count.parse::<u64>().ok()?;
+    process.parse().ok()
+}
+
 /// Calls `create` with an unused temporary path in the directory of `target`. Returns the result of
 /// `create` and the temporary path.
 pub(super) fn create_temporary<F>(
@@ -121,6 +150,30 @@ mod tests {
             assert!(matches!(&error, Error::Io { path: p, .. } if *p == path), "{error}");
         }
         assert_eq!(dir.names(), ["directory"]);
+    }
+
+    #[cfg(all(feature = "net", target_os = "linux"))]
+    #[test]
+    fn only_old_temporary_files_of_dead_processes_are_removed() {
+        use std::time::{Duration, SystemTime};
+        let dir = TestDir::new("stale");
+        let dead = u32::MAX;
+        let files = [
+            (format!(".cortado-{dead}-0.tmp"), 7200),
+            (format!(".cortado-{dead}-1.tmp"), 60),
+            (format!(".cortado-{}-2.tmp", process::id()), 7200),
+            (format!(".cortado-{dead}-x.tmp"), 7200),
+            ("a.tmp".to_owned(), 7200),
+        ];
+        for (name, age) in &files {
+            let file = File::create(dir.0.join(name)).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(*age)).unwrap();
+        }
+        remove_stale_temporaries(&dir.0);
+        let mut expected: Vec<_> = files[1..].iter().map(|(name, _)| name.clone()).collect();
+        let mut names = dir.names();
+        (expected.sort(), names.sort());
+        assert_eq!(names, expected);
     }
 
     #[cfg(unix)]

@@ -201,6 +201,35 @@ fn a_resumed_run_writes_the_same_snapshots_as_an_uninterrupted_one() {
 }
 
 #[test]
+fn snapshot_keep_removes_older_snapshots_of_the_same_prefix() {
+    let folder = Folder::new("snapshot-keep");
+    folder.write_replaced("solver.prototxt", SOLVER, "snapshot: 4", "snapshot: 2");
+    for other in ["lenet2_iter_2.caffemodel", "lenet_iter_90.caffemodel", "lenet_iter_x.caffemodel"]
+    {
+        folder.write(other, "");
+    }
+    folder.run("train --solver solver.prototxt --snapshot-keep 2").succeeded();
+    let models = folder.files(".caffemodel");
+    assert_eq!(
+        models,
+        [
+            "lenet2_iter_2.caffemodel",
+            "lenet_iter_6.caffemodel",
+            "lenet_iter_8.caffemodel",
+            "lenet_iter_90.caffemodel",
+            "lenet_iter_x.caffemodel",
+        ]
+    );
+    assert_eq!(
+        folder.files(".solverstate"),
+        ["lenet_iter_6.solverstate", "lenet_iter_8.solverstate"]
+    );
+    folder
+        .run("train --solver solver.prototxt --snapshot-keep 0")
+        .refused_with(&["--snapshot-keep"]);
+}
+
+#[test]
 fn snapshot_format_hdf5_writes_hdf5_snapshots() {
     let folder = Folder::new("hdf5");
     folder.write_replaced("net.prototxt", NET, "count=200", "count=8");
