@@ -172,7 +172,8 @@ mod tests {
         remove_stale_temporaries(&dir.0);
         let mut expected: Vec<_> = files[1..].iter().map(|(name, _)| name.clone()).collect();
         let mut names = dir.names();
-        (expected.sort(), names.sort());
+        expected.sort();
+        names.sort();
         assert_eq!(names, expected);
     }
 
