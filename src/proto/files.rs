@@ -12,7 +12,7 @@ use super::{
 };
 #[cfg(feature = "net")]
 use super::{messages::SolverParameter, text::read_text};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Reads a net's definition from a text file in any of Caffe's formats. Upgrades the definition to
 /// the current format and logs each change.
@@ -24,7 +24,8 @@ use crate::error::Result;
 #[doc(alias = "ReadNetParamsFromTextFileOrDie")]
 pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
     let path = path.as_ref();
-    log_changes(upgrade::net(read_text(path)?), &path.display().to_string())
+    let text = read_text(path).map_err(|error| explain_binary(path, error, "a net definition"))?;
+    log_changes(upgrade::net(text), &path.display().to_string())
 }
 
 /// Reads a trained net from a file in any of Caffe's formats. Upgrades a net that comes from a
@@ -56,7 +57,8 @@ pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
     if hdf5::is_hdf5(path) {
         return hdf5::read_net(path);
     }
-    log_changes(upgrade::net(read_binary(path)?), &path.display().to_string())
+    let binary = read_binary(path).map_err(|error| explain_text(path, error, "trained weights"))?;
+    log_changes(upgrade::net(binary), &path.display().to_string())
 }
 
 /// Writes a trained net atomically: as HDF5 (feature `hdf5`) if the file name ends in `.h5`,
@@ -85,7 +87,10 @@ pub fn write_trained_net(path: impl AsRef<Path>, net: &NetParameter) -> Result<(
 /// Returns the errors of [`read_trained_net`].
 pub fn read_solver_state(path: impl AsRef<Path>) -> Result<SolverState> {
     let path = path.as_ref();
-    if hdf5::is_hdf5(path) { hdf5::read_state(path) } else { read_binary(path) }
+    if hdf5::is_hdf5(path) {
+        return hdf5::read_state(path);
+    }
+    read_binary(path).map_err(|error| explain_text(path, error, "a solver state"))
 }
 
 /// Writes a solver's state in the format that [`write_trained_net`] chooses for the file name.
@@ -111,7 +116,49 @@ pub fn write_solver_state(path: impl AsRef<Path>, state: &SolverState) -> Result
 #[doc(alias = "ReadSolverParamsFromTextFileOrDie")]
 pub fn read_solver(path: impl AsRef<Path>) -> Result<SolverParameter> {
     let path = path.as_ref();
-    log_changes(upgrade::solver(read_text(path)?), &path.display().to_string())
+    let text =
+        read_text(path).map_err(|error| explain_binary(path, error, "a solver definition"))?;
+    log_changes(upgrade::solver(text), &path.display().to_string())
+}
+
+/// Returns an error that names the kind of a binary file that was read as text, or `error` if the
+/// kind is unknown.
+#[cfg(feature = "net")]
+fn explain_binary(path: &Path, error: Error, expected: &str) -> Error {
+    let trained = |net: NetParameter| !net.layer.is_empty() || !net.layers.is_empty();
+    let found = if matches!(error.root(), Error::Io { .. }) {
+        return error;
+    } else if hdf5::is_hdf5(path) {
+        "an HDF5 file"
+    } else if read_binary(path).is_ok_and(trained) {
+        "a trained net in binary form"
+    } else if read_binary(path).is_ok_and(|state: SolverState| state.learned_net.is_some()) {
+        "a solver state in binary form"
+    } else {
+        return error;
+    };
+    wrong_kind(path, found, &format!("{expected} in text format"))
+}
+
+/// Returns an error that names the kind of a text file that was read as a binary file, or `error`
+/// if the kind is unknown.
+fn explain_text(path: &Path, error: Error, expected: &str) -> Error {
+    #[cfg(feature = "net")]
+    if matches!(error.root(), Error::Io { .. }) {
+        return error;
+    } else if read_text::<NetParameter>(path).is_ok() {
+        return wrong_kind(path, "a net definition in text format", expected);
+    } else if read_text::<SolverParameter>(path).is_ok() {
+        return wrong_kind(path, "a solver definition in text format", expected);
+    }
+    let _ = (path, expected);
+    error
+}
+
+#[cfg(feature = "net")]
+fn wrong_kind(path: &Path, found: &str, expected: &str) -> Error {
+    Error::InvalidData(format!("found {found}, expected {expected}"))
+        .context(path.display().to_string())
 }
 
 /// Logs each change of an upgrade and returns the upgraded message. `source` names the file or the

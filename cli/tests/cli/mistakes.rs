@@ -178,7 +178,7 @@ fn errors_of_common_mistakes_name_the_remedy() {
     let cut = format!("{train} --snapshot cut.solverstate");
     fs::copy(folder.path("lenet_iter_8.caffemodel"), folder.path("other.caffemodel")).unwrap();
     folder.write("cut.solverstate", &folder.read("lenet_iter_8.solverstate")[..100]);
-    let cases: [(&str, &str, &str, &[&str]); 15] = [
+    let cases: [(&str, &str, &str, &[&str]); 19] = [
         (
             "",
             "",
@@ -221,6 +221,30 @@ fn errors_of_common_mistakes_name_the_remedy() {
             "",
             "train --solver net.prototxt",
             &["net.prototxt: found a net definition", "pass a solver that names"],
+        ),
+        (
+            "",
+            "",
+            "test --model net.prototxt --weights net.prototxt",
+            &["net.prototxt: found a net definition in text format, expected trained weights"],
+        ),
+        (
+            "",
+            "",
+            "test --model other.caffemodel --weights other.caffemodel",
+            &["other.caffemodel: found a trained net in binary form, expected a net definition"],
+        ),
+        (
+            "",
+            "",
+            "train --solver lenet_iter_8.solverstate",
+            &["found a solver state in binary form, expected a solver definition in text format"],
+        ),
+        (
+            "",
+            "",
+            "train --solver solver.prototxt --snapshot solver.prototxt",
+            &["found a solver definition in text format, expected a solver state"],
         ),
         (
             "",
