@@ -45,11 +45,11 @@ impl fmt::Debug for Placement {
 }
 
 impl Placement {
-    /// Placement of an operand that fills its memory and is valid on the device.
+    /// Placement of an operand that occupies a whole memory and is valid on the device.
     pub(super) const WHOLE: Self = Self { lead: 0, tail: 0, side: Side::Device };
 
-    /// Placements with each combination of valid sides, for an operand that fills its memory and
-    /// for an operand at an unaligned offset.
+    /// Placements with each combination of valid sides, for an operand that occupies a whole memory
+    /// and for an operand at an unaligned offset.
     pub(super) const CORNERS: [Self; 6] = [
         Self::WHOLE,
         Self { lead: 3, tail: 2, side: Side::Device },

@@ -208,8 +208,8 @@ impl<T: Element> Net<T> {
     /// Returns the total time for which the net's layers have waited for data; `None` if no layer
     /// reads data.
     pub fn data_wait_time(&self) -> Option<Duration> {
-        let times = self.nodes.iter().filter_map(|node| node.layer.data_wait_time());
-        times.reduce(Duration::saturating_add)
+        let wait_times = self.nodes.iter().filter_map(|node| node.layer.data_wait_time());
+        wait_times.reduce(Duration::saturating_add)
     }
 
     /// Returns the parameters of all layers in the order of execution, including parameters that

@@ -45,7 +45,8 @@ impl fmt::Debug for CaseSetup {
 }
 
 impl CaseSetup {
-    /// Setup in which each operand holds integers, fills its memory and is valid on the device.
+    /// Setup in which each operand holds integers, occupies a whole memory and is valid on the
+    /// device.
     pub(super) const WHOLE: Self =
         Self { values: Values::Integers, seed: 1, places: [Placement::WHOLE; OPERANDS] };
 

@@ -24,7 +24,7 @@ pub enum Fault {
     /// The launch of a kernel, which then returns [`Error::Device`](crate::Error::Device) and
     /// queues nothing.
     Launch,
-    /// A queued kernel or upload, which fails while running. The next call that waits for the queue
+    /// A queued kernel or upload. The fault occurs when the queue runs the work. The next call that waits for the queue
     /// returns [`Error::Device`](crate::Error::Device); the outputs of the failed work are
     /// poisoned.
     InFlight,

@@ -13,7 +13,7 @@ pub(crate) fn advise_huge_pages(memory: &mut [u8]) {
         let pages = &mut memory[start..];
         if pages.len() >= HUGE_PAGE {
             // SAFETY: the range lies within `memory`, which is borrowed exclusively.
-            // `MADV_HUGEPAGE` does not change the contents of `memory`. An error of `madvise` does
+            // `MADV_HUGEPAGE` does not change the contents of `memory`. A failed `madvise` does
             // not affect `memory`, so the result is ignored.
             unsafe {
                 libc::madvise(
