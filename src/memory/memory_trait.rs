@@ -10,8 +10,30 @@ use std::fmt::Debug;
 /// The memory of a compute device. `Memory` is the only trait that a backend must implement.
 ///
 /// A `Memory` value is a handle that is cheap to clone: all clones refer to the same device and to
-/// the same in-order queue of work. The device must keep a buffer's memory allocated until queued
-/// work that uses the buffer is done, even if the buffer is dropped earlier.
+/// the same in-order queue of work. A device makes four promises, which the signatures of the
+/// methods do not show:
+///
+/// - **Order.** Work of one queue takes effect in the order in which calls queued it. A copy happens
+///   after all work that is already in the queue.
+/// - **Lifetime.** The device keeps a buffer's memory allocated until queued work that uses the
+///   buffer is done, even if the buffer is dropped earlier, and even if another queue holds the
+///   work.
+/// - **Out of memory.** An allocation for which the device has too little memory returns
+///   [`Error::OutOfMemory`](crate::Error::OutOfMemory), and no other error. A failed allocation
+///   changes nothing, and the device keeps working.
+/// - **Late errors.** A call may return before the work that it queues is done. If the work fails
+///   later, the device reports the failure as follows:
+///   - The next call that waits for the work's queue returns the error: a
+///     [`download`](Self::download), [`synchronize`](Self::synchronize), or a kernel that returns a
+///     number, such as [`dot`](crate::kernel::Blas::dot). A device may return the error earlier,
+///     from any call that uses the queue.
+///   - The device returns the error once. If several kernels fail before a call waits, one of the
+///     errors is enough. A queue that was ordered after the failed work may return the error too.
+///   - The message names the failed kernel or the operand with the invalid value. A device that
+///     cannot tell which kernel failed names the kernels that it has launched since the last wait.
+///   - The outputs of the failed work hold unspecified values, although the device side counts as
+///     valid. The caller must write the outputs again. All other memory keeps its values, and work
+///     that was queued later still runs. Only the loss of the device makes all later calls fail.
 ///
 /// The example copies bytes to and from the memory of a generic device:
 ///
@@ -37,14 +59,19 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     #[doc(hidden)]
     const COMPILED_HERE: CompiledHere = CompiledHere(false);
 
-    /// Returns a short, stable name of the device, such as `cpu` or `cuda:0`.
+    /// Returns a short, stable name of the device, such as `cpu` or `cuda:0`. All handles to one
+    /// device return the same name.
     fn name(&self) -> String;
 
     /// Allocates a device buffer of `bytes` zeroed bytes; `bytes` may be 0.
     ///
+    /// The device may zero the bytes in the queue of this handle. Another queue may use the buffer
+    /// after it has been ordered after this queue.
+    ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has too little free
-    /// memory; the caller may free memory and retry.
+    /// memory, or if `bytes` exceeds the largest buffer of the device. The caller may free memory
+    /// and retry.
     fn alloc(&self, bytes: usize) -> Result<Self::Buffer>;
 
     /// Copies `src` to `dst`, starting at byte `offset` of `dst`, after all work that is already in
@@ -59,6 +86,10 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
 
     /// Waits until all work in the queue is done. The default implementation does nothing, for
     /// devices without a queue.
+    ///
+    /// # Errors
+    /// Returns the error of queued work that has failed since the last wait, as the fourth promise
+    /// of [`Memory`] describes.
     fn synchronize(&self) -> Result<()> {
         Ok(())
     }
@@ -67,12 +98,21 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// with kernels. The two queues are ordered only by [`order_after`](Self::order_after). The
     /// default implementation returns a handle with the same queue, so copies do not overlap with
     /// kernels.
+    ///
+    /// - The fork has the name of the device, and both handles may use each other's buffers.
+    /// - A buffer is allocated and zeroed in the queue of the handle whose `alloc` was called, and
+    ///   stays valid if that handle is dropped.
+    /// - The device may discard queued work if the last clone of the handle is dropped. The caller
+    ///   first waits for the queue, or orders another queue after it. Work that another queue was
+    ///   ordered after still runs.
     fn fork_queue(&self) -> Result<Self> {
         Ok(self.clone())
     }
 
     /// Orders the queue of `self` after the queue of `other`. Work that is enqueued on `self` after
-    /// this call starts only when all work enqueued on `other` before this call is done.
+    /// this call starts only when all work enqueued on `other` before this call is done. Each call
+    /// covers the work that `other` holds at that time, and orders are transitive. A call with two
+    /// handles to the same queue has no effect.
     fn order_after(&self, other: &Self) -> Result<()> {
         other.synchronize()
     }
