@@ -138,7 +138,7 @@ fn an_unknown_ordinal_and_a_second_driver_are_errors() {
     let message = CudaDevice::new(99).unwrap_err().to_string();
     let expected = ["cuda:99", "cannot open a second driver"];
     assert!(gpu_required() || expected.iter().any(|part| message.contains(part)), "{message}");
-    let other = CudaDevice::builder().driver_path("/nowhere/libcuda.so.1".as_ref());
+    let other = CudaDevice::builder().driver_path("/nowhere/libcuda.so.1");
     let message = other.open(0).unwrap_err().to_string();
     let expected = "/nowhere/libcuda.so.1: cannot open a second driver; ";
     assert!(message.contains(expected), "{message}");

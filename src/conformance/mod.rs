@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use cortado::CpuDevice;
-//! cortado::conformance!(cpu, CpuDevice::new());
+//! cortado::conformance!(CpuDevice::new());
 //! # fn main() {}
 //! ```
 //!
@@ -67,8 +67,13 @@ pub fn assert_check(device: &impl Device, name: &str) {
     }
 }
 
-/// Defines a module that contains one test per check of a device, for example `conformance!(cpu,
-/// CpuDevice::new());`. Each generated test evaluates the device expression again.
+/// Defines a module that contains one test per check of a device, for example
+/// `conformance!(CpuDevice::new());`. Each generated test evaluates the device expression again.
+///
+/// The module is called `conformance_checks`, so a test is called `conformance_checks::gemm`. To
+/// check several devices in one file, name each module: `conformance!(cpu, CpuDevice::new());`. A
+/// module hides a crate of the same name. If the module has the name of the device's crate, write
+/// the path of the device with leading colons: `conformance!(npu, ::npu::Device::new());`.
 #[macro_export]
 macro_rules! conformance {
     (@list $($then:tt)*) => {
@@ -112,6 +117,7 @@ macro_rules! conformance {
             }
         )*
     };
+    ($device:expr $(,)?) => { $crate::conformance!(conformance_checks, $device); };
     ($module:ident, $device:expr $(,)?) => {
         mod $module {
             #[allow(unused_imports)]

@@ -349,6 +349,42 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(DeviceSliceMut { buffer: self.mem.device_mut()?, offset: start, bytes: end - start })
     }
 
+    /// Prepares [`device_write_only`](Self::device_write_only) and [`device_mut`](Self::device_mut),
+    /// so that they need no allocation and cannot run out of memory. The elements keep their value.
+    /// If the view covers only a part of its memory, also uploads a stale device side.
+    ///
+    /// A kernel with several outputs calls `reserve_device` on each output before it gives up the
+    /// value of the first output. If the second output does not fit in device memory, the first
+    /// output then keeps its value.
+    ///
+    /// ```
+    /// use cortado::{Memory, Result, ViewMut};
+    ///
+    /// /// Overwrites two outputs, or neither.
+    /// fn fill_both<D: Memory>(
+    ///     device: &D,
+    ///     mut y: ViewMut<'_, u8, D>,
+    ///     mut mask: ViewMut<'_, u8, D>,
+    /// ) -> Result<()> {
+    ///     y.reserve_device()?;
+    ///     mask.reserve_device()?;
+    ///     for output in [y.device_write_only()?, mask.device_write_only()?] {
+    ///         device.upload(&vec![7; output.bytes], output.buffer, output.offset)?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`SyncedMemory::reserve_device`] and [`SyncedMemory::device`].
+    #[track_caller]
+    pub fn reserve_device(&mut self) -> Result<()> {
+        match self.is_whole() {
+            true => self.mem.reserve_device(),
+            false => self.mem.device::<D::Buffer>().map(drop),
+        }
+    }
+
     /// Like [`device_mut`](Self::device_mut), but for kernels that overwrite every element of the
     /// view. If the view covers its whole memory, uploads nothing.
     ///

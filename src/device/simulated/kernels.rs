@@ -85,6 +85,16 @@ macro_rules! bind_len {
     };
 }
 
+/// Reserves the device memory of a further output before the kernel gives up the value of its first
+/// output. If one output does not fit in device memory, the other outputs keep their values.
+macro_rules! reserve_output {
+    (overwrite $x:ident) => {
+        let mut $x = $x;
+        $x.reserve_device()?;
+    };
+    ($kind:ident $x:ident) => {};
+}
+
 /// Queues a host function in a closure, which owns the function's arguments.
 macro_rules! queue_host_call {
     ($launch:ident [$(@in_place)? $function:path] [] [$($arg:expr,)*]) => {
@@ -133,9 +143,15 @@ macro_rules! queue_host_call {
     ) => {
         queue_host_call! { $launch [@in_place $function] $result $args (update $x $T) $($rest)* }
     };
-    ($launch:ident $call:tt $result:tt [$($args:tt)*] (overwrite $x:ident $T:tt) $($rest:tt)*) => {{
+    (
+        $launch:ident $call:tt $result:tt [$($args:tt)*]
+        (overwrite $x:ident $T:tt) $(($kind:ident $other:ident $($details:tt)*))*
+    ) => {{
+        $(reserve_output! { $kind $other })*
         let $x = $launch.overwrites($x)?;
-        queue_host_call! { $launch $call $result [$($args)* &mut $x.write(),] $($rest)* }
+        queue_host_call! {
+            $launch $call $result [$($args)* &mut $x.write(),] $(($kind $other $($details)*))*
+        }
     }};
     (
         $launch:ident $call:tt $result:tt [$($args:tt)*]

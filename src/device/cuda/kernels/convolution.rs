@@ -254,6 +254,9 @@ impl<'a> Groups<'a> {
         let gemm =
             Gemm::<T>::new(k, positions, self.outputs).transpose(Transpose::Yes, Transpose::No);
         let stride_b = op.outputs() * positions;
+        // If the upload of an input fails, the output must keep its value.
+        filters.device()?;
+        dy.device()?;
         let dx = dx.device_write_only()?;
         for first in (0..op.batch()).step_by(batch_len) {
             let count = batch_len.min(op.batch() - first);

@@ -190,6 +190,8 @@ impl Elementwise for CudaDevice {
         op.check("lstm", ("gates", gates.len()), &states)?;
         check_len("lstm", "cont", op.streams(), cont.len())?;
         let launch = self.kernel::<T>("lstm")?.sizes([op.streams(), op.outputs()]);
+        c.reserve_device()?;
+        h.reserve_device()?;
         let launch = launch.read(c_prev.device()?).read(cont.device()?).write(gates.device_mut()?);
         launch.write(c.device_write_only()?).write(h.device_write_only()?).grid_1d(op.state())
     }

@@ -136,6 +136,8 @@ impl Normalize for CudaDevice {
     ) -> Result<()> {
         op.check_operands("lrn", &[("x", x.len()), ("scale", scale.len()), ("y", y.len())])?;
         let launch = self.lrn_kernel::<T>("lrn", op, ["lrn_across", "lrn_within"])?;
+        scale.reserve_device()?;
+        y.reserve_device()?;
         let launch = launch.read(x.device()?).write(scale.device_write_only()?);
         let launch = launch.write(y.device_write_only()?);
         launch.grid_2d(op.batch * op.channels, op.plane[0] * op.plane[1])
@@ -174,6 +176,8 @@ impl Normalize for CudaDevice {
         let launch = self.variant::<T>(OP, "moment_sums")?.axis(axis);
         launch.read(x.device()?).operand(&sums, 0).sums_grid(axis, parts)?;
         let launch = self.kernel::<T>(OP)?.axis(axis).read(x.device()?);
+        mean.reserve_device()?;
+        variance.reserve_device()?;
         let launch = launch.operand(&sums, 0).size(parts).write(mean.device_write_only()?);
         launch.write(variance.device_write_only()?).grid_1d(32 * axis.extent)
     }
