@@ -4,7 +4,7 @@
 use crate::remote::{Axpy, Observed};
 use cortado::{
     CpuDevice, DType, Device,
-    conformance::{Kit, NAMES, Report},
+    conformance::{Kit, NAMES, Outcome, Report},
     device::SimulatedDevice,
     kernel,
 };
@@ -67,6 +67,20 @@ fn coverage_distinguishes_native_kernels_from_fallbacks() {
     let json = CPU.coverage().to_json();
     assert!(json.starts_with("{\n  \"device\": \"cpu\",\n"), "{json}");
     assert!(json.contains("\"bernoulli\": {\"u32\": \"native\"}"), "{json}");
+}
+
+#[test]
+fn a_device_that_injects_no_failures_skips_their_check_and_the_table_says_so() {
+    let outcome = |report: &Report| -> Outcome {
+        let mut results = report.results.iter();
+        results.find(|result| result.check == "injected_failures").unwrap().outcome.clone()
+    };
+    let reason = "the device does not implement `inject_failure`";
+    assert_eq!(outcome(&REMOTE), Outcome::Skipped(reason.into()));
+    let line = format!("\nSkipped in `injected_failures`: {reason}.\n");
+    assert!(REMOTE.coverage().to_string().ends_with(&line), "{}", REMOTE.coverage());
+    assert_eq!(outcome(&SIMULATED), Outcome::Native);
+    assert!(!SIMULATED.coverage().to_string().contains("Skipped"));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use cortado::{
     op::{Gemm, GemmBatch, Gemv, Transpose},
 };
 use num_traits::{Float, Zero};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Adds `0 · old` to the result `y`, like a kernel that reads its output at β = 0 instead of
 /// overwriting it.
@@ -50,6 +51,7 @@ impl Blas for Mutant {
             self.is(Bug::ScopeLate).then(|| ledger::enter_kernel("scal", T::DTYPE.name()))
         });
         let (offset, bytes) = output_span::<T>(self.bug, &slice)?;
+        slice.buffer.is_scaled.store(true, Relaxed);
         let mut memory = slice.buffer.write()?;
         let mut x = inner_view_mut::<T>(&mut memory, offset, bytes)?;
         let launched = self.inner.scal(alpha, x.reborrow());

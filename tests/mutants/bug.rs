@@ -63,6 +63,8 @@ bugs! {
     DirtyLargeBlock => reused_memory,
     /// Bug: a freed block is not zeroed when a forked queue allocates it.
     DirtyForkBlock => reused_memory,
+    /// Bug: a freed block that a kernel has written is not zeroed when it is allocated again.
+    DirtyKernelOutput => reused_memory,
     /// Bug: memory that is a part of a larger freed block is not zeroed.
     DirtySplitBlock => reused_memory,
     /// Bug: host memory of at least 1 MiB is not zeroed when it is allocated again.

@@ -70,8 +70,10 @@ pub(crate) struct Buffer {
     recycler: Option<Arc<Shared>>,
     /// Whether an upload was the last use of the memory.
     is_uploaded: AtomicBool,
-    /// Whether only memory whose last use was an upload is recycled.
-    recycles_uploads: bool,
+    /// Whether the kernel `scal` has written the memory.
+    pub(crate) is_scaled: AtomicBool,
+    /// The bug of the device.
+    bug: Bug,
 }
 
 impl Buffer {
@@ -93,7 +95,11 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let keeps = !self.recycles_uploads || self.is_uploaded.load(Relaxed);
+        let keeps = match self.bug {
+            Bug::UploadFreedInFlight => self.is_uploaded.load(Relaxed),
+            Bug::DirtyKernelOutput => self.is_scaled.load(Relaxed),
+            _ => true,
+        };
         if let (true, Some(recycler), Some(memory)) = (keeps, &self.recycler, self.memory.take())
             && let (Ok(mut freed), Ok(memory)) = (recycler.freed.lock(), memory.into_inner())
         {
@@ -225,6 +231,7 @@ impl Mutant {
         match self.bug {
             Bug::DirtyLargeBlock if bytes >= LARGE_BLOCK => return Ok(Some(memory)),
             Bug::DirtyForkBlock if self.is_fork => return Ok(Some(memory)),
+            Bug::DirtyKernelOutput => return Ok(Some(memory)),
             Bug::DirtyLargeBlock | Bug::DirtyForkBlock => return Ok(None),
             Bug::FreedWhileForkUses => self.inner.synchronize()?,
             _ => {}
@@ -250,6 +257,7 @@ impl Mutant {
                 | Bug::DirtyLargeBlock
                 | Bug::DirtyForkBlock
                 | Bug::DirtySplitBlock
+                | Bug::DirtyKernelOutput
         )
     }
 
@@ -356,10 +364,9 @@ impl Memory for Mutant {
             }
         };
         let recycler = self.recycles().then(|| Arc::clone(&self.shared));
-        let (downloaded, is_uploaded) = Default::default();
-        let recycles_uploads = self.is(Bug::UploadFreedInFlight);
+        let (downloaded, is_uploaded, is_scaled) = Default::default();
         let memory = Some(RwLock::new(memory));
-        Ok(Buffer { memory, downloaded, recycler, is_uploaded, recycles_uploads })
+        Ok(Buffer { memory, downloaded, recycler, is_uploaded, is_scaled, bug: self.bug })
     }
 
     fn upload(&self, src: &[u8], dst: &mut Buffer, at: usize) -> Result<()> {
@@ -455,7 +462,7 @@ impl Memory for Mutant {
             Bug::OrderAfterOnce if earlier_orders > 0 => Ok(()),
             Bug::OrderBetweenForksIgnored if self.is_fork && other.is_fork => Ok(()),
             Bug::OrderAfterIdleIgnored if other.queue.jobs.load(Relaxed) == 0 => Ok(()),
-            Bug::DroppedForkForgotten if other.is_fork => {
+            Bug::DroppedForkForgotten if other.is_fork && !self.is_fork => {
                 lock(&self.queue.ordered_after).push(Arc::downgrade(&other.queue));
                 Ok(())
             }

@@ -13,14 +13,14 @@ use crate::{
 };
 
 /// Number of elements, and of bytes, of memory that is freed while a queue uses it.
-const LEN: usize = 1 << 14;
+const LEN: usize = 1 << 15;
 const BYTES: usize = size_of::<f32>() * LEN;
 
 /// Number of times that memory is freed while a queue uses it.
 const ROUNDS: usize = 4;
 
 /// Number of kernels that delay the work that uses the memory.
-const DELAYS: usize = 4;
+const DELAYS: usize = 8;
 
 /// Byte of memory that is not zero.
 const DIRTY: u8 = 0x5a;
@@ -116,6 +116,15 @@ pub(super) fn reused_memory(runner: &CheckRunner<'_>) -> Verdict {
                 })?;
             }
         }
+    }
+    for queue in [device, fork] {
+        let mut x = Operand::new(queue, &[1.0f32; LEN], Placement::WHOLE)?;
+        queue.scal(2.0, x.view_mut()?)?;
+        drop(x);
+        let zeros = expect_zeros(queue, &queue.alloc(BYTES)?, BYTES);
+        zeros.map_err(|CaseFailure(reason)| {
+            flaw!("{BYTES} bytes, written by a kernel and freed: {reason}")
+        })?;
     }
     let (small, large) = (1 << 20, 1 << 22);
     for (before, after) in [(vec![large], vec![small; 4]), (vec![small; 4], vec![large])] {
