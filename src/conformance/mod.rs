@@ -79,7 +79,8 @@ macro_rules! conformance {
     (@list $($then:tt)*) => {
         $crate::conformance_with_nets! {
             $($then)*
-            raw_copies coherence sharing queues out_of_memory alive_after_errors
+            raw_copies coherence sharing queues queue_order freed_in_flight reused_memory
+            out_of_memory alive_after_errors injected_failures
             copy scal axpy axpby dot dot_strided asum sumsq amax gemv gemm gemm_batched
             fill unary_abs unary_neg unary_exp unary_ln unary_sqr unary_sqrt unary_recip unary_tanh
             unary_sigmoid unary_softplus unary_sign unary_sign_bit unary_pow unary_add_scalar

@@ -111,7 +111,8 @@ pub mod traits {
     pub use crate::memory::Memory;
 }
 
-/// Returns the names of all kernels, as ledgers record them.
+/// Returns the names of all kernel methods. Ledgers and the coverage table append the name of the
+/// function to the name of a method that computes one of several functions, such as `unary_exp`.
 ///
 /// ```
 /// assert!(cortado::kernel::names().any(|name| name == "gemm"));

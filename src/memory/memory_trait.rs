@@ -1,6 +1,7 @@
 //! The [`Memory`] trait, which every device implements.
 
 use super::{
+    failure_kind::FailureKind,
     host_bytes::HostBytes,
     ledger::{context::fallback_event, kernel_call::KernelCall},
 };
@@ -10,30 +11,31 @@ use std::fmt::Debug;
 /// The memory of a compute device. `Memory` is the only trait that a backend must implement.
 ///
 /// A `Memory` value is a handle that is cheap to clone: all clones refer to the same device and to
-/// the same in-order queue of work. A device makes four promises, which the signatures of the
-/// methods do not show:
+/// the same in-order queue of work.
 ///
-/// - **Order.** Work of one queue takes effect in the order in which calls queued it. A copy happens
-///   after all work that is already in the queue.
-/// - **Lifetime.** The device keeps a buffer's memory allocated until queued work that uses the
-///   buffer is done, even if the buffer is dropped earlier, and even if another queue holds the
-///   work.
-/// - **Out of memory.** An allocation for which the device has too little memory returns
-///   [`Error::OutOfMemory`](crate::Error::OutOfMemory), and no other error. A failed allocation
-///   changes nothing, and the device keeps working.
-/// - **Late errors.** A call may return before the work that it queues is done. If the work fails
-///   later, the device reports the failure as follows:
-///   - The next call that waits for the work's queue returns the error: a
-///     [`download`](Self::download), [`synchronize`](Self::synchronize), or a kernel that returns a
-///     number, such as [`dot`](crate::kernel::Blas::dot). A device may return the error earlier,
-///     from any call that uses the queue.
-///   - The device returns the error once. If several kernels fail before a call waits, one of the
-///     errors is enough. A queue that was ordered after the failed work may return the error too.
-///   - The message names the failed kernel or the operand with the invalid value. A device that
-///     cannot tell which kernel failed names the kernels that it has launched since the last wait.
-///   - The outputs of the failed work hold unspecified values, although the device side counts as
-///     valid. The caller must write the outputs again. All other memory keeps its values, and work
-///     that was queued later still runs. Only the loss of the device makes all later calls fail.
+/// # Promises of a device
+/// The conformance kit checks the following promises:
+///
+/// - **Order.** Work in one queue runs in the order in which it was queued. Two queues of a device
+///   are ordered only by [`order_after`](Self::order_after).
+/// - **Lifetime.** The device keeps a buffer's memory allocated until all queued work that uses the
+///   buffer is done, even if the buffer is dropped earlier. This holds for kernels and uploads, on
+///   the queue that allocated the buffer and on every other queue.
+/// - **Out of memory.** An allocation that the device cannot make returns
+///   [`Error::OutOfMemory`](crate::Error::OutOfMemory) with the requested number of bytes, and no
+///   other error. The device works afterwards.
+/// - **Failures.** A call that returns an error has queued nothing, and has changed no value that it
+///   reads or updates. If queued work fails later, the next call that waits for the same queue
+///   returns the error, and only that call: a [`synchronize`](Self::synchronize), a
+///   [`download`](Self::download), or a kernel that returns a number. A wait for a queue that was
+///   ordered after the failed work may return the error too. The error names the kernel that
+///   failed, as the [`ledger`](crate::memory::ledger) does, or lists the kernels that may have
+///   failed. The memory that the failed work writes has no value until it is written again; all
+///   other memory keeps its value. Afterwards, all queues of the device work. The kit checks this
+///   promise only on devices that implement [`inject_failure`](Self::inject_failure).
+///   - If several kernels fail before a call waits, one of the errors is enough.
+///   - The error of an invalid element, such as a label, may name the operand instead of the kernel.
+///   - Work that was queued after the failed work still runs.
 ///
 /// The example copies bytes to and from the memory of a generic device:
 ///
@@ -63,56 +65,64 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// device return the same name.
     fn name(&self) -> String;
 
-    /// Allocates a device buffer of `bytes` zeroed bytes; `bytes` may be 0.
-    ///
-    /// The device may zero the bytes in the queue of this handle. Another queue may use the buffer
-    /// after it has been ordered after this queue.
+    /// Allocates a device buffer of `bytes` zeroed bytes; `bytes` may be 0. Memory that was used
+    /// before is zeroed again, whatever its size and whichever queue used or freed it. The handle
+    /// that allocates the buffer zeroes it in queue order. Another handle of the device must be
+    /// ordered after the allocating handle before it uses the buffer.
     ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has too little free
-    /// memory, or if `bytes` exceeds the largest buffer of the device. The caller may free memory
-    /// and retry.
+    /// memory, or cannot allocate so many bytes at all; the caller may free memory and retry.
     fn alloc(&self, bytes: usize) -> Result<Self::Buffer>;
 
     /// Copies `src` to `dst`, starting at byte `offset` of `dst`, after all work that is already in
     /// the queue. When `upload` returns, the caller may reuse `src`. The caller must have checked
     /// that the bytes fit in the buffer.
+    ///
+    /// # Errors
+    /// If `upload` returns an error, the bytes of `dst` are unchanged. If an upload that was queued
+    /// fails later, the next call that waits for the queue returns the error.
     fn upload(&self, src: &[u8], dst: &mut Self::Buffer, offset: usize) -> Result<()>;
 
     /// Fills `dst` with the bytes of `src` from byte `offset` on, after all work that is already in
     /// the queue. When `download` returns, the copy is complete. The caller must have checked that
     /// the buffer contains the requested bytes.
+    ///
+    /// # Errors
+    /// Returns the error of earlier work in the queue that failed, if no call has returned that
+    /// error yet. After an error, the bytes of `dst` are unspecified.
     fn download(&self, src: &Self::Buffer, offset: usize, dst: &mut [u8]) -> Result<()>;
 
     /// Waits until all work in the queue is done. The default implementation does nothing, for
     /// devices without a queue.
     ///
     /// # Errors
-    /// Returns the error of queued work that has failed since the last wait, as the fourth promise
-    /// of [`Memory`] describes.
+    /// Returns the error of work in the queue that failed, if no call has returned that error yet.
     fn synchronize(&self) -> Result<()> {
         Ok(())
     }
 
     /// Returns a handle to the same device memory with a separate queue, for copies that overlap
     /// with kernels. The two queues are ordered only by [`order_after`](Self::order_after). The
-    /// default implementation returns a handle with the same queue, so copies do not overlap with
-    /// kernels.
+    /// returned handle can do everything that `self` can: allocate, copy, run kernels, and fork
+    /// again. The default implementation returns a handle with the same queue, so copies do not
+    /// overlap with kernels.
     ///
     /// - The fork has the name of the device, and both handles may use each other's buffers.
     /// - A buffer is allocated and zeroed in the queue of the handle whose `alloc` was called, and
     ///   stays valid if that handle is dropped.
-    /// - The device may discard queued work if the last clone of the handle is dropped. The caller
-    ///   first waits for the queue, or orders another queue after it. Work that another queue was
-    ///   ordered after still runs.
+    /// - If all clones of a handle are dropped, its queued work still runs, provided that another
+    ///   queue was ordered after the work. The result of other queued work is unspecified, so the
+    ///   caller waits for the queue before dropping the last clone.
     fn fork_queue(&self) -> Result<Self> {
         Ok(self.clone())
     }
 
     /// Orders the queue of `self` after the queue of `other`. Work that is enqueued on `self` after
-    /// this call starts only when all work enqueued on `other` before this call is done. Each call
-    /// covers the work that `other` holds at that time, and orders are transitive. A call with two
-    /// handles to the same queue has no effect.
+    /// this call starts only when all work enqueued on `other` before this call is done. This
+    /// includes work of other queues after which `other` is ordered, even if `other` has no work of
+    /// its own. Each call adds an order, between any two handles of the device and any number of
+    /// times. A queue that is ordered after itself waits for nothing.
     fn order_after(&self, other: &Self) -> Result<()> {
         other.synchronize()
     }
@@ -148,6 +158,19 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// the kernel does not run.
     fn on_fallback(&self, kernel: &KernelCall) -> Result<()> {
         fallback_event(|| self.name(), kernel)
+    }
+
+    /// Makes the next operation of kind `failure` on this handle fail once, for tests of the device's
+    /// failures. Returns whether the device can inject such a failure. The default implementation
+    /// returns `false`, and the conformance kit then skips the checks of these failures.
+    ///
+    /// The caller waits for all queues of the device before the call, and makes no other operation
+    /// between the call and the operation that fails. A queued kernel or upload that fails may be
+    /// run and fail at once. The device survives the failure, so a device returns `false` for a
+    /// failure after which it is lost.
+    fn inject_failure(&self, failure: FailureKind) -> bool {
+        let _ = failure;
+        false
     }
 
     /// Called with an allocation whose contents are stale, because the allocation is kept for reuse

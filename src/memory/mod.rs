@@ -12,6 +12,7 @@
 
 mod coherent_bytes;
 mod erased;
+mod failure_kind;
 mod host_bytes;
 pub mod ledger;
 mod memory_trait;
@@ -19,6 +20,7 @@ mod synced;
 mod view;
 
 pub(crate) use erased::ErasedMemory;
+pub use failure_kind::FailureKind;
 pub use host_bytes::{HostBytes, HostStorage};
 pub use ledger::KernelCall;
 pub use memory_trait::{CompiledHere, Mapping, Memory, StaleAllocation};

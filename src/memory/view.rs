@@ -5,6 +5,7 @@
 
 use super::{
     coherent_bytes::{CoherentBytes, Overwrite},
+    ledger::context::device_use_event,
     memory_trait::Memory,
     synced::SyncedMemory,
 };
@@ -228,6 +229,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     /// Returns the errors of [`SyncedMemory::device`].
     #[track_caller]
     pub fn device(self) -> Result<DeviceSlice<'a, D>> {
+        device_use_event();
         let Range { start, end } = self.span.bytes::<T>();
         Ok(DeviceSlice { buffer: self.mem.device()?, offset: start, bytes: end - start })
     }
@@ -345,6 +347,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// Returns the errors of [`SyncedMemory::device_mut`].
     #[track_caller]
     pub fn device_mut(&mut self) -> Result<DeviceSliceMut<'_, D>> {
+        device_use_event();
         let Range { start, end } = self.span.bytes::<T>();
         Ok(DeviceSliceMut { buffer: self.mem.device_mut()?, offset: start, bytes: end - start })
     }
@@ -395,6 +398,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         if !self.is_whole() {
             return self.device_mut();
         }
+        device_use_event();
         let Range { start, end } = self.span.bytes::<T>();
         let buffer = self.mem.device_write_only()?;
         Ok(DeviceSliceMut { buffer, offset: start, bytes: end - start })

@@ -45,6 +45,19 @@ impl Reduce {
         }
     }
 
+    /// Returns the name of the kernel and the reduction, such as `reduce_sum`, as ledgers and the
+    /// coverage table show it.
+    pub fn kernel_name(self) -> &'static str {
+        match self {
+            Self::Sum => "reduce_sum",
+            Self::Mean => "reduce_mean",
+            Self::Max => "reduce_max",
+            Self::Min => "reduce_min",
+            Self::AbsSum => "reduce_abs_sum",
+            Self::SumSq => "reduce_sum_sq",
+        }
+    }
+
     /// Fails unless the lengths of `x` and `y` match `axis`. `Max` and `Min` also require that the
     /// axis has elements.
     ///

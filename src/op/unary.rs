@@ -9,7 +9,7 @@ use num_traits::Float;
 macro_rules! scalar_functions {
     (
         $(#[$meta:meta])*
-        $function:ident {
+        $kernel:literal $function:ident {
             $(
                 $(#[$doc:meta])*
                 $variant:ident
@@ -49,6 +49,14 @@ macro_rules! scalar_functions {
                     $(Self::$variant { .. } => $name,)+
                 }
             }
+
+            /// Returns the name of the kernel and the function, such as `unary_exp` or
+            /// `binary_add`, as ledgers and the coverage table show it.
+            pub fn kernel_name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => concat!($kernel, "_", $name),)+
+                }
+            }
         }
     };
 }
@@ -66,7 +74,7 @@ scalar_functions! {
     /// assert_eq!(x.apply(leaky)?.to_vec()?, [-1.0, 0.0, 2.0]);
     /// # Ok::<(), cortado::Error>(())
     /// ```
-    Unary {
+    "unary" Unary {
         /// `|x|`
         Abs => "abs",
         /// `−x`

@@ -8,9 +8,11 @@ use crate::{
 use cortado::{
     DType, Element, Result, View, ViewMut,
     kernel::{Blas, fallback},
+    ledger,
     op::{Gemm, GemmBatch, Gemv, Transpose},
 };
 use num_traits::{Float, Zero};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Adds `0 · old` to the result `y`, like a kernel that reads its output at β = 0 instead of
 /// overwriting it.
@@ -31,6 +33,8 @@ impl Blas for Mutant {
     }
 
     fn scal<T: Element>(&self, alpha: T::Acc, mut x: ViewMut<'_, T, Self>) -> Result<()> {
+        let scope = self.enter::<T>("scal");
+        self.count_job();
         if self.is(Bug::QueuedFailure) && x.len() > 4000 {
             self.fail_queued();
         }
@@ -43,9 +47,15 @@ impl Blas for Mutant {
             return self.inner.scal(alpha, x);
         }
         let slice = x.device_mut()?;
+        let _scope = scope.or_else(|| {
+            self.is(Bug::ScopeLate).then(|| ledger::enter_kernel("scal", T::DTYPE.name()))
+        });
         let (offset, bytes) = output_span::<T>(self.bug, &slice)?;
+        slice.buffer.is_scaled.store(true, Relaxed);
         let mut memory = slice.buffer.write()?;
-        self.inner.scal(alpha, inner_view_mut::<T>(&mut memory, offset, bytes)?)
+        let mut x = inner_view_mut::<T>(&mut memory, offset, bytes)?;
+        let launched = self.inner.scal(alpha, x.reborrow());
+        self.launched(launched, || self.inner.scal(alpha, x))
     }
 
     fn axpy<T: Element>(
@@ -61,6 +71,8 @@ impl Blas for Mutant {
         if x.len() != y.len() {
             return self.persist_error(fallback::axpy(self, alpha, x, y));
         }
+        let _scope = self.enter::<T>("axpy");
+        self.count_job();
         let (x, y) = (x.device()?, y.device_mut()?);
         let (offset, bytes) = output_span::<T>(self.bug, &y)?;
         let (x_memory, mut y_memory) = (x.buffer.read()?, y.buffer.write()?);

@@ -47,11 +47,40 @@ bugs! {
     AllocPanics => out_of_memory,
     /// Bug: after one allocation has failed, all later allocations fail.
     AllocNeverRecovers => out_of_memory,
+    /// Bug: an allocation of far too many bytes returns an error of the device instead of
+    /// `OutOfMemory`.
+    OutOfMemoryIsDevice => out_of_memory,
+    /// Bug: the error `OutOfMemory` has the number of available bytes instead of requested bytes.
+    OutOfMemoryOtherBytes => out_of_memory,
     /// Bug: freed memory is zeroed and reused while queued work still uses it.
     FreedInFlight => queues,
+    /// Bug: freed memory is reused when the queue that frees it is done, although another queue
+    /// still uses it.
+    FreedWhileForkUses => freed_in_flight,
+    /// Bug: freed memory is reused while a queued upload to it is pending.
+    UploadFreedInFlight => freed_in_flight,
+    /// Bug: a freed block of at least 1 MiB is not zeroed when it is allocated again.
+    DirtyLargeBlock => reused_memory,
+    /// Bug: a freed block is not zeroed when a forked queue allocates it.
+    DirtyForkBlock => reused_memory,
+    /// Bug: a freed block that a kernel has written is not zeroed when it is allocated again.
+    DirtyKernelOutput => reused_memory,
+    /// Bug: memory that is a part of a larger freed block is not zeroed.
+    DirtySplitBlock => reused_memory,
+    /// Bug: host memory of at least 1 MiB is not zeroed when it is allocated again.
+    HostBlockDirty => reused_memory,
     // Bugs in queues.
     /// Bug: the method `order_after` does nothing.
     OrderAfterIgnored => queues,
+    /// Bug: the method `order_after` has an effect only in its first call on a handle.
+    OrderAfterOnce => queue_order,
+    /// Bug: the method `order_after` does nothing between two forked queues.
+    OrderBetweenForksIgnored => queue_order,
+    /// Bug: the method `order_after` ignores a queue without own work, although that queue is
+    /// ordered after a third queue.
+    OrderAfterIdleIgnored => queue_order,
+    /// Bug: the pending work of a forked queue is lost when its handle is dropped.
+    DroppedForkForgotten => queue_order,
     /// Bug: the method `synchronize` does nothing.
     SynchronizeIgnored => coherence,
     /// Bug: an upload on a forked queue runs at once instead of in queue order.
@@ -60,7 +89,44 @@ bugs! {
     ErrorsPersist => alive_after_errors,
     /// Bug: a queued kernel fails, and only `synchronize` reports the failure.
     QueuedFailure => scal,
+    // Bugs in the report of failures, and after failures.
+    /// Bug: no call reports the failure of queued work.
+    FailureSwallowed => injected_failures,
+    /// Bug: a download does not report the failure of queued work, and later calls do not either.
+    DownloadLosesFailure => injected_failures,
+    /// Bug: no call reports the failure of work on a forked queue.
+    ForkFailureLost => injected_failures,
+    /// Bug: a wait for one queue discards the failure of work on another queue.
+    OtherQueueLosesFailure => injected_failures,
+    /// Bug: every wait reports an earlier failure of queued work again.
+    FailureRepeats => injected_failures,
+    /// Bug: the error of queued work names another kernel than the one that failed.
+    FailureOfAnotherKernel => injected_failures,
+    /// Bug: the error of a failed launch does not name the kernel.
+    LaunchFailureUnnamed => injected_failures,
+    /// Bug: after queued work has failed, all allocations fail.
+    FailureKillsDevice => injected_failures,
+    /// Bug: after queued work has failed, all allocations on forked queues fail.
+    FailureKillsForks => injected_failures,
+    /// Bug: a failed launch returns no error.
+    LaunchFailureSwallowed => injected_failures,
+    /// Bug: a kernel runs although its launch returns an error.
+    FailedLaunchRuns => injected_failures,
+    /// Bug: an upload that returns an error has copied half of its bytes.
+    FailedUploadWrites => injected_failures,
+    /// Bug: a failed upload returns no error.
+    UploadFailureSwallowed => injected_failures,
+    /// Bug: a failed download returns no error.
+    DownloadFailureSwallowed => injected_failures,
+    /// Bug: a failed allocation returns an error of the device instead of `OutOfMemory`.
+    FailedAllocIsDevice => injected_failures,
     // Bugs in native kernels.
+    /// Bug: the native kernel `scal` does not enter its ledger scope.
+    ScopeForgotten => scal,
+    /// Bug: the native kernel `scal` enters its ledger scope after it has used its operand.
+    ScopeLate => scal,
+    /// Bug: the native kernel `axpy` enters the ledger scope of another kernel.
+    ScopeOfAnotherKernel => axpy,
     /// Bug: a native kernel ignores the offset of its output and writes to the start of the buffer.
     OffsetIgnored => axpy,
     /// Bug: a native kernel writes its output one element after the operand's offset.

@@ -57,7 +57,8 @@ macro_rules! simulated_method {
                 checked?;
             }
             let element = element_name!($($generics)*);
-            let mut launch = Launch::new(self, stringify!($kernel), element)?;
+            let name = recorded_name!($kernel $(($kind $x [$T] $($details)*))*);
+            let mut launch = Launch::new(self, name, element)?;
             queue_host_call! {
                 launch [slices::$kernel] [$($result)?] [] $(($kind $x [$T] $($details)*))*
             }
@@ -183,7 +184,7 @@ impl Update for SimulatedDevice {
     ) -> Result<()> {
         let lengths = history.iter().map(ViewMut::len);
         op.check(weights.len(), dw.len(), masters.as_ref().map(ViewMut::len), lengths)?;
-        let mut launch = Launch::new(self, "solver_update", T::DTYPE.name())?;
+        let mut launch = Launch::new(self, op.rule.kernel_name(), T::DTYPE.name())?;
         let (op, dw, weights) = (*op, launch.reads(dw)?, launch.updates(weights)?);
         let masters = masters.map(|masters| launch.updates(masters)).transpose()?;
         let history = history.iter_mut().map(|history| launch.updates(history.reborrow()));

@@ -1,7 +1,7 @@
 //! The ledger context of each thread: the open ledgers, the policies and the running kernel.
 
 use super::{
-    kernel_call::{DIRECT_ACCESS, KernelCall},
+    kernel_call::{DIRECT_ACCESS, KernelCall, mark_device_use, mark_scope},
     policy::Policy,
     record::{EventKind, Ledger},
 };
@@ -259,13 +259,18 @@ impl KernelCall {
     /// Attributes the calling thread's transfers to this kernel call until the returned guard is
     /// dropped.
     pub fn enter(self) -> KernelScope {
-        let outer = is_watched().then(|| with_context(|context| context.kernel.replace(self)));
+        let outer = is_watched().then(|| {
+            mark_scope(self.name);
+            with_context(|context| context.kernel.replace(self))
+        });
         KernelScope { outer, thread: PhantomData }
     }
 }
 
 /// Marks the start of a native kernel of a device, to which the ledger attributes transfers. Every
-/// override of a kernel must call `enter_kernel` first.
+/// override of a kernel must call `enter_kernel` before it uses the device side of an operand. The
+/// name is the name of the kernel's method, such as `unary`, or of the method and its function, such
+/// as `unary_exp` ([`Unary::kernel_name`](crate::op::Unary::kernel_name)).
 ///
 /// ```
 /// # fn launch<T: cortado::Element>() {
@@ -306,6 +311,23 @@ impl Drop for KernelScope {
         if let Some(outer) = self.outer {
             with_context(|context| context.kernel = outer);
         }
+    }
+}
+
+/// Notes that the calling thread uses the device side of a view. In a kernel call of an
+/// [`AnyDevice`](crate::AnyDevice), the kernel must have entered its ledger scope before.
+#[inline]
+pub(in crate::memory) fn device_use_event() {
+    if is_watched() {
+        mark_device_use();
+    }
+}
+
+/// Records in the calling thread's open ledgers that `kernel` used the device side of an operand
+/// before it entered its ledger scope.
+pub(super) fn record_unscoped(kernel: KernelCall) {
+    if is_watched() {
+        LedgerContext::current().ledgers.iter().for_each(|ledger| ledger.record_unscoped(kernel));
     }
 }
 

@@ -35,7 +35,7 @@ impl Reductions for CudaDevice {
             Reduce::SumSq => "dot",
             Reduce::Max | Reduce::Min => op.name(),
         };
-        let mut reduction = ReductionLaunch::new("reduce", rule);
+        let mut reduction = ReductionLaunch::new(op.kernel_name(), rule);
         if op == Reduce::Mean {
             reduction.divisor = T::acc(axis.extent as f64);
         }
