@@ -35,7 +35,8 @@ macro_rules! kernels {
             /// A comparison with NaN is false, so a function that is defined by cases takes its last
             /// case: [`Sign`](Unary::Sign) and [`Threshold`](Unary::Threshold) of NaN are 0.
             /// [`SignBit`](Unary::SignBit) depends only on the sign bit, and the power 0 is 1 for
-            /// every `x`. All other functions of NaN are NaN.
+            /// every `x`. All other functions of NaN are NaN. `Abs` and `Neg` change only the sign
+            /// bit, also of zeros.
             ///
             /// `Abs`, `Neg`, `Sqr`, `Sign`, `SignBit`, `AddScalar`, `Scale`, `Threshold`, `Relu` and
             /// `Clip` are correctly rounded. The other functions may deviate as the conformance

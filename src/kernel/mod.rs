@@ -56,7 +56,8 @@
 //!   unless the method says otherwise. A NaN reaches every result that depends on it. 0·NaN and 0·∞
 //!   are NaN, also if the 0 is a scalar such as α. The sign and the payload of a computed NaN are
 //!   unspecified.
-//! - **Zeros.** −0 and +0 compare as equal. The sign of a computed zero is unspecified.
+//! - **Zeros.** −0 and +0 compare as equal. The sign of a computed zero is unspecified, except for
+//!   `Abs` and `Neg`.
 //! - **Subnormal numbers.** A device may treat subnormal `f32`, `f64` and `bf16` numbers as zero, in
 //!   operands and in results. A device must not treat subnormal `f16` numbers as zero, because they
 //!   are normal numbers of the accumulator type `f32`.

@@ -18,6 +18,7 @@ mod support;
 mod blob;
 mod blob_operations;
 mod coherence;
+mod contract;
 mod custom_backend;
 #[cfg(feature = "conformance")]
 mod kit;
