@@ -171,9 +171,10 @@ impl Indexing for WgpuDevice {
             q: Layout { run: inner, stride: tiles * inner },
             t: Layout::strided(inner),
         };
+        let dy = dy.device()?;
         let dx = dx.device_write_only()?;
         let dx = (&*dx.buffer, dx.offset / 4);
-        reduce(self, sum_reducer("sum", "x"), shape, dy.device()?, None, [0.0; 2], dx)
+        reduce(self, sum_reducer("sum", "x"), shape, dy, None, [0.0; 2], dx)
     }
 
     fn gather<T: Element>(
