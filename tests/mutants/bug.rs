@@ -125,6 +125,8 @@ bugs! {
     ScopeForgotten => scal,
     /// Bug: the native kernel `scal` enters its ledger scope after it has used its operand.
     ScopeLate => scal,
+    /// Bug: the native kernel `scal` leaves its ledger scope at once.
+    ScopeDropped => scal,
     /// Bug: the native kernel `axpy` enters the ledger scope of another kernel.
     ScopeOfAnotherKernel => axpy,
     /// Bug: a native kernel ignores the offset of its output and writes to the start of the buffer.

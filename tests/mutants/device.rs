@@ -129,6 +129,10 @@ impl Mutant {
     pub(crate) fn enter<T: Element>(&self, name: &'static str) -> Option<ledger::KernelScope> {
         let name = match self.bug {
             Bug::ScopeForgotten | Bug::ScopeLate if name == "scal" => return None,
+            Bug::ScopeDropped if name == "scal" => {
+                drop(ledger::enter_kernel(name, T::DTYPE.name()));
+                return None;
+            }
             Bug::ScopeOfAnotherKernel if name == "axpy" => "axpby",
             _ => name,
         };

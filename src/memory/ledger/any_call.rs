@@ -10,8 +10,8 @@ use std::{marker::PhantomData, panic::Location};
 /// calls on this thread report the caller of [`enter`](Self::enter) as their call site. The guard is
 /// needed because `#[track_caller]` does not propagate through a call of a trait object.
 ///
-/// A kernel that uses the device side of an operand must have entered its ledger scope. Otherwise,
-/// the open ledgers record the kernel call as unscoped when the guard is dropped.
+/// A kernel that uses the device side of an operand must be in its ledger scope. Otherwise, the open
+/// ledgers record the kernel call as unscoped when the guard is dropped.
 pub(crate) struct AnyCall {
     outer: Option<RunningCall>,
     thread: PhantomData<*const ()>,
@@ -21,7 +21,7 @@ impl AnyCall {
     /// Describes a call of the kernel `method`, which ledgers record as `name`.
     #[track_caller]
     pub(crate) fn enter(method: &'static str, name: &'static str) -> Self {
-        Self::new(name, (method, name), [method, name])
+        Self::new(name, (method, name), [method, name, name])
     }
 
     /// Describes a call of `convolve_with_activation`, whose default runs the kernels `convolve`
@@ -29,14 +29,14 @@ impl AnyCall {
     #[track_caller]
     pub(crate) fn enter_fused(activation: &'static str) -> Self {
         let name = "convolve_with_activation";
-        Self::new(name, ("unary", activation), [name, "convolve"])
+        Self::new(name, ("unary", activation), [name, "convolve", activation])
     }
 
     #[track_caller]
     fn new(
         name: &'static str,
         full_name: (&'static str, &'static str),
-        scopes: [&'static str; 2],
+        scopes: [&'static str; 3],
     ) -> Self {
         let site = Location::caller();
         let call =

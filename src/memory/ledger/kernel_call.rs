@@ -50,12 +50,12 @@ pub(super) struct RunningCall {
     /// Name of a method, and the name of the method and its function, such as `unary` and
     /// `unary_exp`.
     pub(super) full_name: (&'static str, &'static str),
-    /// Names of the ledger scopes that the kernel may enter first.
-    pub(super) scopes: [&'static str; 2],
+    /// Names of the ledger scopes in which the kernel may use the device side of an operand.
+    pub(super) scopes: [&'static str; 3],
     pub(super) site: &'static Location<'static>,
-    /// Whether the kernel has entered one of `scopes`.
+    /// Whether the kernel is in one of `scopes`, or in a scope inside one of them.
     pub(super) has_scope: bool,
-    /// Whether the kernel has used the device side of an operand before it entered a scope.
+    /// Whether the kernel has used the device side of an operand outside of its scope.
     pub(super) is_unscoped: bool,
 }
 
@@ -75,12 +75,20 @@ pub(super) fn replace_running(call: Option<RunningCall>) -> Option<RunningCall> 
     RUNNING.replace(call)
 }
 
-/// Records in the running kernel call that the kernel enters the ledger scope `name`.
-pub(super) fn mark_scope(name: &'static str) {
-    if let Some(mut call) = RUNNING.get() {
-        call.has_scope |= call.scopes.contains(&name);
-        RUNNING.set(Some(call));
-    }
+/// Records in the running kernel call that the kernel enters the ledger scope `name`. Returns whether
+/// the kernel already was in its scope.
+pub(super) fn mark_scope(name: &'static str) -> bool {
+    let Some(mut call) = RUNNING.get() else { return false };
+    let had_scope = call.has_scope;
+    call.has_scope |= call.scopes.contains(&name);
+    RUNNING.set(Some(call));
+    had_scope
+}
+
+/// Records in the running kernel call that a ledger scope ends. `had_scope` is the result of
+/// [`mark_scope`] for the scope.
+pub(super) fn end_scope(had_scope: bool) {
+    RUNNING.set(RUNNING.get().map(|call| RunningCall { has_scope: had_scope, ..call }));
 }
 
 /// Records in the running kernel call that the kernel uses the device side of an operand.

@@ -159,8 +159,8 @@ impl Ledger {
         rows.collect()
     }
 
-    /// Returns the native kernels that used the device side of an operand before they entered the
-    /// ledger scope of their name ([`enter_kernel`](super::enter_kernel)). The ledger cannot
+    /// Returns the native kernels that used the device side of an operand outside of the ledger scope
+    /// of their name ([`enter_kernel`](super::enter_kernel)). The ledger cannot
     /// attribute the transfers of such kernels. Only calls through an
     /// [`AnyDevice`](crate::AnyDevice) are recorded; their element type is empty.
     pub fn unscoped_kernels(&self) -> Vec<KernelCall> {

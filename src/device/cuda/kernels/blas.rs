@@ -6,7 +6,7 @@ use crate::{
     element::Element,
     error::{Result, check_len, check_min_len},
     kernel::{Blas, fallback},
-    memory::{View, ViewMut},
+    memory::{View, ViewMut, ledger},
     op::{Gemm, GemmBatch, Gemv},
 };
 use num_traits::Zero;
@@ -118,6 +118,7 @@ impl Blas for CudaDevice {
             return self.launch_gemv("gemm", &gemv, b, a.slice(0..op.k)?, c.slice(0..op.n)?);
         }
         // The operand `C` is uploaded, unless the GEMM overwrites all elements of `C`.
+        let _scope = ledger::enter_kernel("gemm", T::DTYPE.name());
         let overwrites_all = op.overwrites() && op.m.checked_mul(op.n) == Some(c.len());
         self.launch_gemm("gemm", op, &batch, a.device()?, b.device()?, (c, overwrites_all))
     }
@@ -134,6 +135,7 @@ impl Blas for CudaDevice {
             return fallback::gemm_batched(self, op, batch, a, b, c);
         }
         batch.check(op, a.len(), b.len(), c.len())?;
+        let _scope = ledger::enter_kernel("gemm_batched", T::DTYPE.name());
         self.launch_gemm("gemm_batched", op, batch, a.device()?, b.device()?, (c, false))
     }
 }

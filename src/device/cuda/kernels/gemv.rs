@@ -5,7 +5,7 @@ use crate::{
     device::CudaDevice,
     element::Element,
     error::Result,
-    memory::{View, ViewMut},
+    memory::{View, ViewMut, ledger},
     op::{self, Transpose},
 };
 use num_traits::{One, Zero};
@@ -43,6 +43,8 @@ impl CudaDevice {
                 ("gemv_columns", (items, outputs), outputs.div_ceil(columns), 128)
             }
         };
+        // Each launch opens a scope of its own, but `y` is used before the first launch.
+        let _scope = ledger::enter_kernel(kernel_name, T::DTYPE.name());
         let split = self.split(blocks, items, min_items);
         let parts = self.partial_sums::<T>(split, outputs)?;
         let finish = [op.alpha, T::Acc::one(), op.beta];

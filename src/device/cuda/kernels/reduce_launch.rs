@@ -5,7 +5,7 @@ use crate::{
     device::{CudaDevice, cuda::launch::Launch},
     element::Element,
     error::Result,
-    memory::{View, ViewMut},
+    memory::{View, ViewMut, ledger},
 };
 use num_traits::{One, Zero};
 
@@ -82,6 +82,8 @@ impl CudaDevice {
         if outputs == 0 {
             return Ok(());
         }
+        // Each launch opens a scope of its own, but `y` is used before the first launch.
+        let _scope = ledger::enter_kernel(reduction.kernel_name, T::DTYPE.name());
         let (blocks, split) = self.split_outputs(extents, layout);
         let parts = self.partial_sums::<T>(split, outputs)?;
         // If the upload of an input fails, the output must keep its value.
