@@ -29,17 +29,18 @@ macro_rules! kernels {
             #[doc(alias = "caffe_copy")]
             fn copy<T: Element>(x: read T, y: overwrite T) { check_len("copy", "y", x, y) }
 
-            /// `x ← α·x`
+            /// `x ← α·x`. If α = 0, an element that is NaN or infinite becomes NaN.
             #[doc(alias = "caffe_scal")]
             fn scal<T: Element>(alpha: T::Acc, x: update T) { Ok(()) }
 
-            /// `y ← α·x + y`
+            /// `y ← α·x + y`. If α = 0, an element of `x` that is NaN or infinite makes `y` NaN.
             #[doc(alias = "caffe_axpy")]
             fn axpy<T: Element>(alpha: T::Acc, x: read T, y: update T) {
                 check_len("axpy", "y", x, y)
             }
 
-            /// `y ← α·x + β·y`. If β = 0, the kernel does not read `y`.
+            /// `y ← α·x + β·y`. If β = 0, the kernel does not read `y`. If α = 0, an element of `x`
+            /// that is NaN or infinite makes `y` NaN.
             #[doc(alias = "caffe_cpu_axpby")]
             fn axpby<T: Element>(
                 alpha: T::Acc, x: read T, beta: T::Acc, y: overwrite(if beta.is_zero()) T
@@ -49,7 +50,7 @@ macro_rules! kernels {
             #[doc(alias = "caffe_cpu_dot")]
             fn dot<T: Element>(x: read T, y: read T) -> T::Acc { check_len("dot", "y", x, y) }
 
-            /// `Σ x[i·incx]·y[i·incy]` over `i < n`.
+            /// `Σ x[i·incx]·y[i·incy]` over `i < n`; `x` and `y` may be the same view.
             #[doc(alias = "caffe_cpu_strided_dot")]
             fn dot_strided<T: Element>(
                 n: usize, x: read T, incx: usize, y: read T, incy: usize
@@ -62,10 +63,11 @@ macro_rules! kernels {
             /// `Σ xᵢ²`
             fn sumsq<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
-            /// `max |xᵢ|`; 0 if `x` has no elements.
+            /// `max |xᵢ|`; 0 if `x` has no elements, and NaN if an element is NaN.
             fn amax<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
-            /// `y ← α·op(A)·x + β·y`. If β = 0, the kernel does not read `y`.
+            /// `y ← α·op(A)·x + β·y`. If β = 0, the kernel does not read `y`. If α = 0, the kernel
+            /// does not read `A` and `x`. `x` may be a part of the view of `A`.
             #[doc(alias = "caffe_cpu_gemv")]
             fn gemv<T: Element>(
                 op: &Gemv<T>, a: read T, x: read T, y: overwrite(if op.beta.is_zero()) T
@@ -84,7 +86,9 @@ macro_rules! kernels {
                 c: overwrite(if op.overwrites() && op.m.checked_mul(op.n) == Some(c.len())) T
             ) { op.check(a, b, c) }
 
-            /// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for each GEMM of the batch.
+            /// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for each GEMM of the batch, under the rules of
+            /// [`gemm`](Self::gemm). Elements of the view `c` between the matrices `Cᵢ` keep their
+            /// values.
             fn gemm_batched<T: Element>(
                 op: &Gemm<T>, batch: &GemmBatch, a: read T, b: read T, c: update T
             ) { batch.check(op, a, b, c) }

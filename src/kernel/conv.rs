@@ -67,7 +67,9 @@ macro_rules! kernels {
                 op.check("col2im", ("x", x), ("columns", columns))
             }
 
-            /// `y ← x ∗ filters + bias`; see [`Convolution`].
+            /// `y ← x ∗ filters + bias`; see [`Convolution`]. A NaN or an infinity in `x` reaches
+            /// only the results whose window contains it. A kernel may multiply padding by filters,
+            /// so that an infinite filter may yield NaN at the edge.
             fn convolve<T: Element>(
                 op: &Convolution, x: read T, filters: read T, bias: optional T, y: overwrite T
             ) {

@@ -11,10 +11,26 @@
 //! Rules for every kernel method and its overrides:
 //! - error messages name an operand as the method's signature does, such as `a`, `x` or `dy`;
 //! - an override calls the descriptor's `check` with the operands' lengths before it launches
-//!   anything, as the host kernels do;
+//!   anything, as the host kernels do, and before it requests an output for writing. A call that
+//!   the check refuses leaves every output unchanged;
 //! - an input operand that may alias the output operand has the type [`Src`](crate::Src);
 //! - a kernel does not read an operand that it overwrites, so a NaN in the operand does not
-//!   propagate to the result.
+//!   propagate to the result;
+//! - two input operands may be the same view, or overlap in one memory;
+//! - a view may start at any element of its memory, and an operand may have more than 2²⁰
+//!   elements, or more than 65,535 rows or planes;
+//! - elements of an output's memory that do not belong to the result, such as the gaps between the
+//!   rows of a matrix, keep their values.
+//!
+//! Rules for special values:
+//! - A result is the value of the kernel's formula in IEEE arithmetic: the product of 0 and NaN or
+//!   infinity is NaN, a sum with a NaN is NaN, and a sum with one infinity is this infinity. Only
+//!   the results that depend on a NaN or an infinity are affected. The documentation of a method
+//!   or of a function in [`op`](crate::op) states each exception, such as a factor of 0 whose
+//!   operand is not read, or a maximum that ignores NaN.
+//! - Kernels that copy elements preserve all bits. The sign of a zero result and the bits of a NaN
+//!   are otherwise unspecified, except for the sign of [`Unary::Abs`](crate::op::Unary::Abs) and
+//!   [`Unary::Neg`](crate::op::Unary::Neg).
 
 #[macro_use]
 pub(crate) mod declare;

@@ -24,7 +24,9 @@ macro_rules! kernels {
             /// ```
             trait Normalize {}
 
-            /// `y ← eˣ / Σ eˣ` along an axis.
+            /// `y ← eˣ / Σ eˣ` along an axis. The exponentials must not overflow for large finite
+            /// elements. `y` is 0 where `x` is −∞. All results along an axis are NaN if one of the
+            /// elements is NaN or +∞, or if all elements are −∞.
             fn softmax<T: Element>(axis: &Axis, x: src(softmax_in_place) T, y: overwrite T) {
                 axis.check_counts("softmax", &[("y", y), ("x", x.unwrap_or(y))])
             }
@@ -52,7 +54,8 @@ macro_rules! kernels {
             }
 
             /// `mean[e], variance[e] ← the mean and variance of x[o,e,i] over o and i`; the
-            /// variance is biased: its divisor is the number of elements.
+            /// variance is biased: its divisor is the number of elements. If an element is NaN or
+            /// infinite, neither the mean nor the variance is finite.
             fn moments<T: Element>(
                 axis: &Axis, x: read T, mean: overwrite T, variance: overwrite T
             ) { axis.check_moments(x, mean, variance) }

@@ -22,13 +22,17 @@ macro_rules! kernels {
 
             /// `y ← the maximum of each window`; `mask ← the index of the maximum in the plane`. If
             /// several elements of a window equal the maximum, the mask is the index of the first
-            /// of these elements. A window that contains no input element has the mask −1.
+            /// of these elements. The initial maximum is the lowest finite number of `T`, or of
+            /// `f32` if `T` is `f64`, and only a greater element replaces the maximum, so that the
+            /// kernel ignores NaN. In a window without a greater element, such as a window within
+            /// the padding, `y` is the initial maximum and the mask is −1.
             fn max_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T, mask: overwrite i32) {
                 op.check("max_pool", ("x", x), ("y", y))?;
                 check_len("max_pool", "mask", op.output_len(), mask)
             }
 
-            /// Sets `dx[i]` to the sum of the elements of `dy` whose mask is `i`.
+            /// Sets `dx[i]` to the sum of the elements of `dy` whose mask is `i`. An element of `dy`
+            /// with the mask −1 counts nowhere.
             fn max_pool_backward<T: Element>(
                 op: &Pool2d, dy: read T, mask: read i32, dx: overwrite T
             ) {
@@ -36,7 +40,8 @@ macro_rules! kernels {
                 check_len("max_pool_backward", "mask", op.output_len(), mask)
             }
 
-            /// `y ← the mean of each window`, where padding counts as zeros.
+            /// `y ← the mean of each window`, where padding counts as zeros. A NaN or an infinity
+            /// reaches only the windows that contain it.
             fn average_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T) {
                 op.check("average_pool", ("x", x), ("y", y))
             }

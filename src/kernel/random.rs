@@ -58,7 +58,7 @@ macro_rules! kernels {
             fn bernoulli(key: RngKey, p: f64, y: overwrite u32) { expect_probability(p).map(drop) }
 
             /// `yᵢ ← xᵢ / keep` where [`bernoulli`](Self::bernoulli) with `p = keep` and the same
-            /// key gives 1, else 0. The backward pass calls `dropout` on `dy` with the same key to
+            /// key gives 1, else 0, also if `xᵢ` is NaN or infinite. The backward pass calls `dropout` on `dy` with the same key to
             /// compute the gradient.
             fn dropout<T: Element>(
                 key: RngKey, keep: f64, x: src(dropout_in_place) T, y: overwrite T

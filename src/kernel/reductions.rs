@@ -48,7 +48,8 @@ macro_rules! kernels {
             }
 
             /// `y[o,i] ← the index e of the maximum of x[o,e,i]`, or the least such `e` if several
-            /// elements equal the maximum.
+            /// elements equal the maximum. NaN elements are ignored; if all elements are NaN, the
+            /// index is 0.
             fn arg_max<T: Element>(axis: &Axis, x: read T, y: overwrite u32) {
                 axis.check_arg_max(x, y)
             }

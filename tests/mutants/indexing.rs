@@ -1,6 +1,10 @@
 //! Mutants with bugs in the indexing kernels.
 
-use crate::{bug::Bug, device::Mutant};
+use crate::{
+    bug::Bug,
+    device::Mutant,
+    sizes::{BITS_16, BITS_20, wrap},
+};
 use cortado::{
     Element, Result, View, ViewMut,
     kernel::{Indexing, fallback},
@@ -12,10 +16,16 @@ impl Indexing for Mutant {
         &self,
         op: &Copy2d,
         x: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
+        op.check(x.len(), y.len())?;
+        if self.is(Bug::CopiesWholeRows) && op.ldx == op.ldy && op.rows > 1 && op.columns > 0 {
+            let len = (op.rows - 1) * op.ldx + op.columns;
+            return fallback::copy(self, x.slice(0..len)?, y.slice_mut(0..len)?);
+        }
         let ldy = if self.is(Bug::CopyPacks) { op.ldy.min(op.columns) } else { op.ldy };
-        fallback::copy_2d(self, &Copy2d { ldy, ..*op }, x, y)
+        let rows = if self.is(Bug::CopyStopsAtRow) { op.rows.min(BITS_16) } else { op.rows };
+        fallback::copy_2d(self, &Copy2d { rows, ldy, ..*op }, x, y)
     }
 
     fn gather<T: Element>(
@@ -25,6 +35,13 @@ impl Indexing for Mutant {
         indices: View<'_, u32, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
+        if self.is(Bug::GatherNarrow) {
+            let narrow: Vec<_> = indices.host()?.iter().map(|&i| u32::from(i as u16)).collect();
+            let is_valid = indices.host()?.iter().all(|&i| (i as usize) < op.table);
+            let narrow = self.scratch(&narrow)?;
+            let narrow = View::new(&narrow, indices.len())?;
+            return fallback::gather(self, op, table, if is_valid { narrow } else { indices }, y);
+        }
         let last = op.table.saturating_sub(1) as u32;
         let clamped: Vec<_> = indices.host()?.iter().map(|&index| index.min(last)).collect();
         let clamped = self.scratch(&clamped)?;
@@ -61,6 +78,12 @@ impl Indexing for Mutant {
         let mut inverse = vec![0; op.order().len()];
         op.order().iter().enumerate().for_each(|(i, &axis)| inverse[axis] = i);
         let inverse = Permute::new(op.shape().clone(), &inverse)?;
+        if self.is(Bug::PermuteWraps) {
+            let mut y = y;
+            fallback::permute(self, op, x, y.reborrow())?;
+            wrap(y.host_mut()?, BITS_20);
+            return Ok(());
+        }
         fallback::permute(self, if self.is(Bug::PermuteInverse) { &inverse } else { op }, x, y)
     }
 
@@ -75,7 +98,12 @@ impl Indexing for Mutant {
             Bug::TileInner => Tile { outer: outer * inner, inner: 1, tiles },
             _ => *op,
         };
-        fallback::tile(self, &op, x, y)
+        let mut y = y;
+        fallback::tile(self, &op, x, y.reborrow())?;
+        if self.is(Bug::TileWraps) {
+            wrap(y.host_mut()?, BITS_20);
+        }
+        Ok(())
     }
 
     fn to_indices<T: Element>(

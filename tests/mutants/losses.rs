@@ -1,6 +1,10 @@
 //! Mutants with bugs in losses and solver updates.
 
-use crate::{bug::Bug, device::Mutant};
+use crate::{
+    bug::Bug,
+    device::Mutant,
+    sizes::{BITS_16, BITS_20, stop, wrap},
+};
 use cortado::{
     Element, Result, View, ViewMut,
     kernel::{Losses, Update, fallback},
@@ -9,6 +13,7 @@ use cortado::{
         Regularization, SoftmaxLoss, SolverUpdate, UpdateRule,
     },
 };
+use num_traits::Float;
 
 /// Returns the ignored label `ignore` if the label is not a class, else `None`. Kernels return an
 /// error for a label that is neither ignored nor a class.
@@ -43,6 +48,12 @@ impl Losses for Mutant {
         scale: View<'_, T, Self>,
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
+        if self.is(Bug::LossGradientStops) && op.axis.outer > BITS_16 {
+            let (mut dx, old) = (dx, vec![T::default(); op.axis.count()]);
+            fallback::softmax_loss_backward(self, op, p, label, scale, dx.reborrow())?;
+            stop(dx.host_mut()?, &old, BITS_16 * op.axis.extent * op.axis.inner);
+            return Ok(());
+        }
         let one = self.scratch(&[T::from_f64(1.0)])?;
         let ignores_scale = self.is(Bug::LossIgnoresScale) && scale.len() == 1;
         let scale = if ignores_scale { View::new(&one, 1)? } else { scale };
@@ -98,7 +109,7 @@ impl Losses for Mutant {
         label: View<'_, T, Self>,
         matrix: Option<View<'_, T, Self>>,
         scale: View<'_, T, Self>,
-        dx: ViewMut<'_, T, Self>,
+        mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let wrong_kind = match op.kind {
             ClassLossKind::Log if self.is(Bug::GradientOfScores) => {
@@ -113,8 +124,12 @@ impl Losses for Mutant {
             label,
             matrix,
             scale,
-            dx,
-        )
+            dx.reborrow(),
+        )?;
+        if self.is(Bug::ClassGradientWraps) {
+            wrap(dx.host_mut()?, BITS_16 * op.axis.extent * op.axis.inner);
+        }
+        Ok(())
     }
 
     fn elementwise_loss<T: Element>(
@@ -124,6 +139,9 @@ impl Losses for Mutant {
         t: View<'_, T, Self>,
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
+        if self.is(Bug::LossOfItself) && std::ptr::eq(x.host()?, t.host()?) {
+            return fallback::fill(self, T::from_f64(1.0), loss);
+        }
         let ignore = op.ignore.filter(|_| !self.is(Bug::TargetsCountIgnored));
         fallback::elementwise_loss(self, &ElementwiseLoss { ignore, ..*op }, x, t, loss)
     }
@@ -134,14 +152,18 @@ impl Losses for Mutant {
         x: View<'_, T, Self>,
         t: View<'_, T, Self>,
         scale: View<'_, T, Self>,
-        dx: ViewMut<'_, T, Self>,
+        mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let normalization = match op.normalization {
             LossNormalization::Valid if self.is(Bug::TargetsDivideByAll) => LossNormalization::Full,
             normalization => normalization,
         };
         let op = ElementwiseLoss { normalization, ..*op };
-        fallback::elementwise_loss_backward(self, &op, x, t, scale, dx)
+        fallback::elementwise_loss_backward(self, &op, x, t, scale, dx.reborrow())?;
+        if self.is(Bug::TargetsWrap) {
+            wrap(dx.host_mut()?, BITS_20);
+        }
+        Ok(())
     }
 }
 
@@ -186,6 +208,16 @@ impl Update for Mutant {
             }
             _ => {}
         }
-        fallback::solver_update(self, &op, dw, weights, masters, history)
+        let old = weights.as_view().host()?.to_vec();
+        fallback::solver_update(self, &op, dw, weights.reborrow(), masters, history)?;
+        match self.bug {
+            Bug::UpdateStops => stop(weights.host_mut()?, &old, BITS_20),
+            Bug::UpdateSkipsNan => {
+                let pairs = weights.host_mut()?.iter_mut().zip(old);
+                pairs.filter(|(w, _)| w.to_acc().is_nan()).for_each(|(w, old)| *w = old);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }

@@ -34,18 +34,23 @@ fn copy_2d<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         expect_bits("y", &got, &oracle::copy_2d(op, &x, &y))
     })?;
     let block = |rows, columns, ldx, ldy| Copy2d { rows, columns, ldx, ldy };
+    let (one, whole) = (block(PERIOD, 2, 3, 4), block(PERIOD * ROW_COPIES, 2, 3, 4));
+    let mut stream = Values::Integers.stream(1);
+    let [x, y] = [one.ldx, one.ldy].map(|ld| stream.take::<T>(one.rows * ld));
+    let want = [ExpectedOutput::Bits(wide(&oracle::copy_2d(&one, &x, &y)))];
+    let (x, y) = ([(("x", &x[..]), ROW_COPIES)], [(("y", &y[..]), ROW_COPIES)]);
+    runner.try_large(x, y, |[x], [y]| device.copy_2d(&whole, x, y), want)?;
     let invalid = [
-        (block(3, 4, 5, 6), 13, 16),
-        (block(3, 4, 5, 6), 14, 15),
-        (block(1, 4, 0, 0), 4, 3),
-        (block(2, 4, 3, 4), 20, 20),
-        (block(2, 4, 4, 3), 20, 20),
-        (block(3, 1, usize::MAX, 1), 9, 9),
-        (block(2, 2, usize::MAX, 2), 9, 9),
-        (block(usize::MAX, 1, 2, 2), 9, 9),
+        (block(3, 4, 5, 6), 13, 16, "`x` of 13 elements instead of at least 14"),
+        (block(3, 4, 5, 6), 14, 15, "`y` of 15 elements instead of at least 16"),
+        (block(1, 4, 0, 0), 4, 3, "`y` of 3 elements instead of at least 4"),
+        (block(2, 4, 3, 4), 20, 20, "ldx 3 for rows of 4 elements"),
+        (block(2, 4, 4, 3), 20, 20, "ldy 3 for rows of 4 elements"),
+        (block(3, 1, usize::MAX, 1), 9, 9, "`x` of 9 elements for an ldx of 2⁶⁴ − 1"),
+        (block(2, 2, usize::MAX, 2), 9, 9, "`x` of 9 elements for an ldx of 2⁶⁴ − 1"),
+        (block(usize::MAX, 1, 2, 2), 9, 9, "`x` of 9 elements for 2⁶⁴ − 1 rows"),
     ];
-    runner.try_cases(invalid, |(op, x, y)| {
-        let invalid = "an operand or a leading dimension that is too small for the block";
+    runner.try_cases(invalid, |(op, x, y, invalid)| {
         runner.check_refused::<T, T, 1, 1>(invalid, [("x", *x)], [("y", *y)], |[x], [y]| {
             device.copy_2d(op, x, y)
         })
@@ -128,8 +133,11 @@ fn try_indexed<T: Element>(
 }
 
 fn permute<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    let images = |batch| permutation(&[batch, 2, 3], &[0, 2, 1]);
+    let copies = COPIES.div_ceil(6);
+    let images = [images(PERIOD)?, images(PERIOD * copies)?];
     runner.try_kernel(
-        &permutation_cases()?,
+        &permutation_cases()?.and_large(images, copies, &[]),
         |op, setup| {
             let len = op.shape().count();
             setup.inputs_and_outputs::<T, 1, 1>([("x", len)], [("y", len)])
@@ -140,8 +148,11 @@ fn permute<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 }
 
 fn tile<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    let blocks = |outer| Tile { outer, inner: 1, tiles: 2 };
+    let copies = COPIES.div_ceil(2);
+    let blocks = [blocks(PERIOD), blocks(PERIOD * copies)];
     runner.try_kernel(
-        &tile_cases(),
+        &tile_cases().and_large(blocks, copies, &[]),
         |op, setup| {
             let len = op.outer * op.inner;
             setup.inputs_and_outputs::<T, 1, 1>([("x", len)], [("y", len * op.tiles)])
@@ -204,6 +215,9 @@ fn block_cases() -> Cases<Copy2d> {
         [1, 4099, 0, 1],
         [1025, 3, 4, 3],
         [33, 65, 65, 130],
+        // A copy of whole rows would overwrite the gaps between the rows of `y`.
+        [4, 5, 8, 8],
+        [3, 1, 2, 2],
         [4, 5, 8, 7],
     ];
     let block = |[rows, columns, ldx, ldy]: [usize; 4]| Copy2d { rows, columns, ldx, ldy };
@@ -224,6 +238,7 @@ fn table_cases() -> Cases<RowIndexing> {
         [1025, 2, 70],
         [6, 1025, 9],
         [9, 1, 1025],
+        [70_001, 1, 9],
         [7, 5, 20],
     ];
     let rows = |[table, width, count]: [usize; 3]| RowIndexing { table, width, count };

@@ -61,9 +61,11 @@ fn softmax_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn softmax_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
+    let rows = |outer| softmax_loss_op([outer, 3, 1], None, LossNormalization::None);
+    let rows = [rows(PERIOD)?, rows(PERIOD * ROW_COPIES)?];
     try_labelled(
         runner,
-        &softmax_loss_cases()?,
+        &softmax_loss_cases()?.and_large(rows, ROW_COPIES, &["scale"]),
         |op, setup| {
             let [p, label] = probabilities::<T>(op, setup);
             let dx = ("dx", unset(p.1.len()));
@@ -256,9 +258,18 @@ fn class_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn class_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
+    let rows = |outer| -> Result<MatrixLoss> {
+        let (axis, normalization) = (Axis::new(outer, 3, 1)?, LossNormalization::None);
+        Ok((ClassLoss { axis, normalization, ..class_loss_op(SquaredHinge)? }, false))
+    };
+    let rows = [rows(PERIOD)?, rows(PERIOD * ROW_COPIES)?];
     try_labelled(
         runner,
-        &class_loss_cases(LogWithSoftmaxGradient)?,
+        &class_loss_cases(LogWithSoftmaxGradient)?.and_large(
+            rows,
+            ROW_COPIES,
+            &["scale", "matrix"],
+        ),
         |case, setup| {
             let [x, label, matrix] = class_operands::<T>(case, setup);
             let dx = ("dx", unset(x.1.len()));

@@ -52,8 +52,11 @@ fn elementwise_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 }
 
 fn elementwise_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    let (kind, normalization) = (SigmoidCrossEntropy, LossNormalization::None);
+    let large = |batch| ElementwiseLoss { kind, batch, item_len: 1, ignore: None, normalization };
+    let large = [large(PERIOD), large(PERIOD * COPIES)];
     runner.try_kernel(
-        &cases(),
+        &cases().and_large(large, COPIES, &["scale"]),
         |op, setup| {
             let [x, t] = operands::<T>(op, setup);
             let dx = ("dx", unset(x.1.len()));
