@@ -28,6 +28,8 @@
 //!   the results that depend on a NaN or an infinity are affected. The documentation of a method
 //!   or of a function in [`op`](crate::op) states each exception, such as a factor of 0 whose
 //!   operand is not read, or a maximum that ignores NaN.
+//! - A device may flush subnormal numbers of the type `T::Acc` to zero, and in matrix products also
+//!   those of `bf16`.
 //! - Kernels that copy elements preserve all bits. The sign of a zero result and the bits of a NaN
 //!   are otherwise unspecified, except for the sign of [`Unary::Abs`](crate::op::Unary::Abs) and
 //!   [`Unary::Neg`](crate::op::Unary::Neg).

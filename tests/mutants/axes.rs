@@ -137,6 +137,9 @@ impl Reductions for Mutant {
         mut places: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         fallback::top_k(self, op, x, values.reborrow(), places.reborrow())?;
+        if self.is(Bug::TopKWraps) {
+            wrap(places.host_mut()?, BITS_16 * op.k * op.axis.inner);
+        }
         if self.is(Bug::TopKFirst) {
             let (x, values, places) = (x.host()?, values.host_mut()?, places.host_mut()?);
             for (run, top) in runs(&op.axis).zip(runs(&Axis { extent: op.k, ..op.axis })) {
@@ -234,7 +237,28 @@ impl Normalize for Mutant {
             }
             _ => {}
         }
-        fallback::lrn(self, &op, x, scale, y)
+        let mut y = y;
+        fallback::lrn(self, &op, x, scale, y.reborrow())?;
+        if self.is(Bug::LrnWraps) {
+            wrap(y.host_mut()?, BITS_16 * op.count() / op.batch.max(1));
+        }
+        Ok(())
+    }
+
+    fn lrn_backward<T: Element>(
+        &self,
+        op: &Lrn,
+        x: View<'_, T, Self>,
+        y: View<'_, T, Self>,
+        scale: View<'_, T, Self>,
+        dy: View<'_, T, Self>,
+        mut dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::lrn_backward(self, op, x, y, scale, dy, dx.reborrow())?;
+        if self.is(Bug::LrnGradientWraps) {
+            wrap(dx.host_mut()?, BITS_16 * op.count() / op.batch.max(1));
+        }
+        Ok(())
     }
 
     fn moments<T: Element>(
@@ -264,7 +288,7 @@ impl Normalize for Mutant {
         x: Src<'_, T, Self>,
         mean: View<'_, T, Self>,
         variance: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let place = if self.is(Bug::EpsilonInVariance) {
             EpsilonPlacement::AddedToVariance
@@ -277,8 +301,12 @@ impl Normalize for Mutant {
             x,
             mean,
             variance,
-            y,
-        )
+            y.reborrow(),
+        )?;
+        if self.is(Bug::StandardizeWraps) {
+            wrap(y.host_mut()?, BITS_16 * op.axis.extent * op.axis.inner);
+        }
+        Ok(())
     }
 
     fn standardize_backward<T: Element>(

@@ -25,6 +25,10 @@ impl Blas for Mutant {
     fn copy<T: Element>(&self, x: View<'_, T, Self>, mut y: ViewMut<'_, T, Self>) -> Result<()> {
         let old = y.as_view().host()?.to_vec();
         fallback::copy(self, x, y.reborrow())?;
+        if self.is(Bug::CopyQuietsNan) {
+            let is_nan = |y: &&mut T| y.to_acc().is_nan();
+            y.host_mut()?.iter_mut().filter(is_nan).for_each(|y| *y = T::from_f64(f64::NAN));
+        }
         if self.is(Bug::CopyStops) {
             stop(y.host_mut()?, &old, BITS_20);
         }
@@ -270,6 +274,15 @@ impl Blas for Mutant {
             op.trans_b = inverted(op.trans_b);
         }
         let batch = GemmBatch { stride_b, ..*batch };
+        if self.is(Bug::BatchOverlaps) && batch.count > 1 {
+            for i in 0..batch.count {
+                let a = a.slice(i * batch.stride_a..a.len())?;
+                let b = b.slice(i * batch.stride_b..b.len())?;
+                let (start, end) = (i * batch.stride_c, c.len());
+                fallback::gemm(self, &op, a, b, c.slice_mut(start..end)?)?;
+            }
+            return Ok(());
+        }
         batch.check(&op, a.len(), b.len(), c.len())?;
         if self.is(Bug::BatchZeroesGaps) && op.beta.is_zero() {
             fallback::fill(self, T::default(), c.reborrow())?;

@@ -80,6 +80,8 @@ bugs! {
     CopyNarrows => copy,
     /// Bug: the kernel `copy` skips the elements after the first 2²⁰.
     CopyStops => copy,
+    /// Bug: the kernel `copy` replaces every NaN by the usual quiet NaN.
+    CopyQuietsNan => copy,
     /// Bug: the kernel `scal` skips the elements after the last whole vector of four.
     ScalDropsTail => scal,
     /// Bug: the kernel `scal` skips the elements after the first 2²⁰.
@@ -171,6 +173,8 @@ bugs! {
     BatchOfItself => gemm_batched,
     /// Bug: if β is 0, the kernel `gemm_batched` zeroes the whole view `c`, also the gaps.
     BatchZeroesGaps => gemm_batched,
+    /// Bug: the kernel `gemm_batched` accepts matrices `C` that overlap.
+    BatchOverlaps => gemm_batched,
     // Bugs in elementwise functions.
     /// Bug: the kernel `fill` writes +0 instead of −0.
     FillLosesSign => fill,
@@ -303,6 +307,8 @@ bugs! {
     /// Bug: the kernel `top_k` returns the same index, that of the first element, for all elements
     /// with equal values.
     TopKFirst => top_k,
+    /// Bug: the kernel `top_k` truncates the number of a row to 16 bits.
+    TopKWraps => top_k,
     /// Bug: the kernel `softmax` does not subtract the maximum before it computes exponentials.
     SoftmaxOverflows => softmax,
     /// Bug: the kernel `softmax` writes 0 after the first 4,096 elements of an axis.
@@ -324,6 +330,8 @@ bugs! {
     /// Bug: the kernel `standardize` adds ε to the variance even if the caller wants ε added to the
     /// standard deviation.
     EpsilonInVariance => standardize,
+    /// Bug: the kernel `standardize` truncates the number of a row to 16 bits.
+    StandardizeWraps => standardize,
     /// Bug: the kernel `standardize_backward` treats mean and variance as constants.
     StatisticsConstant => standardize_backward,
     /// Bug: the kernel `lrn` across channels does not divide α by the number of channels in the
@@ -331,6 +339,10 @@ bugs! {
     LrnAlphaUndivided => lrn_across,
     /// Bug: the kernel `lrn` within a channel uses the constant `k` instead of 1.
     LrnWithinUsesK => lrn_within,
+    /// Bug: the kernel `lrn` truncates the number of an image to 16 bits.
+    LrnWraps => lrn_across,
+    /// Bug: the kernel `lrn_backward` truncates the number of an image to 16 bits.
+    LrnGradientWraps => lrn_within_backward,
     // Bugs in image kernels.
     /// Bug: the kernel `im2col` ignores the dilation.
     DilationIgnored => im2col,
@@ -382,16 +394,22 @@ bugs! {
     /// Bug: the kernel `softmax_loss` divides by the number of all labels instead of the number of
     /// valid labels.
     LossDividesByAll => softmax_loss,
+    /// Bug: the kernel `softmax_loss` skips the rows after the first 2¹⁶.
+    LossStops => softmax_loss,
     /// Bug: the kernel `softmax_loss_backward` ignores the scale factor of the gradient.
     LossIgnoresScale => softmax_loss_backward,
     /// Bug: the kernel `softmax_loss_backward` skips the rows after the first 2¹⁶.
     LossGradientStops => softmax_loss_backward,
     /// Bug: the kernel `accuracy` counts ignored labels.
     AccuracyCountsIgnored => accuracy,
+    /// Bug: the kernel `accuracy` skips the rows after the first 2¹⁶.
+    AccuracyStops => accuracy,
     /// Bug: the kernel `accuracy_by_class` counts ignored labels.
     ByClassCountsIgnored => accuracy_by_class,
     /// Bug: the kernel `class_loss` ignores the infogain matrix.
     MatrixIgnored => class_loss,
+    /// Bug: the kernel `class_loss` skips the rows after the first 2¹⁶.
+    ClassLossStops => class_loss,
     /// Bug: the kernel `class_loss_backward` returns the gradient of the scores instead of the
     /// gradient of the probabilities.
     GradientOfScores => class_loss_backward,
@@ -401,6 +419,8 @@ bugs! {
     TargetsCountIgnored => elementwise_loss,
     /// Bug: the kernel `elementwise_loss` returns 1 if `x` and `t` are the same view.
     LossOfItself => elementwise_loss,
+    /// Bug: the kernel `elementwise_loss` skips the elements after the first 2²⁰.
+    TargetsStop => elementwise_loss,
     /// Bug: the kernel `elementwise_loss_backward` divides by the number of all targets instead of
     /// the number of valid targets.
     TargetsDivideByAll => elementwise_loss_backward,
@@ -436,23 +456,35 @@ bugs! {
     CopiesWholeRows => copy_2d,
     /// Bug: the kernel `copy_2d` skips the rows after the first 2¹⁶.
     CopyStopsAtRow => copy_2d,
+    /// Bug: the kernel `copy_2d` replaces subnormal numbers by 0.
+    BlocksFlushSubnormals => copy_2d,
     /// Bug: the kernel `gather` returns the last row of the table for an index beyond the table's
     /// end.
     GatherClamps => gather,
     /// Bug: the kernel `gather` truncates indices to 16 bits.
     GatherNarrow => gather,
+    /// Bug: the kernel `gather` writes 0 to the rows after the first 2¹⁶.
+    GatherStops => gather,
+    /// Bug: the kernel `gather` replaces subnormal numbers by 0.
+    GatherFlushesSubnormals => gather,
     /// Bug: the kernel `scatter_add` overwrites rows of the table instead of adding to the rows.
     ScatterOverwrites => scatter_add,
+    /// Bug: the kernel `scatter_add` skips the rows after the first 2¹⁶.
+    ScatterStops => scatter_add,
     /// Bug: the kernel `permute` applies the inverse permutation of the axes.
     PermuteInverse => permute,
     /// Bug: the kernel `permute` truncates indices to 20 bits.
     PermuteWraps => permute,
+    /// Bug: the kernel `permute` replaces subnormal numbers by 0.
+    PermuteFlushesSubnormals => permute,
     /// Bug: the kernel `to_indices` truncates fractions instead of returning an error.
     IndicesTruncated => to_indices,
     /// Bug: the kernel `tile` repeats each element instead of each block of `inner` elements.
     TileInner => tile,
     /// Bug: the kernel `tile` truncates indices to 20 bits.
     TileWraps => tile,
+    /// Bug: the kernel `tile` replaces subnormal numbers by 0.
+    TileFlushesSubnormals => tile,
     /// Bug: a random fill stores element `i + 1` of the random sequence at index `i`.
     RandomOffByOne => uniform,
     /// Bug: a random fill truncates the index of an element to 20 bits.

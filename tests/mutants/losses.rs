@@ -21,6 +21,11 @@ fn without_classes(ignore: Option<i64>, axis: &Axis) -> Option<i64> {
     ignore.filter(|&label| label < 0 || label >= axis.extent as i64)
 }
 
+/// Returns an axis with at most 2¹⁶ rows, for kernels that skip all later rows.
+fn first_rows(axis: Axis) -> Axis {
+    Axis { outer: axis.outer.min(BITS_16), ..axis }
+}
+
 impl Losses for Mutant {
     fn softmax_loss<T: Element>(
         &self,
@@ -36,6 +41,11 @@ impl Losses for Mutant {
                 op.normalization = LossNormalization::Full;
             }
             _ => {}
+        }
+        if self.is(Bug::LossStops) && op.axis.outer > BITS_16 {
+            op.axis = first_rows(op.axis);
+            let (p, label) = (p.slice(0..op.axis.count())?, label.slice(0..op.axis.outer)?);
+            return fallback::softmax_loss(self, &op, p, label, loss);
         }
         fallback::softmax_loss(self, &op, p, label, loss)
     }
@@ -71,6 +81,11 @@ impl Losses for Mutant {
         if self.is(Bug::AccuracyCountsIgnored) {
             op.ignore = without_classes(op.ignore, &op.axis);
         }
+        if self.is(Bug::AccuracyStops) && op.axis.outer > BITS_16 {
+            op.axis = first_rows(op.axis);
+            let label = label.slice(0..op.axis.outer)?;
+            return fallback::accuracy(self, &op, scores.slice(0..op.axis.count())?, label, y);
+        }
         fallback::accuracy(self, &op, scores, label, y)
     }
 
@@ -99,6 +114,11 @@ impl Losses for Mutant {
         let is_valid = matrix.is_some_and(|matrix| matrix.len() == op.axis.extent.pow(2));
         let is_log = matches!(op.kind, ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient);
         let ignored = self.is(Bug::MatrixIgnored) && is_valid && is_log;
+        if self.is(Bug::ClassLossStops) && op.axis.outer > BITS_16 {
+            let op = ClassLoss { axis: first_rows(op.axis), ..*op };
+            let (x, label) = (x.slice(0..op.axis.count())?, label.slice(0..op.axis.outer)?);
+            return fallback::class_loss(self, &op, x, label, matrix, loss);
+        }
         fallback::class_loss(self, op, x, label, matrix.filter(|_| !ignored), loss)
     }
 
@@ -139,6 +159,11 @@ impl Losses for Mutant {
         t: View<'_, T, Self>,
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
+        if self.is(Bug::TargetsStop) && x.len() > BITS_20 {
+            let op = ElementwiseLoss { batch: BITS_20, item_len: 1, ..*op };
+            let (x, t) = (x.slice(0..BITS_20)?, t.slice(0..BITS_20)?);
+            return fallback::elementwise_loss(self, &op, x, t, loss);
+        }
         if self.is(Bug::LossOfItself) && std::ptr::eq(x.host()?, t.host()?) {
             return fallback::fill(self, T::from_f64(1.0), loss);
         }

@@ -1,6 +1,6 @@
 //! Checks of the vector kernels of [`Blas`](crate::kernel::Blas).
 
-use super::prelude::*;
+use super::{indexing::expect_copied_bits, prelude::*};
 use crate::{conformance::values::repeated, device::AnyDevice, element::DType};
 use num_traits::Zero;
 
@@ -29,7 +29,8 @@ fn copy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let y = ("y", &[T::default(); 5][..]);
     let [got] =
         runner.call(&CaseSetup::WHOLE, [("x", &x)], [y], |[x], [y]| runner.device.copy(x, y))?;
-    expect_bits("y", &got, &x)
+    expect_bits("y", &got, &x)?;
+    expect_copied_bits::<T>(runner, |[x], [y]| runner.device.copy(x, y))
 }
 
 fn scal<T: Element>(runner: &CheckRunner<'_>) -> Verdict {

@@ -4,9 +4,9 @@
 use super::cases::{CaseSetup, Cases, Length, NamedSlice, NamedValues};
 use crate::{
     conformance::{
-        compare::{Output, expect_bits, expect_nearest, expect_same_bits, first_difference},
+        compare::{Output, expect_bits, expect_nearest, expect_same_bits},
         expected::Expected,
-        failure::{CaseFailure, Verdict, expect_refused, flaw},
+        failure::Verdict,
         operand::{Operand, Placement, unset},
         runner::CheckRunner,
         values::{Values, repeated, wide},
@@ -14,7 +14,6 @@ use crate::{
     device::AnyDevice,
     element::{DType, Element, Storable},
     error::{Error, Result},
-    kernel::traits::*,
     memory::{Src, View, ViewMut},
 };
 use std::fmt::Debug;
@@ -249,30 +248,6 @@ impl CheckRunner<'_> {
         })
     }
 
-    /// Checks a kernel on large operands. Each operand holds copies of the given elements. `want`
-    /// are the expected elements of one copy of each output, which depend only on one copy of each
-    /// input.
-    pub(super) fn try_large<T: Storable, U: Element, const I: usize, const O: usize>(
-        &self,
-        inputs: [(NamedSlice<'_, T>, usize); I],
-        outputs: [(NamedSlice<'_, U>, usize); O],
-        kernel: impl FnMut([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
-        want: [ExpectedOutput; O],
-    ) -> Verdict {
-        let read = inputs.map(|((name, x), copies)| (name, repeated(x, copies)));
-        let written = outputs.map(|((name, y), copies)| (name, repeated(y, copies)));
-        // A large case takes long, so that it runs on one element type.
-        if U::DTYPE != DType::F32 {
-            return Ok(());
-        }
-        let setup = CaseSetup::placed(Placement::CORNERS[1]);
-        let got = self.call_once(&setup, as_slices(&read), as_slices(&written), kernel)?;
-        let mut results = outputs.iter().zip(&got).zip(&want);
-        results.try_for_each(|((((name, y), _), got), want)| {
-            expect_copies(name, got, y.len(), |copy| want.compare(*name, copy, Values::Integers))
-        })
-    }
-
     /// Calls a kernel and returns its outputs. Fails if the kernel changes an input or a guard
     /// element, or if a second call with the same operands gives other bits. Not every call is
     /// repeated.
@@ -301,7 +276,7 @@ impl CheckRunner<'_> {
 
     /// Calls a kernel once and returns its outputs. Fails if the kernel changes an input or a guard
     /// element.
-    fn call_once<T: Storable, U: Storable, const I: usize, const O: usize>(
+    pub(super) fn call_once<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         setup: &CaseSetup,
         inputs: [NamedSlice<'_, T>; I],
@@ -315,90 +290,10 @@ impl CheckRunner<'_> {
         Ok(array(written.iter().map(Operand::values).collect::<Verdict<_>>()?)?)
     }
 
-    /// Fails unless a kernel call with operands of the given lengths returns an error and leaves
-    /// the outputs unchanged, both a part of a memory that is valid on the device, and a whole
-    /// memory that is valid on the host. `invalid` describes the wrong operand in the failure
-    /// message.
-    pub(super) fn check_refused<T: Storable, U: Storable, const I: usize, const O: usize>(
-        &self,
-        invalid: &str,
-        inputs: [Length; I],
-        outputs: [Length; O],
-        mut kernel: impl FnMut(
-            [View<'_, T, AnyDevice>; I],
-            [ViewMut<'_, U, AnyDevice>; O],
-        ) -> Result<()>,
-    ) -> Verdict {
-        // Zeros are valid labels and indices, so the lengths of the operands are the only error.
-        // Output bytes are not 0, so that a kernel that writes zeros is detected.
-        let read = inputs.map(|input| filled::<T>(input, 0));
-        let written = outputs.map(|output| filled::<U>(output, 0x3f));
-        let [_, part, whole_on_host, ..] = Placement::CORNERS;
-        for place in [part, whole_on_host] {
-            let setup = CaseSetup::placed(place);
-            let (result, _, written) =
-                self.run(&setup, as_slices(&read), as_slices(&written), &mut kernel)?;
-            expect_refused(result, invalid)?;
-            let mut written = outputs.iter().zip(&written);
-            written.try_for_each(|((name, _), operand)| {
-                let refused = |flaw: CaseFailure| flaw.in_case("in a refused call with", &invalid);
-                operand.unchanged(name).map_err(refused)
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Fails unless the kernel refuses each operand that is one element too short or too long.
-    pub(super) fn check_lengths<T: Storable, U: Storable, const I: usize, const O: usize>(
-        &self,
-        inputs: [Length; I],
-        outputs: [Length; O],
-        kernel: impl Fn([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
-    ) -> Verdict {
-        for operand in 0..I + O {
-            let (name, len) = if operand < I { inputs[operand] } else { outputs[operand - I] };
-            for wrong in len.checked_sub(1).into_iter().chain([len + 1]) {
-                let (mut inputs, mut outputs) = (inputs, outputs);
-                let length =
-                    if operand < I { &mut inputs[operand] } else { &mut outputs[operand - I] };
-                length.1 = wrong;
-                let invalid = format!("`{name}` of {wrong} elements instead of {len}");
-                self.check_refused(&invalid, inputs, outputs, &kernel)
-                    .map_err(|flaw| flaw.in_case("lengths", &(inputs, outputs)))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Fails unless the device reports an invalid kernel call in the next download of the output at
-    /// the latest. A second invalid call must cause an error in the next `synchronize` at the
-    /// latest.
-    pub(super) fn check_late_error<T: Storable, U: Storable, const I: usize>(
-        &self,
-        invalid: &str,
-        inputs: [NamedSlice<'_, T>; I],
-        output: NamedSlice<'_, U>,
-        kernel: impl Fn([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; 1]) -> Result<()>,
-    ) -> Verdict {
-        let [whole, part, ..] = Placement::CORNERS;
-        let setup = CaseSetup { places: [whole, part, part, part, part], ..CaseSetup::WHOLE };
-        for wait in ["download of the output", "synchronize"] {
-            let (result, _, written) = self.run(&setup, inputs, [output], &kernel)?;
-            let waited = || match wait {
-                "synchronize" => self.device.synchronize(),
-                _ => written[0].view()?.host().map(drop),
-            };
-            if result.and_then(|()| waited()).is_ok() {
-                return Err(flaw!("accepted {invalid}: expected an error by the next {wait}"));
-            }
-        }
-        Ok(())
-    }
-
     /// Places the operands in memories and calls a kernel. Returns the kernel's result, the inputs
     /// and the outputs.
     #[expect(clippy::type_complexity)]
-    fn run<T: Storable, U: Storable, const I: usize, const O: usize>(
+    pub(super) fn run<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         setup: &CaseSetup,
         inputs: [NamedSlice<'_, T>; I],
@@ -412,26 +307,6 @@ impl CheckRunner<'_> {
         let result = kernel(views, views_mut);
         Ok((result, read, written))
     }
-}
-
-/// Compares each copy of `period` elements in a large output. Copies that are bit-identical to the
-/// first copy are as right as the first copy.
-pub(super) fn expect_copies<U: Storable>(
-    name: &str,
-    got: &[U],
-    period: usize,
-    compare: impl Fn(&[U]) -> Verdict,
-) -> Verdict {
-    let mut copies = got.chunks_exact(period.max(1)).enumerate();
-    let Some((_, first)) = copies.next() else { return Ok(()) };
-    compare(first)?;
-    copies.try_for_each(|(i, copy)| match first_difference(first, copy) {
-        None => Ok(()),
-        Some(_) => compare(copy).map_err(|flaw| {
-            let of = format!("part of `{name}` of {} elements, from element", got.len());
-            flaw.in_case(&of, &(i * period))
-        }),
-    })
 }
 
 fn placed<T: Storable>(
@@ -465,13 +340,6 @@ fn wide_named<T: Element>((_, values): &NamedValues<T>) -> Vec<f64> {
 
 fn length<T>((name, values): &NamedValues<T>) -> Length {
     (name, values.len())
-}
-
-/// Returns an operand in which every byte is `byte`.
-fn filled<T: Storable>((name, len): Length, byte: u8) -> NamedValues<T> {
-    let mut values = vec![T::zeroed(); len];
-    crate::cast::cast_slice_mut(&mut values).fill(byte);
-    (name, values)
 }
 
 /// Converts a list to an array of `N` elements, or returns an error if the list has another length.

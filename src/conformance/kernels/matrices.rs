@@ -215,6 +215,13 @@ fn gemm_batched<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     check_matrix_products::<T>(runner, &cases.with(&batches), 3, |op, batch, [a, b], c| {
         runner.device.gemm_batched(op, batch, a, b, c)
     })?;
+    let op = Gemm::<T>::new(3, 5, 4);
+    let overlapping = GemmBatch { count: 3, stride_a: 12, stride_b: 20, stride_c: 14 };
+    let invalid = "a stride_c of 14 for matrices of 15 elements";
+    let inputs = [("a", 36), ("b", 60)];
+    runner.check_refused::<T, T, 2, 1>(invalid, inputs, [("c", 45)], |[a, b], [c]| {
+        runner.device.gemm_batched(&op, &overlapping, a, b, c)
+    })?;
     // `A` and `B` may be the same view.
     runner.try_cases([1, 4, 17], |&n| {
         let op = Gemm::<T>::new(n, n, n);

@@ -21,7 +21,7 @@ checks! {
 fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_in_place(
-        &large_rows(normalization_cases()?).and(long_axes()),
+        &large_rows(normalization_cases()?, &[]).and(long_axes()),
         |axis, setup| (("x", setup.stream().uniform::<T>(-8.0, 8.0, axis.count())), [], "y"),
         |axis, x, [], y| device.softmax(axis, x, y),
         |axis, x, []| ExpectedOutput::Within(oracle::softmax(axis, x)),
@@ -57,10 +57,11 @@ fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     })
 }
 
-/// Adds a case with more than 65,535 rows to the cases of a kernel along an axis.
-fn large_rows(cases: Cases<Axis>) -> Cases<Axis> {
+/// Adds a case with more than 65,535 rows to the cases of a kernel along an axis. `shared` are the
+/// names of the operands with one element per index of the axis.
+fn large_rows(cases: Cases<Axis>, shared: &'static [&'static str]) -> Cases<Axis> {
     let rows = |copies| Axis { outer: copies * PERIOD, extent: 3, inner: 1 };
-    cases.and_large([rows(1), rows(ROW_COPIES)], ROW_COPIES, &[])
+    cases.and_large([rows(1), rows(ROW_COPIES)], ROW_COPIES, shared)
 }
 
 /// Returns cases with more than 4,096 elements along the axis, of which a kernel may hold only some
@@ -72,7 +73,7 @@ fn long_axes() -> [(Axis, CaseSetup); 2] {
 
 fn softmax_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_in_place(
-        &large_rows(normalization_cases()?).and(long_axes()),
+        &large_rows(normalization_cases()?, &[]).and(long_axes()),
         |axis, setup| {
             let [y, dy] = setup.operands::<T, 2>(["y", "dy"].map(|name| (name, axis.count())));
             (dy, [y], "dx")
@@ -85,7 +86,7 @@ fn softmax_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 fn lrn<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
     let device = runner.device;
     runner.try_kernel(
-        &lrn_cases(region),
+        &large_batch(lrn_cases(region), region),
         |op, setup| {
             let len = op.count();
             setup.inputs_and_outputs::<T, 1, 2>([("x", len)], [("scale", len), ("y", len)])
@@ -100,7 +101,7 @@ fn lrn<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
     )?;
     runner.try_cases([lrn_op(region, [1, 3, 2, 2], 2)], |op| {
         let (x, outputs) = ([("x", 12)], [("scale", 12), ("y", 12)]);
-        runner.check_refused::<T, T, 1, 2>("an even size", x, outputs, |[x], [scale, y]| {
+        runner.check_refused::<T, T, 1, 2>("the even size 2", x, outputs, |[x], [scale, y]| {
             device.lrn(op, x, scale, y)
         })
     })
@@ -108,7 +109,7 @@ fn lrn<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
 
 fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
     runner.try_kernel(
-        &lrn_cases(region),
+        &large_batch(lrn_cases(region), region),
         |op, setup| {
             let mut stream = setup.stream();
             let [x, dy] = [(); 2].map(|()| stream.take::<T>(op.count()));
@@ -188,7 +189,7 @@ fn standardize<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     EPSILON_PLACEMENTS.iter().try_for_each(|&place| {
         runner.try_in_place(
-            &normalization_cases()?.with(&[place]),
+            &large_rows(normalization_cases()?, &["mean", "variance"]).with(&[place]),
             |(axis, _), setup| {
                 let [x, mean, variance] = numbers_and_moments::<T>(axis, &mut setup.stream());
                 (x, [mean, variance], "y")
@@ -248,6 +249,12 @@ fn normalization_cases() -> Result<Cases<Axis>> {
 fn lrn_op(region: LrnRegion, [batch, channels, height, width]: [usize; 4], size: usize) -> Lrn {
     let (alpha, beta, k) = (0.5, 0.75, 2.0);
     Lrn { region, batch, channels, plane: [height, width], size, alpha, beta, k }
+}
+
+/// Adds a batch of more than 65,535 images to cases of LRN.
+fn large_batch(cases: Cases<Lrn>, region: LrnRegion) -> Cases<Lrn> {
+    let batch = |copies| lrn_op(region, [copies * PERIOD, 3, 1, 1], 3);
+    cases.and_large([batch(1), batch(ROW_COPIES)], ROW_COPIES, &[])
 }
 
 /// Returns cases of LRN: empty images, regions of one element, regions larger than the image, and

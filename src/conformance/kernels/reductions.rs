@@ -1,10 +1,11 @@
 //! Conformance checks of the kernel family [`Reductions`](crate::kernel::Reductions).
 
-use super::{cases::AxisCase, harness::expect_copies, prelude::*};
+use super::{cases::AxisCase, large::expect_copies, prelude::*};
 use crate::{
     conformance::{oracle::reductions as oracle, values::repeated},
     device::AnyDevice,
     element::DType,
+    error::Error,
     op::{Reduce, TopK},
 };
 
@@ -207,6 +208,15 @@ fn top_k<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         expect_bits("values", &values, &at.iter().map(|&at| x[at]).collect::<Vec<_>>())?;
         expect_nearest("indices", &indices, &want)
     })?;
+    let rows = |outer| Ok::<_, Error>(TopK { axis: Axis::new(outer, 3, 1)?, k: 2 });
+    let (one, whole) = (rows(PERIOD)?, rows(PERIOD * ROW_COPIES)?);
+    let x = Values::Integers.stream(1).take::<T>(3 * PERIOD);
+    let (at, places): (Vec<_>, Vec<_>) = oracle::top_k(&one, &wide(&x)).into_iter().unzip();
+    let values = at.iter().map(|&at| x[at].to_f64()).collect();
+    let want = [ExpectedOutput::Bits(values), ExpectedOutput::Nearest(places)];
+    let before = unset::<T>(2 * PERIOD);
+    let outputs = ["values", "indices"].map(|name| ((name, &before[..]), ROW_COPIES));
+    runner.try_large([(("x", &x[..]), ROW_COPIES)], outputs, kernel(whole), want)?;
     let axis = Axis::new(2, 3, 4)?;
     let (x, outputs) = ([("x", 24)], [("values", 16), ("indices", 16)]);
     runner.check_lengths(x, outputs, kernel(TopK { axis, k: 2 }))?;

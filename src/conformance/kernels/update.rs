@@ -1,6 +1,6 @@
 //! Conformance checks of the kernel family [`Update`](crate::kernel::Update).
 
-use super::{harness::expect_copies, prelude::*};
+use super::{large::expect_copies, prelude::*};
 use crate::{
     conformance::{
         failure::expect_refused,
