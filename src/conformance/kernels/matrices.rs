@@ -84,7 +84,8 @@ impl MatrixProduct {
     /// 1,024 rows or columns.
     fn large() -> impl Iterator<Item = Self> {
         let extents = [[3, 5, 300], [5, 3, 513], [2, 1030, 3], [1030, 2, 3], [3, 300, 2]];
-        let extents = extents.into_iter().chain([[513, 3, 2], [1, 1030, 300], [1030, 1, 300]]);
+        let extents = extents.into_iter().chain([[513, 3, 2], [1, 1030, 9], [1030, 1, 9]]);
+        let extents = extents.chain([[1, 3, 300], [3, 1, 513]]);
         let transposes = [[false, false], [true, false], [false, true], [true, true]];
         extents
             .flat_map(move |extents| transposes.map(|trans| Self { trans, extents, ..Self::SMALL }))
