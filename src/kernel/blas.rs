@@ -56,7 +56,7 @@ macro_rules! kernels {
 
             /// `Σ x[i·incx]·y[i·incy]` over `i < n`, or 0 if `n` is 0. An increment of 0 repeats the
             /// first element. An operand may be longer than needed. Elements between the increments
-            /// do not affect the result.
+            /// do not affect the result. `x` and `y` may be the same view.
             #[doc(alias = "caffe_cpu_strided_dot")]
             fn dot_strided<T: Element>(
                 n: usize, x: read T, incx: usize, y: read T, incy: usize
@@ -74,7 +74,7 @@ macro_rules! kernels {
 
             /// `y ← α·op(A)·x + β·y`. If β = 0, the kernel does not read `y`. If α = 0 or `x` is
             /// empty, the kernel does not read `A` and `x`, and `y ← β·y`. Elements between the rows
-            /// of `A` do not affect the result.
+            /// of `A` do not affect the result. `x` may be a part of the view of `A`.
             #[doc(alias = "caffe_cpu_gemv")]
             fn gemv<T: Element>(
                 op: &Gemv<T>, a: read T, x: read T, y: overwrite(if op.beta.is_zero()) T
@@ -95,8 +95,8 @@ macro_rules! kernels {
             ) { op.check(a, b, c) }
 
             /// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for each GEMM of the batch, with the rules of
-            /// [`gemm`](Self::gemm). A batch of 0 GEMMs changes nothing, and accepts operands of any
-            /// length.
+            /// [`gemm`](Self::gemm). Elements of the view `c` between the matrices `Cᵢ` keep every
+            /// bit. A batch of 0 GEMMs changes nothing, and accepts operands of any length.
             fn gemm_batched<T: Element>(
                 op: &Gemm<T>, batch: &GemmBatch, a: read T, b: read T, c: update T
             ) { batch.check(op, a, b, c) }

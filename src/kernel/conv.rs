@@ -73,7 +73,7 @@ macro_rules! kernels {
             ///
             /// Each element of `y` is one sum, which is rounded once, after the bias. With no
             /// channels, `y` is the bias, or 0 without a bias. A NaN or an infinity reaches each
-            /// element of `y` that depends on it, also if the other factor is 0. If a tap of a
+            /// element of `y` that depends on it, also if the other factor is 0, and no others. If a tap of a
             /// window lies in the padding, the product of the tap may be left out or be 0 times the
             /// filter element.
             fn convolve<T: Element>(

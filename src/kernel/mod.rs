@@ -17,8 +17,8 @@
 //! ## Calls and errors
 //!
 //! - **Refused calls.** An override calls the descriptor's `check` with the operands' lengths
-//!   before it launches anything, as the host kernels do. A call with a wrong length, an invalid
-//!   descriptor or an invalid scalar returns an error. A refused call changes no operand, and the
+//!   before it launches anything, as the host kernels do, and before it requests an output for
+//!   writing. A call with a wrong length, an invalid descriptor or an invalid scalar returns an error. A refused call changes no operand, and the
 //!   device keeps working.
 //! - **Names.** An error message names an operand as the method's signature does, such as `a`, `x`
 //!   or `dy`.
@@ -38,6 +38,8 @@
 //! - **Empty operands.** Operands without elements are valid. A kernel whose outputs are empty
 //!   succeeds. A sum without terms is 0. The exceptions are reductions that have no result without
 //!   elements: the maximum, the minimum, `arg_max` and `moments`.
+//! - **Places and sizes.** A view may start at any element of its memory. An operand may have more
+//!   than 2²⁰ elements, and more than 65,535 rows or planes.
 //! - **Equal operands.** Two inputs may be the same view or overlap. An output never overlaps
 //!   another operand. An input that may be the output itself has the type [`Src`](crate::Src).
 //!
@@ -53,7 +55,7 @@
 //!   a sum has no error before its last rounding. A mean, a quotient and an elementary function are
 //!   not exact in this sense.
 //! - **NaN and infinities.** A kernel computes with NaN and infinities as IEEE arithmetic does,
-//!   unless the method says otherwise. A NaN reaches every result that depends on it. 0·NaN and 0·∞
+//!   unless the method says otherwise. A NaN or an infinity reaches every result that depends on it, and no other. 0·NaN and 0·∞
 //!   are NaN, also if the 0 is a scalar such as α. The sign and the payload of a computed NaN are
 //!   unspecified.
 //! - **Zeros.** −0 and +0 compare as equal. The sign of a computed zero is unspecified, except for

@@ -26,8 +26,8 @@ macro_rules! kernels {
             trait Normalize {}
 
             /// `y ← eˣ / Σ eˣ` along an axis, computed with `x` minus its maximum, so that no
-            /// exponential overflows. A NaN makes all results along its axis NaN, and no others. An
-            /// element of −∞ has the result 0, unless all elements along the axis are −∞.
+            /// exponential of a finite element overflows. `y` is 0 where `x` is −∞. All results along
+            /// an axis are NaN if one of the elements is NaN or +∞, or if all elements are −∞.
             fn softmax<T: Element>(axis: &Axis, x: src(softmax_in_place) T, y: overwrite T) {
                 axis.check_counts("softmax", &[("y", y), ("x", x.unwrap_or(y))])
             }
@@ -59,7 +59,8 @@ macro_rules! kernels {
             /// `mean[e], variance[e] ← the mean and variance of x[o,e,i] over o and i`; the
             /// variance is biased: its divisor is the number of elements. The error of the variance
             /// does not grow with the mean, so a difference of two sums of squares is not accurate
-            /// enough. The kernel refuses an `x` without elements, unless the axis has extent 0.
+            /// enough. If an element is NaN or infinite, neither the mean nor the variance is finite.
+            /// The kernel refuses an `x` without elements, unless the axis has extent 0.
             fn moments<T: Element>(
                 axis: &Axis, x: read T, mean: overwrite T, variance: overwrite T
             ) { axis.check_moments(x, mean, variance) }

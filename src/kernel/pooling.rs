@@ -46,7 +46,7 @@ macro_rules! kernels {
 
             /// `y ← the mean of each window`, where padding counts as zeros. Elements of a window
             /// beyond the padded input do not count. The mean of a window that begins beyond the
-            /// padded input is NaN or 0.
+            /// padded input is NaN or 0. A NaN or an infinity reaches only the windows that contain it.
             fn average_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T) {
                 op.check("average_pool", ("x", x), ("y", y))
             }

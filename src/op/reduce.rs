@@ -16,7 +16,7 @@ use crate::error::{Error, Result, check_len};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reduce {
-    /// `Σ xᵢ`
+    /// `Σ xᵢ`, which is NaN if an element is NaN.
     Sum,
     /// The mean `Σ xᵢ / n`, or NaN if `n = 0`.
     Mean,

@@ -75,9 +75,9 @@ scalar_functions! {
     /// # Ok::<(), cortado::Error>(())
     /// ```
     "unary" Unary {
-        /// `|x|`
+        /// `|x|`, which is +0 for −0.
         Abs => "abs",
-        /// `−x`
+        /// `−x`, which is −0 for +0.
         Neg => "neg",
         /// `eˣ`
         Exp => "exp",
@@ -107,7 +107,7 @@ scalar_functions! {
         Scale(c: A) => "scale",
         /// 1 where `x > t`, else 0.
         Threshold(t: A) => "threshold",
-        /// `max(x, 0) + slope · min(x, 0)`
+        /// `max(x, 0) + slope · min(x, 0)`, which is NaN for NaN.
         Relu {
             /// Slope of ReLU for negative inputs.
             slope: A,
@@ -122,7 +122,7 @@ scalar_functions! {
             /// Parameter β of Swish, the factor of `x` in the exponent.
             beta: A,
         } => "swish",
-        /// `min(max(x, low), high)`
+        /// `min(max(x, low), high)`, which is NaN for NaN.
         Clip {
             /// Lower bound.
             low: A,

@@ -312,6 +312,7 @@ pub(crate) fn output_span<T: Element>(
     let (element, total) = (size_of::<T>(), y.buffer.read()?.size());
     Ok(match bug {
         Bug::OffsetIgnored => (0, y.bytes),
+        Bug::OffsetNarrow => (y.offset & 0xffff, y.bytes),
         Bug::OffsetOffByOne if y.offset + y.bytes + element <= total => {
             (y.offset + element, y.bytes)
         }

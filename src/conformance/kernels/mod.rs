@@ -2,6 +2,8 @@
 
 mod cases;
 mod harness;
+mod large;
+mod refusals;
 mod prelude;
 mod blas;
 mod matrices;
