@@ -22,6 +22,11 @@
 //! - An operand fills a memory, or lies between guard elements, and is valid on the host, the
 //!   device or both. An output that the kernel overwrites holds NaN before the call.
 //! - The kit draws random cases from a seed, and shrinks a random case that fails.
+//! - A native kernel must use operands on the device only in its ledger scope, so that ledgers
+//!   attribute each transfer to a kernel.
+//! - A device may implement [`Memory::inject_failure`](crate::Memory::inject_failure). The kit then
+//!   checks what happens after failures; on other devices, the report says that the kit skipped
+//!   this check.
 
 // Modules are in dependency order: each module imports only from modules higher in the list.
 mod expected;

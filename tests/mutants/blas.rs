@@ -180,7 +180,11 @@ impl Blas for Mutant {
             let numbers = x.host()?.iter().filter(|x| !x.to_acc().is_nan());
             return Ok(numbers.fold(T::Acc::zero(), |sum, x| sum + x.to_acc().abs()));
         }
-        fallback::asum(self, x)
+        let sum = fallback::asum(self, x);
+        if self.is(Bug::NumberLosesFailure) {
+            return sum.or_else(|_| fallback::asum(self, x));
+        }
+        sum
     }
 
     fn sumsq<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {

@@ -79,6 +79,8 @@ bugs! {
     /// Bug: the method `order_after` ignores a queue without own work, although that queue is
     /// ordered after a third queue.
     OrderAfterIdleIgnored => queue_order,
+    /// Bug: a forked queue cannot be forked again.
+    ForkOfForkRefused => queue_order,
     /// Bug: the pending work of a forked queue is lost when its handle is dropped.
     DroppedForkForgotten => queue_order,
     /// Bug: the method `synchronize` does nothing.
@@ -94,6 +96,8 @@ bugs! {
     FailureSwallowed => injected_failures,
     /// Bug: a download does not report the failure of queued work, and later calls do not either.
     DownloadLosesFailure => injected_failures,
+    /// Bug: a kernel that returns a number discards the failure of earlier queued work.
+    NumberLosesFailure => injected_failures,
     /// Bug: no call reports the failure of work on a forked queue.
     ForkFailureLost => injected_failures,
     /// Bug: a wait for one queue discards the failure of work on another queue.

@@ -452,6 +452,9 @@ impl Memory for Mutant {
     }
 
     fn fork_queue(&self) -> Result<Self> {
+        if self.is_fork && self.is(Bug::ForkOfForkRefused) {
+            return Err(Error::device(self.name(), "a fork cannot be forked"));
+        }
         let inner = self.inner.fork_queue()?;
         if self.is(Bug::OtherQueueLosesFailure) {
             lock(&self.shared.queues).push(inner.clone());

@@ -53,16 +53,19 @@ enum Wait {
     Synchronize,
     DownloadOfOutput,
     DownloadOfOtherMemory,
+    /// A kernel that returns a number, the sum of other memory.
+    Number,
     /// A wait for another queue, and then for the queue.
     SynchronizeOfBothQueues,
     /// A wait for another queue that is ordered after the queue, and then for the queue.
     OrderedQueue,
 }
 
-const WAITS: [Wait; 5] = [
+const WAITS: [Wait; 6] = [
     Wait::Synchronize,
     Wait::DownloadOfOutput,
     Wait::DownloadOfOtherMemory,
+    Wait::Number,
     Wait::SynchronizeOfBothQueues,
     Wait::OrderedQueue,
 ];
@@ -129,6 +132,9 @@ fn expect_named(error: &Error, kernel: &Kernel) -> Verdict {
         false => Err(flaw!("the error does not name the kernel `{}`: {error}", kernel.name)),
     }
 }
+
+/// Memory that failed work does not use.
+type OtherMemory = (AnyBuffer, Operand<f32>);
 
 /// Queue on which operations fail, and another queue of the same device.
 struct QueueUnderTest<'d> {
@@ -208,6 +214,16 @@ impl QueueUnderTest<'_> {
         let mut got = vec![0; want.len()];
         self.queue.download(buffer, 0, &mut got)?;
         expect_bits(name, &got, want)
+    }
+
+    /// Returns memory that the failed work does not use.
+    fn other_memory(&self) -> Verdict<OtherMemory> {
+        Ok((self.buffer(&byte_pattern(4, BYTES))?, operand(self.queue, 1.0)?))
+    }
+
+    fn expect_unchanged(&self, (buffer, operand): &OtherMemory) -> Verdict {
+        operand.unchanged("other memory")?;
+        self.expect_bytes("byte of other memory", buffer, &byte_pattern(4, BYTES))
     }
 
     fn alloc(&self) -> Verdict<bool> {
@@ -298,7 +314,7 @@ impl QueueUnderTest<'_> {
 
     fn queued_kernel(&self, kernel: &Kernel, wait: Wait) -> Verdict<bool> {
         let (x, mut y) = (operand(self.queue, 2.0)?, operand(self.queue, 3.0)?);
-        let other_memory = self.buffer(&byte_pattern(4, BYTES))?;
+        let other_memory = self.other_memory()?;
         if !self.queue.inject_failure(FailureKind::QueuedKernel) {
             return Ok(false);
         }
@@ -310,7 +326,7 @@ impl QueueUnderTest<'_> {
         expect_named(&error, kernel)?;
         self.expect_usable()?;
         x.unchanged("x")?;
-        self.expect_bytes("byte of other memory", &other_memory, &byte_pattern(4, BYTES))?;
+        self.expect_unchanged(&other_memory)?;
         // The failed kernel's output has no value until it is written again.
         y.view_mut()?.host_write_only()?.fill(3.0);
         (kernel.call)(self.queue, &x, &mut y)?;
@@ -320,7 +336,7 @@ impl QueueUnderTest<'_> {
 
     fn queued_upload(&self, wait: Wait) -> Verdict<bool> {
         let (old, new) = (byte_pattern(1, BYTES), byte_pattern(2, BYTES));
-        let (mut buffer, other_memory) = (self.buffer(&old)?, self.buffer(&old)?);
+        let (mut buffer, other_memory) = (self.buffer(&old)?, self.other_memory()?);
         if !self.queue.inject_failure(FailureKind::QueuedUpload) {
             return Ok(false);
         }
@@ -329,7 +345,7 @@ impl QueueUnderTest<'_> {
             self.reported(wait, &other_memory, download)?;
         }
         self.expect_usable()?;
-        self.expect_bytes("byte of other memory", &other_memory, &old)?;
+        self.expect_unchanged(&other_memory)?;
         self.queue.upload(&new, &mut buffer, 0)?;
         self.expect_bytes("byte after a second upload", &buffer, &new)?;
         Ok(true)
@@ -339,7 +355,7 @@ impl QueueUnderTest<'_> {
     fn reported(
         &self,
         wait: Wait,
-        other_memory: &AnyBuffer,
+        (buffer, operand): &OtherMemory,
         download_output: impl FnOnce() -> Result<()>,
     ) -> Verdict<Error> {
         let Self { queue, other } = self;
@@ -347,9 +363,10 @@ impl QueueUnderTest<'_> {
             Wait::Synchronize => failed(queue.synchronize(), "`synchronize`"),
             Wait::DownloadOfOutput => failed(download_output(), "a download of the output"),
             Wait::DownloadOfOtherMemory => {
-                let download = queue.download(other_memory, 0, &mut [0; BYTES]);
+                let download = queue.download(buffer, 0, &mut [0; BYTES]);
                 failed(download, "a download of other memory")
             }
+            Wait::Number => failed(queue.asum(operand.view()?), "`asum` of other memory"),
             Wait::SynchronizeOfBothQueues => {
                 // By default, both handles have the same queue.
                 let first = other.synchronize();

@@ -24,6 +24,7 @@ const ROUNDS: usize = 4;
 pub(super) fn queue_order(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     let (first, second) = (device.fork_queue()?, device.fork_queue()?);
+    let nested = first.fork_queue()?;
     let [none, idle, busy] = [None, Some((&second, false)), Some((&second, true))];
     // The idle fork must not have had any work, so its relays come first.
     let relays = [
@@ -32,6 +33,7 @@ pub(super) fn queue_order(runner: &CheckRunner<'_>) -> Verdict {
         ("from a fork to the device", &first, none, device),
         ("from the device to a fork", device, none, &first),
         ("from a fork to another fork", &first, none, &second),
+        ("from a fork to a fork of the fork", &first, none, &nested),
         ("from a fork through a busy fork to the device", &first, busy, device),
     ];
     for (name, from, via, to) in relays {
