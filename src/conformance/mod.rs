@@ -21,6 +21,8 @@
 //!   other differences from an oracle.
 //! - An operand fills a memory, or lies between guard elements, and is valid on the host, the
 //!   device or both. An output that the kernel overwrites holds NaN before the call.
+//! - Fixed cases have operands with NaN, infinities and −0, inputs that are the same view, views
+//!   far from the start of their memory, and more elements or rows than narrow indices can count.
 //! - The kit draws random cases from a seed, and shrinks a random case that fails.
 //! - A native kernel must use operands on the device only in its ledger scope, so that ledgers
 //!   attribute each transfer to a kernel.

@@ -187,7 +187,7 @@ impl Pooling for Mutant {
         if self.is(Bug::MaxPoolStops) && op.planes > 1 << 15 {
             let old = y.as_view().host()?.to_vec();
             fallback::max_pool(self, op, x, y.reborrow(), mask.reborrow())?;
-            stop(y.host_mut()?, &old, op.output_len() / op.planes << 15);
+            stop(y.host_mut()?, &old, op.output_len() / op.planes * (1 << 15));
             return Ok(());
         }
         fallback::max_pool(self, op, x, y.reborrow(), mask.reborrow())?;

@@ -1,6 +1,6 @@
 //! Checks of the vector kernels of [`Blas`](crate::kernel::Blas).
 
-use super::{indexing::expect_copied_bits, prelude::*};
+use super::{copied_bits::expect_copied_bits, prelude::*};
 use crate::{conformance::values::repeated, device::AnyDevice, element::DType};
 use num_traits::Zero;
 

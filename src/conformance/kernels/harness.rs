@@ -100,7 +100,7 @@ impl CheckRunner<'_> {
             let mut results = outputs.iter().zip(&y).zip(&got).zip(&want);
             results.try_for_each(|(((output, y), got), want)| {
                 let mut shown = shown_operands(&inputs, &x, got.len());
-                let before = format!("{} before the call", output.0);
+                let before = format!("old {}", output.0);
                 if y.iter().any(|y| !y.is_nan()) {
                     shown.push((&before, y));
                 }

@@ -82,7 +82,8 @@ fn loss_of_last_row<T: Element>(
     }
     let mut x = repeated(&[1.0, 0.0].map(T::from_f64), ROWS);
     x[2 * ROWS - 2..].copy_from_slice(&[0.5, 1.0].map(T::from_f64));
-    let inputs = [("x", &x[..]), ("label", &vec![T::default(); ROWS])];
+    let label = vec![T::default(); ROWS];
+    let inputs = [("x", &x[..]), ("label", &label)];
     let y = ("result of many rows", &unset(1)[..]);
     let [got] =
         runner.call(&CaseSetup::WHOLE, inputs, [y], |[x, label], [y]| kernel(x, label, y))?;

@@ -5,6 +5,7 @@ mod harness;
 mod large;
 mod refusals;
 mod prelude;
+mod copied_bits;
 mod blas;
 mod matrices;
 mod elementwise;

@@ -129,7 +129,7 @@ fn update<T: Element>(
         (operands.weights.values()?, new.iter().map(|new| new.w).collect());
     let Some(masters) = &operands.masters else {
         let (dw, w) = (wide(&dw), wide(&w));
-        let shown = [("dw", &dw[..]), ("weights before the call", &w)];
+        let shown = [("dw", &dw[..]), ("old weights", &w)];
         let output = Output::from("weights").of(&shown);
         let compare = |copy: &[T]| setup.values.compare(output, copy, &want);
         return expect_copies("weights", &weights, len, compare);
