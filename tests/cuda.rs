@@ -26,9 +26,9 @@ use cortado::{
         CudaDevice,
         cuda::{CudaBuilder, CudaFailure},
     },
-    kernel::{Blas, Elementwise},
+    kernel::{Blas, Elementwise, Pooling},
     ledger::{self, Policy, PolicyGuard},
-    op::{Axis, Binary, Unary},
+    op::{Axis, Binary, Pool2d, PoolRounding, Unary},
 };
 use std::{
     env,
@@ -138,7 +138,7 @@ fn an_unknown_ordinal_and_a_second_driver_are_errors() {
     let message = CudaDevice::new(99).unwrap_err().to_string();
     let expected = ["cuda:99", "cannot open a second driver"];
     assert!(gpu_required() || expected.iter().any(|part| message.contains(part)), "{message}");
-    let other = CudaDevice::builder().driver_path("/nowhere/libcuda.so.1".as_ref());
+    let other = CudaDevice::builder().driver_path("/nowhere/libcuda.so.1");
     let message = other.open(0).unwrap_err().to_string();
     let expected = "/nowhere/libcuda.so.1: cannot open a second driver; ";
     assert!(message.contains(expected), "{message}");
@@ -207,6 +207,24 @@ fn allocation_beyond_the_memory_limit_is_an_error() {
     assert!(matches!(device.alloc(1 << 20), Err(Error::OutOfMemory { .. })));
     drop(half_of_limit);
     assert_eq!(device.alloc(1 << 20).unwrap().len(), 1 << 20);
+}
+
+/// The input and the maxima fit in GPU memory, but the mask does not.
+#[test]
+fn out_of_memory_on_the_second_output_leaves_the_first_intact() {
+    const N: usize = 100_000;
+    let device = or_skip!(gpu_with(0, |builder| builder.memory_limit(1 << 20)));
+    let x = Blob::from_vec(&device, &[N], vec![5.0f32; N]).unwrap();
+    let y = Blob::from_vec(&device, &[N], vec![1.0f32; N]).unwrap();
+    let mask = Blob::<i32, _>::from_vec(&device, &[N], vec![2; N]).unwrap();
+    let op = Pool2d::new(1, [1, N], [1, 1], [1, 1], [0, 0], PoolRounding::Ceil).unwrap();
+    let pool = || {
+        let (mut y, mut mask) = (y.data_mut().unwrap(), mask.data_mut().unwrap());
+        device.max_pool(&op, x.data().unwrap().view(), y.view_mut(), mask.view_mut())
+    };
+    let error = pool().unwrap_err();
+    assert!(matches!(error.root(), Error::OutOfMemory { .. }), "{error}");
+    assert!(y.to_vec().unwrap() == vec![1.0; N] && mask.to_vec().unwrap() == vec![2; N]);
 }
 
 /// On GPU 2 of the test driver, the kernel `exp_f64` fails.

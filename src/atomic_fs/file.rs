@@ -29,7 +29,8 @@ use std::{
 ///
 /// # Errors
 /// [`Error::Io`] with the path, if the file cannot be written or replaced.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
+pub fn write_atomically(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
+    let path = path.as_ref();
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let written = match fs::metadata(&target) {
         Ok(found) if !found.is_file() => fs::write(&target, bytes),

@@ -7,20 +7,25 @@ use std::{fmt, time::Duration};
 /// Comparison of the kernel timings of two devices. A kernel's break-even size is the smallest
 /// measured size from which `device` is always faster than `host`.
 ///
+/// A kernel that falls back to the host has no break-even size and no speedup, because both times are
+/// times of the host. A kernel that was timed at fewer than three sizes has no break-even size, for
+/// example in a survey with [`SizeRange::Smoke`](super::SizeRange::Smoke).
+///
 /// ```
 /// use cortado::bench_kit::{BreakEven, Peaks, Survey, Timing, Work};
 /// use std::time::Duration;
 ///
-/// let survey = |name: &str, times: [u64; 2]| { // usually from `Survey::measure`
-///     let timings = [(64, times[0]), (128, times[1])].map(|(size, micros)| {
+/// let survey = |name: &str, times: [u64; 3]| { // usually from `Survey::measure`
+///     let timings = [64, 128, 256].into_iter().zip(times).map(|(size, micros)| {
 ///         let (work, time) = (Work { bytes: 1, flops: 1 }, Duration::from_micros(micros));
-///         Timing { kernel: "gemm", size, work, time, time_with_transfers: 2 * time }
+///         let (kernel, time_with_transfers) = ("gemm", 2 * time);
+///         Timing { kernel, size, work, time, time_with_transfers, fallback: false }
 ///     });
-///     let (device, timings) = (name.into(), timings.to_vec());
+///     let (device, timings) = (name.into(), timings.collect());
 ///     Survey { device, element: "f32", timings, peaks: Peaks::default() }
 /// };
-/// let table = BreakEven::between(&survey("gpu", [9, 9]), &survey("cpu", [4, 16]));
-/// assert_eq!((table.resident("gemm"), table.with_transfers("gemm")), (Some(128), None));
+/// let table = BreakEven::between(&survey("gpu", [9, 9, 9]), &survey("cpu", [4, 16, 64]));
+/// assert_eq!((table.resident("gemm"), table.with_transfers("gemm")), (Some(128), Some(256)));
 /// ```
 #[derive(Clone, Debug)]
 pub struct BreakEven {
@@ -30,15 +35,29 @@ pub struct BreakEven {
     rows: Vec<Row>,
 }
 
+/// Smallest number of sizes from which a break-even size is found. With fewer sizes, the break-even
+/// size would be one of the ends of the measured range.
+const MIN_SIZES: usize = 3;
+
 #[derive(Clone, Debug)]
 struct Row {
     kernel: &'static str,
-    /// Break-even sizes of the kernel: without transfers (with operands on the device), and with
-    /// transfers.
-    break_even: [Option<usize>; 2],
-    /// Speedups of the kernel at the largest size (time on the host / time on the device), without
-    /// and with transfers.
-    speedup: [f64; 2],
+    comparison: Comparison,
+}
+
+#[derive(Clone, Debug)]
+enum Comparison {
+    /// The device's kernel falls back to the host at every size.
+    Fallback,
+    /// Results without transfers (with operands on the device), and with transfers.
+    Times {
+        /// Whether there are enough sizes for a break-even size.
+        has_enough_sizes: bool,
+        break_even: [Option<usize>; 2],
+        /// Speedups at the largest size at which the device's kernel is native (time on the host /
+        /// time on the device).
+        speedup: [f64; 2],
+    },
 }
 
 impl BreakEven {
@@ -56,20 +75,24 @@ impl BreakEven {
     }
 
     /// Returns the size from which `kernel` is faster on the device than on the host, if the
-    /// operands are already on the device. Returns `None` if the device is never faster or the
-    /// kernel was not timed.
+    /// operands are already on the device. Returns `None` if the device is never faster, the kernel
+    /// falls back to the host, or the kernel was timed at fewer than three sizes.
     pub fn resident(&self, kernel: &str) -> Option<usize> {
-        self.row(kernel)?.break_even[0]
+        self.break_even(kernel, 0)
     }
 
     /// Like [`resident`](Self::resident), but the device's times include transfers of the operands
     /// and the result.
     pub fn with_transfers(&self, kernel: &str) -> Option<usize> {
-        self.row(kernel)?.break_even[1]
+        self.break_even(kernel, 1)
     }
 
-    fn row(&self, kernel: &str) -> Option<&Row> {
-        self.rows.iter().find(|row| row.kernel == kernel)
+    fn break_even(&self, kernel: &str, times: usize) -> Option<usize> {
+        let row = self.rows.iter().find(|row| row.kernel == kernel)?;
+        match row.comparison {
+            Comparison::Times { break_even, .. } => break_even[times],
+            Comparison::Fallback => None,
+        }
     }
 }
 
@@ -83,6 +106,10 @@ impl Row {
             .zip(timings(host))
             .filter(|(device, host)| device.size == host.size)
             .collect();
+        pairs.last()?;
+        let Some(last) = pairs.iter().rev().find(|(device, _)| !device.fallback) else {
+            return Some(Self { kernel, comparison: Comparison::Fallback });
+        };
         // The host's time is the same with and without transfers, because the host needs no
         // transfers.
         let times: [fn(&Timing) -> Duration; 2] =
@@ -90,13 +117,19 @@ impl Row {
         let speedup = |time: fn(&Timing) -> Duration, (device, host): &(Timing, Timing)| {
             host.time.as_secs_f64() / time(device).as_secs_f64()
         };
+        let has_enough_sizes = pairs.len() >= MIN_SIZES;
         let break_even = |time| {
-            let faster = pairs.iter().rev().take_while(|pair| speedup(time, pair) > 1.0);
-            faster.last().map(|(device, _)| device.size)
+            let is_faster =
+                |pair: &&(Timing, Timing)| !pair.0.fallback && speedup(time, pair) > 1.0;
+            let faster = pairs.iter().rev().take_while(is_faster);
+            faster.last().map(|(device, _)| device.size).filter(|_| has_enough_sizes)
         };
-        let last = pairs.last()?;
-        let speedups = times.map(|time| speedup(time, last));
-        Some(Self { kernel, break_even: times.map(break_even), speedup: speedups })
+        let comparison = Comparison::Times {
+            has_enough_sizes,
+            break_even: times.map(break_even),
+            speedup: times.map(|time| speedup(time, last)),
+        };
+        Some(Self { kernel, comparison })
     }
 }
 
@@ -112,9 +145,24 @@ impl fmt::Display for BreakEven {
             "{:<15} {:>12} {:>9} {:>14} {:>9}",
             "kernel", "on device", "speedup", "with transfers", "speedup"
         )?;
-        let size = |size: Option<usize>| size.map_or("never".into(), |size| size.to_string());
-        for Row { kernel, break_even, speedup } in &self.rows {
-            let [resident, transferred] = break_even.map(size);
+        let [mut has_fallback, mut has_few_sizes] = [false; 2];
+        for Row { kernel, comparison } in &self.rows {
+            let Comparison::Times { has_enough_sizes, break_even, speedup } = comparison else {
+                has_fallback = true;
+                writeln!(
+                    f,
+                    "{kernel:<15} {:>12} {:>9} {:>14} {:>9}",
+                    "on the host", "–", "–", "–"
+                )?;
+                continue;
+            };
+            has_few_sizes |= !has_enough_sizes;
+            let size = |size: &Option<usize>| match size {
+                Some(size) => size.to_string(),
+                None if *has_enough_sizes => "never".into(),
+                None => "–".into(),
+            };
+            let [resident, transferred] = break_even.each_ref().map(size);
             let [resident_speedup, transferred_speedup] = speedup;
             writeln!(
                 f,
@@ -122,7 +170,14 @@ impl fmt::Display for BreakEven {
                  {transferred:>14} {transferred_speedup:>8.2}x"
             )?;
         }
-        writeln!(f, "speedup: time on {host} / time on {device}, at the largest size")
+        writeln!(f, "speedup: time on {host} / time on {device}, at the largest size")?;
+        if has_few_sizes {
+            writeln!(f, "–: a break-even size needs timings at {MIN_SIZES} sizes or more")?;
+        }
+        if has_fallback {
+            writeln!(f, "on the host: {device} does not run this kernel, so it gains nothing")?;
+        }
+        Ok(())
     }
 }
 
@@ -131,13 +186,14 @@ mod tests {
     use super::*;
     use crate::bench_kit::{Peaks, Work};
 
-    fn survey(name: &str, times: [[u64; 2]; 3]) -> Survey {
+    fn survey<const N: usize>(name: &str, times: [[u64; 2]; N]) -> Survey {
         let timing = |(i, [time, across]): (usize, [u64; 2])| Timing {
             kernel: "copy",
             size: 10 << i,
             work: Work { bytes: 1, flops: 1 },
             time: Duration::from_nanos(time),
             time_with_transfers: Duration::from_nanos(across),
+            fallback: false,
         };
         let lines = times.into_iter().enumerate().map(timing).collect();
         Survey { device: name.into(), element: "f32", timings: lines, peaks: Peaks::default() }
@@ -154,5 +210,29 @@ mod tests {
         assert!(text.contains("2.00x") && text.contains("never"), "{text}");
         let table = BreakEven::between(&survey("fast", [[1, 1], [1, 1], [1, 1]]), &host);
         assert_eq!((table.resident("copy"), table.with_transfers("copy")), (Some(10), Some(10)));
+    }
+
+    #[test]
+    fn fewer_than_three_sizes_have_no_break_even_size() {
+        let host = survey("host", [[10, 10], [20, 20]]);
+        let table = BreakEven::between(&survey("fast", [[1, 1], [2, 2]]), &host);
+        assert_eq!((table.resident("copy"), table.with_transfers("copy")), (None, None));
+        let text = table.to_string();
+        assert!(text.contains("10.00x") && !text.contains("never"), "{text}");
+        assert!(text.contains("–: a break-even size needs timings at 3 sizes or more"), "{text}");
+    }
+
+    #[test]
+    fn a_kernel_that_falls_back_claims_no_gain() {
+        let host = survey("host", [[10, 10], [20, 20], [40, 40]]);
+        let mut device = survey("device", [[1, 1], [1, 1], [1, 1]]);
+        device.timings[2].fallback = true;
+        let table = BreakEven::between(&device, &host);
+        assert_eq!((table.resident("copy"), table.with_transfers("copy")), (None, None));
+        assert!(table.to_string().contains("20.00x"), "{table}");
+        device.timings.iter_mut().for_each(|timing| timing.fallback = true);
+        let text = BreakEven::between(&device, &host).to_string();
+        assert!(text.contains("copy             on the host") && !text.contains("00x"), "{text}");
+        assert!(text.contains("on the host: device does not run this kernel"), "{text}");
     }
 }

@@ -45,7 +45,7 @@ pub struct Work {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeRange {
-    /// One small size per kernel, for a smoke test.
+    /// One small size per kernel, for a smoke test. One size is too few for break-even sizes.
     Smoke,
     /// Several sizes per kernel, from operands that fit in registers to operands that fill the
     /// caches.

@@ -3,9 +3,10 @@
 //! - A [`Case`] is one kernel at one size. A case states its work in bytes and floating-point
 //!   operations, and any benchmark harness can time a case.
 //! - A [`Survey`] times all cases on one device. A survey compares the rate of each case with the
-//!   bandwidth of `copy` and the speed of `gemm` on the same device.
-//! - A [`BreakEven`] compares two surveys. For each kernel, a `BreakEven` gives the size from which
-//!   one device is faster than the other, both without and with transfers of the operands.
+//!   bandwidth of `copy` and the speed of `gemm` on the same device. Kernels that fall back to the
+//!   host are marked, and take no part in comparisons.
+//! - A [`BreakEven`] compares two surveys. A `BreakEven` gives, for each kernel, the size from
+//!   which one device is faster than the other, with operands on the device and with transfers.
 //!
 //! ```
 //! use cortado::{CpuDevice, bench_kit::{self, SizeRange, Survey}};

@@ -6,6 +6,7 @@ use crate::{
     element::Element,
     error::Result,
     kernel::traits::*,
+    memory::ledger::{EventKind, Ledger},
 };
 use std::{
     fmt,
@@ -19,7 +20,8 @@ use std::{
 /// use std::time::Duration;
 ///
 /// let (work, time) = (Work { bytes: 4_000, flops: 1_000 }, Duration::from_micros(2));
-/// let timing = Timing { kernel: "axpy", size: 500, work, time, time_with_transfers: time };
+/// let (kernel, size, fallback) = ("axpy", 500, false);
+/// let timing = Timing { kernel, size, work, time, time_with_transfers: time, fallback };
 /// assert_eq!((timing.bandwidth() / 1e9).round(), 2.0); // GB/s
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +36,8 @@ pub struct Timing {
     pub time: Duration,
     /// Median time of one run of the kernel, including transfers of the operands and the result.
     pub time_with_transfers: Duration,
+    /// Whether the kernel fell back to the host, so that the times are those of the host.
+    pub fallback: bool,
 }
 
 impl Timing {
@@ -48,7 +52,8 @@ impl Timing {
     }
 }
 
-/// Highest rates that a device reached in a survey: bandwidth of `copy` and FLOP/s of `gemm`.
+/// Peak rates that a device reached in a survey with native kernels. A rate is 0 if the kernel that
+/// determines it fell back to the host.
 ///
 /// ```
 /// use cortado::bench_kit::{Peaks, Work};
@@ -69,10 +74,11 @@ pub struct Peaks {
 
 /// Times of all benchmark cases on one device, for one element type.
 ///
-/// The printed table gives the bandwidth of a case as a percentage of the bandwidth of a copy of
-/// similar size. The printed table also gives the FLOP/s of a case as a percentage of the FLOP/s of
-/// the fastest GEMM. A case near 100 % of the copy bandwidth or of the GEMM rate runs as fast as
-/// the device allows.
+/// The printed table gives the bandwidth of a case as a percentage of the bandwidth of the device's
+/// copy of similar size. The printed table also gives the FLOP/s of a case as a percentage of the
+/// FLOP/s of the device's fastest GEMM. A case near 100 % of the copy bandwidth or of the GEMM rate
+/// runs as fast as the device allows. A note marks each share above 100 %, and each kernel that fell
+/// back to the host. A fallback has no shares, and is no reference for the shares of other kernels.
 ///
 /// ```no_run
 /// use cortado::{CpuDevice, bench_kit::{SizeRange, Survey}};
@@ -102,36 +108,67 @@ impl Survey {
     pub fn measure<T: Element>(device: &impl Device, sizes: SizeRange) -> Result<Self> {
         let device = &AnyDevice::new(device);
         let cases = cases::<T>(device, sizes)?;
-        let lines: Vec<_> = cases.iter().map(time_case).collect::<Result<_>>()?;
-        let peak = |kernel: &str, rate: fn(&Timing) -> f64| {
-            let timings = lines.iter().filter(|timing| timing.kernel == kernel);
-            timings.map(rate).fold(0.0, f64::max)
-        };
-        let peaks = Peaks {
-            bandwidth: peak("copy", Timing::bandwidth),
-            flops_per_second: peak("gemm", Timing::flops_per_second),
-        };
+        let timings: Vec<_> = cases.iter().map(time_case).collect::<Result<_>>()?;
+        let peaks = Peaks::of(&timings);
         let device = format!("{} ({} threads)", device.name(), device.host_workers().count());
-        Ok(Self { device, element: T::DTYPE.name(), timings: lines, peaks })
+        Ok(Self { device, element: T::DTYPE.name(), timings, peaks })
     }
 
-    /// Returns the bandwidth of the copy whose byte count is closest to the byte count of `timing`.
+    /// Returns the share of the device's copy bandwidth, and the share of the device's GEMM rate,
+    /// that a kernel reached. A share is `None` if the kernel, or the kernel that it is compared
+    /// with, fell back to the host.
+    fn shares(&self, timing: &Timing) -> [Option<f64>; 2] {
+        let share = |rate: f64, peak: f64| (!timing.fallback && peak > 0.0).then_some(rate / peak);
+        let copy = share(timing.bandwidth(), self.copy_bandwidth(timing));
+        [copy, share(timing.flops_per_second(), self.peaks.flops_per_second)]
+    }
+
+    /// Returns the bandwidth of the device's copy whose byte count is closest to the byte count of
+    /// `timing`, or 0 if the device has no native copy.
     fn copy_bandwidth(&self, timing: &Timing) -> f64 {
-        let copies = self.timings.iter().filter(|timing| timing.kernel == "copy");
+        let copies = native(&self.timings, "copy");
         let nearest = copies.min_by_key(|copy| {
             let [more, less] =
                 [copy.work.bytes.max(timing.work.bytes), copy.work.bytes.min(timing.work.bytes)];
             more / less.max(1)
         });
-        nearest.map_or(f64::NAN, Timing::bandwidth)
+        nearest.map_or(0.0, Timing::bandwidth)
     }
+}
+
+impl Peaks {
+    /// Returns the peak rates of the native kernels among `timings`.
+    fn of(timings: &[Timing]) -> Self {
+        let peak = |kernel, rate: fn(&Timing) -> f64| {
+            native(timings, kernel).map(rate).fold(0.0, f64::max)
+        };
+        Self {
+            bandwidth: peak("copy", Timing::bandwidth),
+            flops_per_second: peak("gemm", Timing::flops_per_second),
+        }
+    }
+}
+
+/// Returns the timings of a kernel that did not fall back to the host.
+fn native<'a>(timings: &'a [Timing], kernel: &str) -> impl Iterator<Item = &'a Timing> {
+    timings.iter().filter(move |timing| timing.kernel == kernel && !timing.fallback)
 }
 
 fn time_case<T: Element>(case: &Case<T>) -> Result<Timing> {
     let (kernel, size, work) = (case.kernel(), case.size(), case.work());
-    let across = median(|| case.run_with_transfers())?;
+    let fallback = falls_back(case)?;
+    let time_with_transfers = median(|| case.run_with_transfers())?;
     let time = median(|| case.run())?;
-    Ok(Timing { kernel, size, work, time, time_with_transfers: across })
+    Ok(Timing { kernel, size, work, time, time_with_transfers, fallback })
+}
+
+/// Runs the case once, and returns whether a kernel fell back to the host.
+fn falls_back<T: Element>(case: &Case<T>) -> Result<bool> {
+    let ledger = Ledger::new();
+    let open = ledger.open();
+    let run = case.run();
+    drop(open);
+    run.map(|()| ledger.total(EventKind::Fallback).count > 0)
 }
 
 /// Total duration of the samples from which one median time is computed.
@@ -161,26 +198,118 @@ fn timed(repeats: u32, run: &mut impl FnMut() -> Result<()>) -> Result<Duration>
 impl fmt::Display for Survey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { device, element, peaks, .. } = self;
-        let (gb, gflop) = (peaks.bandwidth / 1e9, peaks.flops_per_second / 1e9);
-        writeln!(f, "{device}, {element}: copy {gb:.1} GB/s, gemm {gflop:.1} GFLOP/s")?;
+        let rate = |rate: f64, unit: &str| match rate {
+            0.0 => "on the host".into(),
+            rate => format!("{:.1} {unit}", rate / 1e9),
+        };
+        let (copy, gemm) = (rate(peaks.bandwidth, "GB/s"), rate(peaks.flops_per_second, "GFLOP/s"));
+        writeln!(f, "{device}, {element}: copy {copy}, gemm {gemm}")?;
         writeln!(
             f,
-            "{:<15} {:>8} {:>11} {:>8} {:>8} {:>9} {:>8}",
+            "{:<15} {:>8} {:>11} {:>8} {:>8} {:>9} {:>8}  note",
             "kernel", "size", "time", "GB/s", "of copy", "GFLOP/s", "of gemm"
         )?;
+        let percent =
+            |share: Option<f64>| share.map_or("–".into(), |s| format!("{:.0}%", 100.0 * s));
+        let [mut has_fallback, mut has_excess] = [false; 2];
         for timing in &self.timings {
-            let Timing { kernel, size, time, .. } = timing;
-            let (bandwidth, rate) = (timing.bandwidth(), timing.flops_per_second());
+            let Timing { kernel, size, time, fallback, .. } = timing;
+            let shares = self.shares(timing);
+            // The printed share is rounded, so that a share of 100.4 % is printed as 100 %.
+            let exceeds = shares.iter().flatten().any(|share| (100.0 * share).round() > 100.0);
+            has_fallback |= fallback;
+            has_excess |= exceeds;
+            let note = match (fallback, exceeds) {
+                (true, _) => "  on the host",
+                (_, true) => "  above 100%",
+                _ => "",
+            };
+            let [of_copy, of_gemm] = shares.map(percent);
             writeln!(
                 f,
-                "{kernel:<15} {size:>8} {:>11} {:>8.2} {:>7.0}% {:>9.2} {:>7.0}%",
+                "{kernel:<15} {size:>8} {:>11} {:>8.2} {of_copy:>8} {:>9.2} {of_gemm:>8}{note}",
                 format!("{time:.2?}"),
-                bandwidth / 1e9,
-                100.0 * bandwidth / self.copy_bandwidth(timing),
-                rate / 1e9,
-                100.0 * rate / peaks.flops_per_second,
+                timing.bandwidth() / 1e9,
+                timing.flops_per_second() / 1e9,
+            )?;
+        }
+        if has_fallback {
+            writeln!(
+                f,
+                "on the host: {device} does not run this kernel, so the rates are the host's"
+            )?;
+        }
+        if has_excess {
+            writeln!(
+                f,
+                "above 100%: the operands came from a nearer cache than those of the copy or GEMM, or \
+                 another program ran during the copy or GEMM"
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timing(kernel: &'static str, bytes: u64, flops: u64, fallback: bool) -> Timing {
+        let (time, work) = (Duration::from_micros(1), Work { bytes, flops });
+        Timing { kernel, size: 1, work, time, time_with_transfers: time, fallback }
+    }
+
+    fn survey(timings: Vec<Timing>) -> Survey {
+        let peaks = Peaks::of(&timings);
+        Survey { device: "gpu".into(), element: "f32", timings, peaks }
+    }
+
+    fn line(survey: &Survey, kernel: &str) -> String {
+        let text = survey.to_string();
+        text.lines().find(|line| line.starts_with(kernel)).unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_kernel_that_falls_back_has_a_note_and_no_share() {
+        let survey = survey(vec![
+            timing("copy", 1000, 0, false),
+            timing("gemm", 100, 4000, false),
+            timing("softmax", 1000, 2000, true),
+        ]);
+        assert!(
+            line(&survey, "softmax").ends_with("–      2.00        –  on the host"),
+            "{survey}"
+        );
+        assert!(
+            survey.to_string().contains("on the host: gpu does not run this kernel"),
+            "{survey}"
+        );
+        assert!(!line(&survey, "gemm").contains("host"), "{survey}");
+    }
+
+    #[test]
+    fn a_fallback_is_no_peak_of_the_device() {
+        let survey = survey(vec![
+            timing("axpy", 1000, 10, false),
+            timing("copy", 1000, 0, true),
+            timing("gemm", 100, 4000, true),
+        ]);
+        assert_eq!((survey.peaks.bandwidth, survey.peaks.flops_per_second), (0.0, 0.0));
+        assert!(survey.to_string().starts_with("gpu, f32: copy on the host, gemm on the host\n"));
+        assert_eq!(survey.shares(&survey.timings[0]), [None, None]);
+    }
+
+    #[test]
+    fn a_share_above_100_percent_has_a_note() {
+        let survey = survey(vec![
+            timing("copy", 1000, 0, false),
+            timing("fill", 1200, 0, false),
+            timing("scal", 1004, 0, false),
+        ]);
+        assert!(
+            line(&survey, "fill").contains("120%") && line(&survey, "fill").ends_with("above 100%")
+        );
+        assert!(line(&survey, "scal").contains("100%") && !line(&survey, "scal").contains("above"));
+        assert!(survey.to_string().contains("above 100%: the operands came from"), "{survey}");
     }
 }

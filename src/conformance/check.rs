@@ -4,10 +4,15 @@ use super::{
     failure::{Failure, Verdict, flaw},
     runner::CheckRunner,
 };
-use crate::{device::AnyDevice, element::DType, memory::Memory, op::RngKey};
+use crate::{
+    device::AnyDevice,
+    element::DType,
+    memory::{Memory, ledger::Ledger},
+    op::RngKey,
+};
 use std::{
     any::Any,
-    cell::Cell,
+    cell::{Cell, RefCell},
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -49,6 +54,7 @@ pub struct CheckResult {
 ///         Outcome::Native => '✓',
 ///         Outcome::Fallback => '–',
 ///         Outcome::Failed(_) => '✗',
+///         Outcome::Skipped(_) => '?',
 ///     }
 /// }
 /// assert_eq!([Outcome::Native, Outcome::Fallback].map(|outcome| symbol(&outcome)), ['✓', '–']);
@@ -61,6 +67,16 @@ pub enum Outcome {
     Fallback,
     /// The check failed.
     Failed(Failure),
+    /// The check passed, but the check, or a part of it, was skipped. The string is the reason.
+    Skipped(String),
+}
+
+/// Records of a check that passed.
+pub(super) struct Passed {
+    /// Transfers and fallbacks of the check.
+    pub(super) ledger: Ledger,
+    /// Reason why the check, or a part of it, was skipped.
+    pub(super) skipped: Option<String>,
 }
 
 /// Function that runs a check on one element type, or on `None` for a check that does not depend on
@@ -112,27 +128,49 @@ impl Check {
         element: Option<DType>,
         seed: u64,
         cases: u32,
-    ) -> Result<(), Failure> {
+    ) -> Result<Passed, Failure> {
         let type_name = element.map_or("", DType::name);
         let key = RngKey::new(seed).named_child(self.name).named_child(type_name);
-        let runner = CheckRunner { device, seed: key.stream, cases, calls: Cell::new(0) };
+        let (calls, skipped) = (Cell::new(0), RefCell::new(None));
+        let runner = CheckRunner { device, seed: key.stream, cases, calls, skipped };
+        let ledger = Ledger::new();
+        let open = ledger.open();
         let body = || {
             (self.body)(&runner, element)?;
             // If a kernel call that this check queued has failed, this check must fail, not a later
             // check.
             let synchronized = device.synchronize();
-            synchronized.map_err(|error| flaw!("a queued call of this check failed: {error}"))
+            synchronized.map_err(|error| flaw!("a queued call of this check failed: {error}"))?;
+            self.check_scopes(&ledger)
         };
         let verdict = catch_unwind(AssertUnwindSafe(body))
             .unwrap_or_else(|panic| Err(flaw!("panicked: {}", panic_message(&*panic))));
-        verdict.map_err(|flaw| Failure {
-            check: self.name,
-            element,
-            message: flaw.0,
-            device: device.name(),
-            seed,
-            cases,
-        })
+        drop(open);
+        match verdict {
+            Ok(()) => Ok(Passed { ledger, skipped: runner.skipped.take() }),
+            Err(flaw) => Err(Failure {
+                check: self.name,
+                element,
+                message: flaw.0,
+                device: device.name(),
+                seed,
+                cases,
+            }),
+        }
+    }
+
+    /// Fails if the kernel of the check ran on the device without its ledger scope.
+    fn check_scopes(&self, ledger: &Ledger) -> Verdict {
+        let names = [Some(self.name), self.kernel];
+        let unscoped = ledger.unscoped_kernels();
+        match unscoped.iter().find(|kernel| names.contains(&Some(kernel.name))) {
+            None => Ok(()),
+            Some(kernel) => Err(flaw!(
+                "`{name}` used the device side of an operand outside of its ledger scope; first \
+                 call `ledger::enter_kernel(\"{name}\", element)`, and keep the guard",
+                name = kernel.name
+            )),
+        }
     }
 }
 

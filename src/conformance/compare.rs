@@ -3,27 +3,76 @@
 
 use super::{
     expected::Expected,
-    failure::{Verdict, flaw},
+    failure::{CaseFailure, Verdict, flaw},
 };
 use crate::element::{Element, Storable};
-use std::{fmt::Debug, slice::from_ref};
+use std::fmt::Debug;
+
+/// Output that a check compares: its name, and the operands of each of its elements.
+#[derive(Clone, Copy)]
+pub(super) struct Output<'a> {
+    name: &'a str,
+    /// Names and elements of operands that are as long as the output. Element `i` of the output
+    /// depends on element `i` of these operands.
+    operands: &'a [(&'a str, &'a [f64])],
+}
+
+impl<'a> Output<'a> {
+    /// Adds operands, of which a failure message shows the elements with the index of the wrong
+    /// result.
+    pub(super) fn of(self, operands: &'a [(&'a str, &'a [f64])]) -> Self {
+        Self { operands, ..self }
+    }
+
+    /// Returns the elements of the operands with index `i`, in parentheses, for a failure message.
+    fn operands_at(&self, i: usize) -> String {
+        let shown = |(name, x): &(&str, &[f64])| Some(format!("{name}[{i}] is {}", x.get(i)?));
+        match self.operands.iter().filter_map(shown).collect::<Vec<_>>().join(", ") {
+            shown if shown.is_empty() => shown,
+            shown => format!(" ({shown})"),
+        }
+    }
+}
+
+impl<'a> From<&'a str> for Output<'a> {
+    fn from(name: &'a str) -> Self {
+        Self { name, operands: &[] }
+    }
+}
+
+impl<'a> From<&'a String> for Output<'a> {
+    fn from(name: &'a String) -> Self {
+        name.as_str().into()
+    }
+}
 
 /// Fails unless each element is the expected value, rounded to the element type. All NaNs compare
 /// equal, and −0 equals +0.
-pub(super) fn expect_nearest<T: Element>(name: &str, got: &[T], want: &[f64]) -> Verdict {
-    expect_len(name, got.len(), want.len())?;
+pub(super) fn expect_nearest<'a, T: Element>(
+    output: impl Into<Output<'a>>,
+    got: &[T],
+    want: &[f64],
+) -> Verdict {
+    let output = output.into();
+    expect_len(&output, got.len(), want.len())?;
     for (i, (&got, &want)) in got.iter().zip(want).enumerate() {
         let nearest = T::from_f64(want);
         if !equal(got, nearest) {
-            return Err(flaw!("{name}[{i}] is {got}, not {nearest} (exactly {want:e})"));
+            let reason = format!("{got}, not {nearest} (exactly {want:e})");
+            return Err(wrong_element(&output, i, &reason));
         }
     }
     Ok(())
 }
 
 /// Fails unless each element equals the expected value up to the allowed rounding error.
-pub(super) fn expect_within<T: Element>(name: &str, got: &[T], want: &[Expected]) -> Verdict {
-    expect_len(name, got.len(), want.len())?;
+pub(super) fn expect_within<'a, T: Element>(
+    output: impl Into<Output<'a>>,
+    got: &[T],
+    want: &[Expected],
+) -> Verdict {
+    let output = output.into();
+    expect_len(&output, got.len(), want.len())?;
     for (i, (&got, want)) in got.iter().zip(want).enumerate() {
         let nearest = T::from_acc(T::acc(want.value));
         let (error, bound) = ((got.to_f64() - want.value).abs(), want.bound::<T>());
@@ -32,28 +81,29 @@ pub(super) fn expect_within<T: Element>(name: &str, got: &[T], want: &[Expected]
                 0.0 => format!("not {nearest}"),
                 _ => format!("not {:e}: off by {error:e} where {bound:e} is allowed", want.value),
             };
-            return Err(flaw!("{name}[{i}] is {got}, {want}"));
+            return Err(wrong_element(&output, i, &format!("{got}, {want}")));
         }
     }
     Ok(())
 }
 
 /// Fails unless the elements are bit-identical to the expected elements.
-pub(super) fn expect_bits<T: Storable + Debug>(name: &str, got: &[T], want: &[T]) -> Verdict {
-    expect_len(name, got.len(), want.len())?;
-    let differs = |(_, (got, want)): &(usize, (&T, &T))| {
-        T::bytes_of(from_ref(got)) != T::bytes_of(from_ref(want))
-    };
-    match got.iter().zip(want).enumerate().find(differs) {
+pub(super) fn expect_bits<'a, T: Storable + Debug>(
+    output: impl Into<Output<'a>>,
+    got: &[T],
+    want: &[T],
+) -> Verdict {
+    let output = output.into();
+    expect_len(&output, got.len(), want.len())?;
+    match first_difference(got, want) {
         None => Ok(()),
-        Some((i, (got, want))) => Err(flaw!("{name}[{i}] is {got:?}, not {want:?}")),
+        Some(i) => Err(wrong_element(&output, i, &format!("{:?}, not {:?}", got[i], want[i]))),
     }
 }
 
 /// Fails unless two calls of a kernel with the same operands gave the same bits.
 pub(super) fn expect_same_bits<T: Storable>(name: &str, first: &[T], second: &[T]) -> Verdict {
-    let bits = |values| T::bytes_of(values).chunks_exact(size_of::<T>());
-    match bits(first).zip(bits(second)).position(|(first, second)| first != second) {
+    match first_difference(first, second) {
         None => Ok(()),
         Some(i) => Err(flaw!(
             "{name}[{i}] differs in a second call with the same operands; the same call must give \
@@ -62,11 +112,26 @@ pub(super) fn expect_same_bits<T: Storable>(name: &str, first: &[T], second: &[T
     }
 }
 
-fn expect_len(name: &str, got: usize, want: usize) -> Verdict {
+/// Returns the index of the first element whose bits differ between two slices of equal length.
+pub(super) fn first_difference<T: Storable>(a: &[T], b: &[T]) -> Option<usize> {
+    let (a, b) = (T::bytes_of(a), T::bytes_of(b));
+    // One comparison of all bytes is fast, even if this crate is not optimized.
+    if a == b {
+        return None;
+    }
+    let size = size_of::<T>();
+    a.chunks_exact(size).zip(b.chunks_exact(size)).position(|(a, b)| a != b)
+}
+
+fn wrong_element(output: &Output<'_>, i: usize, reason: &str) -> CaseFailure {
+    flaw!("{}[{i}] is {reason}{}", output.name, output.operands_at(i))
+}
+
+fn expect_len(output: &Output<'_>, got: usize, want: usize) -> Verdict {
     if got == want {
         return Ok(());
     }
-    Err(flaw!("`{name}` has {got} elements, not {want}"))
+    Err(flaw!("`{}` has {got} elements, not {want}", output.name))
 }
 
 fn equal<T: Element>(got: T, want: T) -> bool {

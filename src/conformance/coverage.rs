@@ -4,8 +4,8 @@ use super::check::{CheckResult, DTYPES, Outcome};
 use crate::element::DType;
 use std::fmt;
 
-/// Coverage table of a device: whether each kernel is native for each element type. `Display`
-/// writes the table as Markdown.
+/// Coverage table of a device: outcomes by kernel and element type. `Display` writes the table as
+/// Markdown, followed by the checks that were skipped.
 ///
 /// ```
 /// use cortado::{DType, conformance::{CheckResult, Outcome, Report}};
@@ -22,6 +22,8 @@ use std::fmt;
 pub struct Coverage<'a> {
     device: &'a str,
     rows: Vec<(&'static str, Vec<&'a CheckResult>)>,
+    /// Names of checks that were skipped, and the reasons.
+    skipped: Vec<(&'static str, &'a str)>,
 }
 
 impl<'a> Coverage<'a> {
@@ -33,7 +35,11 @@ impl<'a> Coverage<'a> {
                 _ => rows.push((finding.check, vec![finding])),
             }
         }
-        Self { device, rows }
+        let skipped = |finding: &'a CheckResult| match &finding.outcome {
+            Outcome::Skipped(reason) => Some((finding.check, reason.as_str())),
+            _ => None,
+        };
+        Self { device, rows, skipped: findings.iter().filter_map(skipped).collect() }
     }
 
     /// Returns the number of table cells in which the kernel is native, and the number of all table
@@ -76,6 +82,9 @@ impl fmt::Display for Coverage<'_> {
             };
             writeln!(f, "| {name} | {} |", DTYPES.map(cell).join(" | "))?;
         }
+        for (check, reason) in &self.skipped {
+            writeln!(f, "\nSkipped in `{check}`: {reason}.")?;
+        }
         Ok(())
     }
 }
@@ -85,6 +94,7 @@ fn outcome_word(outcome: &Outcome) -> &'static str {
         Outcome::Native => "native",
         Outcome::Fallback => "fallback",
         Outcome::Failed(_) => "failed",
+        Outcome::Skipped(_) => "skipped",
     }
 }
 

@@ -3,7 +3,7 @@
 #[cfg(feature = "net")]
 use super::nets;
 use super::{
-    check::{Check, CheckResult, DTYPES, Outcome},
+    check::{Check, CheckResult, DTYPES, Outcome, Passed},
     failure::Failure,
     kernels, memory,
     report::Report,
@@ -13,7 +13,7 @@ use crate::{
     element::DType,
     memory::{
         Memory,
-        ledger::{Entry, EventKind, Ledger},
+        ledger::{Entry, EventKind},
     },
 };
 use std::str::FromStr;
@@ -113,7 +113,10 @@ impl Kit {
                 cases: self.cases,
             });
         };
-        check.elements.iter().try_for_each(|&element| self.try_check(check, device, element))
+        check
+            .elements
+            .iter()
+            .try_for_each(|&element| self.try_check(check, device, element).map(drop))
     }
 
     /// Runs all checks, one element type after another, and returns the first failure.
@@ -136,21 +139,24 @@ impl Kit {
         check: &Check,
         device: &AnyDevice,
         element: Option<DType>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Passed, Failure> {
         check.run(device, element, self.seed, self.cases)
     }
 
     fn outcome(&self, check: &Check, device: &AnyDevice, element: Option<DType>) -> Outcome {
-        let ledger = Ledger::new();
-        let open = ledger.open();
-        let result = self.try_check(check, device, element);
-        drop(open);
-        let fell_back =
-            |entry: &Entry| entry.kind == EventKind::Fallback && entry.kernel == check.kernel;
-        match result {
+        let names = [Some(check.name), check.kernel];
+        let fell_back = |entry: &Entry| {
+            entry.kind == EventKind::Fallback
+                && entry.kernel.is_some()
+                && names.contains(&entry.kernel)
+        };
+        match self.try_check(check, device, element) {
             Err(failure) => Outcome::Failed(failure),
-            Ok(()) if ledger.entries().iter().any(fell_back) => Outcome::Fallback,
-            Ok(()) => Outcome::Native,
+            Ok(Passed { skipped: Some(reason), .. }) => Outcome::Skipped(reason),
+            Ok(Passed { ledger, .. }) if ledger.entries().iter().any(fell_back) => {
+                Outcome::Fallback
+            }
+            Ok(_) => Outcome::Native,
         }
     }
 }

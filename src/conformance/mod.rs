@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use cortado::CpuDevice;
-//! cortado::conformance!(cpu, CpuDevice::new());
+//! cortado::conformance!(CpuDevice::new());
 //! # fn main() {}
 //! ```
 //!
@@ -21,7 +21,14 @@
 //!   differences from an oracle except rounding errors.
 //! - An operand fills a memory, or lies between guard elements, and is valid on the host, the
 //!   device or both. An output that the kernel overwrites holds NaN before the call.
+//! - Fixed cases have operands with NaN, infinities and −0, inputs that are the same view, views
+//!   far from the start of their memory, and more elements or rows than narrow indices can count.
 //! - The kit draws random cases from a seed, and shrinks a random case that fails.
+//! - A native kernel must use operands on the device only in its ledger scope, so that ledgers
+//!   attribute each transfer to a kernel.
+//! - A device may implement [`Memory::inject_failure`](crate::Memory::inject_failure). The kit then
+//!   checks what happens after failures; on other devices, the report says that the kit skipped
+//!   this check.
 
 // Modules are in dependency order: each module imports only from modules higher in the list.
 mod expected;
@@ -67,14 +74,20 @@ pub fn assert_check(device: &impl Device, name: &str) {
     }
 }
 
-/// Defines a module that contains one test per check of a device, for example `conformance!(cpu,
-/// CpuDevice::new());`. Each generated test evaluates the device expression once.
+/// Defines a module that contains one test per check of a device, for example
+/// `conformance!(CpuDevice::new());`. Each generated test evaluates the device expression again.
+///
+/// The module is called `conformance_checks`, so a test is called `conformance_checks::gemm`. To
+/// check several devices in one file, name each module: `conformance!(cpu, CpuDevice::new());`. A
+/// module hides a crate of the same name. If the module has the name of the device's crate, write
+/// the path of the device with leading colons: `conformance!(npu, ::npu::Device::new());`.
 #[macro_export]
 macro_rules! conformance {
     (@list $($then:tt)*) => {
         $crate::conformance_with_nets! {
             $($then)*
-            raw_copies coherence sharing queues out_of_memory alive_after_errors
+            raw_copies coherence sharing queues queue_order freed_in_flight reused_memory
+            out_of_memory alive_after_errors injected_failures
             copy scal axpy axpby dot dot_strided asum sumsq amax gemv gemm gemm_batched
             fill unary_abs unary_neg unary_exp unary_ln unary_sqr unary_sqrt unary_recip unary_tanh
             unary_sigmoid unary_softplus unary_sign unary_sign_bit unary_pow unary_add_scalar
@@ -112,6 +125,7 @@ macro_rules! conformance {
             }
         )*
     };
+    ($device:expr $(,)?) => { $crate::conformance!(conformance_checks, $device); };
     ($module:ident, $device:expr $(,)?) => {
         mod $module {
             #[allow(unused_imports)]

@@ -1,6 +1,10 @@
 //! Operands between guard elements, with a valid host side, device side or both.
 
-use super::failure::{Verdict, flaw};
+use super::{
+    compare::first_difference,
+    failure::{Verdict, flaw},
+    values::repeated,
+};
 use crate::{
     device::AnyDevice,
     element::{Element, Storable},
@@ -59,7 +63,11 @@ impl Placement {
         Self { lead: 5, tail: 1, side: Side::Both },
     ];
 
-    /// Returns a strategy in which an operand is as likely to fill its memory as to lie between
+    /// Placement of an operand that starts more than 64 KiB into its memory, even if an element has
+    /// only 2 bytes.
+    pub(super) const FAR: Self = Self { lead: 33_003, tail: 2, side: Side::Device };
+
+    /// Returns a strategy that draws placements in a whole memory as often as placements between
     /// guard elements.
     pub(super) fn any() -> BoxedStrategy<Self> {
         let ends = prop_oneof![Just((0, 0)), (0..=7usize, 0..=7usize)];
@@ -79,9 +87,7 @@ impl<T: Storable> Operand<T> {
     /// Creates an operand that holds `values`. Pass [`unset`] values for an output that the kernel
     /// must not read.
     pub(super) fn new(device: &AnyDevice, values: &[T], place: Placement) -> Result<Self> {
-        let guards = |n: usize| (0..n).map(guard::<T>);
-        let before: Vec<T> =
-            guards(place.lead).chain(values.iter().copied()).chain(guards(place.tail)).collect();
+        let before = [&guards(place.lead)[..], values, &guards(place.tail)].concat();
         let bytes: &[u8] = crate::cast::cast_slice(&before);
         let mut memory = SyncedMemory::new(device, bytes.len());
         memory.host_write_only()?.copy_from_slice(bytes);
@@ -107,7 +113,8 @@ impl<T: Storable> Operand<T> {
     pub(super) fn values(&self) -> Verdict<Vec<T>> {
         let Range { start, end } = self.range;
         let now = self.memory_content()?;
-        match self.first_change(&now, (0..start).chain(end..now.len())) {
+        let changed = self.first_change(&now, 0..start);
+        match changed.or_else(|| self.first_change(&now, end..now.len())) {
             None => Ok(now[start..end].to_vec()),
             Some(i) => Err(flaw!(
                 "wrote outside an operand: changed element {i} of the memory; the operand has \
@@ -125,8 +132,9 @@ impl<T: Storable> Operand<T> {
         Err(flaw!("changed element {i} of `{name}`, which must not change"))
     }
 
-    fn first_change(&self, now: &[T], mut among: impl Iterator<Item = usize>) -> Option<usize> {
-        among.find(|&i| T::bytes_of(&now[i..=i]) != T::bytes_of(&self.before[i..=i]))
+    /// Returns the index of the first element in `range` that has changed.
+    fn first_change(&self, now: &[T], range: Range<usize>) -> Option<usize> {
+        first_difference(&now[range.clone()], &self.before[range.clone()]).map(|i| range.start + i)
     }
 
     /// Returns all elements of the memory, read from the device if the device side is valid.
@@ -153,14 +161,25 @@ pub(super) fn unset<T: Element>(len: usize) -> Vec<T> {
 /// floating-point outputs.
 pub(super) const UNSET: u32 = 0x7f7f_7f7f;
 
-/// Returns guard element `i`, which is NaN or huge, so that a sum that includes the guard element
-/// is visibly wrong.
+/// Number of guard elements that differ from each other.
+const GUARDS: usize = 0x20;
+
+/// Returns `n` guard elements.
+fn guards<T: Storable>(n: usize) -> Vec<T> {
+    let period: Vec<T> = (0..GUARDS.min(n)).map(guard).collect();
+    let mut guards = repeated(&period, n.div_ceil(GUARDS));
+    guards.truncate(n);
+    guards
+}
+
+/// Returns guard element `i`, which is NaN or huge, so that a sum with a guard element is visibly
+/// wrong.
 fn guard<T: Storable>(i: usize) -> T {
     let mut guard = [T::zeroed()];
     let bytes = T::bytes_of_mut(&mut guard);
     bytes.fill(0x7f);
     if let Some(low) = bytes.first_mut() {
-        *low = 0x40 + i as u8 % 0x20;
+        *low = 0x40 + (i % GUARDS) as u8;
     }
     guard[0]
 }

@@ -33,7 +33,7 @@ impl Report {
     pub fn failures(&self) -> impl Iterator<Item = &Failure> {
         self.results.iter().filter_map(|finding| match &finding.outcome {
             Outcome::Failed(failure) => Some(failure),
-            Outcome::Native | Outcome::Fallback => None,
+            Outcome::Native | Outcome::Fallback | Outcome::Skipped(_) => None,
         })
     }
 

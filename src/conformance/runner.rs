@@ -6,7 +6,10 @@ use proptest::{
     strategy::Strategy,
     test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner},
 };
-use std::{cell::Cell, fmt::Debug};
+use std::{
+    cell::{Cell, RefCell},
+    fmt::Debug,
+};
 
 /// Largest number of attempts to shrink a random case that fails.
 const MAX_SHRINKS: u32 = 256;
@@ -24,9 +27,16 @@ pub(super) struct CheckRunner<'d> {
     pub(super) cases: u32,
     /// Number of kernel calls that the check has made.
     pub(super) calls: Cell<u32>,
+    /// Reason why the check, or a part of the check, was skipped.
+    pub(super) skipped: RefCell<Option<String>>,
 }
 
 impl CheckRunner<'_> {
+    /// Marks the check, or a part of the check, as skipped.
+    pub(super) fn skip(&self, reason: String) {
+        self.skipped.replace(Some(reason));
+    }
+
     /// Counts a kernel call, and returns how many times the check must make the call.
     pub(super) fn repetitions(&self) -> u32 {
         let call = self.calls.get();

@@ -1,6 +1,10 @@
 //! Contents of operands: integers, real numbers and bytes drawn from a seed.
 
-use super::{compare::expect_within, expected::Expected, failure::Verdict};
+use super::{
+    compare::{Output, expect_within},
+    expected::Expected,
+    failure::Verdict,
+};
 use crate::element::Element;
 use proptest::prelude::*;
 
@@ -13,6 +17,10 @@ pub(super) enum Values {
     /// Real numbers in [−1, 1). A sum of these real numbers may differ from the expected value by
     /// rounding errors.
     Reals,
+    /// Integers from −4 to 4, among which a few elements are NaN, an infinity or −0. A sum with a
+    /// NaN or with both infinities is NaN, and a sum with one infinity is this infinity, so results
+    /// are as exact as those of integers.
+    Specials,
 }
 
 impl Values {
@@ -27,13 +35,19 @@ impl Values {
     }
 
     /// Compares the result of a kernel on operands of the kind `self` with the expected result.
-    pub(super) fn compare<T: Element>(self, name: &str, got: &[T], want: &[Expected]) -> Verdict {
+    pub(super) fn compare<'a, T: Element>(
+        self,
+        output: impl Into<Output<'a>>,
+        got: &[T],
+        want: &[Expected],
+    ) -> Verdict {
+        let output = output.into();
         match self {
-            Self::Integers => {
+            Self::Integers | Self::Specials => {
                 let want: Vec<_> = want.iter().map(|sum| sum.of_integers()).collect();
-                expect_within(name, got, &want)
+                expect_within(output, got, &want)
             }
-            Self::Reals => expect_within(name, got, want),
+            Self::Reals => expect_within(output, got, want),
         }
     }
 }
@@ -52,6 +66,16 @@ impl ValueStream {
                 self.indices(9, len).into_iter().map(|i| T::from_f64(i as f64 - 4.0)).collect()
             }
             Values::Reals => self.uniform(-1.0, 1.0, len),
+            Values::Specials => {
+                let special = |i| match i {
+                    0 => f64::NAN,
+                    1 => f64::INFINITY,
+                    2 => f64::NEG_INFINITY,
+                    3 => -0.0,
+                    i => (i % 9) as f64 - 4.0,
+                };
+                self.indices(48, len).into_iter().map(|i| T::from_f64(special(i))).collect()
+            }
         }
     }
 
@@ -81,6 +105,13 @@ impl ValueStream {
 /// Returns `len` bytes that differ from their neighbours and from the bytes of another `seed`.
 pub(super) fn byte_pattern(seed: u64, len: usize) -> Vec<u8> {
     (seed.wrapping_mul(0x9e37_79b9)..).take(len).map(|i| (i.wrapping_mul(167) >> 3) as u8).collect()
+}
+
+/// Returns `copies` copies of `period`, one after another.
+pub(super) fn repeated<T: Copy>(period: &[T], copies: usize) -> Vec<T> {
+    let mut x = Vec::with_capacity(period.len() * copies);
+    (0..copies).for_each(|_| x.extend_from_slice(period));
+    x
 }
 
 /// Converts the elements to `f64`.

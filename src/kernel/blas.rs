@@ -10,7 +10,9 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Basic linear algebra with the names of BLAS routines. Matrices are row-major;
-            /// scalars and sums have the accumulator type `T::Acc`.
+            /// scalars and sums have the accumulator type `T::Acc`. The [module
+            /// page](crate::kernel) has the rules that all kernels share. A scalar of 0 is a factor
+            /// like any other, unless a method says otherwise, so 0·NaN is NaN.
             ///
             /// ```
             /// use cortado::{kernel::Blas, prelude::*};
@@ -25,56 +27,64 @@ macro_rules! kernels {
             /// ```
             trait Blas {}
 
-            /// `y ← x`
+            /// `y ← x`; each element of `y` has the bits of the element of `x`, also of a NaN.
             #[doc(alias = "caffe_copy")]
             fn copy<T: Element>(x: read T, y: overwrite T) { check_len("copy", "y", x, y) }
 
-            /// `x ← α·x`
+            /// `x ← α·x`, with one rounding to `T::Acc`. If α = 0, a NaN or an infinity in `x`
+            /// becomes NaN.
             #[doc(alias = "caffe_scal")]
             fn scal<T: Element>(alpha: T::Acc, x: update T) { Ok(()) }
 
-            /// `y ← α·x + y`
+            /// `y ← α·x + y`; the product may be rounded to `T::Acc` or not (FMA). If α = 0, the
+            /// kernel still reads `x`, so a NaN or an infinity in `x` makes `y` NaN.
             #[doc(alias = "caffe_axpy")]
             fn axpy<T: Element>(alpha: T::Acc, x: read T, y: update T) {
                 check_len("axpy", "y", x, y)
             }
 
-            /// `y ← α·x + β·y`. If β = 0, the kernel does not read `y`.
+            /// `y ← α·x + β·y`, with roundings as in [`axpy`](Self::axpy). If β = 0, the kernel does
+            /// not read `y`. If α = 0, the kernel still reads `x`.
             #[doc(alias = "caffe_cpu_axpby")]
             fn axpby<T: Element>(
                 alpha: T::Acc, x: read T, beta: T::Acc, y: overwrite(if beta.is_zero()) T
             ) { check_len("axpby", "y", x, y) }
 
-            /// `Σ xᵢ·yᵢ`; `x` and `y` may be the same view.
+            /// `Σ xᵢ·yᵢ`, or 0 if the operands are empty; `x` and `y` may be the same view.
             #[doc(alias = "caffe_cpu_dot")]
             fn dot<T: Element>(x: read T, y: read T) -> T::Acc { check_len("dot", "y", x, y) }
 
-            /// `Σ x[i·incx]·y[i·incy]` over `i < n`.
+            /// `Σ x[i·incx]·y[i·incy]` over `i < n`, or 0 if `n` is 0. An increment of 0 repeats the
+            /// first element. An operand may be longer than needed. Elements between the increments
+            /// do not affect the result. `x` and `y` may be the same view.
             #[doc(alias = "caffe_cpu_strided_dot")]
             fn dot_strided<T: Element>(
                 n: usize, x: read T, incx: usize, y: read T, incy: usize
             ) -> T::Acc { check_strided(n, (x, incx), (y, incy)) }
 
-            /// `Σ |xᵢ|`
+            /// `Σ |xᵢ|`, or 0 if `x` is empty.
             #[doc(alias = "caffe_cpu_asum")]
             fn asum<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
-            /// `Σ xᵢ²`
+            /// `Σ xᵢ²`, or 0 if `x` is empty.
             fn sumsq<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
-            /// `max |xᵢ|`; 0 if `x` has no elements.
+            /// `max |xᵢ|`, without a rounding error; 0 if `x` is empty, and NaN if an element is NaN.
             fn amax<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
-            /// `y ← α·op(A)·x + β·y`. If β = 0, the kernel does not read `y`.
+            /// `y ← α·op(A)·x + β·y`. If β = 0, the kernel does not read `y`. If α = 0 or `x` is
+            /// empty, the kernel does not read `A` and `x`, and `y ← β·y`. Elements between the rows
+            /// of `A` do not affect the result. `x` may be a part of the view of `A`.
             #[doc(alias = "caffe_cpu_gemv")]
             fn gemv<T: Element>(
                 op: &Gemv<T>, a: read T, x: read T, y: overwrite(if op.beta.is_zero()) T
             ) { op.check(a, x, y) }
 
-            /// `C ← α·op(A)·op(B) + β·C`. If β = 0, the kernel does not read `C`. If α = 0 or k =
-            /// 0, the kernel does not read `A` and `B`. If α ≠ 0, a NaN or an infinity in `A` or
-            /// `B` propagates to every element of `C` that depends on it, even through a product
-            /// with 0. `A` and `B` may be the same view.
+            /// `C ← α·op(A)·op(B) + β·C`. If β = 0, the kernel does not read `C`. If α = 0 or k = 0,
+            /// the kernel does not read `A` and `B`, and `C ← β·C`. Otherwise a NaN or an infinity in
+            /// `A` or `B` reaches each element of `C` that depends on it, also if the other factor
+            /// is 0. `A` and `B` may be the same view. Elements between the rows of a matrix, and
+            /// after its last row, do not affect the result. Such elements of `C` keep every bit.
             #[doc(alias = "caffe_cpu_gemm")]
             fn gemm<T: Element>(
                 op: &Gemm<T>,
@@ -84,7 +94,9 @@ macro_rules! kernels {
                 c: overwrite(if op.overwrites() && op.m.checked_mul(op.n) == Some(c.len())) T
             ) { op.check(a, b, c) }
 
-            /// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for each GEMM of the batch.
+            /// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for each GEMM of the batch, with the rules of
+            /// [`gemm`](Self::gemm). Elements of the view `c` between the matrices `Cᵢ` keep every
+            /// bit. A batch of 0 GEMMs changes nothing, and accepts operands of any length.
             fn gemm_batched<T: Element>(
                 op: &Gemm<T>, batch: &GemmBatch, a: read T, b: read T, c: update T
             ) { batch.check(op, a, b, c) }

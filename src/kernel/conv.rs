@@ -11,7 +11,8 @@ use crate::{
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Convolution, im2col and col2im over images with any number of spatial axes.
+            /// Convolution, im2col and col2im over images with any number of spatial axes. The
+            /// [module page](crate::kernel) has the rules that all kernels share.
             ///
             /// ```
             /// use cortado::{kernel::Conv, op::{Convolution, SpatialAxis, Window}, prelude::*};
@@ -55,20 +56,27 @@ macro_rules! kernels {
             }
 
             /// `columns ← the im2col matrix of x`, with one window per column; taps in the padding
-            /// are zero.
+            /// are +0. The other elements keep every bit.
             #[doc(alias = "im2col_nd_cpu")]
             fn im2col<T: Element>(op: &Window, x: read T, columns: overwrite T) {
                 op.check("im2col", ("x", x), ("columns", columns))
             }
 
             /// Sets each element of `x` to the sum of the elements of `columns` that
-            /// [`im2col`](Self::im2col) copies from it. `col2im` is the transpose of `im2col`.
+            /// [`im2col`](Self::im2col) copies from it. `col2im` is the transpose of `im2col`. An
+            /// element that no window covers is 0.
             #[doc(alias = "col2im_nd_cpu")]
             fn col2im<T: Element>(op: &Window, columns: read T, x: overwrite T) {
                 op.check("col2im", ("x", x), ("columns", columns))
             }
 
             /// `y ← x ∗ filters + bias`; see [`Convolution`].
+            ///
+            /// Each element of `y` is one sum, which is rounded once, after the bias. With no
+            /// channels, `y` is the bias, or 0 without a bias. A NaN or an infinity reaches each
+            /// element of `y` that depends on it, also if the other factor is 0, and no others. If a tap of a
+            /// window lies in the padding, the product of the tap may be left out or be 0 times the
+            /// filter element.
             fn convolve<T: Element>(
                 op: &Convolution, x: read T, filters: read T, bias: optional T, y: overwrite T
             ) {
@@ -76,12 +84,14 @@ macro_rules! kernels {
                 check_len("convolve", "bias", op.outputs(), bias.unwrap_or(op.outputs()))
             }
 
-            /// `dx ← the gradient of x`, given the gradient of `y`.
+            /// `dx ← the gradient of x`, given the gradient of `y`. The gradient is 0 where no window
+            /// covers `x`.
             fn convolve_backward_input<T: Element>(
                 op: &Convolution, filters: read T, dy: read T, dx: overwrite T
             ) { op.check("convolve_backward_input", ("dx", dx), ("filters", filters), ("dy", dy)) }
 
-            /// `dfilters ← dfilters + the gradient of the filters`, given the gradient of `y`.
+            /// `dfilters ← dfilters + the gradient of the filters`, given the gradient of `y`. An
+            /// empty batch leaves the values of `dfilters` as they are.
             fn convolve_backward_filters<T: Element>(
                 op: &Convolution, x: read T, dy: read T, dfilters: update T
             ) {

@@ -35,12 +35,12 @@ use crate::{
 ///   in-place call runs the host function `function`, which omits the `src` operand and updates the
 ///   `overwrite` operand.
 ///
-/// The host function of a kernel has the kernel's name and takes the kernel's arguments in the same
-/// order. A declaration lists input operands before output operands. In the body of a declaration,
-/// an operand's name stands for its length: a `usize`, or an `Option<usize>` for `optional` and
-/// `src`. Ledgers record a kernel by its name and its element type `T`, or by `u32` if the kernel
-/// has no element type. The kernel declarations of a family follow `trait Family { … }`, which may
-/// contain further methods.
+/// The host function of a kernel has the kernel's name and takes the arguments in the same order. A
+/// declaration lists input operands before output operands. In the body of a declaration, an
+/// operand's name stands for its length: a `usize`, or an `Option<usize>` for `optional` and `src`.
+/// Ledgers record a kernel by its [`recorded_name!`] and its element type `T`, or by `u32` if the
+/// kernel has no element type. The declarations of a family follow `trait Family { … }`, which may contain
+/// further methods.
 macro_rules! declare_family {
     (
         $(#[$attr:meta])*
@@ -159,6 +159,29 @@ macro_rules! element_name {
     };
 }
 
+/// Expands to the name under which ledgers record a kernel. The name of a kernel that computes one
+/// of several functions includes the function, such as `unary_exp`.
+macro_rules! recorded_name {
+    (unary ($kind:ident $op:ident $($details:tt)*) $($rest:tt)*) => {
+        $op.kernel_name()
+    };
+    (binary ($kind:ident $op:ident $($details:tt)*) $($rest:tt)*) => {
+        $op.kernel_name()
+    };
+    (reduce ($kind:ident $op:ident $($details:tt)*) $($rest:tt)*) => {
+        $op.kernel_name()
+    };
+    (lrn ($kind:ident $op:ident $($details:tt)*) $($rest:tt)*) => {
+        $op.kernel_name()
+    };
+    (lrn_backward ($kind:ident $op:ident $($details:tt)*) $($rest:tt)*) => {
+        $op.backward_kernel_name()
+    };
+    ($kernel:ident $($args:tt)*) => {
+        stringify!($kernel)
+    };
+}
+
 /// Expands to a method of a family's trait, which runs the fallback function.
 macro_rules! trait_method {
     (
@@ -199,7 +222,7 @@ macro_rules! fallback_function {
         ) -> result_type!($($result)?) {
             let _kernel = $crate::kernel::declare::enter_fallback(
                 device,
-                stringify!($kernel),
+                recorded_name!($kernel $(($kind $x [$T] $($details)*))*),
                 element_name!($($generics)*),
             )?;
             call_host! {

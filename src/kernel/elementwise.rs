@@ -10,6 +10,9 @@ macro_rules! kernels {
         $then! {
             /// Elementwise kernels, which apply a function to each element independently.
             ///
+            /// Each element of the result depends only on the elements at the same position. The
+            /// [module page](crate::kernel) has the rules that all kernels share.
+            ///
             /// ```
             /// use cortado::{Src, kernel::Elementwise, prelude::*};
             ///
@@ -23,11 +26,21 @@ macro_rules! kernels {
             /// ```
             trait Elementwise {}
 
-            /// `y ← value`
+            /// `y ← value`, with the bits of `value`, also of −0 and NaN.
             #[doc(alias = "caffe_set")]
             fn fill<T: Element>(value: T, y: overwrite T) { Ok(()) }
 
             /// `y ← op(x)`
+            ///
+            /// A comparison with NaN is false, so a function that is defined by cases takes its last
+            /// case: [`Sign`](Unary::Sign) and [`Threshold`](Unary::Threshold) of NaN are 0.
+            /// [`SignBit`](Unary::SignBit) depends only on the sign bit, and the power 0 is 1 for
+            /// every `x`. All other functions of NaN are NaN. `Abs` and `Neg` change only the sign
+            /// bit, also of zeros.
+            ///
+            /// `Abs`, `Neg`, `Sqr`, `Sign`, `SignBit`, `AddScalar`, `Scale`, `Threshold`, `Relu` and
+            /// `Clip` are correctly rounded. The other functions may deviate as the conformance
+            /// kit's oracle allows, by 2.5 units in the last place for a quotient to 16 for `pow`.
             #[doc(alias = "caffe_powx")]
             #[doc(alias = "caffe_exp")]
             #[doc(alias = "caffe_cpu_scale")]
@@ -35,14 +48,24 @@ macro_rules! kernels {
                 check_len(op.name(), "y", x.unwrap_or(y), y)
             }
 
-            /// `y ← a op b`, element by element.
+            /// `y ← a op b`, element by element; `a` and `b` may be the same view.
+            ///
+            /// A comparison with NaN is false, so a function that is defined by cases takes its last
+            /// case. [`Max`](Binary::Max) and [`Min`](Binary::Min) are `b` if an operand is NaN,
+            /// [`Greater`](Binary::Greater) and [`ClipGrad`](Binary::ClipGrad) are 0, and
+            /// [`ReluGrad`](Binary::ReluGrad) is `slope · a` if `b` is NaN. Functions without cases
+            /// are NaN if an operand is NaN. A case that does not use an operand ignores its NaN,
+            /// such as `b = 0` in [`DivOrZero`](Binary::DivOrZero).
+            ///
+            /// `Add`, `Sub`, `Mul` and functions that only select are correctly rounded.
             #[doc(alias = "caffe_add")]
             #[doc(alias = "caffe_mul")]
             fn binary<T: Element>(
                 op: Binary<T::Acc>, a: src(binary_in_place) T, b: read T, y: overwrite T
             ) { op.check(a.unwrap_or(y), b, y) }
 
-            /// `y[o,e,i] ← a[o,e,i] op b[e]`, where `b` has `axis.extent` elements.
+            /// `y[o,e,i] ← a[o,e,i] op b[e]`, where `b` has `axis.extent` elements. Each element
+            /// follows the rules of [`binary`](Self::binary).
             fn broadcast<T: Element>(
                 op: Binary<T::Acc>,
                 axis: &Axis,
@@ -52,24 +75,27 @@ macro_rules! kernels {
             ) { op.check_broadcast(axis, a, b, y) }
 
             /// `y[o,e,i] ← x[o,e,i] · scale[e] + shift[e]`, where `scale` and `shift` have
-            /// `axis.extent` elements.
+            /// `axis.extent` elements. The product may be rounded or not (FMA).
             fn affine<T: Element>(
                 axis: &Axis, x: src(affine_in_place) T, scale: read T, shift: read T, y: overwrite T
             ) { axis.check_affine(x, scale, shift, y) }
 
-            /// `y ← x`, with each element rounded once to the element type of `y`.
+            /// `y ← x`, with each element rounded once to the element type of `y`, to the nearest
+            /// number and ties to even. NaN stays NaN, and a number beyond the range of the type
+            /// becomes infinite.
             fn convert<T: Element, U: Element>(x: read T, y: overwrite U) {
                 check_len("convert", "y", x, y)
             }
 
             /// `y ← x`, where `x` holds integers, such as indices or counts, each of which is
-            /// rounded once to the element type.
+            /// rounded once to the element type, to the nearest number and ties to even.
             fn convert_integers<N: Storable + Into<f64>, T: Element>(x: read N, y: overwrite T) {
                 check_len("convert_integers", "y", x, y)
             }
 
             /// Computes one time step of an [`Lstm`]. Replaces the gate inputs in `gates` by the
-            /// gate activations, and computes the new states `c` and `h` from the activations.
+            /// gate activations, and computes the new states `c` and `h` from the activations. If
+            /// `cont` is 0, the step computes `0 · c_prev`, so a NaN in `c_prev` still reaches `c`.
             fn lstm<T: Element>(
                 op: &Lstm,
                 c_prev: read T,

@@ -55,7 +55,7 @@ pub fn solver_update<T: Element, D: Memory>(
     mut masters: Option<ViewMut<'_, T::Acc, D>>,
     history: &mut [ViewMut<'_, T::Acc, D>],
 ) -> Result<()> {
-    let _kernel = enter_fallback(device, "solver_update", T::DTYPE.name())?;
+    let _kernel = enter_fallback(device, op.rule.kernel_name(), T::DTYPE.name())?;
     let (dw, weights) = (dw.host()?, weights.host_mut()?);
     let masters = masters.as_mut().map(ViewMut::host_mut).transpose()?;
     let mut history = history.iter_mut().map(ViewMut::host_mut).collect::<Result<Vec<_>>>()?;

@@ -9,7 +9,8 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Kernels that copy elements (blocks, rows by index, permutations, repetitions), and
-            /// the gradients of these kernels.
+            /// the gradients of these kernels. The [module page](crate::kernel) has the rules that
+            /// all kernels share.
             ///
             /// ```
             /// use cortado::{kernel::Indexing, op::RowIndexing, prelude::*};
@@ -27,20 +28,24 @@ macro_rules! kernels {
             trait Indexing {}
 
             /// `y[r·ldy + c] ← x[r·ldx + c]` for each row r and column c of a block; elements of
-            /// `y` outside the block keep their values.
+            /// `y` outside the block keep every bit. With one row, any leading dimension is valid.
             fn copy_2d<T: Element>(op: &Copy2d, x: read T, y: update T) { op.check(x, y) }
 
-            /// `y[i] ← table[indices[i]]`, row by row.
+            /// `y[i] ← table[indices[i]]`, row by row. An index may occur several times. An index
+            /// beyond the end of the table is an error, which the device may report late.
             fn gather<T: Element>(
                 op: &RowIndexing, table: read T, indices: read u32, y: overwrite T
             ) { op.check("gather", ("table", table), ("indices", indices), ("y", y)) }
 
-            /// `table[indices[i]] ← table[indices[i]] + y[i]`, row by row, in the order of `i`.
+            /// `table[indices[i]] ← table[indices[i]] + y[i]`, row by row, in the order of `i`. Each
+            /// sum is rounded to `T` before the next term is added. Rows that no index names keep
+            /// every bit. An index beyond the end of the table is an error, which the device may
+            /// report late.
             fn scatter_add<T: Element>(
                 op: &RowIndexing, y: read T, indices: read u32, table: update T
             ) { op.check("scatter_add", ("table", table), ("indices", indices), ("y", y)) }
 
-            /// `y ← x`, with the axes of `x` permuted.
+            /// `y ← x`, with the axes of `x` permuted. An operand without axes has one element.
             fn permute<T: Element>(op: &Permute, x: read T, y: overwrite T) { op.check(x, y) }
 
             /// `y ← x`, repeated `op.tiles` times along an axis.
@@ -48,13 +53,15 @@ macro_rules! kernels {
                 op.check("tile", ("x", x), ("y", y))
             }
 
-            /// `dx ← the sum of dy over the repetitions`, the gradient of `tile`.
+            /// `dx ← the sum of dy over the repetitions`, the gradient of `tile`; 0 if `op.tiles` is
+            /// 0.
             fn tile_backward<T: Element>(op: &Tile, dy: read T, dx: overwrite T) {
                 op.check("tile_backward", ("dx", dx), ("dy", dy))
             }
 
             /// `yᵢ ← xᵢ`, converted to `u32`, where `xᵢ` is an integer below `bound` that is stored
-            /// as a floating-point element.
+            /// as a floating-point element. A negative number, a fraction, NaN, an infinity and a
+            /// number of at least `bound` are errors, which the device may report late.
             fn to_indices<T: Element>(bound: u32, x: read T, y: overwrite u32) {
                 check_len("to_indices", "y", x, y)
             }

@@ -10,6 +10,11 @@ macro_rules! kernels {
         $then! {
             /// Loss and accuracy kernels, whose results stay on the device.
             ///
+            /// A label is a class number, stored as a floating-point element, or the ignored label.
+            /// Any other label, such as −1, 0.5, NaN or the number of classes, is an error, which
+            /// the device may report late. If all labels are ignored, the loss is 0. The [module
+            /// page](crate::kernel) has the rules that all kernels share.
+            ///
             /// ```
             /// use cortado::{kernel::Losses, op::Accuracy, op::Axis, prelude::*};
             ///
@@ -24,7 +29,8 @@ macro_rules! kernels {
             /// ```
             trait Losses {}
 
-            /// `loss[0] ← the softmax loss` of the probabilities `p`; see [`SoftmaxLoss`].
+            /// `loss[0] ← the softmax loss` of the probabilities `p`; see [`SoftmaxLoss`]. A
+            /// probability of NaN costs as much as a probability of 0.
             fn softmax_loss<T: Element>(
                 op: &SoftmaxLoss, p: read T, label: read T, loss: overwrite T
             ) {
@@ -33,7 +39,7 @@ macro_rules! kernels {
             }
 
             /// `dx ← scale[0] · (p − onehot(label)) / n`, the gradient of the scores whose softmax
-            /// is `p`; zero where the label is ignored.
+            /// is `p`; zero where the label is ignored, also if `p` is NaN there.
             fn softmax_loss_backward<T: Element>(
                 op: &SoftmaxLoss, p: read T, label: read T, scale: read T, dx: overwrite T
             ) {
@@ -42,7 +48,8 @@ macro_rules! kernels {
                 check_len("softmax_loss_backward", "dx", op.axis.count(), dx)
             }
 
-            /// `y[0] ← the fraction of labels that are predicted correctly`; see [`Accuracy`].
+            /// `y[0] ← the fraction of labels that are predicted correctly`; see [`Accuracy`]. A
+            /// label whose class has a NaN score is never predicted correctly.
             fn accuracy<T: Element>(op: &Accuracy, scores: read T, label: read T, y: overwrite T) {
                 op.check("accuracy", scores, label)?;
                 check_len("accuracy", "y", 1, y)
@@ -65,8 +72,9 @@ macro_rules! kernels {
                 check_len("class_loss", "loss", 1, loss)
             }
 
-            /// `dx ← scale[0] · ∂f/∂x / n`, the gradient of [`class_loss`](Self::class_loss); zero
-            /// where the label is ignored.
+            /// `dx ← scale[0] · the derivative of f / n`, the gradient of
+            /// [`class_loss`](Self::class_loss); zero where the label is ignored, and at the kink of a
+            /// hinge loss.
             fn class_loss_backward<T: Element>(
                 op: &ClassLoss,
                 x: read T,
@@ -80,7 +88,8 @@ macro_rules! kernels {
                 check_len("class_loss_backward", "dx", op.axis.count(), dx)
             }
 
-            /// `loss[0] ← Σ f(x, t) / n`; see [`ElementwiseLoss`].
+            /// `loss[0] ← Σ f(x, t) / n`; see [`ElementwiseLoss`]. If all targets are ignored, the
+            /// loss is 0.
             fn elementwise_loss<T: Element>(
                 op: &ElementwiseLoss<T::Acc>, x: read T, t: read T, loss: overwrite T
             ) {

@@ -9,7 +9,8 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Normalization kernels: softmax, local response normalization (LRN) and
-            /// standardization, with their gradients.
+            /// standardization, with their gradients. The [module page](crate::kernel) has the rules
+            /// that all kernels share.
             ///
             /// ```
             /// use cortado::{kernel::Normalize, op::Axis, prelude::*};
@@ -24,12 +25,15 @@ macro_rules! kernels {
             /// ```
             trait Normalize {}
 
-            /// `y ← eˣ / Σ eˣ` along an axis.
+            /// `y ← eˣ / Σ eˣ` along an axis, computed with `x` minus its maximum, so that no
+            /// exponential of a finite element overflows. `y` is 0 where `x` is −∞. All results along
+            /// an axis are NaN if one of the elements is NaN or +∞, or if all elements are −∞.
             fn softmax<T: Element>(axis: &Axis, x: src(softmax_in_place) T, y: overwrite T) {
                 axis.check_counts("softmax", &[("y", y), ("x", x.unwrap_or(y))])
             }
 
-            /// `dx ← (dy − Σ dy·y) · y` along an axis; `y` is the result of `softmax`.
+            /// `dx ← (dy − Σ dy·y) · y` along an axis; `y` is the result of `softmax`. `y` and `dy`
+            /// may be the same view.
             fn softmax_backward<T: Element>(
                 axis: &Axis, y: read T, dy: src(softmax_backward_in_place) T, dx: overwrite T
             ) {
@@ -37,7 +41,8 @@ macro_rules! kernels {
                 axis.check_counts("softmax_backward", &operands)
             }
 
-            /// `y ← x · s^(−β)` and `scale ← s`, where `s` is the base defined by [`Lrn`].
+            /// `y ← x · s^(−β)` and `scale ← s`, where `s` is the base defined by [`Lrn`]. A device
+            /// may compute `y` from `s` before `s` is rounded to `T`.
             fn lrn<T: Element>(op: &Lrn, x: read T, scale: overwrite T, y: overwrite T) {
                 op.check_operands("lrn", &[("x", x), ("scale", scale), ("y", y)])
             }
@@ -52,13 +57,16 @@ macro_rules! kernels {
             }
 
             /// `mean[e], variance[e] ← the mean and variance of x[o,e,i] over o and i`; the
-            /// variance is biased: its divisor is the number of elements.
+            /// variance is biased: its divisor is the number of elements. The error of the variance
+            /// does not grow with the mean, so a difference of two sums of squares is not accurate
+            /// enough. If an element is NaN or infinite, neither the mean nor the variance is finite.
+            /// The kernel refuses an `x` without elements, unless the axis has extent 0.
             fn moments<T: Element>(
                 axis: &Axis, x: read T, mean: overwrite T, variance: overwrite T
             ) { axis.check_moments(x, mean, variance) }
 
             /// `y ← (x − mean) · rate`, where the rate is the inverse standard deviation; see
-            /// [`Standardize`].
+            /// [`Standardize`]. The `mean` and the `variance` need not be the moments of `x`.
             fn standardize<T: Element>(
                 op: &Standardize,
                 x: src(standardize_in_place) T,

@@ -5,7 +5,8 @@ use crate::{element::Element, op::Pool2d};
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Maximum, average and stochastic pooling of planes.
+            /// Maximum, average and stochastic pooling of planes. The [module page](crate::kernel)
+            /// has the rules that all kernels share.
             ///
             /// ```
             /// use cortado::{kernel::Pooling, op::{Pool2d, PoolRounding}, prelude::*};
@@ -22,13 +23,20 @@ macro_rules! kernels {
 
             /// `y ← the maximum of each window`; `mask ← the index of the maximum in the plane`. If
             /// several elements of a window equal the maximum, the mask is the index of the first
-            /// of these elements. A window that contains no input element has the mask −1.
+            /// of these elements.
+            ///
+            /// The maximum starts at the lowest finite number of `T`, or of `f32` if `T` is `f64`,
+            /// and only a greater element replaces it. NaN, −∞ and elements that are not above the
+            /// start never become the maximum. If a window has no element above the start, for
+            /// example because the window lies in the padding, `y` is the start and the mask is −1.
             fn max_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T, mask: overwrite i32) {
                 op.check("max_pool", ("x", x), ("y", y))?;
                 check_len("max_pool", "mask", op.output_len(), mask)
             }
 
-            /// Sets `dx[i]` to the sum of the elements of `dy` whose mask is `i`.
+            /// Sets `dx[i]` to the sum of the elements of `dy` whose mask is `i`. A mask of −1 names
+            /// no element, and `dx` is 0 where no mask is `i`. For any other mask outside the plane,
+            /// the kernel may fail or return any result, but it writes only to `dx`.
             fn max_pool_backward<T: Element>(
                 op: &Pool2d, dy: read T, mask: read i32, dx: overwrite T
             ) {
@@ -36,14 +44,16 @@ macro_rules! kernels {
                 check_len("max_pool_backward", "mask", op.output_len(), mask)
             }
 
-            /// `y ← the mean of each window`, where padding counts as zeros.
+            /// `y ← the mean of each window`, where padding counts as zeros. Elements of a window
+            /// beyond the padded input do not count. The mean of a window that begins beyond the
+            /// padded input is NaN or 0. A NaN or an infinity reaches only the windows that contain it.
             fn average_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T) {
                 op.check("average_pool", ("x", x), ("y", y))
             }
 
-            /// Sets each element of `dx` to the sum of `dy / divisor` over the windows that contain
-            /// the element. The divisor of a window is that of its mean in
-            /// [`average_pool`](Self::average_pool).
+            /// Sets each element of `dx` to a sum over the windows that cover the element. Each
+            /// window adds its element of `dy`, divided by the window's size. An element that no
+            /// window covers is 0.
             fn average_pool_backward<T: Element>(op: &Pool2d, dy: read T, dx: overwrite T) {
                 op.check("average_pool_backward", ("dx", dx), ("dy", dy))
             }

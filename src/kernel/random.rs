@@ -6,7 +6,7 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Random number kernels based on Philox4x32-10: element `i` depends only on the key
-            /// and on `i`.
+            /// and on `i`. The [module page](crate::kernel) has the rules that all kernels share.
             ///
             /// Random numbers are bit-identical on every device, because every device follows the
             /// same rules:
@@ -39,7 +39,7 @@ macro_rules! kernels {
             /// `yᵢ ~ U[lo, hi)`, computed as `lo + (hi − lo)·u` for even `i` and as `lo + (hi −
             /// lo)·v` for odd `i`. The elements of `y` lie in `[lo, hi)` even after rounding to
             /// `T`, if `T` can represent a value in that interval. If `lo = hi`, all elements are
-            /// `lo`.
+            /// `lo`. The kernel refuses `lo > hi`, NaN, and an infinite `hi − lo`.
             #[doc(alias = "caffe_rng_uniform")]
             fn uniform<T: Element>(key: RngKey, lo: f64, hi: f64, y: overwrite T) {
                 expect_interval(lo, hi).map(drop)
@@ -47,20 +47,23 @@ macro_rules! kernels {
 
             /// `yᵢ ~ N(mean, std²)`, computed by the Box–Muller transform (Box and Muller, 1958).
             /// With `r = √(−2 ln(u + 2⁻⁵³))`, the elements are `mean + std·r·cos 2πv` for even `i`
-            /// and `mean + std·r·sin 2πv` for odd `i`.
+            /// and `mean + std·r·sin 2πv` for odd `i`. The kernel refuses a negative `std`, NaN and
+            /// infinities.
             #[doc(alias = "caffe_rng_gaussian")]
             fn gaussian<T: Element>(key: RngKey, mean: f64, std: f64, y: overwrite T) {
                 expect_normal(mean, std)
             }
 
-            /// `yᵢ ← 1` with probability `p`, else 0; `p` is rounded up to a multiple of 2⁻³².
-            /// `bernoulli` sets an element to 1 if the element's random word is less than `p·2³²`.
+            /// `yᵢ ← 1` with probability `p`, else 0; `p` is rounded up to a multiple of 2⁻³². An
+            /// element is 1 if its random word is less than `p·2³²`. The kernel refuses a `p` outside
+            /// [0, 1].
             #[doc(alias = "caffe_rng_bernoulli")]
             fn bernoulli(key: RngKey, p: f64, y: overwrite u32) { expect_probability(p).map(drop) }
 
             /// `yᵢ ← xᵢ / keep` where [`bernoulli`](Self::bernoulli) with `p = keep` and the same
             /// key gives 1, else 0. The backward pass calls `dropout` on `dy` with the same key to
-            /// compute the gradient.
+            /// compute the gradient. A dropped element is 0, also if `xᵢ` is NaN or infinite. A kept
+            /// element has at most two roundings. The kernel refuses a `keep` outside (0, 1].
             fn dropout<T: Element>(
                 key: RngKey, keep: f64, x: src(dropout_in_place) T, y: overwrite T
             ) {
@@ -69,8 +72,8 @@ macro_rules! kernels {
             }
 
             /// Each `yᵢ` is uniform over the integers from 0 to `bound − 1`; `bound` is at most
-            /// 2³². `yᵢ` is the upper half of the 64-bit product of the element's random word and
-            /// `bound`.
+            /// 2³². Each element is the upper half of the 64-bit product of its random word and
+            /// `bound`. The kernel refuses a `bound` of 0 or above 2³².
             #[doc(alias = "caffe_rng_rand")]
             fn random_integers(key: RngKey, bound: u64, y: overwrite u32) { expect_bound(bound) }
         }

@@ -9,7 +9,8 @@ use num_traits::Zero;
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Reductions along an axis, whose results stay on the device.
+            /// Reductions along an axis, whose results stay on the device. The [module
+            /// page](crate::kernel) has the rules that all kernels share.
             ///
             /// ```
             /// use cortado::{kernel::Reductions, op::Axis, prelude::*};
@@ -25,12 +26,18 @@ macro_rules! kernels {
             trait Reductions {}
 
             /// `y[o,i] ← the reduction op over e of x[o,e,i]`, which removes the axis.
+            ///
+            /// - `Max` and `Min` are exact. They ignore NaN elements, and are NaN if all elements are
+            ///   NaN. They refuse an axis of extent 0, unless `y` is empty.
+            /// - `Mean` may divide by `n` or multiply by the rounded `1/n`. The mean along an axis of
+            ///   extent 0 is NaN.
+            /// - `Sum`, `AbsSum` and `SumSq` along an axis of extent 0 are 0.
             fn reduce<T: Element>(op: Reduce, axis: &Axis, x: read T, y: overwrite T) {
                 op.check(axis, x, y)
             }
 
             /// `y[e] ← β·y[e] + Σ over o, i of x[o,e,i]`, as in the gradient of a bias. If β = 0,
-            /// the kernel does not read `y`.
+            /// the kernel does not read `y`. A sum without terms is 0.
             fn sum_to_axis<T: Element>(
                 axis: &Axis, beta: T::Acc, x: read T, y: overwrite(if beta.is_zero()) T
             ) {
@@ -39,7 +46,7 @@ macro_rules! kernels {
             }
 
             /// `y[e] ← β·y[e] + Σ over o, i of a[o,e,i]·b[o,e,i]`, as in the gradient of a scale
-            /// factor. If β = 0, the kernel does not read `y`.
+            /// factor. If β = 0, the kernel does not read `y`. `a` and `b` may be the same view.
             fn dot_to_axis<T: Element>(
                 axis: &Axis, beta: T::Acc, a: read T, b: read T, y: overwrite(if beta.is_zero()) T
             ) {
@@ -48,13 +55,16 @@ macro_rules! kernels {
             }
 
             /// `y[o,i] ← the index e of the maximum of x[o,e,i]`, or the least such `e` if several
-            /// elements equal the maximum.
+            /// elements equal the maximum. NaN elements are ignored; if all elements are NaN, the
+            /// index is 0. The kernel refuses an axis of extent 0, unless `y` is empty.
             fn arg_max<T: Element>(axis: &Axis, x: read T, y: overwrite u32) {
                 axis.check_arg_max(x, y)
             }
 
             /// `values[o,j,i], places[o,j,i] ← the j-th greatest of x[o,:,i] and its index`. Each
-            /// index in `places` is stored as a floating-point element; see [`TopK`].
+            /// index in `places` is stored as a floating-point element; see [`TopK`]. Among equal
+            /// elements, the larger index comes first, and NaN ranks below every number. The kernel
+            /// copies the elements with every bit, and refuses a `k` above the extent of the axis.
             fn top_k<T: Element>(op: &TopK, x: read T, values: overwrite T, places: overwrite T) {
                 op.check(x, values, places)
             }

@@ -32,8 +32,13 @@ pub trait Update: Memory {
     ///
     /// `masters` holds the master weights of 16-bit weights in the accumulator type. Master weights
     /// accumulate steps that are too small to change a 16-bit weight. If other code has changed a
-    /// 16-bit weight, so that it differs from the rounded master weight, the update starts from the
-    /// 16-bit weight.
+    /// weight, so that the weight differs from its rounded master weight, the update starts from
+    /// the weight.
+    ///
+    /// An intermediate result may be rounded to `T::Acc` or not (FMA). The rounded weight is the
+    /// master weight, rounded to `T`. L1 regularization does not change a weight of 0. A NaN in `dw`
+    /// or `history` makes the weight at the same position NaN, and no other. The
+    /// [module page](crate::kernel) has the rules that all kernels share.
     #[track_caller]
     fn solver_update<T: Element>(
         &self,

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result, check_len},
     sync::{AtomicU8, Mutex, OnceLock, Relaxed},
 };
-use std::{fmt, sync::Arc};
+use std::{fmt, mem, sync::Arc};
 
 /// Which sides of a [`SyncedMemory`](super::SyncedMemory), host or device, are valid, that is, hold
 /// the current value.
@@ -91,6 +91,8 @@ pub(crate) struct CoherentBytes {
 struct SpareAllocations {
     host: Option<HostBytes>,
     dev: Option<AnyBuffer>,
+    /// Whether `dev` is a new allocation, which still holds zeros.
+    dev_is_new: bool,
 }
 
 impl CoherentBytes {
@@ -101,7 +103,7 @@ impl CoherentBytes {
             valid: ValidSides(AtomicU8::new(0)),
             host: OnceLock::new(),
             dev: OnceLock::new(),
-            spare: Mutex::new(SpareAllocations { host: None, dev: None }),
+            spare: Mutex::new(SpareAllocations { host: None, dev: None, dev_is_new: false }),
         }
     }
 
@@ -201,6 +203,17 @@ impl CoherentBytes {
         self.device_write_only()
     }
 
+    /// Allocates the device side, if it is not allocated, so that a later
+    /// [`device_write_only`](Self::device_write_only) allocates nothing.
+    pub(super) fn reserve_device(&mut self) -> Result<()> {
+        let spare = self.spare.get_mut();
+        if self.dev.get().is_none() && spare.dev.is_none() {
+            spare.dev = Some(self.device.alloc(self.bytes)?);
+            spare.dev_is_new = true;
+        }
+        Ok(())
+    }
+
     pub(super) fn device_write_only<B: 'static>(&mut self) -> Result<&mut B> {
         self.make_only_device_valid(|buffer| buffer.downcast_ref::<B>().is_some())?;
         let buffer = expect_filled(self.dev.get_mut())?.downcast_mut();
@@ -210,15 +223,14 @@ impl CoherentBytes {
     /// Makes the device the only valid side. If `is_expected` rejects the device buffer, returns an
     /// error and leaves the set of valid sides unchanged.
     fn make_only_device_valid(&mut self, is_expected: fn(&AnyBuffer) -> bool) -> Result<()> {
+        self.reserve_device()?;
         if self.dev.get().is_none() {
             let spare = self.spare.get_mut();
-            if spare.dev.is_none() {
-                let mut buffer = self.device.alloc(self.bytes)?;
-                self.device.on_stale(StaleAllocation::Device(&mut buffer));
-                spare.dev = Some(buffer);
-            }
-            if spare.dev.as_ref().is_some_and(is_expected) {
-                self.dev = spare.dev.take().map_or_else(OnceLock::new, OnceLock::from);
+            if let Some(mut buffer) = spare.dev.take_if(|buffer| is_expected(buffer)) {
+                if mem::take(&mut spare.dev_is_new) {
+                    self.device.on_stale(StaleAllocation::Device(&mut buffer));
+                }
+                self.dev = OnceLock::from(buffer);
             }
         }
         if !self.dev.get().is_some_and(is_expected) {
@@ -280,7 +292,8 @@ impl CoherentBytes {
     fn retire_dev(&mut self) {
         if let Some(mut stale) = self.dev.take() {
             self.device.on_stale(StaleAllocation::Device(&mut stale));
-            self.spare.get_mut().dev = Some(stale);
+            let spare = self.spare.get_mut();
+            (spare.dev, spare.dev_is_new) = (Some(stale), false);
         }
     }
 
@@ -335,6 +348,7 @@ impl CoherentBytes {
             Some(buffer) => buffer,
             None => queue.alloc(self.bytes)?,
         };
+        spare.dev_is_new = false;
         let uploaded = match self.host.get() {
             Some(host) => transfer_event(
                 || queue.name(),

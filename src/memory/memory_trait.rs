@@ -1,6 +1,7 @@
 //! The [`Memory`] trait, which every device implements.
 
 use super::{
+    failure_kind::FailureKind,
     host_bytes::HostBytes,
     ledger::{context::fallback_event, kernel_call::KernelCall},
 };
@@ -10,8 +11,31 @@ use std::fmt::Debug;
 /// The memory of a compute device. `Memory` is the only trait that a backend must implement.
 ///
 /// A `Memory` value is a handle that is cheap to clone: all clones refer to the same device and to
-/// the same in-order queue of work. The device must keep a buffer's memory allocated until queued
-/// work that uses the buffer is done, even if the buffer is dropped earlier.
+/// the same in-order queue of work.
+///
+/// # Promises of a device
+/// The conformance kit checks the following promises:
+///
+/// - **Order.** Work in one queue runs in the order in which it was queued. Two queues of a device
+///   are ordered only by [`order_after`](Self::order_after).
+/// - **Lifetime.** The device keeps a buffer's memory allocated until all queued work that uses the
+///   buffer is done, even if the buffer is dropped earlier. This holds for kernels and uploads, on
+///   the queue that allocated the buffer and on every other queue.
+/// - **Out of memory.** An allocation that the device cannot make returns
+///   [`Error::OutOfMemory`](crate::Error::OutOfMemory) with the requested number of bytes, and no
+///   other error. The device works afterwards.
+/// - **Failures.** A call that returns an error has queued nothing, and has changed no value that it
+///   reads or updates. If queued work fails later, the next call that waits for the same queue
+///   returns the error, and only that call: a [`synchronize`](Self::synchronize), a
+///   [`download`](Self::download), or a kernel that returns a number. A wait for a queue that was
+///   ordered after the failed work may return the error too. The error names the kernel that
+///   failed, as the [`ledger`](crate::memory::ledger) does, or lists the kernels that may have
+///   failed. The memory that the failed work writes has no value until it is written again; all
+///   other memory keeps its value. Afterwards, all queues of the device work. The kit checks this
+///   promise only on devices that implement [`inject_failure`](Self::inject_failure).
+///   - If several kernels fail before a call waits, one of the errors is enough.
+///   - The error of an invalid element, such as a label, may name the operand instead of the kernel.
+///   - Work that was queued after the failed work still runs.
 ///
 /// The example copies bytes to and from the memory of a generic device:
 ///
@@ -37,42 +61,68 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     #[doc(hidden)]
     const COMPILED_HERE: CompiledHere = CompiledHere(false);
 
-    /// Returns a short, stable name of the device, such as `cpu` or `cuda:0`.
+    /// Returns a short, stable name of the device, such as `cpu` or `cuda:0`. All handles to one
+    /// device return the same name.
     fn name(&self) -> String;
 
-    /// Allocates a device buffer of `bytes` zeroed bytes; `bytes` may be 0.
+    /// Allocates a device buffer of `bytes` zeroed bytes; `bytes` may be 0. Memory that was used
+    /// before is zeroed again, whatever its size and whichever queue used or freed it. The handle
+    /// that allocates the buffer zeroes it in queue order. Another handle of the device must be
+    /// ordered after the allocating handle before it uses the buffer.
     ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the device has too little free
-    /// memory; the caller may free memory and retry.
+    /// memory, or cannot allocate so many bytes at all; the caller may free memory and retry.
     fn alloc(&self, bytes: usize) -> Result<Self::Buffer>;
 
     /// Copies `src` to `dst`, starting at byte `offset` of `dst`, after all work that is already in
     /// the queue. When `upload` returns, the caller may reuse `src`. The caller must have checked
     /// that the bytes fit in the buffer.
+    ///
+    /// # Errors
+    /// If `upload` returns an error, the bytes of `dst` are unchanged. If an upload that was queued
+    /// fails later, the next call that waits for the queue returns the error.
     fn upload(&self, src: &[u8], dst: &mut Self::Buffer, offset: usize) -> Result<()>;
 
     /// Fills `dst` with the bytes of `src` from byte `offset` on, after all work that is already in
     /// the queue. When `download` returns, the copy is complete. The caller must have checked that
     /// the buffer contains the requested bytes.
+    ///
+    /// # Errors
+    /// Returns the error of earlier work in the queue that failed, if no call has returned that
+    /// error yet. After an error, the bytes of `dst` are unspecified.
     fn download(&self, src: &Self::Buffer, offset: usize, dst: &mut [u8]) -> Result<()>;
 
-    /// Waits until all work in the queue is done. By default, `synchronize` does nothing, which is
-    /// right for devices without a queue.
+    /// Waits until all work in the queue is done. The default implementation does nothing, for
+    /// devices without a queue.
+    ///
+    /// # Errors
+    /// Returns the error of work in the queue that failed, if no call has returned that error yet.
     fn synchronize(&self) -> Result<()> {
         Ok(())
     }
 
     /// Returns a handle to the same device memory with a separate queue, for copies that overlap
-    /// with kernels. The two queues are ordered only by [`order_after`](Self::order_after). By
-    /// default, `fork_queue` returns a handle with the same queue, so copies do not overlap with
-    /// kernels.
+    /// with kernels. The two queues are ordered only by [`order_after`](Self::order_after). The
+    /// returned handle can do everything that `self` can: allocate, copy, run kernels, and fork
+    /// again. The default implementation returns a handle with the same queue, so copies do not
+    /// overlap with kernels.
+    ///
+    /// - The fork has the name of the device, and both handles may use each other's buffers.
+    /// - A buffer is allocated and zeroed in the queue of the handle whose `alloc` was called, and
+    ///   stays valid if that handle is dropped.
+    /// - If all clones of a handle are dropped, its queued work still runs, provided that another
+    ///   queue was ordered after the work. The result of other queued work is unspecified, so the
+    ///   caller waits for the queue before dropping the last clone.
     fn fork_queue(&self) -> Result<Self> {
         Ok(self.clone())
     }
 
-    /// Makes the queue of `self` wait for the queue of `other`. Work that is enqueued on `self`
-    /// after this call starts only when all work enqueued on `other` before this call is done.
+    /// Orders the queue of `self` after the queue of `other`. Work that is enqueued on `self` after
+    /// this call starts only when all work enqueued on `other` before this call is done. This
+    /// includes work of other queues after which `other` is ordered, even if `other` has no work of
+    /// its own. Each call adds an order, between any two handles of the device and any number of
+    /// times. A queue that is ordered after itself waits for nothing.
     fn order_after(&self, other: &Self) -> Result<()> {
         other.synchronize()
     }
@@ -109,6 +159,19 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// the kernel does not run.
     fn on_fallback(&self, kernel: &KernelCall) -> Result<()> {
         fallback_event(|| self.name(), kernel)
+    }
+
+    /// Makes the next operation of kind `failure` on this handle fail once, for tests of the device's
+    /// failures. Returns whether the device can inject such a failure. The default implementation
+    /// returns `false`, and the conformance kit then skips the checks of these failures.
+    ///
+    /// The caller waits for all queues of the device before the call, and makes no other operation
+    /// between the call and the operation that fails. A queued kernel or upload that fails may be
+    /// run and fail at once. The device survives the failure, so a device returns `false` for a
+    /// failure after which it is lost.
+    fn inject_failure(&self, failure: FailureKind) -> bool {
+        let _ = failure;
+        false
     }
 
     /// Called with an allocation whose contents are stale, because the allocation is kept for reuse

@@ -9,16 +9,21 @@
 //!   `SyncedMemory` needs no `unsafe` code.
 //! - A [`View`] selects a range of typed elements of a memory. A kernel decides whether to access
 //!   the elements of a view on the host or on the device.
+//! - A [`BufferPool`] caches freed buffers for a backend whose allocations are slow.
 
+mod buffer_pool;
 mod coherent_bytes;
 mod erased;
+mod failure_kind;
 mod host_bytes;
 pub mod ledger;
 mod memory_trait;
 mod synced;
 mod view;
 
+pub use buffer_pool::{BufferPool, PoolStatistics, PooledBuffer};
 pub(crate) use erased::ErasedMemory;
+pub use failure_kind::FailureKind;
 pub use host_bytes::{HostBytes, HostStorage};
 pub use ledger::KernelCall;
 pub use memory_trait::{CompiledHere, Mapping, Memory, StaleAllocation};

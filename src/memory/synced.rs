@@ -134,6 +134,30 @@ impl<D: Memory> SyncedMemory<D> {
         self.value.device_mut()
     }
 
+    /// Allocates the device side, unless it is allocated already. Copies nothing, and leaves the
+    /// value and the valid sides unchanged. A later [`device_write_only`](Self::device_write_only)
+    /// then needs no allocation, so it cannot run out of memory. A caller that overwrites several
+    /// memories reserves all of them before it gives up the value of the first.
+    ///
+    /// ```
+    /// use cortado::{Head, SimulatedDevice, SyncedMemory, device::simulated::Fault};
+    ///
+    /// let device = SimulatedDevice::new();
+    /// let mut memories = [0, 1].map(|_| SyncedMemory::new(&device, 4));
+    /// memories[0].host_mut()?.fill(1);
+    /// device.inject_fault(Fault::Alloc, 2);
+    /// assert!(memories.iter_mut().try_for_each(SyncedMemory::reserve_device).is_err());
+    /// assert_eq!((memories[0].head(), memories[0].host()?), (Head::HeadAtHost, &[1; 4][..]));
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the allocation fails.
+    /// Propagates errors from the device.
+    pub fn reserve_device(&mut self) -> Result<()> {
+        self.value.reserve_device()
+    }
+
     /// Like [`device_mut`](Self::device_mut), but uploads nothing, for kernels that overwrite all
     /// bytes. The bytes of the returned buffer are initialized, but their values are unspecified.
     ///

@@ -5,6 +5,7 @@
 
 use super::{
     coherent_bytes::{CoherentBytes, Overwrite},
+    ledger::context::device_use_event,
     memory_trait::Memory,
     synced::SyncedMemory,
 };
@@ -228,6 +229,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     /// Returns the errors of [`SyncedMemory::device`].
     #[track_caller]
     pub fn device(self) -> Result<DeviceSlice<'a, D>> {
+        device_use_event();
         let Range { start, end } = self.span.bytes::<T>();
         Ok(DeviceSlice { buffer: self.mem.device()?, offset: start, bytes: end - start })
     }
@@ -345,8 +347,45 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// Returns the errors of [`SyncedMemory::device_mut`].
     #[track_caller]
     pub fn device_mut(&mut self) -> Result<DeviceSliceMut<'_, D>> {
+        device_use_event();
         let Range { start, end } = self.span.bytes::<T>();
         Ok(DeviceSliceMut { buffer: self.mem.device_mut()?, offset: start, bytes: end - start })
+    }
+
+    /// Prepares [`device_write_only`](Self::device_write_only) and [`device_mut`](Self::device_mut),
+    /// so that they need no allocation and cannot run out of memory. The elements keep their value.
+    /// If the view covers only a part of its memory, also uploads a stale device side.
+    ///
+    /// A kernel with several outputs calls `reserve_device` on each output before it gives up the
+    /// value of the first output. If the second output does not fit in device memory, the first
+    /// output then keeps its value.
+    ///
+    /// ```
+    /// use cortado::{Memory, Result, ViewMut};
+    ///
+    /// /// Overwrites two outputs, or neither.
+    /// fn fill_both<D: Memory>(
+    ///     device: &D,
+    ///     mut y: ViewMut<'_, u8, D>,
+    ///     mut mask: ViewMut<'_, u8, D>,
+    /// ) -> Result<()> {
+    ///     y.reserve_device()?;
+    ///     mask.reserve_device()?;
+    ///     for output in [y.device_write_only()?, mask.device_write_only()?] {
+    ///         device.upload(&vec![7; output.bytes], output.buffer, output.offset)?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`SyncedMemory::reserve_device`] and [`SyncedMemory::device`].
+    #[track_caller]
+    pub fn reserve_device(&mut self) -> Result<()> {
+        match self.is_whole() {
+            true => self.mem.reserve_device(),
+            false => self.mem.device::<D::Buffer>().map(drop),
+        }
     }
 
     /// Like [`device_mut`](Self::device_mut), but for kernels that overwrite every element of the
@@ -359,6 +398,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         if !self.is_whole() {
             return self.device_mut();
         }
+        device_use_event();
         let Range { start, end } = self.span.bytes::<T>();
         let buffer = self.mem.device_write_only()?;
         Ok(DeviceSliceMut { buffer, offset: start, bytes: end - start })

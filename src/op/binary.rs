@@ -26,7 +26,7 @@ scalar_functions! {
     /// let gradient = Binary::ReluGrad { slope: 0.5 };
     /// assert_eq!([gradient.eval(4.0, 3.0), gradient.eval(4.0, -3.0)], [4.0, 2.0]);
     /// ```
-    Binary {
+    "binary" Binary {
         /// `a + b`
         Add => "add",
         /// `a − b`

@@ -238,7 +238,7 @@ impl GemmBatch {
 }
 
 /// `y ← α·op(A)·x + β·y`, where `A` is row-major and m×n as stored. If β = 0, the GEMV does not
-/// read `y`.
+/// read `y`. If α = 0, the GEMV does not read `A` and `x`.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Gemv, Transpose}};

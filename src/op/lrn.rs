@@ -69,8 +69,26 @@ pub struct Lrn {
 }
 
 impl Lrn {
-    /// Returns the number of elements of each operand, saturating at `usize::MAX`. If the number of
-    /// elements overflows, [`check`](Self::check) fails.
+    /// Returns the name of the kernel [`lrn`](crate::kernel::Normalize::lrn) and the kind of
+    /// region, as ledgers and the coverage table show it.
+    pub fn kernel_name(&self) -> &'static str {
+        match self.region {
+            LrnRegion::AcrossChannels => "lrn_across",
+            LrnRegion::WithinChannel => "lrn_within",
+        }
+    }
+
+    /// Like [`kernel_name`](Self::kernel_name), for the kernel
+    /// [`lrn_backward`](crate::kernel::Normalize::lrn_backward).
+    pub fn backward_kernel_name(&self) -> &'static str {
+        match self.region {
+            LrnRegion::AcrossChannels => "lrn_across_backward",
+            LrnRegion::WithinChannel => "lrn_within_backward",
+        }
+    }
+
+    /// Returns the number of elements of each operand, saturating at `usize::MAX`. If this number
+    /// overflows, [`check`](Self::check) fails.
     pub fn count(&self) -> usize {
         let [height, width] = self.plane;
         [self.channels, height, width].into_iter().fold(self.batch, usize::saturating_mul)

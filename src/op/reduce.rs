@@ -16,7 +16,7 @@ use crate::error::{Error, Result, check_len};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reduce {
-    /// `Σ xᵢ`
+    /// `Σ xᵢ`, which is NaN if an element is NaN.
     Sum,
     /// The mean `Σ xᵢ / n`, or NaN if `n = 0`.
     Mean,
@@ -45,8 +45,21 @@ impl Reduce {
         }
     }
 
-    /// Fails unless the lengths of `x` and `y` match `axis`. For `Max` and `Min`, also fails if
-    /// there are no elements to reduce.
+    /// Returns the name of the kernel and the reduction, such as `reduce_sum`, as ledgers and the
+    /// coverage table show it.
+    pub fn kernel_name(self) -> &'static str {
+        match self {
+            Self::Sum => "reduce_sum",
+            Self::Mean => "reduce_mean",
+            Self::Max => "reduce_max",
+            Self::Min => "reduce_min",
+            Self::AbsSum => "reduce_abs_sum",
+            Self::SumSq => "reduce_sum_sq",
+        }
+    }
+
+    /// Fails unless the lengths of `x` and `y` match `axis`. `Max` and `Min` also require that the
+    /// axis has elements.
     ///
     /// # Errors
     /// Returns [`Error::Length`], which names the operand, if an operand has the wrong length.

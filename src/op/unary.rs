@@ -9,7 +9,7 @@ use num_traits::Float;
 macro_rules! scalar_functions {
     (
         $(#[$meta:meta])*
-        $function:ident {
+        $kernel:literal $function:ident {
             $(
                 $(#[$doc:meta])*
                 $variant:ident
@@ -49,6 +49,14 @@ macro_rules! scalar_functions {
                     $(Self::$variant { .. } => $name,)+
                 }
             }
+
+            /// Returns the name of the kernel and the function, such as `unary_exp` or
+            /// `binary_add`, as ledgers and the coverage table show it.
+            pub fn kernel_name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => concat!($kernel, "_", $name),)+
+                }
+            }
         }
     };
 }
@@ -66,10 +74,10 @@ scalar_functions! {
     /// assert_eq!(x.apply(leaky)?.to_vec()?, [-1.0, 0.0, 2.0]);
     /// # Ok::<(), cortado::Error>(())
     /// ```
-    Unary {
-        /// `|x|`
+    "unary" Unary {
+        /// `|x|`, which is +0 for −0.
         Abs => "abs",
-        /// `−x`
+        /// `−x`, which is −0 for +0.
         Neg => "neg",
         /// `eˣ`
         Exp => "exp",
@@ -99,7 +107,7 @@ scalar_functions! {
         Scale(c: A) => "scale",
         /// 1 where `x > t`, else 0.
         Threshold(t: A) => "threshold",
-        /// `max(x, 0) + slope · min(x, 0)`
+        /// `max(x, 0) + slope · min(x, 0)`, which is NaN for NaN.
         Relu {
             /// Slope of ReLU for negative inputs.
             slope: A,
@@ -114,7 +122,7 @@ scalar_functions! {
             /// Parameter β of Swish, the factor of `x` in the exponent.
             beta: A,
         } => "swish",
-        /// `min(max(x, low), high)`
+        /// `min(max(x, low), high)`, which is NaN for NaN.
         Clip {
             /// Lower bound.
             low: A,

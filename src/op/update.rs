@@ -141,6 +141,19 @@ pub enum UpdateRule<T: Element> {
 }
 
 impl<T: Element> UpdateRule<T> {
+    /// Returns the name of the kernel and the update rule, such as `solver_update_adam`, as ledgers
+    /// and the coverage table show it.
+    pub fn kernel_name(&self) -> &'static str {
+        match self {
+            Self::Sgd { .. } => "solver_update_sgd",
+            Self::Nesterov { .. } => "solver_update_nesterov",
+            Self::AdaGrad { .. } => "solver_update_adagrad",
+            Self::RmsProp { .. } => "solver_update_rmsprop",
+            Self::AdaDelta { .. } => "solver_update_adadelta",
+            Self::Adam { .. } => "solver_update_adam",
+        }
+    }
+
     /// Returns the number of history values per weight.
     pub fn history_count(&self) -> usize {
         match self {

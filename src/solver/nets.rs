@@ -101,8 +101,12 @@ fn upgrade_definition(definition: NetParameter) -> Result<NetParameter> {
 }
 
 /// Returns the definitions of the test nets, from `test_net_param`, from `test_net`, and from
-/// `net_param` or `net` once for each further entry of `test_iter`.
+/// `net_param` or `net` once for each further entry of `test_iter`. A solver with an explicit
+/// `test_interval: 0` has no test nets.
 fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
+    if param.test_interval == Some(0) {
+        return Ok(Vec::new());
+    }
     let inline = param.test_net_param.iter().cloned();
     let mut definitions = inline.map(upgrade_definition).collect::<Result<Vec<_>>>()?;
     for file in &param.test_net {
@@ -122,7 +126,8 @@ fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
         definitions.resize(count, common);
     }
     if count > 0 && param.test_interval() <= 0 {
-        return Err(Error::InvalidData("test nets need a positive test_interval".into()));
+        let reason = "test nets need a positive test_interval; test_interval: 0 disables tests";
+        return Err(Error::InvalidData(reason.into()));
     }
     if let Some(bad) = param.test_iter.iter().find(|&&batches| batches <= 0) {
         return Err(Error::InvalidData(format!("test_iter {bad} must be positive")));

@@ -94,8 +94,7 @@ fn without_cublas_the_error_lists_the_paths_tried() {
     if !gpu_required() {
         builder = builder.driver_path(or_skip!(driver()));
     }
-    let error =
-        |path: &str| builder.clone().cublas_path(path.as_ref()).open(0).unwrap_err().to_string();
+    let error = |path: &str| builder.clone().cublas_path(path).open(0).unwrap_err().to_string();
     let message = error("/nowhere");
     let start = "device `cuda:0`: cuBLAS not found: cannot open any of /nowhere (";
     assert!(message.starts_with(start), "{message}");

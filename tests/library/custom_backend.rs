@@ -2,7 +2,11 @@
 //! no native kernels. Training LeNet on the custom backend must be bit-identical to training on the
 //! CPU.
 
-use cortado::{AnyDevice, Blob, Error, Memory, Result, SimulatedDevice, kernel::Elementwise};
+use cortado::{
+    AnyDevice, Blob, CpuDevice, Error, Memory, Result, SimulatedDevice,
+    bench_kit::{BreakEven, SizeRange, Survey},
+    kernel::Elementwise,
+};
 
 /// Device whose memory the host can access only by copies.
 #[derive(Clone, Debug)]
@@ -44,6 +48,19 @@ fn a_kernel_of_another_device_type_fails_and_changes_no_operand() {
         // change the value either.
         y.data().unwrap().view().device().unwrap();
     }
+}
+
+#[test]
+fn a_survey_of_a_device_without_kernels_shows_fallbacks_and_claims_no_gain() {
+    let host = Survey::measure::<f32>(&CpuDevice::new(), SizeRange::Smoke).unwrap();
+    assert!(host.timings.iter().all(|timing| !timing.fallback), "{host}");
+    let survey = Survey::measure::<f32>(&Remote, SizeRange::Smoke).unwrap();
+    assert!(survey.timings.iter().all(|timing| timing.fallback), "{survey}");
+    assert_eq!((survey.peaks.bandwidth, survey.peaks.flops_per_second), (0.0, 0.0));
+    let table = BreakEven::between(&survey, &host);
+    assert_eq!((table.resident("gemm"), table.with_transfers("gemm")), (None, None));
+    let text = table.to_string();
+    assert!(text.contains("gemm ") && !text.contains("x\n") && !text.contains("never"), "{text}");
 }
 
 #[cfg(feature = "net")]

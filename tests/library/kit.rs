@@ -4,7 +4,7 @@
 use crate::remote::{Axpy, Observed};
 use cortado::{
     CpuDevice, DType, Device,
-    conformance::{Kit, NAMES, Report},
+    conformance::{Kit, NAMES, Outcome, Report},
     device::SimulatedDevice,
     kernel,
 };
@@ -70,6 +70,20 @@ fn coverage_distinguishes_native_kernels_from_fallbacks() {
 }
 
 #[test]
+fn a_device_that_injects_no_failures_skips_their_check_and_the_table_says_so() {
+    let outcome = |report: &Report| -> Outcome {
+        let mut results = report.results.iter();
+        results.find(|result| result.check == "injected_failures").unwrap().outcome.clone()
+    };
+    let reason = "the device does not implement `inject_failure`";
+    assert_eq!(outcome(&REMOTE), Outcome::Skipped(reason.into()));
+    let line = format!("\nSkipped in `injected_failures`: {reason}.\n");
+    assert!(REMOTE.coverage().to_string().ends_with(&line), "{}", REMOTE.coverage());
+    assert_eq!(outcome(&SIMULATED), Outcome::Native);
+    assert!(!SIMULATED.coverage().to_string().contains("Skipped"));
+}
+
+#[test]
 fn every_kernel_has_a_check_and_every_check_has_a_declared_kernel() {
     let declared: BTreeSet<_> = kernel::names().collect();
     let checked = CPU.results.iter().filter_map(|finding| Some((finding.kernel?, finding.check)));
@@ -84,7 +98,8 @@ fn every_kernel_has_a_check_and_every_check_has_a_declared_kernel() {
 fn the_readme_shows_the_coverage_table_of_each_device() {
     let readme = include_str!("../../README.md");
     for (column, report) in [(2, &*CPU), (3, &*SIMULATED)] {
-        for row in report.coverage().to_string().lines().skip(2) {
+        let table = report.coverage().to_string();
+        for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
             let kernel = row.split_inclusive('|').take(2).collect::<String>();
             let line = readme.lines().find(|line| line.starts_with(&kernel)).unwrap_or(&kernel);
             let is_native = row.matches("| native ").count() == 4;

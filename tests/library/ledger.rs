@@ -3,11 +3,13 @@
 
 use crate::custom_backend::Remote;
 use cortado::{
-    Blob, CpuDevice, Device, Error, Head, Result, SyncedMemory, assert_transfers,
-    kernel::{Blas, fallback},
+    AnyDevice, Blob, CpuDevice, Device, Element, Error, Head, Memory, Result, SimulatedDevice, Src,
+    SyncedMemory, View, ViewMut, assert_transfers,
+    kernel::{Blas, Elementwise, Reductions, Update, fallback},
     ledger::{self, Entry, EventKind, Ledger, LedgerContext, Policy, Total},
-    op::Gemm,
+    op::{Axis, Binary, Gemm, Reduce, Regularization, SolverUpdate, Unary, UpdateRule},
 };
+use std::collections::BTreeSet;
 
 /// Returns a blob whose data are valid only on the device.
 fn on_device<D: Device>(device: &D, values: Vec<f32>) -> Blob<f32, D> {
@@ -153,6 +155,89 @@ fn transfers_of_a_native_kernel_are_attributed_to_the_kernel() {
     let recorded: Vec<_> = ledger.entries().iter().map(|e| (e.kernel.unwrap(), e.kind)).collect();
     let doubled = [("doubled", EventKind::Upload), ("doubled", EventKind::Download)];
     assert_eq!(recorded, [&[("asum", EventKind::Fallback)], &doubled[..]].concat(), "{ledger}");
+}
+
+/// Returns the kernel names that a ledger records for elementwise functions, a reduction, LRN and a
+/// solver update on an `AnyDevice`.
+fn recorded_names(device: &impl Device) -> Vec<&'static str> {
+    let device = AnyDevice::new(device);
+    let [x, mut y] = [(); 2].map(|()| SyncedMemory::new(&device, 16));
+    let mut z = SyncedMemory::new(&device, 16);
+    y.host_mut().unwrap();
+    z.host_mut().unwrap();
+    let ledger = Ledger::new();
+    let open = ledger.open();
+    let x = View::<f32, _>::new(&x, 4).unwrap();
+    fn view(memory: &mut SyncedMemory<AnyDevice>) -> ViewMut<'_, f32, AnyDevice> {
+        ViewMut::new(memory, 4).unwrap()
+    }
+    device.unary(Unary::Exp, Src::InPlace, view(&mut y)).unwrap();
+    y.host_mut().unwrap();
+    device.binary(Binary::ReluGrad { slope: 0.0 }, Src::InPlace, x, view(&mut y)).unwrap();
+    y.host_mut().unwrap();
+    let input = View::<f32, _>::new(&z, 4).unwrap();
+    device.reduce(Reduce::Max, &Axis::new(4, 1, 1).unwrap(), input, view(&mut y)).unwrap();
+    y.host_mut().unwrap();
+    let (regularization, rule) = (Regularization::L2, UpdateRule::Sgd { momentum: 0.5 });
+    let op = SolverUpdate { rate: 0.5, scale: 1.0, decay: 0.0, regularization, rule };
+    device.solver_update(&op, x, view(&mut y), None, &mut [view(&mut z)]).unwrap();
+    drop(open);
+    assert!(ledger.unscoped_kernels().is_empty());
+    let names: BTreeSet<_> = ledger.entries().iter().filter_map(|entry| entry.kernel).collect();
+    names.into_iter().collect()
+}
+
+#[test]
+fn ledgers_name_the_function_of_a_kernel_on_every_device() {
+    let names = ["binary_relu_grad", "reduce_max", "solver_update_sgd", "unary_exp"];
+    assert_eq!(recorded_names(&Remote), names, "fallbacks");
+    assert_eq!(recorded_names(&SimulatedDevice::new()), names, "native kernels");
+}
+
+#[test]
+fn a_native_kernel_without_its_ledger_scope_is_recorded_as_unscoped() {
+    /// Device whose kernel `scal` enters the scope `self.0`, if any.
+    #[derive(Clone, Debug)]
+    struct Unscoped(Option<&'static str>);
+
+    impl Memory for Unscoped {
+        type Buffer = Vec<u8>;
+        fn name(&self) -> String {
+            "unscoped".into()
+        }
+        fn alloc(&self, bytes: usize) -> Result<Vec<u8>> {
+            Ok(vec![0; bytes])
+        }
+        fn upload(&self, src: &[u8], dst: &mut Vec<u8>, at: usize) -> Result<()> {
+            Remote.upload(src, dst, at)
+        }
+        fn download(&self, src: &Vec<u8>, at: usize, dst: &mut [u8]) -> Result<()> {
+            Remote.download(src, at, dst)
+        }
+    }
+
+    impl Blas for Unscoped {
+        fn scal<T: Element>(&self, _: T::Acc, mut x: ViewMut<'_, T, Self>) -> Result<()> {
+            let _scope = self.0.map(|name| ledger::enter_kernel(name, T::DTYPE.name()));
+            x.device_mut().map(drop)
+        }
+    }
+    cortado::families!(
+        Unscoped: Elementwise, Reductions, Random, Conv, Pooling, Normalize, Losses, Indexing,
+        Update
+    );
+
+    for (scope, is_unscoped) in [(None, true), (Some("axpy"), true), (Some("scal"), false)] {
+        let device = AnyDevice::new(&Unscoped(scope));
+        let mut x = SyncedMemory::new(&device, 16);
+        let ledger = Ledger::new();
+        let _open = ledger.open();
+        let line = line!() + 1;
+        device.scal(2.0f32, ViewMut::<f32, _>::new(&mut x, 4).unwrap()).unwrap();
+        let found = ledger.unscoped_kernels();
+        let found: Vec<_> = found.iter().map(|call| (call.name, call.site.line())).collect();
+        assert_eq!(found, if is_unscoped { vec![("scal", line)] } else { vec![] }, "{scope:?}");
+    }
 }
 
 #[test]

@@ -17,7 +17,9 @@ mod support;
 // Tests of memory, blobs and devices.
 mod blob;
 mod blob_operations;
+mod buffer_pool;
 mod coherence;
+mod contract;
 mod custom_backend;
 #[cfg(feature = "conformance")]
 mod kit;

@@ -335,6 +335,37 @@ fn a_failed_copy_does_not_change_the_value() {
 }
 
 #[test]
+fn reserved_device_memory_is_neither_read_nor_allocated_again() {
+    let device = Remote::default();
+    // A reserved memory without a value still reads as zero.
+    let mut memory = SyncedMemory::new(&device, LEN);
+    memory.reserve_device().unwrap();
+    assert_eq!((memory.head(), device.counts()), (Head::Uninitialized, [1, 0, 0]));
+    memory.reserve_device().unwrap();
+    assert_eq!(memory.device().unwrap(), &[0; LEN]);
+    assert_eq!(device.counts(), [1, 0, 0]);
+    // A reserved memory keeps the value on the host, and is overwritten without an allocation.
+    let mut memory = SyncedMemory::new(&device, LEN);
+    memory.host_mut().unwrap().fill(3);
+    memory.reserve_device().unwrap();
+    assert_eq!((memory.head(), memory.host().unwrap()), (Head::HeadAtHost, &[3; LEN][..]));
+    device.fails.store(true, Relaxed);
+    memory.reserve_device().unwrap();
+    memory.device_write_only().unwrap().fill(4);
+    device.fails.store(false, Relaxed);
+    assert_eq!((device.counts()[0], memory.host().unwrap()), (2, &[4; LEN][..]));
+    // A view of a part uploads the value, because the kernel keeps the bytes outside the view.
+    let mut memory = SyncedMemory::new(&device, LEN);
+    memory.host_mut().unwrap().fill(5);
+    let mut part = ViewMut::<u8, _>::new(&mut memory, LEN).unwrap().slice(1..2).unwrap();
+    part.reserve_device().unwrap();
+    device.fails.store(true, Relaxed);
+    part.device_write_only().unwrap().buffer[1] = 6;
+    device.fails.store(false, Relaxed);
+    assert_eq!(memory.host().unwrap()[..3], [5, 6, 5]);
+}
+
+#[test]
 fn a_panic_in_host_overwrite_does_not_change_the_value() {
     let written = Step::WriteDevice(7);
     let sequences: [(&[Step], u8); 4] =

@@ -1,14 +1,17 @@
 //! Tests of the simulated device: delayed work, queue order, poison and injected faults.
 
 use cortado::{
-    Error, Memory, Result, Src, Storable, SyncedMemory, View, ViewMut,
+    Error, Result, Src, Storable, SyncedMemory, View, ViewMut,
     device::{
         SimulatedDevice,
         simulated::{Buffer, Fault, POISON},
     },
-    kernel::{Blas, Elementwise, Indexing, Losses, Random},
+    kernel::traits::*,
     ledger::{EventKind, Ledger},
-    op::{Axis, Gemm, LossNormalization, RngKey, RowIndexing, SoftmaxLoss, Unary},
+    op::{
+        Axis, Gemm, LossNormalization, Lrn, LrnRegion, Pool2d, PoolRounding, RngKey, RowIndexing,
+        SoftmaxLoss, TopK, Unary,
+    },
 };
 
 type Memories = SyncedMemory<SimulatedDevice>;
@@ -248,6 +251,48 @@ fn a_kernel_call_with_invalid_operands_returns_an_error_at_once() {
     assert!(matches!(error, Error::InvalidInput { op: "uniform", .. }));
     assert_eq!((device.pending(), device.counters().kernels), (0, 0));
     assert_eq!(values(&y), [2.0; 4]);
+}
+
+/// The allocation of the second output fails. A kernel that overwrote the first output before would
+/// lose the value of the first output.
+#[test]
+fn out_of_memory_on_the_second_output_leaves_the_first_intact() {
+    let device = SimulatedDevice::new();
+    let x = memory(&device, &[3.0, 1.0, 4.0, 1.0]);
+    x.device().unwrap();
+    let axis = Axis::new(2, 2, 1).unwrap();
+    let pool = Pool2d::new(1, [2, 2], [1, 1], [1, 1], [0, 0], PoolRounding::Ceil).unwrap();
+    let lrn = Lrn {
+        region: LrnRegion::AcrossChannels,
+        batch: 1,
+        channels: 2,
+        plane: [1, 2],
+        size: 1,
+        alpha: 1.0,
+        beta: 0.5,
+        k: 1.0,
+    };
+    type Kernel<'a> = (usize, &'a dyn Fn(&mut Memories, &mut Memories) -> Result<()>);
+    let kernels: [Kernel<'_>; 4] = [
+        (4, &|y, mask| {
+            let mask = ViewMut::new(mask, 4)?;
+            device.max_pool(&pool, view(&x), view_mut(y), mask)
+        }),
+        (2, &|mean, variance| device.moments(&axis, view(&x), view_mut(mean), view_mut(variance))),
+        (2, &|values, places| {
+            device.top_k(&TopK { axis, k: 1 }, view(&x), view_mut(values), view_mut(places))
+        }),
+        (4, &|scale, y| device.lrn(&lrn, view(&x), view_mut(scale), view_mut(y))),
+    ];
+    for (len, kernel) in kernels {
+        let [mut first, mut second] = [1.0, 2.0].map(|value| memory(&device, &vec![value; len]));
+        device.inject_fault(Fault::Alloc, 2);
+        let error = kernel(&mut first, &mut second).unwrap_err();
+        assert!(matches!(error.root(), Error::OutOfMemory { .. }), "{error}");
+        assert_eq!((values(&first), values(&second)), (vec![1.0; len], vec![2.0; len]));
+        kernel(&mut first, &mut second).unwrap();
+        assert!(values(&first) != vec![1.0; len]);
+    }
 }
 
 #[test]

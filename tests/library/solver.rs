@@ -195,7 +195,26 @@ fn solvers_are_refused_as_by_caffe() {
     assert!(compared >= MIN_VERDICTS, "compared only {compared} of Caffe's verdicts");
 }
 
-/// Builds a solver, and makes one solver update if `step` is `true`. Returns the outcome in the
+#[test]
+fn a_test_interval_of_0_trains_without_tests() {
+    let folder = folder("no_tests");
+    for rest in
+        ["test_interval: 0", "test_iter: 3 test_interval: 0", "test_iter: 0 test_interval: 0"]
+    {
+        let param = definition(&format!("{rest} test_initialization: true max_iter: 2"), &folder);
+        let mut solver = Solver::<f32>::new(param, &*CPU).unwrap();
+        assert_eq!(solver.test_nets().count(), 0);
+        let events = record(&mut solver, |event| match event {
+            Event::Testing { .. } => Some("testing".to_owned()),
+            Event::Finished { iteration, .. } => Some(format!("finished {iteration}")),
+            _ => None,
+        });
+        solver.solve().unwrap();
+        assert_eq!(*events.lock().unwrap(), ["finished 2"]);
+    }
+}
+
+/// Builds a solver, and makes one solver update if `step` is `true`. Returns the result in the
 /// format of Caffe's verdicts.
 fn try_solver(path: &Path, step: bool) -> Result<String> {
     let mut solver = Solver::<f32>::from_file(path, &*CPU)?;

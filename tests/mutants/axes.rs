@@ -1,6 +1,10 @@
 //! Mutants with bugs in reductions and normalization.
 
-use crate::{bug::Bug, device::Mutant};
+use crate::{
+    bug::Bug,
+    device::Mutant,
+    sizes::{BITS_16, BITS_20, stop, wrap},
+};
 use cortado::{
     Element, Result, Src, View, ViewMut,
     kernel::{Normalize, Reductions, fallback},
@@ -29,7 +33,20 @@ impl Reductions for Mutant {
             Reduce::Mean if self.is(Bug::MeanIsSum) => Reduce::Sum,
             op => op,
         };
+        if self.is(Bug::ReduceStops) && axis.extent > BITS_20 && axis.outer * axis.inner == 1 {
+            let short = Axis { extent: BITS_20, ..*axis };
+            return fallback::reduce(self, op, &short, x.slice(0..BITS_20)?, y);
+        }
         fallback::reduce(self, wrong_op, axis, x, y.reborrow())?;
+        if self.is(Bug::SumSkipsNan) && op == Reduce::Sum {
+            let x = x.host()?;
+            for (y, run) in y.host_mut()?.iter_mut().zip(runs(axis)) {
+                let numbers = run.map(|i| x[i].to_acc()).filter(|x| !x.is_nan());
+                if y.to_acc().is_nan() {
+                    *y = T::from_acc(numbers.fold(T::Acc::zero(), |sum, x| sum + x));
+                }
+            }
+        }
         if self.is(Bug::MaxFromZero) && op == Reduce::Max {
             for y in y.host_mut()? {
                 *y = T::from_acc(y.to_acc().max(T::Acc::zero()));
@@ -46,6 +63,11 @@ impl Reductions for Mutant {
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let beta = if self.is(Bug::SumToAxisAdds) { T::acc(1.0) } else { beta };
+        if self.is(Bug::SumToAxisStops) && axis.outer > BITS_16 {
+            let x = x.slice(0..BITS_16 * axis.extent * axis.inner)?;
+            let axis = Axis { outer: BITS_16, ..*axis };
+            return fallback::sum_to_axis(self, &axis, beta, x, y);
+        }
         fallback::sum_to_axis(self, axis, beta, x, y)
     }
 
@@ -57,6 +79,28 @@ impl Reductions for Mutant {
         b: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
+        if self.is(Bug::DotToAxisOfItself) && std::ptr::eq(a.host()?, b.host()?) {
+            return fallback::sum_to_axis(self, axis, beta, a, y);
+        }
+        if self.is(Bug::DotToAxisStops) && axis.outer > BITS_16 {
+            let len = BITS_16 * axis.extent * axis.inner;
+            let axis = Axis { outer: BITS_16, ..*axis };
+            return fallback::dot_to_axis(self, &axis, beta, a.slice(0..len)?, b.slice(0..len)?, y);
+        }
+        let without_zeros = |x: View<'_, T, Self>, other: View<'_, T, Self>| {
+            let pairs = x.host()?.iter().zip(other.host()?);
+            let factor = |(&x, other): (&T, &T)| match other.to_acc().is_zero() {
+                true => T::default(),
+                false => x,
+            };
+            self.scratch(&pairs.map(factor).collect::<Vec<_>>())
+        };
+        if self.is(Bug::DotToAxisSkipsZeros) && a.len() == b.len() {
+            let (a, b) = (without_zeros(a, b)?, without_zeros(b, a)?);
+            let len = axis.count();
+            let views = (View::new(&a, len)?, View::new(&b, len)?);
+            return fallback::dot_to_axis(self, axis, beta, views.0, views.1, y);
+        }
         let beta = if self.is(Bug::DotToAxisOverwrites) { T::acc(0.0) } else { beta };
         fallback::dot_to_axis(self, axis, beta, a, b, y)
     }
@@ -67,7 +111,13 @@ impl Reductions for Mutant {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, u32, Self>,
     ) -> Result<()> {
+        let old = y.as_view().host()?.to_vec();
         fallback::arg_max(self, axis, x, y.reborrow())?;
+        match self.bug {
+            Bug::ArgMaxNarrow => y.host_mut()?.iter_mut().for_each(|y| *y &= 0xffff),
+            Bug::ArgMaxStops => stop(y.host_mut()?, &old, BITS_16),
+            _ => {}
+        }
         if self.is(Bug::ArgMaxLast) {
             let x = x.host()?;
             for (y, run) in y.host_mut()?.iter_mut().zip(runs(axis)) {
@@ -87,6 +137,9 @@ impl Reductions for Mutant {
         mut places: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         fallback::top_k(self, op, x, values.reborrow(), places.reborrow())?;
+        if self.is(Bug::TopKWraps) {
+            wrap(places.host_mut()?, BITS_16 * op.k * op.axis.inner);
+        }
         if self.is(Bug::TopKFirst) {
             let (x, values, places) = (x.host()?, values.host_mut()?, places.host_mut()?);
             for (run, top) in runs(&op.axis).zip(runs(&Axis { extent: op.k, ..op.axis })) {
@@ -111,14 +164,60 @@ impl Normalize for Mutant {
             Src::InPlace => y.as_view(),
             Src::View(x) => x,
         };
-        let powers: Vec<_> = input.host()?.iter().map(|x| x.to_acc().exp()).collect();
+        let input = input.host()?.to_vec();
+        let powers = || -> Vec<_> { input.iter().map(|x| x.to_acc().exp()).collect() };
+        let old = y.as_view().host()?.to_vec();
         fallback::softmax(self, axis, x, y.reborrow())?;
+        match self.bug {
+            Bug::SoftmaxStops => {
+                let y = y.host_mut()?;
+                runs(axis).flat_map(|run| run.skip(4096)).for_each(|i| y[i] = T::default());
+            }
+            Bug::SoftmaxStopsAtRow => {
+                stop(y.host_mut()?, &old, BITS_16 * axis.extent * axis.inner);
+            }
+            Bug::SoftmaxOfLowest => {
+                let share = T::from_f64(1.0 / axis.extent as f64);
+                let y = y.host_mut()?;
+                let lowest = T::Acc::neg_infinity();
+                for run in runs(axis).filter(|run| run.clone().all(|i| input[i].to_acc() == lowest))
+                {
+                    run.for_each(|i| y[i] = share);
+                }
+            }
+            _ => {}
+        }
         if self.is(Bug::SoftmaxOverflows) {
-            let y = y.host_mut()?;
+            let (y, powers) = (y.host_mut()?, powers());
             for run in runs(axis) {
                 let sum = run.clone().fold(T::Acc::zero(), |sum, i| sum + powers[i]);
                 run.for_each(|i| y[i] = T::from_acc(powers[i] / sum));
             }
+        }
+        Ok(())
+    }
+
+    fn softmax_backward<T: Element>(
+        &self,
+        axis: &Axis,
+        y: View<'_, T, Self>,
+        dy: Src<'_, T, Self>,
+        mut dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        if self.is(Bug::SoftmaxGradientOfItself)
+            && let Src::View(dy) = dy
+            && std::ptr::eq(y.host()?, dy.host()?)
+        {
+            return fallback::fill(self, T::default(), dx);
+        }
+        fallback::softmax_backward(self, axis, y, dy, dx.reborrow())?;
+        match self.bug {
+            Bug::SoftmaxGradientStops => {
+                let dx = dx.host_mut()?;
+                runs(axis).flat_map(|run| run.skip(4096)).for_each(|i| dx[i] = T::default());
+            }
+            Bug::SoftmaxGradientWraps => wrap(dx.host_mut()?, BITS_16 * axis.extent * axis.inner),
+            _ => {}
         }
         Ok(())
     }
@@ -138,7 +237,28 @@ impl Normalize for Mutant {
             }
             _ => {}
         }
-        fallback::lrn(self, &op, x, scale, y)
+        let mut y = y;
+        fallback::lrn(self, &op, x, scale, y.reborrow())?;
+        if self.is(Bug::LrnWraps) {
+            wrap(y.host_mut()?, BITS_16 * op.count() / op.batch.max(1));
+        }
+        Ok(())
+    }
+
+    fn lrn_backward<T: Element>(
+        &self,
+        op: &Lrn,
+        x: View<'_, T, Self>,
+        y: View<'_, T, Self>,
+        scale: View<'_, T, Self>,
+        dy: View<'_, T, Self>,
+        mut dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::lrn_backward(self, op, x, y, scale, dy, dx.reborrow())?;
+        if self.is(Bug::LrnGradientWraps) {
+            wrap(dx.host_mut()?, BITS_16 * op.count() / op.batch.max(1));
+        }
+        Ok(())
     }
 
     fn moments<T: Element>(
@@ -149,6 +269,10 @@ impl Normalize for Mutant {
         mut variance: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         fallback::moments(self, axis, x, mean, variance.reborrow())?;
+        if self.is(Bug::VarianceLosesNan) {
+            let is_nan = |variance: &&mut T| variance.to_acc().is_nan();
+            variance.host_mut()?.iter_mut().filter(is_nan).for_each(|v| *v = T::default());
+        }
         let n = axis.reduced_count() as f64;
         if self.is(Bug::VarianceUnbiased) && n > 1.0 {
             for variance in variance.host_mut()? {
@@ -164,7 +288,7 @@ impl Normalize for Mutant {
         x: Src<'_, T, Self>,
         mean: View<'_, T, Self>,
         variance: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let place = if self.is(Bug::EpsilonInVariance) {
             EpsilonPlacement::AddedToVariance
@@ -177,8 +301,12 @@ impl Normalize for Mutant {
             x,
             mean,
             variance,
-            y,
-        )
+            y.reborrow(),
+        )?;
+        if self.is(Bug::StandardizeWraps) {
+            wrap(y.host_mut()?, BITS_16 * op.axis.extent * op.axis.inner);
+        }
+        Ok(())
     }
 
     fn standardize_backward<T: Element>(

@@ -4,13 +4,16 @@
 use crate::{
     bug::Bug,
     device::{Mutant, inner_view, inner_view_mut, output_span},
+    sizes::{BITS_20, stop, wrap},
 };
 use cortado::{
     DType, Element, Result, View, ViewMut,
     kernel::{Blas, fallback},
+    ledger,
     op::{Gemm, GemmBatch, Gemv, Transpose},
 };
 use num_traits::{Float, Zero};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Adds `0 · old` to the result `y`, like a kernel that reads its output at β = 0 instead of
 /// overwriting it.
@@ -22,7 +25,15 @@ fn read_at_zero<T: Element>(old: &[T], y: &mut [T]) {
 
 impl Blas for Mutant {
     fn copy<T: Element>(&self, x: View<'_, T, Self>, mut y: ViewMut<'_, T, Self>) -> Result<()> {
+        let old = y.as_view().host()?.to_vec();
         fallback::copy(self, x, y.reborrow())?;
+        if self.is(Bug::CopyQuietsNan) {
+            let is_nan = |y: &&mut T| y.to_acc().is_nan();
+            y.host_mut()?.iter_mut().filter(is_nan).for_each(|y| *y = T::from_f64(f64::NAN));
+        }
+        if self.is(Bug::CopyStops) {
+            stop(y.host_mut()?, &old, BITS_20);
+        }
         if self.is(Bug::CopyNarrows) {
             let y = y.host_mut()?;
             y.iter_mut().for_each(|y| *y = T::from_f64(f64::from(y.to_f64() as f32)));
@@ -31,10 +42,19 @@ impl Blas for Mutant {
     }
 
     fn scal<T: Element>(&self, alpha: T::Acc, mut x: ViewMut<'_, T, Self>) -> Result<()> {
+        let scope = self.enter::<T>("scal");
+        self.count_job();
         if self.is(Bug::QueuedFailure) && x.len() > 4000 {
             self.fail_queued();
         }
-        let len = if self.is(Bug::ScalDropsTail) { x.len() / 4 * 4 } else { x.len() };
+        if self.is(Bug::ScalZeroes) && alpha.is_zero() {
+            return fallback::fill(self, T::default(), x);
+        }
+        let len = match self.bug {
+            Bug::ScalDropsTail => x.len() / 4 * 4,
+            Bug::ScalStops => x.len().min(BITS_20),
+            _ => x.len(),
+        };
         let mut x = x.slice_mut(0..len)?;
         if self.is(Bug::HostNotInvalidated) {
             let slice = x.as_view().device()?;
@@ -43,9 +63,15 @@ impl Blas for Mutant {
             return self.inner.scal(alpha, x);
         }
         let slice = x.device_mut()?;
+        let _scope = scope.or_else(|| {
+            self.is(Bug::ScopeLate).then(|| ledger::enter_kernel("scal", T::DTYPE.name()))
+        });
         let (offset, bytes) = output_span::<T>(self.bug, &slice)?;
+        slice.buffer.is_scaled.store(true, Relaxed);
         let mut memory = slice.buffer.write()?;
-        self.inner.scal(alpha, inner_view_mut::<T>(&mut memory, offset, bytes)?)
+        let mut x = inner_view_mut::<T>(&mut memory, offset, bytes)?;
+        let launched = self.inner.scal(alpha, x.reborrow());
+        self.launched(launched, || self.inner.scal(alpha, x))
     }
 
     fn axpy<T: Element>(
@@ -61,6 +87,18 @@ impl Blas for Mutant {
         if x.len() != y.len() {
             return self.persist_error(fallback::axpy(self, alpha, x, y));
         }
+        let _scope = self.enter::<T>("axpy");
+        self.count_job();
+        if self.is(Bug::AxpyReturnsAtZero) && alpha.is_zero() {
+            return Ok(());
+        }
+        let mut wrapped = Vec::new();
+        if self.is(Bug::AxpyWraps) {
+            wrapped.extend_from_slice(x.host()?);
+            wrap(&mut wrapped, BITS_20);
+        }
+        let wrapped = self.scratch(&wrapped)?;
+        let x = if self.is(Bug::AxpyWraps) { View::new(&wrapped, x.len())? } else { x };
         let (x, y) = (x.device()?, y.device_mut()?);
         let (offset, bytes) = output_span::<T>(self.bug, &y)?;
         let (x_memory, mut y_memory) = (x.buffer.read()?, y.buffer.write()?);
@@ -78,6 +116,12 @@ impl Blas for Mutant {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let old = y.as_view().host()?.to_vec();
+        if self.is(Bug::AxpbyIgnoresX) && alpha.is_zero() && x.len() == y.len() {
+            return match beta.is_zero() {
+                true => fallback::fill(self, T::default(), y),
+                false => fallback::scal(self, beta, y),
+            };
+        }
         fallback::axpby(self, alpha, x, beta, y.reborrow())?;
         if self.is(Bug::AxpbyReadsAtZero) && beta.is_zero() {
             read_at_zero(&old, y.host_mut()?);
@@ -90,6 +134,9 @@ impl Blas for Mutant {
             Bug::DotDropsTail if x.len() == y.len() && x.len() > 1024 => {
                 let len = x.len() / 1024 * 1024;
                 fallback::dot(self, x.slice(0..len)?, y.slice(0..len)?)
+            }
+            Bug::DotStops if x.len() == y.len() && x.len() > BITS_20 => {
+                fallback::dot(self, x.slice(0..BITS_20)?, y.slice(0..BITS_20)?)
             }
             Bug::DotNarrow if T::DTYPE == DType::F16 && x.len() == y.len() => {
                 let terms = x.host()?.iter().zip(y.host()?);
@@ -116,6 +163,9 @@ impl Blas for Mutant {
         y: View<'_, T, Self>,
         incy: usize,
     ) -> Result<T::Acc> {
+        if self.is(Bug::DotStridedOfItself) && is_same(&x, &y)? {
+            return fallback::dot_strided(self, n, x, incx, y, incx);
+        }
         if self.is(Bug::DotIgnoresIncy) && n <= y.len() {
             return fallback::dot_strided(self, n, x, incx, y.slice(0..n)?, 1);
         }
@@ -126,14 +176,28 @@ impl Blas for Mutant {
         if self.is(Bug::AsumWithoutAbs) {
             return Ok(x.host()?.iter().fold(T::Acc::zero(), |sum, x| sum + x.to_acc()));
         }
-        fallback::asum(self, x)
+        if self.is(Bug::AsumLosesNan) {
+            let numbers = x.host()?.iter().filter(|x| !x.to_acc().is_nan());
+            return Ok(numbers.fold(T::Acc::zero(), |sum, x| sum + x.to_acc().abs()));
+        }
+        let sum = fallback::asum(self, x);
+        if self.is(Bug::NumberLosesFailure) {
+            return sum.or_else(|_| fallback::asum(self, x));
+        }
+        sum
+    }
+
+    fn sumsq<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
+        let sum = fallback::sumsq(self, x)?;
+        Ok(if self.is(Bug::SumsqClamps) { sum.min(T::acc(65504.0)) } else { sum })
     }
 
     fn amax<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
         if self.is(Bug::AmaxLosesNan) {
             return Ok(x.host()?.iter().fold(T::Acc::zero(), |max, x| max.max(x.to_acc().abs())));
         }
-        fallback::amax(self, x)
+        let stops = self.is(Bug::AmaxStops);
+        fallback::amax(self, if stops { x.slice(0..x.len().min(BITS_20))? } else { x })
     }
 
     fn gemv<T: Element>(
@@ -144,7 +208,27 @@ impl Blas for Mutant {
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let op = if self.is(Bug::GemvDropsAlpha) { op.alpha(T::acc(1.0)) } else { *op };
-        fallback::gemv(self, &op, a, x, y)
+        if self.is(Bug::GemvOfPart) && op.trans == Transpose::Yes && is_part(&a, &x)? {
+            return fallback::gemv(self, &Gemv { trans: Transpose::No, ..op }, a, x, y);
+        }
+        op.check(a.len(), x.len(), y.len())?;
+        let mut y = y;
+        fallback::gemv(self, &op, a, x, y.reborrow())?;
+        match self.bug {
+            Bug::GemvReadsAtZero if op.alpha.is_zero() && op.n > 0 => {
+                y.host_mut()?.iter_mut().for_each(|y| {
+                    *y = T::from_acc(
+                        y.to_acc() + op.alpha * x.host().map_or(op.alpha, |x| x[0].to_acc()),
+                    );
+                });
+            }
+            Bug::GemvStops if op.trans == Transpose::No && op.n > 256 => {
+                let short = Gemv { n: 256, ..op };
+                fallback::gemv(self, &short, a, x.slice(0..256)?, y)?;
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn gemm<T: Element>(
@@ -160,6 +244,16 @@ impl Blas for Mutant {
             op.trans_b = inverted(op.trans_b);
         }
         fallback::gemm(self, &op, a, b, c.reborrow())?;
+        if self.is(Bug::GemmZeroesGaps) && op.alpha.is_zero() && op.beta.is_zero() {
+            c.host_mut()?.fill(T::default());
+        }
+        if self.is(Bug::GemmZeroesTail) && op.overwrites() && op.m * op.n > 0 {
+            c.host_mut()?[op.m * op.n..].fill(T::default());
+        }
+        if self.is(Bug::GemmStopsAtColumn) && op.n > 1024 {
+            let rows = c.host_mut()?.chunks_mut(op.ldc).zip(old.chunks(op.ldc));
+            rows.for_each(|(c, old)| c[1024..].copy_from_slice(&old[1024..]));
+        }
         let starts_row = !c.is_empty() && op.m * op.n > 0;
         match self.bug {
             Bug::GemmReadsAtZero if op.beta.is_zero() => read_at_zero(&old, c.host_mut()?),
@@ -188,11 +282,35 @@ impl Blas for Mutant {
         batch: &GemmBatch,
         a: View<'_, T, Self>,
         b: View<'_, T, Self>,
-        c: ViewMut<'_, T, Self>,
+        mut c: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let stride_b = if self.is(Bug::BatchReusesB) { 0 } else { batch.stride_b };
-        fallback::gemm_batched(self, op, &GemmBatch { stride_b, ..*batch }, a, b, c)
+        let mut op = *op;
+        if self.is(Bug::BatchOfItself) && is_same(&a, &b)? {
+            op.trans_b = inverted(op.trans_b);
+        }
+        let batch = GemmBatch { stride_b, ..*batch };
+        if self.is(Bug::BatchOverlaps) && batch.count > 1 {
+            for i in 0..batch.count {
+                let a = a.slice(i * batch.stride_a..a.len())?;
+                let b = b.slice(i * batch.stride_b..b.len())?;
+                let (start, end) = (i * batch.stride_c, c.len());
+                fallback::gemm(self, &op, a, b, c.slice_mut(start..end)?)?;
+            }
+            return Ok(());
+        }
+        batch.check(&op, a.len(), b.len(), c.len())?;
+        if self.is(Bug::BatchZeroesGaps) && op.beta.is_zero() {
+            fallback::fill(self, T::default(), c.reborrow())?;
+        }
+        fallback::gemm_batched(self, &op, &batch, a, b, c)
     }
+}
+
+/// Returns whether `x` lies in the memory of `a`, after the start of `a`.
+fn is_part<T: Element>(a: &View<'_, T, Mutant>, x: &View<'_, T, Mutant>) -> Result<bool> {
+    let (a, x) = (a.host()?.as_ptr_range(), x.host()?.as_ptr());
+    Ok(a.contains(&x) && x != a.start)
 }
 
 /// Returns whether two operands are the same range of the same memory.
@@ -213,6 +331,8 @@ fn wrong_gemm<T: Element>(bug: Bug, op: Gemm<T>) -> Gemm<T> {
         Bug::GemmIgnoresLda => op.leading_dims(op.lda.min(packed.lda), op.ldb, op.ldc),
         Bug::GemmIgnoresLdc => op.leading_dims(op.lda, op.ldb, op.ldc.min(packed.ldc)),
         Bug::GemmSwapsSquareB if op.n == op.k => Gemm { trans_b: inverted(op.trans_b), ..op },
+        Bug::GemmStops => Gemm { k: op.k.min(256), ..op },
+        Bug::GemmDropsLastBlock if op.k > 256 => Gemm { k: op.k / 256 * 256, ..op },
         Bug::GemmDropsTail if op.k > 8 => Gemm { k: op.k / 8 * 8, ..op },
         _ => op,
     }

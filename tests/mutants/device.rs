@@ -5,10 +5,11 @@ use crate::bug::Bug;
 use cortado::{
     Element, Error, Memory, Result, SyncedMemory, View, ViewMut,
     device::{SimulatedDevice, simulated},
-    memory::{DeviceSlice, DeviceSliceMut, HostBytes, StaleAllocation},
+    ledger,
+    memory::{DeviceSlice, DeviceSliceMut, FailureKind, HostBytes, StaleAllocation},
 };
 use std::sync::{
-    Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
     atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
 };
 
@@ -18,6 +19,26 @@ pub(crate) struct Mutant {
     pub(crate) bug: Bug,
     is_fork: bool,
     shared: Arc<Shared>,
+    queue: Arc<QueueState>,
+}
+
+/// State of one queue of a mutant.
+#[derive(Debug)]
+struct QueueState {
+    inner: SimulatedDevice,
+    /// Number of uploads and native kernels that were queued.
+    jobs: AtomicUsize,
+    /// Number of calls of `order_after`.
+    orders: AtomicUsize,
+    /// Queues whose work must run before the next wait, for [`Bug::DroppedForkForgotten`].
+    ordered_after: Mutex<Vec<Weak<QueueState>>>,
+}
+
+impl QueueState {
+    fn new(inner: &SimulatedDevice) -> Arc<Self> {
+        let (jobs, orders, ordered_after) = Default::default();
+        Arc::new(Self { inner: inner.clone(), jobs, orders, ordered_after })
+    }
 }
 
 /// State that a mutant shares with its forks.
@@ -25,11 +46,17 @@ pub(crate) struct Mutant {
 struct Shared {
     /// Whether every later call on the mutant must fail.
     broken: AtomicBool,
+    /// Whether every later call on a fork of the mutant must fail.
+    broken_forks: AtomicBool,
     /// Whether a queued call has failed and no call has reported the failure.
     queued_failure: AtomicBool,
     /// Number of kernel calls, for bugs that appear only in every second call.
     calls: AtomicUsize,
     freed: Mutex<Vec<DeviceMemory>>,
+    /// The first failure of queued work.
+    failure: Mutex<Option<String>>,
+    /// All queues, for [`Bug::OtherQueueLosesFailure`].
+    queues: Mutex<Vec<SimulatedDevice>>,
 }
 
 /// Memory of the simulated device that is valid only on the device side.
@@ -39,8 +66,14 @@ type DeviceMemory = SyncedMemory<SimulatedDevice>;
 pub(crate) struct Buffer {
     memory: Option<RwLock<DeviceMemory>>,
     downloaded: Mutex<Option<Vec<u8>>>,
-    /// Shared state that receives the memory when the buffer is freed, for [`Bug::FreedInFlight`].
+    /// Shared state that receives the memory when the buffer is freed, for bugs in freed memory.
     recycler: Option<Arc<Shared>>,
+    /// Whether an upload was the last use of the memory.
+    is_uploaded: AtomicBool,
+    /// Whether the kernel `scal` has written the memory.
+    pub(crate) is_scaled: AtomicBool,
+    /// The bug of the device.
+    bug: Bug,
 }
 
 impl Buffer {
@@ -53,6 +86,7 @@ impl Buffer {
     }
 
     fn memory(&self) -> Result<&RwLock<DeviceMemory>> {
+        self.is_uploaded.store(false, Relaxed);
         self.memory
             .as_ref()
             .ok_or_else(|| Error::device("mutant", "a buffer was used after it was freed"))
@@ -61,7 +95,12 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if let (Some(recycler), Some(memory)) = (&self.recycler, self.memory.take())
+        let keeps = match self.bug {
+            Bug::UploadFreedInFlight => self.is_uploaded.load(Relaxed),
+            Bug::DirtyKernelOutput => self.is_scaled.load(Relaxed),
+            _ => true,
+        };
+        if let (true, Some(recycler), Some(memory)) = (keeps, &self.recycler, self.memory.take())
             && let (Ok(mut freed), Ok(memory)) = (recycler.freed.lock(), memory.into_inner())
         {
             freed.push(memory);
@@ -71,11 +110,84 @@ impl Drop for Buffer {
 
 impl Mutant {
     pub(crate) fn new(bug: Bug) -> Self {
-        Self { inner: SimulatedDevice::new(), bug, is_fork: false, shared: Arc::default() }
+        let inner = SimulatedDevice::new();
+        let (shared, queue) = (Arc::<Shared>::default(), QueueState::new(&inner));
+        lock(&shared.queues).push(inner.clone());
+        Self { inner, bug, is_fork: false, shared, queue }
     }
 
     pub(crate) fn is(&self, bug: Bug) -> bool {
         self.bug == bug
+    }
+
+    /// Counts a native kernel or an upload.
+    pub(crate) fn count_job(&self) {
+        self.queue.jobs.fetch_add(1, Relaxed);
+    }
+
+    /// Enters the ledger scope of a native kernel, unless the bug leaves it out.
+    pub(crate) fn enter<T: Element>(&self, name: &'static str) -> Option<ledger::KernelScope> {
+        let name = match self.bug {
+            Bug::ScopeForgotten | Bug::ScopeLate if name == "scal" => return None,
+            Bug::ScopeDropped if name == "scal" => {
+                drop(ledger::enter_kernel(name, T::DTYPE.name()));
+                return None;
+            }
+            Bug::ScopeOfAnotherKernel if name == "axpy" => "axpby",
+            _ => name,
+        };
+        Some(ledger::enter_kernel(name, T::DTYPE.name()))
+    }
+
+    /// Returns the result of a launch of a native kernel as the bug reports it. `again` launches
+    /// the kernel again.
+    pub(crate) fn launched(
+        &self,
+        result: Result<()>,
+        again: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        match (self.bug, result) {
+            (Bug::LaunchFailureSwallowed, _) => Ok(()),
+            (Bug::LaunchFailureUnnamed, Err(_)) => Err(Error::device("mutant", "launch failed")),
+            (Bug::FailedLaunchRuns, Err(error)) => again().and(Err(error)),
+            (_, result) => result,
+        }
+    }
+
+    /// Returns the result of a wait for the queue as the bug reports it.
+    fn waited(&self, result: Result<()>) -> Result<()> {
+        if let Err(error) = &result
+            && error.to_string().contains("in flight")
+        {
+            lock(&self.shared.failure).get_or_insert_with(|| error.to_string());
+        }
+        let failure = lock(&self.shared.failure).clone();
+        let Some(failure) = failure else { return result };
+        match self.bug {
+            Bug::FailureSwallowed => Ok(()),
+            Bug::ForkFailureLost if self.is_fork => Ok(()),
+            Bug::FailureRepeats => Err(Error::device("mutant", failure)),
+            Bug::FailureOfAnotherKernel if result.is_err() => {
+                Err(Error::device("mutant", failure.replace("scal", "fill")))
+            }
+            Bug::FailureKillsDevice => {
+                self.shared.broken.store(true, Relaxed);
+                result
+            }
+            Bug::FailureKillsForks => {
+                self.shared.broken_forks.store(true, Relaxed);
+                result
+            }
+            _ => result,
+        }
+    }
+
+    /// Runs work of other queues that must run before a wait for this queue.
+    fn run_orders(&self) -> Result<()> {
+        for queue in std::mem::take(&mut *lock(&self.queue.ordered_after)) {
+            queue.upgrade().map_or(Ok(()), |queue| queue.inner.synchronize())?;
+        }
+        Ok(())
     }
 
     /// Marks a queued kernel as failed, for [`Bug::QueuedFailure`].
@@ -106,20 +218,29 @@ impl Mutant {
     }
 
     fn check_usable(&self) -> Result<()> {
-        match self.shared.broken.load(Relaxed) {
+        let is_broken_fork = self.is_fork && self.shared.broken_forks.load(Relaxed);
+        match self.shared.broken.load(Relaxed) || is_broken_fork {
             true => Err(Error::device("mutant", "broken")),
             false => Ok(()),
         }
     }
 
-    /// Returns a freed allocation of `bytes` bytes, zeroed without waiting for the queued work that
-    /// still uses it.
+    /// Returns a freed device memory of `bytes` bytes, which is zeroed without waiting for queued
+    /// work, or not zeroed.
     fn reuse(&self, bytes: usize) -> Result<Option<DeviceMemory>> {
-        let mut freed = self.shared.freed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut freed = lock(&self.shared.freed);
         let Some(index) = freed.iter().position(|memory| memory.size() == bytes) else {
             return Ok(None);
         };
         let mut memory = freed.swap_remove(index);
+        match self.bug {
+            Bug::DirtyLargeBlock if bytes >= LARGE_BLOCK => return Ok(Some(memory)),
+            Bug::DirtyForkBlock if self.is_fork => return Ok(Some(memory)),
+            Bug::DirtyKernelOutput => return Ok(Some(memory)),
+            Bug::DirtyLargeBlock | Bug::DirtyForkBlock => return Ok(None),
+            Bug::FreedWhileForkUses => self.inner.synchronize()?,
+            _ => {}
+        }
         self.upload_at_once(&vec![0; bytes], memory.device_mut()?, 0)?;
         Ok(Some(memory))
     }
@@ -129,6 +250,20 @@ impl Mutant {
         let fork = self.inner.fork_queue()?;
         fork.upload(src, dst, at)?;
         fork.synchronize()
+    }
+
+    /// Returns whether the bug keeps freed memory.
+    fn recycles(&self) -> bool {
+        matches!(
+            self.bug,
+            Bug::FreedInFlight
+                | Bug::FreedWhileForkUses
+                | Bug::UploadFreedInFlight
+                | Bug::DirtyLargeBlock
+                | Bug::DirtyForkBlock
+                | Bug::DirtySplitBlock
+                | Bug::DirtyKernelOutput
+        )
     }
 
     fn new_memory(&self, bytes: usize) -> Result<DeviceMemory> {
@@ -141,7 +276,14 @@ impl Mutant {
     }
 }
 
-/// Converts an operand of a mutant to a view for the simulated device.
+/// Smallest number of bytes of a block that the bugs in large blocks affect.
+const LARGE_BLOCK: usize = 1 << 20;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns a view on the simulated device of a mutant's operand.
 pub(crate) fn inner_view<'a, T: Element>(
     memory: &'a DeviceMemory,
     operand: &DeviceSlice<'_, Mutant>,
@@ -171,6 +313,7 @@ pub(crate) fn output_span<T: Element>(
     let (element, total) = (size_of::<T>(), y.buffer.read()?.size());
     Ok(match bug {
         Bug::OffsetIgnored => (0, y.bytes),
+        Bug::OffsetNarrow => (y.offset & 0xffff, y.bytes),
         Bug::OffsetOffByOne if y.offset + y.bytes + element <= total => {
             (y.offset + element, y.bytes)
         }
@@ -197,7 +340,25 @@ impl Memory for Mutant {
             }
             Bug::AllocTooShort if is_huge => self.new_memory(64)?,
             Bug::AllocPanics if is_huge => panic!("{bytes} bytes"),
-            Bug::FreedInFlight => match self.reuse(bytes)? {
+            Bug::OutOfMemoryIsDevice if is_huge => {
+                return Err(Error::device(self.name(), "out of memory"));
+            }
+            Bug::OutOfMemoryOtherBytes if is_huge => {
+                return Err(Error::OutOfMemory { device: self.name(), bytes: 1 << 30 });
+            }
+            Bug::FailedAllocIsDevice => self.new_memory(bytes).map_err(|error| match is_huge {
+                true => error,
+                false => Error::device(self.name(), "allocation failed"),
+            })?,
+            Bug::DirtySplitBlock => {
+                let mut memory = self.new_memory(bytes)?;
+                let is_larger = |freed: &DeviceMemory| freed.size() > bytes;
+                if bytes >= LARGE_BLOCK && lock(&self.shared.freed).iter().any(is_larger) {
+                    self.inner.on_stale(StaleAllocation::Device(memory.device_mut()?));
+                }
+                memory
+            }
+            _ if self.recycles() => match self.reuse(bytes)? {
                 Some(memory) => memory,
                 None => self.new_memory(bytes)?,
             },
@@ -208,13 +369,16 @@ impl Memory for Mutant {
                 memory?
             }
         };
-        let recycler = self.is(Bug::FreedInFlight).then(|| Arc::clone(&self.shared));
+        let recycler = self.recycles().then(|| Arc::clone(&self.shared));
+        let (downloaded, is_uploaded, is_scaled) = Default::default();
         let memory = Some(RwLock::new(memory));
-        Ok(Buffer { memory, downloaded: Mutex::default(), recycler })
+        Ok(Buffer { memory, downloaded, recycler, is_uploaded, is_scaled, bug: self.bug })
     }
 
     fn upload(&self, src: &[u8], dst: &mut Buffer, at: usize) -> Result<()> {
+        self.count_job();
         let mut memory = dst.write()?;
+        dst.is_uploaded.store(true, Relaxed);
         let (size, dst) = (memory.size(), memory.device_mut()?);
         let whole_words = src.len() / 4 * 4;
         match self.bug {
@@ -223,11 +387,17 @@ impl Memory for Mutant {
             Bug::UploadLost if at > 0 => Ok(()),
             Bug::UploadIgnoresOffset => self.inner.upload(src, dst, 0),
             Bug::ForkUploadsAtOnce if self.is_fork => self.upload_at_once(src, dst, at),
+            Bug::UploadFailureSwallowed => self.inner.upload(src, dst, at).or(Ok(())),
+            Bug::FailedUploadWrites => self.inner.upload(src, dst, at).or_else(|error| {
+                self.inner.upload(&src[..src.len() / 2], dst, at)?;
+                Err(error)
+            }),
             _ => self.inner.upload(src, dst, at),
         }
     }
 
     fn download(&self, src: &Buffer, at: usize, dst: &mut [u8]) -> Result<()> {
+        self.run_orders()?;
         let memory = src.read()?;
         let from = memory.device()?;
         match self.bug {
@@ -248,37 +418,78 @@ impl Memory for Mutant {
                 dst.copy_from_slice(downloaded.get_or_insert_with(|| dst.to_vec()));
                 Ok(())
             }
-            _ => self.inner.download(from, at, dst),
+            Bug::DownloadFailureSwallowed => self.inner.download(from, at, dst).or(Ok(())),
+            Bug::DownloadLosesFailure => {
+                let lost = self.inner.download(from, at, dst);
+                lost.or_else(|_| self.inner.download(from, at, dst))
+            }
+            _ => match self.inner.download(from, at, dst) {
+                Err(error) if error.to_string().contains("in flight") => {
+                    self.waited(Err(error))?;
+                    self.inner.download(from, at, dst)
+                }
+                Err(error) => Err(error),
+                Ok(()) => self.waited(Ok(())),
+            },
         }
     }
 
     fn synchronize(&self) -> Result<()> {
+        self.run_orders()?;
         match self.bug {
             Bug::SynchronizeIgnored => Ok(()),
+            Bug::OtherQueueLosesFailure => {
+                let synchronized = self.inner.synchronize();
+                for queue in &*lock(&self.shared.queues) {
+                    let _ = queue.synchronize();
+                }
+                synchronized
+            }
             Bug::QueuedFailure if self.shared.queued_failure.swap(false, Relaxed) => {
                 Err(Error::device("mutant", "a queued kernel failed"))
             }
-            _ => self.inner.synchronize(),
+            _ => self.waited(self.inner.synchronize()),
         }
     }
 
     fn fork_queue(&self) -> Result<Self> {
-        Ok(Self { inner: self.inner.fork_queue()?, is_fork: true, ..self.clone() })
+        if self.is_fork && self.is(Bug::ForkOfForkRefused) {
+            return Err(Error::device(self.name(), "a fork cannot be forked"));
+        }
+        let inner = self.inner.fork_queue()?;
+        if self.is(Bug::OtherQueueLosesFailure) {
+            lock(&self.shared.queues).push(inner.clone());
+        }
+        let queue = QueueState::new(&inner);
+        Ok(Self { inner, queue, is_fork: true, ..self.clone() })
     }
 
     fn order_after(&self, other: &Self) -> Result<()> {
+        let earlier_orders = self.queue.orders.fetch_add(1, Relaxed);
         match self.bug {
             Bug::OrderAfterIgnored => Ok(()),
+            Bug::OrderAfterOnce if earlier_orders > 0 => Ok(()),
+            Bug::OrderBetweenForksIgnored if self.is_fork && other.is_fork => Ok(()),
+            Bug::OrderAfterIdleIgnored if other.queue.jobs.load(Relaxed) == 0 => Ok(()),
+            Bug::DroppedForkForgotten if other.is_fork && !self.is_fork => {
+                lock(&self.queue.ordered_after).push(Arc::downgrade(&other.queue));
+                Ok(())
+            }
             _ => self.inner.order_after(&other.inner),
         }
     }
 
     fn alloc_host(&self, bytes: usize) -> Result<HostBytes> {
         let mut host = self.inner.alloc_host(bytes)?;
-        if self.is(Bug::HostAllocNotZeroed) {
+        let is_dirty = bytes >= LARGE_BLOCK && self.is_second_call(Bug::HostBlockDirty);
+        if self.is(Bug::HostAllocNotZeroed) || is_dirty {
             self.inner.on_stale(StaleAllocation::Host(&mut host));
         }
         Ok(host)
+    }
+
+    fn inject_failure(&self, failure: FailureKind) -> bool {
+        self.inner.inject_failure(failure)
     }
 
     fn on_stale(&self, allocation: StaleAllocation<'_, Buffer>) {

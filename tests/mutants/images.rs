@@ -1,6 +1,10 @@
 //! Mutants with bugs in convolution and pooling.
 
-use crate::{bug::Bug, device::Mutant};
+use crate::{
+    bug::Bug,
+    device::Mutant,
+    sizes::{BITS_16, stop},
+};
 use cortado::{
     Element, Memory, Result, View, ViewMut,
     kernel::{Conv, Pooling, fallback, slices},
@@ -75,6 +79,11 @@ impl Conv for Mutant {
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let bias = bias.filter(|_| !self.is(Bug::BiasIgnored));
+        if self.is(Bug::ConvolveLosesNan) {
+            let number = |x: &T| if x.to_acc().is_nan() { T::default() } else { *x };
+            let numbers = self.scratch(&x.host()?.iter().map(number).collect::<Vec<_>>())?;
+            return fallback::convolve(self, op, View::new(&numbers, x.len())?, filters, bias, y);
+        }
         fallback::convolve(self, op, x, filters, bias, y)
     }
 
@@ -172,6 +181,15 @@ impl Pooling for Mutant {
         mut y: ViewMut<'_, T, Self>,
         mut mask: ViewMut<'_, i32, Self>,
     ) -> Result<()> {
+        if self.is(Bug::MaskBeforeCheck) {
+            mask.host_mut()?.fill(-1);
+        }
+        if self.is(Bug::MaxPoolStops) && op.planes > 1 << 15 {
+            let old = y.as_view().host()?.to_vec();
+            fallback::max_pool(self, op, x, y.reborrow(), mask.reborrow())?;
+            stop(y.host_mut()?, &old, op.output_len() / op.planes * (1 << 15));
+            return Ok(());
+        }
         fallback::max_pool(self, op, x, y.reborrow(), mask.reborrow())?;
         if !matches!(self.bug, Bug::MaskHasLast | Bug::PadInMaximum) {
             return Ok(());
@@ -191,19 +209,60 @@ impl Pooling for Mutant {
         Ok(())
     }
 
+    fn max_pool_backward<T: Element>(
+        &self,
+        op: &Pool2d,
+        dy: View<'_, T, Self>,
+        mask: View<'_, i32, Self>,
+        mut dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::max_pool_backward(self, op, dy, mask, dx.reborrow())?;
+        if self.is(Bug::PoolGradientStops) && op.planes > BITS_16 {
+            dx.host_mut()?[op.input_len() / op.planes * BITS_16..].fill(T::default());
+        }
+        if self.is(Bug::PoolGradientLosesNan) {
+            let is_nan = |dx: &&mut T| dx.to_acc().is_nan();
+            dx.host_mut()?.iter_mut().filter(is_nan).for_each(|dx| *dx = T::default());
+        }
+        Ok(())
+    }
+
     fn average_pool<T: Element>(
         &self,
         op: &Pool2d,
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
+        let old = y.as_view().host()?.to_vec();
         fallback::average_pool(self, op, x, y.reborrow())?;
+        if self.is(Bug::AverageStops) && op.planes > BITS_16 {
+            stop(y.host_mut()?, &old, op.output_len() / op.planes * BITS_16);
+        }
+        if self.is(Bug::AverageSpreadsNan) && op.output()[1] > 0 {
+            for row in y.host_mut()?.chunks_mut(op.output()[1]) {
+                let first = row.iter().position(|y| y.to_acc().is_nan()).unwrap_or(row.len());
+                row[first..].fill(T::from_f64(f64::NAN));
+            }
+        }
         if self.is(Bug::AverageClipped) {
             let y = y.host_mut()?;
             for window in PoolWindow::all(op) {
                 let size_ratio = window.size() as f64 / window.inside(op).len().max(1) as f64;
                 y[window.result] = T::from_f64(y[window.result].to_f64() * size_ratio);
             }
+        }
+        Ok(())
+    }
+
+    fn average_pool_backward<T: Element>(
+        &self,
+        op: &Pool2d,
+        dy: View<'_, T, Self>,
+        mut dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::average_pool_backward(self, op, dy, dx.reborrow())?;
+        if self.is(Bug::AverageGradientStops) && op.planes > BITS_16 {
+            dx.host_mut()?[op.input_len() / op.planes * BITS_16..].fill(T::default());
         }
         Ok(())
     }
@@ -230,6 +289,10 @@ impl Pooling for Mutant {
             }
             return Ok(());
         }
-        fallback::stochastic_pool(self, op, x, u, y, mask)
+        fallback::stochastic_pool(self, op, x, u, y.reborrow(), mask)?;
+        if self.is(Bug::DrawsStop) && op.planes > BITS_16 {
+            y.host_mut()?[op.output_len() / op.planes * BITS_16..].fill(T::default());
+        }
+        Ok(())
     }
 }

@@ -1,21 +1,47 @@
 //! Mutants with bugs in the indexing kernels.
 
-use crate::{bug::Bug, device::Mutant};
+use crate::{
+    bug::Bug,
+    device::Mutant,
+    sizes::{BITS_16, BITS_20, stop, wrap},
+};
 use cortado::{
-    Element, Result, View, ViewMut,
+    DType, Element, Result, View, ViewMut,
     kernel::{Indexing, fallback},
     op::{Copy2d, Permute, RowIndexing, Tile},
 };
+
+/// Replaces subnormal elements by 0, as arithmetic on many devices does.
+fn flush<T: Element>(y: &mut [T]) {
+    let smallest = match T::DTYPE {
+        DType::F16 => 2.0f64.powi(-14),
+        DType::Bf16 | DType::F32 => f32::MIN_POSITIVE.into(),
+        _ => f64::MIN_POSITIVE,
+    };
+    let subnormals = y.iter_mut().filter(|y| y.to_f64() != 0.0 && y.to_f64().abs() < smallest);
+    subnormals.for_each(|y| *y = T::default());
+}
 
 impl Indexing for Mutant {
     fn copy_2d<T: Element>(
         &self,
         op: &Copy2d,
         x: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
+        op.check(x.len(), y.len())?;
+        if self.is(Bug::CopiesWholeRows) && op.ldx == op.ldy && op.rows > 1 && op.columns > 0 {
+            let len = (op.rows - 1) * op.ldx + op.columns;
+            return fallback::copy(self, x.slice(0..len)?, y.slice_mut(0..len)?);
+        }
         let ldy = if self.is(Bug::CopyPacks) { op.ldy.min(op.columns) } else { op.ldy };
-        fallback::copy_2d(self, &Copy2d { ldy, ..*op }, x, y)
+        if self.is(Bug::BlocksFlushSubnormals) {
+            fallback::copy_2d(self, op, x, y.reborrow())?;
+            flush(y.host_mut()?);
+            return Ok(());
+        }
+        let rows = if self.is(Bug::CopyStopsAtRow) { op.rows.min(BITS_16) } else { op.rows };
+        fallback::copy_2d(self, &Copy2d { rows, ldy, ..*op }, x, y)
     }
 
     fn gather<T: Element>(
@@ -25,6 +51,22 @@ impl Indexing for Mutant {
         indices: View<'_, u32, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
+        if self.is(Bug::GatherNarrow) {
+            let narrow: Vec<_> = indices.host()?.iter().map(|&i| u32::from(i as u16)).collect();
+            let is_valid = indices.host()?.iter().all(|&i| (i as usize) < op.table);
+            let narrow = self.scratch(&narrow)?;
+            let narrow = View::new(&narrow, indices.len())?;
+            return fallback::gather(self, op, table, if is_valid { narrow } else { indices }, y);
+        }
+        if self.is(Bug::GatherStops) || self.is(Bug::GatherFlushesSubnormals) {
+            let (mut y, old) = (y, vec![T::default(); op.count * op.width]);
+            fallback::gather(self, op, table, indices, y.reborrow())?;
+            match self.bug {
+                Bug::GatherStops => stop(y.host_mut()?, &old, BITS_16 * op.width),
+                _ => flush(y.host_mut()?),
+            }
+            return Ok(());
+        }
         let last = op.table.saturating_sub(1) as u32;
         let clamped: Vec<_> = indices.host()?.iter().map(|&index| index.min(last)).collect();
         let clamped = self.scratch(&clamped)?;
@@ -42,6 +84,11 @@ impl Indexing for Mutant {
         indices: View<'_, u32, Self>,
         mut table: ViewMut<'_, T, Self>,
     ) -> Result<()> {
+        if self.is(Bug::ScatterStops) && op.count > BITS_16 {
+            let (y, indices) = (y.slice(0..BITS_16 * op.width)?, indices.slice(0..BITS_16)?);
+            let op = RowIndexing { count: BITS_16, ..*op };
+            return fallback::scatter_add(self, &op, y, indices, table);
+        }
         fallback::scatter_add(self, op, y, indices, table.reborrow())?;
         if self.is(Bug::ScatterOverwrites) && op.width > 0 {
             let table = table.host_mut()?;
@@ -61,6 +108,15 @@ impl Indexing for Mutant {
         let mut inverse = vec![0; op.order().len()];
         op.order().iter().enumerate().for_each(|(i, &axis)| inverse[axis] = i);
         let inverse = Permute::new(op.shape().clone(), &inverse)?;
+        if matches!(self.bug, Bug::PermuteWraps | Bug::PermuteFlushesSubnormals) {
+            let mut y = y;
+            fallback::permute(self, op, x, y.reborrow())?;
+            match self.bug {
+                Bug::PermuteWraps => wrap(y.host_mut()?, BITS_20),
+                _ => flush(y.host_mut()?),
+            }
+            return Ok(());
+        }
         fallback::permute(self, if self.is(Bug::PermuteInverse) { &inverse } else { op }, x, y)
     }
 
@@ -75,7 +131,14 @@ impl Indexing for Mutant {
             Bug::TileInner => Tile { outer: outer * inner, inner: 1, tiles },
             _ => *op,
         };
-        fallback::tile(self, &op, x, y)
+        let mut y = y;
+        fallback::tile(self, &op, x, y.reborrow())?;
+        match self.bug {
+            Bug::TileWraps => wrap(y.host_mut()?, BITS_20),
+            Bug::TileFlushesSubnormals => flush(y.host_mut()?),
+            _ => {}
+        }
+        Ok(())
     }
 
     fn to_indices<T: Element>(

@@ -1,6 +1,10 @@
 //! Mutants with bugs in losses and solver updates.
 
-use crate::{bug::Bug, device::Mutant};
+use crate::{
+    bug::Bug,
+    device::Mutant,
+    sizes::{BITS_16, BITS_20, stop, wrap},
+};
 use cortado::{
     Element, Result, View, ViewMut,
     kernel::{Losses, Update, fallback},
@@ -9,11 +13,17 @@ use cortado::{
         Regularization, SoftmaxLoss, SolverUpdate, UpdateRule,
     },
 };
+use num_traits::Float;
 
 /// Returns the ignored label `ignore` if the label is not a class, else `None`. Kernels return an
 /// error for a label that is neither ignored nor a class.
 fn without_classes(ignore: Option<i64>, axis: &Axis) -> Option<i64> {
     ignore.filter(|&label| label < 0 || label >= axis.extent as i64)
+}
+
+/// Returns an axis with at most 2¹⁶ rows, for kernels that skip all later rows.
+fn first_rows(axis: Axis) -> Axis {
+    Axis { outer: axis.outer.min(BITS_16), ..axis }
 }
 
 impl Losses for Mutant {
@@ -32,6 +42,11 @@ impl Losses for Mutant {
             }
             _ => {}
         }
+        if self.is(Bug::LossStops) && op.axis.outer > BITS_16 {
+            op.axis = first_rows(op.axis);
+            let (p, label) = (p.slice(0..op.axis.count())?, label.slice(0..op.axis.outer)?);
+            return fallback::softmax_loss(self, &op, p, label, loss);
+        }
         fallback::softmax_loss(self, &op, p, label, loss)
     }
 
@@ -43,6 +58,12 @@ impl Losses for Mutant {
         scale: View<'_, T, Self>,
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
+        if self.is(Bug::LossGradientStops) && op.axis.outer > BITS_16 {
+            let (mut dx, old) = (dx, vec![T::default(); op.axis.count()]);
+            fallback::softmax_loss_backward(self, op, p, label, scale, dx.reborrow())?;
+            stop(dx.host_mut()?, &old, BITS_16 * op.axis.extent * op.axis.inner);
+            return Ok(());
+        }
         let one = self.scratch(&[T::from_f64(1.0)])?;
         let ignores_scale = self.is(Bug::LossIgnoresScale) && scale.len() == 1;
         let scale = if ignores_scale { View::new(&one, 1)? } else { scale };
@@ -59,6 +80,11 @@ impl Losses for Mutant {
         let mut op = *op;
         if self.is(Bug::AccuracyCountsIgnored) {
             op.ignore = without_classes(op.ignore, &op.axis);
+        }
+        if self.is(Bug::AccuracyStops) && op.axis.outer > BITS_16 {
+            op.axis = first_rows(op.axis);
+            let label = label.slice(0..op.axis.outer)?;
+            return fallback::accuracy(self, &op, scores.slice(0..op.axis.count())?, label, y);
         }
         fallback::accuracy(self, &op, scores, label, y)
     }
@@ -88,6 +114,11 @@ impl Losses for Mutant {
         let is_valid = matrix.is_some_and(|matrix| matrix.len() == op.axis.extent.pow(2));
         let is_log = matches!(op.kind, ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient);
         let ignored = self.is(Bug::MatrixIgnored) && is_valid && is_log;
+        if self.is(Bug::ClassLossStops) && op.axis.outer > BITS_16 {
+            let op = ClassLoss { axis: first_rows(op.axis), ..*op };
+            let (x, label) = (x.slice(0..op.axis.count())?, label.slice(0..op.axis.outer)?);
+            return fallback::class_loss(self, &op, x, label, matrix, loss);
+        }
         fallback::class_loss(self, op, x, label, matrix.filter(|_| !ignored), loss)
     }
 
@@ -98,7 +129,7 @@ impl Losses for Mutant {
         label: View<'_, T, Self>,
         matrix: Option<View<'_, T, Self>>,
         scale: View<'_, T, Self>,
-        dx: ViewMut<'_, T, Self>,
+        mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let wrong_kind = match op.kind {
             ClassLossKind::Log if self.is(Bug::GradientOfScores) => {
@@ -113,8 +144,12 @@ impl Losses for Mutant {
             label,
             matrix,
             scale,
-            dx,
-        )
+            dx.reborrow(),
+        )?;
+        if self.is(Bug::ClassGradientWraps) {
+            wrap(dx.host_mut()?, BITS_16 * op.axis.extent * op.axis.inner);
+        }
+        Ok(())
     }
 
     fn elementwise_loss<T: Element>(
@@ -124,6 +159,14 @@ impl Losses for Mutant {
         t: View<'_, T, Self>,
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
+        if self.is(Bug::TargetsStop) && x.len() > BITS_20 {
+            let op = ElementwiseLoss { batch: BITS_20, item_len: 1, ..*op };
+            let (x, t) = (x.slice(0..BITS_20)?, t.slice(0..BITS_20)?);
+            return fallback::elementwise_loss(self, &op, x, t, loss);
+        }
+        if self.is(Bug::LossOfItself) && std::ptr::eq(x.host()?, t.host()?) {
+            return fallback::fill(self, T::from_f64(1.0), loss);
+        }
         let ignore = op.ignore.filter(|_| !self.is(Bug::TargetsCountIgnored));
         fallback::elementwise_loss(self, &ElementwiseLoss { ignore, ..*op }, x, t, loss)
     }
@@ -134,14 +177,18 @@ impl Losses for Mutant {
         x: View<'_, T, Self>,
         t: View<'_, T, Self>,
         scale: View<'_, T, Self>,
-        dx: ViewMut<'_, T, Self>,
+        mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let normalization = match op.normalization {
             LossNormalization::Valid if self.is(Bug::TargetsDivideByAll) => LossNormalization::Full,
             normalization => normalization,
         };
         let op = ElementwiseLoss { normalization, ..*op };
-        fallback::elementwise_loss_backward(self, &op, x, t, scale, dx)
+        fallback::elementwise_loss_backward(self, &op, x, t, scale, dx.reborrow())?;
+        if self.is(Bug::TargetsWrap) {
+            wrap(dx.host_mut()?, BITS_20);
+        }
+        Ok(())
     }
 }
 
@@ -186,6 +233,16 @@ impl Update for Mutant {
             }
             _ => {}
         }
-        fallback::solver_update(self, &op, dw, weights, masters, history)
+        let old = weights.as_view().host()?.to_vec();
+        fallback::solver_update(self, &op, dw, weights.reborrow(), masters, history)?;
+        match self.bug {
+            Bug::UpdateStops => stop(weights.host_mut()?, &old, BITS_20),
+            Bug::UpdateSkipsNan => {
+                let pairs = weights.host_mut()?.iter_mut().zip(old);
+                pairs.filter(|(w, _)| w.to_acc().is_nan()).for_each(|(w, old)| *w = old);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }

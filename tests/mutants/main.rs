@@ -11,6 +11,7 @@ mod elementwise;
 mod images;
 mod indexing;
 mod losses;
+mod sizes;
 
 use bug::{BUGS, Bug};
 use cortado::conformance::Kit;

@@ -6,11 +6,12 @@ use crate::{
     kernel_errors,
     stream::{Stream, lock},
 };
-use cortado::{DType, Element, Error, Result, ledger};
+use cortado::{DType, Element, Error, Result, ledger, memory::BufferPool};
 use pollster::block_on;
 use std::{
     collections::HashMap,
     fmt,
+    ops::Deref,
     sync::{Arc, Mutex},
 };
 
@@ -18,9 +19,20 @@ use std::{
 /// stream. A [fork](cortado::Memory::fork_queue) shares the adapter but has a separate stream.
 #[derive(Clone)]
 pub struct WgpuDevice {
+    pub(crate) driver: Driver,
+    /// Workspaces that later kernels reuse for intermediate results.
+    pub(crate) workspaces: BufferPool<Driver>,
+    left_to_host: Arc<[&'static str]>,
+}
+
+/// Largest number of bytes of workspaces in use and in the cache.
+const WORKSPACE_LIMIT: usize = 1 << 30;
+
+/// Adapter and stream of a device, without the pool that allocates from them.
+#[derive(Clone)]
+pub struct Driver {
     pub(crate) shared: Arc<Shared>,
     pub(crate) stream: Arc<Stream>,
-    left_to_host: Arc<[&'static str]>,
 }
 
 pub(crate) struct Shared {
@@ -69,7 +81,9 @@ impl WgpuDevice {
         let (adapter, pipelines) = (adapter.get_info().name, Mutex::default());
         let stream = Arc::new(Stream::new(kernel_errors::buffer(&device)));
         let shared = Arc::new(Shared { device, queue, limits, adapter, pipelines, failure });
-        Ok(Self { shared, stream, left_to_host: Arc::new([]) })
+        let driver = Driver { shared, stream };
+        let workspaces = BufferPool::new(&driver, WORKSPACE_LIMIT);
+        Ok(Self { driver, workspaces, left_to_host: Arc::new([]) })
     }
 
     /// Makes the named kernels run on the host, to measure how much a native kernel gains or to
@@ -84,9 +98,9 @@ impl WgpuDevice {
         &self.shared.adapter
     }
 
-    pub(crate) fn with_new_stream(&self) -> Self {
-        let stream = Arc::new(Stream::new(kernel_errors::buffer(&self.shared.device)));
-        Self { stream, ..self.clone() }
+    pub(crate) fn with_driver(&self, driver: Driver) -> Self {
+        let workspaces = self.workspaces.fork(&driver);
+        Self { driver, workspaces, left_to_host: Arc::clone(&self.left_to_host) }
     }
 
     /// Opens the ledger scope of kernel `name`. Returns `None` if the kernel must run on the host,
@@ -110,6 +124,13 @@ impl WgpuDevice {
         }
         Some(ledger::enter_kernel(name, "u32"))
     }
+}
+
+impl Driver {
+    pub(crate) fn with_new_stream(&self) -> Self {
+        let stream = Arc::new(Stream::new(kernel_errors::buffer(&self.shared.device)));
+        Self { shared: Arc::clone(&self.shared), stream }
+    }
 
     /// Waits until the queue is empty. Returns the first error that the queued work caused.
     pub(crate) fn wait(&self) -> Result<()> {
@@ -126,8 +147,21 @@ pub(crate) fn wgpu_error(error: impl fmt::Display) -> Error {
     Error::device("wgpu", error.to_string())
 }
 
+impl Deref for WgpuDevice {
+    type Target = Driver;
+    fn deref(&self) -> &Driver {
+        &self.driver
+    }
+}
+
 impl fmt::Debug for WgpuDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "WgpuDevice({})", self.shared.adapter)
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Driver({})", self.shared.adapter)
     }
 }

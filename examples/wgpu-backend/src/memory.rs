@@ -2,7 +2,7 @@
 //! buffer.
 
 use crate::{
-    device::{WgpuDevice, wgpu_error},
+    device::{Driver, WgpuDevice, wgpu_error},
     kernel_errors,
 };
 use cortado::{Error, Memory, Result};
@@ -11,6 +11,32 @@ use std::{ops::Range, sync::Arc};
 use wgpu::BufferUsages;
 
 impl Memory for WgpuDevice {
+    type Buffer = wgpu::Buffer;
+
+    fn name(&self) -> String {
+        self.driver.name()
+    }
+    fn alloc(&self, bytes: usize) -> Result<wgpu::Buffer> {
+        self.driver.alloc(bytes)
+    }
+    fn upload(&self, src: &[u8], dst: &mut wgpu::Buffer, at: usize) -> Result<()> {
+        self.driver.upload(src, dst, at)
+    }
+    fn download(&self, src: &wgpu::Buffer, at: usize, dst: &mut [u8]) -> Result<()> {
+        self.driver.download(src, at, dst)
+    }
+    fn synchronize(&self) -> Result<()> {
+        self.driver.synchronize()
+    }
+    fn fork_queue(&self) -> Result<Self> {
+        Ok(self.with_driver(self.driver.fork_queue()?))
+    }
+    fn order_after(&self, other: &Self) -> Result<()> {
+        self.driver.order_after(&other.driver)
+    }
+}
+
+impl Memory for Driver {
     type Buffer = wgpu::Buffer;
 
     fn name(&self) -> String {
@@ -62,7 +88,7 @@ impl Memory for WgpuDevice {
     }
 }
 
-impl WgpuDevice {
+impl Driver {
     /// Waits for all work and returns the bytes in a word-aligned range of `src`. If a kernel has
     /// reported an invalid value, clears the stream's error flags and returns an error.
     fn wait_and_read(&self, src: Option<(&wgpu::Buffer, Range<usize>)>) -> Result<Vec<u8>> {

@@ -3,7 +3,7 @@
 //! All streams of a device submit to one queue, which runs submissions in order. Work that one
 //! stream has submitted therefore runs before all work that any stream submits later.
 
-use crate::device::WgpuDevice;
+use crate::device::Driver;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Number of recorded launches after which a stream submits its work, so that the device starts
@@ -14,8 +14,6 @@ pub(crate) struct Stream {
     recorded: Mutex<Recorded>,
     /// Error flags, by which the kernels of this stream report invalid values.
     pub kernel_errors: wgpu::Buffer,
-    /// Scratch buffers that later kernels reuse for intermediate results.
-    pub scratch: Mutex<Vec<wgpu::Buffer>>,
 }
 
 /// Recorded work that is not yet submitted to the queue.
@@ -33,11 +31,11 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Stream {
     pub(crate) fn new(kernel_errors: wgpu::Buffer) -> Self {
-        Self { recorded: Mutex::default(), kernel_errors, scratch: Mutex::default() }
+        Self { recorded: Mutex::default(), kernel_errors }
     }
 }
 
-impl WgpuDevice {
+impl Driver {
     /// Records one kernel launch, which `dispatch` adds to the compute pass.
     pub(crate) fn record(&self, dispatch: impl FnOnce(&mut wgpu::ComputePass<'static>)) {
         let recorded = &mut *lock(&self.stream.recorded);

@@ -1,7 +1,7 @@
 //! Checks of the vector kernels of [`Blas`](crate::kernel::Blas).
 
-use super::{cases::Vector, prelude::*};
-use crate::device::AnyDevice;
+use super::{copied_bits::expect_copied_bits, prelude::*};
+use crate::{conformance::values::repeated, device::AnyDevice, element::DType};
 use num_traits::Zero;
 
 checks! {
@@ -18,7 +18,7 @@ checks! {
 
 fn copy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
-        &vector_cases(),
+        &vector_cases().and_large(Vector::LARGE, COPIES, &[]),
         |case, setup| setup.inputs_and_outputs::<T, 1, 1>([("x", case.len)], [("y", case.len)]),
         |_, [x], [y]| runner.device.copy(x, y),
         |_, [x], _| [ExpectedOutput::Bits(x.to_vec())],
@@ -29,12 +29,13 @@ fn copy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let y = ("y", &[T::default(); 5][..]);
     let [got] =
         runner.call(&CaseSetup::WHOLE, [("x", &x)], [y], |[x], [y]| runner.device.copy(x, y))?;
-    expect_bits("y", &got, &x)
+    expect_bits("y", &got, &x)?;
+    expect_copied_bits::<T>(runner, |[x], [y]| runner.device.copy(x, y))
 }
 
 fn scal<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
-        &vector_cases().without_refused(),
+        &vector_cases().without_refused().and_large(Vector::LARGE, COPIES, &[]),
         |case, setup| ([], setup.operands::<T, 1>([("x", case.len)])),
         |case, [], [x]| runner.device.scal(T::acc(case.alpha), x),
         |case, [], [x]| {
@@ -62,7 +63,7 @@ fn scaled_sum<T: Element>(
     kernel: impl Fn(&Vector, View<'_, T, AnyDevice>, ViewMut<'_, T, AnyDevice>) -> Result<()>,
 ) -> Verdict {
     runner.try_kernel(
-        &vector_cases(),
+        &vector_cases().and_large(Vector::LARGE, COPIES, &[]),
         |case, setup| {
             let [x, y] = setup.operands::<T, 2>([("x", case.len), ("y", case.len)]);
             ([x], [output_before_kernel(y, beta(case))])
@@ -78,8 +79,10 @@ fn scaled_sum<T: Element>(
 
 fn dot<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let kernel = |x: View<'_, T, AnyDevice>, y: View<'_, T, AnyDevice>| runner.device.dot(x, y);
-    check_scalar_result(runner, kernel, |x, y| x.iter().zip(y).map(|(x, y)| x * y).collect())?;
-    // The two operands of `dot` may be the same view.
+    let oracle = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).collect();
+    check_scalar_result(runner, kernel, oracle)?;
+    check_large_result(runner, kernel, oracle, |a, b| a + b)?;
+    // Both operands may be the same view.
     let sum_of_squares = |x: &[f64], _: &[f64]| x.iter().map(|x| x * x).collect();
     check_scalar_result::<T>(runner, |x, _| kernel(x, x), sum_of_squares)?;
     runner.try_cases([1, 4], |&len| {
@@ -109,6 +112,37 @@ fn check_scalar_result<T: Element>(
     })
 }
 
+/// Last elements of the vectors of a large case. No kernel may skip these elements.
+const LAST: [f64; 3] = [9.0, 2.0, -10.0];
+
+/// Checks a kernel that returns one number on vectors of 2²⁰ + 3 elements. Partial results of
+/// vectors, computed by `oracle`, are combined by `combine`.
+fn check_large_result<T: Element>(
+    runner: &CheckRunner<'_>,
+    kernel: impl Fn(View<'_, T, AnyDevice>, View<'_, T, AnyDevice>) -> Result<T::Acc>,
+    oracle: fn(&[f64], &[f64]) -> Expected,
+    combine: fn(f64, f64) -> f64,
+) -> Verdict {
+    // A large case takes long, so that it runs on one element type. All sums are exact in `f32`.
+    if T::DTYPE != DType::F32 {
+        return Ok(());
+    }
+    let periods = [1, 2].map(|seed| Values::Integers.stream(seed).take::<T>(PERIOD));
+    let ends = periods
+        .each_ref()
+        .map(|period| [&period[..PERIOD - LAST.len()], &LAST.map(T::from_f64)].concat());
+    let [x, y] = [0, 1].map(|i| [repeated(&periods[i], COPIES - 1), ends[i].clone()].concat());
+    let mut results = Vec::new();
+    runner.call::<T, T, 2, 0>(&CaseSetup::WHOLE, [("x", &x), ("y", &y)], [], |[x, y], []| {
+        results.push(kernel(x, y)?);
+        Ok(())
+    })?;
+    let of = |[x, y]: &[Vec<T>; 2]| oracle(&wide(x), &wide(y)).value;
+    let whole = std::iter::repeat_n(of(&periods), COPIES - 1).fold(of(&ends), combine);
+    let name = format!("result of operands of {} elements", x.len());
+    expect_nearest(&name, &results[..1], &[whole])
+}
+
 /// Case of a strided dot product, whose operands have `rest` more elements than the kernel may
 /// read.
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +165,7 @@ impl StridedDot {
             .into_iter()
             .flat_map(|n| [[1, 1], [0, 1], [3, 0], [2, 5]].map(|strides| (n, strides)))
             .map(|(n, strides)| (Self { n, strides, rest: n % 2 }, setup));
+        let fixed = fixed.chain([(Self { n: 33, strides: [2, 1], rest: 1 }, CaseSetup::FAR)]);
         let random = (0..500usize, [0..6usize, 0..6usize], 0..3usize)
             .prop_map(|(n, strides, rest)| Self { n, strides, rest });
         Cases::from_fixed(fixed.collect(), random)
@@ -150,9 +185,24 @@ fn dot_strided<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let term = |i: usize| x[i * incx].to_f64() * y[i * incy].to_f64();
         setup.values.compare("result", &[dot], &[(0..n).map(term).collect()])
     })?;
-    runner.try_cases([(6, 4), (7, 3)], |&(x, y)| {
-        let invalid = "an operand that is too short for 4 elements with strides 2 in x and 1 in y";
-        runner.check_refused::<T, T, 2, 0>(invalid, [("x", x), ("y", y)], [], |[x, y], []| {
+    // Both operands may be the same view.
+    runner.try_cases([[1, 1], [2, 1], [1, 3], [2, 2]], |&[incx, incy]| {
+        let x = Values::Integers.stream(1).take::<T>(40);
+        let mut dot = T::Acc::zero();
+        runner.call::<T, T, 1, 0>(&CaseSetup::WHOLE, [("x", &x)], [], |[x], []| {
+            dot = runner.device.dot_strided(13, x, incx, x, incy)?;
+            Ok(())
+        })?;
+        let want: Expected = (0..13).map(|i| x[i * incx].to_f64() * x[i * incy].to_f64()).collect();
+        Values::Integers.compare("result of equal operands", &[dot], &[want])
+    })?;
+    runner.try_cases([("x", 6, 4), ("y", 7, 3)], |&(short, x, y)| {
+        let (found, needed) = if short == "x" { (x, 7) } else { (y, 4) };
+        let invalid = format!(
+            "`{short}` of {found} elements instead of at least {needed} (4 elements; stride 2 in \
+             `x`, 1 in `y`)"
+        );
+        runner.check_refused::<T, T, 2, 0>(&invalid, [("x", x), ("y", y)], [], |[x, y], []| {
             runner.device.dot_strided(4, x, 2, y, 1).map(drop)
         })
     })
@@ -160,21 +210,24 @@ fn dot_strided<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn asum<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let oracle = |x: &[f64], _: &[f64]| x.iter().map(|x| x.abs()).collect();
-    check_scalar_result::<T>(runner, |x, _| runner.device.asum(x), oracle)
+    check_scalar_result::<T>(runner, |x, _| runner.device.asum(x), oracle)?;
+    check_large_result::<T>(runner, |x, _| runner.device.asum(x), oracle, |a, b| a + b)
 }
 
 fn sumsq<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let oracle = |x: &[f64], _: &[f64]| x.iter().map(|x| x * x).collect();
-    check_scalar_result::<T>(runner, |x, _| runner.device.sumsq(x), oracle)
+    check_scalar_result::<T>(runner, |x, _| runner.device.sumsq(x), oracle)?;
+    check_large_result::<T>(runner, |x, _| runner.device.sumsq(x), oracle, |a, b| a + b)
 }
 
 fn amax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
-    check_scalar_result::<T>(
-        runner,
-        |x, _| runner.device.amax(x),
-        |x, _| Expected::exact(x.iter().fold(0.0, |max: f64, x| max.max(x.abs()))),
-    )?;
-    // Each case places the largest element, an infinity or a NaN at a different position of the
+    let oracle = |x: &[f64], _: &[f64]| {
+        let larger = |max: f64, x: &f64| if max.is_nan() || x.abs() <= max { max } else { x.abs() };
+        Expected::exact(x.iter().fold(0.0, larger))
+    };
+    check_scalar_result::<T>(runner, |x, _| runner.device.amax(x), oracle)?;
+    check_large_result::<T>(runner, |x, _| runner.device.amax(x), oracle, f64::max)?;
+    // Each case places the largest element, an infinity or a NaN at another position of the
     // operand.
     runner.try_cases((0..70).step_by(3), |&at: &usize| {
         let large = [(-5.0, Placement::CORNERS[1]), (f64::NEG_INFINITY, Placement::CORNERS[1])];

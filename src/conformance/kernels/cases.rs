@@ -14,6 +14,9 @@ use std::fmt::{self, Debug};
 /// Name of an operand, and its elements before the kernel call.
 pub(super) type NamedValues<T> = (&'static str, Vec<T>);
 
+/// Name of an operand, and a slice of its elements before the call.
+pub(super) type NamedSlice<'a, T> = (&'static str, &'a [T]);
+
 /// Name and length of an operand.
 pub(super) type Length = (&'static str, usize);
 
@@ -49,6 +52,15 @@ impl CaseSetup {
     /// device.
     pub(super) const WHOLE: Self =
         Self { values: Values::Integers, seed: 1, places: [Placement::WHOLE; OPERANDS] };
+
+    /// Setup like [`WHOLE`](Self::WHOLE), in which each operand starts more than 64 KiB into its
+    /// memory.
+    pub(super) const FAR: Self = Self { places: [Placement::FAR; OPERANDS], ..Self::WHOLE };
+
+    /// Returns setups with operands in which some elements are NaN, an infinity or −0.
+    pub(super) fn specials() -> impl Iterator<Item = Self> + Clone {
+        (1..=4).map(|seed| Self { values: Values::Specials, seed, ..Self::WHOLE })
+    }
 
     /// Returns a setup with integer operands that all have the placement `place`.
     pub(super) fn placed(place: Placement) -> Self {
@@ -123,11 +135,36 @@ pub(super) struct Cases<C: Debug> {
     pub(super) random: BoxedStrategy<C>,
     /// Kernel calls that must fail if one operand has a wrong length.
     pub(super) refused: Vec<C>,
+    pub(super) large: Vec<LargeCase<C>>,
+}
+
+/// Case of a kernel call with large operands, which hold copies of the operands of a small case.
+#[derive(Clone, Debug)]
+pub(super) struct LargeCase<C> {
+    /// The small case.
+    pub(super) period: C,
+    /// The large case.
+    pub(super) whole: C,
+    /// Number of copies.
+    pub(super) copies: usize,
+    /// Names of the operands that are the same in both cases.
+    pub(super) shared: &'static [&'static str],
+}
+
+impl<C> LargeCase<C> {
+    /// Adds the number of copies to each operand.
+    pub(super) fn copied<'a, T, const N: usize>(
+        &self,
+        operands: [NamedSlice<'a, T>; N],
+    ) -> [(NamedSlice<'a, T>, usize); N] {
+        operands
+            .map(|(name, x)| ((name, x), if self.shared.contains(&name) { 1 } else { self.copies }))
+    }
 }
 
 impl<C: Clone + Debug + 'static> Cases<C> {
-    /// Creates cases from every corner case, once with integers and once with real numbers, and
-    /// from the last corner case with every placement.
+    /// Creates cases that combine every corner case with integers and with real numbers, and the
+    /// last corner case with every placement and with special values.
     pub(super) fn new(
         corners: Vec<C>,
         random: impl Strategy<Value = C> + 'static,
@@ -139,15 +176,41 @@ impl<C: Clone + Debug + 'static> Cases<C> {
             fixed.extend(corners.iter().map(|corner| (corner.clone(), setup)));
         }
         if let Some(last) = corners.last() {
-            fixed.extend(CaseSetup::placements().map(|setup| (last.clone(), setup)));
+            let setups = CaseSetup::placements().chain([CaseSetup::FAR]);
+            let setups = setups.chain(CaseSetup::specials());
+            fixed.extend(setups.map(|setup| (last.clone(), setup)));
         }
-        Self { fixed, random: random.boxed(), refused: vec![refused] }
+        Self { fixed, random: random.boxed(), refused: vec![refused], large: Vec::new() }
     }
 
     /// Removes the cases that `keep` rejects.
     pub(super) fn filter(mut self, keep: fn(&C) -> bool) -> Self {
         self.fixed.retain(|(case, _)| keep(case));
         Self { random: self.random.prop_filter("rejected by the filter", keep).boxed(), ..self }
+    }
+
+    /// Removes the cases with special values.
+    pub(super) fn without_specials(mut self) -> Self {
+        self.fixed.retain(|(_, setup)| setup.values != Values::Specials);
+        self
+    }
+
+    /// Adds fixed cases.
+    pub(super) fn and(mut self, fixed: impl IntoIterator<Item = (C, CaseSetup)>) -> Self {
+        self.fixed.extend(fixed);
+        self
+    }
+
+    /// Adds a large case, whose operands hold `copies` copies of the operands of `period`, except
+    /// for the operands with the names `shared`.
+    pub(super) fn and_large(
+        mut self,
+        [period, whole]: [C; 2],
+        copies: usize,
+        shared: &'static [&'static str],
+    ) -> Self {
+        self.large.push(LargeCase { period, whole, copies, shared });
+        self
     }
 
     /// Removes the tests of wrong operand lengths.
@@ -165,6 +228,17 @@ impl<C: Clone + Debug + 'static> Cases<C> {
             fixed: fixed.map(|((case, setup), parameter)| ((case, parameter), setup)).collect(),
             random: random.boxed(),
             refused: self.refused.into_iter().zip(cycled_parameters()).collect(),
+            large: self
+                .large
+                .into_iter()
+                .zip(cycled_parameters())
+                .map(|(LargeCase { period, whole, copies, shared }, parameter)| LargeCase {
+                    period: (period, parameter.clone()),
+                    whole: (whole, parameter),
+                    copies,
+                    shared,
+                })
+                .collect(),
         }
     }
 
@@ -174,7 +248,7 @@ impl<C: Clone + Debug + 'static> Cases<C> {
         fixed: Vec<(C, CaseSetup)>,
         random: impl Strategy<Value = C> + 'static,
     ) -> Self {
-        Self { fixed, random: random.boxed(), refused: Vec::new() }
+        Self { fixed, random: random.boxed(), refused: Vec::new(), large: Vec::new() }
     }
 }
 
@@ -185,7 +259,19 @@ pub(super) const SCALARS: [f64; 5] = [0.0, 1.0, -1.0, 0.5, 2.0];
 /// Operand lengths near the sizes of SIMD vectors, warps, tasks and GPU thread blocks.
 const LENGTHS: [usize; 14] = [0, 1, 2, 3, 7, 8, 31, 33, 64, 255, 257, 1024, 1025, 4099];
 
-/// Operand length and scalars α and β of an elementwise kernel call.
+/// Number of elements of the operands of which the operands of large cases are copies. The number
+/// divides 2²⁰ + 3, and is prime, so that elements 2¹⁶ or 2²⁰ apart differ.
+pub(super) const PERIOD: usize = 919;
+
+/// Number of copies of [`PERIOD`] elements in an operand of 2²⁰ + 3 elements, which is too long for
+/// an index of 20 bits.
+pub(super) const COPIES: usize = ((1 << 20) + 3) / PERIOD;
+
+/// Number of copies of [`PERIOD`] rows or planes in an operand with more than 65,535 rows or
+/// planes, which are too many for an index of 16 bits and for some axes of a GPU grid.
+pub(super) const ROW_COPIES: usize = (1 << 16) / PERIOD + 1;
+
+/// Length and scalars of an elementwise kernel call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vector {
     pub(super) len: usize,
@@ -193,19 +279,34 @@ pub(super) struct Vector {
     pub(super) beta: f64,
 }
 
-/// Returns cases of elementwise kernels with every length, every pair of scalars and every pair of
-/// placements.
+impl Vector {
+    /// Small and large case of an elementwise kernel call.
+    pub(super) const LARGE: [Self; 2] = [
+        Self { len: PERIOD, alpha: 0.5, beta: 2.0 },
+        Self { len: PERIOD * COPIES, alpha: 0.5, beta: 2.0 },
+    ];
+}
+
+/// Returns cases of elementwise kernels with every length, every pair of scalars, every pair of
+/// placements and special values.
 pub(super) fn vector_cases() -> Cases<Vector> {
     let of_len = |len| Vector { len, alpha: 0.5, beta: 2.0 };
     let scalars = SCALARS.into_iter().flat_map(|a| SCALARS.map(|b| (a, b)));
     let scaled = scalars.map(|(alpha, beta)| Vector { len: 19, alpha, beta });
     let whole = LENGTHS.into_iter().map(of_len).chain(scaled).map(|case| (case, CaseSetup::WHOLE));
-    let placed = CaseSetup::pairs_of_placements().map(|setup| (of_len(37), setup));
+    let setups = CaseSetup::pairs_of_placements().chain([CaseSetup::FAR]);
+    let placed = setups.map(|setup| (of_len(37), setup));
+    // A sum of 5 elements is often finite, and a vector of 90 elements holds every special value.
+    let special = [(5, 0.5, 2.0), (90, 0.5, 2.0), (90, 0.0, 2.0), (90, 2.0, 0.0), (90, 0.0, 0.0)]
+        .map(|(len, alpha, beta)| Vector { len, alpha, beta });
+    let special =
+        special.into_iter().flat_map(|case| CaseSetup::specials().map(move |setup| (case, setup)));
     let scalar = || prop::sample::select(&SCALARS[..]);
     let random = (prop_oneof![0..80usize, 0..3000usize], scalar(), scalar());
     let random = random.prop_map(|(len, alpha, beta)| Vector { len, alpha, beta });
     let refused = [1, 4, 1024].map(of_len).into();
-    Cases { refused, ..Cases::from_fixed(whole.chain(placed).collect(), random) }
+    let fixed = whole.chain(placed).chain(special);
+    Cases { refused, ..Cases::from_fixed(fixed.collect(), random) }
 }
 
 /// Operand shapes around an axis, as `[outer, extent, inner]`. Some of the factors are 0, 1 or
@@ -238,8 +339,8 @@ pub(super) struct AxisCase {
     pub(super) beta: f64,
 }
 
-/// Returns cases of kernels that compute along an axis, with every shape, every scalar and every
-/// pair of placements. In every case, the axis has at least one element.
+/// Returns cases of kernels along an axis, with every shape, every scalar, every pair of placements
+/// and special values. In every case, the axis has at least one element.
 pub(super) fn axis_cases() -> Cases<AxisCase> {
     let case = |[outer, extent, inner]: [usize; 3], beta| AxisCase {
         axis: Axis { outer, extent, inner },
@@ -247,7 +348,12 @@ pub(super) fn axis_cases() -> Cases<AxisCase> {
     };
     let seeded = |(shape, seed)| (case(shape, 0.0), CaseSetup { seed, ..CaseSetup::WHOLE });
     let scaled = SCALARS.map(|beta| (case([3, 5, 2], beta), CaseSetup::WHOLE));
-    let placed = CaseSetup::pairs_of_placements().map(|setup| (case([2, 9, 3], 0.0), setup));
+    let setups = CaseSetup::pairs_of_placements().chain([CaseSetup::FAR]);
+    let placed = setups.map(|setup| (case([2, 9, 3], 0.0), setup));
+    let special = [([4, 5, 3], 0.0), ([7, 9, 1], 2.0), ([2, 40, 9], 0.0), ([1, 3, 90], 0.0)];
+    let special = special.into_iter().flat_map(|(shape, beta)| {
+        CaseSetup::specials().map(move |setup| (case(shape, beta), setup))
+    });
     let shape = prop_oneof![
         [0..4usize, 1..9usize, 1..9usize],
         [0..3usize, 1..200usize, 1..4usize],
@@ -255,6 +361,7 @@ pub(super) fn axis_cases() -> Cases<AxisCase> {
     ];
     let random = (shape, prop::sample::select(&SCALARS[..]));
     let random = random.prop_map(move |(shape, beta)| case(shape, beta));
-    let fixed = SHAPES.into_iter().zip(0..).map(seeded).chain(scaled).chain(placed).collect();
+    let fixed = SHAPES.into_iter().zip(0..).map(seeded).chain(scaled).chain(placed);
+    let fixed = fixed.chain(special).collect();
     Cases { refused: vec![case([2, 3, 4], 1.0)], ..Cases::from_fixed(fixed, random) }
 }

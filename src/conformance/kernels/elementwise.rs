@@ -94,7 +94,7 @@ fn special_values<T: Element>() -> Vec<T> {
 fn fill<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_kernel(
-        &vector_cases().without_refused(),
+        &vector_cases().without_refused().and_large(Vector::LARGE, COPIES, &[]),
         |case, _| ([], [("y", unset::<T>(case.len))]),
         |case, [], [y]| device.fill(T::from_f64(case.alpha), y),
         |case, _, _| [ExpectedOutput::Nearest(vec![case.alpha; case.len])],
@@ -112,8 +112,13 @@ fn unary<T: Element>(runner: &CheckRunner<'_>, ops: &[Unary<f64>]) -> Verdict {
     let oracle = |op, x: &[f64]| x.iter().map(|&x| oracle::unary(op, x)).collect::<Vec<_>>();
     runner.try_cases(ops, |&&op: &&Unary<f64>| {
         let typed = op.cast();
+        let mut cases = vector_cases().without_refused();
+        // One function of each kind, because large cases take long.
+        if matches!(op, Unary::Relu { .. } | Unary::Exp) {
+            cases = cases.and_large(Vector::LARGE, COPIES, &[]);
+        }
         runner.try_in_place(
-            &vector_cases().without_refused(),
+            &cases,
             |case, setup| (("x", setup.stream().take::<T>(case.len)), [], "y"),
             |_, x, [], y| device.unary(typed, x, y),
             |_, x, []| ExpectedOutput::Sums(oracle(op, x)),
@@ -128,7 +133,20 @@ fn unary<T: Element>(runner: &CheckRunner<'_>, ops: &[Unary<f64>]) -> Verdict {
         let [got] = runner.call(&CaseSetup::WHOLE, [("x", &x)], [y], |[x], [y]| {
             device.unary(typed, x.into(), y)
         })?;
-        expect_within(y.0, &got, &oracle(op, &wide(&x)))
+        let (wide_x, name) = (wide(&x), Output::from(y.0));
+        expect_within(name.of(&[("x", &wide_x)]), &got, &oracle(op, &wide_x))?;
+        // The only functions whose results have a specified sign of zero.
+        let (zeros, want) = match op {
+            Unary::Abs => ([-0.0, 0.0], [0.0, 0.0]),
+            Unary::Neg => ([-0.0, 0.0], [0.0, -0.0]),
+            _ => return Ok(()),
+        };
+        let (zeros, want) = (zeros.map(T::from_f64), want.map(T::from_f64));
+        let y = ("y of −0 and +0", &unset(2)[..]);
+        let [got] = runner.call(&CaseSetup::WHOLE, [("x", &zeros)], [y], |[x], [y]| {
+            device.unary(typed, x.into(), y)
+        })?;
+        expect_bits(y.0, &got, &want)
     })
 }
 
@@ -139,8 +157,13 @@ fn binary<T: Element>(runner: &CheckRunner<'_>, ops: &[Binary<f64>]) -> Verdict 
     };
     runner.try_cases(ops, |&&op: &&Binary<f64>| {
         let typed = op.cast();
+        let mut cases = vector_cases();
+        // One function of each kind, because large cases take long.
+        if matches!(op, Binary::Add | Binary::SigmoidGrad) {
+            cases = cases.and_large(Vector::LARGE, COPIES, &[]);
+        }
         runner.try_in_place(
-            &vector_cases(),
+            &cases,
             |case, setup| {
                 let [a, b] = setup.operands::<T, 2>([("a", case.len), ("b", case.len)]);
                 (a, [b], "y")
@@ -156,8 +179,18 @@ fn binary<T: Element>(runner: &CheckRunner<'_>, ops: &[Binary<f64>]) -> Verdict 
         let [got] = runner.call(&CaseSetup::WHOLE, inputs, [y], |[a, b], [y]| {
             device.binary(typed, a.into(), b, y)
         })?;
-        expect_within(y.0, &got, &oracle(op, &wide(&a), &wide(&b)))
+        let (a, b, name) = (wide(&a), wide(&b), Output::from(y.0));
+        expect_within(name.of(&[("a", &a), ("b", &b)]), &got, &oracle(op, &a, &b))
     })
+}
+
+/// Adds a large case to the cases of a kernel along an axis: more than 2²⁰ elements in more than
+/// 65,535 rows. `shared` are the names of the operands with one element per index of the axis.
+fn large_axis(cases: Cases<AxisCase>, shared: &'static [&'static str]) -> Cases<AxisCase> {
+    let rows =
+        |copies| AxisCase { axis: Axis { outer: copies * PERIOD, extent: 5, inner: 1 }, beta: 0.0 };
+    let copies = COPIES.div_ceil(5);
+    cases.and_large([rows(1), rows(copies)], copies, shared)
 }
 
 fn broadcast<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -165,7 +198,7 @@ fn broadcast<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let grads = [Binary::Prelu, Binary::PreluSlope, Binary::SigmoidGrad, Binary::TanhGrad];
     let ops: Vec<Binary<f64>> = ops.into_iter().chain(RELU_GRAD).chain(grads).collect();
     runner.try_in_place(
-        &axis_cases().with(&ops),
+        &large_axis(axis_cases(), &["b"]).with(&ops),
         |(case, _), setup| {
             let lengths = [("a", case.axis.count()), ("b", case.axis.extent)];
             let [a, b] = setup.operands::<T, 2>(lengths);
@@ -181,7 +214,7 @@ fn broadcast<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn affine<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_in_place(
-        &axis_cases(),
+        &large_axis(axis_cases(), &["scale", "shift"]),
         |AxisCase { axis, .. }, setup| {
             let lengths = [("x", axis.count()), ("scale", axis.extent), ("shift", axis.extent)];
             let [x, scale, shift] = setup.operands::<T, 3>(lengths);
@@ -237,6 +270,12 @@ fn convert_to<T: Element, U: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let ties = ties.into_iter().take(kinds).filter(held).flat_map(|(x, y)| [(x, y), (-x, -y)]);
     let (x, want): (Vec<_>, Vec<_>) = ties.map(|(x, y)| (T::from_f64(x), y)).unzip();
     converts(&x, &want, &CaseSetup::WHOLE)?;
+    let x = Values::Integers.stream(1).take::<T>(PERIOD);
+    let want = ExpectedOutput::Nearest(wide(&x));
+    let (x, y) = ([(("x", &x[..]), COPIES)], [(("y", &unset::<U>(PERIOD)[..]), COPIES)]);
+    if T::DTYPE == DType::F16 {
+        runner.try_large(x, y, kernel, [want])?;
+    }
     runner.check_lengths([("x", 4)], [("y", 4)], kernel)
 }
 
@@ -264,5 +303,9 @@ where
         let [got] = runner.call(setup, [("x", &x)], [("y", &unset::<T>(x.len()))], kernel)?;
         expect_nearest("y", &got, &want)
     })?;
+    let x: Vec<N> = (0..PERIOD).map(|i| N::from(i as u16)).collect();
+    let want = ExpectedOutput::Nearest(x.iter().map(|&x| x.into()).collect());
+    let (x, y) = ([(("x", &x[..]), COPIES)], [(("y", &unset::<T>(PERIOD)[..]), COPIES)]);
+    runner.try_large(x, y, kernel, [want])?;
     runner.check_lengths([("x", 4)], [("y", 4)], kernel)
 }

@@ -1,26 +1,22 @@
 //! Harness of kernel checks: places operands in memories, calls a kernel and compares its outputs
 //! with expected elements.
 
-use super::cases::{CaseSetup, Cases, Length, NamedValues};
+use super::cases::{CaseSetup, Cases, Length, NamedSlice, NamedValues};
 use crate::{
     conformance::{
-        compare::{expect_bits, expect_nearest, expect_same_bits},
+        compare::{Output, expect_bits, expect_nearest, expect_same_bits},
         expected::Expected,
-        failure::{Verdict, expect_refused, flaw},
+        failure::Verdict,
         operand::{Operand, Placement, unset},
         runner::CheckRunner,
-        values::{Values, wide},
+        values::{Values, repeated, wide},
     },
     device::AnyDevice,
-    element::{Element, Storable},
+    element::{DType, Element, Storable},
     error::{Error, Result},
-    kernel::traits::*,
     memory::{Src, View, ViewMut},
 };
 use std::fmt::Debug;
-
-/// Name of an operand, and a slice of its elements before the kernel call.
-pub(super) type NamedSlice<'a, T> = (&'static str, &'a [T]);
 
 /// Expected elements of an output, and the required accuracy of the device's results.
 pub(super) enum ExpectedOutput {
@@ -37,17 +33,35 @@ pub(super) enum ExpectedOutput {
 }
 
 impl ExpectedOutput {
-    pub(super) fn compare<T: Element>(&self, name: &str, got: &[T], values: Values) -> Verdict {
+    pub(super) fn compare<'a, T: Element>(
+        &self,
+        output: impl Into<Output<'a>>,
+        got: &[T],
+        values: Values,
+    ) -> Verdict {
+        let output = output.into();
         match self {
             Self::Bits(want) => {
                 let want: Vec<T> = want.iter().map(|&want| T::from_f64(want)).collect();
-                expect_bits(name, got, &want)
+                expect_bits(output, got, &want)
             }
-            Self::Nearest(want) => expect_nearest(name, got, want),
-            Self::Sums(want) => values.compare(name, got, want),
-            Self::Within(want) => Values::Reals.compare(name, got, want),
+            Self::Nearest(want) => expect_nearest(output, got, want),
+            Self::Sums(want) => values.compare(output, got, want),
+            Self::Within(want) => Values::Reals.compare(output, got, want),
         }
     }
+}
+
+/// Returns whether all expected elements are finite.
+fn all_finite(want: &[ExpectedOutput]) -> bool {
+    want.iter().all(|want| match want {
+        ExpectedOutput::Bits(want) | ExpectedOutput::Nearest(want) => {
+            want.iter().all(|want| want.is_finite())
+        }
+        ExpectedOutput::Sums(want) | ExpectedOutput::Within(want) => {
+            want.iter().all(|want| want.value.is_finite())
+        }
+    })
 }
 
 impl CheckRunner<'_> {
@@ -85,8 +99,51 @@ impl CheckRunner<'_> {
             let want = want(case, x.each_ref().map(|x| &x[..]), y.each_ref().map(|y| &y[..]));
             let got = self
                 .call(setup, as_slices(&inputs), as_slices(&outputs), |x, y| kernel(case, x, y))?;
+            let mut results = outputs.iter().zip(&y).zip(&got).zip(&want);
+            results.try_for_each(|(((output, y), got), want)| {
+                let mut shown = shown_operands(&inputs, &x, got.len());
+                let before = format!("old {}", output.0);
+                if y.iter().any(|y| !y.is_nan()) {
+                    shown.push((&before, y));
+                }
+                want.compare(Output::from(output.0).of(&shown), got, setup.values)
+            })
+        })?;
+        cases.large.iter().try_for_each(|large| {
+            let (inputs, outputs) = operands(&large.period, &CaseSetup::WHOLE);
+            let (x, y) = (inputs.each_ref().map(wide_named), outputs.each_ref().map(wide_named));
+            let (x, y) = (x.each_ref().map(|x| &x[..]), y.each_ref().map(|y| &y[..]));
+            let want = want(&large.period, x, y);
+            let (inputs, outputs) = (as_slices(&inputs), as_slices(&outputs));
+            let (inputs, outputs) = (large.copied(inputs), large.copied(outputs));
+            self.try_large(inputs, outputs, |x, y| kernel(&large.whole, x, y), want)
+                .map_err(|flaw| flaw.in_case("case", &large.whole))
+        })?;
+        self.try_cases(&cases.refused, |case| {
+            // Inputs of equal length may be the same view.
+            let (mut inputs, outputs) = operands(case, &CaseSetup::WHOLE);
+            let lengths = inputs.each_ref().map(|(_, x)| x.len());
+            let shared: [usize; I] =
+                lengths.map(|len| lengths.iter().position(|&other| other == len).unwrap_or(0));
+            if shared.iter().enumerate().all(|(i, &first)| i == first) {
+                return Ok(());
+            }
+            (0..I).for_each(|i| inputs[i].1 = inputs[shared[i]].1.clone());
+            let (x, y) = (inputs.each_ref().map(wide_named), outputs.each_ref().map(wide_named));
+            let want = want(case, x.each_ref().map(|x| &x[..]), y.each_ref().map(|y| &y[..]));
+            // A function may be undefined for some values of an operand, such as a variance.
+            if !all_finite(&want) {
+                return Ok(());
+            }
+            let (inputs, previous) = (as_slices(&inputs), as_slices(&outputs));
+            let got = self.call(&CaseSetup::WHOLE, inputs, previous, |x, y| {
+                kernel(case, shared.map(|first| x[first]), y)
+            })?;
             let mut results = outputs.iter().zip(&got).zip(&want);
-            results.try_for_each(|((output, got), want)| want.compare(output.0, got, setup.values))
+            results.try_for_each(|((output, got), want)| {
+                let name = format!("{} of inputs that are the same view", output.0);
+                want.compare(&name, got, Values::Integers)
+            })
         })?;
         self.try_cases(&cases.refused, |case| {
             let (inputs, outputs) = operands(case, &CaseSetup::WHOLE);
@@ -114,19 +171,61 @@ impl CheckRunner<'_> {
     ) -> Verdict {
         self.try_all(cases, |case, setup| {
             let ((source, x), inputs, output) = operands(case, setup);
-            let others = inputs.each_ref().map(wide_named);
-            let want = want(case, &wide(&x), others.each_ref().map(|input| &input[..]));
+            let (wide_x, others) = (wide(&x), inputs.each_ref().map(wide_named));
+            let want = want(case, &wide_x, others.each_ref().map(|input| &input[..]));
+            let mut shown = vec![(source, &wide_x[..])];
+            shown.extend(shown_operands(&inputs, &others, x.len()));
             let inputs = as_slices(&inputs);
             let [got] = self.call(setup, inputs, [(output, &x)], |inputs, [y]| {
                 kernel(case, Src::InPlace, inputs, y)
             })?;
-            want.compare(&format!("in place: {output}"), &got, setup.values)?;
+            let name = format!("in place: {output}");
+            want.compare(Output::from(&name).of(&shown), &got, setup.values)?;
             let operand = Operand::new(self.device, &x, setup.places[I + 1])?;
             let [got] = self.call(setup, inputs, [(output, &unset(x.len()))], |inputs, [y]| {
                 kernel(case, operand.view()?.into(), inputs, y)
             })?;
             operand.unchanged(source)?;
-            want.compare(output, &got, setup.values)
+            want.compare(Output::from(output).of(&shown), &got, setup.values)
+        })?;
+        // Large cases run on one element type.
+        let mut large = cases.large.iter().filter(|_| T::DTYPE == DType::F32);
+        large.try_for_each(|large| {
+            let ((_, x), inputs, output) = operands(&large.period, &CaseSetup::WHOLE);
+            let others = inputs.each_ref().map(wide_named);
+            let want = want(&large.period, &wide(&x), others.each_ref().map(|input| &input[..]));
+            let whole = repeated(&x, large.copies);
+            let operand = Operand::new(self.device, &whole, Placement::WHOLE)?;
+            let kernel = |inputs: [View<'_, T, AnyDevice>; I],
+                          [y]: [ViewMut<'_, T, AnyDevice>; 1]| {
+                kernel(&large.whole, operand.view()?.into(), inputs, y)
+            };
+            let y = [((output, &unset(x.len())[..]), large.copies)];
+            self.try_large(large.copied(as_slices(&inputs)), y, kernel, [want])
+                .map_err(|flaw| flaw.in_case("case", &large.whole))
+        })?;
+        self.try_cases(&cases.refused, |case| {
+            // Inputs of the same length as the source may be the same view as the source.
+            let ((source, x), mut inputs, output) = operands(case, &CaseSetup::WHOLE);
+            let is_source = inputs.each_ref().map(|(_, input)| input.len() == x.len());
+            let Some(first) = is_source.iter().position(|&is_source| is_source) else {
+                return Ok(());
+            };
+            for (input, _) in inputs.iter_mut().zip(is_source).filter(|(_, is_source)| *is_source) {
+                input.1.clone_from(&x);
+            }
+            let others = inputs.each_ref().map(wide_named);
+            let want = want(case, &wide(&x), others.each_ref().map(|input| &input[..]));
+            if !all_finite(std::slice::from_ref(&want)) {
+                return Ok(());
+            }
+            let (inputs, y) = (as_slices(&inputs), [(output, &unset(x.len())[..])]);
+            let [got] = self.call(&CaseSetup::WHOLE, inputs, y, |x, [y]| {
+                let inputs = std::array::from_fn(|i| x[if is_source[i] { first } else { i }]);
+                kernel(case, x[first].into(), inputs, y)
+            })?;
+            let name = format!("{output} with other inputs that are the same view as `{source}`");
+            want.compare(&name, &got, Values::Integers)
         })?;
         self.try_cases(&cases.refused, |case| {
             let ((source, x), inputs, output) = operands(case, &CaseSetup::WHOLE);
@@ -166,13 +265,7 @@ impl CheckRunner<'_> {
     ) -> Verdict<[Vec<U>; O]> {
         let mut calls = Vec::new();
         for _ in 0..self.repetitions() {
-            let (result, read, written) = self.run(setup, inputs, outputs, &mut kernel)?;
-            result?;
-            inputs
-                .iter()
-                .zip(&read)
-                .try_for_each(|((name, _), operand)| operand.unchanged(name))?;
-            calls.push(written.iter().map(Operand::values).collect::<Verdict<Vec<_>>>()?);
+            calls.push(self.call_once(setup, inputs, outputs, &mut kernel)?);
         }
         if let [first, second] = &calls[..] {
             let mut results = outputs.iter().zip(first.iter().zip(second));
@@ -180,79 +273,29 @@ impl CheckRunner<'_> {
                 expect_same_bits(name, first, second)
             })?;
         }
-        Ok(array(calls.swap_remove(0))?)
+        Ok(calls.swap_remove(0))
     }
 
-    /// Fails unless a kernel returns an error for operands of the given lengths and leaves the
-    /// outputs unchanged. `invalid` describes the wrong operand in the failure message.
-    pub(super) fn check_refused<T: Storable, U: Storable, const I: usize, const O: usize>(
+    /// Calls a kernel once and returns its outputs. Fails if the kernel changes an input or a guard
+    /// element.
+    pub(super) fn call_once<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
-        invalid: &str,
-        inputs: [Length; I],
-        outputs: [Length; O],
-        kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
-    ) -> Verdict {
-        // Zeros are valid labels and indices, so the lengths of the operands are the only error.
-        // The output bytes are not 0, so that the check detects a kernel that writes zeros.
-        let read = inputs.map(|input| filled::<T>(input, 0));
-        let written = outputs.map(|output| filled::<U>(output, 0x3f));
-        let setup = CaseSetup::placed(Placement::CORNERS[1]);
-        let (result, _, written) =
-            self.run(&setup, as_slices(&read), as_slices(&written), kernel)?;
-        expect_refused(result, invalid)?;
-        outputs.iter().zip(&written).try_for_each(|((name, _), operand)| operand.unchanged(name))
-    }
-
-    /// Fails unless the kernel refuses each operand that is one element too short or too long.
-    pub(super) fn check_lengths<T: Storable, U: Storable, const I: usize, const O: usize>(
-        &self,
-        inputs: [Length; I],
-        outputs: [Length; O],
-        kernel: impl Fn([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
-    ) -> Verdict {
-        for operand in 0..I + O {
-            let (name, len) = if operand < I { inputs[operand] } else { outputs[operand - I] };
-            for wrong in len.checked_sub(1).into_iter().chain([len + 1]) {
-                let (mut inputs, mut outputs) = (inputs, outputs);
-                let length =
-                    if operand < I { &mut inputs[operand] } else { &mut outputs[operand - I] };
-                length.1 = wrong;
-                let invalid = format!("`{name}` of {wrong} elements instead of {len}");
-                self.check_refused(&invalid, inputs, outputs, &kernel)
-                    .map_err(|flaw| flaw.in_case("lengths", &(inputs, outputs)))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Fails unless an invalid kernel call causes an error by the next download of the output. A
-    /// second invalid call must cause an error by the next `synchronize`.
-    pub(super) fn check_late_error<T: Storable, U: Storable, const I: usize>(
-        &self,
-        invalid: &str,
+        setup: &CaseSetup,
         inputs: [NamedSlice<'_, T>; I],
-        output: NamedSlice<'_, U>,
-        kernel: impl Fn([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; 1]) -> Result<()>,
-    ) -> Verdict {
-        let [whole, part, ..] = Placement::CORNERS;
-        let setup = CaseSetup { places: [whole, part, part, part, part], ..CaseSetup::WHOLE };
-        for wait in ["download of the output", "synchronize"] {
-            let (result, _, written) = self.run(&setup, inputs, [output], &kernel)?;
-            let waited = || match wait {
-                "synchronize" => self.device.synchronize(),
-                _ => written[0].view()?.host().map(drop),
-            };
-            if result.and_then(|()| waited()).is_ok() {
-                return Err(flaw!("accepted {invalid}: expected an error by the next {wait}"));
-            }
-        }
-        Ok(())
+        outputs: [NamedSlice<'_, U>; O],
+        kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
+    ) -> Verdict<[Vec<U>; O]> {
+        let (result, read, written) = self.run(setup, inputs, outputs, kernel)?;
+        result?;
+        let mut read = inputs.iter().zip(&read);
+        read.try_for_each(|((name, _), operand)| operand.unchanged(name))?;
+        Ok(array(written.iter().map(Operand::values).collect::<Verdict<_>>()?)?)
     }
 
     /// Places the operands in memories and calls a kernel. Returns the kernel's result, the inputs
     /// and the outputs.
     #[expect(clippy::type_complexity)]
-    fn run<T: Storable, U: Storable, const I: usize, const O: usize>(
+    pub(super) fn run<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         setup: &CaseSetup,
         inputs: [NamedSlice<'_, T>; I],
@@ -283,19 +326,22 @@ pub(super) fn as_slices<T, const N: usize>(
     operands.each_ref().map(|(name, values)| (*name, &values[..]))
 }
 
+/// Returns the inputs that are as long as an output, whose elements a failure message shows.
+fn shown_operands<'a, T>(
+    inputs: &[NamedValues<T>],
+    wide: &'a [Vec<f64>],
+    len: usize,
+) -> Vec<(&'a str, &'a [f64])> {
+    let named = inputs.iter().zip(wide).map(|((name, _), x)| (*name, &x[..]));
+    named.filter(|(_, x)| x.len() == len).collect()
+}
+
 fn wide_named<T: Element>((_, values): &NamedValues<T>) -> Vec<f64> {
     wide(values)
 }
 
 fn length<T>((name, values): &NamedValues<T>) -> Length {
     (name, values.len())
-}
-
-/// Returns an operand in which every byte is `byte`.
-fn filled<T: Storable>((name, len): Length, byte: u8) -> NamedValues<T> {
-    let mut values = vec![T::zeroed(); len];
-    crate::cast::cast_slice_mut(&mut values).fill(byte);
-    (name, values)
 }
 
 /// Converts a list to an array of `N` elements, or returns an error if the list has another length.

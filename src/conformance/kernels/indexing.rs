@@ -1,8 +1,8 @@
 //! Conformance checks of the kernel family [`Indexing`](crate::kernel::Indexing).
 
-use super::prelude::*;
+use super::{copied_bits::expect_copied_bits, prelude::*};
 use crate::{
-    conformance::oracle::indexing as oracle,
+    conformance::{oracle::indexing as oracle, values::repeated},
     op::{Copy2d, Permute, RowIndexing, Tile},
     shape::Shape,
 };
@@ -34,18 +34,24 @@ fn copy_2d<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         expect_bits("y", &got, &oracle::copy_2d(op, &x, &y))
     })?;
     let block = |rows, columns, ldx, ldy| Copy2d { rows, columns, ldx, ldy };
+    expect_copied_bits::<T>(runner, |[x], [y]| device.copy_2d(&block(2, 4, 4, 4), x, y))?;
+    let (one, whole) = (block(PERIOD, 2, 3, 4), block(PERIOD * ROW_COPIES, 2, 3, 4));
+    let mut stream = Values::Integers.stream(1);
+    let [x, y] = [one.ldx, one.ldy].map(|ld| stream.take::<T>(one.rows * ld));
+    let want = [ExpectedOutput::Bits(wide(&oracle::copy_2d(&one, &x, &y)))];
+    let (x, y) = ([(("x", &x[..]), ROW_COPIES)], [(("y", &y[..]), ROW_COPIES)]);
+    runner.try_large(x, y, |[x], [y]| device.copy_2d(&whole, x, y), want)?;
     let invalid = [
-        (block(3, 4, 5, 6), 13, 16),
-        (block(3, 4, 5, 6), 14, 15),
-        (block(1, 4, 0, 0), 4, 3),
-        (block(2, 4, 3, 4), 20, 20),
-        (block(2, 4, 4, 3), 20, 20),
-        (block(3, 1, usize::MAX, 1), 9, 9),
-        (block(2, 2, usize::MAX, 2), 9, 9),
-        (block(usize::MAX, 1, 2, 2), 9, 9),
+        (block(3, 4, 5, 6), 13, 16, "`x` of 13 elements instead of at least 14"),
+        (block(3, 4, 5, 6), 14, 15, "`y` of 15 elements instead of at least 16"),
+        (block(1, 4, 0, 0), 4, 3, "`y` of 3 elements instead of at least 4"),
+        (block(2, 4, 3, 4), 20, 20, "ldx 3 for rows of 4 elements"),
+        (block(2, 4, 4, 3), 20, 20, "ldy 3 for rows of 4 elements"),
+        (block(3, 1, usize::MAX, 1), 9, 9, "`x` of 9 elements for an ldx of 2⁶⁴ − 1"),
+        (block(2, 2, usize::MAX, 2), 9, 9, "`x` of 9 elements for an ldx of 2⁶⁴ − 1"),
+        (block(usize::MAX, 1, 2, 2), 9, 9, "`x` of 9 elements for 2⁶⁴ − 1 rows"),
     ];
-    runner.try_cases(invalid, |(op, x, y)| {
-        let invalid = "an operand or a leading dimension that is too small for the block";
+    runner.try_cases(invalid, |(op, x, y, invalid)| {
         runner.check_refused::<T, T, 1, 1>(invalid, [("x", *x)], [("y", *y)], |[x], [y]| {
             device.copy_2d(op, x, y)
         })
@@ -68,7 +74,22 @@ fn gather<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         },
         |op, table, rows, y| runner.device.gather(op, table, rows, y),
         |op, rows, [table, _]| ExpectedOutput::Bits(oracle::gather(table, op.width, rows)),
-    )
+    )?;
+    let rows = Operand::new(runner.device, &[0, 1], Placement::WHOLE)?;
+    let op = RowIndexing { table: 2, width: 4, count: 2 };
+    expect_copied_bits::<T>(runner, |[x], [y]| runner.device.gather(&op, x, rows.view()?, y))?;
+    // More than 65,535 rows.
+    let mut stream = Values::Integers.stream(1);
+    let (table, indices) = (stream.take::<T>(30), stream.indices(10, PERIOD));
+    let indices: Vec<_> = indices.into_iter().map(|index| index as u32).collect();
+    let want = [ExpectedOutput::Bits(wide(&oracle::gather(&table, 3, &indices)))];
+    let rows = Operand::new(runner.device, &repeated(&indices, ROW_COPIES), Placement::WHOLE)?;
+    let op = RowIndexing { table: 10, width: 3, count: PERIOD * ROW_COPIES };
+    let y = [(("y", &unset::<T>(3 * PERIOD)[..]), ROW_COPIES)];
+    let kernel = |[table]: [View<'_, T, AnyDevice>; 1], [y]: [ViewMut<'_, T, AnyDevice>; 1]| {
+        runner.device.gather(&op, table, rows.view()?, y)
+    };
+    runner.try_large([(("table", &table[..]), 1)], y, kernel, want)
 }
 
 fn scatter_add<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -82,7 +103,18 @@ fn scatter_add<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, rows, [y, table]| {
             ExpectedOutput::Nearest(oracle::scatter_add(table, op.width, rows, y, round))
         },
-    )
+    )?;
+    // More than 65,535 rows, whose sums are exact.
+    let rows = vec![[1, 0, 1]; PERIOD * ROW_COPIES / 3].concat();
+    let op = RowIndexing { table: 2, width: 1, count: rows.len() };
+    let y = vec![T::from_f64(1.0); rows.len()];
+    let want = [ExpectedOutput::Nearest(vec![rows.len() as f64 / 3.0, rows.len() as f64 / 1.5])];
+    let rows = Operand::new(runner.device, &rows, Placement::WHOLE)?;
+    let table = [(("table", &[T::default(); 2][..]), 1)];
+    let kernel = |[y]: [View<'_, T, AnyDevice>; 1], [table]: [ViewMut<'_, T, AnyDevice>; 1]| {
+        runner.device.scatter_add(&op, y, rows.view()?, table)
+    };
+    runner.try_large([(("y", &y[..]), 1)], table, kernel, want)
 }
 
 /// Checks a kernel with an input, row indices and an output. The kernel must refuse wrong lengths
@@ -117,7 +149,7 @@ fn try_indexed<T: Element>(
     let lengths = ([(input, x[0].1.len())], [(output, y.1.len())]);
     runner.check_lengths(lengths.0, lengths.1, |[x], [y]| kernel(&[3, 0], x, y))?;
     runner.try_cases([&[1][..], &[1, 1, 1]], |rows| {
-        let invalid = format!("{} indices instead of 2", rows.len());
+        let invalid = format!("`indices` of {} elements instead of 2", rows.len());
         runner.check_refused(&invalid, lengths.0, lengths.1, |[x], [y]| kernel(rows, x, y))
     })?;
     runner.try_cases([[4, 0], [0, 4], [u32::MAX, 1]], |rows| {
@@ -128,27 +160,37 @@ fn try_indexed<T: Element>(
 }
 
 fn permute<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    let images = |batch| permutation(&[batch, 2, 3], &[0, 2, 1]);
+    let copies = COPIES.div_ceil(6);
+    let images = [images(PERIOD)?, images(PERIOD * copies)?];
     runner.try_kernel(
-        &permutation_cases()?,
+        &permutation_cases()?.and_large(images, copies, &[]),
         |op, setup| {
             let len = op.shape().count();
             setup.inputs_and_outputs::<T, 1, 1>([("x", len)], [("y", len)])
         },
         |op, [x], [y]| runner.device.permute(op, x, y),
         |op, [x], _| [ExpectedOutput::Bits(oracle::permute(op, x))],
-    )
+    )?;
+    let identity = permutation(&[2, 4], &[0, 1])?;
+    expect_copied_bits::<T>(runner, |[x], [y]| runner.device.permute(&identity, x, y))
 }
 
 fn tile<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    let blocks = |outer| Tile { outer, inner: 1, tiles: 2 };
+    let copies = COPIES.div_ceil(2);
+    let blocks = [blocks(PERIOD), blocks(PERIOD * copies)];
     runner.try_kernel(
-        &tile_cases(),
+        &tile_cases().and_large(blocks, copies, &[]),
         |op, setup| {
             let len = op.outer * op.inner;
             setup.inputs_and_outputs::<T, 1, 1>([("x", len)], [("y", len * op.tiles)])
         },
         |op, [x], [y]| runner.device.tile(op, x, y),
         |op, [x], _| [ExpectedOutput::Bits(oracle::tile(op, x))],
-    )
+    )?;
+    let once = Tile { outer: 2, inner: 4, tiles: 1 };
+    expect_copied_bits::<T>(runner, |[x], [y]| runner.device.tile(&once, x, y))
 }
 
 fn tile_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -204,6 +246,9 @@ fn block_cases() -> Cases<Copy2d> {
         [1, 4099, 0, 1],
         [1025, 3, 4, 3],
         [33, 65, 65, 130],
+        // A copy of whole rows would overwrite the gaps between the rows of `y`.
+        [4, 5, 8, 8],
+        [3, 1, 2, 2],
         [4, 5, 8, 7],
     ];
     let block = |[rows, columns, ldx, ldy]: [usize; 4]| Copy2d { rows, columns, ldx, ldy };
@@ -224,6 +269,7 @@ fn table_cases() -> Cases<RowIndexing> {
         [1025, 2, 70],
         [6, 1025, 9],
         [9, 1, 1025],
+        [70_001, 1, 9],
         [7, 5, 20],
     ];
     let rows = |[table, width, count]: [usize; 3]| RowIndexing { table, width, count };

@@ -3,8 +3,9 @@
 
 use super::{harness::as_slices, prelude::*};
 use crate::{
-    conformance::oracle::losses as oracle,
+    conformance::{oracle::losses as oracle, values::repeated},
     device::AnyDevice,
+    element::DType,
     op::{
         Accuracy, ClassLoss,
         ClassLossKind::{self, Hinge, Log, LogWithSoftmaxGradient, SquaredHinge},
@@ -56,14 +57,46 @@ fn softmax_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, setup| (probabilities::<T>(op, setup), [("loss", unset(1))]),
         |op, [p, label], [loss]| device.softmax_loss(op, p, label, loss),
         |op, [p, label], _| [ExpectedOutput::Within(vec![oracle::softmax_loss(op, p, label)])],
-    )
+    )?;
+    let op = softmax_loss_op([ROWS, 2, 1], None, LossNormalization::None)?;
+    let want = Expected::approx(2.0f64.ln(), 8.0);
+    loss_of_last_row::<T>(runner, want, |p, label, loss| device.softmax_loss(&op, p, label, loss))
+}
+
+/// Number of rows of large operands, more than 65,535.
+const ROWS: usize = PERIOD * ROW_COPIES;
+
+/// Checks a kernel that sums over more than 65,535 rows. In all rows, the label is 0. The operand
+/// is [1, 0] in all rows but the last, where it is [1/2, 1], so that only the last row has a loss.
+fn loss_of_last_row<T: Element>(
+    runner: &CheckRunner<'_>,
+    want: Expected,
+    kernel: impl Fn(
+        View<'_, T, AnyDevice>,
+        View<'_, T, AnyDevice>,
+        ViewMut<'_, T, AnyDevice>,
+    ) -> Result<()>,
+) -> Verdict {
+    if T::DTYPE != DType::F32 {
+        return Ok(());
+    }
+    let mut x = repeated(&[1.0, 0.0].map(T::from_f64), ROWS);
+    x[2 * ROWS - 2..].copy_from_slice(&[0.5, 1.0].map(T::from_f64));
+    let label = vec![T::default(); ROWS];
+    let inputs = [("x", &x[..]), ("label", &label)];
+    let y = ("result of many rows", &unset(1)[..]);
+    let [got] =
+        runner.call(&CaseSetup::WHOLE, inputs, [y], |[x, label], [y]| kernel(x, label, y))?;
+    expect_within(y.0, &got, &[want])
 }
 
 fn softmax_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
+    let rows = |outer| softmax_loss_op([outer, 3, 1], None, LossNormalization::None);
+    let rows = [rows(PERIOD)?, rows(PERIOD * ROW_COPIES)?];
     try_labelled(
         runner,
-        &softmax_loss_cases()?,
+        &softmax_loss_cases()?.and_large(rows, ROW_COPIES, &["scale"]),
         |op, setup| {
             let [p, label] = probabilities::<T>(op, setup);
             let dx = ("dx", unset(p.1.len()));
@@ -94,7 +127,10 @@ fn accuracy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, [scores, label], _| {
             [ExpectedOutput::Within(vec![oracle::accuracy(op, scores, label)])]
         },
-    )
+    )?;
+    let op = Accuracy { axis: Axis::new(ROWS, 2, 1)?, top_k: 1, ignore: None };
+    let want = Expected::approx((ROWS - 1) as f64 / ROWS as f64, 2.0);
+    loss_of_last_row::<T>(runner, want, |scores, label, y| device.accuracy(&op, scores, label, y))
 }
 
 fn accuracy_by_class<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -246,6 +282,12 @@ fn class_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             )])]
         },
     )?;
+    let (axis, normalization) = (Axis::new(ROWS, 2, 1)?, LossNormalization::None);
+    let op = ClassLoss { axis, normalization, ..class_loss_op(Log)? };
+    let want = Expected::approx(2.0f64.ln(), 8.0);
+    loss_of_last_row::<T>(runner, want, |x, label, loss| {
+        device.class_loss(&op, x, label, None, loss)
+    })?;
     let hinge = class_loss_op(Hinge)?;
     runner.check_refused::<T, T, 1, 1>(
         "an infogain matrix for a hinge loss",
@@ -257,9 +299,18 @@ fn class_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn class_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
+    let rows = |outer| -> Result<MatrixLoss> {
+        let (axis, normalization) = (Axis::new(outer, 3, 1)?, LossNormalization::None);
+        Ok((ClassLoss { axis, normalization, ..class_loss_op(SquaredHinge)? }, false))
+    };
+    let rows = [rows(PERIOD)?, rows(PERIOD * ROW_COPIES)?];
     try_labelled(
         runner,
-        &class_loss_cases(LogWithSoftmaxGradient)?,
+        &class_loss_cases(LogWithSoftmaxGradient)?.and_large(
+            rows,
+            ROW_COPIES,
+            &["scale", "matrix"],
+        ),
         |case, setup| {
             let [x, label, matrix] = class_operands::<T>(case, setup);
             let dx = ("dx", unset(x.1.len()));

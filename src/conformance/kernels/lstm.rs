@@ -9,8 +9,9 @@ checks! {
 }
 
 fn lstm<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    let streams = [Lstm::new(PERIOD, 1)?, Lstm::new(PERIOD * ROW_COPIES, 1)?];
     runner.try_kernel(
-        &cases()?,
+        &cases()?.and_large(streams, ROW_COPIES, &[]),
         |op, setup| {
             let mut stream = setup.stream();
             let (c_prev, x) = (stream.take::<T>(op.state()), stream.take(op.gates()));

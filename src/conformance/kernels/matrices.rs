@@ -55,7 +55,15 @@ impl MatrixProduct {
                 whole.push(Self { trans, alpha, beta, ..Self::SMALL });
             }
         }
+        whole.extend(Self::large());
+        whole.extend(Self::with_gaps());
         let mut fixed: Vec<_> = whole.into_iter().map(|case| (case, CaseSetup::WHOLE)).collect();
+        let far = Self { extents: [5, 7, 6], gaps: [1, 2, 3], ..Self::SMALL };
+        fixed.push((far, CaseSetup::FAR));
+        fixed.extend(CaseSetup::specials().flat_map(|setup| {
+            let case = Self { extents: [4, 9, 5], ..Self::SMALL };
+            [(case, setup), (Self { alpha: 0.5, beta: 2.0, trans: [true; 2], ..case }, setup)]
+        }));
         let corners = Placement::CORNERS;
         for (i, place) in corners.into_iter().enumerate() {
             let places = [place, corners[(i + 1) % 6], corners[(i + 3) % 6], place, place];
@@ -70,6 +78,36 @@ impl MatrixProduct {
         let product =
             |((extents, trans, gaps), alpha, beta)| Self { extents, trans, alpha, beta, gaps };
         Cases::from_fixed(fixed, (shape, scalar(), scalar()).prop_map(product))
+    }
+
+    /// Returns products with sums of more than 256 and of more than 512 terms, and with more than
+    /// 1,024 rows or columns.
+    fn large() -> impl Iterator<Item = Self> {
+        let extents = [[3, 5, 300], [5, 3, 513], [2, 1030, 3], [1030, 2, 3], [3, 300, 2]];
+        let extents = extents.into_iter().chain([[513, 3, 2], [1, 1030, 9], [1030, 1, 9]]);
+        let extents = extents.chain([[1, 3, 300], [3, 1, 513]]);
+        let transposes = [[false, false], [true, false], [false, true], [true, true]];
+        extents
+            .flat_map(move |extents| transposes.map(|trans| Self { trans, extents, ..Self::SMALL }))
+    }
+
+    /// Returns products whose `C` has gaps between rows, between matrices and at the end. Kernels
+    /// have special code for the scalars and for empty sums, and may treat rows with gaps as one
+    /// row, or the whole of `C` as overwritten.
+    fn with_gaps() -> impl Iterator<Item = Self> {
+        let extents = [[3, 5, 4], [1, 5, 4], [5, 1, 4], [1, 1, 1], [3, 5, 0], [17, 33, 9]];
+        let scalars = [[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [0.0, 2.0], [0.5, 2.0]];
+        extents.into_iter().flat_map(move |extents| {
+            scalars.into_iter().flat_map(move |[alpha, beta]| {
+                [[0, 0, 3], [2, 1, 4]].map(|gaps| Self {
+                    extents,
+                    alpha,
+                    beta,
+                    gaps,
+                    ..Self::SMALL
+                })
+            })
+        })
     }
 
     fn gemm<T: Element>(&self) -> Gemm<T> {
@@ -175,9 +213,29 @@ fn gemm_of_special_values<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 fn gemm_batched<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let batches: Vec<Batch> = (0..105).map(|i| (i % 5, [i % 3 == 0, i % 7 == 0])).collect();
     let mut cases = MatrixProduct::cases();
-    cases.fixed.retain(|(case, _)| case.extents.iter().product::<usize>() < 40_000);
+    cases.fixed.retain(|(case, _)| case.extents.iter().product::<usize>() < 20_000);
     check_matrix_products::<T>(runner, &cases.with(&batches), 3, |op, batch, [a, b], c| {
         runner.device.gemm_batched(op, batch, a, b, c)
+    })?;
+    let op = Gemm::<T>::new(3, 5, 4);
+    let overlapping = GemmBatch { count: 3, stride_a: 12, stride_b: 20, stride_c: 14 };
+    let invalid = "a stride_c of 14 for matrices of 15 elements";
+    let inputs = [("a", 36), ("b", 60)];
+    runner.check_refused::<T, T, 2, 1>(invalid, inputs, [("c", 45)], |[a, b], [c]| {
+        runner.device.gemm_batched(&op, &overlapping, a, b, c)
+    })?;
+    // `A` and `B` may be the same view.
+    runner.try_cases([1, 4, 17], |&n| {
+        let op = Gemm::<T>::new(n, n, n);
+        let (a, c) = (Values::Integers.stream(1).take::<T>(3 * n * n), unset::<T>(3 * n * n));
+        let batch = GemmBatch { count: 3, stride_a: n * n, stride_b: n * n, stride_c: n * n };
+        let (a_wide, c_wide) = (wide(&a), wide(&c));
+        let matrices = a_wide.chunks(n * n).zip(c_wide.chunks(n * n));
+        let want = matrices.flat_map(|(a, c)| oracle::gemm(&op, a, a, c)).collect::<Vec<_>>();
+        let [got] = runner.call(&CaseSetup::WHOLE, [("a", &a)], [("c", &c)], |[a], [c]| {
+            runner.device.gemm_batched(&op, &batch, a, a, c)
+        })?;
+        Values::Integers.compare("c of equal operands", &got, &want)
     })
 }
 
@@ -227,13 +285,20 @@ fn check_matrix_products<T: Element>(
     let (op, batch) =
         (Gemm::<T>::new(3, 5, 4), GemmBatch { count: 3, stride_a: 12, stride_b: 20, stride_c: 15 });
     let [a, b, c] = [12, 20, 15].map(|len| len * refused_count);
-    let short = [[a - 1, b, c], [a, b - 1, c], [a, b, c - 1]].map(|lengths| (op, lengths));
-    let narrow = [op.leading_dims(3, 5, 5), op.leading_dims(4, 4, 5), op.leading_dims(4, 5, 4)];
-    let wrong = short.into_iter().chain(narrow.map(|op| (op, [a, b, c])));
-    runner.try_cases(wrong, |&(op, [a, b, c])| {
-        let invalid = "an operand that is too short, or a leading dimension that is too small";
-        runner.check_refused::<T, T, 2, 1>(invalid, [("a", a), ("b", b)], [("c", c)], |ab, [c]| {
-            kernel(&op, &batch, ab, c)
+    let short = [("a", a), ("b", b), ("c", c)].map(|(name, len)| {
+        let one_off = |other| if other == name { len - 1 } else { usize::MAX };
+        let lengths = [a.min(one_off("a")), b.min(one_off("b")), c.min(one_off("c"))];
+        (op, lengths, format!("`{name}` of {} elements instead of at least {len}", len - 1))
+    });
+    let narrow = [("lda", [3, 5, 5], 4), ("ldb", [4, 4, 5], 5), ("ldc", [4, 5, 4], 5)];
+    let narrow = narrow.map(|(name, [lda, ldb, ldc], least)| {
+        let invalid = format!("{name} {} instead of at least {least}", least - 1);
+        (op.leading_dims(lda, ldb, ldc), [a, b, c], invalid)
+    });
+    runner.try_cases(short.into_iter().chain(narrow), |(op, [a, b, c], invalid)| {
+        let inputs = [("a", *a), ("b", *b)];
+        runner.check_refused::<T, T, 2, 1>(invalid, inputs, [("c", *c)], |ab, [c]| {
+            kernel(op, &batch, ab, c)
         })
     })
 }
@@ -243,8 +308,12 @@ fn gemv<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let op = case.gemv::<T>();
         let mut stream = setup.stream();
         let (x_len, y_len) = op.lengths();
-        let a = stream.take::<T>(op.m.saturating_sub(1) * op.lda + op.n + case.gaps[1]);
-        let x = stream.take::<T>(x_len);
+        let mut a = stream.take::<T>(op.m.saturating_sub(1) * op.lda + op.n + case.gaps[1]);
+        let mut x = stream.take::<T>(x_len);
+        if case.alpha == 0.0 {
+            // With α = 0, the kernel must read neither `A` nor `x`.
+            (a, x) = (unset(a.len()), unset(x.len()));
+        }
         let (_, y) = output_before_kernel(("y", stream.take(y_len)), case.beta);
         let want = oracle::gemv(&op, &wide(&a), &wide(&x), &wide(&y));
         let [got] = runner.call(setup, [("a", &a), ("x", &x)], [("y", &y)], |[a, x], [y]| {
@@ -252,12 +321,23 @@ fn gemv<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         })?;
         setup.values.compare("y", &got, &want)
     })?;
+    // `x` may be a part of the view of `A`.
+    runner.try_cases([Transpose::No, Transpose::Yes], |&trans| {
+        let op = Gemv::<T>::new(trans, 9, 9);
+        let (a, y) = (Values::Integers.stream(1).take::<T>(81), unset::<T>(9));
+        let want = oracle::gemv(&op, &wide(&a), &wide(&a[18..27]), &wide(&y));
+        let [got] = runner.call(&CaseSetup::WHOLE, [("a", &a)], [("y", &y)], |[a], [y]| {
+            runner.device.gemv(&op, a, a.slice(18..27)?, y)
+        })?;
+        Values::Integers.compare("y with `x` in `a`", &got, &want)
+    })?;
     let op = Gemv::<T>::new(Transpose::No, 3, 4);
-    let wrong = [[11, 4, 3], [12, 5, 3], [12, 3, 3], [12, 4, 4], [12, 4, 2]];
-    runner.try_cases(wrong, |&[a, x, y]| {
-        let (invalid, inputs) =
-            ("operands with lengths other than 12, 4 and 3", [("a", a), ("x", x)]);
-        runner.check_refused::<T, T, 2, 1>(invalid, inputs, [("y", y)], |[a, x], [y]| {
+    let wrong = [("a", 11, 12), ("x", 5, 4), ("x", 3, 4), ("y", 4, 3), ("y", 2, 3)];
+    runner.try_cases(wrong, |&(name, found, wanted)| {
+        let len = |operand, len| if operand == name { found } else { len };
+        let (inputs, y) = ([("a", len("a", 12)), ("x", len("x", 4))], [("y", len("y", 3))]);
+        let invalid = format!("`{name}` of {found} elements instead of {wanted}");
+        runner.check_refused::<T, T, 2, 1>(&invalid, inputs, y, |[a, x], [y]| {
             runner.device.gemv(&op, a, x, y)
         })
     })

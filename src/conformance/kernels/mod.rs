@@ -2,7 +2,10 @@
 
 mod cases;
 mod harness;
+mod large;
+mod refusals;
 mod prelude;
+mod copied_bits;
 mod blas;
 mod matrices;
 mod elementwise;

@@ -1,6 +1,6 @@
 //! Conformance checks of the kernel family [`Normalize`](crate::kernel::Normalize).
 
-use super::prelude::*;
+use super::{harness::as_slices, prelude::*};
 use crate::{
     conformance::{expected::epsilon, oracle::normalize as oracle, values::ValueStream},
     op::{EpsilonPlacement, Lrn, LrnRegion, Standardize},
@@ -21,18 +21,28 @@ checks! {
 fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_in_place(
-        &normalization_cases()?,
+        &large_rows(normalization_cases()?, &[]).and(long_axes()),
         |axis, setup| (("x", setup.stream().uniform::<T>(-8.0, 8.0, axis.count())), [], "y"),
         |axis, x, [], y| device.softmax(axis, x, y),
         |axis, x, []| ExpectedOutput::Within(oracle::softmax(axis, x)),
     )?;
-    // In the first case, the exponentials of some scores would overflow. In the second case, a NaN
-    // must affect only the outputs with the same outer and inner index.
+    // The first case has scores whose exponentials overflow. The second case has a NaN, which must
+    // affect only the softmax of the elements along the axis that include the NaN. In the third
+    // case, the softmax of −∞ is 0, but the softmax of +∞, and of −∞ alone, is NaN.
+    let infinity = f64::INFINITY;
     let axis = Axis::new(2, 3, 2)?;
     let cases = [
         ([1e4, -1e4, 1e4, 0.0, -1e4, 1e4], [0.5, 0.0, 0.5, 0.0, 0.0, 1.0]),
         (
             [-1e4, f64::NAN, -1e4, 1.0, -1e4, 1.0],
+            [1.0 / 3.0, f64::NAN, 1.0 / 3.0, f64::NAN, 1.0 / 3.0, f64::NAN],
+        ),
+        (
+            [-infinity, 1.0, 2.0, infinity, 2.0, -infinity],
+            [0.0, f64::NAN, 0.5, f64::NAN, 0.5, f64::NAN],
+        ),
+        (
+            [0.0, -infinity, 0.0, -infinity, 0.0, -infinity],
             [1.0 / 3.0, f64::NAN, 1.0 / 3.0, f64::NAN, 1.0 / 3.0, f64::NAN],
         ),
     ];
@@ -42,13 +52,28 @@ fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let [got] = runner.call(&CaseSetup::WHOLE, [("x", &x)], [y], |[x], [y]| {
             device.softmax(&axis, x.into(), y)
         })?;
-        expect_nearest("y", &got, &[*want; 2].concat())
+        let x = wide(&x);
+        expect_nearest(Output::from("y").of(&[("x", &x)]), &got, &[*want; 2].concat())
     })
+}
+
+/// Adds a case with more than 65,535 rows to the cases of a kernel along an axis. `shared` are the
+/// names of the operands with one element per index of the axis.
+fn large_rows(cases: Cases<Axis>, shared: &'static [&'static str]) -> Cases<Axis> {
+    let rows = |copies| Axis { outer: copies * PERIOD, extent: 3, inner: 1 };
+    cases.and_large([rows(1), rows(ROW_COPIES)], ROW_COPIES, shared)
+}
+
+/// Returns cases with more than 4,096 elements along the axis, of which a kernel may hold only some
+/// in the registers or the shared memory of a thread block.
+fn long_axes() -> [(Axis, CaseSetup); 2] {
+    [[2, 4100, 1], [1, 4100, 2]]
+        .map(|[outer, extent, inner]| (Axis { outer, extent, inner }, CaseSetup::WHOLE))
 }
 
 fn softmax_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_in_place(
-        &normalization_cases()?,
+        &large_rows(normalization_cases()?, &[]).and(long_axes()),
         |axis, setup| {
             let [y, dy] = setup.operands::<T, 2>(["y", "dy"].map(|name| (name, axis.count())));
             (dy, [y], "dx")
@@ -61,7 +86,7 @@ fn softmax_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 fn lrn<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
     let device = runner.device;
     runner.try_kernel(
-        &lrn_cases(region),
+        &large_batch(lrn_cases(region), region),
         |op, setup| {
             let len = op.count();
             setup.inputs_and_outputs::<T, 1, 2>([("x", len)], [("scale", len), ("y", len)])
@@ -76,7 +101,7 @@ fn lrn<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
     )?;
     runner.try_cases([lrn_op(region, [1, 3, 2, 2], 2)], |op| {
         let (x, outputs) = ([("x", 12)], [("scale", 12), ("y", 12)]);
-        runner.check_refused::<T, T, 1, 2>("an even size", x, outputs, |[x], [scale, y]| {
+        runner.check_refused::<T, T, 1, 2>("the even size 2", x, outputs, |[x], [scale, y]| {
             device.lrn(op, x, scale, y)
         })
     })
@@ -84,7 +109,7 @@ fn lrn<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
 
 fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
     runner.try_kernel(
-        &lrn_cases(region),
+        &large_batch(lrn_cases(region), region),
         |op, setup| {
             let mut stream = setup.stream();
             let [x, dy] = [(); 2].map(|()| stream.take::<T>(op.count()));
@@ -104,7 +129,7 @@ fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     // computed as a difference of squares would lose digits by cancellation.
     for has_large_mean in [false, true] {
         runner.try_kernel(
-            &normalization_cases()?.filter(|axis| axis.reduced_count() > 0),
+            &normalization_cases()?.filter(|axis| axis.reduced_count() > 0).without_specials(),
             |axis, setup| {
                 let x = match has_large_mean {
                     true => setup.stream().uniform::<T>(99.0, 101.0, axis.count()),
@@ -118,6 +143,26 @@ fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             },
         )?;
     }
+    // Of elements of which one is NaN or infinite, neither the mean nor the variance is finite.
+    runner.try_cases(CaseSetup::specials(), |setup| {
+        let axis = Axis::new(2, 9, 3)?;
+        let x = setup.stream().take::<T>(axis.count());
+        let outputs = ["mean", "variance"].map(|name| (name, vec![T::default(); axis.extent]));
+        let outputs = as_slices(&outputs);
+        let got = runner.call(setup, [("x", &x)], outputs, |[x], [mean, variance]| {
+            device.moments(&axis, x, mean, variance)
+        })?;
+        let want = oracle::moments(&axis, &wide(&x), epsilon::<T::Acc>());
+        for ((name, _), (mut got, want)) in outputs.into_iter().zip(got.into_iter().zip(want)) {
+            for (got, want) in got.iter_mut().zip(&want) {
+                if !want.value.is_finite() && !got.to_f64().is_finite() {
+                    *got = T::from_f64(want.value);
+                }
+            }
+            expect_within(name, &got, &want)?;
+        }
+        Ok(())
+    })?;
     let empty = Axis::new(0, 3, 2)?;
     let outputs = [("mean", 3), ("variance", 3)];
     let invalid = "an axis without elements";
@@ -144,7 +189,7 @@ fn standardize<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     EPSILON_PLACEMENTS.iter().try_for_each(|&place| {
         runner.try_in_place(
-            &normalization_cases()?.with(&[place]),
+            &large_rows(normalization_cases()?, &["mean", "variance"]).with(&[place]),
             |(axis, _), setup| {
                 let [x, mean, variance] = numbers_and_moments::<T>(axis, &mut setup.stream());
                 (x, [mean, variance], "y")
@@ -204,6 +249,12 @@ fn normalization_cases() -> Result<Cases<Axis>> {
 fn lrn_op(region: LrnRegion, [batch, channels, height, width]: [usize; 4], size: usize) -> Lrn {
     let (alpha, beta, k) = (0.5, 0.75, 2.0);
     Lrn { region, batch, channels, plane: [height, width], size, alpha, beta, k }
+}
+
+/// Adds a batch of more than 65,535 images to cases of LRN.
+fn large_batch(cases: Cases<Lrn>, region: LrnRegion) -> Cases<Lrn> {
+    let batch = |copies| lrn_op(region, [copies * PERIOD, 3, 1, 1], 3);
+    cases.and_large([batch(1), batch(ROW_COPIES)], ROW_COPIES, &[])
 }
 
 /// Returns cases of LRN: empty images, regions of one element, regions larger than the image, and

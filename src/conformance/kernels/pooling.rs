@@ -2,10 +2,11 @@
 
 use super::prelude::*;
 use crate::{
-    conformance::oracle::pooling as oracle,
+    conformance::{oracle::pooling as oracle, values::repeated},
     element::{DType, bf16, f16},
     op::{Pool2d, PoolRounding},
 };
+use std::cell::RefCell;
 
 checks! {
     "max_pool" of "max_pool": max_pool();
@@ -35,8 +36,32 @@ fn max_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         }
         Ok(())
     })?;
+    large_pool::<T>(runner, |[one, whole]| {
+        let x = Values::Integers.stream(1).take::<T>(one.input_len());
+        let (y, mask) = oracle::max_pool(&one, &wide(&x), max_pool_start::<T>());
+        let want = (repeated(&y, ROW_COPIES), repeated(&mask, ROW_COPIES));
+        let x = repeated(&x, ROW_COPIES);
+        let setup = CaseSetup::WHOLE;
+        expect_pooled(runner, &whole, &setup, &x, want, |x, y, mask| {
+            device.max_pool(&whole, x, y, mask)
+        })
+    })?;
     let op = small_pool()?;
     check_pool_lengths::<T>(runner, &op, |x, y, mask| device.max_pool(&op, x, y, mask))
+}
+
+/// Runs `test` on the descriptors of a pooling of few planes and of more than 65,535 planes.
+fn large_pool<T: Element>(
+    runner: &CheckRunner<'_>,
+    test: impl Fn([Pool2d; 2]) -> Verdict,
+) -> Verdict {
+    // A large case takes long, so that it runs on one element type.
+    if T::DTYPE != DType::F32 {
+        return Ok(());
+    }
+    let planes = |planes| Pool2d::new(planes, [1, 3], [1, 2], [1, 1], [0, 0], PoolRounding::Ceil);
+    let whole = planes(PERIOD * ROW_COPIES)?;
+    runner.try_cases([whole], |&whole| test([planes(PERIOD)?, whole]))
 }
 
 /// Calls a kernel, and compares the pooled elements and the mask with the expected elements and
@@ -71,12 +96,22 @@ fn check_pool_lengths<T: Element>(
     ) -> Result<()>,
 ) -> Verdict {
     let (x, y) = ([("x", op.input_len())], [("y", op.output_len())]);
+    let unchanged = RefCell::new(Ok(()));
     runner.check_lengths(x, y, |[x], [y]| {
-        kernel(x, y, unset_mask(runner.device, op.output_len(), Placement::WHOLE)?.view_mut()?)
+        // The mask fills a memory that is valid on the host, so that the kernel must neither write
+        // the mask nor mark the host side as stale.
+        let mut mask = unset_mask(runner.device, op.output_len(), Placement::CORNERS[2])?;
+        let result = kernel(x, y, mask.view_mut()?);
+        if let verdict @ Err(_) = mask.unchanged("mask") {
+            *unchanged.borrow_mut() = verdict;
+        }
+        result
     })?;
+    let unchanged = unchanged.into_inner();
+    unchanged.map_err(|flaw| flaw.in_case("in a refused call with", &"a wrong `x` or `y`"))?;
     runner.try_cases([op.output_len() - 1, op.output_len() + 1], |&len| {
         let mut mask = unset_mask(runner.device, len, Placement::CORNERS[1])?;
-        let invalid = format!("a mask of {len} elements instead of {}", op.output_len());
+        let invalid = format!("`mask` of {len} elements instead of {}", op.output_len());
         runner.check_refused(&invalid, x, y, |[x], [y]| kernel(x, y, mask.view_mut()?))?;
         mask.unchanged("mask")
     })
@@ -96,6 +131,22 @@ fn max_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         mask.unchanged("mask")?;
         setup.values.compare("dx", &got, &oracle::max_pool_backward(op, &wide(&dy), &elements))
     })?;
+    large_pool::<T>(runner, |[one, whole]| {
+        let mut stream = Values::Integers.stream(1);
+        let [x, dy] = [one.input_len(), one.output_len()].map(|len| stream.take::<T>(len));
+        let (_, elements) = oracle::max_pool(&one, &wide(&x), max_pool_start::<T>());
+        let want = oracle::max_pool_backward(&one, &wide(&dy), &elements);
+        let mask = Operand::new(device, &repeated(&elements, ROW_COPIES), Placement::WHOLE)?;
+        let dx = ("dx", &unset::<T>(one.input_len())[..]);
+        let inputs = [(("dy", &dy[..]), ROW_COPIES)];
+        let want = [ExpectedOutput::Sums(want)];
+        runner.try_large(
+            inputs,
+            [(dx, ROW_COPIES)],
+            |[dy], [dx]| device.max_pool_backward(&whole, dy, mask.view()?, dx),
+            want,
+        )
+    })?;
     let op = small_pool()?;
     let mask_of = |len: usize, value| Operand::new(device, &vec![value; len], Placement::WHOLE);
     let (dy, dx) = ([("dy", op.output_len())], [("dx", op.input_len())]);
@@ -103,8 +154,8 @@ fn max_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         device.max_pool_backward(&op, dy, mask_of(op.output_len(), 0)?.view()?, dx)
     })?;
     runner.try_cases([op.output_len() - 1, op.output_len() + 1], |&masks| {
-        let invalid = "a mask whose length differs from that of `dy`";
-        runner.check_refused::<T, T, 1, 1>(invalid, dy, dx, |[dy], [dx]| {
+        let invalid = format!("`mask` of {masks} elements instead of {}", op.output_len());
+        runner.check_refused::<T, T, 1, 1>(&invalid, dy, dx, |[dy], [dx]| {
             device.max_pool_backward(&op, dy, mask_of(masks, 0)?.view()?, dx)
         })
     })?;
@@ -135,6 +186,17 @@ fn average_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         empty.for_each(|(got, want)| *got = T::from_f64(want.value));
         expect_within("y", &got, &want)
     })?;
+    large_pool::<T>(runner, |[one, whole]| {
+        let x = Values::Integers.stream(1).take::<T>(one.input_len());
+        let want = [ExpectedOutput::Within(oracle::average_pool(&one, &wide(&x)))];
+        let (x, y) = (("x", &x[..]), ("y", &unset::<T>(one.output_len())[..]));
+        runner.try_large(
+            [(x, ROW_COPIES)],
+            [(y, ROW_COPIES)],
+            |[x], [y]| device.average_pool(&whole, x, y),
+            want,
+        )
+    })?;
     let op = small_pool()?;
     let (x, y) = ([("x", op.input_len())], [("y", op.output_len())]);
     runner.check_lengths::<T, T, 1, 1>(x, y, |[x], [y]| device.average_pool(&op, x, y))
@@ -148,7 +210,18 @@ fn average_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         },
         |op, [dy], [dx]| runner.device.average_pool_backward(op, dy, dx),
         |op, [dy], _| [ExpectedOutput::Within(oracle::average_pool_backward(op, dy))],
-    )
+    )?;
+    large_pool::<T>(runner, |[one, whole]| {
+        let dy = Values::Integers.stream(1).take::<T>(one.output_len());
+        let want = [ExpectedOutput::Within(oracle::average_pool_backward(&one, &wide(&dy)))];
+        let (dy, dx) = (("dy", &dy[..]), ("dx", &unset::<T>(one.input_len())[..]));
+        runner.try_large(
+            [(dy, ROW_COPIES)],
+            [(dx, ROW_COPIES)],
+            |[dy], [dx]| runner.device.average_pool_backward(&whole, dy, dx),
+            want,
+        )
+    })
 }
 
 fn stochastic_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
@@ -164,6 +237,19 @@ fn stochastic_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             device.stochastic_pool(op, x, u.view()?, y, mask)
         })?;
         u.unchanged("u")
+    })?;
+    large_pool::<T>(runner, |[one, whole]| {
+        let mut stream = Values::Integers.stream(1);
+        let x = stream.take::<T>(one.input_len());
+        let u = stream.uniform::<f32>(0.0, 1.0, one.output_len());
+        let (y, mask) = oracle::stochastic_pool(&one, &wide(&x), &u);
+        let want = (repeated(&y, ROW_COPIES), repeated(&mask, ROW_COPIES));
+        let x = repeated(&x, ROW_COPIES);
+        let u = Operand::new(device, &repeated(&u, ROW_COPIES), Placement::WHOLE)?;
+        let setup = CaseSetup::WHOLE;
+        expect_pooled(runner, &whole, &setup, &x, want, |x, y, mask| {
+            device.stochastic_pool(&whole, x, u.view()?, y, mask)
+        })
     })?;
     let (op, len) = (small_pool()?, small_pool()?.output_len());
     let zeros = |len| Operand::new(device, &vec![0.0; len], Placement::WHOLE);

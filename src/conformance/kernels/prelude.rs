@@ -1,13 +1,16 @@
 //! Imports that most checks of kernels need.
 
 pub(super) use super::{
-    cases::{CaseSetup, Cases, NamedValues, axis_cases, output_before_kernel, vector_cases},
+    cases::{
+        COPIES, CaseSetup, Cases, NamedValues, PERIOD, ROW_COPIES, Vector, axis_cases,
+        output_before_kernel, vector_cases,
+    },
     harness::ExpectedOutput,
 };
 pub(super) use crate::{
     conformance::{
         check::checks,
-        compare::{expect_bits, expect_nearest, expect_same_bits, expect_within},
+        compare::{Output, expect_bits, expect_nearest, expect_same_bits, expect_within},
         expected::Expected,
         failure::Verdict,
         operand::{Operand, Placement, UNSET, unset},

@@ -4,10 +4,11 @@
 use super::prelude::*;
 use crate::{
     conformance::oracle::random as oracle,
+    element::DType,
     host::{self, Workers},
     op::RngKey,
 };
-use std::fmt::Debug;
+use std::{fmt::Debug, ops::Range};
 
 checks! {
     "uniform" of "uniform": uniform();
@@ -38,7 +39,10 @@ fn cases<P: Copy + Debug + 'static>(choices: &'static [P]) -> Cases<RandomCase<P
     let whole = choices.iter().map(|&parameters| RandomCase { parameters, ..one });
     let whole = whole.chain(LENGTHS.map(|len| RandomCase { len, ..one })).chain(keys);
     let placed = Placement::CORNERS.map(CaseSetup::placed);
-    let fixed = whole.map(|case| (case, CaseSetup::WHOLE)).chain(placed.map(|setup| (one, setup)));
+    let placed = placed.into_iter().chain([CaseSetup::FAR]).map(|setup| (one, setup));
+    let special = RandomCase { parameters: choices[choices.len() / 2], ..one };
+    let special = CaseSetup::specials().map(|setup| (special, setup));
+    let fixed = whole.map(|case| (case, CaseSetup::WHOLE)).chain(placed).chain(special);
     let len = prop_oneof![0..80usize, 0..3000usize];
     let random = (any::<u64>(), any::<u64>(), len, prop::sample::select(choices)).prop_map(
         |(seed, stream, len, parameters)| RandomCase {
@@ -59,6 +63,27 @@ fn generated_numbers<U: Storable>(
 ) -> Verdict<Vec<U>> {
     let [y] = runner.call::<U, U, 0, 1>(setup, [], [("y", before)], |[], [y]| kernel(y))?;
     Ok(y)
+}
+
+/// Key of the numbers of large operands.
+const LARGE_KEY: RngKey = RngKey { seed: 3, stream: 4 };
+
+/// Checks an output of 2²⁰ + 3 random numbers at its start, near the index 2¹⁶ and at its end.
+/// `check` compares the elements with the given indices.
+fn check_large<U: Storable + PartialEq>(
+    runner: &CheckRunner<'_>,
+    unset: U,
+    kernel: impl FnMut(ViewMut<'_, U, AnyDevice>) -> Result<()>,
+    check: impl Fn(&[U], Range<usize>) -> Verdict,
+) -> Verdict {
+    let before = vec![unset; PERIOD * COPIES];
+    let got = generated_numbers(runner, &CaseSetup::WHOLE, &before, kernel)?;
+    let middle = 1 << 16;
+    for range in [0..9, middle - 9..middle + 9, got.len() - 9..got.len()] {
+        check(&got[range.clone()], range.clone())
+            .map_err(|flaw| flaw.in_case("indices of a large operand", &range))?;
+    }
+    Ok(())
 }
 
 /// Fails unless a kernel refuses each of the invalid parameters.
@@ -95,9 +120,17 @@ fn uniform<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             let got = generated_numbers(runner, setup, &unset::<T>(len), |y| {
                 device.uniform(key, low, high, y)
             })?;
-            expect_bits("y", &got, &oracle::uniform(key, (low, high), len))
+            expect_bits("y", &got, &oracle::uniform(key, (low, high), 0..len))
         },
     )?;
+    // A large case takes long, so that it runs on one element type.
+    if T::DTYPE == DType::F32 {
+        let (key, bounds) = (LARGE_KEY, (-1.0, 1.0));
+        let kernel = |y: ViewMut<'_, T, AnyDevice>| device.uniform(key, bounds.0, bounds.1, y);
+        check_large(runner, T::from_f64(f64::NAN), kernel, |got, indices| {
+            expect_bits("y", got, &oracle::uniform(key, bounds, indices))
+        })?;
+    }
     let invalid = [(1.0, 0.0), (f64::NAN, 1.0), (0.0, f64::INFINITY), (f64::MIN, f64::MAX)];
     check_invalid::<T, _>(runner, "an invalid interval", invalid, |(low, high), y| {
         device.uniform(RngKey::new(1), low, high, y)
@@ -120,7 +153,7 @@ fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_all(&cases(&NORMALS), |case, setup| {
         let got = normals::<T>(runner, case, setup)?;
         let (mean, std) = case.parameters;
-        expect_within("y", &got, &oracle::gaussian::<T>(case.key, case.parameters, case.len))?;
+        expect_within("y", &got, &oracle::gaussian::<T>(case.key, case.parameters, 0..case.len))?;
         let wide = normals::<f64>(runner, case, setup)?.into_iter().map(T::from_f64);
         expect_bits("y (expected: y in `f64`, rounded)", &got, &wide.collect::<Vec<_>>())?;
         // The oracle's elementary functions round differently from the kernels' functions, so the
@@ -129,6 +162,14 @@ fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         host::gaussian(Workers::global(), case.key, mean, std, &mut cpu)?;
         expect_bits("y (expected: y of the CPU)", &got, &cpu)
     })?;
+    if T::DTYPE == DType::F32 {
+        let (key, normal) = (LARGE_KEY, NORMALS[3]);
+        let kernel =
+            |y: ViewMut<'_, T, AnyDevice>| runner.device.gaussian(key, normal.0, normal.1, y);
+        check_large(runner, T::from_f64(f64::NAN), kernel, |got, indices| {
+            expect_within("y", got, &oracle::gaussian::<T>(key, normal, indices))
+        })?;
+    }
     let invalid = [(0.0, -1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY)];
     check_invalid::<T, _>(runner, "an invalid mean or deviation", invalid, |(mean, std), y| {
         runner.device.gaussian(RngKey::new(1), mean, std, y)
@@ -140,17 +181,35 @@ fn dropout<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_in_place(
         &cases(&KEEP_PROBABILITIES),
-        |case, _| (("x", Values::Reals.stream(case.key.seed).take::<T>(case.len)), [], "y"),
+        |case, setup| {
+            // An element that is not kept becomes 0, also if it is NaN or infinite.
+            let x = match setup.values {
+                Values::Specials => setup.stream().take::<T>(case.len),
+                _ => Values::Reals.stream(case.key.seed).take::<T>(case.len),
+            };
+            (("x", x), [], "y")
+        },
         |case, x, [], y| device.dropout(case.key, case.parameters, x, y),
         |&RandomCase { key, len, parameters: keep }, x, []| {
             let element = |(&drawn, x): (&u32, &f64)| match drawn {
                 0 => Expected::exact(0.0),
                 _ => Expected::approx(x / keep, 2.0),
             };
-            let drawn = oracle::bernoulli(key, keep, len);
+            let drawn = oracle::bernoulli(key, keep, 0..len);
             ExpectedOutput::Within(drawn.iter().zip(x).map(element).collect())
         },
     )?;
+    if T::DTYPE == DType::F32 {
+        let ones = vec![T::from_f64(1.0); PERIOD * COPIES];
+        let x = Operand::new(device, &ones, Placement::WHOLE)?;
+        let kernel =
+            |y: ViewMut<'_, T, AnyDevice>| device.dropout(LARGE_KEY, 0.5, x.view()?.into(), y);
+        check_large(runner, T::from_f64(f64::NAN), kernel, |got, indices| {
+            let want = oracle::bernoulli(LARGE_KEY, 0.5, indices);
+            let want: Vec<_> = want.into_iter().map(|kept| f64::from(2 * kept)).collect();
+            expect_nearest("y", got, &want)
+        })?;
+    }
     let key = RngKey::new(1);
     let invalid = [0.0, -0.1, 1.1, f64::NAN];
     check_invalid::<T, _>(runner, "a probability outside (0, 1]", invalid, |keep, y| {
@@ -167,7 +226,11 @@ fn bernoulli(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_all(&cases(&PROBABILITIES), |&RandomCase { key, len, parameters: p }, setup| {
         let got =
             generated_numbers(runner, setup, &vec![UNSET; len], |y| device.bernoulli(key, p, y))?;
-        expect_bits("y", &got, &oracle::bernoulli(key, p, len))
+        expect_bits("y", &got, &oracle::bernoulli(key, p, 0..len))
+    })?;
+    let kernel = |y: ViewMut<'_, u32, AnyDevice>| device.bernoulli(LARGE_KEY, 0.5, y);
+    check_large(runner, UNSET, kernel, |got, indices| {
+        expect_bits("y", got, &oracle::bernoulli(LARGE_KEY, 0.5, indices))
     })?;
     check_invalid(runner, "a probability outside [0, 1]", [-0.1, 1.1, f64::NAN], |p, y| {
         device.bernoulli(RngKey::new(1), p, y)
@@ -181,7 +244,11 @@ fn random_integers(runner: &CheckRunner<'_>) -> Verdict {
         let got = generated_numbers(runner, setup, &vec![UNSET; len], |y| {
             device.random_integers(key, bound, y)
         })?;
-        expect_bits("y", &got, &oracle::random_integers(key, bound, len))
+        expect_bits("y", &got, &oracle::random_integers(key, bound, 0..len))
+    })?;
+    let kernel = |y: ViewMut<'_, u32, AnyDevice>| device.random_integers(LARGE_KEY, 10, y);
+    check_large(runner, UNSET, kernel, |got, indices| {
+        expect_bits("y", got, &oracle::random_integers(LARGE_KEY, 10, indices))
     })?;
     check_invalid(runner, "a bound outside 1..=2³²", [0, (1 << 32) + 1, u64::MAX], |bound, y| {
         device.random_integers(RngKey::new(1), bound, y)

@@ -4,7 +4,7 @@
 use crate::{
     conformance::{
         compare::expect_bits,
-        failure::{Verdict, expect_refused, flaw},
+        failure::{CaseFailure, Verdict, expect_refused, flaw},
         operand::{Operand, Placement, UNSET},
         runner::CheckRunner,
     },
@@ -21,7 +21,8 @@ const TOO_LARGE: usize = isize::MAX as usize / 2 / 4096 * 4096;
 pub(super) fn out_of_memory(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     for _ in 0..3 {
-        expect_out_of_memory(device.alloc(TOO_LARGE).map(drop))?;
+        let refused = expect_out_of_memory(device.alloc(TOO_LARGE).map(drop));
+        refused.map_err(|CaseFailure(reason)| flaw!("`alloc`: {reason}"))?;
         expect_out_of_memory(device.alloc_host(TOO_LARGE).map(drop))?;
         let mut memory = SyncedMemory::new(device, TOO_LARGE);
         expect_out_of_memory(memory.device().map(drop))?;
@@ -40,9 +41,10 @@ fn expect_out_of_memory(result: Result<()>) -> Verdict {
     match result {
         Ok(()) => Err(flaw!("allocated {TOO_LARGE} bytes; expected an error")),
         Err(error) => match error.root() {
-            Error::OutOfMemory { .. } | Error::Device { .. } => Ok(()),
+            Error::OutOfMemory { bytes: TOO_LARGE, .. } => Ok(()),
             other => Err(flaw!(
-                "allocating {TOO_LARGE} bytes: expected an out-of-memory error, found: {other}"
+                "allocating {TOO_LARGE} bytes: expected `Error::OutOfMemory` with that number of \
+                 bytes, found: {other}"
             )),
         },
     }
@@ -74,7 +76,7 @@ pub(super) fn alive_after_errors(runner: &CheckRunner<'_>) -> Verdict {
 }
 
 /// Fails unless a kernel still computes the right result after an error.
-fn expect_usable(device: &AnyDevice) -> Verdict {
+pub(super) fn expect_usable(device: &AnyDevice) -> Verdict {
     let x = Operand::new(device, &[1.0f32, 2.0, 3.0], Placement::WHOLE)?;
     let mut y = Operand::new(device, &[1.0f32; 3], Placement::WHOLE)?;
     device.axpy(2.0, x.view()?, y.view_mut()?)?;

@@ -2,7 +2,10 @@
 
 mod coherence;
 mod errors;
+mod failures;
+mod order;
 mod queues;
+mod reuse;
 mod sharing;
 mod transfers;
 
@@ -15,7 +18,11 @@ pub(super) fn checks() -> Vec<Check> {
         Check::once("coherence", None, coherence::coherence),
         Check::once("sharing", None, sharing::sharing),
         Check::once("queues", None, queues::queues),
+        Check::once("queue_order", None, order::queue_order),
+        Check::once("freed_in_flight", None, reuse::freed_in_flight),
+        Check::once("reused_memory", None, reuse::reused_memory),
         Check::once("out_of_memory", None, errors::out_of_memory),
         Check::once("alive_after_errors", None, errors::alive_after_errors),
+        Check::once("injected_failures", None, failures::injected_failures),
     ]
 }

@@ -38,13 +38,14 @@ pub(crate) fn gemm<T: Element>(op: &Gemm<T>, a: &[f64], b: &[f64], c: &[f64]) ->
     want
 }
 
-/// Computes `y ← α·op(A)·x + β·y`.
+/// Computes `y ← α·op(A)·x + β·y`. `A` and `x` are not read if α is 0.
 pub(crate) fn gemv<T: Element>(op: &Gemv<T>, a: &[f64], x: &[f64], y: &[f64]) -> Vec<Expected> {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
     let sum = |(i, y): (usize, &f64)| {
         let term = |(j, x): (usize, &f64)| alpha * matrix_element(a, op.lda, op.trans, i, j) * x;
         let old = (beta != 0.0).then_some(beta * y);
-        x.iter().enumerate().map(term).chain(old).collect()
+        let terms = if alpha == 0.0 { &[] } else { x };
+        terms.iter().enumerate().map(term).chain(old).collect()
     };
     y.iter().enumerate().map(sum).collect()
 }

@@ -1,12 +1,12 @@
 //! Oracles for random numbers, which follow the description in [`Random`](crate::kernel::Random)
-//! and Salmon et al. 2011.
+//! and Salmon et al. 2011. Each oracle computes the elements with the given indices.
 
 use crate::{
     conformance::expected::{Expected, epsilon},
     element::{DType, Element, bf16, f16},
     op::RngKey,
 };
-use std::f64::consts::TAU;
+use std::{f64::consts::TAU, ops::Range};
 
 /// Returns four 32-bit words of Philox4x32-10. The Philox counter consists of `index` and the
 /// stream, low halves first.
@@ -36,7 +36,11 @@ fn fractions(key: RngKey, pair: u64) -> [f64; 2] {
 }
 
 /// Computes `yᵢ ~ U[lo, hi)`, clamped to the values that `T` has in the interval.
-pub(crate) fn uniform<T: Element>(key: RngKey, (lo, hi): (f64, f64), len: usize) -> Vec<T> {
+pub(crate) fn uniform<T: Element>(
+    key: RngKey,
+    (lo, hi): (f64, f64),
+    indices: Range<usize>,
+) -> Vec<T> {
     let bounds = extremes::<T>(lo, hi);
     let element = |i: usize| {
         let y = T::from_f64(lo + (hi - lo) * fractions(key, i as u64 / 2)[i % 2]);
@@ -47,7 +51,7 @@ pub(crate) fn uniform<T: Element>(key: RngKey, (lo, hi): (f64, f64), len: usize)
             None => T::from_f64(lo),
         }
     };
-    (0..len).map(element).collect()
+    indices.map(element).collect()
 }
 
 /// Returns the smallest and the largest value of `T` in `[lo, hi)`, or `None` if `T` has no value
@@ -75,7 +79,7 @@ fn extremes<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
 pub(crate) fn gaussian<T: Element>(
     key: RngKey,
     (mean, std): (f64, f64),
-    len: usize,
+    indices: Range<usize>,
 ) -> Vec<Expected> {
     let element = |i: usize| {
         let [u, v] = fractions(key, i as u64 / 2);
@@ -87,7 +91,7 @@ pub(crate) fn gaussian<T: Element>(
         let roundings = ROUNDINGS * f64::EPSILON / epsilon::<T::Acc>();
         Expected { value, magnitude: mean.abs() + std * r, roundings, inexact: true }
     };
-    (0..len).map(element).collect()
+    indices.map(element).collect()
 }
 
 /// Number of `f64` roundings allowed in the Box-Muller transform of the oracle and of the device,
@@ -95,12 +99,12 @@ pub(crate) fn gaussian<T: Element>(
 const ROUNDINGS: f64 = 16.0;
 
 /// Computes `yᵢ ← 1` with probability `p`, where `p` is rounded up to a multiple of 2⁻³².
-pub(crate) fn bernoulli(key: RngKey, p: f64, len: usize) -> Vec<u32> {
+pub(crate) fn bernoulli(key: RngKey, p: f64, indices: Range<usize>) -> Vec<u32> {
     let below = (p * 2.0f64.powi(32)).ceil() as u64;
-    (0..len).map(|i| u32::from(word(key, i) < below)).collect()
+    indices.map(|i| u32::from(word(key, i) < below)).collect()
 }
 
 /// Computes `yᵢ ~ U{0, …, bound − 1}`, uniformly distributed integers.
-pub(crate) fn random_integers(key: RngKey, bound: u64, len: usize) -> Vec<u32> {
-    (0..len).map(|i| ((word(key, i) * bound) >> 32) as u32).collect()
+pub(crate) fn random_integers(key: RngKey, bound: u64, indices: Range<usize>) -> Vec<u32> {
+    indices.map(|i| ((word(key, i) * bound) >> 32) as u32).collect()
 }

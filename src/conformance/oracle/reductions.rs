@@ -5,6 +5,7 @@ use crate::{
     conformance::expected::Expected,
     op::{Axis, Reduce, TopK},
 };
+use std::cmp::Ordering;
 
 /// Computes the reduction `y[o,i] ← op over e of x[o,e,i]`.
 pub(crate) fn reduce(op: Reduce, axis: &Axis, x: &[f64]) -> Vec<Expected> {
@@ -56,7 +57,7 @@ pub(crate) fn top_k(op: &TopK, x: &[f64]) -> Vec<(usize, f64)> {
         // `order` lists the positions of the elements in descending order, with NaNs at the end. If
         // two elements are equal, `order` lists the later position first.
         order.sort_by(|&a, &b| match (x[line[a]].is_nan(), x[line[b]].is_nan()) {
-            (false, false) => x[line[b]].total_cmp(&x[line[a]]),
+            (false, false) => x[line[b]].partial_cmp(&x[line[a]]).unwrap_or(Ordering::Equal),
             (a, b) => a.cmp(&b),
         });
         for (j, &e) in order[..k].iter().enumerate() {

@@ -11,7 +11,7 @@ use crate::{
     element::{Element, bf16, f16},
     error::Result,
     host::Workers,
-    memory::{KernelCall, Memory},
+    memory::{FailureKind, KernelCall, Memory},
 };
 use std::{any::Any, sync::Arc};
 
@@ -55,6 +55,9 @@ impl<D: Device> ErasedDevice for D {
     }
     fn on_fallback(&self, kernel: &KernelCall) -> Result<()> {
         Memory::on_fallback(self, kernel)
+    }
+    fn inject_failure(&self, failure: FailureKind) -> bool {
+        Memory::inject_failure(self, failure)
     }
 }
 

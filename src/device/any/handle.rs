@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     host::Workers,
     memory::{
-        AnyBuffer, CompiledHere, ErasedMemory, HostBytes, KernelCall, Mapping, Memory,
+        AnyBuffer, CompiledHere, ErasedMemory, FailureKind, HostBytes, KernelCall, Mapping, Memory,
         StaleAllocation,
     },
 };
@@ -63,6 +63,7 @@ pub(super) trait ErasedDevice: ErasedMemory {
     fn host_workers(&self) -> &Workers;
     fn properties(&self) -> Vec<(&'static str, String)>;
     fn on_fallback(&self, kernel: &KernelCall) -> Result<()>;
+    fn inject_failure(&self, failure: FailureKind) -> bool;
 }
 
 impl Memory for AnyDevice {
@@ -104,6 +105,9 @@ impl Memory for AnyDevice {
     }
     fn on_fallback(&self, kernel: &KernelCall) -> Result<()> {
         self.0.device.on_fallback(kernel)
+    }
+    fn inject_failure(&self, failure: FailureKind) -> bool {
+        self.0.device.inject_failure(failure)
     }
     fn on_stale(&self, allocation: StaleAllocation<'_, AnyBuffer>) {
         self.0.device.on_stale(allocation);

@@ -9,7 +9,7 @@ use crate::{
     element::{Element, Storable},
     error::Result,
     kernel::{Conv, Elementwise, Update},
-    memory::{View, ViewMut, ledger::CallSite},
+    memory::{View, ViewMut, ledger::AnyCall},
     op::{Convolution, SolverUpdate, Unary},
 };
 
@@ -103,7 +103,7 @@ macro_rules! any_method {
             &self,
             $($x: argument_type!($kind $A, Self)),*
         ) -> Result<()> {
-            let _site = CallSite::enter();
+            let _call = AnyCall::enter(stringify!($kernel), stringify!($kernel));
             two_types::$kernel(self, $($x),*)
         }
     };
@@ -119,7 +119,8 @@ macro_rules! any_method {
             &self,
             $($x: argument_type!($kind $A, Self)),*
         ) -> result_type!($($result)?) {
-            let _site = CallSite::enter();
+            let name = recorded_name!($kernel $(($kind $x [$A] $($details)*))*);
+            let _call = AnyCall::enter(stringify!($kernel), name);
             element_kernels!(self $($T)?).$kernel($($x),*)
         }
     };
@@ -149,7 +150,7 @@ macro_rules! other_method {
             function: Unary<T::Acc>,
             y: ViewMut<'_, T, Self>,
         ) -> Result<()> {
-            let _site = CallSite::enter();
+            let _call = AnyCall::enter_fused(function.kernel_name());
             self.kernels::<T>().convolve_with_activation(op, x, filters, bias, function, y)
         }
     };
@@ -301,7 +302,7 @@ impl Update for AnyDevice {
         masters: Option<ViewMut<'_, T::Acc, Self>>,
         history: &mut [ViewMut<'_, T::Acc, Self>],
     ) -> Result<()> {
-        let _site = CallSite::enter();
+        let _call = AnyCall::enter("solver_update", op.rule.kernel_name());
         self.kernels::<T>().solver_update(op, dw, weights, masters, history)
     }
 }

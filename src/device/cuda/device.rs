@@ -133,15 +133,15 @@ impl CudaBuilder {
     /// Sets the path of the driver library. A process can open only one driver library.
     #[doc(hidden)]
     #[must_use]
-    pub fn driver_path(self, path: &Path) -> Self {
-        Self { driver: Some(path.to_owned()), ..self }
+    pub fn driver_path(self, path: impl AsRef<Path>) -> Self {
+        Self { driver: Some(path.as_ref().to_owned()), ..self }
     }
 
     /// Sets the path of cuBLAS or of the folder that contains cuBLAS.
     #[doc(hidden)]
     #[must_use]
-    pub fn cublas_path(self, path: &Path) -> Self {
-        Self { cublas: Some(path.to_owned()), ..self }
+    pub fn cublas_path(self, path: impl AsRef<Path>) -> Self {
+        Self { cublas: Some(path.as_ref().to_owned()), ..self }
     }
 
     /// Opens GPU number `ordinal`, counted from 0.

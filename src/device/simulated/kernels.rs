@@ -57,7 +57,8 @@ macro_rules! simulated_method {
                 checked?;
             }
             let element = element_name!($($generics)*);
-            let mut launch = Launch::new(self, stringify!($kernel), element)?;
+            let name = recorded_name!($kernel $(($kind $x [$T] $($details)*))*);
+            let mut launch = Launch::new(self, name, element)?;
             queue_host_call! {
                 launch [slices::$kernel] [$($result)?] [] $(($kind $x [$T] $($details)*))*
             }
@@ -83,6 +84,16 @@ macro_rules! bind_len {
         #[allow(unused_variables)]
         let $x = $x.len();
     };
+}
+
+/// Reserves the device memory of a further output before the kernel gives up the value of its first
+/// output. If one output does not fit in device memory, the other outputs keep their values.
+macro_rules! reserve_output {
+    (overwrite $x:ident) => {
+        let mut $x = $x;
+        $x.reserve_device()?;
+    };
+    ($kind:ident $x:ident) => {};
 }
 
 /// Queues a host function in a closure, which owns the function's arguments.
@@ -133,9 +144,15 @@ macro_rules! queue_host_call {
     ) => {
         queue_host_call! { $launch [@in_place $function] $result $args (update $x $T) $($rest)* }
     };
-    ($launch:ident $call:tt $result:tt [$($args:tt)*] (overwrite $x:ident $T:tt) $($rest:tt)*) => {{
+    (
+        $launch:ident $call:tt $result:tt [$($args:tt)*]
+        (overwrite $x:ident $T:tt) $(($kind:ident $other:ident $($details:tt)*))*
+    ) => {{
+        $(reserve_output! { $kind $other })*
         let $x = $launch.overwrites($x)?;
-        queue_host_call! { $launch $call $result [$($args)* &mut $x.write(),] $($rest)* }
+        queue_host_call! {
+            $launch $call $result [$($args)* &mut $x.write(),] $(($kind $other $($details)*))*
+        }
     }};
     (
         $launch:ident $call:tt $result:tt [$($args:tt)*]
@@ -167,7 +184,7 @@ impl Update for SimulatedDevice {
     ) -> Result<()> {
         let lengths = history.iter().map(ViewMut::len);
         op.check(weights.len(), dw.len(), masters.as_ref().map(ViewMut::len), lengths)?;
-        let mut launch = Launch::new(self, "solver_update", T::DTYPE.name())?;
+        let mut launch = Launch::new(self, op.rule.kernel_name(), T::DTYPE.name())?;
         let (op, dw, weights) = (*op, launch.reads(dw)?, launch.updates(weights)?);
         let masters = masters.map(|masters| launch.updates(masters)).transpose()?;
         let history = history.iter_mut().map(|history| launch.updates(history.reborrow()));

@@ -24,7 +24,7 @@ pub use {buffer::Buffer, poison::POISON};
 use crate::{
     error::Result,
     host::Workers,
-    memory::{CompiledHere, Memory, StaleAllocation},
+    memory::{CompiledHere, FailureKind, Memory, StaleAllocation},
 };
 use poison::poison;
 use queue::{Job, Queue};
@@ -163,6 +163,16 @@ impl Memory for SimulatedDevice {
     }
     fn host_workers(&self) -> &Workers {
         &self.workers
+    }
+    fn inject_failure(&self, failure: FailureKind) -> bool {
+        let fault = match failure {
+            FailureKind::Alloc => Fault::Alloc,
+            FailureKind::Upload | FailureKind::Download => Fault::Copy,
+            FailureKind::Launch => Fault::Launch,
+            FailureKind::QueuedKernel | FailureKind::QueuedUpload => Fault::InFlight,
+        };
+        self.inject_fault(fault, 1);
+        true
     }
     /// Poisons the allocation: host bytes immediately, device bytes after the work that is already
     /// queued.

@@ -1,7 +1,7 @@
 //! The ledger context of each thread: the open ledgers, the policies and the running kernel.
 
 use super::{
-    kernel_call::{DIRECT_ACCESS, KernelCall},
+    kernel_call::{DIRECT_ACCESS, KernelCall, end_scope, mark_device_use, mark_scope},
     policy::Policy,
     record::{EventKind, Ledger},
 };
@@ -259,13 +259,16 @@ impl KernelCall {
     /// Attributes the calling thread's transfers to this kernel call until the returned guard is
     /// dropped.
     pub fn enter(self) -> KernelScope {
-        let outer = is_watched().then(|| with_context(|context| context.kernel.replace(self)));
+        let outer = is_watched()
+            .then(|| (with_context(|context| context.kernel.replace(self)), mark_scope(self.name)));
         KernelScope { outer, thread: PhantomData }
     }
 }
 
 /// Marks the start of a native kernel of a device, to which the ledger attributes transfers. Every
-/// override of a kernel must call `enter_kernel` first.
+/// override of a kernel must call `enter_kernel` before it uses the device side of an operand. The
+/// name is the name of the kernel's method, such as `unary`, or of the method and its function, such
+/// as `unary_exp` ([`Unary::kernel_name`](crate::op::Unary::kernel_name)).
 ///
 /// ```
 /// # fn launch<T: cortado::Element>() {
@@ -295,17 +298,35 @@ pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
 /// ```
 #[must_use = "dropping the guard ends the kernel's ledger scope"]
 pub struct KernelScope {
-    /// The enclosing kernel call, if any; the outer `Option` is `None` if no [`Watch`] existed when
-    /// the kernel started.
-    outer: Option<Option<KernelCall>>,
+    /// The enclosing kernel call, if any, and whether the running kernel already was in its scope.
+    /// The outer `Option` is `None` if no [`Watch`] existed when the kernel started.
+    outer: Option<(Option<KernelCall>, bool)>,
     thread: PhantomData<*const ()>,
 }
 
 impl Drop for KernelScope {
     fn drop(&mut self) {
-        if let Some(outer) = self.outer {
+        if let Some((outer, had_scope)) = self.outer {
+            end_scope(had_scope);
             with_context(|context| context.kernel = outer);
         }
+    }
+}
+
+/// Notes that the calling thread uses the device side of a view. In a kernel call of an
+/// [`AnyDevice`](crate::AnyDevice), the kernel must be in its ledger scope.
+#[inline]
+pub(in crate::memory) fn device_use_event() {
+    if is_watched() {
+        mark_device_use();
+    }
+}
+
+/// Records in the calling thread's open ledgers that `kernel` used the device side of an operand
+/// outside of its ledger scope.
+pub(super) fn record_unscoped(kernel: KernelCall) {
+    if is_watched() {
+        LedgerContext::current().ledgers.iter().for_each(|ledger| ledger.record_unscoped(kernel));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The identity of a kernel call in a ledger: kernel name, element type and call site.
 
-use std::{cell::Cell, fmt, marker::PhantomData, panic::Location};
+use std::{cell::Cell, fmt, panic::Location};
 
 /// Kernel name under which ledgers record memory accesses outside of any kernel.
 pub(super) const DIRECT_ACCESS: &str = "";
@@ -16,7 +16,8 @@ pub(super) const DIRECT_ACCESS: &str = "";
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KernelCall {
-    /// Name of the kernel's method in its kernel family, such as `gemm`.
+    /// Name of the kernel's method in its kernel family, such as `gemm`. The name of a method that
+    /// computes one of several functions includes the function, such as `unary_exp`.
     pub name: &'static str,
     /// Name of the element type, such as `f32`.
     pub element: &'static str,
@@ -27,37 +28,74 @@ pub struct KernelCall {
 impl KernelCall {
     /// Describes a call of the kernel `name` with the element type `element`. If the function that
     /// calls `new` is `#[track_caller]`, the call site is the caller of that function.
+    ///
+    /// While an [`AnyDevice`](crate::AnyDevice) runs a kernel that computes one of several
+    /// functions, the method's name stands for the method and the function: `unary` becomes
+    /// `unary_exp`.
     #[track_caller]
     pub fn new(name: &'static str, element: &'static str) -> Self {
         let caller = Location::caller();
-        Self { name, element, site: CALL_SITE.get().unwrap_or(caller) }
+        match RUNNING.get() {
+            Some(running) => Self { name: running.full_name(name), element, site: running.site },
+            None => Self { name, element, site: caller },
+        }
+    }
+}
+
+/// The kernel call that an [`AnyDevice`](crate::AnyDevice) runs on a thread.
+#[derive(Clone, Copy)]
+pub(super) struct RunningCall {
+    /// Name under which the ledger records the kernel.
+    pub(super) name: &'static str,
+    /// Name of a method, and the name of the method and its function, such as `unary` and
+    /// `unary_exp`.
+    pub(super) full_name: (&'static str, &'static str),
+    /// Names of the ledger scopes in which the kernel may use the device side of an operand.
+    pub(super) scopes: [&'static str; 3],
+    pub(super) site: &'static Location<'static>,
+    /// Whether the kernel is in one of `scopes`, or in a scope inside one of them.
+    pub(super) has_scope: bool,
+    /// Whether the kernel has used the device side of an operand outside of its scope.
+    pub(super) is_unscoped: bool,
+}
+
+impl RunningCall {
+    fn full_name(&self, name: &'static str) -> &'static str {
+        let (method, full_name) = self.full_name;
+        if name == method { full_name } else { name }
     }
 }
 
 thread_local! {
-    /// The call site of the kernel that an [`AnyDevice`](crate::AnyDevice) currently runs on this
-    /// thread.
-    static CALL_SITE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
+    static RUNNING: Cell<Option<RunningCall>> = const { Cell::new(None) };
 }
 
-/// A guard that makes kernel calls on this thread report the caller of [`enter`](Self::enter) as
-/// their call site. The guard is needed because `#[track_caller]` does not propagate through a call
-/// of a trait object.
-pub(crate) struct CallSite {
-    outer: Option<&'static Location<'static>>,
-    thread: PhantomData<*const ()>,
+/// Replaces the kernel call that an [`AnyDevice`](crate::AnyDevice) runs on this thread.
+pub(super) fn replace_running(call: Option<RunningCall>) -> Option<RunningCall> {
+    RUNNING.replace(call)
 }
 
-impl CallSite {
-    #[track_caller]
-    pub(crate) fn enter() -> Self {
-        Self { outer: CALL_SITE.replace(Some(Location::caller())), thread: PhantomData }
-    }
+/// Records in the running kernel call that the kernel enters the ledger scope `name`. Returns whether
+/// the kernel already was in its scope.
+pub(super) fn mark_scope(name: &'static str) -> bool {
+    let Some(mut call) = RUNNING.get() else { return false };
+    let had_scope = call.has_scope;
+    call.has_scope |= call.scopes.contains(&name);
+    RUNNING.set(Some(call));
+    had_scope
 }
 
-impl Drop for CallSite {
-    fn drop(&mut self) {
-        CALL_SITE.set(self.outer);
+/// Records in the running kernel call that a ledger scope ends. `had_scope` is the result of
+/// [`mark_scope`] for the scope.
+pub(super) fn end_scope(had_scope: bool) {
+    RUNNING.set(RUNNING.get().map(|call| RunningCall { has_scope: had_scope, ..call }));
+}
+
+/// Records in the running kernel call that the kernel uses the device side of an operand.
+pub(super) fn mark_device_use() {
+    if let Some(mut call) = RUNNING.get() {
+        call.is_unscoped |= !call.has_scope;
+        RUNNING.set(Some(call));
     }
 }
 

@@ -11,14 +11,15 @@ pub(super) mod kernel_call;
 mod policy;
 mod record;
 pub(super) mod context;
+mod any_call;
 mod events;
 
+pub(crate) use any_call::AnyCall;
 pub use context::{
     ContextGuard, KernelScope, LedgerContext, LedgerGuard, PolicyGuard, enter_kernel,
     set_fallback_policy, set_transfer_policy,
 };
 pub use events::{record_fallback, record_transfer};
-pub(crate) use kernel_call::CallSite;
 pub use kernel_call::KernelCall;
 pub use policy::Policy;
 pub use record::{Entry, EventKind, Ledger, Total};

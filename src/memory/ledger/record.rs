@@ -2,7 +2,12 @@
 
 use super::kernel_call::{DIRECT_ACCESS, KernelCall};
 use crate::sync::Mutex;
-use std::{collections::BTreeMap, fmt, panic::Location, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    panic::Location,
+    sync::Arc,
+};
 
 /// The kind of an event that a ledger records.
 ///
@@ -123,6 +128,7 @@ type EventTable = BTreeMap<(KernelCall, String), BTreeMap<EventKind, Total>>;
 #[derive(Clone, Default)]
 pub struct Ledger {
     events: Arc<Mutex<EventTable>>,
+    unscoped: Arc<Mutex<BTreeSet<KernelCall>>>,
 }
 
 impl Ledger {
@@ -153,6 +159,14 @@ impl Ledger {
         rows.collect()
     }
 
+    /// Returns the native kernels that used the device side of an operand outside of the ledger scope
+    /// of their name ([`enter_kernel`](super::enter_kernel)). The ledger cannot
+    /// attribute the transfers of such kernels. Only calls through an
+    /// [`AnyDevice`](crate::AnyDevice) are recorded; their element type is empty.
+    pub fn unscoped_kernels(&self) -> Vec<KernelCall> {
+        self.unscoped.lock().iter().copied().collect()
+    }
+
     /// Returns the total count and bytes of all recorded events of kind `kind`.
     pub fn total(&self, kind: EventKind) -> Total {
         let mut sum = Total::default();
@@ -165,6 +179,11 @@ impl Ledger {
     /// Removes all events.
     pub fn clear(&self) {
         self.events.lock().clear();
+        self.unscoped.lock().clear();
+    }
+
+    pub(super) fn record_unscoped(&self, kernel: KernelCall) {
+        self.unscoped.lock().insert(kernel);
     }
 
     pub(super) fn record(&self, kind: EventKind, cause: KernelCall, device: String, bytes: u64) {

@@ -291,7 +291,7 @@ message SolverParameter {
     repeated string test_net = 2;
     /// Number of batches in a test, one value per test net.
     repeated int32 test_iter = 3;
-    /// Number of iterations between tests; 0 disables tests.
+    /// Number of iterations between tests; 0 disables tests, even if test_iter is given.
     optional int32 test_interval = 4 [default = 0];
     /// Base learning rate, to which the policy and the factor `lr_mult` of each blob apply.
     optional float base_lr = 5;

@@ -208,6 +208,7 @@ impl Blas for WgpuDevice {
         };
         // Like the BLAS, the kernel reads neither `A` nor `x` if α = 0.
         let items = if op.alpha.is_zero() { 0 } else { items };
+        let (a, x) = (a.device()?, Some((x.device()?, 1)));
         let (reducer, y) = match op.beta.is_zero() {
             true => {
                 let reducer = Reducer { finish: "p.a * v", ..sum_reducer("gemv", "x * z") };
@@ -219,9 +220,8 @@ impl Blas for WgpuDevice {
             }
         };
         let scalars = [float(op.alpha), float(op.beta)];
-        let x = Some((x.device()?, 1));
         let shape = ReductionShape { outputs, items, q, t };
-        reduce(self, reducer, shape, a.device()?, x, scalars, (y.buffer, y.offset / 4))
+        reduce(self, reducer, shape, a, x, scalars, (y.buffer, y.offset / 4))
     }
 
     fn gemm<T: Element>(
@@ -238,8 +238,9 @@ impl Blas for WgpuDevice {
         let single = GemmBatch { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
         // Write-only access requires that the GEMM overwrites every element of the view.
         let fills = op.overwrites() && op.m.checked_mul(op.n) == Some(c.len());
+        let (a, b) = (a.device()?, b.device()?);
         let c = if fills { c.device_write_only()? } else { c.device_mut()? };
-        gemm::multiply(self, op, &single, a.device()?, b.device()?, c)
+        gemm::multiply(self, op, &single, a, b, c)
     }
 
     fn gemm_batched<T: Element>(

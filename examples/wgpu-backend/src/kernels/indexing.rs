@@ -75,21 +75,36 @@ const GATHER: Kernel = Kernel {
     ],
 };
 
-/// Kernel that runs one thread per column of the table, so that a single thread adds all terms of a
-/// table element, in order.
+/// Kernel that runs one thread per column of the table, so that each thread adds the terms of an
+/// element in order. An iteration adds 16 terms, because Mesa's llvmpipe ends a thread's loops after
+/// 65,535 iterations without an error.
 const SCATTER_ADD: Kernel = Kernel {
     name: "scatter_add",
     reads: &["y", "indices: u32", "error_flags: u32"],
     writes: &["table"],
     scalars: &["width", "count"],
     body: &[
-        "fn each(column: u32) {
+        "fn add(column: u32, i: u32) {
+    if i < p.count {
+        let at = p.table + indices[p.indices + i] * p.width + column;
+        table[at] = table[at] + y[p.y + i * p.width + column];
+    }
+}
+fn add_4(column: u32, i: u32) {
+    add(column, i);
+    add(column, i + 1u);
+    add(column, i + 2u);
+    add(column, i + 3u);
+}
+fn each(column: u32) {
     if error_flags[p.error_flags] != 0u {
         return;
     }
-    for (var i = 0u; i < p.count; i++) {
-        let at = p.table + indices[p.indices + i] * p.width + column;
-        table[at] = table[at] + y[p.y + i * p.width + column];
+    for (var i = 0u; i < p.count; i += 16u) {
+        add_4(column, i);
+        add_4(column, i + 4u);
+        add_4(column, i + 8u);
+        add_4(column, i + 12u);
     }
 }",
         EACH,
@@ -171,9 +186,10 @@ impl Indexing for WgpuDevice {
             q: Layout { run: inner, stride: tiles * inner },
             t: Layout::strided(inner),
         };
+        let dy = dy.device()?;
         let dx = dx.device_write_only()?;
         let dx = (&*dx.buffer, dx.offset / 4);
-        reduce(self, sum_reducer("sum", "x"), shape, dy.device()?, None, [0.0; 2], dx)
+        reduce(self, sum_reducer("sum", "x"), shape, dy, None, [0.0; 2], dx)
     }
 
     fn gather<T: Element>(

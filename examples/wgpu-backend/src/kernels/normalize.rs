@@ -147,6 +147,8 @@ impl Normalize for WgpuDevice {
             check_len("lrn", operand, op.count(), len)?;
         }
         let (launch, sizes, floats) = self.lrn_launch(&LRN, op);
+        scale.reserve_device()?;
+        y.reserve_device()?;
         let launch = launch.read(x.device()?).write(scale.device_write_only()?);
         launch.write(y.device_write_only()?).sizes(sizes).floats(floats).each(op.count())
     }
@@ -190,6 +192,8 @@ impl Normalize for WgpuDevice {
         if axis.extent != 0 && axis.reduced_count() == 0 {
             return Err(Error::invalid_input("moments", "the mean of no elements is undefined"));
         }
+        mean.reserve_device()?;
+        variance.reserve_device()?;
         let launch = MOMENTS.on(self).read(x.device()?).write(mean.device_write_only()?);
         let launch = launch.write(variance.device_write_only()?);
         let launch = launch.sizes([axis.outer, axis.extent, axis.inner]);

@@ -79,6 +79,9 @@ impl Pooling for WgpuDevice {
                 format!("a plane of {plane} elements exceeds the range of the mask"),
             ));
         }
+        // If the mask does not fit in memory, `y` keeps its value.
+        y.reserve_device()?;
+        mask.reserve_device()?;
         let launch = MAX.on(self).read(x.device()?).write(y.device_write_only()?);
         let launch = launch.write(mask.device_write_only()?);
         with_shape(launch, op).each(op.output_len())

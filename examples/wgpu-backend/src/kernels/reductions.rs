@@ -72,9 +72,10 @@ impl Reductions for WgpuDevice {
             q: Layout { run: inner, stride: extent * inner },
             t: Layout::strided(inner),
         };
+        let x = x.device()?;
         let y = y.device_write_only()?;
         let n = [extent as f32, 0.0];
-        reduce(self, reducer, shape, x.device()?, None, n, (y.buffer, y.offset / 4))
+        reduce(self, reducer, shape, x, None, n, (y.buffer, y.offset / 4))
     }
 
     fn sum_to_axis<T: Element>(
@@ -96,6 +97,7 @@ impl Reductions for WgpuDevice {
             q: Layout::strided(inner),
             t: Layout { run: inner, stride: extent * inner },
         };
+        let x = x.device()?;
         let (reducer, y) = match beta.is_zero() {
             true => (sum_reducer("sum", "x"), y.device_write_only()?),
             false => {
@@ -105,7 +107,7 @@ impl Reductions for WgpuDevice {
             }
         };
         let beta = [0.0, float(beta)];
-        reduce(self, reducer, shape, x.device()?, None, beta, (y.buffer, y.offset / 4))
+        reduce(self, reducer, shape, x, None, beta, (y.buffer, y.offset / 4))
     }
 
     fn arg_max<T: Element>(

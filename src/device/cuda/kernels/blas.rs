@@ -1,12 +1,12 @@
 //! Launches of BLAS kernels.
 
-use super::reduce_launch::ReductionLaunch;
+use super::{output_slice, reduce_launch::ReductionLaunch};
 use crate::{
     device::CudaDevice,
     element::Element,
     error::{Result, check_len, check_min_len},
     kernel::{Blas, fallback},
-    memory::{View, ViewMut},
+    memory::{View, ViewMut, ledger},
     op::{Gemm, GemmBatch, Gemv},
 };
 use num_traits::Zero;
@@ -45,7 +45,7 @@ impl Blas for CudaDevice {
         check_len("axpby", "y", x.len(), y.len())?;
         let n = y.len();
         let launch = self.kernel::<T>("axpby")?.size(n).arg(alpha).read(x.device()?).arg(beta);
-        let y = if beta.is_zero() { y.device_write_only()? } else { y.device_mut()? };
+        let y = output_slice(&mut y, beta.is_zero())?;
         launch.write(y).grid_1d(n)
     }
 
@@ -104,7 +104,7 @@ impl Blas for CudaDevice {
         op: &Gemm<T>,
         a: View<'_, T, Self>,
         b: View<'_, T, Self>,
-        mut c: ViewMut<'_, T, Self>,
+        c: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let batch = GemmBatch { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
         if !Self::supports_gemm(op, &batch) {
@@ -118,9 +118,9 @@ impl Blas for CudaDevice {
             return self.launch_gemv("gemm", &gemv, b, a.slice(0..op.k)?, c.slice(0..op.n)?);
         }
         // The operand `C` is uploaded, unless the GEMM overwrites all elements of `C`.
+        let _scope = ledger::enter_kernel("gemm", T::DTYPE.name());
         let overwrites_all = op.overwrites() && op.m.checked_mul(op.n) == Some(c.len());
-        let c = if overwrites_all { c.device_write_only()? } else { c.device_mut()? };
-        self.launch_gemm("gemm", op, &batch, a.device()?, b.device()?, c)
+        self.launch_gemm("gemm", op, &batch, a.device()?, b.device()?, (c, overwrites_all))
     }
 
     fn gemm_batched<T: Element>(
@@ -129,12 +129,13 @@ impl Blas for CudaDevice {
         batch: &GemmBatch,
         a: View<'_, T, Self>,
         b: View<'_, T, Self>,
-        mut c: ViewMut<'_, T, Self>,
+        c: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         if !Self::supports_gemm(op, batch) {
             return fallback::gemm_batched(self, op, batch, a, b, c);
         }
         batch.check(op, a.len(), b.len(), c.len())?;
-        self.launch_gemm("gemm_batched", op, batch, a.device()?, b.device()?, c.device_mut()?)
+        let _scope = ledger::enter_kernel("gemm_batched", T::DTYPE.name());
+        self.launch_gemm("gemm_batched", op, batch, a.device()?, b.device()?, (c, false))
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     device::{CudaDevice, cuda::launch::Launch},
     element::Element,
     error::Result,
-    memory::{View, ViewMut},
+    memory::{View, ViewMut, ledger},
     op::{Convolution, Gemm, GemmBatch, Transpose},
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -254,6 +254,10 @@ impl<'a> Groups<'a> {
         let gemm =
             Gemm::<T>::new(k, positions, self.outputs).transpose(Transpose::Yes, Transpose::No);
         let stride_b = op.outputs() * positions;
+        let _scope = ledger::enter_kernel(NAME, T::DTYPE.name());
+        // If the upload of an input fails, the output must keep its value.
+        filters.device()?;
+        dy.device()?;
         let dx = dx.device_write_only()?;
         for first in (0..op.batch()).step_by(batch_len) {
             let count = batch_len.min(op.batch() - first);

@@ -101,7 +101,7 @@ impl Elementwise for CudaDevice {
         let n = y.len();
         check_len(op.name(), "y", src_len(&x).unwrap_or(n), n)?;
         let [a, b, c] = unary_scalars(op);
-        let launch = self.variant::<T>("unary", op.name())?.size(n);
+        let launch = self.variant::<T>(op.kernel_name(), op.name())?.size(n);
         launch.src_dst(x, &mut y)?.arg(a).arg(b).arg(c).grid_1d(n)
     }
 
@@ -115,7 +115,7 @@ impl Elementwise for CudaDevice {
         let n = y.len();
         op.check(src_len(&a).unwrap_or(n), b.len(), n)?;
         let [p, q, r] = binary_scalars(op);
-        let launch = self.variant::<T>("binary", op.name())?.size(n).read(b.device()?);
+        let launch = self.variant::<T>(op.kernel_name(), op.name())?.size(n).read(b.device()?);
         launch.src_dst(a, &mut y)?.arg(p).arg(q).arg(r).grid_1d(n)
     }
 
@@ -190,6 +190,8 @@ impl Elementwise for CudaDevice {
         op.check("lstm", ("gates", gates.len()), &states)?;
         check_len("lstm", "cont", op.streams(), cont.len())?;
         let launch = self.kernel::<T>("lstm")?.sizes([op.streams(), op.outputs()]);
+        c.reserve_device()?;
+        h.reserve_device()?;
         let launch = launch.read(c_prev.device()?).read(cont.device()?).write(gates.device_mut()?);
         launch.write(c.device_write_only()?).write(h.device_write_only()?).grid_1d(op.state())
     }

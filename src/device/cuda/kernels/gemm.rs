@@ -1,6 +1,6 @@
 //! Launches of the tiled GEMM (`kernels/gemm.cu`), and tile shapes, which convolutions also use.
 
-use super::split_reduction::SplitReduction;
+use super::{output_slice, split_reduction::SplitReduction};
 use crate::{
     device::{
         CudaDevice,
@@ -8,7 +8,7 @@ use crate::{
     },
     element::{DType, Element},
     error::Result,
-    memory::{DeviceSlice, DeviceSliceMut},
+    memory::{DeviceSlice, ViewMut},
     op::{self, GemmBatch, Transpose},
 };
 use num_traits::Zero;
@@ -106,7 +106,7 @@ impl CudaDevice {
     }
 
     /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`, which the ledger records as `kernel_name`. The
-    /// caller has checked the operand lengths.
+    /// caller has checked the operand lengths, and passes whether the GEMMs overwrite all of `c`.
     #[track_caller]
     pub(super) fn launch_gemm<T: Element>(
         &self,
@@ -115,9 +115,10 @@ impl CudaDevice {
         batch: &GemmBatch,
         a: DeviceSlice<'_, Self>,
         b: DeviceSlice<'_, Self>,
-        c: DeviceSliceMut<'_, Self>,
+        (mut c, overwrites): (ViewMut<'_, T, Self>, bool),
     ) -> Result<()> {
         if let Some(cublas) = self.cublas.as_ref().filter(|_| Cublas::supports(op, batch)) {
+            let c = output_slice(&mut c, overwrites)?;
             let (a, b, c) = ((a.buffer, a.offset), (b.buffer, b.offset), (&*c.buffer, c.offset));
             return cublas.multiply(kernel_name, op, batch, a, b, c);
         }
@@ -134,8 +135,9 @@ impl CudaDevice {
         let split = self.split_tiles(blocks, k);
         let args = GemmArgs::new(&op, batch, split);
         let symbol = tiles.symbol("gemm");
-        let (c, offset) = (&*c.buffer, c.offset);
         let parts = self.partial_sums::<T>(split, batch.count * op.m * op.n)?;
+        let c = output_slice(&mut c, overwrites)?;
+        let (c, offset) = (&*c.buffer, c.offset);
         let launch = self.variant::<T>(kernel_name, &symbol)?.arg(args);
         let launch = launch.arg(op.alpha).arg(op.beta).read(a).read(b).operand(c, offset);
         launch.scratch(parts.as_ref()).grid([blocks * split.parts, 1, 1], [THREADS, 1, 1])?;

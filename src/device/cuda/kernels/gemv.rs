@@ -1,11 +1,11 @@
 //! Launches of matrix-vector products (`kernels/gemv.cu`).
 
-use super::reduce_launch::warps;
+use super::{output_slice, reduce_launch::warps};
 use crate::{
     device::CudaDevice,
     element::Element,
     error::Result,
-    memory::{View, ViewMut},
+    memory::{View, ViewMut, ledger},
     op::{self, Transpose},
 };
 use num_traits::{One, Zero};
@@ -43,15 +43,18 @@ impl CudaDevice {
                 ("gemv_columns", (items, outputs), outputs.div_ceil(columns), 128)
             }
         };
+        // Each launch opens a scope of its own, but `y` is used before the first launch.
+        let _scope = ledger::enter_kernel(kernel_name, T::DTYPE.name());
         let split = self.split(blocks, items, min_items);
         let parts = self.partial_sums::<T>(split, outputs)?;
         let finish = [op.alpha, T::Acc::one(), op.beta];
-        let y = if op.beta.is_zero() { y.device_write_only()? } else { y.device_mut()? };
+        let (a, x) = (a.device()?, x.device()?);
+        let y = output_slice(&mut y, op.beta.is_zero())?;
         let (buffer, offset) = (&*y.buffer, y.offset);
         // Fields of the argument struct `Gemv` of the CUDA kernels.
         let fields = [m, n, op.lda, split.parts, split.part_len, warps(items)];
         let launch = self.variant::<T>(kernel_name, symbol)?.struct_of(fields);
-        let launch = launch.arg(finish).read(a.device()?).read(x.device()?);
+        let launch = launch.arg(finish).read(a).read(x);
         let launch = launch.operand(buffer, offset).scratch(parts.as_ref());
         launch.grid([(blocks * split.parts).min(MAX_BLOCKS), 1, 1], [256, 1, 1])?;
         let Some(parts) = parts else { return Ok(()) };

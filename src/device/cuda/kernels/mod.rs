@@ -4,7 +4,7 @@ use super::{CudaBuffer, CudaDevice, launch::Launch};
 use crate::{
     element::{Element, Storable},
     error::Result,
-    memory::{Memory, Src, View, ViewMut},
+    memory::{DeviceSliceMut, Memory, Src, View, ViewMut},
     op::Axis,
 };
 
@@ -24,6 +24,16 @@ mod reductions;
 mod split_reduction;
 mod update;
 mod window_axis;
+
+/// Returns the device memory of an output, which the kernel overwrites or updates. The caller first
+/// uploads the inputs and allocates workspaces, so that the output keeps its value if these fail.
+#[track_caller]
+fn output_slice<'a, T: Element>(
+    y: &'a mut ViewMut<'_, T, CudaDevice>,
+    overwrites: bool,
+) -> Result<DeviceSliceMut<'a, CudaDevice>> {
+    if overwrites { y.device_write_only() } else { y.device_mut() }
+}
 
 impl<'a> Launch<'a> {
     /// Adds an axis as an argument: the struct `Axis` of the CUDA kernels.

@@ -136,7 +136,9 @@ impl Normalize for CudaDevice {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         op.check_operands("lrn", &[("x", x.len()), ("scale", scale.len()), ("y", y.len())])?;
-        let launch = self.lrn_kernel::<T>("lrn", op, ["lrn_across", "lrn_within"])?;
+        let launch = self.lrn_kernel::<T>(op.kernel_name(), op, ["lrn_across", "lrn_within"])?;
+        scale.reserve_device()?;
+        y.reserve_device()?;
         let launch = launch.read(x.device()?).write(scale.device_write_only()?);
         let launch = launch.write(y.device_write_only()?);
         launch.grid_2d(op.batch * op.channels, op.plane[0] * op.plane[1])
@@ -155,7 +157,8 @@ impl Normalize for CudaDevice {
         let inputs = [("x", x.len()), ("y", y.len()), ("scale", scale.len()), ("dy", dy.len())];
         op.check_operands(OP, &[&inputs[..], &[("dx", dx.len())]].concat())?;
         let symbols = ["lrn_across_backward", "lrn_within_backward"];
-        let launch = self.lrn_kernel::<T>(OP, op, symbols)?.read(x.device()?).read(y.device()?);
+        let launch = self.lrn_kernel::<T>(op.backward_kernel_name(), op, symbols)?;
+        let launch = launch.read(x.device()?).read(y.device()?);
         let launch = launch.read(scale.device()?).read(dy.device()?);
         let launch = launch.write(dx.device_write_only()?);
         launch.grid_2d(op.batch * op.channels, op.plane[0] * op.plane[1])
@@ -175,6 +178,8 @@ impl Normalize for CudaDevice {
         let launch = self.variant::<T>(OP, "moment_sums")?.axis(axis);
         launch.read(x.device()?).operand(&sums, 0).sums_grid(axis, parts)?;
         let launch = self.kernel::<T>(OP)?.axis(axis).read(x.device()?);
+        mean.reserve_device()?;
+        variance.reserve_device()?;
         let launch = launch.operand(&sums, 0).size(parts).write(mean.device_write_only()?);
         launch.write(variance.device_write_only()?).grid_1d(32 * axis.extent)
     }

@@ -70,6 +70,8 @@ impl Pooling for CudaDevice {
         op.check("max_pool", ("x", x.len()), ("y", y.len()))?;
         check_len("max_pool", "mask", op.output_len(), mask.len())?;
         let launch = self.kernel::<T>("max_pool")?.arg(pool_args("max_pool", op)?);
+        y.reserve_device()?;
+        mask.reserve_device()?;
         let launch = launch.read(x.device()?).write(y.device_write_only()?);
         launch.write(mask.device_write_only()?).grid_over_outputs(op)
     }
@@ -132,6 +134,8 @@ impl Pooling for CudaDevice {
         check_len(OP, "mask", op.output_len(), mask.len())?;
         let launch =
             self.kernel::<T>(OP)?.arg(pool_args(OP, op)?).read(x.device()?).read(u.device()?);
+        y.reserve_device()?;
+        mask.reserve_device()?;
         let launch = launch.write(y.device_write_only()?).write(mask.device_write_only()?);
         launch.grid_over_outputs(op)
     }

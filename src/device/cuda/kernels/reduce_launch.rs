@@ -1,11 +1,11 @@
 //! Launches of reductions (`kernels/reduce.cu`).
 
-use super::split_reduction::SplitReduction;
+use super::{output_slice, split_reduction::SplitReduction};
 use crate::{
     device::{CudaDevice, cuda::launch::Launch},
     element::Element,
     error::Result,
-    memory::{View, ViewMut},
+    memory::{View, ViewMut, ledger},
 };
 use num_traits::{One, Zero};
 
@@ -83,9 +83,14 @@ impl CudaDevice {
         if outputs == 0 {
             return Ok(());
         }
+        // Each launch opens a scope of its own, but `y` is used before the first launch.
+        let _scope = ledger::enter_kernel(reduction.kernel_name, T::DTYPE.name());
         let (blocks, split) = self.split_outputs(extents, layout);
         let parts = self.partial_sums::<T>(split, outputs)?;
-        let y = if reduction.beta.is_zero() { y.device_write_only()? } else { y.device_mut()? };
+        // If the upload of an input fails, the output must keep its value.
+        x.device()?;
+        z.map(View::device).transpose()?;
+        let y = output_slice(&mut y, reduction.beta.is_zero())?;
         let (buffer, offset) = (&*y.buffer, y.offset);
         let layout = (layout, split, warps(items));
         let launch = self.reduce_parts(reduction, extents, layout, (x, z))?.operand(buffer, offset);

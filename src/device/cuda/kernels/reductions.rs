@@ -35,7 +35,7 @@ impl Reductions for CudaDevice {
             Reduce::SumSq => "dot",
             Reduce::Max | Reduce::Min => op.name(),
         };
-        let mut reduction = ReductionLaunch::new("reduce", rule);
+        let mut reduction = ReductionLaunch::new(op.kernel_name(), rule);
         if op == Reduce::Mean {
             reduction.divisor = T::acc(axis.extent as f64);
         }
@@ -100,6 +100,8 @@ impl Reductions for CudaDevice {
         }
         op.check(x.len(), values.len(), places.len())?;
         let launch = self.kernel::<T>("top_k")?.axis(&op.axis).size(op.k);
+        values.reserve_device()?;
+        places.reserve_device()?;
         let launch = launch.read(x.device()?).write(values.device_write_only()?);
         let launch = launch.write(places.device_write_only()?);
         launch.grid_1d(op.axis.reduced_count().saturating_mul(32))

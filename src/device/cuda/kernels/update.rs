@@ -37,7 +37,7 @@ impl Update for CudaDevice {
         let lengths = history.iter().map(ViewMut::len);
         op.check(n, dw.len(), masters.as_ref().map(ViewMut::len), lengths)?;
         let (symbol, [keep, keep2, delta]) = symbol_and_constants::<T>(op.rule);
-        let launch = self.variant::<T>("solver_update", symbol)?.size(n);
+        let launch = self.variant::<T>(op.rule.kernel_name(), symbol)?.size(n);
         let launch = launch.arg([op.rate, op.scale, op.decay, keep, keep2, delta]);
         let launch = launch.arg(u32::from(op.regularization == Regularization::L1));
         let launch = launch.read(dw.device()?).write(weights.device_mut()?);

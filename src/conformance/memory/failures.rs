@@ -1,0 +1,382 @@
+//! Check of failures that the device injects: which call reports a failure, which kernel the error
+//! names, which values remain, and whether the device works afterwards.
+
+use crate::{
+    conformance::{
+        compare::expect_bits,
+        failure::{CaseFailure, Verdict, flaw},
+        memory::errors::expect_usable,
+        operand::{Operand, Placement},
+        runner::CheckRunner,
+        values::byte_pattern,
+    },
+    device::AnyDevice,
+    error::{Error, Result},
+    kernel::traits::*,
+    memory::{
+        AnyBuffer, FailureKind, Head, SyncedMemory,
+        ledger::{EventKind, Ledger},
+    },
+    op::Gemm,
+};
+
+/// Number of bytes of a copy that fails.
+const BYTES: usize = 300;
+
+/// Kernel that reads `x` and updates `y`, both of which have four elements.
+struct Kernel {
+    name: &'static str,
+    call: fn(&AnyDevice, &Operand<f32>, &mut Operand<f32>) -> Result<()>,
+    /// Result for elements 2 of `x` and elements 3 of `y`.
+    result: f32,
+}
+
+const KERNELS: [Kernel; 3] = [
+    Kernel { name: "scal", call: |device, _, y| device.scal(2.0, y.view_mut()?), result: 6.0 },
+    Kernel {
+        name: "axpy",
+        call: |device, x, y| device.axpy(2.0, x.view()?, y.view_mut()?),
+        result: 7.0,
+    },
+    Kernel {
+        name: "gemm",
+        call: |device, x, y| {
+            device.gemm(&Gemm::new(2, 2, 2).beta(1.0), x.view()?, x.view()?, y.view_mut()?)
+        },
+        result: 11.0,
+    },
+];
+
+/// Way to wait for a queue on which work has failed.
+#[derive(Clone, Copy, Debug)]
+enum Wait {
+    Synchronize,
+    DownloadOfOutput,
+    DownloadOfOtherMemory,
+    /// A kernel that returns a number, the sum of other memory.
+    Number,
+    /// A wait for another queue, and then for the queue.
+    SynchronizeOfBothQueues,
+    /// A wait for another queue that is ordered after the queue, and then for the queue.
+    OrderedQueue,
+}
+
+const WAITS: [Wait; 6] = [
+    Wait::Synchronize,
+    Wait::DownloadOfOutput,
+    Wait::DownloadOfOtherMemory,
+    Wait::Number,
+    Wait::SynchronizeOfBothQueues,
+    Wait::OrderedQueue,
+];
+
+pub(super) fn injected_failures(runner: &CheckRunner<'_>) -> Verdict {
+    let (device, fork) = (runner.device, &runner.device.fork_queue()?);
+    let kernel = native_kernel(device)?;
+    let mut skipped = Vec::new();
+    for kind in FailureKind::ALL {
+        for (name, queue, other) in [("the device", device, fork), ("a fork", fork, device)] {
+            let test = QueueUnderTest { queue, other };
+            let in_case = |CaseFailure(reason)| {
+                flaw!("injected failure of the next {kind} on {name}: {reason}")
+            };
+            if !test.run(kind, kernel).map_err(in_case)? {
+                skipped.push(kind.to_string());
+                break;
+            }
+        }
+    }
+    if skipped.len() == FailureKind::ALL.len() {
+        runner.skip("the device does not implement `inject_failure`".into());
+    } else if !skipped.is_empty() {
+        let reason = format!("the device injects no failure of: {}", skipped.join(", "));
+        runner.skip(reason);
+    }
+    Ok(())
+}
+
+/// Returns the first of the kernels that does not fall back to the host, if any.
+fn native_kernel(device: &AnyDevice) -> Verdict<Option<&'static Kernel>> {
+    for kernel in &KERNELS {
+        let (x, mut y) = (operand(device, 2.0)?, operand(device, 3.0)?);
+        let ledger = Ledger::new();
+        let open = ledger.open();
+        (kernel.call)(device, &x, &mut y)?;
+        drop(open);
+        device.synchronize()?;
+        if ledger.total(EventKind::Fallback).count == 0 {
+            return Ok(Some(kernel));
+        }
+    }
+    Ok(None)
+}
+
+fn operand(queue: &AnyDevice, value: f32) -> Verdict<Operand<f32>> {
+    let operand = Operand::new(queue, &[value; 4], Placement::WHOLE)?;
+    queue.synchronize()?;
+    Ok(operand)
+}
+
+/// Returns the error of a call that must report a failure.
+fn failed<R>(result: Result<R>, call: &str) -> Verdict<Error> {
+    match result {
+        Err(error) => Ok(error),
+        Ok(_) => Err(flaw!("{call} did not return the error")),
+    }
+}
+
+/// Fails unless the error message contains the kernel's name, and names no other kernel instead.
+fn expect_named(error: &Error, kernel: &Kernel) -> Verdict {
+    match error.to_string().contains(kernel.name) {
+        true => Ok(()),
+        false => Err(flaw!("the error does not name the kernel `{}`: {error}", kernel.name)),
+    }
+}
+
+/// Memory that failed work does not use.
+type OtherMemory = (AnyBuffer, Operand<f32>);
+
+/// Queue on which operations fail, and another queue of the same device.
+struct QueueUnderTest<'d> {
+    queue: &'d AnyDevice,
+    other: &'d AnyDevice,
+}
+
+impl QueueUnderTest<'_> {
+    /// Checks failures of one kind. Returns false if the device does not inject such failures.
+    fn run(&self, kind: FailureKind, kernel: Option<&Kernel>) -> Verdict<bool> {
+        self.synchronize()?;
+        match (kind, kernel) {
+            (FailureKind::Alloc, _) => self.alloc(),
+            (FailureKind::Upload, _) => self.upload(),
+            (FailureKind::Download, _) => self.download(),
+            (FailureKind::Launch, Some(kernel)) => self.launch(kernel),
+            (FailureKind::QueuedKernel, Some(kernel)) => {
+                let queued = |wait| self.queued_kernel(kernel, wait);
+                self.for_all_waits(queued)
+            }
+            (FailureKind::QueuedUpload, _) => self.for_all_waits(|wait| self.queued_upload(wait)),
+            (_, None) => Ok(false),
+        }
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.queue.synchronize()?;
+        self.other.synchronize()
+    }
+
+    fn for_all_waits(&self, test: impl Fn(Wait) -> Verdict<bool>) -> Verdict<bool> {
+        for wait in WAITS {
+            let in_case = |flaw: CaseFailure| flaw.in_case("wait", &wait);
+            if !test(wait).map_err(in_case)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Fails unless both queues work and have no further error.
+    fn expect_usable(&self) -> Verdict {
+        for (name, queue) in [("this queue", self.queue), ("the other queue", self.other)] {
+            let works = || {
+                queue.synchronize()?;
+                expect_usable(queue)?;
+                let mut bytes = [0; 3];
+                let mut buffer = queue.alloc(4)?;
+                queue.upload(&[1, 2, 3], &mut buffer, 1)?;
+                queue.download(&buffer, 1, &mut bytes)?;
+                expect_bits("byte of a copy", &bytes, &[1, 2, 3])
+            };
+            works().map_err(|CaseFailure(reason)| {
+                flaw!("after the failure was reported, {name} does not work: {reason}")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn inject(&self, kind: FailureKind) -> Verdict {
+        self.synchronize()?;
+        match self.queue.inject_failure(kind) {
+            true => Ok(()),
+            false => Err(flaw!("`inject_failure` returned true and then false")),
+        }
+    }
+
+    /// Returns a buffer with the given bytes.
+    fn buffer(&self, bytes: &[u8]) -> Verdict<AnyBuffer> {
+        let mut buffer = self.queue.alloc(bytes.len())?;
+        self.queue.upload(bytes, &mut buffer, 0)?;
+        self.synchronize()?;
+        Ok(buffer)
+    }
+
+    fn expect_bytes(&self, name: &str, buffer: &AnyBuffer, want: &[u8]) -> Verdict {
+        let mut got = vec![0; want.len()];
+        self.queue.download(buffer, 0, &mut got)?;
+        expect_bits(name, &got, want)
+    }
+
+    /// Returns memory that the failed work does not use.
+    fn other_memory(&self) -> Verdict<OtherMemory> {
+        Ok((self.buffer(&byte_pattern(4, BYTES))?, operand(self.queue, 1.0)?))
+    }
+
+    fn expect_unchanged(&self, (buffer, operand): &OtherMemory) -> Verdict {
+        operand.unchanged("other memory")?;
+        self.expect_bytes("byte of other memory", buffer, &byte_pattern(4, BYTES))
+    }
+
+    fn alloc(&self) -> Verdict<bool> {
+        if !self.queue.inject_failure(FailureKind::Alloc) {
+            return Ok(false);
+        }
+        let error = failed(self.queue.alloc(BYTES), "`alloc`")?;
+        if !matches!(error.root(), Error::OutOfMemory { bytes: BYTES, .. }) {
+            return Err(flaw!("`alloc` of {BYTES} bytes returned another error: {error}"));
+        }
+        self.expect_usable()?;
+        let want = byte_pattern(1, BYTES);
+        let mut memory = SyncedMemory::new(self.queue, BYTES);
+        memory.host_write_only()?.copy_from_slice(&want);
+        if self.queue.host_mapping().is_none() {
+            self.inject(FailureKind::Alloc)?;
+            failed(memory.device(), "`SyncedMemory::device`")?;
+        }
+        self.expect_side(&memory, Head::HeadAtHost, &want)?;
+        Ok(true)
+    }
+
+    fn upload(&self) -> Verdict<bool> {
+        let (old, new) = (byte_pattern(1, BYTES), byte_pattern(2, BYTES));
+        let mut buffer = self.buffer(&old)?;
+        if !self.queue.inject_failure(FailureKind::Upload) {
+            return Ok(false);
+        }
+        failed(self.queue.upload(&new, &mut buffer, 0), "`upload`")?;
+        self.expect_bytes("byte after a failed upload", &buffer, &old)?;
+        self.queue.upload(&new, &mut buffer, 0)?;
+        self.expect_bytes("byte after a second upload", &buffer, &new)?;
+        self.expect_usable()?;
+        let mut memory = SyncedMemory::new(self.queue, BYTES);
+        memory.host_write_only()?.copy_from_slice(&new);
+        if self.queue.host_mapping().is_none() {
+            self.inject(FailureKind::Upload)?;
+            failed(memory.device(), "`SyncedMemory::device`")?;
+        }
+        self.expect_side(&memory, Head::HeadAtHost, &new)?;
+        Ok(true)
+    }
+
+    fn download(&self) -> Verdict<bool> {
+        let want = byte_pattern(3, BYTES);
+        let buffer = self.buffer(&want)?;
+        if !self.queue.inject_failure(FailureKind::Download) {
+            return Ok(false);
+        }
+        failed(self.queue.download(&buffer, 0, &mut [0; BYTES]), "`download`")?;
+        self.expect_bytes("byte after a failed download", &buffer, &want)?;
+        self.expect_usable()?;
+        let mut memory = SyncedMemory::new(self.queue, BYTES);
+        self.queue.upload(&want, memory.device_write_only()?, 0)?;
+        if self.queue.host_mapping().is_none() {
+            self.inject(FailureKind::Download)?;
+            failed(memory.host(), "`SyncedMemory::host`")?;
+            self.expect_side(&memory, Head::HeadAtDevice, &want)?;
+        }
+        Ok(true)
+    }
+
+    /// Fails unless the memory has the given valid sides and the given bytes on both sides.
+    fn expect_side(&self, memory: &SyncedMemory<AnyDevice>, head: Head, want: &[u8]) -> Verdict {
+        if memory.head() != head {
+            return Err(flaw!("a failed call changed `Head` from {head:?} to {:?}", memory.head()));
+        }
+        expect_bits("byte on the host", memory.host()?, want)?;
+        self.expect_bytes("byte on the device", memory.device()?, want)
+    }
+
+    fn launch(&self, kernel: &Kernel) -> Verdict<bool> {
+        let (x, mut y) = (operand(self.queue, 2.0)?, operand(self.queue, 3.0)?);
+        self.synchronize()?;
+        if !self.queue.inject_failure(FailureKind::Launch) {
+            return Ok(false);
+        }
+        let error = failed((kernel.call)(self.queue, &x, &mut y), kernel.name)?;
+        expect_named(&error, kernel)?;
+        self.synchronize()?;
+        x.unchanged("x")?;
+        y.unchanged("y")?;
+        (kernel.call)(self.queue, &x, &mut y)?;
+        expect_bits("y after a second launch", &y.values()?, &[kernel.result; 4])?;
+        self.expect_usable()?;
+        Ok(true)
+    }
+
+    fn queued_kernel(&self, kernel: &Kernel, wait: Wait) -> Verdict<bool> {
+        let (x, mut y) = (operand(self.queue, 2.0)?, operand(self.queue, 3.0)?);
+        let other_memory = self.other_memory()?;
+        if !self.queue.inject_failure(FailureKind::QueuedKernel) {
+            return Ok(false);
+        }
+        let called = (kernel.call)(self.queue, &x, &mut y);
+        let error = match called {
+            Err(error) => error,
+            Ok(()) => self.reported(wait, &other_memory, || y.view()?.host().map(drop))?,
+        };
+        expect_named(&error, kernel)?;
+        self.expect_usable()?;
+        x.unchanged("x")?;
+        self.expect_unchanged(&other_memory)?;
+        // The failed kernel's output has no value until it is written again.
+        y.view_mut()?.host_write_only()?.fill(3.0);
+        (kernel.call)(self.queue, &x, &mut y)?;
+        expect_bits("y, written again, after a second call", &y.values()?, &[kernel.result; 4])?;
+        Ok(true)
+    }
+
+    fn queued_upload(&self, wait: Wait) -> Verdict<bool> {
+        let (old, new) = (byte_pattern(1, BYTES), byte_pattern(2, BYTES));
+        let (mut buffer, other_memory) = (self.buffer(&old)?, self.other_memory()?);
+        if !self.queue.inject_failure(FailureKind::QueuedUpload) {
+            return Ok(false);
+        }
+        if self.queue.upload(&new, &mut buffer, 0).is_ok() {
+            let download = || self.queue.download(&buffer, 0, &mut [0; BYTES]);
+            self.reported(wait, &other_memory, download)?;
+        }
+        self.expect_usable()?;
+        self.expect_unchanged(&other_memory)?;
+        self.queue.upload(&new, &mut buffer, 0)?;
+        self.expect_bytes("byte after a second upload", &buffer, &new)?;
+        Ok(true)
+    }
+
+    /// Waits for the queue, and returns the error that the wait must report.
+    fn reported(
+        &self,
+        wait: Wait,
+        (buffer, operand): &OtherMemory,
+        download_output: impl FnOnce() -> Result<()>,
+    ) -> Verdict<Error> {
+        let Self { queue, other } = self;
+        match wait {
+            Wait::Synchronize => failed(queue.synchronize(), "`synchronize`"),
+            Wait::DownloadOfOutput => failed(download_output(), "a download of the output"),
+            Wait::DownloadOfOtherMemory => {
+                let download = queue.download(buffer, 0, &mut [0; BYTES]);
+                failed(download, "a download of other memory")
+            }
+            Wait::Number => failed(queue.asum(operand.view()?), "`asum` of other memory"),
+            Wait::SynchronizeOfBothQueues => {
+                // By default, both handles have the same queue.
+                let first = other.synchronize();
+                failed(first.and_then(|()| queue.synchronize()), "`synchronize` of the queue")
+            }
+            Wait::OrderedQueue => {
+                let first = other.order_after(queue).and_then(|()| other.synchronize());
+                let second = queue.synchronize();
+                failed(first.and(second), "`synchronize` of the queue")
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Check of the order of queues: repeated and alternating use of `order_after`, between any two
+//! queues, and through a third queue.
+
+use crate::{
+    conformance::{
+        compare::expect_bits,
+        failure::{CaseFailure, Verdict, flaw},
+        operand::{Operand, Placement},
+        runner::CheckRunner,
+    },
+    device::AnyDevice,
+    kernel::traits::*,
+};
+
+/// Number of elements of an operand.
+const LEN: usize = 1 << 15;
+
+/// Number of kernels that delay an upload. A queue that ignores an order runs ahead of the upload.
+const DELAYS: usize = 12;
+
+/// Number of times that each pair of queues is ordered, in both directions in alternation.
+const ROUNDS: usize = 4;
+
+pub(super) fn queue_order(runner: &CheckRunner<'_>) -> Verdict {
+    let device = runner.device;
+    let (first, second) = (device.fork_queue()?, device.fork_queue()?);
+    let nested = first.fork_queue()?;
+    let [none, idle, busy] = [None, Some((&second, false)), Some((&second, true))];
+    // The idle fork must not have had any work, so its relays come first.
+    let relays = [
+        ("from a fork through an idle fork to the device", &first, idle, device),
+        ("from the device through an idle fork to another fork", device, idle, &first),
+        ("from a fork to the device", &first, none, device),
+        ("from the device to a fork", device, none, &first),
+        ("from a fork to another fork", &first, none, &second),
+        ("from a fork to a fork of the fork", &first, none, &nested),
+        ("from a fork through a busy fork to the device", &first, busy, device),
+    ];
+    for (name, from, via, to) in relays {
+        relay(from, via, to).map_err(|CaseFailure(reason)| flaw!("order {name}: {reason}"))?;
+    }
+    for handle in [device, &first] {
+        handle.order_after(handle)?;
+        handle.order_after(&handle.clone())?;
+    }
+    uploads_on_a_dropped_fork(device)
+}
+
+fn ones(queue: &AnyDevice) -> Verdict<Operand<f32>> {
+    Ok(Operand::new(queue, &[1.0; LEN], Placement::WHOLE)?)
+}
+
+/// Uploads `x` late on the queue `from`, and adds `x` to `y` on the queue `to`, which is ordered
+/// after `from`, directly or through the queue `via`. The flag says whether `via` has own work.
+fn relay(from: &AnyDevice, via: Option<(&AnyDevice, bool)>, to: &AnyDevice) -> Verdict {
+    let (mut x, mut y, mut delay) = (ones(to)?, ones(to)?, ones(from)?);
+    let mut sum = 1.0;
+    for round in 1..=ROUNDS {
+        // The addition of the last round must be done before the next upload.
+        from.order_after(to)?;
+        for _ in 0..DELAYS {
+            from.scal(1.0, delay.view_mut()?)?;
+        }
+        sum += round as f32;
+        let mut view = x.view_mut()?;
+        let slice = view.device_write_only()?;
+        let values = vec![round as f32; LEN];
+        from.upload(crate::cast::cast_slice(&values), slice.buffer, slice.offset)?;
+        if let Some((via, is_busy)) = via {
+            via.order_after(from)?;
+            if is_busy {
+                via.scal(1.0, ones(via)?.view_mut()?)?;
+            }
+            to.order_after(via)?;
+        } else {
+            to.order_after(from)?;
+        }
+        to.axpy(1.0, x.view()?, y.view_mut()?)?;
+    }
+    from.order_after(to)?;
+    expect_bits("sum of the uploads", &y.values()?, &vec![sum; LEN])
+}
+
+/// Drops the last handle of a queue with pending work, after another queue was ordered after it.
+fn uploads_on_a_dropped_fork(device: &AnyDevice) -> Verdict {
+    let fork = device.fork_queue()?;
+    let mut x = ones(device)?;
+    let mut view = x.view_mut()?;
+    let slice = view.device_write_only()?;
+    fork.order_after(device)?;
+    fork.upload(crate::cast::cast_slice(&[2.0f32; LEN]), slice.buffer, slice.offset)?;
+    device.order_after(&fork)?;
+    drop(fork);
+    expect_bits("element uploaded on a dropped fork", &x.values()?, &[2.0; LEN])
+}

@@ -1,0 +1,170 @@
+//! Checks of freed memory: memory that another queue still uses, and memory that is used again.
+
+use crate::{
+    conformance::{
+        compare::expect_bits,
+        failure::{CaseFailure, Verdict, flaw},
+        operand::{Operand, Placement},
+        runner::CheckRunner,
+    },
+    device::AnyDevice,
+    kernel::traits::*,
+    memory::AnyBuffer,
+};
+
+/// Number of elements, and of bytes, of memory that is freed while a queue uses it.
+const LEN: usize = 1 << 15;
+const BYTES: usize = size_of::<f32>() * LEN;
+
+/// Number of times that memory is freed while a queue uses it.
+const ROUNDS: usize = 4;
+
+/// Number of kernels that delay the work that uses the memory.
+const DELAYS: usize = 8;
+
+/// Byte of memory that is not zero.
+const DIRTY: u8 = 0x5a;
+
+/// Sizes of blocks in bytes that are used again. Allocators treat blocks of a page, of the size of
+/// a huge page, and of odd sizes differently.
+const BLOCKS: [usize; 6] = [4096, 1 << 16, 1 << 18, 1 << 20, (1 << 20) + 12, 1 << 22];
+
+pub(super) fn freed_in_flight(runner: &CheckRunner<'_>) -> Verdict {
+    let (device, fork) = (runner.device, &runner.device.fork_queue()?);
+    for (name, owner, user) in [
+        ("its own queue", device, device),
+        ("a fork", device, fork),
+        ("the device, but a fork has allocated it", fork, device),
+    ] {
+        let in_flight =
+            |CaseFailure(reason)| flaw!("memory freed while in use by {name}: {reason}");
+        frees_during_upload(owner, user).map_err(in_flight)?;
+        frees_during_kernel(owner, user, false).map_err(in_flight)?;
+        frees_during_kernel(owner, user, true).map_err(in_flight)?;
+    }
+    Ok(())
+}
+
+fn delayed(queue: &AnyDevice) -> Verdict {
+    let mut delay = Operand::new(queue, &[1.0f32; LEN], Placement::WHOLE)?;
+    (0..DELAYS).try_for_each(|_| Ok(queue.scal(1.0, delay.view_mut()?)?))
+}
+
+/// Drops buffers of `owner` while an upload on the queue `user` is pending. The upload must not
+/// change memory that `owner` allocates afterwards.
+fn frees_during_upload(owner: &AnyDevice, user: &AnyDevice) -> Verdict {
+    let mut fresh = Vec::new();
+    for _ in 0..ROUNDS {
+        let mut buffer = owner.alloc(BYTES)?;
+        user.order_after(owner)?;
+        delayed(user)?;
+        user.upload(&[DIRTY; BYTES], &mut buffer, 0)?;
+        drop(buffer);
+        fresh.push(owner.alloc(BYTES)?);
+    }
+    owner.synchronize()?;
+    user.synchronize()?;
+    fresh.iter().try_for_each(|buffer| expect_zeros(owner, buffer, BYTES))
+}
+
+/// Drops operands of `owner` while an upload and a kernel on the queue `user` are pending, and
+/// overwrites memory that `owner` allocates afterwards. With `uploads_again`, a second upload is
+/// pending, which runs after the kernel.
+fn frees_during_kernel(owner: &AnyDevice, user: &AnyDevice, uploads_again: bool) -> Verdict {
+    let mut y = Operand::new(user, &[1.0f32; LEN], Placement::WHOLE)?;
+    let (mut sum, mut fresh) = (1.0, Vec::new());
+    for round in 1..=ROUNDS {
+        let mut x = Operand::new(owner, &[round as f32; LEN], Placement::WHOLE)?;
+        user.order_after(owner)?;
+        delayed(user)?;
+        user.axpy(1.0, x.view()?, y.view_mut()?)?;
+        sum += round as f32;
+        if uploads_again {
+            let mut view = x.view_mut()?;
+            let slice = view.device_write_only()?;
+            user.upload(&[0xff; BYTES], slice.buffer, slice.offset)?;
+        }
+        drop(x);
+        let mut buffer = owner.alloc(BYTES)?;
+        owner.upload(&[DIRTY; BYTES], &mut buffer, 0)?;
+        owner.synchronize()?;
+        fresh.push(buffer);
+    }
+    expect_bits("sum of the freed operands", &y.values()?, &vec![sum; LEN])?;
+    user.synchronize()?;
+    let mut got = vec![0; BYTES];
+    for buffer in fresh {
+        owner.download(&buffer, 0, &mut got)?;
+        expect_bytes("byte of memory allocated after the operand was freed", &got, DIRTY)?;
+    }
+    Ok(())
+}
+
+pub(super) fn reused_memory(runner: &CheckRunner<'_>) -> Verdict {
+    let (device, fork) = (runner.device, &runner.device.fork_queue()?);
+    let queues = [("the device", device), ("a fork", fork)];
+    for bytes in BLOCKS {
+        for (writer_name, writer) in queues {
+            for (reader_name, reader) in queues {
+                dirty(writer, &[bytes])?;
+                let zeros = expect_zeros(reader, &reader.alloc(bytes)?, bytes);
+                zeros.map_err(|CaseFailure(reason)| {
+                    flaw!(
+                        "{bytes} bytes, written and freed by {writer_name}, allocated by \
+                         {reader_name}: {reason}"
+                    )
+                })?;
+            }
+        }
+    }
+    for queue in [device, fork] {
+        let mut x = Operand::new(queue, &[1.0f32; LEN], Placement::WHOLE)?;
+        queue.scal(2.0, x.view_mut()?)?;
+        drop(x);
+        let zeros = expect_zeros(queue, &queue.alloc(BYTES)?, BYTES);
+        zeros.map_err(|CaseFailure(reason)| {
+            flaw!("{BYTES} bytes, written by a kernel and freed: {reason}")
+        })?;
+    }
+    let (small, large) = (1 << 20, 1 << 22);
+    for (before, after) in [(vec![large], vec![small; 4]), (vec![small; 4], vec![large])] {
+        dirty(device, &before)?;
+        let buffers = after.iter().map(|&bytes| Ok((device.alloc(bytes)?, bytes)));
+        for (buffer, bytes) in buffers.collect::<Verdict<Vec<_>>>()? {
+            expect_zeros(device, &buffer, bytes).map_err(|CaseFailure(reason)| {
+                flaw!("blocks of {after:?} bytes, after {before:?} bytes were freed: {reason}")
+            })?;
+        }
+    }
+    for bytes in [small, large] {
+        for _ in 0..2 {
+            let mut host = device.alloc_host(bytes)?;
+            expect_bytes("byte of new host memory", &host, 0)?;
+            host.fill(DIRTY);
+        }
+    }
+    Ok(())
+}
+
+/// Allocates blocks on `queue`, fills them with bytes that are not zero, and frees them.
+fn dirty(queue: &AnyDevice, blocks: &[usize]) -> Verdict {
+    let mut buffers = Vec::new();
+    for &bytes in blocks {
+        let mut buffer = queue.alloc(bytes)?;
+        queue.upload(&vec![DIRTY; bytes], &mut buffer, 0)?;
+        buffers.push(buffer);
+    }
+    Ok(())
+}
+
+fn expect_zeros(queue: &AnyDevice, buffer: &AnyBuffer, bytes: usize) -> Verdict {
+    let mut got = vec![0xff; bytes];
+    queue.download(buffer, 0, &mut got)?;
+    expect_bytes("byte of new memory", &got, 0)
+}
+
+/// Fails unless all bytes are `want`. Compares whole slices first, which is fast in a debug build.
+fn expect_bytes(name: &str, got: &[u8], want: u8) -> Verdict {
+    let wanted = vec![want; got.len()];
+    if got == wanted { Ok(()) } else { expect_bits(name, got, &wanted) }
+}

@@ -1,0 +1,429 @@
+//! Pool of device buffers, which reuses freed memory in queue order.
+
+use super::memory_trait::Memory;
+use crate::{
+    error::{Error, Result},
+    sync::Mutex,
+};
+use std::{
+    collections::BTreeMap,
+    fmt, mem,
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
+
+/// A pool that caches freed device buffers by size class, for a [`Memory`] whose `alloc` is slow.
+///
+/// A pool belongs to one queue of the device. Dropping a [`PooledBuffer`] puts the memory into the
+/// cache, although queued work may still use the memory. Work of the next owner is queued later, so
+/// it runs later. If the next owner uses another queue, the pool first orders that queue after the
+/// queue of the previous owner.
+///
+/// The pool and its [forks](Self::fork) share the cache, the limit and the statistics. The limit
+/// bounds the bytes in use and in the cache together. If an allocation would exceed the limit, or
+/// the device is out of memory, the pool first frees cached buffers.
+///
+/// A device that uses a pool consists of two types: a type without a pool, whose `alloc` calls the
+/// driver, and the device itself, whose buffers are `PooledBuffer`s:
+///
+/// ```
+/// use cortado::{Memory, Result, SimulatedDevice, memory::{BufferPool, PooledBuffer}};
+///
+/// #[derive(Clone, Debug)]
+/// struct Pooled {
+///     driver: SimulatedDevice, // stands for a type whose `alloc` is slow
+///     pool: BufferPool<SimulatedDevice>,
+/// }
+///
+/// impl Memory for Pooled {
+///     type Buffer = PooledBuffer<SimulatedDevice>;
+///
+///     fn name(&self) -> String { self.driver.name() }
+///     fn alloc(&self, bytes: usize) -> Result<Self::Buffer> { self.pool.alloc(bytes) }
+///     fn upload(&self, src: &[u8], dst: &mut Self::Buffer, at: usize) -> Result<()> {
+///         dst.used_by(&self.pool); // this handle may be a fork of the buffer's owner
+///         self.driver.upload(src, dst, at)
+///     }
+///     fn download(&self, src: &Self::Buffer, at: usize, dst: &mut [u8]) -> Result<()> {
+///         src.used_by(&self.pool);
+///         self.driver.download(src, at, dst)
+///     }
+///     fn synchronize(&self) -> Result<()> { self.driver.synchronize() }
+///     fn fork_queue(&self) -> Result<Self> {
+///         let driver = self.driver.fork_queue()?;
+///         Ok(Self { pool: self.pool.fork(&driver), driver })
+///     }
+///     fn order_after(&self, other: &Self) -> Result<()> { self.driver.order_after(&other.driver) }
+/// }
+///
+/// let driver = SimulatedDevice::new();
+/// let device = Pooled { pool: BufferPool::new(&driver, 1 << 30), driver };
+/// drop(device.alloc(1000)?);
+/// let (buffer, mut bytes) = (device.alloc(900)?, [1; 900]);
+/// device.download(&buffer, 0, &mut bytes)?;
+/// assert_eq!(bytes, [0; 900]); // reused memory is zeroed
+/// assert_eq!((device.pool.statistics().hits, device.pool.statistics().misses), (1, 1));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+pub struct BufferPool<M: Memory> {
+    queue: PoolQueue<M>,
+    shared: Arc<Shared<M>>,
+}
+
+/// A device buffer from a [`BufferPool`], which returns to the pool when it is dropped. The buffer
+/// of the device may be larger than requested.
+///
+/// ```
+/// use cortado::{Memory, SimulatedDevice, memory::BufferPool};
+///
+/// let device = SimulatedDevice::new();
+/// let pool = BufferPool::new(&device, 1 << 20);
+/// let mut buffer = pool.alloc(3)?;
+/// device.upload(&[1, 2, 3], &mut buffer, 0)?; // derefs to the device's buffer
+/// assert_eq!((buffer.bytes(), pool.statistics().in_use), (3, 256));
+/// drop(buffer);
+/// assert_eq!((pool.statistics().in_use, pool.statistics().cached), (0, 256));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+pub struct PooledBuffer<M: Memory> {
+    /// `None` only if the buffer is about to be dropped.
+    buffer: Option<M::Buffer>,
+    bytes: usize,
+    class: usize,
+    owner: PoolQueue<M>,
+    /// Other queues that have used the buffer.
+    users: Mutex<Vec<PoolQueue<M>>>,
+    shared: Arc<Shared<M>>,
+}
+
+/// Statistics of a [`BufferPool`] and its forks. Sizes are those of size classes: a requested size is
+/// rounded up by less than a quarter, or to 256 bytes.
+///
+/// ```
+/// use cortado::{SimulatedDevice, memory::{BufferPool, PoolStatistics}};
+///
+/// let pool = BufferPool::new(&SimulatedDevice::new(), 1 << 20);
+/// let _buffer = pool.alloc(1000)?;
+/// let expected = PoolStatistics { in_use: 1024, cached: 0, hits: 0, misses: 1 };
+/// assert_eq!(pool.statistics(), expected);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolStatistics {
+    /// Bytes of buffers that are not dropped.
+    pub in_use: usize,
+    /// Bytes of cached buffers.
+    pub cached: usize,
+    /// Allocations that reused a cached buffer.
+    pub hits: u64,
+    /// Allocations for which the pool called [`Memory::alloc`], or which failed.
+    pub misses: u64,
+}
+
+/// A queue of the device, with an identity that tells whether two handles have the same queue.
+struct PoolQueue<M> {
+    memory: M,
+    id: Arc<()>,
+}
+
+/// A cached buffer, and the queue that must run before another queue may use the buffer.
+struct Freed<M: Memory> {
+    buffer: M::Buffer,
+    queue: PoolQueue<M>,
+}
+
+type Zero<M> = dyn Fn(&M, &mut <M as Memory>::Buffer, usize) -> Result<()> + Send + Sync;
+
+struct Shared<M: Memory> {
+    limit: usize,
+    zero: Box<Zero<M>>,
+    state: Mutex<State<M>>,
+}
+
+struct State<M: Memory> {
+    /// Cached buffers by size class, least recently freed first.
+    cached: BTreeMap<usize, Vec<Freed<M>>>,
+    statistics: PoolStatistics,
+}
+
+/// Smallest size class in bytes.
+const MIN_CLASS: usize = 256;
+
+/// Number of size classes from one power of two to the next.
+const CLASSES_PER_OCTAVE: usize = 4;
+
+/// Number of bytes that one upload zeroes.
+const ZEROS: usize = 1 << 16;
+
+impl<M: Memory> BufferPool<M> {
+    /// Creates a pool for the queue of `memory`. Buffers in use and cached buffers together take at
+    /// most `limit` bytes. The pool zeroes reused memory by uploads of zeros; see
+    /// [`with_zero`](Self::with_zero) for a device that can do so without a transfer.
+    pub fn new(memory: &M, limit: usize) -> Self {
+        Self::with_zero(memory, limit, upload_zeros)
+    }
+
+    /// Like [`new`](Self::new), but zeroes the first bytes of reused memory by `zero(memory, buffer,
+    /// bytes)`, which queues the work on the queue of `memory`.
+    pub fn with_zero(
+        memory: &M,
+        limit: usize,
+        zero: impl Fn(&M, &mut M::Buffer, usize) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        let state = State { cached: BTreeMap::new(), statistics: PoolStatistics::default() };
+        let shared = Shared { limit, zero: Box::new(zero), state: Mutex::new(state) };
+        Self { queue: PoolQueue::new(memory), shared: Arc::new(shared) }
+    }
+
+    /// Returns a pool for another queue of the same device. Both pools share the cache, the limit
+    /// and the statistics.
+    #[must_use]
+    pub fn fork(&self, memory: &M) -> Self {
+        Self { queue: PoolQueue::new(memory), shared: Arc::clone(&self.shared) }
+    }
+
+    /// Allocates a buffer of `bytes` zeroed bytes, as [`Memory::alloc`] demands.
+    ///
+    /// # Errors
+    /// Returns [`Error::OutOfMemory`] if the bytes in use would exceed the limit, or the device is
+    /// out of memory even without cached buffers. Propagates errors from the device.
+    pub fn alloc(&self, bytes: usize) -> Result<PooledBuffer<M>> {
+        let (mut buffer, is_reused) = self.take(bytes)?;
+        if is_reused {
+            (self.shared.zero)(&self.queue.memory, &mut buffer, bytes)?;
+        }
+        Ok(buffer)
+    }
+
+    /// Like [`alloc`](Self::alloc), but the bytes are unspecified, for a workspace that the next
+    /// kernel overwrites.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`alloc`](Self::alloc).
+    pub fn alloc_workspace(&self, bytes: usize) -> Result<PooledBuffer<M>> {
+        self.take(bytes).map(|(buffer, _)| buffer)
+    }
+
+    /// Returns the statistics of the pool and its forks.
+    pub fn statistics(&self) -> PoolStatistics {
+        self.shared.state.lock().statistics
+    }
+
+    /// Frees all cached buffers.
+    pub fn trim(&self) {
+        // The buffers are dropped after the lock is released.
+        let cached = self.shared.state.lock().take_cached();
+        drop(cached);
+    }
+
+    /// Returns a buffer of at least `bytes` bytes, and whether the buffer was cached.
+    fn take(&self, bytes: usize) -> Result<(PooledBuffer<M>, bool)> {
+        let out_of_memory = || Error::OutOfMemory { device: self.queue.memory.name(), bytes };
+        let Some(class) = size_class(bytes) else {
+            self.shared.state.lock().statistics.misses += 1;
+            return Err(out_of_memory());
+        };
+        let pooled = |buffer| PooledBuffer {
+            buffer: Some(buffer),
+            bytes,
+            class,
+            owner: self.queue.clone(),
+            users: Mutex::default(),
+            shared: Arc::clone(&self.shared),
+        };
+        let reused = self.shared.state.lock().reuse(class, &self.queue);
+        if let Some(Freed { buffer, queue }) = reused {
+            let mut buffer = pooled(buffer);
+            if !queue.is(&self.queue)
+                && let Err(error) = self.queue.memory.order_after(&queue.memory)
+            {
+                // The buffer must not return to the cache, because the queues are not ordered.
+                buffer.buffer = None;
+                return Err(error);
+            }
+            return Ok((buffer, true));
+        }
+        let evicted = self.shared.state.lock().reserve(class, self.shared.limit);
+        drop(evicted.ok_or_else(out_of_memory)?);
+        let buffer = self.alloc_from_device(class).map_err(|error| {
+            self.shared.state.lock().statistics.in_use -= class;
+            match error {
+                Error::OutOfMemory { .. } => out_of_memory(),
+                error => error,
+            }
+        })?;
+        Ok((pooled(buffer), false))
+    }
+
+    /// Allocates device memory. If the device is out of memory, frees all cached buffers, waits for
+    /// queued work that uses them, and retries.
+    fn alloc_from_device(&self, class: usize) -> Result<M::Buffer> {
+        match self.queue.memory.alloc(class) {
+            Err(Error::OutOfMemory { .. }) => {
+                self.trim();
+                self.queue.memory.synchronize()?;
+                self.queue.memory.alloc(class)
+            }
+            result => result,
+        }
+    }
+}
+
+impl<M: Memory> PooledBuffer<M> {
+    /// Returns the requested size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Records that the caller queues work that uses this buffer on the queue of `pool`. The memory
+    /// is then reused only after that work. A caller that uses a buffer only on the queue of its own
+    /// pool need not call `used_by`.
+    pub fn used_by(&self, pool: &BufferPool<M>) {
+        if pool.queue.is(&self.owner) {
+            return;
+        }
+        let mut users = self.users.lock();
+        if !users.iter().any(|user| user.is(&pool.queue)) {
+            users.push(pool.queue.clone());
+        }
+    }
+}
+
+impl<M: Memory> Deref for PooledBuffer<M> {
+    type Target = M::Buffer;
+
+    fn deref(&self) -> &M::Buffer {
+        self.buffer.as_ref().expect("only a buffer that is dropped is empty")
+    }
+}
+
+impl<M: Memory> DerefMut for PooledBuffer<M> {
+    fn deref_mut(&mut self) -> &mut M::Buffer {
+        self.buffer.as_mut().expect("only a buffer that is dropped is empty")
+    }
+}
+
+impl<M: Memory> Drop for PooledBuffer<M> {
+    fn drop(&mut self) {
+        let users = mem::take(self.users.get_mut());
+        // If the queues cannot be ordered, the buffer is not reused. The device then frees the
+        // memory when queued work no longer uses it, as it does for every dropped buffer.
+        let ordered = users.iter().try_for_each(|user| self.owner.memory.order_after(&user.memory));
+        let buffer = self.buffer.take().filter(|_| ordered.is_ok());
+        let mut state = self.shared.state.lock();
+        state.statistics.in_use -= self.class;
+        if let Some(buffer) = buffer {
+            state.statistics.cached += self.class;
+            let freed = Freed { buffer, queue: self.owner.clone() };
+            state.cached.entry(self.class).or_default().push(freed);
+        }
+    }
+}
+
+impl<M: Memory> State<M> {
+    /// Removes and returns a cached buffer of a size class, preferably one that `queue` has freed.
+    fn reuse(&mut self, class: usize, queue: &PoolQueue<M>) -> Option<Freed<M>> {
+        let freed = self.cached.get_mut(&class).filter(|freed| !freed.is_empty())?;
+        let own = freed.iter().rposition(|freed| freed.queue.is(queue));
+        let found = freed.remove(own.unwrap_or(0));
+        self.statistics.hits += 1;
+        self.statistics.cached -= class;
+        self.statistics.in_use += class;
+        Some(found)
+    }
+
+    /// Counts a new buffer of a size class as in use. Removes and returns cached buffers, so that
+    /// the pool does not exceed `limit`. Returns `None` if the buffers in use would exceed `limit`.
+    fn reserve(&mut self, class: usize, limit: usize) -> Option<Vec<Freed<M>>> {
+        self.statistics.misses += 1;
+        let in_use = self.statistics.in_use.checked_add(class).filter(|sum| *sum <= limit)?;
+        self.statistics.in_use = in_use;
+        let mut evicted = Vec::new();
+        while self.statistics.cached > limit - in_use {
+            let mut largest = self.cached.last_entry()?;
+            let class = *largest.key();
+            match largest.get_mut().pop() {
+                Some(freed) => {
+                    self.statistics.cached -= class;
+                    evicted.push(freed);
+                }
+                None => drop(largest.remove()),
+            }
+        }
+        Some(evicted)
+    }
+
+    fn take_cached(&mut self) -> BTreeMap<usize, Vec<Freed<M>>> {
+        self.statistics.cached = 0;
+        mem::take(&mut self.cached)
+    }
+}
+
+impl<M: Memory> PoolQueue<M> {
+    fn new(memory: &M) -> Self {
+        Self { memory: memory.clone(), id: Arc::new(()) }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.id, &other.id)
+    }
+}
+
+impl<M: Clone> Clone for PoolQueue<M> {
+    fn clone(&self) -> Self {
+        Self { memory: self.memory.clone(), id: Arc::clone(&self.id) }
+    }
+}
+
+impl<M: Memory> Clone for BufferPool<M> {
+    /// Returns a pool for the same queue.
+    fn clone(&self) -> Self {
+        Self { queue: self.queue.clone(), shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<M: Memory> fmt::Debug for BufferPool<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (limit, statistics) = (self.shared.limit, self.statistics());
+        write!(f, "BufferPool(limit {limit} bytes, {statistics:?})")
+    }
+}
+
+impl<M: Memory> fmt::Debug for PooledBuffer<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PooledBuffer({} of {} bytes)", self.bytes, self.class)
+    }
+}
+
+/// Returns the size of the smallest class with at least `bytes` bytes, or `None` if it overflows.
+fn size_class(bytes: usize) -> Option<usize> {
+    if bytes <= MIN_CLASS {
+        return Some(MIN_CLASS);
+    }
+    // A size from 2ⁿ + 1 to 2ⁿ⁺¹ is rounded up to a multiple of 2ⁿ / `CLASSES_PER_OCTAVE`.
+    let octave = 1 << (bytes - 1).ilog2();
+    bytes.checked_next_multiple_of(octave / CLASSES_PER_OCTAVE)
+}
+
+fn upload_zeros<M: Memory>(memory: &M, buffer: &mut M::Buffer, bytes: usize) -> Result<()> {
+    static BLOCK: [u8; ZEROS] = [0; ZEROS];
+    (0..bytes)
+        .step_by(ZEROS)
+        .try_for_each(|start| memory.upload(&BLOCK[..ZEROS.min(bytes - start)], buffer, start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_class_wastes_less_than_a_quarter() {
+        for bytes in (257..5000).chain([1 << 30, (1 << 30) + 1, 3 << 40]) {
+            let class = size_class(bytes).unwrap();
+            assert!(class >= bytes && 4 * (class - bytes) < bytes, "{bytes}: {class}");
+            assert_eq!(size_class(class), Some(class));
+        }
+        assert_eq!([0, 1, 256].map(size_class), [Some(256); 3]);
+        assert_eq!(size_class(usize::MAX), None);
+    }
+}

@@ -1,0 +1,56 @@
+//! The kernel call that an [`AnyDevice`](crate::AnyDevice) runs on a thread.
+
+use super::{
+    context::record_unscoped,
+    kernel_call::{KernelCall, RunningCall, replace_running},
+};
+use std::{marker::PhantomData, panic::Location};
+
+/// A guard of a kernel call of an [`AnyDevice`](crate::AnyDevice). While the guard exists, kernel
+/// calls on this thread report the caller of [`enter`](Self::enter) as their call site. The guard is
+/// needed because `#[track_caller]` does not propagate through a call of a trait object.
+///
+/// A kernel that uses the device side of an operand must be in its ledger scope. Otherwise, the open
+/// ledgers record the kernel call as unscoped when the guard is dropped.
+pub(crate) struct AnyCall {
+    outer: Option<RunningCall>,
+    thread: PhantomData<*const ()>,
+}
+
+impl AnyCall {
+    /// Describes a call of the kernel `method`, which ledgers record as `name`.
+    #[track_caller]
+    pub(crate) fn enter(method: &'static str, name: &'static str) -> Self {
+        Self::new(name, (method, name), [method, name, name])
+    }
+
+    /// Describes a call of `convolve_with_activation`, whose default runs the kernels `convolve`
+    /// and `unary`. Ledgers record the activation as `activation`.
+    #[track_caller]
+    pub(crate) fn enter_fused(activation: &'static str) -> Self {
+        let name = "convolve_with_activation";
+        Self::new(name, ("unary", activation), [name, "convolve", activation])
+    }
+
+    #[track_caller]
+    fn new(
+        name: &'static str,
+        full_name: (&'static str, &'static str),
+        scopes: [&'static str; 3],
+    ) -> Self {
+        let site = Location::caller();
+        let call =
+            RunningCall { name, full_name, scopes, site, has_scope: false, is_unscoped: false };
+        Self { outer: replace_running(Some(call)), thread: PhantomData }
+    }
+}
+
+impl Drop for AnyCall {
+    fn drop(&mut self) {
+        if let Some(call) = replace_running(self.outer)
+            && call.is_unscoped
+        {
+            record_unscoped(KernelCall { name: call.name, element: "", site: call.site });
+        }
+    }
+}
