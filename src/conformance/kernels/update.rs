@@ -145,8 +145,7 @@ fn update<T: Element>(
 }
 
 /// Checks that the kernel refuses operands, also master weights, that are one element too short or
-/// too long, and one
-/// history too few or too many.
+/// too long, and one history too few or too many.
 fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     let op = narrow::<T>(&update_cases(rule).refused[0].1);
     let right = vec![7; 2 + op.rule.history_count()];
