@@ -509,6 +509,9 @@ bugs! {
     L1IsL2 => solver_update_sgd,
     /// Bug: the solver update does not update the master weights.
     MastersIgnored => solver_update_sgd,
+    /// Bug: the solver update ignores master weights of a wrong length instead of returning an
+    /// error.
+    MastersAnyLength => solver_update_sgd,
     /// Bug: the solver update starts from the master weights although the caller has changed the
     /// 16-bit weights.
     MastersOverrideWeights => solver_update_sgd,

@@ -145,8 +145,8 @@ fn update<T: Element>(
     expect_nearest("weights", &weights, &wide(&rounded))
 }
 
-/// Checks that the kernel refuses operands that are one element too short or too long, and a wrong
-/// number of history operands.
+/// Checks that the kernel refuses operands, also master weights, that are one element too short or
+/// too long, and one history too few or too many.
 fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     let op = narrow::<T>(&update_cases(rule).refused[0].1);
     let right = vec![7; 2 + op.rule.history_count()];
@@ -154,22 +154,36 @@ fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     let mut wrong: Vec<Vec<usize>> =
         (0..right.len()).flat_map(|i| [6, 8].map(|len| one_off(i, len))).collect();
     wrong.extend([right[1..].to_vec(), [&right[..], &[7]].concat()]);
-    runner.try_cases(wrong, |lengths| {
-        fn ones<E: Element>(device: &AnyDevice, len: usize) -> Result<Operand<E>> {
-            Operand::new(device, &vec![E::from_f64(1.0); len], Placement::CORNERS[1])
-        }
+    fn ones<E: Element>(device: &AnyDevice, len: usize) -> Result<Operand<E>> {
+        Operand::new(device, &vec![E::from_f64(1.0); len], Placement::CORNERS[1])
+    }
+    let operands = |lengths: &[usize], masters: Option<usize>| -> Result<Operands<T>> {
         let history = lengths[2..].iter().map(|&len| ones(runner.device, len));
-        let mut operands = Operands::<T> {
+        Ok(Operands {
             dw: ones(runner.device, lengths[0])?,
             weights: ones(runner.device, lengths[1])?,
-            masters: None,
+            masters: masters.map(|len| ones(runner.device, len)).transpose()?,
             history: history.collect::<Result<_>>()?,
-        };
+        })
+    };
+    let refuse = |mut operands: Operands<T>, invalid: &str| {
+        expect_refused(operands.call(runner.device, &op), invalid)?;
+        operands.weights.unchanged("weights")?;
+        operands.masters.iter().try_for_each(|masters| masters.unchanged("masters"))?;
+        operands.history.iter().try_for_each(|history| history.unchanged("history"))
+    };
+    runner.try_cases(wrong, |lengths| {
         let invalid =
             format!("`dw`, `weights` and `history` of lengths {lengths:?} instead of {right:?}");
-        expect_refused(operands.call(runner.device, &op), &invalid)?;
-        operands.weights.unchanged("weights")?;
-        operands.history.iter().try_for_each(|history| history.unchanged("history"))
+        refuse(operands(lengths, None)?, &invalid)
+    })?;
+    // Only 16-bit weights have master weights.
+    if T::DTYPE == <T::Acc as Element>::DTYPE {
+        return Ok(());
+    }
+    runner.try_cases([6, 8], |&masters| {
+        let invalid = format!("`masters` of {masters} elements instead of 7");
+        refuse(operands(&right, Some(masters))?, &invalid)
     })
 }
 
