@@ -14,8 +14,8 @@ use std::{
 /// Largest number of attempts to shrink a random case that fails.
 const MAX_SHRINKS: u32 = 256;
 
-/// Interval, in kernel calls, at which a check repeats a call to compare the two results. At an
-/// interval of 4, the call with the longest vector of the fixed cases is repeated.
+/// Interval, in kernel calls, at which a check repeats a call to compare the two results. Every
+/// fourth call is made twice, and the fixed case with the longest vector is among these calls.
 const REPEAT_EVERY: u32 = 4;
 
 /// Device under test, the seed and the number of random cases, and a count of kernel calls.

@@ -137,7 +137,7 @@ macro_rules! element_kernels {
     };
 }
 
-/// Expands to the method of a kernel family that the family's macro `kernels!` does not declare.
+/// Expands to the one method that a kernel family defines by hand, outside its macro `kernels!`.
 macro_rules! other_method {
     (Conv) => {
         #[track_caller]

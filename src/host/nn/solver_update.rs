@@ -98,8 +98,8 @@ impl<'a, T: Element> Task<'a, T> {
     }
 }
 
-/// Replaces each stale master weight, which does not round to its 16-bit weight, by the value of
-/// that weight.
+/// Replaces each stale master weight by its 16-bit weight. A master weight is stale if it does not
+/// round to the 16-bit weight.
 fn reset_stale_masters<T: Element>(
     weights: &[T],
     masters: &mut [T::Acc],

@@ -294,7 +294,7 @@ pub(crate) fn pairwise<A: Copy>(
     combine: impl Fn(A, A) -> A,
 ) -> A {
     let Some(first) = parts.next() else { return identity };
-    // Return early for a single part, because most slices consist of a single chunk.
+    // Return early for a single chunk, because most slices consist of one chunk.
     let Some(second) = parts.next() else { return first };
     // If bit b of `count` is set, `pending[b]` holds the combination of 2ᵇ parts.
     let mut pending = [identity; usize::BITS as usize];
