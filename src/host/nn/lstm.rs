@@ -47,7 +47,7 @@ pub(crate) fn lstm<T: Element>(
 ///
 /// On entry, `gates` holds the activated gates that [`lstm`] computed. On return, `gates` holds the
 /// gradients of the gates before activation, and `dc` holds the gradient of `c_prev`. The
-/// derivative of the forget gate is computed as for a sigmoid, which is exact if `cont` is 0 or 1.
+/// derivative of the forget gate is that of a sigmoid, which is exact if `cont` is 0 or 1.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -74,7 +74,7 @@ pub(crate) fn lstm_backward<T: Element>(
     Ok(())
 }
 
-/// Runs [`lstm`] for one of the independent streams.
+/// Runs [`lstm`] for one sequence of the batch.
 fn forward<T: Element>(c_prev: &[T], cont: T::Acc, gates: &mut [T], c: &mut [T], h: &mut [T]) {
     let (sigmoid, tanh) = (Unary::<T::Acc>::Sigmoid, Unary::<T::Acc>::Tanh);
     let [i, f, o, g] = split_gates(gates);
@@ -96,7 +96,7 @@ fn forward<T: Element>(c_prev: &[T], cont: T::Acc, gates: &mut [T], c: &mut [T],
     );
 }
 
-/// Runs [`lstm_backward`] for one of the independent streams.
+/// Runs [`lstm_backward`] for one sequence of the batch.
 fn backward<T: Element>(c_prev: &[T], c: &[T], dh: &[T], dc: &mut [T], gates: &mut [T]) {
     let (one, tanh) = (T::Acc::one(), Unary::<T::Acc>::Tanh);
     let [i, f, o, g] = split_gates(gates);

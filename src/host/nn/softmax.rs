@@ -17,8 +17,8 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Approximate number of elements in one task. For fewer elements, several threads are slower than
-/// one.
+/// Approximate number of elements in one task. For fewer elements, several threads compute the
+/// softmax more slowly than one thread.
 const GRAIN: usize = 1 << 14;
 
 /// `y ← eˣ⁻ᵐ / Σ eˣ⁻ᵐ` along an axis, where `m` is the maximum along that axis. If an element is
@@ -83,9 +83,9 @@ pub(crate) fn softmax_backward_in_place<T: Element>(
     Ok(())
 }
 
-/// Calls `body(start, part)` for each task, where `part` is the task's part of `y`, which begins at
-/// element `start`. A task covers all elements of one or more outer indices. If `source` is not
-/// `None`, its elements are copied to `y` before `body` is called.
+/// Calls `body(start, part)` for each task, where `part` holds the elements of `y` from index
+/// `start` on that belong to the task. A task covers all elements of one or more outer indices. If
+/// `source` is not `None`, copies the elements of `source` to `y` before the call of `body`.
 fn for_each_task<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -146,8 +146,8 @@ fn forward_contiguous<A: Element<Acc = A> + Float>(y: &mut [A]) {
     );
 }
 
-/// Computes the softmax of each column of `y`, over all rows, in place. The buffers `maxima` and
-/// `sums` have one element per column.
+/// Computes the softmax of each column of `y`, over all rows, in place. The temporary buffers
+/// `maxima` and `sums` have one element per column.
 fn forward_strided<A: Element + Float>(y: &mut [A], maxima: &mut [A], sums: &mut [A]) {
     maxima.fill(A::neg_infinity());
     sums.fill(A::zero());
@@ -203,8 +203,8 @@ mod tests {
         testing::{for_each_element, fractions, nan, threads},
     };
 
-    /// `[outer, extent, inner]` of axes that are empty, have one element, have odd extents, run
-    /// over image channels, fill one task or fill several tasks.
+    /// `[outer, extent, inner]` of test axes: empty, with one element, with odd extents, over image
+    /// channels, for one task and for several tasks.
     const AXES: [[usize; 3]; 6] =
         [[0, 3, 2], [1, 1, 1], [3, 7, 1], [2, 5, 9], [64, 10, 1], [5000, 10, 1]];
 

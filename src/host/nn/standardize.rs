@@ -144,8 +144,8 @@ impl<A: Element<Acc = A> + Float> MeanAndRate<A> {
     }
 }
 
-/// Gradient as a linear function of `x` and `dy`, with coefficients for each position of the axis:
-/// `((dy − dy0) − (x − mean) · slope) · rate`.
+/// Input gradient as a linear function of `x` and `dy`, with coefficients for each position of the
+/// axis: `((dy − dy0) − (x − mean) · slope) · rate`.
 struct LinearGradient<A> {
     constants: MeanAndRate<A>,
     slope: Vec<A>,

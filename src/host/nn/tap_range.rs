@@ -19,7 +19,7 @@ impl TapRange {
     /// Returns the positions below `positions` at which tap number `tap` lies inside the image
     /// along `axis`.
     fn new(axis: &SpatialAxis, tap: usize, positions: usize) -> Self {
-        // At position p along the axis, the tap reads element p·stride + shift − pad.
+        // In the window at position p along the axis, the tap reads element p·stride + shift − pad.
         let (shift, stride) = (tap * axis.dilation, axis.stride);
         let first_inside = axis.pad.saturating_sub(shift).div_ceil(stride);
         let end_inside = (axis.input + axis.pad).saturating_sub(shift).div_ceil(stride);
@@ -29,7 +29,8 @@ impl TapRange {
         Self { start, end, first, stride }
     }
 
-    /// Returns the position at which the tap reads element `element`, if there is one.
+    /// Returns the position of the window in which the tap reads element `element`, if there is
+    /// one.
     #[inline(always)]
     pub(crate) fn position_of(&self, element: usize) -> Option<usize> {
         let distance = element.checked_sub(self.first)?;
@@ -57,7 +58,8 @@ pub(crate) struct PlaneTaps<'a> {
     pub(crate) image: Option<usize>,
     /// Index of the first position in the plane.
     pub(crate) position: usize,
-    /// Number of rows of the image plane, and number of elements from one row to the next.
+    /// Number of rows of the image plane, and number of elements from the start of one row to the
+    /// next.
     pub(crate) rows: usize,
     pub(crate) row_stride: usize,
     /// Number of window positions along each of the last two axes.
@@ -70,8 +72,8 @@ pub(crate) struct PlaneTaps<'a> {
 
 /// Taps of a window, with the position range of each tap along every axis.
 pub(crate) struct WindowTaps {
-    /// Axes of the window. A window with fewer than two axes gets additional leading axes of extent
-    /// 1.
+    /// Axes of the window, at least two. A window with fewer than two axes gets additional leading
+    /// axes of extent 1.
     axes: Vec<SpatialAxis>,
     outputs: Vec<usize>,
     /// Position ranges of all taps, for each axis.

@@ -19,24 +19,24 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Largest number of parts into which the batch is split. Each part of the batch yields one partial
-/// sum of the filter gradient.
+/// Largest number of parts into which a filter gradient splits the batch. Each part of the batch
+/// yields one partial sum of the filter gradient.
 const MAX_PARTIAL_SUMS: usize = 8;
 
-/// Smallest number of positions in each part of the batch.
+/// Smallest number of window positions in each part of the batch.
 const POSITIONS_PER_PARTIAL_SUM: usize = 1024;
 
 /// Number of filter elements in one task when the partial sums are added to the gradient.
 const ADD_GRAIN: usize = 1 << 16;
 
-/// Number of rows of the im2col matrix in one task. Each row of the im2col matrix holds the
-/// elements that one tap reads in one channel.
+/// Number of rows of the im2col matrix that one task of a filter gradient processes. Each row of
+/// the im2col matrix holds the elements that one tap reads in one channel.
 const TAPS_PER_TASK: usize = 96;
 
-/// Returns the number of images in each part of the batch, and the number of parts.
+/// Returns the number of images in each part of the batch, and the number of parts of the batch.
 ///
-/// A larger `filter_parts` reduces the number of parts of the batch, because each combination of a
-/// batch part and a filter part is a task.
+/// A larger `filter_parts` reduces the number of parts of the batch, because there is one task per
+/// pair of a batch part and a filter part.
 fn split_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
     let parts = op.batch() * op.window().positions() / POSITIONS_PER_PARTIAL_SUM;
     let parts = parts.min(MAX_PARTIAL_SUMS.div_ceil(filter_parts)).clamp(1, op.batch());

@@ -73,7 +73,7 @@ fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
 }
 
 /// Writes the filters of the [`flipped_convolution`] to `flipped`: `filters` with the taps
-/// reversed, and with inputs and outputs exchanged.
+/// reversed, and with input and output planes exchanged.
 ///
 /// The flipped convolution has one filter per input plane. For every output plane of the group, the
 /// filter of an input plane holds the taps on that input plane in reverse order.
@@ -126,7 +126,7 @@ fn by_columns<T: Element>(
     })
 }
 
-/// Runs [`by_columns`] for one image.
+/// Computes `dx` like [`by_columns`], but for one image.
 fn backward_one_image<A: Element<Acc = A> + Float>(
     workers: &Workers,
     op: &Convolution,
@@ -141,7 +141,7 @@ fn backward_one_image<A: Element<Acc = A> + Float>(
     let (rows, k) = (channels * taps, op.outputs() / op.groups());
     let block = match n {
         // A GEMM with one column and few rows adds products in a different order from larger GEMMs.
-        // One GEMM for all channels keeps results independent of the number of threads.
+        // Run one GEMM for all channels, so that results do not depend on the number of threads.
         1 => channels.max(1),
         _ => {
             // Threads that share a GEMM compute all channels at once, so that each thread has

@@ -25,11 +25,12 @@ use crate::{
 use num_traits::{Float, Zero};
 use std::ops::Range;
 
-/// Largest number of filters per channel. For more filters per channel, a GEMM is faster.
+/// Largest number of filters per channel for which the depthwise kernels run. For more filters per
+/// channel, a GEMM is faster.
 const MAX_CHANNEL_MULTIPLIER: usize = 4;
 
-/// Number of windows summed at a time. Several vectors of independent sums hide the latency of
-/// additions.
+/// Number of windows whose dot products with a filter are summed at a time. Independent sums in
+/// several vectors hide the latency of additions.
 const WINDOWS: usize = 64;
 
 /// Approximate number of elements in the input planes of one task.
@@ -38,7 +39,7 @@ const GRAIN: usize = 1 << 15;
 /// Geometry of a depthwise convolution with one or two axes.
 pub(crate) struct Depthwise {
     layout: PolyphasePlane,
-    /// Offset in the polyphase plane of the element that each tap of window 0 reads.
+    /// For each tap, the offset in the polyphase plane of the element that it reads in window 0.
     tap_offsets: Vec<usize>,
     /// Taps that read each phase, as pairs of the tap's index and its offset from the start of the
     /// phase.
@@ -46,7 +47,7 @@ pub(crate) struct Depthwise {
     channels: usize,
     /// Number of filters per channel.
     multiplier: usize,
-    /// Number of elements in an input plane.
+    /// Number of elements in one input plane.
     plane_len: usize,
     /// Number of elements in an output plane.
     positions: usize,
@@ -68,7 +69,7 @@ impl Depthwise {
             [rows, columns] => [rows, columns],
             _ => return None,
         };
-        // Use the polyphase layout of pooling windows that extend from the first to the last
+        // Use the polyphase layout of pooling, with windows that extend from the first to the last
         // dilated tap.
         let extents = axes.map(|axis| axis.dilation * (axis.kernel - 1) + 1);
         let [input, stride, pad] =
@@ -231,7 +232,7 @@ impl Depthwise {
     }
 
     /// Calls `body` with three zeroed buffers: for a widened plane, for a polyphase plane, and for
-    /// one value per window. The last buffer has space for [`Self::max_tap_offset`] zeros before
+    /// one value per window. The third buffer has space for [`Self::max_tap_offset`] zeros before
     /// the values of the windows.
     fn with_buffers<T: Element>(
         &self,
@@ -258,8 +259,8 @@ impl Depthwise {
         );
     }
 
-    /// Widens the element of `dy` for each window to the window's slot in `values`. Slots between
-    /// rows of windows do not change.
+    /// Widens the element of `dy` for each window to the window's slot in `values`. The unused
+    /// slots of `values` between rows of windows do not change.
     fn load_windows<T: Element>(&self, dy: &[T], values: &mut [T::Acc]) {
         for (window, row) in self.layout.rows() {
             widen(&dy[row.clone()], &mut values[window..][..row.len()]);

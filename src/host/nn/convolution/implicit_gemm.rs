@@ -6,7 +6,7 @@
 //! image cannot be addressed by the sum of a row offset and a position offset. With padding or
 //! strides, each image is therefore first copied to a *frame*: a zero-padded copy of the image,
 //! split into polyphase planes. A frame is about as large as the image. A stored im2col matrix
-//! would be larger than the image by about the number of taps.
+//! would be larger than the image, by a factor of about the number of taps.
 
 use crate::{
     element::Element,
@@ -24,8 +24,8 @@ use std::ops::Range;
 /// Smallest number of im2col columns for which a GEMM is efficient.
 const MIN_N: usize = 64;
 
-/// Smallest number of positions for which a GEMM that sums over positions is efficient. A GEMM
-/// whose sums have at least `MIN_K` products reads and writes the partial sums rarely.
+/// Smallest number of window positions for which a GEMM that sums over positions is efficient. A
+/// GEMM that adds at least `MIN_K` products per output reads and writes the partial sums rarely.
 const MIN_K: usize = 384;
 
 /// Largest number of images in one GEMM.
@@ -54,7 +54,8 @@ pub(crate) struct ImplicitColumns {
     /// read in place.
     image_stride: usize,
     row_offsets: Vec<usize>,
-    /// Spans of contiguous elements that contain all positions, one image after another.
+    /// Spans of contiguous elements that contain the positions of all images, one image after
+    /// another.
     position_spans: Vec<CopySpan>,
     spans_per_image: usize,
 }
@@ -62,9 +63,9 @@ pub(crate) struct ImplicitColumns {
 /// Images and channel group that one GEMM processes.
 pub(crate) struct ImageGroup {
     images: usize,
-    /// Index of the group of channels.
+    /// Index of the channel group that the GEMM processes.
     pub(crate) group: usize,
-    /// Number of positions in all images of the GEMM.
+    /// Number of window positions in all images of the GEMM.
     pub(crate) columns: usize,
 }
 
@@ -77,8 +78,8 @@ impl ImplicitColumns {
             let idle_lanes = columns.next_multiple_of(16) - columns;
             columns >= MIN_N && idle_lanes <= columns / 15
         };
-        // Of the four smallest efficient image counts, use the first that divides the batch, or the
-        // smallest if none divides the batch.
+        // Use the first of the four smallest efficient image counts that divides the batch size, or
+        // the smallest count if none divides it.
         let candidates = || (1..MAX_IMAGES).filter(is_efficient).take(4);
         let divisor = candidates().find(|&images| op.batch().is_multiple_of(images));
         Self::new(op, divisor.or(candidates().next()).unwrap_or(MAX_IMAGES))
@@ -126,7 +127,7 @@ impl ImplicitColumns {
         })
     }
 
-    /// Returns the number of rows of the im2col matrix.
+    /// Returns the number of rows of the im2col matrix of one channel group.
     pub(crate) fn rows(&self) -> usize {
         self.window.column_rows()
     }
@@ -213,8 +214,8 @@ impl ImplicitColumns {
         })
     }
 
-    /// Calls `body` for each output plane of each image. `body` receives two ranges: of the plane's
-    /// elements in the output matrix, and of the plane's elements in `y`.
+    /// Calls `body` for each output plane of each image. `body` receives the range of the output
+    /// plane's elements in the output matrix, and the range of these elements in `y`.
     fn for_each_output(
         &self,
         group: &ImageGroup,
@@ -249,8 +250,8 @@ fn tap_distance(axis: &SpatialAxis) -> usize {
 }
 
 /// Returns the parameters, along one axis, of the im2col that copies an image to its padded frame.
-/// The im2col has one tap per phase of the stride. The phase of a tap is the tap's offset modulo
-/// the stride.
+/// This im2col has one tap for each phase along the axis. The phase of a convolution tap is the
+/// tap's offset modulo the stride.
 fn phase_axis(axis: &SpatialAxis) -> SpatialAxis {
     SpatialAxis { kernel: axis.stride.min(tap_distance(axis) + 1), dilation: 1, ..*axis }
 }
@@ -280,7 +281,7 @@ fn check_memory_for_frames(window: &Window, images: usize) -> Result<()> {
 /// channel and polyphase planes of `extents`.
 fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<usize> {
     let plane_len: usize = extents.iter().product();
-    // Phase of each tap along the axes visited so far, and the tap's offset in the plane of that
+    // For each tap, the phase along the axes visited so far, and the offset in the plane of that
     // phase.
     let mut taps = vec![(0, 0)];
     for (axis, extent) in window.axes().iter().zip(extents) {

@@ -90,7 +90,7 @@ fn small_cases() -> impl Iterator<Item = Convolution> {
     cases().into_iter().filter(|op| op.flops() < 5_000_000)
 }
 
-/// Calls `term(i, j, k)` for each product `x[i] · filters[j]` of the definition of `y[k]`.
+/// Calls `term(i, j, k)` for each product `x[i] · filters[j]` that the sum `y[k]` includes.
 fn for_each_product(op: &Convolution, mut term: impl FnMut(usize, usize, usize)) {
     let window = op.window();
     let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());

@@ -65,7 +65,8 @@ pub(crate) fn average_pool<T: Element>(
 }
 
 /// Sets each element of `dx` to the sum of `dy / divisor` over the windows that contain the
-/// element, where `divisor` is that of [`average_pool`]. The previous contents of `dx` are ignored.
+/// element. [`average_pool`] divides each window's sum by the same `divisor`. The previous contents
+/// of `dx` are ignored.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -160,8 +161,7 @@ fn with_buffers<T: Element>(
     });
 }
 
-/// Returns the divisor with which the mean of each window is computed, in the order of window
-/// slots.
+/// Returns the divisor of each window's mean, in the order of window slots.
 fn divisors<T: Element>(op: &Pool2d, layout: &PolyphasePlane) -> Vec<T::Acc> {
     layout.per_window(T::acc(1.0), |row, column| divisor(op, row * op.output()[1] + column))
 }
@@ -202,8 +202,8 @@ fn average<A: Element + Float>(x: &[A], taps: &[Tap], divisors: &[A], y: &mut [A
     );
 }
 
-/// Adds the element of `y` for each window to all elements of that window in the polyphase plane
-/// `x`, in the order of windows.
+/// For each window, in order, adds the window's element of `y` to all elements of the window in the
+/// polyphase plane `x`.
 fn add_to_taps<A: Element + Float>(y: &[A], taps: &[Tap], x: &mut [A]) {
     vectorized(
         #[inline(always)]
