@@ -35,9 +35,9 @@ pub(crate) fn ln(x: f64) -> f64 {
 /// Returns the cosine and the sine of `2π·turns` for `0 ≤ turns < 1`, each with an error of at most
 /// 2⁻⁵².
 ///
-/// First, the nearest multiple of a quarter turn is subtracted from `turns`, which is exact. The
-/// remainder, at most an eighth of a turn, is the argument of power series up to `x¹⁸` with errors
-/// below 2⁻⁵⁷.
+/// The function first subtracts the nearest multiple of a quarter turn from `turns`, which is
+/// exact. The remainder, at most an eighth of a turn, is the argument of power series up to `x¹⁸`
+/// with errors below 2⁻⁵⁷.
 #[inline(always)]
 pub(crate) fn cos_sin_turns(turns: f64) -> (f64, f64) {
     let quarters = 4.0 * turns;

@@ -6,7 +6,7 @@
 //!   counter `i / 4`.
 //! - [`uniform`] and [`gaussian`] compute elements `2j` and `2j + 1` from the four words of counter
 //!   `j`. A pair of 32-bit words `(a, b)` gives the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`.
-//!   Words 0 and 1 give the first fraction `u`, and words 2 and 3 give the second fraction `v`.
+//!   Words 0 and 1 of a counter give the fraction `u`, and words 2 and 3 give the fraction `v`.
 //! - All arithmetic is in `f64`, with IEEE additions, multiplications, divisions and square roots,
 //!   in the order of the formulas and without FMA. Each random number is rounded once to the
 //!   element type, so the random numbers of a narrower type are those of a wider type, rounded.
@@ -44,8 +44,8 @@ const DROPOUT_GRAIN: usize = 1 << 16;
 /// `yᵢ ~ U[lo, hi)`, computed as `lo + (hi − lo)·u` for even elements and `lo + (hi − lo)·v` for
 /// odd elements.
 ///
-/// The numbers lie in the interval `[lo, hi)` even after rounding to `T`, provided that `T` has a
-/// value in the interval. If `lo = hi`, all random numbers are `lo`.
+/// The elements of `y` lie in `[lo, hi)` even after rounding to `T`, if `T` can represent a value
+/// in that interval. If `lo = hi`, all elements of `y` become `lo`.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `lo ≤ hi` and `hi − lo` is finite.
@@ -190,8 +190,8 @@ pub(crate) fn expect_normal(mean: f64, std: f64) -> Result<()> {
     Err(Error::invalid_input("gaussian", reason))
 }
 
-/// Returns the threshold for random words: [`bernoulli`] yields 1 if the word is below the
-/// threshold.
+/// Returns the threshold with which [`bernoulli`] compares random words: an element is 1 if its
+/// word is below the threshold.
 pub(crate) fn expect_probability(p: f64) -> Result<u64> {
     if (0.0..=1.0).contains(&p) {
         return Ok(word_threshold(p));
@@ -199,8 +199,8 @@ pub(crate) fn expect_probability(p: f64) -> Result<u64> {
     Err(Error::invalid_input("bernoulli", format!("p is {p}, expected 0 ≤ p ≤ 1")))
 }
 
-/// Returns the threshold for random words: [`dropout`] keeps an element if its word is below the
-/// threshold.
+/// Returns the threshold with which [`dropout`] compares random words: `dropout` keeps an element
+/// if its word is below the threshold.
 pub(crate) fn expect_keep(keep: f64) -> Result<u64> {
     if keep > 0.0 && keep <= 1.0 {
         return Ok(word_threshold(keep));
@@ -225,9 +225,9 @@ fn word_threshold(p: f64) -> u64 {
     (p * WORDS).ceil() as u64
 }
 
-/// Calls `body(start, mask, chunk, buffer)` for chunks of `y`. `mask` holds, for each element of
-/// the chunk, whether the element's random word is below `threshold`. `buffer` is long enough for
-/// the widened chunk.
+/// Calls `body(start, mask, chunk, buffer)` for each chunk of `y`, which begins at element `start`.
+/// `mask` holds, for each element of the chunk, whether the element's random word is below
+/// `threshold`. `buffer` is long enough for the widened chunk.
 fn for_dropout_chunks<T: Element>(
     workers: &Workers,
     key: RngKey,
@@ -270,7 +270,7 @@ pub(crate) fn random_integers(
     Ok(())
 }
 
-/// Number of possible 32-bit random words, 2³².
+/// Number of different 32-bit random words, 2³².
 const WORDS: f64 = 4_294_967_296.0;
 
 /// Smallest nonzero 53-bit fraction, 2⁻⁵³.
@@ -284,7 +284,8 @@ fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
     (fraction(a, b), fraction(c, d))
 }
 
-/// Fills `y` in groups of `N` elements. `make(j)` returns the `N` elements from index `N·j` on.
+/// Fills `y` with the groups of `N` elements that `make` computes. `make(j)` returns the `N`
+/// elements from index `N·j` on.
 fn fill_groups<T: Copy + Send, const N: usize>(
     workers: &Workers,
     y: &mut [T],
@@ -304,8 +305,8 @@ fn fill_groups<T: Copy + Send, const N: usize>(
     });
 }
 
-/// Returns the smallest and the greatest value of `T` in `[lo, hi)`. If `T` has no value in the
-/// interval, both results are the value nearest to `lo`.
+/// Returns the smallest and the greatest value in `[lo, hi)` that `T` can represent. If there is no
+/// such value, both results are the value nearest to `lo`.
 pub(crate) fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
     let nearest = T::from_f64(lo);
     let min = if nearest.to_f64() < lo { adjacent_value(nearest, true) } else { nearest };

@@ -1,7 +1,7 @@
 //! Sums, over all axes but one, of terms that are computed from two operands.
 //!
-//! Terms are added to lanes or columns of the accumulator type. After at most [`FLUSH_INTERVAL`]
-//! additions, lanes and columns are added to sums in `f64`, so that rounding errors stay small.
+//! The kernels add terms to accumulators of the accumulator type. After at most [`FLUSH_INTERVAL`]
+//! additions, they add the accumulators to sums in `f64`, so that rounding errors stay small.
 
 use crate::{
     element::Element,
@@ -21,8 +21,8 @@ const LANES: usize = 32;
 
 /// Returns the number of positions along the axis that one task sums.
 pub(crate) fn positions_per_task(axis: &Axis) -> usize {
-    // If runs are short, the columns of all positions of a task must fit into an accumulator
-    // buffer.
+    // If contiguous runs are short, the column sums for all positions of a task must fit into one
+    // accumulator buffer.
     let max = if axis.inner < LONG_RUN { CHUNK / LONG_RUN } else { usize::MAX };
     (GRAIN / axis.reduced_count().max(1)).clamp(1, max)
 }
@@ -47,7 +47,7 @@ pub(crate) fn sum_per_channel<T: Element, const N: usize>(
     }
 }
 
-/// Returns the sums of terms at position `e` of the axis, if contiguous runs are long.
+/// Returns the sums of terms at position `e` of the axis, for an axis with long contiguous runs.
 #[inline(always)]
 fn sum_runs<T: Element, const N: usize>(
     axis: &Axis,
@@ -86,8 +86,8 @@ fn sum_runs<T: Element, const N: usize>(
     sums
 }
 
-/// Computes the sums of terms at the positions from `start` on, if contiguous runs are short. The
-/// runs of one outer index form a row, whose terms are added to a row of accumulators.
+/// Computes the sums of terms at the positions from `start` on, for an axis with short contiguous
+/// runs. The runs of one outer index form a row, whose terms are added to a row of accumulators.
 #[inline(always)]
 fn sum_columns<T: Element, const N: usize>(
     axis: &Axis,

@@ -63,7 +63,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds all lanes of the two accumulators, of deviations and of squared deviations, to the
+    /// Adds the lanes of `first`, the deviations, and of `second`, the squared deviations, to the
     /// sums.
     #[inline(always)]
     fn add<A: Element + Float>(&mut self, first: [A; LANES], second: [A; LANES]) {
@@ -71,20 +71,21 @@ impl Sums {
         self.second += reduce_lanes(second, |a, b| a + b).to_f64();
     }
 
-    /// Returns the mean and the variance of `m` elements; `self` holds the sums of the elements'
+    /// Returns the mean and the variance of `m` elements, for which `self` holds the sums of
     /// deviations from `pivot`.
     #[inline(always)]
     fn moments<T: Element>(self, m: f64, pivot: f64) -> (T, T) {
         let shift = self.first / m;
         let variance = self.second / m - shift * shift;
         // Rounding errors can make the variance negative. The comparison replaces a negative
-        // variance by 0, but keeps NaN.
+        // variance by 0, but does not change NaN.
         let variance = if variance < 0.0 { 0.0 } else { variance };
         (T::from_f64(pivot + shift), T::from_f64(variance))
     }
 }
 
-/// Returns the mean and variance at position `e` of the axis, if contiguous runs are long.
+/// Returns the mean and variance at position `e` of the axis, for an axis with long contiguous
+/// runs.
 #[inline(always)]
 fn moments_of_runs<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
     let m = axis.reduced_count() as f64;
@@ -136,8 +137,9 @@ fn step<A: Element + Float>(
     (first, second)
 }
 
-/// Computes the mean and variance at the positions from `start` on, if contiguous runs are short.
-/// The runs of one outer index form a row, whose deviations are added to a row of accumulators.
+/// Computes the mean and variance at the positions from `start` on, for an axis with short
+/// contiguous runs. The runs of one outer index form a row, whose deviations are added to a row of
+/// accumulators.
 #[inline(always)]
 fn moments_of_columns<T: Element>(
     axis: &Axis,

@@ -107,7 +107,7 @@ fn sum_channels<T: Element>(
     store: impl Fn(T::Acc, &mut T) + Send + Sync,
 ) {
     let Axis { outer, extent, inner } = *axis;
-    // If rows are empty, skip them, because their number `outer` may be arbitrarily large.
+    // Skip empty rows, because their number `outer` may be arbitrarily large.
     let outer = if inner == 0 { 0 } else { outer };
     let sum = sum_reducer(|x| x);
     let per_task = rows_per_task(outer * inner);
@@ -166,7 +166,7 @@ fn reduce_axis<T, Map, Combine>(
             y.iter_mut().zip(results).for_each(|(y, result)| store(*result, y));
         });
     } else if extent >= 2 * GRAIN {
-        // Rows are long enough that several threads share each row.
+        // Each row is long enough for several threads to share its reduction.
         for (x, y) in x.chunks_exact(extent).zip(y) {
             let parts = workers.map(extent.div_ceil(GRAIN), |i| {
                 reducer.reduce_slice(&x[i * GRAIN..extent.min((i + 1) * GRAIN)])
@@ -181,9 +181,9 @@ fn reduce_axis<T, Map, Combine>(
     }
 }
 
-/// Calls `body(start, part)` for parts of `y`, whose shape is `outer × inner`. Each part has up to
-/// [`COLUMN_BLOCK`] elements of one outer index `o`. `start` is the index in `x` of the first
-/// element of the part's first column.
+/// Calls `body(start, part)` for each part of `y`, whose shape is `outer × inner`. A part has up to
+/// [`COLUMN_BLOCK`] elements of one outer index. `start` is the index in `x` of the first element
+/// of the part's first column.
 fn for_columns<Y: Send>(
     workers: &Workers,
     axis: &Axis,

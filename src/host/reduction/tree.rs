@@ -60,9 +60,10 @@ const ROW_BLOCK: usize = 64;
 pub(crate) struct Reducer<A, Map, Combine> {
     /// Identity of `combine`, which is the result for an empty slice.
     pub identity: A,
-    /// Function that maps an element to an argument of `combine`.
+    /// Function that maps each element before `combine` reduces the elements.
     pub map: Map,
-    /// Function that combines the result of earlier elements with the result of later elements.
+    /// Function that combines two partial results: that of earlier elements with that of later
+    /// elements.
     pub combine: Combine,
     /// Whether `combine` is addition and `map(0)` is 0, as the AVX-512 code for sums of rows
     /// requires.
@@ -132,8 +133,8 @@ where
         }
         #[cfg(target_arch = "x86_64")]
         if self.is_sum && T::DTYPE == DType::F32 && has_avx512() {
-            // SAFETY: `has_avx512` detected the processor features for which the called function is
-            // compiled.
+            // SAFETY: the called function is compiled for processor features that `has_avx512` has
+            // detected.
             return unsafe {
                 row_sums::sum_rows(
                     cast_slice(x),
@@ -150,8 +151,8 @@ where
         vectorized(
             #[inline(always)]
             |_| {
-                // Two separate loops keep the horizontal reduction from affecting how the compiler
-                // vectorizes the accumulation.
+                // The horizontal reduction has a separate loop, so that it does not affect how the
+                // compiler vectorizes the accumulation.
                 let mut lanes = [[self.identity; LANES]; ROW_GROUP];
                 for (block, y) in y.chunks_mut(ROW_GROUP).enumerate() {
                     for (row, lanes) in lanes[..y.len()].iter_mut().enumerate() {
@@ -193,8 +194,8 @@ where
         first
     }
 
-    /// Combines each of the first `count` elements of `x` with one lane. Lanes that are passed by
-    /// value stay in registers.
+    /// Combines each of the first `count` elements of `x` with the lane at the same position. Lanes
+    /// that are passed by value stay in registers.
     #[inline(always)]
     fn step(self, mut lanes: [[A; LANES]; 2], x: &[A; STEP], count: usize) -> [[A; LANES]; 2] {
         for i in 0..LANES {
@@ -206,8 +207,8 @@ where
         lanes
     }
 
-    /// Reduces the columns of a matrix of `rows` rows: `y[i]` ← the reduction of `x[r·stride + i]`
-    /// over `r`. The matrix has at most [`COLUMN_BLOCK`] columns.
+    /// Reduces each column of a matrix with `rows` rows: `y[i]` ← the reduction of `x[r·stride +
+    /// i]` over `r`. The matrix has at most [`COLUMN_BLOCK`] columns.
     pub(crate) fn reduce_columns<T: Element<Acc = A>>(
         self,
         (x, rows, stride): (&[T], usize, usize),
@@ -296,7 +297,7 @@ pub(crate) fn pairwise<A: Copy>(
     let Some(first) = parts.next() else { return identity };
     // Return early for a single part, because most slices consist of a single chunk.
     let Some(second) = parts.next() else { return first };
-    // If bit b of `count` is set, `pending[b]` holds the combination of 2ᵇ parts.
+    // If bit b of `count` is set, `pending[b]` holds the combined result of 2ᵇ parts.
     let mut pending = [identity; usize::BITS as usize];
     pending[1] = combine(first, second);
     let mut count = 2usize;

@@ -6,7 +6,7 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Kernel that is compiled for every [`SimdVector`] type with elements of type `S`.
+/// Kernel that can be compiled for every [`SimdVector`] type with elements of type `S`.
 pub(crate) trait SimdKernel<S> {
     /// Whether the kernel is also compiled for the portable SIMD level.
     const HAS_PORTABLE: bool = true;
@@ -98,8 +98,8 @@ mod tests {
             let (n, zero) = (V::WIDTH, S::zero());
             let x = integers::<S>(1, 20 * n);
             let row = |i: usize| x[i * n..][..n].to_vec();
-            // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`. Pointers point into
-            // `x`, which has space for all the vectors accessed, or into arrays that hold at least
+            // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`. Each pointer points
+            // into `x`, which contains all vectors accessed, or into an array that holds at least
             // one vector.
             unsafe {
                 let load = |i: usize| V::load(x[i * n..].as_ptr());
@@ -167,7 +167,7 @@ mod tests {
     }
 
     /// Checks loads of all values of a 16-bit type, and stores of `f32` values between neighbouring
-    /// 16-bit values, midpoints included.
+    /// 16-bit values and at their midpoints.
     struct CheckHalf<T>(fn(u16) -> T);
 
     impl<T: Element<Acc = f32>> SimdKernel<f32> for CheckHalf<T> {

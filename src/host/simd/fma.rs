@@ -7,7 +7,7 @@ use num_traits::Float;
 /// Method by which a kernel computes `a·b + c`.
 #[derive(Clone, Copy)]
 pub(crate) enum FmaMode {
-    /// Hardware FMA: the FMA instruction of the processor, for which the kernel is compiled.
+    /// Hardware FMA: the processor's FMA instruction, for code that is compiled with it.
     Hardware,
     /// Emulated FMA: `f64` arithmetic, for code that is compiled without the FMA instruction.
     Emulated,
@@ -22,8 +22,8 @@ impl FmaMode {
         Self::Emulated
     };
 
-    /// Returns `a·b + c`, rounded once for `f32` and twice for `f64`. For `f64`, a fused
-    /// multiply-add would be expensive to emulate.
+    /// Returns `a·b + c`, rounded once for `f32` and twice for `f64`. A fused multiply-add of `f64`
+    /// would be expensive to emulate.
     #[inline(always)]
     pub(crate) fn mul_add<A: Element + Float>(self, a: A, b: A, c: A) -> A {
         match (self, A::DTYPE) {
@@ -36,10 +36,10 @@ impl FmaMode {
 
 /// Returns `a·b + c`, rounded once, as a hardware FMA does.
 ///
-/// The product of two `f32` is exact in `f64`, and an inexact sum is rounded to odd. The sum
-/// rounded to odd lies halfway between two `f32` values only if the exact sum does (S. Boldo and G.
-/// Melquiond, "Emulation of a FMA and correctly rounded sums", 2008). D. Knuth's TwoSum algorithm
-/// computes the rounding error of the sum.
+/// The product of two `f32` is exact in `f64`, and the function rounds an inexact sum to odd. A sum
+/// that is rounded to odd in `f64` lies halfway between two `f32` values only if the exact sum does
+/// (S. Boldo and G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008). D. Knuth's
+/// TwoSum algorithm computes the rounding error of the sum.
 #[inline(always)]
 fn emulated_mul_add(a: f32, b: f32, c: f32) -> f32 {
     let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
@@ -76,8 +76,8 @@ mod tests {
             check_emulated_mul_add(a, b, c);
             let near = f32::from_bits((-(a * b)).to_bits().wrapping_add(rng.next_u32() % 5));
             check_emulated_mul_add(a, b, near);
-            // With factors of few significant bits and any addend, the product is often far below
-            // the last bit of the addend, or vice versa.
+            // If the factors have few significant bits, the product is often far below the last bit
+            // of the addend, or the addend far below the last bit of the product.
             let [a, b] = [a, b].map(|x| f32::from_bits(x.to_bits() & 0xbf80_0fff | 0x3000_0000));
             let exponent = (rng.next_u32() % 64) << 23 | 0x3000_0000;
             check_emulated_mul_add(a, b, f32::from_bits(c.to_bits() & 0x807f_ffff | exponent));

@@ -14,7 +14,7 @@ pub(crate) enum SimdLevel {
     /// AVX2 level: AVX2, FMA and F16C.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// Portable level: only the features that the compilation target guarantees.
+    /// Portable level: only the processor features that the compilation target guarantees.
     Portable,
 }
 
@@ -162,7 +162,7 @@ pub fn simd_instruction_set() -> &'static str {
 
 #[cfg(test)]
 thread_local! {
-    /// SIMD level that a test set for kernels on this thread.
+    /// SIMD level that a test has set for kernels on this thread.
     static TEST_LEVEL: std::cell::Cell<Option<SimdLevel>> = const { std::cell::Cell::new(None) };
 }
 

@@ -20,10 +20,10 @@ pub(crate) trait SimdVector: Copy {
     type Scalar: Element + Float;
     /// Number of elements in a vector.
     const WIDTH: usize;
-    /// Whether the instruction set has 32 vector registers rather than 16.
+    /// Whether the instruction set has 32 vector registers, and not 16.
     const HAS_32_REGISTERS: bool;
-    /// Largest number of vectors in a GEMM tile of one row. For the portable vector type, few tile
-    /// sizes are compiled, to save compile time.
+    /// Largest number of vectors per row in a GEMM tile that has a single row. For the portable
+    /// vector type, few tile sizes are compiled, to save compile time.
     const MAX_ROW_VECTORS: usize = 8;
     /// Runs `kernel`, which must be `#[inline(always)]`, in a separate function that is compiled
     /// for the features of this type. Compile time grows faster than the length of a function, so a
@@ -47,8 +47,8 @@ pub(crate) trait SimdVector: Copy {
     /// a 16-bit type, the loaded elements are widened.
     #[inline(always)]
     unsafe fn load_as<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
-        // SAFETY: `p` is valid for `count` elements; a wide `T` is its own accumulator type, so
-        // the cast does not change the element type.
+        // SAFETY: `p` is valid for `count` elements; if `T` has 32 or 64 bits, it is its own
+        // accumulator type, so the cast does not change the element type.
         unsafe {
             if is_wide::<T>() { Self::load_first(p.cast(), count) } else { Self::widen(p, count) }
         }
@@ -75,8 +75,8 @@ pub(crate) trait SimdVector: Copy {
     /// are rounded to nearest, ties to even.
     #[inline(always)]
     unsafe fn store_as<T: Element<Acc = Self::Scalar>>(self, p: *mut T, count: usize) {
-        // SAFETY: `p` is valid for `count` elements; a wide `T` is its own accumulator type, so
-        // the cast does not change the element type.
+        // SAFETY: `p` is valid for `count` elements; if `T` has 32 or 64 bits, it is its own
+        // accumulator type, so the cast does not change the element type.
         unsafe {
             if is_wide::<T>() { self.store_first(p.cast(), count) } else { self.narrow(p, count) }
         }
@@ -106,11 +106,11 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn mul(self, x: Self) -> Self;
     /// Returns `self · x + y`, rounded once on x86 and twice in the portable implementation.
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
-    /// Returns, for each of four vectors, the sum of its elements.
+    /// Returns the sum of the elements of each of the four vectors.
     unsafe fn horizontal_sum4(vectors: [Self; 4]) -> [Self::Scalar; 4];
     /// Returns a vector whose element `i` is the sum of the elements of `vectors[i]`. If `WIDTH` is
-    /// below eight, only the first `WIDTH` vectors are summed. All elements of the result after the
-    /// eighth are unspecified.
+    /// below eight, only the first `WIDTH` vectors are summed. The elements of the result after the
+    /// eighth element are unspecified.
     #[inline(always)]
     unsafe fn horizontal_sum8(vectors: [Self; 8]) -> Self {
         let [a, b, c, d, e, f, g, h] = vectors;

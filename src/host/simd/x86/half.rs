@@ -11,7 +11,7 @@ use crate::{
 };
 use std::arch::x86_64::*;
 
-/// Number of elements in the widest vector.
+/// Number of `f32` elements in the widest vector, an AVX-512 register.
 const LANES: usize = 16;
 
 /// `y ← x`, converted exactly, except that a signaling NaN becomes quiet. `x` and `y` are equally
@@ -116,7 +116,7 @@ pub(crate) unsafe fn widen_256<T: Element>(p: *const T, count: usize) -> __m256 
     // SAFETY: each branch reads at most the `count` elements that the caller guarantees.
     unsafe {
         // AVX2 has no masked 16-bit loads. Loads of four elements have a separate branch because
-        // they are frequent: AVX2 micro-panels of `A` have four rows.
+        // they are frequent: the GEMM micro-panels of `A` for AVX2 have four rows.
         let x = match count {
             8.. => _mm_loadu_si128(p.cast()),
             4 => _mm_loadl_epi64(p.cast()),
