@@ -33,8 +33,9 @@ macro_rules! kernels {
                 /// [`convolve`](Self::convolve) followed by [`unary`](Elementwise::unary) in place.
                 /// The default implementation runs `convolve` and then `unary`.
                 ///
-                /// An override that fuses the two kernels saves a pass over `y`. The override must
-                /// round each result of the convolution to `T` before it applies `function`.
+                /// An override that fuses convolution and activation saves a pass over `y`. The
+                /// override must round each result of the convolution to `T` before it applies
+                /// `function`.
                 #[track_caller]
                 fn convolve_with_activation<T: Element>(
                     &self,

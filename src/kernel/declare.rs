@@ -23,21 +23,21 @@ use crate::{
 /// ) { axis.check_affine(x, scale, shift, y) }
 /// ```
 ///
-/// An argument of a declaration with a plain type is a parameter, passed by value or by reference.
+/// In a declaration, an argument with a plain type is a parameter, passed by value or by reference.
 /// An argument is an operand if one of the following keywords precedes its element type:
 /// - `read T`: a [`View`](crate::View) that the kernel reads;
 /// - `optional T`: an `Option<View>` that the kernel reads;
 /// - `update T`: a [`ViewMut`](crate::ViewMut) that the kernel reads and writes, or writes in part;
 /// - `overwrite T`: a `ViewMut` of which the kernel writes every element and reads none;
 /// - `overwrite(if condition) T`: like `overwrite T` if `condition` holds, else like `update T`;
-/// - `src(function) T`: a [`Src`](crate::Src), an input operand that may be the output itself. An
-///   in-place call runs the host function `function`, which omits the `src` operand and updates the
-///   `overwrite` operand.
+/// - `src(function) T`: a [`Src`](crate::Src), an input operand that may be the same view as the
+///   output operand. An in-place call runs the host function `function`, which omits the `src`
+///   operand and updates the `overwrite` operand.
 ///
 /// The host function of a kernel has the kernel's name and takes the arguments in the same order. A
 /// declaration lists input operands before output operands. In the body of a declaration, an
 /// operand's name stands for its length: a `usize`, or an `Option<usize>` for `optional` and `src`.
-/// Ledgers record a kernel by its name and its element type `T`, or by `u32` if the kernel has no
+/// Ledgers record a kernel under its name and its element type `T`, or `u32` if the kernel has no
 /// element type. The declarations of a family follow `trait Family { … }`, which may contain
 /// further methods.
 macro_rules! declare_family {
@@ -340,7 +340,8 @@ macro_rules! host_function_for_element {
 /// Calls a host function with the host side of each operand.
 ///
 /// The expansion nests one block per operand, because an overwritten operand is committed after the
-/// host function returns. Arguments that are not operands are passed on unchanged.
+/// host function returns. The macro passes arguments that are not operands on to the host function
+/// unchanged.
 macro_rules! call_host {
     ([$(@in_place)? $function:path] [$workers:expr] [$($arg:ident)*]) => {
         $function($workers, $($arg),*)

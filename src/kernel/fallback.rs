@@ -26,8 +26,8 @@ use crate::{
 };
 
 /// Runs [`Conv::convolve_with_activation`](crate::kernel::Conv::convolve_with_activation) on the
-/// host, for devices whose `convolve` and `unary` both run on the host. Ledgers record this
-/// fallback under the kernel name `convolve`.
+/// host, for devices whose `convolve` and `unary` both run on the host. Ledgers record the fallback
+/// of `convolve_with_activation` under the kernel name `convolve`.
 #[track_caller]
 pub fn convolve_with_activation<T: Element, D: Memory>(
     device: &D,

@@ -2,16 +2,16 @@
 //!
 //! Each family is a trait that extends [`Memory`](crate::Memory). Every kernel method has a default
 //! implementation, which runs the [host kernel](slices) on the host side of the views. Only the
-//! default of `convolve_with_activation` runs two kernels of the device, `convolve` and `unary`.
-//! Because memory is kept coherent, the default implementations are correct on every device. A
-//! default implementation downloads only operands whose host side is stale, and transfers nothing
-//! in unified memory. A backend overrides the kernels that it computes itself. An override can
-//! match on [`Element::DTYPE`](crate::Element::DTYPE) to support only some element types.
+//! default implementation of `convolve_with_activation` runs two kernels of the device, `convolve`
+//! and `unary`. Because memory is kept coherent, the default implementations are correct on every
+//! device. A default implementation downloads only operands whose host side is stale, and transfers
+//! nothing in unified memory. A backend overrides the kernels that it computes itself. An override
+//! can match on [`Element::DTYPE`](crate::Element::DTYPE) to support only some element types.
 //!
 //! Rules for every kernel method and its overrides:
 //! - error messages name an operand as the method's signature does, such as `a`, `x` or `dy`;
-//! - an override calls the descriptor's `check` with the operands' lengths before it launches
-//!   anything, as the host kernels do;
+//! - an override calls the descriptor's `check` with the operands' lengths before it starts any
+//!   work on the device, as the host kernels do;
 //! - an input operand that may alias the output operand has the type [`Src`](crate::Src);
 //! - a kernel does not read an operand that it overwrites, so a NaN in the operand does not
 //!   propagate to the result.

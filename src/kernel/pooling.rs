@@ -41,8 +41,9 @@ macro_rules! kernels {
                 op.check("average_pool", ("x", x), ("y", y))
             }
 
-            /// Sets each element of `dx` to a sum over the windows that cover the element. Each
-            /// window adds its element of `dy`, divided by the window's size.
+            /// Sets each element of `dx` to a sum over the windows that cover the element. The term
+            /// of a window is the window's element of `dy`, divided by the divisor of the window's
+            /// mean.
             fn average_pool_backward<T: Element>(op: &Pool2d, dy: read T, dx: overwrite T) {
                 op.check("average_pool_backward", ("dx", dx), ("dy", dy))
             }

@@ -2,7 +2,8 @@
 //!
 //! Each function takes the [`Workers`] and then the arguments of the kernel method of the same
 //! name. A function that works in place, such as `unary_in_place`, omits the input operand. Each
-//! function selects the code for its element type, which this crate has already compiled.
+//! function calls the host code for its element type, which is compiled in this crate and not in
+//! the caller's crate.
 //!
 //! ```
 //! use cortado::{host::Workers, kernel::slices, op::Gemm};

@@ -14,8 +14,7 @@ use crate::{
 pub(super) enum Direction {
     /// The bottoms are images, which the layer convolves.
     Forward,
-    /// The bottoms take the place of a convolution's outputs, to which the layer applies the
-    /// transposed convolution.
+    /// The bottoms are outputs of the convolution, which the transposed convolution maps to images.
     Backward,
 }
 
@@ -113,8 +112,8 @@ impl<T: Element> BaseConvolution<T> {
     }
 
     /// Adds one bottom's contribution to the gradients of the parameters. `x` is the convolution's
-    /// image operand, and `y` is the convolution's output operand. The operand that belongs to the
-    /// tops holds gradients, and the operand that belongs to the bottoms holds data.
+    /// image operand, and `y` is the convolution's output operand. One of `x` and `y` holds the
+    /// gradient of a top, and the other operand holds the data of a bottom.
     pub(super) fn add_gradients(
         &self,
         device: &AnyDevice,

@@ -15,12 +15,12 @@ use crate::{
 /// The stored statistics are three parameters that are not trainable: a sum of means, a sum of
 /// unbiased variances, and the weight by which the layer divides both sums. For each batch, the
 /// layer first multiplies the three statistics parameters by `moving_average_fraction`. The layer
-/// then adds the batch's mean to the first parameter, the batch's variance to the second parameter,
-/// and 1 to the third parameter. If the third parameter is 0, the layer takes the stored mean and
-/// variance to be 0.
+/// then adds the batch's mean to the first of these parameters, the batch's variance to the second,
+/// and 1 to the third. If the third statistics parameter is 0, the layer uses 0 as the stored mean
+/// and variance.
 ///
-/// The forward pass reads the bottom twice. The backward pass reads the bottom and the gradient of
-/// the top twice. The layer saves a copy of the bottom only if the layer runs in place.
+/// The forward pass reads the bottom twice. The backward pass reads both the bottom and the top's
+/// gradient twice. The layer saves a copy of the bottom only if the layer runs in place.
 ///
 /// Batch normalization was introduced by Ioffe and Szegedy (2015).
 ///

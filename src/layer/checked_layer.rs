@@ -1,14 +1,14 @@
-//! A wrapper of layers that checks the blob counts and the order of calls.
+//! A wrapper of layers that checks the numbers of blobs and the order of method calls.
 
 use super::prelude::*;
 use crate::op::Unary;
 use std::{any::Any, time::Duration};
 
-/// A layer, with the numbers of blobs that the layer's methods accept.
+/// A wrapped layer, with the numbers of blobs that the layer's methods accept.
 pub(super) struct CheckedLayer<T: Element> {
     layer: Box<dyn Layer<T>>,
     name: String,
-    /// The layer's arity, narrowed to the counts that `setup` and `reshape` received.
+    /// The layer's arity, narrowed to the numbers of blobs that `setup` and `reshape` received.
     arity: Arity,
     stage: Stage,
 }

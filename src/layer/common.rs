@@ -29,7 +29,7 @@ pub(super) fn reshaped<V>(value: &Option<V>) -> Result<&V> {
     value.as_ref().ok_or_else(|| Error::InvalidData("called before reshape".into()))
 }
 
-/// Returns the axis that spans all elements of one item in a batch of shape `shape`.
+/// Returns the axis that spans all elements of one item, for a batch of shape `shape`.
 pub(super) fn per_item_axis(shape: &Shape) -> Result<Axis> {
     let (batch, item_len) = (shape.count_range(0, 1)?, shape.count_range(1, shape.len())?);
     Axis::new(batch, item_len, 1)
@@ -56,7 +56,7 @@ pub(super) fn zero_gradients<T: Element>(
     Ok(())
 }
 
-/// Checks that `propagate` does not request the gradient of a bottom without a gradient, such as
+/// Checks that `propagate` does not request the gradient of a bottom that has no gradient, such as
 /// labels.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use crate::{
 /// `loss = Σ (s·d² + (1 − s)·max(0, margin − d)²) / 2N` over N pairs of feature vectors. In the
 /// formula, d is the Euclidean distance between the two vectors of a pair, and s is 1 for similar
 /// pairs and 0 for dissimilar pairs. The first two bottoms hold the first and the second vectors of
-/// the pairs, and the third bottom holds s.
+/// the pairs, and the third bottom holds s for each pair.
 ///
 /// With `legacy_version`, a dissimilar pair contributes `max(0, margin − d²)` to the sum. The
 /// contrastive loss was introduced by Hadsell, Chopra and LeCun (2006).
@@ -32,8 +32,8 @@ use crate::{
 pub struct ContrastiveLossLayer<T: Element> {
     param: ContrastiveLossParameter,
     difference: Blob<T>,
-    /// The data hold the squared distance of each pair; the diff holds the derivative of the loss
-    /// with respect to the squared distance.
+    /// Blob whose data hold the squared distance of each pair, and whose diff holds the derivative
+    /// of the loss with respect to these distances.
     distance: Blob<T>,
 }
 

@@ -3,12 +3,12 @@
 use super::prelude::*;
 use crate::{op::SpatialAxis, proto::ConvolutionParameter};
 
-/// Returns the window geometry along each spatial axis. `inputs` holds the input extents of the
+/// Returns the window geometry along each spatial axis. `inputs` holds the image extents along the
 /// spatial axes.
 ///
 /// As in Caffe, the kernel, stride and padding are each given as a pair of fields, such as
 /// `kernel_h` and `kernel_w`, or as a list. A pair of fields requires exactly two spatial axes. A
-/// list holds one value for all spatial axes, or one value per axis.
+/// list field holds one value for all spatial axes, or one value per axis.
 pub(super) fn spatial_axes(
     param: &ConvolutionParameter,
     inputs: &[usize],

@@ -33,7 +33,7 @@ struct AxisCrop {
     whole: usize,
     /// Extent of the cropped axis in the top.
     part: usize,
-    /// First index along the axis of the first bottom that the layer keeps.
+    /// First index that the layer keeps along this axis of the first bottom.
     offset: usize,
 }
 
@@ -105,7 +105,8 @@ impl CropLayer {
         Ok(Self { axis: param.axis() as isize, offsets, region: CropRegion::default() })
     }
 
-    /// Computes how the layer crops each axis of `shape` to the extent of that axis in `like`.
+    /// Computes how the layer crops each axis of `shape`, from the layer's field `axis` on, to the
+    /// extent of the same axis in `like`.
     fn axis_crops(&self, shape: &Shape, like: &Shape) -> Result<Vec<AxisCrop>> {
         let axis = shape.canonical_axis(self.axis)?;
         let (axes, offsets) = (shape.len() - axis, self.offsets.len());

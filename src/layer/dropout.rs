@@ -12,8 +12,8 @@ use crate::{
 /// bottom.
 ///
 /// The layer stores no dropout mask. The backward pass regenerates the random numbers of the
-/// forward pass instead of reading a mask. A random number depends only on the layer's key, the
-/// number of preceding forward passes and the element's index.
+/// forward pass instead of reading a mask. The random number of an element depends only on the
+/// layer's key, the number of preceding forward passes and the element's index.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::{Phase, parse_text}};

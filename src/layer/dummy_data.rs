@@ -35,7 +35,7 @@ impl DummyDataLayer {
     /// # Errors
     /// Returns [`Error::InvalidData`] if the number of shapes or fillers does not match the number
     /// of tops. Returns [`Error::InvalidData`] if the definition gives both `shape` and one of the
-    /// older fields `num`, `channels`, `height` and `width`. Returns an error if a filler's
+    /// legacy fields `num`, `channels`, `height` and `width`. Returns an error if a filler's
     /// definition is invalid.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let (dummy, tops) = (param.dummy_data_param.clone().unwrap_or_default(), param.top.len());
@@ -73,7 +73,8 @@ fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
     (0..tops).map(shape).collect()
 }
 
-/// Returns one element of `values` per top. A single element of `values` applies to all tops.
+/// Returns one shape or filler per top, taken from the list `values`. A single element of `values`
+/// applies to all tops.
 fn one_per_top<V: Clone>(name: &str, values: &[V], tops: usize) -> Result<Vec<V>> {
     match values {
         [one] => Ok(vec![one.clone(); tops]),

@@ -10,9 +10,9 @@ use crate::{
 
 /// `y = Σ coeff·x`, `y = Π x` or `y = max x` over the bottoms, element by element.
 ///
-/// If several bottoms equal the maximum at an element, only one bottom receives the gradient. The
-/// receiving bottom is the second bottom if the second bottom equals the maximum, otherwise the
-/// bottom with the lowest index.
+/// If several bottoms equal the maximum at an element, only one of these bottoms receives the
+/// gradient. The second bottom receives the gradient if it equals the maximum, otherwise the bottom
+/// with the lowest index.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -120,8 +120,8 @@ impl<T: Element> EltwiseLayer<T> {
         }
     }
 
-    /// `dx ← dy · p`, where p is the product of the other bottoms. If `stable` is not set,
-    /// `product_backward` computes p as `y / x`.
+    /// `dx ← dy · p`, where p is the product of the other bottoms. Unless `stable_prod_grad` is
+    /// set, `product_backward` computes p as `y / x`.
     fn product_backward(
         &self,
         device: &AnyDevice,
@@ -172,8 +172,8 @@ impl<T: Element> EltwiseLayer<T> {
     }
 }
 
-/// Returns the gradient rank of a bottom. If several bottoms equal the maximum, the bottom with the
-/// lowest rank receives the gradient.
+/// Returns the rank of a bottom for the gradient of the maximum. If several bottoms equal the
+/// maximum, the bottom with the lowest rank receives the gradient.
 fn gradient_rank(bottom: usize) -> usize {
     match bottom {
         0 => 1,

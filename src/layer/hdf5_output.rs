@@ -15,8 +15,8 @@ const DATASET_NAMES: [&str; 2] = ["data", "label"];
 /// datasets.
 ///
 /// The layer keeps the items of all forward passes in memory. The layer writes the HDF5 file in the
-/// first forward pass, in [`write`](Self::write) and when it is dropped. An error during the drop
-/// is only logged.
+/// first forward pass, in [`write`](Self::write) and when it is dropped. If the write during the
+/// drop fails, the layer only logs the error.
 ///
 /// ```no_run
 /// use cortado::{layer::Hdf5OutputLayer, prelude::*, proto::parse_text};
@@ -60,7 +60,7 @@ impl Hdf5OutputLayer {
     }
 
     /// Writes the items of all forward passes to the HDF5 file. If the write fails, an existing
-    /// file is unchanged.
+    /// HDF5 file of the same name does not change.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the HDF5 file cannot be written.

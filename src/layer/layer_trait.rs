@@ -71,9 +71,9 @@ pub struct PropagateDown<'a> {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arity {
-    /// The allowed numbers of bottoms.
+    /// The range of the allowed numbers of bottoms.
     pub bottom: RangeInclusive<usize>,
-    /// The allowed numbers of tops.
+    /// The range of the allowed numbers of tops.
     pub top: RangeInclusive<usize>,
     /// Whether the number of tops must equal the number of bottoms.
     pub tops_equal_bottoms: bool,
@@ -100,7 +100,7 @@ impl Arity {
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`], which states the expected and the given number of blobs, if
-    /// the arity does not allow the numbers.
+    /// the arity does not allow `bottoms` bottoms and `tops` tops.
     pub fn check(&self, bottoms: usize, tops: usize) -> Result<()> {
         for (kind, range, found) in [("bottom", &self.bottom, bottoms), ("top", &self.top, tops)] {
             if !range.contains(&found) {
@@ -131,7 +131,7 @@ impl Arity {
 /// a layer only write values.
 ///
 /// A registry wraps each layer in a check of the numbers of bottoms and tops. A method of a wrapped
-/// layer returns an error, without running the layer's code, if the numbers violate
+/// layer returns an error, without running the layer's code, if the numbers of blobs violate
 /// [`arity`](Self::arity) or differ between calls.
 ///
 /// ```
@@ -179,17 +179,17 @@ pub trait Layer<T: Element>: Any + Send {
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()>;
 
     /// Returns the activation function that this layer applies to every element. Returns `None` if
-    /// this layer is no such activation, or if its in-place [`forward`](Self::forward) has further
-    /// effects, such as saving the input. Instead of calling `forward` of this layer, a net may
-    /// pass the activation function to [`forward_fused`](Self::forward_fused) of the preceding
+    /// this layer does not apply such a function, or if its in-place [`forward`](Self::forward) has
+    /// further effects, such as saving the input. Instead of calling `forward` of this layer, a net
+    /// may pass the activation function to [`forward_fused`](Self::forward_fused) of the preceding
     /// layer.
     fn fusible_activation(&self) -> Option<Unary<f64>> {
         None
     }
 
-    /// Computes the tops and applies `function` to every element of the tops. The result is
-    /// bit-identical to [`forward`](Self::forward) followed by `function`. Returns `false`, without
-    /// computing anything, if the layer has no fused implementation.
+    /// Computes the tops and applies `function` to every element of the tops. The tops are
+    /// bit-identical to the result of [`forward`](Self::forward) followed by `function`. Returns
+    /// `false`, without computing anything, if the layer has no fused implementation.
     fn forward_fused(
         &mut self,
         device: &AnyDevice,

@@ -43,7 +43,7 @@ struct State {
 
 impl State {
     /// Counts up to `count` sleeping threads as waiting, and returns the number of these threads.
-    /// The caller must then notify as many threads as `wake` returned.
+    /// The caller must then notify that number of threads.
     fn wake(&mut self, count: usize) -> usize {
         let count = count.min(self.sleeping);
         self.sleeping -= count;
@@ -120,11 +120,11 @@ impl IdleThreads {
     /// Sleeps until the thread is notified. The caller has checked, while holding the lock of
     /// `state`, that no offer is pending.
     ///
-    /// No notification of a sleeping thread is lost. A thread that makes a later offer counts this
-    /// thread as sleeping, increments `notified` under the lock, and then signals the condition
-    /// variable. `Condvar::wait` receives every signal sent after it unlocks `state`, so a signal
-    /// always reaches a thread while `notified` is not 0. Another thread that is about to sleep may
-    /// consume the notification first, and then looks for the offer.
+    /// No notification of a sleeping thread is lost. A thread that makes an offer later counts the
+    /// calling thread as sleeping, increments `notified` under the lock, and then signals the
+    /// condition variable. `Condvar::wait` receives every signal sent after it unlocks `state`, so
+    /// a signal always reaches a thread while `notified` is not 0. If another thread that is about
+    /// to sleep consumes the notification first, that thread looks for the offer.
     fn sleep(&self, mut state: MutexGuard<'_, State>) {
         state.waiting -= 1;
         state.sleeping += 1;
@@ -154,8 +154,8 @@ mod tests {
 
     #[test]
     fn an_offer_goes_to_a_polling_thread_before_it_wakes_a_sleeping_one() {
-        // The thread of this test counts as the first polling thread, and the second thread falls
-        // asleep.
+        // The test's own thread counts as the first pool thread, which polls, and the spawned
+        // thread falls asleep.
         let (idle, region) = (IdleThreads::new(2), ParallelRegion::closed());
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| idle.next_offer().is_some());
@@ -180,7 +180,7 @@ mod tests {
         idle.offer_work(5, &region);
         assert_eq!(idle.pending(), 2);
         assert!([(); 2].iter().all(|()| idle.next_offer().is_some()));
-        // Now both threads are busy, and `add_waiting` makes one of the threads free.
+        // Both pool threads are busy now, and `add_waiting` counts one of them as waiting.
         idle.offer_work(5, &region);
         idle.add_waiting();
         assert!(idle.next_offer().is_some());

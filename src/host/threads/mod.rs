@@ -27,8 +27,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// Maximum number of threads of [`Workers`]. No machine runs as many threads at once, so a larger
-/// number is a mistake and gives an error.
+/// Maximum number of threads of [`Workers`]. A larger number is an error, because no machine runs
+/// so many threads at once.
 const MAX_THREADS: usize = 65_535;
 
 /// Cheaply cloned handle to a set of threads on which kernels run. The threads end after the last
@@ -101,8 +101,8 @@ impl Workers {
         self.run_tasks(tasks, &body);
     }
 
-    /// Returns the results of `body(i)` for each `i` in `0..tasks`, in the order of `i`. The calls
-    /// of `body` run on any thread.
+    /// Returns the results of `body(i)` for each `i` in `0..tasks`, in the order of `i`. Each call
+    /// of `body` may run on any thread.
     pub fn map<R: Send>(&self, tasks: usize, body: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
         let mut results: Vec<Option<R>> = (0..tasks).map(|_| None).collect();
         self.for_each_chunk(&mut results, 1, |task, result| result[0] = Some(body(task)));
@@ -113,8 +113,8 @@ impl Workers {
     /// length is a multiple of `unit` and at least about `min`, or about half of `min` if `len` is
     /// below twice `min`. If `len <= min`, returns `min`, which gives a single chunk.
     ///
-    /// If kernels split results into chunks of this length, each thread gets the elements that it
-    /// wrote in the previous kernel, which are in its cache.
+    /// If kernels split their results into chunks of this length, each thread gets the elements
+    /// that it wrote in the previous kernel, which are still in its cache.
     #[inline]
     pub(crate) fn even_chunk_len(&self, len: usize, min: usize, unit: usize) -> usize {
         // For short operands, do not call `even_chunk_len_of_many`, because a function call would
@@ -201,7 +201,7 @@ impl Workers {
         self.run_region(tasks, &|thread| queues.take(thread).map(body).is_some());
     }
 
-    /// On up to `tasks` threads, calls `step` with the thread's number until `step` returns
+    /// Calls `step` with the thread's number on up to `tasks` threads, until `step` returns
     /// `false`.
     fn run_region(&self, tasks: usize, step: &region::Step) {
         match &self.pool {
@@ -369,7 +369,7 @@ mod tests {
     fn even_chunk_len_divides_evenly_among_threads() {
         let workers = Workers::new(2).unwrap();
         // Operands of up to 100 elements, the minimum chunk length, form a single chunk. Longer
-        // operands are split into equally many chunks for both threads.
+        // operands form the same number of chunks for each of the two threads.
         assert_eq!(
             [0, 1, 100, 101, 250].map(|len| workers.even_chunk_len(len, 100, 1)),
             [100, 100, 100, 51, 125]

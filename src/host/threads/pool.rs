@@ -20,14 +20,13 @@ impl Pool {
     /// Starts `threads` threads.
     ///
     /// # Errors
-    /// Returns the operating system's error if it cannot start a thread. The threads that were
-    /// already started exit.
+    /// Returns the operating system's error if it cannot start a thread. The threads that have
+    /// already been started then exit.
     pub(crate) fn start(threads: usize) -> io::Result<Self> {
         Self::start_with(threads, |builder, body| builder.spawn(body).map(drop))
     }
 
-    /// Creates a pool, and spawns each of its threads with `start`. Tests pass a `start` that
-    /// fails.
+    /// Creates a pool whose threads `start` spawns. Tests pass a `start` that returns an error.
     fn start_with(
         threads: usize,
         start: impl Fn(Builder, Box<dyn FnOnce() + Send>) -> io::Result<()>,

@@ -34,10 +34,12 @@ pub(crate) type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 /// Work of one kernel, which threads may join while the region is open.
 #[derive(Debug)]
 pub(crate) struct ParallelRegion {
-    /// Closure borrowed from the caller of [`Self::new`], valid while the region is open or in use.
+    /// Closure borrowed from the caller of [`Self::new`], valid while the region is open or a
+    /// thread is inside it.
     step: *const Step<'static>,
-    /// Number of threads that have joined the region and not left yet. Threads change this number
-    /// only under the lock; the caller polls it without the lock.
+    /// Number of threads that have joined the region and not left yet. Threads change the count
+    /// only while they hold the lock of `state`; the caller of `close` polls the count without the
+    /// lock.
     inside: AtomicUsize,
     state: Mutex<State>,
     /// Condition variable that a thread notifies when it leaves the region.
@@ -125,8 +127,8 @@ impl ParallelRegion {
             while self.inside.load(Relaxed) > 0 && start.elapsed() < SPIN_TIME {
                 std::hint::spin_loop();
             }
-            // Acquiring the lock also makes the results of the tasks visible to the caller, because
-            // every thread locks `state` after its last task.
+            // Acquiring the lock of `state` also makes the results of the tasks visible to the
+            // caller, because every thread locks `state` after its last task.
             state = self.state.lock();
         }
         while self.inside.load(Relaxed) > 0 {
@@ -138,8 +140,8 @@ impl ParallelRegion {
     }
 }
 
-/// Calls `step` with the calling thread's number until no task is left. The number is 0 on a thread
-/// outside the pool.
+/// Calls `step` with the calling thread's number until no task is left. A thread outside the pool
+/// has the number 0.
 pub(crate) fn run_tasks(step: &Step) -> std::thread::Result<()> {
     let thread = THREAD_NUMBER.with(Cell::get);
     catch_unwind(AssertUnwindSafe(|| while step(thread) {}))
