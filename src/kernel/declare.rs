@@ -275,7 +275,7 @@ macro_rules! host_type {
     ($output:ident $T:ty) => { &mut [$T] };
 }
 
-/// Expands to the first line of the documentation of a function of [`slices`](super::slices).
+/// Expands to the first documentation line of a function in [`slices`](super::slices).
 macro_rules! slice_doc {
     ($family:ident $kernel:ident $in_place:literal) => {
         concat!(

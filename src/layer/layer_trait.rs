@@ -91,7 +91,7 @@ impl Arity {
         Self { bottom, top, tops_equal_bottoms: false }
     }
 
-    /// Returns the arity of a layer with one or more bottoms and as many tops as bottoms.
+    /// Returns the arity of a layer with one or more bottoms and an equal number of tops.
     pub fn one_top_per_bottom() -> Self {
         Self { bottom: 1..=usize::MAX, top: 1..=usize::MAX, tops_equal_bottoms: true }
     }
@@ -130,9 +130,9 @@ impl Arity {
 /// [`forward`](Self::forward). Only `reshape` changes the shapes of the tops; all other methods of
 /// a layer only write values.
 ///
-/// A registry wraps each layer in a check of the numbers of bottoms and tops. A method of a wrapped
-/// layer returns an error, without running the layer's code, if the numbers of blobs violate
-/// [`arity`](Self::arity) or differ between calls.
+/// A registry wraps each layer in an object that checks the numbers of bottoms and tops. A method
+/// of a wrapped layer returns an error, without running the layer's code, if the numbers of blobs
+/// violate [`arity`](Self::arity) or differ between calls.
 ///
 /// ```
 /// use cortado::{layer::Layer, prelude::*};

@@ -110,8 +110,8 @@ pub(crate) fn accuracy_by_class<T: Element>(
     Ok(())
 }
 
-/// Number of labels that count, and number of these labels whose class has one of the `top_k`
-/// greatest scores.
+/// Number of labels that are not ignored, and number of these labels whose class has one of the
+/// `top_k` greatest scores.
 #[derive(Clone, Default)]
 struct HitCount {
     hits: usize,

@@ -53,8 +53,8 @@ impl TapRange {
 pub(crate) struct PlaneTaps<'a> {
     /// Index of the first tap of the group.
     pub(crate) tap: usize,
-    /// Offset in the channel of the image plane that the taps read, or `None` if the taps lie
-    /// outside the image along another axis.
+    /// Offset, from the start of the channel, of the image plane that the taps read, or `None` if
+    /// the taps lie outside the image along another axis.
     pub(crate) image: Option<usize>,
     /// Index of the first position in the plane.
     pub(crate) position: usize,
@@ -86,8 +86,9 @@ impl WindowTaps {
         Self::new(window.axes(), window.output())
     }
 
-    /// Returns the taps of a window with axes `axes`, at `outputs` positions along each axis. At
-    /// positions after the last window, taps read only padding.
+    /// Returns the taps of a window with axes `axes`, at `outputs` positions along each axis.
+    /// `outputs` may exceed the number of windows. A tap reads padding at each position at which it
+    /// lies outside the image.
     pub(crate) fn new(axes: &[SpatialAxis], outputs: &[usize]) -> Self {
         let prepended_axes = 2usize.saturating_sub(axes.len());
         let ones = std::iter::repeat_n(SpatialAxis::new(1, 1), prepended_axes);
@@ -115,7 +116,7 @@ impl WindowTaps {
         self.outputs.iter().product()
     }
 
-    /// Returns whether the window has exactly two axes, counting prepended axes.
+    /// Returns whether the window has exactly two axes, including the axes that `new` prepends.
     pub(crate) fn is_2d(&self) -> bool {
         self.axes.len() == 2
     }

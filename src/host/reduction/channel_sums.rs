@@ -87,7 +87,8 @@ fn sum_runs<T: Element, const N: usize>(
 }
 
 /// Computes the sums of terms at the positions from `start` on, for an axis with short contiguous
-/// runs. The runs of one outer index form a row, whose terms are added to a row of accumulators.
+/// runs. The contiguous runs of one outer index form a row, whose terms are added to a row of
+/// accumulators.
 #[inline(always)]
 fn sum_columns<T: Element, const N: usize>(
     axis: &Axis,

@@ -138,8 +138,8 @@ fn step<A: Element + Float>(
 }
 
 /// Computes the mean and variance at the positions from `start` on, for an axis with short
-/// contiguous runs. The runs of one outer index form a row, whose deviations are added to a row of
-/// accumulators.
+/// contiguous runs. The contiguous runs of one outer index form a row, whose deviations are added
+/// to a row of accumulators.
 #[inline(always)]
 fn moments_of_columns<T: Element>(
     axis: &Axis,

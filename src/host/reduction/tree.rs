@@ -27,8 +27,8 @@ use std::ops::Range;
 /// threads are not faster than one.
 pub(crate) const GRAIN: usize = 1 << 16;
 
-/// Smallest inner extent at which contiguous runs are reduced one by one. Shorter runs are reduced
-/// together, as columns of a matrix.
+/// Smallest inner extent at which contiguous runs are reduced one by one. Runs shorter than this
+/// extent are reduced together, as columns of a matrix.
 pub(crate) const LONG_RUN: usize = 16;
 
 /// Number of lanes in one row of accumulators: a whole number of vectors at every SIMD level.

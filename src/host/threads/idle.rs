@@ -29,7 +29,7 @@ pub(crate) struct IdleThreads {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Pending offers, each of a region to one thread; at most as many as pool threads.
+    /// Pending offers, each of a region to one thread; never more than there are pool threads.
     offers: VecDeque<Arc<ParallelRegion>>,
     /// Number of pool threads that poll for an offer, or have been notified and will poll.
     waiting: usize,

@@ -49,7 +49,8 @@ const MAX_THREADS: usize = 65_535;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Workers {
-    /// Pool of the threads in addition to the calling thread, or `None` for one thread.
+    /// Pool of all threads except the calling thread, or `None` if the calling thread is the only
+    /// one.
     pool: Option<Arc<Pool>>,
     count: usize,
 }

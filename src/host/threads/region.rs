@@ -92,9 +92,9 @@ impl ParallelRegion {
         })
     }
 
-    /// Runs tasks of the region on the calling thread if the region is still open. Calls `leave` in
-    /// either case.
-    /// [`Self::close`] returns only after every thread that joined has called `leave`.
+    /// Runs tasks of the region on the calling thread if the region is still open, and then calls
+    /// `leave`. If the region is closed, only calls `leave`. [`Self::close`] returns only after
+    /// every thread that joined has called `leave`.
     pub(crate) fn participate(&self, leave: impl FnOnce()) {
         {
             let state = self.state.lock();

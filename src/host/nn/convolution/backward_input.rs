@@ -76,7 +76,7 @@ fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
 /// reversed, and with input and output planes exchanged.
 ///
 /// The flipped convolution has one filter per input plane. For every output plane of the group, the
-/// filter of an input plane holds the taps on that input plane in reverse order.
+/// filter of an input plane holds in reverse order the taps that read the input plane.
 fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], flipped: &mut [A]) {
     let (taps, rows) = (op.window().taps(), op.window().column_rows() / op.groups());
     let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());

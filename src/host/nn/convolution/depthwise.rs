@@ -226,7 +226,7 @@ impl Depthwise {
     }
 
     /// Returns the largest offset, in elements, of a tap from the start of its phase. A phase holds
-    /// the elements of the polyphase plane that are one stride apart.
+    /// the elements of the input plane that are one stride apart.
     fn max_tap_offset(&self) -> usize {
         self.phase_taps.iter().flatten().map(|&(_, offset)| offset).max().unwrap_or(0)
     }

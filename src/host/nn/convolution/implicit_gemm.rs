@@ -41,7 +41,7 @@ pub(crate) struct ImplicitColumns {
     window: Window,
     batch: usize,
     groups: usize,
-    /// Number of output planes of one group.
+    /// Number of output planes of one channel group.
     pub(crate) outputs: usize,
     /// Largest number of images in one GEMM.
     pub(crate) max_images: usize,

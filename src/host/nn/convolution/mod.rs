@@ -8,7 +8,7 @@
 //!   most four filters. Depthwise kernels sum over a polyphase layout of each plane and need no
 //!   GEMM.
 //! - `forward` computes all other convolutions by a GEMM that reads the images through address
-//!   tables, which `implicit_gemm` builds. If there are strides above 1 or padding, each image is
+//!   tables, which `implicit_gemm` builds. With strides above 1 or with padding, each image is
 //!   first copied to a padded polyphase layout. If images have few positions, several images share
 //!   one GEMM.
 //! - `backward_input` runs `forward` on `dy` with flipped filters. With a stride above 1, or if the
