@@ -54,12 +54,13 @@ macro_rules! kernels {
             /// [`max_pool_backward`](Self::max_pool_backward) also computes the gradient of
             /// stochastic pooling.
             ///
-            /// Every device draws the same element of a window: the first at which the running sum,
-            /// in row-major order and in `f64`, exceeds `u` times the total sum. In the running sum
-            /// and the total, negative elements and NaN count as zero. If the running sum never
-            /// exceeds `u` times the total, for example because the total is 0, every device draws
-            /// the first element of the window. For a window that contains no input element, `y` is
-            /// 0 and the mask is −1. Stochastic pooling was introduced by Zeiler and Fergus (2013).
+            /// Every device draws the first element of a window at which the running sum, in
+            /// row-major order and in `f64`, exceeds `u` times the window's total sum. In the
+            /// running sum and the total, negative elements and NaN count as zero. If the running
+            /// sum never exceeds `u` times the total, for example because the total is 0, every
+            /// device draws the first element of the window. For a window that contains no input
+            /// element, `y` is 0 and the mask is −1. Stochastic pooling was introduced by Zeiler
+            /// and Fergus (2013).
             fn stochastic_pool<T: Element>(
                 op: &Pool2d, x: read T, u: read f32, y: overwrite T, mask: overwrite i32
             ) {

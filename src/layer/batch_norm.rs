@@ -46,8 +46,8 @@ pub struct BatchNormLayer<T: Element> {
     /// `1 / √(variance + eps)` per channel.
     inverse_deviation: Blob<T>,
     saved_input: SavedInput<T>,
-    /// The three statistics parameters: the sum of means, the sum of variances, and the divisor of
-    /// both sums.
+    /// The three statistics parameters: the sum of means, the sum of variances, and the weight that
+    /// divides both sums.
     params: Vec<Blob<T>>,
 }
 

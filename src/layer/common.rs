@@ -23,8 +23,8 @@ pub(super) fn wrong_shape<R>(reason: impl Into<String>) -> Result<R> {
 /// Returns `value`, which a layer's `reshape` has derived from the shapes of the bottoms.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] if `value` is `None`, because the layer's `reshape` has not run
-/// yet.
+/// Returns [`Error::InvalidData`] if `value` is `None`, which means that the layer's `reshape` has
+/// not run yet.
 pub(super) fn reshaped<V>(value: &Option<V>) -> Result<&V> {
     value.as_ref().ok_or_else(|| Error::InvalidData("called before reshape".into()))
 }

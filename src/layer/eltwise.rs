@@ -36,8 +36,8 @@ pub struct EltwiseLayer<T: Element> {
     /// Caffe's field `stable_prod_grad`: if `true`, the layer computes the gradient of a product
     /// without divisions.
     stable: bool,
-    /// Scratch blob that holds the result of comparing two bottoms: 1 where one exceeds the other,
-    /// and 0 elsewhere.
+    /// Scratch blob that holds the result of comparing two bottoms: 1 where one bottom exceeds the
+    /// other, and 0 elsewhere.
     exceeds_other: Blob<T>,
 }
 

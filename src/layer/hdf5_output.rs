@@ -110,8 +110,8 @@ impl<T: Element> Layer<T> for Hdf5OutputLayer {
         }
         self.unwritten = true;
         self.passes += 1;
-        // Write the HDF5 file already in the first forward pass, so that an unwritable path is
-        // reported early.
+        // Write the HDF5 file in the first forward pass, so that the caller learns early of a path
+        // that cannot be written.
         if self.passes == 1 { self.write() } else { Ok(()) }
     }
 

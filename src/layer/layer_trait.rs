@@ -85,8 +85,8 @@ impl Arity {
         Self::between(bottom..=bottom, top..=top)
     }
 
-    /// Returns the arity of a layer whose number of bottoms lies in the range `bottom` and whose
-    /// number of tops lies in the range `top`.
+    /// Returns the arity of a layer that takes a number of bottoms in the range `bottom` and a
+    /// number of tops in the range `top`.
     pub fn between(bottom: RangeInclusive<usize>, top: RangeInclusive<usize>) -> Self {
         Self { bottom, top, tops_equal_bottoms: false }
     }
@@ -246,8 +246,8 @@ pub trait Layer<T: Element>: Any + Send {
     }
 
     /// Returns whether a solver may update the layer's parameters. Parameters that are not
-    /// trainable have `lr_mult` 0: a definition may omit their `lr_mult`, but must not set it to
-    /// another value.
+    /// trainable have `lr_mult` 0: a definition may omit the `lr_mult` of these parameters, but
+    /// must not set it to a nonzero value.
     fn params_are_trainable(&self) -> bool {
         true
     }

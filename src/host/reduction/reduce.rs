@@ -70,8 +70,8 @@ pub(crate) fn sum_to_axis<T: Element>(
 }
 
 /// Sets `y[o, i]` to the index `e` of the greatest `x[o, e, i]`. The first of several equal
-/// elements counts as the greatest. NaN elements are ignored. If all elements along the axis are
-/// NaN, the index is 0.
+/// elements counts as the greatest. The search ignores NaN elements. If all elements along the axis
+/// are NaN, the index is 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) under the same conditions as [`reduce`];
@@ -112,7 +112,8 @@ fn sum_channels<T: Element>(
     let sum = sum_reducer(|x| x);
     let per_task = rows_per_task(outer * inner);
     if inner >= LONG_RUN {
-        // Sum each contiguous run separately, and then add the sums of all runs of the same `e`.
+        // Sum each contiguous run separately, and then add the sums of all runs that belong to one
+        // index `e`.
         let per_task = rows_per_task(inner);
         return with_scratch(outer * extent, |sums: &mut [T::Acc]| {
             workers.for_each_chunk(sums, per_task, |i, sums| {

@@ -42,7 +42,7 @@ pub(crate) const ACCUMULATOR_ROWS: usize = 4;
 /// accumulator rows.
 const STEP: usize = 2 * LANES;
 
-/// Number of rows that [`Reducer::reduce_rows`] accumulates in lanes before it reduces the lanes of
+/// Number of rows whose lanes [`Reducer::reduce_rows`] accumulates before it reduces the lanes of
 /// all these rows.
 const ROW_GROUP: usize = 8;
 

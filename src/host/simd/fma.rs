@@ -76,8 +76,8 @@ mod tests {
             check_emulated_mul_add(a, b, c);
             let near = f32::from_bits((-(a * b)).to_bits().wrapping_add(rng.next_u32() % 5));
             check_emulated_mul_add(a, b, near);
-            // If the factors have few significant bits, the product is often far below the last bit
-            // of the addend, or the addend far below the last bit of the product.
+            // If the factors have few significant bits, the product is often far below the addend's
+            // last bit, or the addend far below the product's last bit.
             let [a, b] = [a, b].map(|x| f32::from_bits(x.to_bits() & 0xbf80_0fff | 0x3000_0000));
             let exponent = (rng.next_u32() % 64) << 23 | 0x3000_0000;
             check_emulated_mul_add(a, b, f32::from_bits(c.to_bits() & 0x807f_ffff | exponent));

@@ -70,7 +70,8 @@ impl IdleThreads {
     pub(crate) fn offer_work(&self, max_helpers: usize, region: &Arc<ParallelRegion>) {
         let mut state = self.state.lock();
         // If the number of pending offers equals the number of pool threads, every thread is busy.
-        // A thread that becomes free later would find no work in the region, so add no more offers.
+        // A thread that becomes free later would find no work in the region, so make no further
+        // offers.
         let count = max_helpers.min(self.threads - state.offers.len());
         state.offers.extend(repeat_n(region, count).cloned());
         self.offers.store(state.offers.len(), Relaxed);
@@ -80,7 +81,7 @@ impl IdleThreads {
         (0..woken).for_each(|_| self.notification.notify_one());
     }
 
-    /// Makes each pool thread end as soon as it is free.
+    /// Makes every pool thread exit as soon as the thread has no work.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;

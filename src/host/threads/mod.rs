@@ -114,8 +114,8 @@ impl Workers {
     /// length is a multiple of `unit` and at least about `min`, or about half of `min` if `len` is
     /// below twice `min`. If `len <= min`, returns `min`, which gives a single chunk.
     ///
-    /// If kernels split their results into chunks of this length, each thread gets the elements
-    /// that it wrote in the previous kernel, which are still in its cache.
+    /// If kernels split results into chunks of this length, each thread gets the elements that it
+    /// wrote in the previous kernel, which its cache still holds.
     #[inline]
     pub(crate) fn even_chunk_len(&self, len: usize, min: usize, unit: usize) -> usize {
         // For short operands, do not call `even_chunk_len_of_many`, because a function call would
@@ -138,8 +138,8 @@ impl Workers {
         size: usize,
         body: impl Fn(usize, &mut [T]) + Send + Sync,
     ) {
-        // A single chunk is processed without a call of `run_chunks`, because a function call would
-        // slow down short kernels.
+        // Process a single chunk without a call of `run_chunks`, because a function call would slow
+        // down short kernels.
         if (1..=size).contains(&y.len()) { body(0, y) } else { self.run_chunks(y, size, body) }
     }
 

@@ -35,8 +35,8 @@ const TAPS_PER_TASK: usize = 96;
 
 /// Returns the number of images in each part of the batch, and the number of parts of the batch.
 ///
-/// A larger `filter_parts` reduces the number of parts of the batch, because there is one task per
-/// pair of a batch part and a filter part.
+/// A larger `filter_parts` reduces the number of parts of the batch, because each pair of a batch
+/// part and a filter part is one task.
 fn split_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
     let parts = op.batch() * op.window().positions() / POSITIONS_PER_PARTIAL_SUM;
     let parts = parts.min(MAX_PARTIAL_SUMS.div_ceil(filter_parts)).clamp(1, op.batch());

@@ -2,7 +2,7 @@
 //!
 //! A convolution is the GEMM `y = filters · columns`, where the im2col matrix `columns` holds every
 //! tap of every window. The public functions check the operands, widen 16-bit filters to the
-//! accumulator type, and choose one of the following paths by the shapes alone:
+//! accumulator type, and choose a module by the shapes alone:
 //!
 //! - `depthwise` computes convolutions in one or two axes whose groups are single channels with at
 //!   most four filters. Depthwise kernels sum over a polyphase layout of each plane and need no
@@ -12,8 +12,8 @@
 //!   first copied to a padded polyphase layout. If images have few positions, several images share
 //!   one GEMM.
 //! - `backward_input` runs `forward` on `dy` with flipped filters. With a stride above 1, or if the
-//!   image is much larger than the output, a GEMM instead computes the im2col matrix in blocks of
-//!   channels, and `col2im` adds each block to the image.
+//!   image is much larger than the output, `backward_input` instead computes blocks of the im2col
+//!   matrix by GEMM. `col2im` adds each block to the image.
 //! - `backward_filters` multiplies `dy` by the transposed im2col matrix, and distributes the rows
 //!   of the im2col matrix among threads. If the im2col matrix has few rows, the batch is also split
 //!   into at most eight parts, whose partial sums are added in order.

@@ -55,8 +55,8 @@ fn cases() -> Vec<Convolution> {
         convolution(3, 6, 4, 2, &square(9, 1, 1, 0)),
         convolution(70, 5, 4, 1, &square(2, 1, 1, 0)),
         convolution(2, 4, 4, 1, &square(9, 1, 2, 0)),
-        // Depthwise convolutions with several multipliers, strides that do not divide the kernel,
-        // dilation, one axis, gaps between windows, or many windows.
+        // Depthwise convolutions with several filters per channel, strides that do not divide the
+        // kernel, dilation, one axis, gaps between windows, or many windows.
         convolution(3, 5, 5, 5, &square(5, 3, 1, 1)),
         convolution(3, 6, 12, 6, &square(10, 3, 1, 1)),
         convolution(2, 5, 5, 5, &square(13, 3, 2, 1)),
@@ -65,8 +65,8 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 7, 14, 7, &[axis(40, 4, 3, 2, 2)]),
         convolution(2, 3, 3, 3, &[axis(14, 2, 5, 0, 1), axis(17, 1, 4, 0, 1)]),
         convolution(9, 3, 3, 3, &square(56, 3, 1, 1)),
-        // Depthwise convolutions that take the GEMM path, because of a multiplier of five or a
-        // kernel wider than the image.
+        // Depthwise convolutions that the library computes by GEMM, because of five filters per
+        // channel or a kernel wider than the image.
         convolution(2, 2, 10, 2, &square(10, 3, 1, 1)),
         convolution(2, 2, 2, 2, &square(2, 3, 1, 1)),
         // Convolutions that have few positions per image, or padding wider than the image.

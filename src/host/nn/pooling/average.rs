@@ -208,8 +208,8 @@ fn add_to_taps<A: Element + Float>(y: &[A], taps: &[Tap], x: &mut [A]) {
     vectorized(
         #[inline(always)]
         |_| {
-            // Loop over taps in reverse order, so that each element of `x` gets the terms of
-            // earlier windows, which read it with later taps, first.
+            // Loop over taps in reverse order: earlier windows read an element of `x` with later
+            // taps, and their terms must be added first.
             for tap in taps.iter().rev() {
                 let x = &mut x[tap.offset..][..y.len()];
                 x.iter_mut().zip(y).for_each(|(x, &y)| *x = *x + y);

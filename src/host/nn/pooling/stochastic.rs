@@ -14,11 +14,11 @@ use crate::{
 /// element to `y`, and its index in the input plane to `mask`. Negative elements and NaN count as
 /// zero in the sums.
 ///
-/// Every device must draw the same element: the first element at which the running sum exceeds `u`
-/// times the total sum of the window. The running sum and the total sum are computed in row-major
-/// order and in `f64`. If no running sum is large enough, for example in a window without positive
-/// elements, the first element of the window is drawn. A window without elements yields 0 and a
-/// mask of −1. Zeiler and Fergus (2013) introduced stochastic pooling.
+/// Every device must draw the first element of a window at which the running sum exceeds `u` times
+/// the window's total sum. The running sum and the total sum are computed in row-major order and in
+/// `f64`. If no running sum is large enough, for example in a window without positive elements, the
+/// first element of the window is drawn. A window without elements yields 0 and a mask of −1.
+/// Zeiler and Fergus (2013) introduced stochastic pooling.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.

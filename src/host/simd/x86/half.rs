@@ -2,8 +2,8 @@
 //!
 //! [`widen`] and [`narrow`] convert slices with AVX-512, for the module `accumulator`. Results of
 //! [`widen`] and [`narrow`] are bit-identical to the results of the crate `half`. Functions with a
-//! vector width in their name convert one vector for the GEMM kernels. They are inlined into
-//! functions that are compiled for the features of the vector type.
+//! vector width in their name convert one vector for the GEMM kernels. The functions for one vector
+//! are inlined into functions that are compiled for the vector type's features.
 
 use crate::{
     element::{DType, Element},
