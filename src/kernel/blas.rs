@@ -71,10 +71,10 @@ macro_rules! kernels {
                 op: &Gemv<T>, a: read T, x: read T, y: overwrite(if op.beta.is_zero()) T
             ) { op.check(a, x, y) }
 
-            /// `C ← α·op(A)·op(B) + β·C`. If β = 0, the kernel does not read `C`. If α = 0 or k = 0,
-            /// the kernel does not read `A` and `B`. In all other cases, a NaN or an infinity in
-            /// `A` or `B` propagates to each dependent element of `C`, even if the other factor is
-            /// zero. `A` and `B` may be the same view.
+            /// `C ← α·op(A)·op(B) + β·C`. If β = 0, the kernel does not read `C`. If α = 0 or
+            /// k = 0, the kernel does not read `A` and `B`. In all other cases, a NaN or an
+            /// infinity in `A` or `B` propagates to each dependent element of `C`, even if the
+            /// other factor is zero. `A` and `B` may be the same view.
             #[doc(alias = "caffe_cpu_gemm")]
             fn gemm<T: Element>(
                 op: &Gemm<T>,
