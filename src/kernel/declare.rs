@@ -31,9 +31,9 @@ use crate::{
 /// - `update T`: a [`ViewMut`](crate::ViewMut) that the kernel reads and writes, or writes in part;
 /// - `overwrite T`: a `ViewMut` of which the kernel writes every element and reads none;
 /// - `overwrite(if condition) T`: like `overwrite T` if `condition` holds, else like `update T`;
-/// - `src(function) T`: a [`Src`](crate::Src), an input operand that may be the output itself. An
-///   in-place call runs the host function `function`, which omits the `src` operand and updates the
-///   `overwrite` operand.
+/// - `src(function) T`: a [`Src`](crate::Src), an input operand that may be the same view as the
+///   output operand. An in-place call runs the host function `function`, which omits the `src`
+///   operand and updates the `overwrite` operand.
 ///
 /// The host function of a kernel has the kernel's name and takes the arguments in the same order. A
 /// declaration lists input operands before output operands. In the body of a declaration, an

@@ -8,8 +8,8 @@ use crate::{
     op::SolverUpdate,
 };
 
-// `declare_family!` does not declare `solver_update`, because no other kernel has an optional
-// output or a list of outputs.
+// The trait `Update` is written without `declare_family!`, because only `solver_update` has an
+// optional output and a list of outputs.
 /// Solver updates, each of which is a single pass over a parameter's weights, gradient and history.
 ///
 /// ```

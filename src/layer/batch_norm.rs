@@ -19,8 +19,8 @@ use crate::{
 /// and 1 to the third parameter. If the third parameter is 0, the layer uses 0 as the stored mean
 /// and variance.
 ///
-/// The forward pass reads the bottom twice. The backward pass reads the bottom and the gradient of
-/// the top twice. The layer saves a copy of the bottom only if the layer runs in place.
+/// The forward pass reads the bottom twice. The backward pass reads both the bottom and the top's
+/// gradient twice. The layer saves a copy of the bottom only if the layer runs in place.
 ///
 /// Batch normalization was introduced by Ioffe and Szegedy (2015).
 ///
@@ -46,8 +46,8 @@ pub struct BatchNormLayer<T: Element> {
     /// `1 / √(variance + eps)` per channel.
     inverse_deviation: Blob<T>,
     saved_input: SavedInput<T>,
-    /// The three statistics parameters: the sum of means, the sum of variances, and the divisor of
-    /// both sums.
+    /// The three statistics parameters: the sum of means, the sum of variances, and the weight that
+    /// divides both sums.
     params: Vec<Blob<T>>,
 }
 

@@ -23,13 +23,13 @@ pub(super) fn wrong_shape<R>(reason: impl Into<String>) -> Result<R> {
 /// Returns `value`, which a layer's `reshape` has derived from the shapes of the bottoms.
 ///
 /// # Errors
-/// Returns [`Error::InvalidData`] if `value` is `None`, because the layer's `reshape` has not run
-/// yet.
+/// Returns [`Error::InvalidData`] if `value` is `None`, which means that the layer's `reshape` has
+/// not run yet.
 pub(super) fn reshaped<V>(value: &Option<V>) -> Result<&V> {
     value.as_ref().ok_or_else(|| Error::InvalidData("called before reshape".into()))
 }
 
-/// Returns the axis that spans all elements of one item in a batch of shape `shape`.
+/// Returns the axis that spans all elements of one item, for a batch of shape `shape`.
 pub(super) fn per_item_axis(shape: &Shape) -> Result<Axis> {
     let (batch, item_len) = (shape.count_range(0, 1)?, shape.count_range(1, shape.len())?);
     Axis::new(batch, item_len, 1)
@@ -56,7 +56,7 @@ pub(super) fn zero_gradients<T: Element>(
     Ok(())
 }
 
-/// Checks that `propagate` does not request the gradient of a bottom without a gradient, such as
+/// Checks that `propagate` does not request the gradient of a bottom that has no gradient, such as
 /// labels.
 ///
 /// # Errors

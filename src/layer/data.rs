@@ -34,7 +34,7 @@ pub struct DataLayer<T: Element> {
     prefetcher: Prefetcher<T>,
 }
 
-/// The fields of layer parameters that control how records are batched.
+/// The fields of a data layer's parameters that control how the layer batches records.
 struct BatchParams {
     batch_size: u32,
     prefetch: u32,

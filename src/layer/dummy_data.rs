@@ -35,7 +35,7 @@ impl DummyDataLayer {
     /// # Errors
     /// Returns [`Error::InvalidData`] if the number of shapes or fillers does not match the number
     /// of tops. Returns [`Error::InvalidData`] if the definition gives both `shape` and one of the
-    /// older fields `num`, `channels`, `height` and `width`. Returns an error if a filler's
+    /// legacy fields `num`, `channels`, `height` and `width`. Returns an error if a filler's
     /// definition is invalid.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let (dummy, tops) = (param.dummy_data_param.clone().unwrap_or_default(), param.top.len());

@@ -70,9 +70,9 @@ pub struct PropagateDown<'a> {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arity {
-    /// The allowed numbers of bottoms.
+    /// The range of the allowed numbers of bottoms.
     pub bottom: RangeInclusive<usize>,
-    /// The allowed numbers of tops.
+    /// The range of the allowed numbers of tops.
     pub top: RangeInclusive<usize>,
     /// Whether the number of tops must equal the number of bottoms.
     pub tops_equal_bottoms: bool,
@@ -84,8 +84,8 @@ impl Arity {
         Self::between(bottom..=bottom, top..=top)
     }
 
-    /// Returns the arity of a layer whose number of bottoms lies in the range `bottom` and whose
-    /// number of tops lies in the range `top`.
+    /// Returns the arity of a layer that takes a number of bottoms in the range `bottom` and a
+    /// number of tops in the range `top`.
     pub fn between(bottom: RangeInclusive<usize>, top: RangeInclusive<usize>) -> Self {
         Self { bottom, top, tops_equal_bottoms: false }
     }
@@ -185,9 +185,9 @@ pub trait Layer<T: Element>: Any + Send {
         None
     }
 
-    /// Computes the tops and applies `function` to every element of the tops. The result is
-    /// bit-identical to [`forward`](Self::forward) followed by `function`. Returns `false`, without
-    /// computing anything, if the layer has no fused implementation.
+    /// Computes the tops and applies `function` to every element of the tops. The tops are
+    /// bit-identical to the result of [`forward`](Self::forward) followed by `function`. Returns
+    /// `false`, without computing anything, if the layer has no fused implementation.
     fn forward_fused(
         &mut self,
         device: &AnyDevice,
@@ -244,8 +244,8 @@ pub trait Layer<T: Element>: Any + Send {
     }
 
     /// Returns whether a solver may update the layer's parameters. Parameters that are not
-    /// trainable have `lr_mult` 0: a definition may omit their `lr_mult`, but must not set it to
-    /// another value.
+    /// trainable have `lr_mult` 0: a definition may omit the `lr_mult` of these parameters, but
+    /// must not set it to a nonzero value.
     fn params_are_trainable(&self) -> bool {
         true
     }

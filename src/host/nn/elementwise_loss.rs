@@ -1,4 +1,4 @@
-//! Elementwise losses: one loss per element and target.
+//! Elementwise losses, which compare each element of `x` with a target.
 
 use crate::{
     element::Element,

@@ -33,7 +33,7 @@ const BLOCK: usize = 128;
 /// `scale ← k + α/n · Σ x²` over the region of each element, and `y ← x · scale^(−β)`; see [`Lrn`].
 ///
 /// [`lrn_backward`] reads `scale`. `lrn` computes `y` from the value of `scale` before the rounding
-/// to `T`. For β = ¾, `s^(−β)` is computed as `1 / (√s · √√s)`.
+/// to `T`. If β = ¾, LRN computes `s^(−β)` as `1 / (√s · √√s)`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -138,7 +138,7 @@ struct LrnWindows {
     radius: usize,
     /// Number of elements along the inner axis that are computed at a time.
     block: usize,
-    /// Whether windows extend by `radius` along the inner axis as well.
+    /// Whether windows are squares, which extend by `radius` along the inner axis as well.
     is_square: bool,
 }
 
@@ -167,8 +167,8 @@ impl LrnWindows {
         (GRAIN / inner).max(1) * inner
     }
 
-    /// Returns the positions in the window centred at `position`. Positions along the axis are
-    /// numbered consecutively across outer indices.
+    /// Returns the range of positions in the window centred at `position`. Positions along the axis
+    /// are numbered consecutively across outer indices.
     #[inline(always)]
     fn window(&self, position: usize) -> Range<usize> {
         let extent = self.axis.extent;
@@ -222,8 +222,8 @@ impl LrnWindows {
     }
 }
 
-/// Calls `body(i, part)` for parts of up to [`CHUNK`] elements of `row`. `i` is the index of the
-/// part's first element, where `row` starts at index `first`.
+/// Calls `body(i, part)` for consecutive parts of `row` with up to [`CHUNK`] elements each. `i` is
+/// the index of the part's first element, and `first` is the index of the first element of `row`.
 #[inline(always)]
 fn for_each_part<A>(first: usize, row: &mut [A], body: &mut impl FnMut(usize, &mut [A])) {
     for (i, part) in row.chunks_mut(CHUNK).enumerate() {
@@ -231,8 +231,8 @@ fn for_each_part<A>(first: usize, row: &mut [A], body: &mut impl FnMut(usize, &m
     }
 }
 
-/// Sets `y` to the sum of the first `count` rows of `x`. Each row of `x` is as long as `y`, and
-/// `count` is at least 1.
+/// Sets `y` to the sum of the first `count` rows of `x`. Each row of `x` has `y.len()` elements,
+/// and `count` is at least 1.
 #[inline(always)]
 fn sum_rows<A: Element + Float>(x: &[A], count: usize, y: &mut [A]) {
     let (first, rest) = x[..count * y.len()].split_at(y.len());
@@ -259,7 +259,7 @@ struct Constants<A> {
     /// Factor `α/n` of the sum of squares.
     factor: A,
     beta: A,
-    /// Whether β = ¾.
+    /// Whether the exponent β is ¾, for which square roots replace `powf`.
     beta_is_three_quarters: bool,
 }
 

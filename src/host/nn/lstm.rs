@@ -47,7 +47,7 @@ pub(crate) fn lstm<T: Element>(
 ///
 /// On entry, `gates` holds the activated gates that [`lstm`] computed. On return, `gates` holds the
 /// gradients of the gates before activation, and `dc` holds the gradient of `c_prev`. The
-/// derivative of the forget gate is computed as for a sigmoid, which is exact if `cont` is 0 or 1.
+/// derivative of the forget gate is that of a sigmoid, which is exact if `cont` is 0 or 1.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.

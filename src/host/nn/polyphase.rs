@@ -18,9 +18,9 @@ pub(crate) const LANES: usize = 16;
 /// and the slots between rows of windows are unused.
 pub(crate) struct PolyphasePlane {
     op: Pool2d,
-    /// Number of phases that are stored along each axis.
+    /// Number of phases that the layout stores along each axis.
     phases: [usize; 2],
-    /// Number of rows and columns in each phase.
+    /// Numbers of rows and columns in each phase.
     extents: [usize; 2],
     runs: Vec<Run>,
 }
@@ -45,8 +45,8 @@ impl Run {
 pub(crate) struct Tap {
     /// Offset in the polyphase layout of the element that the tap reads in window 0.
     pub offset: usize,
-    /// Index in the plane of the element that the tap reads in window 0, modulo 2³². A tap in the
-    /// padding has a negative index.
+    /// Index in the plane of the element that the tap reads in window 0, modulo 2³². The index is
+    /// negative if the tap lies in the padding.
     pub index: i32,
 }
 
@@ -85,7 +85,7 @@ impl PolyphasePlane {
     /// run in the output plane.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
         let ([height, width], row_stride) = (self.op.output(), self.slot_row_stride());
-        // If no slots between rows of windows are unused, all windows form one run.
+        // If each row of windows fills its slots, all windows form one run.
         let (runs, len) = if row_stride == width { (1, height * width) } else { (height, width) };
         (0..runs).map(move |run| (run * row_stride, run * len..(run + 1) * len))
     }

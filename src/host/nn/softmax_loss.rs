@@ -90,8 +90,8 @@ pub(crate) fn accuracy<T: Element>(
     Ok(())
 }
 
-/// For each class `c`, sets `y[c]` to the fraction of the labels `c` for which the score of `c` is
-/// among the `top_k` greatest. If no label is `c`, sets `y[c]` to 0.
+/// For each class `c`, sets `y[c]` to the fraction of labels `c` for which the score of `c` is
+/// among the `top_k` greatest scores. If no label is `c`, sets `y[c]` to 0.
 ///
 /// # Errors
 /// Returns the errors of [`softmax_loss`].
@@ -110,7 +110,8 @@ pub(crate) fn accuracy_by_class<T: Element>(
     Ok(())
 }
 
-/// Number of labels, and number of labels whose class has one of the `top_k` greatest scores.
+/// Number of labels that are not ignored, and number of these labels whose class has one of the
+/// `top_k` greatest scores.
 #[derive(Clone, Default)]
 struct HitCount {
     hits: usize,
@@ -129,7 +130,7 @@ impl HitCount {
 }
 
 /// Calls `body(class, hit)` for each label that is not ignored. `hit` is true if the score of the
-/// label's class is among the `top_k` greatest.
+/// label's class is among the `top_k` greatest scores.
 fn for_each_label<T: Element>(
     name: &'static str,
     op: &Accuracy,
@@ -142,16 +143,16 @@ fn for_each_label<T: Element>(
         let Some(class) = class_of(name, label, position, axis, op.ignore)? else { continue };
         let score = |class| scores[score_index(axis, position, class)];
         let label_score = score(class);
-        // The rank of the label is the number of scores greater than or equal to the label's score,
-        // so a tie counts against the label. If the label's score is NaN, the rank is 0, because
-        // comparisons with NaN are false, and the label is not a hit.
+        // The rank of the label is the number of scores that are at least the label's score, so a
+        // tie worsens the rank. If the label's score is NaN, the rank is 0, because comparisons
+        // with NaN are false, and the label is not a hit.
         let rank = (0..axis.extent).filter(|&class| score(class) >= label_score);
         body(class, (1..=op.top_k).contains(&rank.take(op.top_k.saturating_add(1)).count()));
     }
     Ok(())
 }
 
-/// Returns the index of the score of class `class` for label number `position`.
+/// Returns the index in the scores of the score of class `class` for label number `position`.
 #[inline]
 pub(crate) fn score_index(axis: &Axis, position: usize, class: usize) -> usize {
     let (outer, inner) = (position / axis.inner, position % axis.inner);

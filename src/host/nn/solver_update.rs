@@ -52,7 +52,7 @@ struct Task<'a, T: Element> {
     dw: &'a [T],
     weights: &'a mut [T],
     masters: Option<&'a mut [T::Acc]>,
-    /// History of the weights, with up to two values per weight. The second slice is empty if the
+    /// The solver's history, with up to two values per weight. The second slice is empty if the
     /// update rule uses only one history value per weight.
     history: [&'a mut [T::Acc]; 2],
 }

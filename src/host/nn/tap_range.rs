@@ -19,7 +19,7 @@ impl TapRange {
     /// Returns the positions below `positions` at which tap number `tap` lies inside the image
     /// along `axis`.
     fn new(axis: &SpatialAxis, tap: usize, positions: usize) -> Self {
-        // At position p along the axis, the tap reads element p·stride + shift − pad.
+        // In the window at position p along the axis, the tap reads element p·stride + shift − pad.
         let (shift, stride) = (tap * axis.dilation, axis.stride);
         let first_inside = axis.pad.saturating_sub(shift).div_ceil(stride);
         let end_inside = (axis.input + axis.pad).saturating_sub(shift).div_ceil(stride);
@@ -29,7 +29,8 @@ impl TapRange {
         Self { start, end, first, stride }
     }
 
-    /// Returns the position at which the tap reads element `element`, if there is one.
+    /// Returns the position of the window in which the tap reads element `element`, if there is
+    /// one.
     #[inline(always)]
     pub(crate) fn position_of(&self, element: usize) -> Option<usize> {
         let distance = element.checked_sub(self.first)?;
@@ -114,7 +115,7 @@ impl WindowTaps {
         self.outputs.iter().product()
     }
 
-    /// Returns whether the window has exactly two axes, counting prepended axes.
+    /// Returns whether the window has exactly two axes, including the axes that `new` prepends.
     pub(crate) fn is_2d(&self) -> bool {
         self.axes.len() == 2
     }

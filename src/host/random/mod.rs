@@ -228,9 +228,9 @@ fn word_threshold(p: f64) -> u64 {
     (p * WORDS).ceil() as u64
 }
 
-/// Calls `body(start, mask, chunk, buffer)` for chunks of `y`. `mask` holds, for each element of
-/// the chunk, whether the element's random word is below `threshold`. `buffer` is long enough for
-/// the widened chunk.
+/// Calls `body(start, mask, chunk, buffer)` for each chunk of `y`, which begins at element `start`.
+/// `mask` holds, for each element of the chunk, whether the element's random word is below
+/// `threshold`. `buffer` is long enough for the widened chunk.
 fn for_dropout_chunks<T: Element>(
     workers: &Workers,
     key: RngKey,
@@ -273,7 +273,7 @@ pub(crate) fn random_integers(
     Ok(())
 }
 
-/// Number of possible 32-bit random words, 2³².
+/// Number of different 32-bit random words, 2³².
 const WORDS: f64 = 4_294_967_296.0;
 
 /// Smallest nonzero 53-bit fraction, 2⁻⁵³.
@@ -308,8 +308,8 @@ fn fill_groups<T: Copy + Send, const N: usize>(
     });
 }
 
-/// Returns the smallest and the greatest value of `T` in `[lo, hi)`. If `T` has no value in the
-/// interval, both results are the value nearest to `lo`.
+/// Returns the smallest and the greatest value in `[lo, hi)` that `T` can represent. If there is no
+/// such value, both results are the value nearest to `lo`.
 pub(crate) fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
     let nearest = T::from_f64(lo);
     let min = if nearest.to_f64() < lo { adjacent_value(nearest, true) } else { nearest };

@@ -21,8 +21,8 @@ const LANES: usize = 32;
 
 /// Returns the number of axis positions whose sums one task computes.
 pub(crate) fn positions_per_task(axis: &Axis) -> usize {
-    // If runs are short, the columns of all positions of a task must fit into an accumulator
-    // buffer.
+    // If contiguous runs are short, the column sums for all positions of a task must fit into one
+    // accumulator buffer.
     let max = if axis.inner < LONG_RUN { CHUNK / LONG_RUN } else { usize::MAX };
     (GRAIN / axis.reduced_count().max(1)).clamp(1, max)
 }

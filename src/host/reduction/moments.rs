@@ -71,14 +71,14 @@ impl Sums {
         self.second += reduce_lanes(second, |a, b| a + b).to_f64();
     }
 
-    /// Returns the mean and the variance of `m` elements; `self` holds the sums of the elements'
+    /// Returns the mean and the variance of `m` elements, for which `self` holds the sums of
     /// deviations from `pivot`.
     #[inline(always)]
     fn moments<T: Element>(self, m: f64, pivot: f64) -> (T, T) {
         let shift = self.first / m;
         let variance = self.second / m - shift * shift;
         // Rounding errors can make the variance negative. The comparison replaces a negative
-        // variance by 0, but keeps NaN.
+        // variance by 0, but does not change NaN.
         let variance = if variance < 0.0 { 0.0 } else { variance };
         (T::from_f64(pivot + shift), T::from_f64(variance))
     }

@@ -182,9 +182,9 @@ fn reduce_axis<T, Map, Combine>(
     }
 }
 
-/// Calls `body(start, part)` for parts of `y`, whose shape is `outer × inner`. Each part has up to
-/// [`COLUMN_BLOCK`] elements of one outer index `o`. `start` is the index in `x` of the first
-/// element of the part's first column.
+/// Calls `body(start, part)` for each part of `y`, whose shape is `outer × inner`. A part has up to
+/// [`COLUMN_BLOCK`] elements of one outer index. `start` is the index in `x` of the first element
+/// of the part's first column.
 fn for_columns<Y: Send>(
     workers: &Workers,
     axis: &Axis,

@@ -42,7 +42,7 @@ pub(crate) const ACCUMULATOR_ROWS: usize = 4;
 /// accumulator rows.
 const STEP: usize = 2 * LANES;
 
-/// Number of rows that [`Reducer::reduce_rows`] accumulates in lanes before it reduces the lanes of
+/// Number of rows whose lanes [`Reducer::reduce_rows`] accumulates before it reduces the lanes of
 /// all these rows.
 const ROW_GROUP: usize = 8;
 
@@ -60,9 +60,10 @@ const ROW_BLOCK: usize = 64;
 pub(crate) struct Reducer<A, Map, Combine> {
     /// Identity of `combine`, which is the result for an empty slice.
     pub identity: A,
-    /// Function that maps an element to an argument of `combine`.
+    /// Function that maps each element before `combine` reduces the elements.
     pub map: Map,
-    /// Function that combines the result of earlier elements with the result of later elements.
+    /// Function that combines two partial results: that of earlier elements with that of later
+    /// elements.
     pub combine: Combine,
     /// Whether `combine` is addition and `map(0)` is 0, as the AVX-512 code for sums of rows
     /// requires.
@@ -132,8 +133,8 @@ where
         }
         #[cfg(target_arch = "x86_64")]
         if self.is_sum && T::DTYPE == DType::F32 && has_avx512() {
-            // SAFETY: `has_avx512` detected the processor features for which the called function is
-            // compiled.
+            // SAFETY: the called function is compiled for processor features that `has_avx512` has
+            // detected.
             return unsafe {
                 row_sums::sum_rows(
                     cast_slice(x),
@@ -150,8 +151,8 @@ where
         vectorized(
             #[inline(always)]
             |_| {
-                // Two separate loops keep the horizontal reduction from affecting how the compiler
-                // vectorizes the accumulation.
+                // The horizontal reduction has a separate loop, so that it does not affect how the
+                // compiler vectorizes the accumulation.
                 let mut lanes = [[self.identity; LANES]; ROW_GROUP];
                 for (block, y) in y.chunks_mut(ROW_GROUP).enumerate() {
                     for (row, lanes) in lanes[..y.len()].iter_mut().enumerate() {
@@ -296,7 +297,7 @@ pub(crate) fn pairwise<A: Copy>(
     let Some(first) = parts.next() else { return identity };
     // Return early for a single chunk, because most slices consist of one chunk.
     let Some(second) = parts.next() else { return first };
-    // If bit b of `count` is set, `pending[b]` holds the combination of 2ᵇ parts.
+    // If bit b of `count` is set, `pending[b]` holds the combined result of 2ᵇ parts.
     let mut pending = [identity; usize::BITS as usize];
     pending[1] = combine(first, second);
     let mut count = 2usize;

@@ -55,8 +55,8 @@ pub(crate) fn widened<'a, T: Element>(x: &'a [T], buffer: &'a mut [T::Acc]) -> &
 pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
     #[cfg(target_arch = "x86_64")]
     if !is_wide::<T>() && has_avx512() {
-        // SAFETY: `has_avx512` detected the processor features for which the called function is
-        // compiled.
+        // SAFETY: the called function is compiled for processor features that `has_avx512` has
+        // detected.
         return unsafe { half::widen(x, cast_slice_mut(y)) };
     }
     match T::DTYPE {
@@ -77,8 +77,8 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
 pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     if !is_wide::<T>() && has_avx512() {
-        // SAFETY: `has_avx512` detected the processor features for which the called function is
-        // compiled.
+        // SAFETY: the called function is compiled for processor features that `has_avx512` has
+        // detected.
         return unsafe { half::narrow(cast_slice(x), y) };
     }
     match T::DTYPE {

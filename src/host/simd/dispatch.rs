@@ -6,7 +6,7 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Kernel that is compiled for every [`SimdVector`] type with elements of type `S`.
+/// Kernel that can be compiled for every [`SimdVector`] type with elements of type `S`.
 pub(crate) trait SimdKernel<S> {
     /// Whether the kernel is also compiled for the portable SIMD level.
     const HAS_PORTABLE: bool = true;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     /// Checks loads of all values of a 16-bit type, and stores of `f32` values between neighbouring
-    /// 16-bit values, midpoints included.
+    /// 16-bit values and at their midpoints.
     struct CheckHalf<T>(fn(u16) -> T);
 
     impl<T: Element<Acc = f32>> SimdKernel<f32> for CheckHalf<T> {

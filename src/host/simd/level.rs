@@ -83,7 +83,7 @@ pub(crate) fn has_avx512() -> bool {
 /// only inlined code is compiled for the vectors of the SIMD level. The Rust compiler neither
 /// contracts nor reorders floating-point operations, so all SIMD levels give bit-identical results.
 /// `f32::mul_add` and `f64::mul_add` are one instruction on AVX2 and AVX-512, and may be library
-/// calls with the same rounding at the portable level.
+/// calls, with identical rounding, at the portable level.
 #[inline(always)]
 pub(crate) fn vectorized<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
     #[cfg(target_arch = "x86_64")]
@@ -163,7 +163,7 @@ pub fn simd_instruction_set() -> &'static str {
 
 #[cfg(test)]
 thread_local! {
-    /// SIMD level that a test set for kernels on this thread.
+    /// SIMD level that a test has set for kernels on this thread.
     static TEST_LEVEL: std::cell::Cell<Option<SimdLevel>> = const { std::cell::Cell::new(None) };
 }
 

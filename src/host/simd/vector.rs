@@ -20,7 +20,7 @@ pub(crate) trait SimdVector: Copy {
     type Scalar: Element + Float;
     /// Number of elements in a vector.
     const WIDTH: usize;
-    /// Whether the instruction set has 32 vector registers rather than 16.
+    /// Whether the instruction set has 32 vector registers, and not 16.
     const HAS_32_REGISTERS: bool;
     /// Largest number of vectors in a GEMM tile of one row. The portable vector type has a smaller
     /// limit, to save compile time.
@@ -48,8 +48,8 @@ pub(crate) trait SimdVector: Copy {
     /// a 16-bit type, the loaded elements are widened.
     #[inline(always)]
     unsafe fn load_as<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
-        // SAFETY: `p` is valid for `count` elements; a wide `T` is its own accumulator type, so
-        // the cast does not change the element type.
+        // SAFETY: `p` is valid for `count` elements; if `T` has 32 or 64 bits, it is its own
+        // accumulator type, so the cast does not change the element type.
         unsafe {
             if is_wide::<T>() { Self::load_first(p.cast(), count) } else { Self::widen(p, count) }
         }
@@ -76,8 +76,8 @@ pub(crate) trait SimdVector: Copy {
     /// are rounded to nearest, ties to even.
     #[inline(always)]
     unsafe fn store_as<T: Element<Acc = Self::Scalar>>(self, p: *mut T, count: usize) {
-        // SAFETY: `p` is valid for `count` elements; a wide `T` is its own accumulator type, so
-        // the cast does not change the element type.
+        // SAFETY: `p` is valid for `count` elements; if `T` has 32 or 64 bits, it is its own
+        // accumulator type, so the cast does not change the element type.
         unsafe {
             if is_wide::<T>() { self.store_first(p.cast(), count) } else { self.narrow(p, count) }
         }

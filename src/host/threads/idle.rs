@@ -70,7 +70,8 @@ impl IdleThreads {
     pub(crate) fn offer_work(&self, max_helpers: usize, region: &Arc<ParallelRegion>) {
         let mut state = self.state.lock();
         // If the number of pending offers equals the number of pool threads, every thread is busy.
-        // A thread that becomes free later would find no work in the region, so add no more offers.
+        // A thread that becomes free later would find no work in the region, so make no further
+        // offers.
         let count = max_helpers.min(self.threads - state.offers.len());
         state.offers.extend(repeat_n(region, count).cloned());
         self.offers.store(state.offers.len(), Relaxed);
@@ -154,8 +155,8 @@ mod tests {
 
     #[test]
     fn an_offer_goes_to_a_polling_thread_before_it_wakes_a_sleeping_one() {
-        // The thread of this test counts as the first polling thread, and the second thread falls
-        // asleep.
+        // The test's own thread counts as the first pool thread, which polls, and the spawned
+        // thread falls asleep.
         let (idle, region) = (IdleThreads::new(2), ParallelRegion::closed());
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| idle.next_offer().is_some());

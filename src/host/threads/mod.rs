@@ -27,8 +27,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// Maximum number of threads of [`Workers`]. No machine runs as many threads at once, so a larger
-/// number is a mistake and gives an error.
+/// Maximum number of threads of [`Workers`]. A larger number is an error, because no machine runs
+/// so many threads at once.
 const MAX_THREADS: usize = 65_535;
 
 /// Cheaply cloned handle to a set of threads on which kernels run. The threads end after the last
@@ -101,8 +101,8 @@ impl Workers {
         self.run_tasks(tasks, &body);
     }
 
-    /// Returns the results of `body(i)` for each `i` in `0..tasks`, in the order of `i`. The calls
-    /// of `body` run on any thread.
+    /// Returns the results of `body(i)` for each `i` in `0..tasks`, in the order of `i`. Each call
+    /// of `body` may run on any thread.
     pub fn map<R: Send>(&self, tasks: usize, body: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
         let mut results: Vec<Option<R>> = (0..tasks).map(|_| None).collect();
         self.for_each_chunk(&mut results, 1, |task, result| result[0] = Some(body(task)));
@@ -137,8 +137,8 @@ impl Workers {
         size: usize,
         body: impl Fn(usize, &mut [T]) + Send + Sync,
     ) {
-        // A single chunk is processed without a call of `run_chunks`, because a function call would
-        // slow down short kernels.
+        // Process a single chunk without a call of `run_chunks`, because a function call would slow
+        // down short kernels.
         if (1..=size).contains(&y.len()) { body(0, y) } else { self.run_chunks(y, size, body) }
     }
 

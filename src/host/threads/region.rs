@@ -125,8 +125,8 @@ impl ParallelRegion {
             while self.inside.load(Relaxed) > 0 && start.elapsed() < SPIN_TIME {
                 std::hint::spin_loop();
             }
-            // Acquiring the lock also makes the results of the tasks visible to the caller, because
-            // every thread locks `state` after its last task.
+            // Acquiring the lock of `state` also makes the results of the tasks visible to the
+            // caller, because every thread locks `state` after its last task.
             state = self.state.lock();
         }
         while self.inside.load(Relaxed) > 0 {

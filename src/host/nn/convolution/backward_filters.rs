@@ -19,8 +19,8 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Largest number of parts into which the batch is split. Each part of the batch yields one partial
-/// sum of the filter gradient.
+/// Largest number of parts into which a filter gradient splits the batch. Each part of the batch
+/// yields one partial sum of the filter gradient.
 const MAX_PARTIAL_SUMS: usize = 8;
 
 /// Number of positions per part of the batch below which the batch is not split further.
@@ -33,7 +33,7 @@ const ADD_GRAIN: usize = 1 << 16;
 /// matrix holds the elements that one tap reads in one channel.
 const TAPS_PER_TASK: usize = 96;
 
-/// Returns the number of images in each part of the batch, and the number of parts.
+/// Returns the number of images in each part of the batch, and the number of parts of the batch.
 ///
 /// The more parts the filters have (`filter_parts`), the fewer parts the batch gets, because each
 /// pair of a batch part and a filter part is a task.

@@ -128,7 +128,7 @@ fn by_columns<T: Element>(
     })
 }
 
-/// Runs [`by_columns`] for one image.
+/// Computes `dx` like [`by_columns`], but for one image.
 fn backward_one_image<A: Element<Acc = A> + Float>(
     workers: &Workers,
     op: &Convolution,
@@ -143,7 +143,7 @@ fn backward_one_image<A: Element<Acc = A> + Float>(
     let (rows, k) = (channels * taps, op.outputs() / op.groups());
     let block = match n {
         // A GEMM with one column and few rows adds products in a different order from larger GEMMs.
-        // One GEMM for all channels keeps results independent of the number of threads.
+        // Run one GEMM for all channels, so that results do not depend on the number of threads.
         1 => channels.max(1),
         _ => {
             // Threads that share a GEMM compute all channels at once, so that each thread has

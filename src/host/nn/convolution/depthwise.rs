@@ -39,7 +39,7 @@ const GRAIN: usize = 1 << 15;
 /// Geometry of a depthwise convolution with one or two axes.
 pub(crate) struct Depthwise {
     layout: PolyphasePlane,
-    /// Offset in the polyphase plane of the element that each tap of window 0 reads.
+    /// For each tap, the offset in the polyphase plane of the element that it reads in window 0.
     tap_offsets: Vec<usize>,
     /// Taps that read each phase, as pairs of the tap's index and its offset from the start of the
     /// phase.
@@ -47,7 +47,7 @@ pub(crate) struct Depthwise {
     channels: usize,
     /// Number of filters per channel.
     multiplier: usize,
-    /// Number of elements in an input plane.
+    /// Number of elements in one input plane.
     plane_len: usize,
     /// Number of elements in an output plane.
     positions: usize,
@@ -69,7 +69,7 @@ impl Depthwise {
             [rows, columns] => [rows, columns],
             _ => return None,
         };
-        // Use the polyphase layout of pooling windows that extend from the first to the last
+        // Use the polyphase layout of pooling, with windows that extend from the first to the last
         // dilated tap.
         let extents = axes.map(|axis| axis.dilation * (axis.kernel - 1) + 1);
         let [input, stride, pad] =

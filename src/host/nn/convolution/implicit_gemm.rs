@@ -41,7 +41,7 @@ pub(crate) struct ImplicitColumns {
     window: Window,
     batch: usize,
     groups: usize,
-    /// Number of output planes of one group.
+    /// Number of output planes of one channel group.
     pub(crate) outputs: usize,
     /// Largest number of images in one GEMM.
     pub(crate) max_images: usize,
@@ -62,9 +62,9 @@ pub(crate) struct ImplicitColumns {
 /// Images and channel group that one GEMM processes.
 pub(crate) struct ImageGroup {
     images: usize,
-    /// Index of the group of channels.
+    /// Index of the channel group that the GEMM processes.
     pub(crate) group: usize,
-    /// Number of positions in all images of the GEMM.
+    /// Number of window positions in all images of the GEMM.
     pub(crate) columns: usize,
 }
 
@@ -77,8 +77,8 @@ impl ImplicitColumns {
             let idle_lanes = columns.next_multiple_of(16) - columns;
             columns >= MIN_N && idle_lanes <= columns / 15
         };
-        // Of the four smallest efficient image counts, use the first that divides the batch, or the
-        // smallest if none divides the batch.
+        // Use the first of the four smallest efficient image counts that divides the batch size, or
+        // the smallest count if none divides it.
         let candidates = || (1..MAX_IMAGES).filter(is_efficient).take(4);
         let divisor = candidates().find(|&images| op.batch().is_multiple_of(images));
         Self::new(op, divisor.or(candidates().next()).unwrap_or(MAX_IMAGES))
@@ -127,7 +127,7 @@ impl ImplicitColumns {
         })
     }
 
-    /// Returns the number of rows of the im2col matrix.
+    /// Returns the number of rows of the im2col matrix of one channel group.
     pub(crate) fn rows(&self) -> usize {
         self.window.column_rows()
     }
@@ -281,7 +281,7 @@ fn check_memory_for_frames(window: &Window, images: usize) -> Result<()> {
 /// channel and polyphase planes of `extents`.
 fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<usize> {
     let plane_len: usize = extents.iter().product();
-    // Phase of each tap along the axes visited so far, and the tap's offset in the plane of that
+    // For each tap, the phase along the axes visited so far, and the offset in the plane of that
     // phase.
     let mut taps = vec![(0, 0)];
     for (axis, extent) in window.axes().iter().zip(extents) {

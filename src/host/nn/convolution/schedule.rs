@@ -12,7 +12,8 @@ use crate::{
     op::{Convolution, Unary},
 };
 
-/// Number of floating-point operations below which one thread is faster than several.
+/// Number of floating-point operations below which one thread computes a convolution faster than
+/// several threads.
 const PARALLEL_MIN_FLOPS: u64 = 2_000_000;
 
 /// Set of threads that contains only the calling thread.
@@ -27,7 +28,7 @@ pub(crate) fn task_workers<'a>(workers: &'a Workers, op: &Convolution) -> &'a Wo
 /// Returns the set of threads among which `tasks` tasks are distributed, and the set of threads
 /// that share the work of one task.
 ///
-/// At least one of the two returned sets of threads is [`ONE_THREAD`].
+/// At least one of the two sets is [`ONE_THREAD`].
 pub(crate) fn split_workers<'a>(
     workers: &'a Workers,
     op: &Convolution,

@@ -55,8 +55,8 @@ fn cases() -> Vec<Convolution> {
         convolution(3, 6, 4, 2, &square(9, 1, 1, 0)),
         convolution(70, 5, 4, 1, &square(2, 1, 1, 0)),
         convolution(2, 4, 4, 1, &square(9, 1, 2, 0)),
-        // Depthwise convolutions with several multipliers, strides that do not divide the kernel,
-        // dilation, one axis, gaps between windows, or many windows.
+        // Depthwise convolutions with several filters per channel, strides that do not divide the
+        // kernel, dilation, one axis, gaps between windows, or many windows.
         convolution(3, 5, 5, 5, &square(5, 3, 1, 1)),
         convolution(3, 6, 12, 6, &square(10, 3, 1, 1)),
         convolution(2, 5, 5, 5, &square(13, 3, 2, 1)),

@@ -25,9 +25,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// the input plane to `mask`.
 ///
 /// The initial maximum is the lowest finite value (of `f32` for `f64`), and only a greater element
-/// replaces the maximum. Of several equal elements, the maximum is therefore the first in row-major
-/// order, and the maximum is never NaN. A window without an element above the lowest finite value,
-/// such as a window within the padding, yields the lowest finite value and a mask of −1.
+/// replaces the maximum. The maximum is therefore never NaN, and is the first of several equal
+/// elements in row-major order. A window without an element above the lowest finite value, such as
+/// a window within the padding, yields the lowest finite value and a mask of −1.
 ///
 /// # Errors
 /// [`Error::Length`] names the operand whose length is wrong. [`Error::InvalidInput`] reports an
@@ -83,7 +83,8 @@ pub(crate) fn max_pool<T: Element>(
     Ok(())
 }
 
-/// `dx[mask] ← Σ dy` over all windows with the same `mask`. All other elements of `dx` become 0.
+/// `dx[mask] ← Σ dy` over all windows with the same `mask`. Elements of `dx` whose index is not in
+/// `mask` become 0.
 ///
 /// The gradient of a window whose mask is −1, which has no maximum, is not added to `dx`. After an
 /// error, the contents of `dx` are unspecified.
@@ -218,7 +219,7 @@ fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mas
 }
 
 /// Computes the maxima of `N` 2×2 windows of a row of windows, from `column` on. Returns the column
-/// after the last computed window.
+/// of the window after the last computed window.
 #[inline(always)]
 fn windows_2x2<A: Element + Float, const N: usize, const TWO_N: usize>(
     x: &[A],
@@ -277,8 +278,8 @@ fn max_by_taps<A: Element + Float>(
     }
 }
 
-/// Computes the maxima of `N` neighbouring windows in a row of windows. Returns the column after
-/// the last computed window.
+/// Computes the maxima of `N` neighbouring pooling windows in a row of windows. Returns the column
+/// of the window after the last computed window.
 ///
 /// The block of `N` windows starts at `column`, or earlier if the block would exceed the row. The
 /// first window of the row has the slot `slot`, and that window's first element has the index
@@ -306,7 +307,7 @@ fn windows_by_taps<A: Element + Float, const N: usize>(
             index[j] = (index[j] & !greater) | (tap.index & greater);
         }
     }
-    // Multiply in 32 bits, because 64-bit vector multiplication is slow.
+    // Multiply indices in 32 bits, because 64-bit vector multiplication is slow.
     let (first, step) = ((row_index + column * column_step) as i32, column_step as i32);
     for (j, index) in index.iter_mut().enumerate() {
         // If no element exceeds the lowest finite value, all bits of `not_found` are set, so that

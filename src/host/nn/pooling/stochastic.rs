@@ -12,7 +12,7 @@ use crate::{
 
 /// Draws an element of each window with a probability proportional to the element. Writes the drawn
 /// element to `y`, and its index in the input plane to `mask`. Negative elements and NaN count as
-/// zero.
+/// zero in the sums.
 ///
 /// Every device must draw the same element: the first element at which the running sum over the
 /// window exceeds `u` times the total sum of the window. The running sum and the total sum are

@@ -30,7 +30,7 @@ fn squares<T: Element>(tag: u64, len: usize) -> Vec<T::Acc> {
     fractions::<T::Acc>(tag, len).into_iter().map(|v| v * v).collect()
 }
 
-/// Runs one solver update with as many history values per weight as the update rule uses.
+/// Runs one solver update, with the number of history values per weight that the update rule uses.
 fn run<T: Element>(
     workers: &Workers,
     op: &SolverUpdate<T>,

@@ -2,7 +2,7 @@
 //!
 //! Every vector is loaded from a whole cache line, wherever a row begins. The lane of an element is
 //! its position in the cache line, so lanes are rotated by the row's offset from a cache-line
-//! boundary. The tree that reduces the lanes is symmetric, so a rotation only swaps operands of
+//! boundary. The tree reduction of the lanes is symmetric, so a rotation only swaps operands of
 //! additions. Results are therefore bit-identical to the results of `Reducer::reduce_slice`.
 
 use std::arch::x86_64::{
@@ -77,7 +77,7 @@ fn rows_to_lanes<const ROWS: usize>(
     lanes
 }
 
-/// Position of a row relative to cache lines.
+/// Position of a row of `x` relative to the cache lines in memory.
 #[derive(Clone, Copy)]
 struct RowAlignment {
     /// Number of elements between the start of the first cache line and the start of the row.
@@ -121,7 +121,7 @@ unsafe fn row_to_lanes(
     x = x.wrapping_add(LANES);
     while left > 2 {
         // SAFETY: the two cache lines from `x` on precede the last cache line of the row, so they
-        // lie within the row.
+        // hold only elements of the row.
         unsafe {
             odd = add_mapped(odd, _mm512_loadu_ps(x), map);
             even = add_mapped(even, _mm512_loadu_ps(x.wrapping_add(LANES)), map);
@@ -130,8 +130,8 @@ unsafe fn row_to_lanes(
         left -= 2;
     }
     if left == 2 {
-        // SAFETY: the cache line at `x` precedes the last cache line of the row, so it lies within
-        // the row.
+        // SAFETY: the cache line at `x` precedes the last cache line of the row, so it holds only
+        // elements of the row.
         odd = add_mapped(odd, unsafe { _mm512_loadu_ps(x) }, map);
         // SAFETY: the mask selects only elements of the row.
         let last = unsafe { _mm512_mask_loadu_ps(zero, alignment.last, x.wrapping_add(LANES)) };

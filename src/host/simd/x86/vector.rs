@@ -16,8 +16,8 @@ macro_rules! methods {
         #[inline(always)]
         unsafe fn $name($($param $(: $type)?),*) $(-> $result)? {
             // SAFETY: the callers of the trait guarantee the processor's features, and that `p` is
-            // valid for the documented elements. The intrinsics access only the elements of a
-            // vector, or its masked elements.
+            // valid for the documented elements. The intrinsics access only the elements of one
+            // vector, or the elements that the mask selects.
             unsafe { $body }
         }
     )* };
@@ -200,7 +200,7 @@ simd_fn!(mask_first_256d(count: usize) -> __m256i {
     _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3))
 });
 simd_fn!(
-    /// Returns, for each vector, the sum of its elements. Neighbouring elements of each vector are
+    /// Returns the sum of the elements of each vector. Neighbouring elements of each vector are
     /// added first.
     sum4_256(v: [__m256; 4]) -> [f32; 4] {{
         let pairs = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
@@ -209,7 +209,7 @@ simd_fn!(
     }}
 );
 simd_fn!(
-    /// Returns, for each vector, the sum of its elements. Neighbouring elements of each vector are
+    /// Returns the sum of the elements of each vector. Neighbouring elements of each vector are
     /// added first.
     sum4_256d(v: [__m256d; 4]) -> [f64; 4] {{
         let (low, high) = (_mm256_hadd_pd(v[0], v[1]), _mm256_hadd_pd(v[2], v[3]));
@@ -313,8 +313,8 @@ transpose4_d!(transpose4_512d, __m512d, 4, _mm512_unpacklo_pd _mm512_unpackhi_pd
 transpose4_d!(transpose4_256d, __m256d, 2, _mm256_unpacklo_pd _mm256_unpackhi_pd);
 
 simd_fn!(
-    /// Adds pairs of elements of `a`, and pairs of elements of `b`. The sums from `a` and from `b`
-    /// alternate in each 128-bit quarter of the result.
+    /// In each 128-bit quarter, adds pairs of elements of `a`, and pairs of elements of `b`. The
+    /// sums of `a` and of `b` alternate in the result.
     add_pairs_512(a: __m512, b: __m512) -> __m512 {
         _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b))
     }
