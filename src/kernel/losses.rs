@@ -29,8 +29,8 @@ macro_rules! kernels {
             /// ```
             trait Losses {}
 
-            /// `loss[0] ← the softmax loss` of the probabilities `p`; see [`SoftmaxLoss`]. A
-            /// probability of NaN costs as much as a probability of 0.
+            /// `loss[0] ← the softmax loss` of the probabilities `p`; see [`SoftmaxLoss`]. The loss
+            /// is NaN if the probability of a label that counts is NaN.
             fn softmax_loss<T: Element>(
                 op: &SoftmaxLoss, p: read T, label: read T, loss: overwrite T
             ) {

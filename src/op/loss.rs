@@ -177,7 +177,7 @@ pub enum ClassLossKind {
     /// softmax is `x`.
     LogWithSoftmaxGradient,
     /// `max(0, 1 − x[label]) + Σ max(0, 1 + x[k])`, where the sum is over all classes k except the
-    /// label's class. `max(0, NaN)` is 0.
+    /// label's class. `max(0, NaN)` is NaN.
     Hinge,
     /// Like [`Hinge`](Self::Hinge), but each term of the sum is squared.
     SquaredHinge,

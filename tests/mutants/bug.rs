@@ -469,6 +469,12 @@ bugs! {
     LossDividesByAll => softmax_loss,
     /// Bug: the kernel `softmax_loss` skips the rows after the first 2¹⁶.
     LossStops => softmax_loss,
+    /// Bug: the kernel `softmax_loss` returns a finite loss for NaN probabilities.
+    LossHidesNan => softmax_loss,
+    /// Bug: the kernel `class_loss` returns a finite loss for NaN scores.
+    ClassLossHidesNan => class_loss,
+    /// Bug: the kernel `elementwise_loss` returns a finite loss for NaN operands.
+    ElementwiseLossHidesNan => elementwise_loss,
     /// Bug: the kernel `softmax_loss_backward` ignores the scale factor of the gradient.
     LossIgnoresScale => softmax_loss_backward,
     /// Bug: the kernel `softmax_loss_backward` skips the rows after the first 2¹⁶.

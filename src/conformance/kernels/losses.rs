@@ -58,6 +58,14 @@ fn softmax_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, [p, label], [loss]| device.softmax_loss(op, p, label, loss),
         |op, [p, label], _| [ExpectedOutput::Within(vec![oracle::softmax_loss(op, p, label)])],
     )?;
+    // A net that has diverged computes NaN probabilities, and the loss must show it.
+    let op = softmax_loss_op([3, 2, 1], None, LossNormalization::Full)?;
+    let p = [0.5, 0.5, f64::NAN, f64::NAN, 0.25, 0.75].map(T::from_f64);
+    let (inputs, loss) = ([("p", &p[..]), ("label", &[T::default(); 3])], ("loss", &unset(1)[..]));
+    let [got] = runner.call(&CaseSetup::WHOLE, inputs, [loss], |[p, label], [loss]| {
+        device.softmax_loss(&op, p, label, loss)
+    })?;
+    expect_nearest("loss of NaN probabilities", &got, &[f64::NAN])?;
     let op = softmax_loss_op([ROWS, 2, 1], None, LossNormalization::None)?;
     let want = Expected::approx(2.0f64.ln(), 8.0);
     loss_of_last_row::<T>(runner, want, |p, label, loss| device.softmax_loss(&op, p, label, loss))

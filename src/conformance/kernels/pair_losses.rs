@@ -50,6 +50,18 @@ fn elementwise_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         |op, [x, t], [loss]| runner.device.elementwise_loss(&narrow::<T>(op), x, t, loss),
         |op, [x, t], _| [ExpectedOutput::Within(vec![oracle::elementwise_loss(op, x, t)])],
     )?;
+    // A net that has diverged computes NaN, and the loss must show it. With a target of 0, the
+    // contrastive losses compare the margin with `x`.
+    for kind in KINDS {
+        let normalization = LossNormalization::Full;
+        let op = ElementwiseLoss { kind, batch: 3, item_len: 1, ignore: None, normalization };
+        let x = [1.0, f64::NAN, 2.0].map(T::from_f64);
+        let (inputs, loss) = ([("x", &x[..]), ("t", &[T::default(); 3])], ("loss", &unset(1)[..]));
+        let [got] = runner.call(&CaseSetup::WHOLE, inputs, [loss], |[x, t], [loss]| {
+            runner.device.elementwise_loss(&narrow::<T>(&op), x, t, loss)
+        })?;
+        expect_nearest("loss of NaN operands", &got, &[f64::NAN])?;
+    }
     // A large case takes long, so that it runs on one element type. Only the last of 2²⁰ + 3
     // elements differs from its target.
     if T::DTYPE != DType::F32 {
