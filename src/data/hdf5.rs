@@ -169,7 +169,8 @@ impl Hdf5Rows {
     }
 }
 
-/// Shuffles `order` with the random number stream `shuffles` of `key`, and increments `shuffles`.
+/// Shuffles `order` with the random numbers of stream number `shuffles` under `key`, then
+/// increments `shuffles`.
 fn shuffle_order(key: Option<RngKey>, shuffles: &mut u64, order: &mut [usize]) {
     if let Some(key) = key {
         order.shuffle(&mut key.child(*shuffles).rng());

@@ -14,7 +14,8 @@ use num_traits::Float;
 scalar_functions! {
     /// A scalar function of two elements `a` and `b`, computed in the accumulator type `A`.
     ///
-    /// The variants `…Grad` compute the gradient of a unary function's input by the chain rule. In
+    /// The `…Grad` variants compute the gradient with respect to the input of a unary function, by
+    /// the chain rule. In
     /// each variant `…Grad`, `a` is the gradient of the function's output, and `b` is the
     /// function's input or output.
     ///

@@ -98,8 +98,9 @@ fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut 
 }
 
 /// `y ← x` for one slice of a block. A slice consists of the same cache lines in each page of the
-/// block. `store_slice` also prefetches the same slice of the blocks at the addresses `next`, which
-/// need not be readable. The prefetch targets L2, because the current blocks fill L1.
+/// block. For each address in `next`, `store_slice` also prefetches the slice at the same offset in
+/// the block there. The addresses need not be readable. The prefetch targets L2, because the
+/// current blocks fill L1.
 #[inline(always)]
 fn store_slice<const N: usize>(
     slice: usize,

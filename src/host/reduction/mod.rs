@@ -1,4 +1,4 @@
-//! Reductions along an axis: sums, extremes, moments and the greatest elements.
+//! Reductions along an axis: sums, minima and maxima, moments, and the top-k elements.
 //!
 //! - [`tree`] reduces slices, rows and columns in a fixed order, with loops that the compiler
 //!   vectorizes. With AVX-512, `x86::row_sums` replaces the loop that sums short rows of `f32`.

@@ -73,8 +73,8 @@ fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     }
 }
 
-/// Writes `filters` to `flipped` with the taps reversed and with inputs and outputs exchanged, as
-/// the [`flipped_convolution`] requires.
+/// Writes `filters` to `flipped` with the taps reversed and the input and output channels swapped,
+/// as [`flipped_convolution`] requires.
 ///
 /// The flipped convolution has one filter per input plane. The filter for an input plane holds, for
 /// each output plane of the group, the taps of that output's filter on the input plane in reverse
