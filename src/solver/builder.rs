@@ -1,10 +1,10 @@
 //! Construction of a solver from its definition.
 
 use super::{
-    divergence::OnNan,
     event::Action,
     lr_policy::LrPolicy,
     nets::Nets,
+    on_nan::OnNan,
     param_state::ParamState,
     registry::MethodRegistry,
     snapshot::check_writable,

@@ -1,11 +1,11 @@
 //! The state of a solver: nets, method, iteration and observers.
 
 use super::{
-    divergence::OnNan,
     event::{Action, Event},
     lr_policy::LrPolicy,
     method::Method,
     nets::Nets,
+    on_nan::OnNan,
     param_state::ParamState,
 };
 use crate::{element::Element, net::Net, op::Regularization, proto::SolverParameter};
