@@ -120,7 +120,7 @@ pub struct PoolStatistics {
     pub misses: u64,
 }
 
-/// A queue of the device, with an identity that tells whether two handles have the same queue.
+/// A queue of the device, with an identity that tells whether two handles refer to the same queue.
 struct PoolQueue<M> {
     memory: M,
     id: Arc<()>,

@@ -254,7 +254,7 @@ fn accuracy_cases() -> Result<Cases<Accuracy>> {
     Ok(Cases::new(corners, random, case(([2, 3, 2], 1, None))?))
 }
 
-/// Class loss, and whether the kernel call has an infogain matrix.
+/// Classification loss, and whether the kernel call passes an infogain matrix.
 type MatrixLoss = (ClassLoss, bool);
 
 /// Returns class scores (for hinge losses) or class probabilities, labels, and an infogain matrix.

@@ -18,7 +18,7 @@ use proptest::prelude::*;
 enum Access {
     ReadHost,
     ReadDevice,
-    /// Writes the bytes in the middle of the memory on the host.
+    /// Overwrites a range in the middle of the memory through the host side.
     WriteHost,
     WriteDevice,
     /// Overwrites all bytes on the host, so that no transfer is necessary.
