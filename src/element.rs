@@ -237,10 +237,10 @@ element!(f64, f64, F64, |x| x, |x| x, |v| v, |x| x);
 
 /// Rounds `x` to odd: an inexact result is the adjacent `f32` whose last bit is 1.
 ///
-/// Rounding the `f32` result to a type whose significand is at least two bits shorter gives the value
-/// of that type that is nearest to `x`. Rounding `x` to nearest twice can give a different value: the
-/// first rounding can produce a tie, which the second rounding rounds to even (Boldo and Melquiond
-/// 2008, "Emulation of FMA and correctly rounded sums").
+/// Rounding the `f32` result to a type whose significand is at least two bits shorter gives the
+/// value of that type that is nearest to `x`. Rounding `x` to nearest twice can give a different
+/// value: the first rounding can produce a tie, which the second rounding rounds to even (Boldo and
+/// Melquiond 2008, "Emulation of FMA and correctly rounded sums").
 #[inline(always)]
 pub(crate) fn round_to_odd(x: f64) -> f32 {
     let nearest = x as f32;
