@@ -52,6 +52,8 @@ bugs! {
     OutOfMemoryIsDevice => out_of_memory,
     /// Bug: the error `OutOfMemory` has the number of available bytes instead of requested bytes.
     OutOfMemoryOtherBytes => out_of_memory,
+    /// Bug: an allocation that fails reports a number of bytes that is rounded up to a page.
+    OutOfMemoryRounded => out_of_memory,
     /// Bug: freed memory is zeroed and reused while queued work still uses it.
     FreedInFlight => queues,
     /// Bug: freed memory is reused when the queue that frees it is done, although another queue
@@ -74,6 +76,8 @@ bugs! {
     OrderAfterIgnored => queues,
     /// Bug: the method `order_after` has an effect only in its first call on a handle.
     OrderAfterOnce => queue_order,
+    /// Bug: a fork has another name than the device.
+    ForkRenamed => queues,
     /// Bug: the method `order_after` does nothing between two forked queues.
     OrderBetweenForksIgnored => queue_order,
     /// Bug: the method `order_after` ignores a queue without own work, although that queue is
@@ -164,6 +168,8 @@ bugs! {
     AxpyWraps => axpy,
     /// Bug: the kernel `axpy` returns at once if α is 0, also if `x` holds NaN.
     AxpyReturnsAtZero => axpy,
+    /// Bug: the kernel `axpy` adds before it checks the lengths of its operands.
+    AddsBeforeCheck => axpy,
     /// Bug: the kernel `axpby` does not read `x` if α is 0.
     AxpbyIgnoresX => axpby,
     /// Bug: the kernel `axpby` multiplies `y` by β = 0 instead of overwriting `y` without reading

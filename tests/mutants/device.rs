@@ -328,7 +328,8 @@ impl Memory for Mutant {
     type Buffer = Buffer;
 
     fn name(&self) -> String {
-        format!("mutant {:?}", self.bug)
+        let suffix = if self.is(Bug::ForkRenamed) && self.is_fork { " (fork)" } else { "" };
+        format!("mutant {:?}{suffix}", self.bug)
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
@@ -345,6 +346,10 @@ impl Memory for Mutant {
             }
             Bug::OutOfMemoryOtherBytes if is_huge => {
                 return Err(Error::OutOfMemory { device: self.name(), bytes: 1 << 30 });
+            }
+            Bug::OutOfMemoryRounded if is_huge => {
+                let bytes = bytes.next_multiple_of(4096);
+                return Err(Error::OutOfMemory { device: self.name(), bytes });
             }
             Bug::FailedAllocIsDevice => self.new_memory(bytes).map_err(|error| match is_huge {
                 true => error,

@@ -33,8 +33,12 @@ impl CheckRunner<'_> {
         ) -> Result<()>,
     ) -> Verdict {
         // Zeros are valid labels and indices, so the lengths of the operands are the only error.
-        // Output bytes are not 0, so that a kernel that writes zeros is detected.
-        let read = inputs.map(|input| filled::<T>(input, 0));
+        // The bytes of other operands are not 0, so that the check detects a kernel that writes
+        // zeros or that adds an input to an output.
+        let read = inputs.map(|(name, len)| match name {
+            "label" | "indices" | "mask" => filled::<T>((name, len), 0),
+            _ => filled((name, len), 0x3e),
+        });
         let written = outputs.map(|output| filled::<U>(output, 0x3f));
         let [_, part, whole_on_host, ..] = Placement::CORNERS;
         for place in [part, whole_on_host] {

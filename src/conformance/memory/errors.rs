@@ -15,8 +15,9 @@ use crate::{
     op::{Axis, Gemm, Reduce},
 };
 
-/// Number of bytes that is a valid length of a slice but exceeds any address space.
-const TOO_LARGE: usize = isize::MAX as usize / 2 / 4096 * 4096;
+/// Number of bytes that is a valid length of a slice but exceeds any address space. The number is
+/// odd, so that the check detects a device that reports a rounded number.
+const TOO_LARGE: usize = isize::MAX as usize / 2;
 
 pub(super) fn out_of_memory(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;

@@ -3,7 +3,7 @@
 use crate::{
     conformance::{
         compare::expect_bits,
-        failure::Verdict,
+        failure::{Verdict, flaw},
         operand::{Operand, Placement},
         runner::CheckRunner,
     },
@@ -56,6 +56,9 @@ fn drops_operands_in_flight(device: &AnyDevice) -> Verdict {
 /// ordered after the kernels.
 fn downloads_after_kernels(device: &AnyDevice) -> Verdict {
     let fork = device.fork_queue()?;
+    if fork.name() != device.name() {
+        return Err(flaw!("a fork of `{}` has the name `{}`", device.name(), fork.name()));
+    }
     let mut y = filled(device, 1.0)?;
     for _ in 0..CALLS {
         device.scal(2.0, y.view_mut()?)?;
