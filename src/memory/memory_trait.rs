@@ -34,6 +34,7 @@ use std::fmt::Debug;
 ///   other memory keeps its value. Afterwards, all queues of the device work. The kit checks this
 ///   promise only on devices that implement [`inject_failure`](Self::inject_failure).
 ///   - If several kernels fail before a call waits, one of the errors is enough.
+///   - The error of a queued upload need not name a kernel.
 ///   - The error of an invalid element, such as a label, may name the operand instead of the kernel.
 ///   - Work that was queued after the failed work still runs.
 ///
