@@ -148,7 +148,7 @@ impl<T: Element> SolverBuilder<T> {
                 data_wait: Duration::ZERO,
             },
             on_nan: OnNan::default(),
-            diverged: false,
+            warned: false,
             snapshot_failed: false,
             stopped: false,
         })

@@ -22,47 +22,38 @@ impl<T: Element> Solver<T> {
     /// Handles an iteration whose objective is NaN or infinite.
     pub(super) fn check_loss(&mut self, loss: f64) -> Result<()> {
         if loss.is_finite() {
-            self.diverged = false;
+            self.warned = false;
             return Ok(());
         }
-        if self.on_nan == OnNan::Ignore {
+        if self.on_nan == OnNan::Ignore || self.warned {
             return Ok(());
         }
         let net = &self.nets.train;
-        let mut first = None;
-        for layer in 0..net.layer_names().len() {
-            first = match first_nonfinite_param(net, layer)? {
-                None => first_nonfinite_top(net, layer)?,
-                param => param,
-            };
-            if first.is_some() {
-                break;
-            }
-        }
+        let first_of_layer = |layer| match first_nonfinite_param(net, layer) {
+            Ok(None) => first_nonfinite_top(net, layer),
+            found => found,
+        };
+        let layers = 0..net.layer_names().len();
+        let first = layers.map(first_of_layer).find_map(Result::transpose).transpose()?;
         self.report_divergence(Some(loss), first)
     }
 
     /// Handles weights that are NaN or infinite. Snapshots call `check_weights`, because the
     /// objective shows NaN weights only one iteration later.
     pub(super) fn check_weights(&mut self) -> Result<()> {
-        if self.on_nan == OnNan::Ignore || self.diverged {
+        if self.on_nan == OnNan::Ignore || self.warned {
             return Ok(());
         }
         let net = &self.nets.train;
-        let layers = 0..net.layer_names().len();
-        let places =
-            layers.map(|layer| first_nonfinite_param(net, layer)).collect::<Result<Vec<_>>>();
-        match places?.into_iter().flatten().next() {
+        let mut layers =
+            (0..net.layer_names().len()).map(|layer| first_nonfinite_param(net, layer));
+        match layers.find_map(Result::transpose).transpose()? {
             Some(first) => self.report_divergence(None, Some(first)),
             None => Ok(()),
         }
     }
 
     fn report_divergence(&mut self, loss: Option<f64>, first: Option<Place>) -> Result<()> {
-        if self.diverged {
-            return Ok(());
-        }
-        self.diverged = true;
         let iteration = self.iteration;
         let event = Event::Diverged {
             iteration,
@@ -82,12 +73,16 @@ impl<T: Element> Solver<T> {
             None => "no parameter and no top has a NaN or infinite value".into(),
         };
         if self.on_nan == OnNan::Warn {
+            self.warned = true;
             log::warn!("{message}");
             return Ok(());
         }
         if self.param.snapshot() > 0 || self.param.snapshot_after_train() {
-            let (model, _) = self.write_snapshot_as("_nan")?;
-            message += &format!("; snapshot for inspection: {}", model.display());
+            // If the snapshot fails too, divergence is still the error that ends training.
+            message += &match self.write_snapshot_as("_nan") {
+                Ok((model, _)) => format!("; snapshot for inspection: {}", model.display()),
+                Err(error) => format!("; no snapshot for inspection: {error}"),
+            };
         }
         Err(Error::Diverged(message + "; a lower base_lr or clip_gradients may help"))
     }

@@ -111,8 +111,8 @@ pub enum Event<'a> {
         /// The factor by which clipping scales the gradient: `limit / norm`.
         scale: f64,
     },
-    /// The objective of an iteration, or a weight before a snapshot, is NaN or infinite. The solver
-    /// reports `Diverged` once, and again only after a finite objective.
+    /// The objective of an iteration, or a weight before a snapshot, is NaN or infinite. A solver
+    /// that continues with a warning reports `Diverged` again only after a finite objective.
     Diverged {
         /// The number of updates made so far.
         iteration: usize,

@@ -53,8 +53,8 @@ pub struct Solver<T: Element> {
     pub(super) action_function: ActionFunction,
     pub(super) last_display: LastDisplay,
     pub(super) on_nan: OnNan,
-    /// Whether divergence has been reported since the last finite objective.
-    pub(super) diverged: bool,
+    /// Whether a warning about divergence has been logged since the last finite objective.
+    pub(super) warned: bool,
     /// Whether the last snapshot could not be written.
     pub(super) snapshot_failed: bool,
     /// Whether an [`Action::Stop`] has ended training or the current test.

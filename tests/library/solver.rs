@@ -293,6 +293,25 @@ fn a_custom_solver_method_equals_the_fused_update_kernel() {
     assert!(error.to_string().contains(known), "{error}");
 }
 
+/// Neither an earlier error nor a snapshot that cannot be written lets a diverged run go on.
+#[test]
+fn every_step_of_a_diverged_solver_fails() {
+    let folder = folder("diverged").join("later");
+    fs::create_dir(&folder).unwrap();
+    let mut param = definition("snapshot: 100 max_iter: 9", &folder);
+    param.base_lr = Some(f32::NAN);
+    let mut solver = Solver::<f32>::new(param, &*CPU).unwrap();
+    for removed in [false, true] {
+        if removed {
+            fs::remove_dir_all(&folder).unwrap();
+        }
+        let error = solver.step(9).unwrap_err();
+        assert!(matches!(error, Error::Diverged(_)), "{error}");
+        assert_eq!(error.to_string().contains("no snapshot for inspection"), removed, "{error}");
+        assert_eq!(solver.iteration(), 1);
+    }
+}
+
 /// An observer removes the folder of the snapshots before the first snapshot, and creates it again
 /// before the second.
 #[test]
