@@ -39,8 +39,8 @@ use crate::{
 /// declaration lists input operands before output operands. In the body of a declaration, an
 /// operand's name stands for its length: a `usize`, or an `Option<usize>` for `optional` and `src`.
 /// Ledgers record a kernel by its [`recorded_name!`] and its element type `T`, or by `u32` if the
-/// kernel has no element type. The declarations of a family follow `trait Family { … }`, which may contain
-/// further methods.
+/// kernel has no element type. The declarations of a family follow `trait Family { … }`, which may
+/// contain further methods.
 macro_rules! declare_family {
     (
         $(#[$attr:meta])*

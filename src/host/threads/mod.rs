@@ -27,8 +27,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// Maximum number of threads of [`Workers`]. A larger number is an error, because no machine runs
-/// so many threads at once.
+/// Maximum number of threads of [`Workers`]. A larger number is an error, because it exceeds the
+/// number of processors of any machine.
 const MAX_THREADS: usize = 65_535;
 
 /// Cheaply cloned handle to a set of threads on which kernels run. The threads end after the last
