@@ -20,6 +20,7 @@ mod logger;
 mod format_g;
 mod net_state_args;
 mod output;
+mod prefix_lock;
 mod device_args;
 mod progress;
 mod run_log;

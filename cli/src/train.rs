@@ -2,8 +2,8 @@
 
 use super::{
     caffe_log::CaffeLog, definition::read_solver, device_args::DeviceArgs,
-    net_state_args::NetStateArgs, output::print, progress::Progress, run_log::RunLogArgs,
-    signals::Signals, snapshot_keep::SnapshotKeep,
+    net_state_args::NetStateArgs, output::print, prefix_lock::PrefixLock, progress::Progress,
+    run_log::RunLogArgs, signals::Signals, snapshot_keep::SnapshotKeep,
 };
 use clap::{Args, ValueEnum};
 use cortado::{
@@ -94,12 +94,16 @@ impl Train {
     fn run_on(self, device: &AnyDevice) -> Result<()> {
         let ledger = self.transfer_report.then(Ledger::new);
         let _open = ledger.as_ref().map(Ledger::open);
-        let mut solver = Solver::<f32>::new(self.definition()?, device)
-            .map_err(|error| error.context(self.solver.display().to_string()))?;
+        let mut builder = Solver::<f32>::builder(device);
         if let Some(state) = &self.snapshot {
+            check_solver_state(state)?;
             log::info!("Resuming from {}", state.display());
-            solver.restore(state).map_err(|error| explain_caffemodel(state, error))?;
+            builder = builder.resume(state);
         }
+        let mut solver = builder
+            .build(self.definition()?)
+            .map_err(|error| error.context(self.solver.display().to_string()))?;
+        let _lock = PrefixLock::acquire(solver.param().snapshot_prefix());
         for path in &self.weights {
             log::info!("Finetuning from {}", path.display());
             solver.net_mut().copy_trained_from_file(path)?;
@@ -124,17 +128,15 @@ impl Train {
     }
 }
 
-/// Adds an explanation to the error of `--snapshot` if the user passed a caffemodel, the most
-/// common mistake.
-fn explain_caffemodel(state: &Path, error: Error) -> Error {
-    match state.to_string_lossy().contains(".caffemodel") {
-        true => {
-            let reason = "contains weights, not a solver state; pass its .solverstate to --snapshot, or \
-                       this file to --weights";
-            Error::InvalidData(reason.into()).context(state.display().to_string())
-        }
-        false => error,
+/// Fails if the user passed a caffemodel to `--snapshot`, the most common mistake.
+fn check_solver_state(path: &Path) -> Result<()> {
+    let name = path.to_string_lossy();
+    if path.exists() && (name.ends_with(".caffemodel") || name.ends_with(".caffemodel.h5")) {
+        let reason = "contains weights, not a solver state; pass its .solverstate to --snapshot, or \
+                      this file to --weights";
+        return Err(Error::InvalidData(reason.into()).context(path.display().to_string()));
     }
+    Ok(())
 }
 
 /// Shows the progress of training on standard error: as a progress line if standard error is a

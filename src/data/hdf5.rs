@@ -46,9 +46,16 @@ pub struct Hdf5Rows {
     shuffle: Option<RngKey>,
     /// The number of rows read at a time without shuffling.
     slice: usize,
+    /// The order of the files in the current epoch.
     file_order: Vec<usize>,
-    position: usize,
-    shuffles: u64,
+    /// The number of rows in each file; empty until [`seek`](Self::seek) needs these numbers.
+    file_rows: Vec<usize>,
+    epoch: u64,
+    /// The position of the open file in `file_order`.
+    place: usize,
+    /// The number of rows that [`read`](Self::read) has returned, or the row number to which
+    /// `seek` has moved since.
+    position: u64,
     file: Datasets,
     rows: usize,
     row: usize,
@@ -77,13 +84,11 @@ impl Hdf5Rows {
         let text = fs::read_to_string(list).map_err(|error| Error::io(list, error))?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let files: Vec<PathBuf> = lines.map(Into::into).collect();
-        let mut file_order: Vec<_> = (0..files.len()).collect();
-        let mut shuffles = 0;
-        shuffle_order(shuffle, &mut shuffles, &mut file_order);
-        let Some(first) = file_order.first().map(|&first| &files[first]) else {
+        if files.is_empty() {
             return Err(Error::InvalidData(format!("{}: lists no files", list.display())));
-        };
-        let (file, rows, shapes) = open(first, names)?;
+        }
+        let file_order = order(shuffle, 0, files.len());
+        let (file, rows, shapes) = open(&files[file_order[0]], names)?;
         let mut opened = Self {
             files,
             names: names.to_vec(),
@@ -91,8 +96,10 @@ impl Hdf5Rows {
             shuffle,
             slice: slice.max(1),
             file_order,
+            file_rows: Vec::new(),
+            epoch: 0,
+            place: 0,
             position: 0,
-            shuffles,
             file,
             rows,
             row: 0,
@@ -116,7 +123,9 @@ impl Hdf5Rows {
     /// rows of the next file have a different shape.
     pub fn read(&mut self) -> Result<impl Iterator<Item = &[f64]>> {
         if self.row == self.rows {
-            self.next_file()?;
+            let last = self.place + 1 == self.files.len();
+            let next = if last { (self.epoch + 1, 0) } else { (self.epoch, self.place + 1) };
+            self.open_file(next)?;
         }
         let row = self.row_order.get(self.row).copied().unwrap_or(self.row);
         if !self.loaded.contains(&row) {
@@ -130,7 +139,7 @@ impl Hdf5Rows {
             }
             self.loaded = range;
         }
-        self.row += 1;
+        (self.row, self.position) = (self.row + 1, self.position + 1);
         let index = row - self.loaded.start;
         let rows = self.shapes.iter().zip(&self.values);
         Ok(rows.map(move |(shape, values)| {
@@ -139,16 +148,51 @@ impl Hdf5Rows {
         }))
     }
 
-    fn next_file(&mut self) -> Result<()> {
-        let mut position = self.position + 1;
-        if position == self.file_order.len() {
-            position = 0;
-            shuffle_order(self.shuffle, &mut self.shuffles, &mut self.file_order);
+    /// Returns the number of rows read so far, over all epochs. After a [`seek`](Self::seek), the
+    /// position counts on from the target of the `seek`.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Moves to row number `position`, counted over all epochs: the next [`read`](Self::read)
+    /// returns the row that an uninterrupted reader returns after `position` rows. The first `seek`
+    /// opens each file once, to learn its number of rows.
+    ///
+    /// # Errors
+    /// Returns the errors of [`open`](Self::open) and [`read`](Self::read) for each file. If `seek`
+    /// fails, the reader stays at its row.
+    #[doc(alias = "Skip")]
+    pub fn seek(&mut self, position: u64) -> Result<()> {
+        if position == self.position {
+            return Ok(());
         }
+        if self.file_rows.is_empty() {
+            let rows = |path: &PathBuf| open(path, &self.names).map(|(_, rows, _)| rows);
+            self.file_rows = self.files.iter().map(rows).collect::<Result<_>>()?;
+        }
+        let total: u64 = self.file_rows.iter().map(|&rows| rows as u64).sum();
+        let (epoch, mut row) = (position / total, position % total);
+        let file_order = order(self.shuffle, self.first_shuffle(epoch), self.files.len());
+        let mut place = 0;
+        while row >= self.file_rows[file_order[place]] as u64 {
+            row -= self.file_rows[file_order[place]] as u64;
+            place += 1;
+        }
+        self.open_file((epoch, place))?;
+        (self.row, self.position) = (row as usize, position);
+        Ok(())
+    }
+
+    /// Opens the file at `place` in the order of the epoch `epoch`, at the first row of the file.
+    fn open_file(&mut self, (epoch, place): (u64, usize)) -> Result<()> {
+        let file_order = match epoch == self.epoch {
+            true => self.file_order.clone(),
+            false => order(self.shuffle, self.first_shuffle(epoch), self.files.len()),
+        };
         // If the list file names only one HDF5 file, that file is still open and need not be
         // reopened.
-        if self.file_order.len() > 1 {
-            let path = &self.files[self.file_order[position]];
+        if self.files.len() > 1 {
+            let path = &self.files[file_order[place]];
             let (file, rows, shapes) = open(path, &self.names)?;
             if shapes != self.shapes {
                 let reason = format!("expected rows of shapes {:?}, found {shapes:?}", self.shapes);
@@ -156,26 +200,33 @@ impl Hdf5Rows {
             }
             (self.file, self.rows, self.loaded) = (file, rows, 0..0);
         }
-        (self.position, self.row) = (position, 0);
+        (self.epoch, self.place, self.file_order, self.row) = (epoch, place, file_order, 0);
         self.shuffle_rows();
         Ok(())
     }
 
+    /// Returns the number of the random number stream that shuffles the files of the epoch `epoch`.
+    /// The following streams shuffle the rows of each file of the epoch.
+    fn first_shuffle(&self, epoch: u64) -> u64 {
+        epoch.wrapping_mul(self.files.len() as u64 + 1)
+    }
+
     fn shuffle_rows(&mut self) {
         if self.shuffle.is_some() {
-            self.row_order = (0..self.rows).collect();
-            shuffle_order(self.shuffle, &mut self.shuffles, &mut self.row_order);
+            let stream = self.first_shuffle(self.epoch).wrapping_add(1 + self.place as u64);
+            self.row_order = order(self.shuffle, stream, self.rows);
         }
     }
 }
 
-/// Shuffles `order` with the random numbers of stream number `shuffles` under `key`, then
-/// increments `shuffles`.
-fn shuffle_order(key: Option<RngKey>, shuffles: &mut u64, order: &mut [usize]) {
+/// Returns the order of `len` items. With a key, random number stream number `stream` under the key
+/// shuffles the order.
+fn order(key: Option<RngKey>, stream: u64, len: usize) -> Vec<usize> {
+    let mut order: Vec<_> = (0..len).collect();
     if let Some(key) = key {
-        order.shuffle(&mut key.child(*shuffles).rng());
-        *shuffles += 1;
+        order.shuffle(&mut key.child(stream).rng());
     }
+    order
 }
 
 /// Opens a file. Returns the file, the number of rows, and the shape of a row of each dataset.

@@ -20,7 +20,7 @@ use crate::{
     memory::ledger,
 };
 use std::{
-    fmt,
+    fmt, iter,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -80,10 +80,15 @@ pub struct Prefetcher<T: Element> {
     shape: [usize; 4],
     depth: usize,
     outstanding: usize,
+    /// The number of the first record of the next batch.
+    next_record: u64,
+    /// The difference between the numbers of the first records of successive batches.
+    batch_step: u64,
     wait_time: Duration,
-    /// The handle of the prefetching thread. Dropping the handle joins the thread, after
-    /// `Prefetcher::drop` has closed the queues.
-    _thread: JoinOnDrop,
+    threads: usize,
+    /// The handle of the prefetching thread. Dropping the handle joins the thread, after `stop` has
+    /// closed the queues.
+    thread: Option<JoinOnDrop>,
 }
 
 struct Shared<T: Element> {
@@ -123,20 +128,67 @@ impl<T: Element> Prefetcher<T> {
             return Err(Error::invalid_input("data_param", reason));
         }
         let (name, stop_reader) = (reader.source().to_owned(), Box::new(reader.stop_function()));
-        let mut filler =
-            BatchFiller::new(reader, transformer, device.fork_queue()?, size, threads)?;
+        let (next_record, batch_step) = (reader.next_record(), reader.stride() * size as u64);
+        let filler = BatchFiller::new(reader, transformer, device.fork_queue()?, size, threads)?;
         let shape = filler.shape();
         let batches: Result<Vec<_>> = (0..depth).map(|_| Batch::new(device, shape)).collect();
-        let shared =
-            Arc::new(Shared { name, batches: QueuePair::new(batches?), error: WorkerError::new() });
-        let thread_shared = Arc::clone(&shared);
-        let context = ledger::LedgerContext::current();
-        let _thread = JoinOnDrop::spawn("cortado-data", move || {
-            let _context = context.enter();
-            thread_shared.run(&mut filler);
-        })?;
-        let (device, wait_time) = (device.clone(), Duration::ZERO);
-        Ok(Self { device, shared, stop_reader, shape, depth, outstanding: 0, wait_time, _thread })
+        let (shared, thread) = Shared::start(name, batches?, filler)?;
+        Ok(Self {
+            device: device.clone(),
+            shared,
+            stop_reader,
+            shape,
+            depth,
+            outstanding: 0,
+            next_record,
+            batch_step,
+            wait_time: Duration::ZERO,
+            threads,
+            thread: Some(thread),
+        })
+    }
+
+    /// Stops reading, and continues with the records of `reader`. Reuses the memory of the batches.
+    ///
+    /// # Errors
+    /// Returns [`Error::Shape`] if the transformed records of `reader` have another shape than
+    /// those of the prefetcher, and the errors of [`new`](Self::new). If a record cannot be read or
+    /// has another shape, the prefetcher continues as before.
+    pub fn restart(&mut self, reader: DataReader, transformer: DataTransformer) -> Result<()> {
+        let (name, stop_reader) = (reader.source().to_owned(), Box::new(reader.stop_function()));
+        let (next_record, batch_step) =
+            (reader.next_record(), reader.stride() * self.shape[0] as u64);
+        let queue = self.device.fork_queue()?;
+        let filler = BatchFiller::new(reader, transformer, queue, self.shape[0], self.threads)?;
+        if filler.shape() != self.shape {
+            let (expected, found) = (self.shape, filler.shape());
+            let reason = format!("expected batches of shape {expected:?}, found {found:?}");
+            return Err(Error::Shape(format!("{name}: {reason}")));
+        }
+        self.stop();
+        let old = &self.shared.batches;
+        let mut batches: Vec<_> =
+            iter::from_fn(|| old.free.try_pop().or_else(|| old.full.try_pop())).collect();
+        while batches.len() + self.outstanding < self.depth {
+            batches.push(Batch::new(&self.device, self.shape)?);
+        }
+        let (shared, thread) = Shared::start(name, batches, filler)?;
+        (self.shared, self.thread, self.stop_reader) = (shared, Some(thread), stop_reader);
+        (self.next_record, self.batch_step) = (next_record, batch_step);
+        Ok(())
+    }
+
+    /// Makes the prefetching thread and the reader thread end, and waits for their ends.
+    fn stop(&mut self) {
+        self.shared.batches.close();
+        (self.stop_reader)();
+        self.thread = None;
+    }
+
+    /// Returns the number of the first record of the next batch, counted as
+    /// [`DataReader::next_record`].
+    pub fn next_record(&self) -> u64 {
+        self.next_record
     }
 
     /// Returns the shape of a batch's data: batch, channels, height, width.
@@ -178,6 +230,7 @@ impl<T: Element> Prefetcher<T> {
         self.wait_time += start.elapsed();
         if let Some(batch) = batch {
             self.outstanding += 1;
+            self.next_record += self.batch_step;
             return Ok(batch);
         }
         Err(self.shared.error.take().unwrap_or_else(|| {
@@ -206,8 +259,7 @@ impl<T: Element> Prefetcher<T> {
 
 impl<T: Element> Drop for Prefetcher<T> {
     fn drop(&mut self) {
-        self.shared.batches.close();
-        (self.stop_reader)();
+        self.stop();
     }
 }
 
@@ -218,6 +270,23 @@ impl<T: Element> fmt::Debug for Prefetcher<T> {
 }
 
 impl<T: Element> Shared<T> {
+    /// Starts the prefetching thread.
+    fn start(
+        name: String,
+        batches: Vec<Batch<T>>,
+        mut filler: BatchFiller,
+    ) -> Result<(Arc<Self>, JoinOnDrop)> {
+        let batches = QueuePair::new(batches);
+        let shared = Arc::new(Self { name, batches, error: WorkerError::new() });
+        let thread_shared = Arc::clone(&shared);
+        let context = ledger::LedgerContext::current();
+        let thread = JoinOnDrop::spawn("cortado-data", move || {
+            let _context = context.enter();
+            thread_shared.run(&mut filler);
+        })?;
+        Ok((shared, thread))
+    }
+
     /// Fills batches until the queues are closed. Closes the queues after an error.
     fn run(&self, filler: &mut BatchFiller) {
         if let Err(error) = catch_panic(|| self.fill_batches(filler)) {

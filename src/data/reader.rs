@@ -88,7 +88,30 @@ impl DataReader {
     /// Returns [`Error::InvalidInput`] if `run` is not in 1 to 1024 or the thread cannot be
     /// started, and the errors of [`Source::skip`].
     pub fn new(source: Box<dyn Source>, skip: u64, run: usize) -> Result<Self> {
-        let mut readers = Self::shared(source, skip, run, 1)?;
+        Self::resumed(source, skip, 0, run)
+    }
+
+    /// Like [`new`](Self::new), but continues an earlier run, from the record number `first` on: the
+    /// thread skips `skip + first` records. Record numbers, on which random choices depend, start
+    /// at `first`.
+    ///
+    /// ```
+    /// use cortado::data::{DataReader, SourceRegistry};
+    ///
+    /// let open = || SourceRegistry::default().open("digits:test?count=100");
+    /// let mut whole = DataReader::new(open()?, 0, 8)?;
+    /// let mut resumed = DataReader::resumed(open()?, 0, 3, 8)?;
+    /// whole.records()?; // a run of 8 records
+    /// whole.consume(3);
+    /// assert_eq!(whole.next_record(), resumed.next_record());
+    /// assert_eq!(whole.records()?[0].values(), resumed.records()?[0].values());
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`new`](Self::new).
+    pub fn resumed(source: Box<dyn Source>, skip: u64, first: u64, run: usize) -> Result<Self> {
+        let mut readers = Self::start(source, (skip, first), run, 1)?;
         readers.pop().ok_or_else(|| Error::InvalidData("DataReader: no reader".into()))
     }
 
@@ -98,8 +121,17 @@ impl DataReader {
     /// Returns the errors of [`new`](Self::new), and [`Error::InvalidInput`] unless 1 ≤ `count` ≤
     /// 1024.
     pub fn shared(
-        mut source: Box<dyn Source>,
+        source: Box<dyn Source>,
         skip: u64,
+        run: usize,
+        count: usize,
+    ) -> Result<Vec<Self>> {
+        Self::start(source, (skip, 0), run, count)
+    }
+
+    fn start(
+        mut source: Box<dyn Source>,
+        (skip, first): (u64, u64),
         run: usize,
         count: usize,
     ) -> Result<Vec<Self>> {
@@ -111,13 +143,14 @@ impl DataReader {
         }
         let name =
             SourceName { source: source.describe(), records: source.records(), skipped: skip };
-        source.skip(skip).map_err(|error| error.context(name.source.clone()))?;
+        let skipped = source.skip(skip).and_then(|()| source.skip(first));
+        skipped.map_err(|error| error.context(name.source.clone()))?;
         let name = Arc::new(name);
         let queues: Vec<_> = (0..count).map(|_| Arc::new(ReaderQueues::new(run))).collect();
         let read_thread =
-            ReadThread { source, name: Arc::clone(&name), queues: queues.clone(), number: 0 };
+            ReadThread { source, name: Arc::clone(&name), queues: queues.clone(), number: first };
         let thread = Arc::new(JoinOnDrop::spawn("cortado-read", || read_thread.run())?);
-        let readers = (0..).zip(queues).map(|(number, queues)| Self {
+        let readers = (first..).zip(queues).map(|(number, queues)| Self {
             name: Arc::clone(&name),
             queues,
             run: None,
@@ -180,8 +213,9 @@ impl DataReader {
         }
     }
 
-    /// Returns the number of the next record. Record numbers start at 0, count the records of all
-    /// readers and continue when the source repeats.
+    /// Returns the number of the next record. Record numbers start at 0, or where an earlier run
+    /// [ended](Self::resumed), count the records of all readers and continue when the source
+    /// repeats.
     pub fn next_record(&self) -> u64 {
         self.number
     }

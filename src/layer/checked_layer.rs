@@ -1,7 +1,7 @@
 //! A wrapper around a layer that checks the number of blobs and the order of calls.
 
 use super::prelude::*;
-use crate::op::Unary;
+use crate::{op::Unary, proto::LayerState};
 use std::{any::Any, time::Duration};
 
 /// A layer, together with the numbers of bottoms and tops that the layer's methods accept.
@@ -142,6 +142,17 @@ impl<T: Element> Layer<T> for CheckedLayer<T> {
 
     fn data_wait_time(&self) -> Option<Duration> {
         self.layer.data_wait_time()
+    }
+
+    fn state(&self) -> Result<Option<LayerState>> {
+        self.layer.state()
+    }
+
+    fn set_state(&mut self, state: &LayerState) -> Result<()> {
+        match self.stage {
+            Stage::Reshape => self.layer.set_state(state),
+            _ => invalid("set_state: called before reshape"),
+        }
     }
 
     fn params(&self) -> &[Blob<T>] {

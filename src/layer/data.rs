@@ -1,12 +1,12 @@
 //! The layers Data, ImageData and WindowData, which read batches of records.
 
-use super::prelude::*;
+use super::{position, prelude::*};
 use crate::{
     data::{
         Color, DataReader, DataTransformer, ImageList, PrefetchOptions, Prefetcher, Source,
         WindowCrops,
     },
-    proto::TransformationParameter,
+    proto::{LayerState, TransformationParameter},
 };
 use std::time::Duration;
 
@@ -32,6 +32,26 @@ use std::time::Duration;
 pub struct DataLayer<T: Element> {
     kind: &'static str,
     prefetcher: Prefetcher<T>,
+    reading: Reading,
+}
+
+/// How a data layer reads its source, which the layer opens again to continue from a position.
+struct Reading {
+    open: Box<OpenSource>,
+    transformer: DataTransformer,
+    /// The number of records that the layer skips before the record with number 0.
+    skip: u64,
+    /// The number of records that the reader thread passes to the prefetching thread at once.
+    run: usize,
+}
+
+type OpenSource = dyn Fn() -> Result<Box<dyn Source>> + Send;
+
+impl Reading {
+    /// Opens the source and starts a reader thread at record number `first`.
+    fn start(&self, first: u64) -> Result<DataReader> {
+        DataReader::resumed((self.open)()?, self.skip, first, self.run)
+    }
 }
 
 /// The fields of a data layer's parameters that control how the layer batches records.
@@ -57,14 +77,18 @@ impl<T: Element> DataLayer<T> {
         if data.source().is_empty() {
             return invalid("data_param: source is required");
         }
-        let mut source = cx.sources.open(data.source())?;
-        source.set_color(Color::forced(&transform)?);
+        let (sources, color) = (cx.sources.clone(), Color::forced(&transform)?);
         let batches = BatchParams {
             batch_size: data.batch_size(),
             prefetch: data.prefetch(),
             rand_skip: data.rand_skip(),
         };
-        Self::from_source("Data", source, &transform, batches, cx)
+        let open = move || {
+            let mut source = sources.open(data.source())?;
+            source.set_color(color);
+            Ok(source)
+        };
+        Self::from_source("Data", open, &transform, batches, cx)
     }
 
     /// Creates a layer of type `ImageData`, which reads the [`ImageList`] of `image_data_param`.
@@ -77,22 +101,29 @@ impl<T: Element> DataLayer<T> {
     #[doc(alias = "ImageDataLayer")]
     pub fn of_images(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let images = param.image_data_param.clone().unwrap_or_default();
-        let mut source = ImageList::open(images.source(), images.root_folder())?;
-        match (images.new_height(), images.new_width()) {
-            (0, 0) => {}
+        let size = match (images.new_height(), images.new_width()) {
+            (0, 0) => None,
             (0, _) | (_, 0) => {
                 return invalid("image_data_param: give both new_height and new_width, or neither");
             }
-            (height, width) => source = source.resized(height as usize, width as usize),
-        }
-        if images.shuffle() {
-            source = source.shuffled(cx.key.named_child("shuffle"));
-        }
-        source.set_color(if images.is_color() { Color::Bgr } else { Color::Gray });
+            (height, width) => Some([height as usize, width as usize]),
+        };
+        let shuffle = images.shuffle().then(|| cx.key.named_child("shuffle"));
         let transform = param.transform_param.clone().unwrap_or_default();
         let (batch_size, rand_skip) = (images.batch_size(), images.rand_skip());
         let batches = BatchParams { batch_size, prefetch: DEFAULT_PREFETCH, rand_skip };
-        Self::from_source("ImageData", Box::new(source), &transform, batches, cx)
+        let open = move || {
+            let mut source = ImageList::open(images.source(), images.root_folder())?;
+            if let Some([height, width]) = size {
+                source = source.resized(height, width);
+            }
+            if let Some(key) = shuffle {
+                source = source.shuffled(key);
+            }
+            source.set_color(if images.is_color() { Color::Bgr } else { Color::Gray });
+            Ok(Box::new(source) as Box<dyn Source>)
+        };
+        Self::from_source("ImageData", open, &transform, batches, cx)
     }
 
     /// Creates a layer of type `WindowData`, which reads the [`WindowCrops`] of
@@ -104,18 +135,20 @@ impl<T: Element> DataLayer<T> {
     pub fn of_windows(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let windows = param.window_data_param.clone().unwrap_or_default();
         let transform = param.transform_param.clone().unwrap_or_default();
-        let source = WindowCrops::open(&windows, &transform, cx.key.named_child("windows"))?;
+        let key = cx.key.named_child("windows");
         let batch_size = windows.batch_size();
         let batches = BatchParams { batch_size, prefetch: DEFAULT_PREFETCH, rand_skip: 0 };
         // Pass no transformation, because `WindowCrops` already applies `transform_param` to each
         // window that it crops.
         let no_transform = TransformationParameter::default();
-        Self::from_source("WindowData", Box::new(source), &no_transform, batches, cx)
+        let open =
+            move || Ok(Box::new(WindowCrops::open(&windows, &transform, key)?) as Box<dyn Source>);
+        Self::from_source("WindowData", open, &no_transform, batches, cx)
     }
 
     fn from_source(
         kind: &'static str,
-        source: Box<dyn Source>,
+        open: impl Fn() -> Result<Box<dyn Source>> + Send + 'static,
         transform: &TransformationParameter,
         batches: BatchParams,
         cx: &LayerContext<'_>,
@@ -131,9 +164,10 @@ impl<T: Element> DataLayer<T> {
             threads: cx.device.host_workers().count(),
         };
         let run = options.size.clamp(1, MAX_RECORDS_PER_RUN);
-        let reader = DataReader::new(source, skip.into(), run)?;
+        let reading = Reading { open: Box::new(open), transformer, skip: skip.into(), run };
+        let (reader, transformer) = (reading.start(0)?, reading.transformer.clone());
         let prefetcher = Prefetcher::new(cx.device, reader, transformer, options)?;
-        Ok(Self { kind, prefetcher })
+        Ok(Self { kind, prefetcher, reading })
     }
 }
 
@@ -148,6 +182,20 @@ impl<T: Element> Layer<T> for DataLayer<T> {
 
     fn data_wait_time(&self) -> Option<Duration> {
         Some(self.prefetcher.wait_time())
+    }
+
+    fn state(&self) -> Result<Option<LayerState>> {
+        position::state(self.prefetcher.next_record())
+    }
+
+    fn set_state(&mut self, state: &LayerState) -> Result<()> {
+        let position = position::of(state)?;
+        if position == self.prefetcher.next_record() {
+            return Ok(());
+        }
+        let (reader, transformer) =
+            (self.reading.start(position)?, self.reading.transformer.clone());
+        self.prefetcher.restart(reader, transformer)
     }
 
     fn reshape(&mut self, _: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {

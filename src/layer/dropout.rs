@@ -1,10 +1,10 @@
 //! The Dropout layer, which zeroes random elements during training.
 
-use super::prelude::*;
+use super::{position, prelude::*};
 use crate::{
     blob::{SrcGuard, WriteGuard},
     op::RngKey,
-    proto::Phase,
+    proto::{LayerState, Phase},
 };
 
 /// Dropout. During training, the layer replaces each element by 0 with probability `dropout_ratio`
@@ -95,5 +95,14 @@ impl<T: Element> Layer<T> for DropoutLayer {
         bottom: &[Blob<T>],
     ) -> Result<()> {
         self.apply(device, bottom[0].diff_mut_from(&top[0])?)
+    }
+
+    fn state(&self) -> Result<Option<LayerState>> {
+        position::state(self.passes)
+    }
+
+    fn set_state(&mut self, state: &LayerState) -> Result<()> {
+        self.passes = position::of(state)?;
+        Ok(())
     }
 }

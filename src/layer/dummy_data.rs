@@ -1,7 +1,12 @@
 //! The DummyData layer, whose tops hold generated data.
 
-use super::{prelude::*, proto_shape};
-use crate::{filler::Filler, op::RngKey, proto::DummyDataParameter, shape::Shape};
+use super::{position, prelude::*, proto_shape};
+use crate::{
+    filler::Filler,
+    op::RngKey,
+    proto::{DummyDataParameter, LayerState},
+    shape::Shape,
+};
 
 /// A layer without bottoms, whose tops are filled by fillers. The definition gives one shape for
 /// all tops or one shape per top, and one filler for all tops or one filler per top.
@@ -114,6 +119,15 @@ impl<T: Element> Layer<T> for DummyDataLayer {
             }
         }
         self.passes += 1;
+        Ok(())
+    }
+
+    fn state(&self) -> Result<Option<LayerState>> {
+        position::state(self.passes)
+    }
+
+    fn set_state(&mut self, state: &LayerState) -> Result<()> {
+        self.passes = position::of(state)?;
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The HDF5Data layer: batches from HDF5 files.
 
-use super::prelude::*;
-use crate::data::Hdf5Rows;
+use super::{position, prelude::*};
+use crate::{data::Hdf5Rows, proto::LayerState};
 
 /// A layer whose tops hold batches of rows from HDF5 files. The text file `source` lists the HDF5
 /// files, one per line. Each top holds `batch_size` rows of the dataset with the same name as the
@@ -63,6 +63,14 @@ impl<T: Element> Layer<T> for Hdf5DataLayer {
             top.reshape(&[&[self.batch], &shape[..]].concat())?;
         }
         Ok(())
+    }
+
+    fn state(&self) -> Result<Option<LayerState>> {
+        position::state(self.rows.position())
+    }
+
+    fn set_state(&mut self, state: &LayerState) -> Result<()> {
+        self.rows.seek(position::of(state)?)
     }
 
     fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::{
     element::Element,
     error::{Error, Result},
     op::{RngKey, Unary},
-    proto::Phase,
+    proto::{LayerState, Phase},
 };
 use std::{any::Any, ops::RangeInclusive, time::Duration};
 
@@ -254,6 +254,28 @@ pub trait Layer<T: Element>: Any + Send {
     /// a layer that reads no data.
     fn data_wait_time(&self) -> Option<Duration> {
         None
+    }
+
+    /// Returns what the layer carries from one forward pass to the next, besides its parameters;
+    /// `None` for a layer that carries nothing. A snapshot of a solver contains the states of the
+    /// layers, so that a resumed run computes the same values as an uninterrupted run.
+    ///
+    /// # Errors
+    /// Returns the errors of the device, if the state contains values of blobs.
+    fn state(&self) -> Result<Option<LayerState>> {
+        Ok(None)
+    }
+
+    /// Continues from a state that [`state`](Self::state) of an equal layer has returned. The
+    /// caller has called [`reshape`](Self::reshape) before.
+    ///
+    /// # Errors
+    /// Returns an error if the state does not fit the layer, or if the layer's data cannot be read
+    /// from the position of the state on. The default implementation, for layers without a state,
+    /// returns [`Error::InvalidData`].
+    fn set_state(&mut self, state: &LayerState) -> Result<()> {
+        let _ = state;
+        Err(Error::InvalidData(format!("{} has no state to restore", self.kind())))
     }
 
     /// Returns the layer's parameters.

@@ -1,7 +1,7 @@
 //! The LSTM layer: long short-term memory over whole sequences.
 
 use super::{prelude::*, recurrent::Recurrent};
-use crate::op::Lstm;
+use crate::{op::Lstm, proto::LayerState};
 
 /// Long short-term memory (LSTM) over sequences, with backpropagation through time. [`Lstm`] gives
 /// the formulas of one time step.
@@ -95,6 +95,16 @@ impl<T: Element> Layer<T> for LstmLayer<T> {
         }
         self.cells.push(last.map_or_else(|| Blob::new(device, &shape), Ok)?);
         Ok(())
+    }
+
+    fn state(&self) -> Result<Option<LayerState>> {
+        let cells: Vec<_> = self.cells.last().into_iter().collect();
+        self.core.state(&cells)
+    }
+
+    fn set_state(&mut self, state: &LayerState) -> Result<()> {
+        let first = self.cells.len().saturating_sub(1);
+        self.core.set_state(state, &mut self.cells[first..])
     }
 
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The MemoryData layer, which reads batches from arrays that the caller supplies.
 
-use super::prelude::*;
-use crate::shape::Shape;
+use super::{position, prelude::*};
+use crate::{proto::LayerState, shape::Shape};
 
 /// A layer whose tops hold batches from an array of items and an array of labels. The layer reads
 /// both arrays in order, and continues with the first item after the last item. The first top holds
@@ -85,6 +85,27 @@ impl<T: Element> Layer<T> for MemoryDataLayer<T> {
     fn reshape(&mut self, _: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         top[0].reshape(&self.shape)?;
         top[1].reshape(&self.shape[..1])
+    }
+
+    fn state(&self) -> Result<Option<LayerState>> {
+        position::state(self.next as u64)
+    }
+
+    /// Continues with the item at the position of `state`. The caller has set the arrays with
+    /// [`reset`](MemoryDataLayer::reset) before; without arrays, the layer keeps its position.
+    fn set_state(&mut self, state: &LayerState) -> Result<()> {
+        let (position, items) = (position::of(state)?, self.labels.len() as u64);
+        if items == 0 {
+            return Ok(());
+        }
+        if position >= items || !position.is_multiple_of(self.shape[0] as u64) {
+            let batch = self.shape[0];
+            return invalid(format!(
+                "position {position} is not the start of a batch of {batch} among {items} items"
+            ));
+        }
+        self.next = position as usize;
+        Ok(())
     }
 
     fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {

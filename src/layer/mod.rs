@@ -12,6 +12,7 @@ mod common;
 mod prelude;
 mod loss_common;
 mod proto_shape;
+mod position;
 mod conv_geometry;
 mod concat_layout;
 mod axis_operand;

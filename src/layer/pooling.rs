@@ -1,10 +1,10 @@
 //! The Pooling layer: maximum, average and stochastic pooling over two spatial axes.
 
-use super::{prelude::*, stochastic_pooling::StochasticPooling};
+use super::{position, prelude::*, stochastic_pooling::StochasticPooling};
 use crate::{
     op::{Pool2d, PoolRounding},
     proto::{
-        Phase, PoolingParameter,
+        LayerState, Phase, PoolingParameter,
         pooling_parameter::{PoolMethod, RoundMode},
     },
     shape::Shape,
@@ -183,5 +183,19 @@ impl<T: Element> Layer<T> for PoolingLayer<T> {
                 device.max_pool_backward(op, dy.view(), mask.view(), dx.view_mut())
             }
         }
+    }
+    fn state(&self) -> Result<Option<LayerState>> {
+        match &self.stochastic {
+            Some(stochastic) => position::state(stochastic.draws()),
+            None => Ok(None),
+        }
+    }
+
+    fn set_state(&mut self, state: &LayerState) -> Result<()> {
+        match &mut self.stochastic {
+            Some(stochastic) => stochastic.set_draws(position::of(state)?),
+            None => return invalid("only STOCHASTIC pooling has a state to restore"),
+        }
+        Ok(())
     }
 }

@@ -11,8 +11,9 @@ use crate::{
     filler::Filler,
     memory::{Src, View, ViewMut},
     op::{Axis, Binary, Gemm, Transpose},
+    proto::LayerState,
 };
-use std::ops::Range;
+use std::{iter, ops::Range};
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct SequenceSizes {
@@ -301,6 +302,39 @@ impl<T: Element> Recurrent<T> {
             Some(top) => device.copy(h, top.data_mut()?.view_mut()),
             None => Ok(()),
         }
+    }
+
+    /// Returns the state of a layer that carries the last hidden state and the values of `others`
+    /// to the next forward pass; `None` with `expose_hidden`, because bottoms then hold the initial
+    /// states.
+    pub(super) fn state(&self, others: &[&Blob<T>]) -> Result<Option<LayerState>> {
+        if self.exposed > 0 {
+            return Ok(None);
+        }
+        let blobs = iter::once(&self.last_hidden).chain(others.iter().copied());
+        let blobs = blobs.map(|blob| blob.to_proto(false)).collect::<Result<_>>()?;
+        Ok(Some(LayerState { blobs, ..Default::default() }))
+    }
+
+    /// Copies the values of a [`state`](Self::state) to the last hidden state and to `others`.
+    ///
+    /// # Errors
+    /// Returns [`Error::Shape`] if the number or the shapes of the blobs differ from those of the
+    /// state. In this case, all blobs are unchanged.
+    pub(super) fn set_state(&mut self, state: &LayerState, others: &mut [Blob<T>]) -> Result<()> {
+        let expected = if self.exposed > 0 { 0 } else { 1 + others.len() };
+        if state.blobs.len() != expected {
+            let found = state.blobs.len();
+            return wrong_shape(format!("state: expected {expected} blobs, found {found}"));
+        }
+        let mut blobs: Vec<_> = iter::once(&mut self.last_hidden).chain(others).collect();
+        for (blob, proto) in blobs.iter().zip(&state.blobs) {
+            blob.check_shape(proto)?;
+        }
+        for (blob, proto) in blobs.iter_mut().zip(&state.blobs) {
+            blob.from_proto(proto, false)?;
+        }
+        Ok(())
     }
 
     /// Starts backpropagation through time with the gradient of the final hidden state, which is

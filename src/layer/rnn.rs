@@ -4,6 +4,7 @@ use super::{linear::Linear, prelude::*, recurrent::Recurrent};
 use crate::{
     memory::Src,
     op::{Axis, Binary, Unary},
+    proto::LayerState,
 };
 
 /// Simple recurrent network (RNN) with `h = tanh(W_xh·x + b_h (+ W_xh_static·static) + W_hh·(cont ·
@@ -91,6 +92,14 @@ impl<T: Element> Layer<T> for RnnLayer<T> {
         self.core.reshape(bottom[0].device(), bottom, top)?;
         self.hidden.reshape_like(&top[0])?;
         self.outputs.reshape_like(&top[0])
+    }
+
+    fn state(&self) -> Result<Option<LayerState>> {
+        self.core.state(&[])
+    }
+
+    fn set_state(&mut self, state: &LayerState) -> Result<()> {
+        self.core.set_state(state, &mut [])
     }
 
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {

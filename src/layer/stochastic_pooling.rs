@@ -28,6 +28,15 @@ impl<T: Element> StochasticPooling<T> {
         Ok(Self { key: cx.key, draws: 0, uniform: Blob::new(cx.device, &[0])?, positive, means })
     }
 
+    /// Returns the number of forward passes that have drawn elements.
+    pub(super) fn draws(&self) -> u64 {
+        self.draws
+    }
+
+    pub(super) fn set_draws(&mut self, draws: u64) {
+        self.draws = draws;
+    }
+
     pub(super) fn reshape(&mut self, input: &Shape, output: &Shape) -> Result<()> {
         self.uniform.reshape(output)?;
         self.positive.reshape(input)?;

@@ -7,6 +7,7 @@ mod filter;
 mod forward_backward;
 mod graph;
 mod memory_reuse;
+mod run_state;
 mod split;
 #[cfg(feature = "tensor-io")]
 mod tensor_io;

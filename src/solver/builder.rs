@@ -21,7 +21,7 @@ use crate::{
     proto::{self, SolverParameter},
 };
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -51,13 +51,15 @@ use std::{
 pub struct SolverBuilder<T: Element> {
     nets: NetBuilder<T>,
     methods: MethodRegistry<T>,
+    snapshot: Option<PathBuf>,
 }
 
 impl<T: Element> Solver<T> {
     /// Returns a builder of solvers on `device`, which accepts custom layers, data sources and
     /// solver methods.
     pub fn builder(device: &impl Device) -> SolverBuilder<T> {
-        SolverBuilder { nets: Net::builder(device), methods: MethodRegistry::standard() }
+        let (nets, methods) = (Net::builder(device), MethodRegistry::standard());
+        SolverBuilder { nets, methods, snapshot: None }
     }
 
     /// Builds the solver that a text file defines. File names in the definition are relative to the
@@ -99,6 +101,14 @@ impl<T: Element> SolverBuilder<T> {
         Self { nets: self.nets.sources(sources), ..self }
     }
 
+    /// Makes the solver continue the run of the solver state file `snapshot`, like
+    /// [`Solver::restore`]. If the definition has no `random_seed`, the solver takes the seed of
+    /// the snapshot's run.
+    #[must_use]
+    pub fn resume(self, snapshot: impl AsRef<Path>) -> Self {
+        Self { snapshot: Some(snapshot.as_ref().into()), ..self }
+    }
+
     /// Builds the solver that a text file defines, like [`Solver::from_file`].
     ///
     /// # Errors
@@ -113,8 +123,8 @@ impl<T: Element> SolverBuilder<T> {
     /// Builds the solver that `param` defines, and the solver's nets.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] for an invalid definition, and the errors of building the
-    /// nets.
+    /// Returns [`Error::InvalidData`] for an invalid definition, the errors of building the nets,
+    /// and the errors of [`Solver::restore`] for a solver that [resumes](Self::resume).
     pub fn build(self, param: SolverParameter) -> Result<Solver<T>> {
         compiled_for!(T, fn(SolverBuilder<T>, SolverParameter) -> Result<Solver<T>> = SolverBuilder::construct)(
             self, param,
@@ -122,23 +132,28 @@ impl<T: Element> SolverBuilder<T> {
     }
 
     fn construct(self, param: SolverParameter) -> Result<Solver<T>> {
-        let param = proto::log_changes(proto::upgrade::solver(param), "solver")?;
+        let mut param = proto::log_changes(proto::upgrade::solver(param), "solver")?;
         if param.iter_size() < 1 || param.average_loss() < 1 {
             return Err(Error::InvalidData("iter_size and average_loss must be positive".into()));
+        }
+        let state = self.snapshot.as_ref().map(proto::read_solver_state).transpose()?;
+        if param.random_seed() < 0 {
+            let run = state.as_ref().and_then(|state| state.run.as_ref());
+            param.random_seed = run.and_then(|run| run.random_seed).or(param.random_seed);
         }
         let method = self.methods.make(&param)?;
         let lr_policy = LrPolicy::new(&param)?;
         let regularization = regularization(&param)?;
         let nets = Nets::new(&param, self.nets)?;
-        let state = ParamState::new(&nets.train, method.histories())?;
+        let history = ParamState::new(&nets.train, method.histories())?;
         check_writable(&param, &nets.train)?;
-        Ok(Solver {
+        let mut solver = Solver {
             param,
             lr_policy,
             regularization,
             nets,
             method,
-            state,
+            state: history,
             iteration: 0,
             observers: Observers::default(),
             action_function: Box::new(|| Action::Continue),
@@ -150,8 +165,13 @@ impl<T: Element> SolverBuilder<T> {
             on_nan: OnNan::default(),
             warned: false,
             snapshot_failed: false,
+            before_tests: None,
             stopped: false,
-        })
+        };
+        if let (Some(state), Some(path)) = (&state, &self.snapshot) {
+            solver.resume(state, path)?;
+        }
+        Ok(solver)
     }
 }
 

@@ -4,13 +4,18 @@ use crate::{
     element::Element,
     error::{Error, Result},
     net::{Net, NetBuilder},
-    proto::{self, NetParameter, NetState, Phase, SolverParameter},
+    proto::{self, NetParameter, NetRunState, NetState, Phase, RunState, SolverParameter},
 };
-use std::hash::{BuildHasher, RandomState};
+use std::{
+    hash::{BuildHasher, RandomState},
+    iter,
+};
 
 pub(super) struct Nets<T: Element> {
     pub(super) train: Net<T>,
     pub(super) tests: Vec<TestNet<T>>,
+    /// The seed of all random numbers of the nets, at most `i64::MAX`.
+    pub(super) seed: u64,
 }
 
 pub(super) struct TestNet<T: Element> {
@@ -25,8 +30,8 @@ impl<T: Element> Nets<T> {
         let seed = match u64::try_from(param.random_seed()) {
             Ok(seed) => seed,
             // Without a `random_seed`, the seed is random: a hash that uses the random keys of the
-            // standard library's `RandomState`.
-            Err(_) => RandomState::new().hash_one(0),
+            // standard library's `RandomState`. The shift makes the seed a valid `random_seed`.
+            Err(_) => RandomState::new().hash_one(0) >> 1,
         };
         let builder = builder.seed(seed);
         let build = |mut definition: NetParameter, phase, state: Option<&NetState>| {
@@ -50,11 +55,29 @@ impl<T: Element> Nets<T> {
             let batches = usize::try_from(param.test_iter[index]).unwrap_or(0);
             tests.push(TestNet { net, batches });
         }
-        let mut nets = Self { train, tests };
+        let mut nets = Self { train, tests, seed };
         for list in &param.weights {
             list.split(',').map(str::trim).try_for_each(|file| nets.copy_weights(file))?;
         }
         Ok(nets)
+    }
+
+    /// Returns the states of the test nets.
+    pub(super) fn test_states(&self) -> Result<Vec<NetRunState>> {
+        self.tests.iter().map(|test| test.net.run_state()).collect()
+    }
+
+    /// Makes all nets continue from the states of a snapshot.
+    pub(super) fn set_state(&mut self, state: &RunState) -> Result<()> {
+        let nets =
+            iter::once(&mut self.train).chain(self.tests.iter_mut().map(|test| &mut test.net));
+        for (index, (net, state)) in nets.zip(&state.net).enumerate() {
+            net.set_run_state(state).map_err(|error| match index {
+                0 => error.context("train net"),
+                _ => error.context(format!("test net #{}", index - 1)),
+            })?;
+        }
+        Ok(())
     }
 
     /// Copies the weights in a file to the train net and all test nets. Fails if no layer in the

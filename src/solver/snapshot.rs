@@ -6,7 +6,10 @@ use crate::{
     element::{Element, compiled_for},
     error::{Error, Result},
     net::Net,
-    proto::{self, NetParameter, SolverParameter, SolverState, solver_parameter::SnapshotFormat},
+    proto::{
+        self, NetParameter, RunState, SolverParameter, SolverState,
+        solver_parameter::SnapshotFormat,
+    },
 };
 use std::path::{Path, PathBuf};
 
@@ -67,6 +70,13 @@ impl<T: Element> Solver<T> {
     /// that the solver state names. If the weights file does not exist, `restore` reads a weights
     /// file of the same name in the directory of `path`.
     ///
+    /// The resumed run computes the same bits as an uninterrupted run: each data layer continues
+    /// with the record that is next, and random numbers depend on the seed and on the numbers of
+    /// preceding forward passes, which the snapshot contains. If the definition of the solver has no
+    /// `random_seed`, build the solver with [`SolverBuilder::resume`](super::SolverBuilder::resume),
+    /// which takes the seed from the snapshot. A snapshot that Caffe wrote contains no positions:
+    /// data starts with the first record.
+    ///
     /// ```no_run
     /// use cortado::prelude::*;
     ///
@@ -80,29 +90,58 @@ impl<T: Element> Solver<T> {
     /// # Errors
     /// Returns [`Error::Io`] or [`Error::InvalidData`] if a file cannot be read or is from another
     /// type of solver. Returns [`Error::Shape`] if a file is from another net. The error message
-    /// names the solver state file and the weights file.
+    /// names the solver state file and the weights file. On an error, the weights, the history and
+    /// the iteration are unchanged, but data layers may have moved to their positions in the
+    /// snapshot.
     #[doc(alias = "Restore")]
     pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let state = proto::read_solver_state(path)?;
-        self.resume(&state, path).map_err(|error| error.context(path.display().to_string()))
+        self.resume(&state, path)
     }
 
-    fn resume(&mut self, state: &SolverState, path: &Path) -> Result<()> {
+    /// Resumes from `state`, which was read from the file `path`.
+    pub(super) fn resume(&mut self, state: &SolverState, path: &Path) -> Result<()> {
+        let resumed = self.apply(state, path);
+        resumed.map_err(|error| error.context(path.display().to_string()))
+    }
+
+    fn apply(&mut self, state: &SolverState, path: &Path) -> Result<()> {
         let negative = |_| Error::InvalidData(format!("negative iteration {}", state.iter()));
         let iteration = usize::try_from(state.iter()).map_err(negative)?;
         // Read and check the whole solver state before changing the solver, so that an error leaves
         // the solver unchanged.
         let history = self.state.read_history(&self.nets.train, &state.history)?;
-        if let Some(model) = state.learned_net.as_deref().filter(|model| !model.is_empty()) {
-            let model = find_model(path, Path::new(model));
-            let weights = proto::read_trained_net(&model)?;
+        let model = state.learned_net.as_deref().filter(|model| !model.is_empty());
+        let model = model.map(|model| find_model(path, Path::new(model)));
+        let weights = model.as_ref().map(proto::read_trained_net).transpose()?;
+        match &state.run {
+            Some(run) => self.resume_nets(run)?,
+            None => log::info!(
+                "{}: no positions in the data, as in Caffe's snapshots; data starts with the first \
+                 record",
+                path.display()
+            ),
+        }
+        if let (Some(model), Some(weights)) = (model, weights) {
             let set = self.set_weights(&weights);
             set.map_err(|error| error.context(model.display().to_string()))?;
         }
         self.state.set_history(history);
         self.iteration = iteration;
         Ok(())
+    }
+
+    fn resume_nets(&mut self, run: &RunState) -> Result<()> {
+        if run.random_seed.is_some_and(|seed| u64::try_from(seed) != Ok(self.nets.seed)) {
+            log::warn!(
+                "the snapshot's run has the random seed {}, this solver has {}: random numbers, such as those of \
+                 Dropout, differ from those of an uninterrupted run",
+                run.random_seed(),
+                self.nets.seed
+            );
+        }
+        self.nets.set_state(run)
     }
 
     /// Returns the train net's weights as a protobuf message, with master weights instead of 16-bit
@@ -129,7 +168,17 @@ impl<T: Element> Solver<T> {
             history: self.state.history()?,
             // How often the learning rate policy has changed the learning rate by the last update.
             current_step: Some(self.lr_policy.steps(self.iteration.saturating_sub(1))),
+            run: Some(self.run_state()?),
         })
+    }
+
+    fn run_state(&self) -> Result<RunState> {
+        let mut net = vec![self.nets.train.run_state()?];
+        match &self.before_tests {
+            Some(states) => net.extend(states.iter().cloned()),
+            None => net.extend(self.nets.test_states()?),
+        }
+        Ok(RunState { random_seed: i64::try_from(self.nets.seed).ok(), net })
     }
 }
 

@@ -82,7 +82,7 @@ impl<T: Element> Solver<T> {
     }
 
     fn train(&mut self, iterations: usize, smoothed: &mut SmoothedLoss) -> Result<()> {
-        self.stopped = false;
+        (self.stopped, self.before_tests) = (false, None);
         self.last_display = self.progress();
         for _ in 0..iterations {
             self.nets.train.clear_param_diffs()?;
@@ -171,11 +171,15 @@ impl<T: Element> Solver<T> {
     /// [`Action::Snapshot`].
     #[doc(alias = "TestAll")]
     pub fn test_all(&mut self) -> Result<()> {
+        // If a test ends early, a resumed run repeats all tests, so a snapshot must contain these
+        // states.
+        self.before_tests = Some(self.nets.test_states()?);
         for index in 0..self.nets.tests.len() {
             if self.test(index)?.is_none() {
-                break;
+                return Ok(());
             }
         }
+        self.before_tests = None;
         Ok(())
     }
 

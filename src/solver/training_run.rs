@@ -8,7 +8,12 @@ use super::{
     on_nan::OnNan,
     param_state::ParamState,
 };
-use crate::{element::Element, net::Net, op::Regularization, proto::SolverParameter};
+use crate::{
+    element::Element,
+    net::Net,
+    op::Regularization,
+    proto::{NetRunState, SolverParameter},
+};
 use std::time::{Duration, Instant};
 
 type Observer = Box<dyn FnMut(&Event<'_>) + Send>;
@@ -57,6 +62,9 @@ pub struct Solver<T: Element> {
     pub(super) warned: bool,
     /// Whether the last snapshot could not be written.
     pub(super) snapshot_failed: bool,
+    /// The states of the test nets before the tests of the current iteration, while these tests are
+    /// not complete; otherwise `None`.
+    pub(super) before_tests: Option<Vec<NetRunState>>,
     /// Whether an [`Action::Stop`] has ended training or the current test.
     pub(super) stopped: bool,
 }

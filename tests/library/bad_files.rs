@@ -6,8 +6,9 @@ use std::fmt::Debug;
 use cortado::{
     Blob, CpuDevice,
     proto::{
-        self, BlobProto, BlobProtoVector, BlobShape, CaffeMessage, Datum, LayerParameter, Message,
-        NetParameter, SolverState, UnknownFields, parse_binary,
+        self, BlobProto, BlobProtoVector, BlobShape, CaffeMessage, Datum, LayerParameter,
+        LayerState, Message, NetParameter, NetRunState, RunState, SolverState, UnknownFields,
+        parse_binary,
     },
 };
 
@@ -39,6 +40,16 @@ fn state() -> SolverState {
         learned_net: Some("a.caffemodel".into()),
         history: vec![blob(&[2, 3], 6), blob(&[2], 2)],
         current_step: Some(1),
+        run: Some(RunState {
+            random_seed: Some(5),
+            net: vec![NetRunState {
+                layer: vec![LayerState {
+                    name: Some("a".into()),
+                    position: Some(300),
+                    blobs: vec![blob(&[2], 2)],
+                }],
+            }],
+        }),
     }
 }
 

@@ -4,8 +4,8 @@ use crate::support::{table, testdata};
 use cortado::{
     CpuDevice, Net, Solver,
     proto::{
-        self, BlobProto, BlobProtoVector, BlobShape, LayerParameter, Message, NetParameter,
-        SolverParameter, SolverState,
+        self, BlobProto, BlobProtoVector, BlobShape, LayerParameter, LayerState, Message,
+        NetParameter, NetRunState, RunState, SolverParameter, SolverState,
     },
 };
 use std::{
@@ -195,11 +195,18 @@ fn solver_states_in_hdf5_files_are_read_and_written() {
         learned_net: Some("float.caffemodel.h5".into()),
         history,
         current_step: Some(2),
+        run: None,
     };
     assert_eq!(read, want);
     let path = output_path("state.solverstate.h5");
     for learned_net in [None, Some(String::new()), Some("é/a b.caffemodel.h5".into())] {
-        let state = SolverState { learned_net, ..want.clone() };
+        let layer = vec![LayerState {
+            name: Some("a/b".into()),
+            position: Some(i64::MAX),
+            blobs: vec![ramp(&[2, 3], 1)],
+        }];
+        let run = RunState { random_seed: Some(3), net: vec![NetRunState { layer }] };
+        let state = SolverState { learned_net, run: Some(run), ..want.clone() };
         proto::write_solver_state(&path, &state).unwrap();
         assert_eq!(proto::read_solver_state(&path).unwrap(), state);
     }

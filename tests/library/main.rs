@@ -13,6 +13,9 @@ mod net_state;
 mod remote;
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(feature = "net")]
+#[path = "../support/data_sets.rs"]
+mod data_sets;
 
 // Tests of memory, blobs and devices.
 mod blob;
@@ -65,6 +68,8 @@ mod layers;
 mod net;
 #[cfg(feature = "net")]
 mod recurrent;
+#[cfg(feature = "net")]
+mod resume;
 #[cfg(feature = "net")]
 mod solver;
 

@@ -10,7 +10,7 @@ use cortado::{
     device::CpuDevice,
     element::Element,
     error::{Error, Result},
-    proto::{self, BlobProto, NetParameter, SolverState},
+    proto::{self, BlobProto, NetParameter, RunState, SolverState},
     tensor_io::{self, Tensor},
 };
 use serde_json::Value;
@@ -73,7 +73,31 @@ fn report_state(report: &mut FileReport, state: &SolverState) -> Result<()> {
         let with_name = |error: Error| error.context(format!("{}: `{name}`", report.file));
         arrays.extend(data_and_diff(&name, blob).map_err(with_name)?);
     }
+    if let Some(run) = &state.run {
+        report_run(report, &mut arrays, run)?;
+    }
     report.arrays = Some(arrays);
+    Ok(())
+}
+
+/// Adds the random seed of a training run and the states of the layers to a report.
+fn report_run(report: &mut FileReport, arrays: &mut Vec<Array>, run: &RunState) -> Result<()> {
+    report.fields.extend(run.random_seed.map(|seed| ("random_seed".into(), seed.into())));
+    for (index, net) in run.net.iter().enumerate() {
+        let net_name = match index {
+            0 => "train net".to_owned(),
+            _ => format!("test net #{}", index - 1),
+        };
+        for layer in &net.layer {
+            let name = format!("position of {} ({net_name})", layer.name());
+            report.fields.extend(layer.position.map(|position| (name, position.into())));
+            for (index, blob) in layer.blobs.iter().enumerate() {
+                let name = format!("{}.{index} ({net_name})", layer.name());
+                let with_name = |error: Error| error.context(format!("{}: `{name}`", report.file));
+                arrays.extend(data_and_diff(&name, blob).map_err(with_name)?);
+            }
+        }
+    }
     Ok(())
 }
 

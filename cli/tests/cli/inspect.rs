@@ -2,7 +2,8 @@
 
 use crate::command::{Folder, NET, SOLVER};
 use cortado::proto::{
-    self, BlobProto, BlobShape, LayerParameter, NetParameter, SolverState, V1LayerParameter,
+    self, BlobProto, BlobShape, LayerParameter, LayerState, NetParameter, NetRunState, RunState,
+    SolverState, V1LayerParameter,
 };
 use serde_json::{Value, json};
 use std::{fs, path::Path};
@@ -111,12 +112,18 @@ fn net_and_solver_definitions_are_recognised() {
 #[test]
 fn binary_messages_are_recognised_by_content() {
     let folder = Folder::new("inspect-messages");
+    let drop = LayerState { name: Some("drop".into()), position: Some(4), blobs: vec![] };
+    let hidden = vec![blob(&[1], &[0.5])];
+    let lstm = LayerState { name: Some("lstm".into()), position: None, blobs: hidden };
+    let run = NetRunState { layer: vec![drop, lstm] };
     let state = SolverState {
         iter: Some(4),
         learned_net: Some("a.caffemodel".into()),
         history: vec![blob(&[2], &[1.0, 2.0])],
         current_step: Some(1),
+        run: Some(RunState { random_seed: Some(7), net: vec![run] }),
     };
+
     let old = V1LayerParameter { name: Some("old".into()), ..Default::default() };
     let old = NetParameter { layers: vec![old], ..Default::default() };
     let mut doubles = blob(&[1, 2], &[]);
@@ -128,9 +135,13 @@ fn binary_messages_are_recognised_by_content() {
 
     let state = inspect_json(&folder, "state");
     assert_eq!(state["kind"], "solver state");
-    let fields = json!({ "iter": 4, "learned_net": "a.caffemodel", "current_step": 1 });
+    let fields = json!({
+        "iter": 4, "learned_net": "a.caffemodel", "current_step": 1, "random_seed": 7,
+        "position of drop (train net)": 4
+    });
     assert_eq!(state["fields"], fields);
     assert_eq!(state["arrays"][0]["name"], "history.0");
+    assert_eq!(state["arrays"][1]["name"], "lstm.0 (train net)");
     assert_eq!(inspect_json(&folder, "net")["total"]["elements"], 10);
     assert_eq!(inspect_json(&folder, "old")["layers"][0]["name"], "old");
     let mean = inspect_json(&folder, "mean.binaryproto");

@@ -1,6 +1,9 @@
 //! Tests of the signals SIGINT, SIGTERM, SIGHUP and SIGKILL during training.
 
-use crate::command::{Folder, NET, SOLVER, message};
+use crate::{
+    command::{Folder, SOLVER, message},
+    data_sets::write_data_sets,
+};
 use cortado::{
     op::RngKey,
     proto::{self, NetParameter},
@@ -10,6 +13,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Lines},
     os::unix::process::ExitStatusExt,
+    path::Path,
     process::{Child, ChildStderr, Command, ExitStatus, Stdio},
     thread::sleep,
     time::{Duration, Instant, SystemTime},
@@ -118,6 +122,27 @@ fn signal_effects_follow_the_flags() {
     folder.run(stop).refused_with(&["'stopp'", "none, stop, snapshot"]);
 }
 
+#[test]
+fn a_second_process_with_the_same_snapshot_prefix_logs_a_warning() {
+    let folder = Folder::new("two-processes");
+    folder.write("solver.prototxt", endless());
+    folder.write("short.prototxt", SOLVER);
+    folder.write_replaced("other.prototxt", SOLVER, "\"lenet\"", "\"other\"");
+    let mut first = Running::start(&folder, "");
+    first.wait_for("Iteration 2, lr = ");
+    let warning = format!("process {} is training with the same snapshot prefix", first.child.id());
+    let warned = |solver: &str| {
+        let ran = folder.run(&format!("train --solver {solver}")).succeeded();
+        ran.log.iter().any(|line| line.contains(&warning))
+    };
+    assert!(warned("short.prototxt"));
+    assert!(!warned("other.prototxt"));
+    first.signal("-KILL");
+    first.finish();
+    assert!(!warned("short.prototxt"), "SIGKILL must release the lock");
+    assert_eq!(folder.files(".lock"), [""; 0]);
+}
+
 /// One training iteration has 10⁹ batches (`iter_size`) and therefore lasts longer than the test.
 #[test]
 fn a_second_signal_exits_at_once() {
@@ -138,40 +163,113 @@ fn a_second_signal_exits_at_once() {
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 }
 
-const KILLS: usize = 50;
+/// The number of times that the test kills training on each source.
+const KILLS: usize = 7;
+
+/// Returns the data layer of `NET`, and layers that read other sources, each with a solver method.
+/// Records have 8 × 8 pixels or fewer, so that training is fast.
+fn sources() -> Vec<(String, &'static str)> {
+    let transform = "transform_param { scale: 0.01 mirror: true crop_size: 7 }";
+    let layer = |kind: &str, params: &str, method| {
+        let tops = "name: 'data' top: 'data' top: 'label'";
+        (format!("layer {{ type: '{kind}' {tops} {params} {transform} }}"), method)
+    };
+    let images = "source: 'images.txt' batch_size: 3";
+    let windows = "source: 'windows.txt' batch_size: 4 fg_threshold: 0.5 bg_threshold: 0.5";
+    let mut sources = vec![
+        layer("Data", "data_param { source: 'digits:train?count=20' batch_size: 3 }", "SGD"),
+        layer("Data", "data_param { source: 'idx:idx' batch_size: 5 rand_skip: 9 }", "Nesterov"),
+        layer("Data", "data_param { source: 'lmdb' batch_size: 5 backend: LMDB }", "AdaGrad"),
+        layer("ImageData", &format!("image_data_param {{ {images} }}"), "RMSProp"),
+        layer("ImageData", &format!("image_data_param {{ {images} shuffle: true }}"), "AdaDelta"),
+        layer("WindowData", &format!("window_data_param {{ {windows} }}"), "Adam"),
+    ];
+    for shuffle in [false, true].into_iter().take(if cfg!(feature = "hdf5") { 2 } else { 0 }) {
+        let (mut text, method) = layer(
+            "HDF5Data",
+            &format!("hdf5_data_param {{ source: 'rows.txt' batch_size: 4 shuffle: {shuffle} }}"),
+            "Adam",
+        );
+        text = text.replace(transform, "");
+        sources.push((text, method));
+    }
+    sources
+}
 
 /// In this test, training writes a snapshot after each solver update. The test kills the training
-/// process at random moments and resumes training from the last snapshot.
+/// process at random moments and resumes training from the last snapshot, with another number of
+/// threads.
 #[test]
 fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
     let seed = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     println!("seed {seed}");
     let mut rng = RngKey::new(seed).rng();
-    let solver = |snapshot: usize, max_iter: usize| {
-        let tests = SOLVER.replace("test_iter: 2\ntest_interval: 4\n", "");
-        let solver = tests.replace("snapshot: 4", &format!("snapshot: {snapshot}"));
-        solver.replace("max_iter: 8", &format!("max_iter: {max_iter}"))
-    };
-    let folder = Folder::new("killed");
-    // A resumed training run reads data from the first record again, so this test puts all records
-    // into each batch.
-    let net = NET.replace("count=200", "count=8");
-    folder.write("net.prototxt", &net);
+    for (index, (data, method)) in sources().into_iter().enumerate() {
+        let head = r#"
+            layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+              inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
+            layer { name: "drop" type: "Dropout" bottom: "ip" top: "ip" }
+            layer { name: "class" type: "InnerProduct" bottom: "ip" top: "class"
+              inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+            layer { name: "loss" type: "SoftmaxWithLoss" bottom: "class" bottom: "label" top: "l" }
+            "#;
+        let momentum = match method {
+            "AdaGrad" | "RMSProp" => "",
+            _ => "momentum: 0.9",
+        };
+        let solver = |snapshot: usize, max_iter: usize| {
+            format!(
+                r#"net: "net.prototxt" type: "{method}" {momentum} base_lr: 0.01 random_seed: 7
+                   lr_policy: "inv" gamma: 0.0001 power: 0.75 weight_decay: 0.0005 display: 100000
+                   snapshot: {snapshot} max_iter: {max_iter} snapshot_prefix: "lenet""#
+            )
+        };
+        let folder = |name: &str| {
+            let folder = Folder::new(&format!("{name}-{index}"));
+            let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/images");
+            write_data_sets(&folder.path(""), &images.canonicalize().unwrap());
+            folder.write("net.prototxt", format!("{data} {head}"));
+            folder
+        };
+        let killed = folder("killed");
+        let end = kill_and_resume(&killed, &mut rng, solver) + 3;
+        println!("{data}: {KILLS} kills, {end} updates");
+
+        let uninterrupted = folder("not-killed");
+        uninterrupted.write("solver.prototxt", solver(0, end));
+        uninterrupted.run("train --threads 1 --solver solver.prototxt").succeeded();
+        for suffix in ["caffemodel", "solverstate"] {
+            let file = format!("lenet_iter_{end}.{suffix}");
+            let equal = killed.read(&file) == uninterrupted.read(&file);
+            assert!(equal, "{data}: {file}, seed {seed}");
+        }
+    }
+}
+
+/// Kills training [`KILLS`] times, then resumes training for three more iterations. Returns the
+/// iteration of the snapshot from which the last run resumed.
+fn kill_and_resume(
+    folder: &Folder,
+    rng: &mut impl Rng,
+    solver: impl Fn(usize, usize) -> String,
+) -> usize {
     folder.write("solver.prototxt", solver(1, 1_000_000));
-    let resumed = |from: Option<usize>| {
+    let resumed = |from: Option<usize>, threads: usize| {
         let state = from.map(|n| format!(" --snapshot lenet_iter_{n}.solverstate"));
-        format!("train --threads 1 --solver solver.prototxt{}", state.unwrap_or_default())
+        let state = state.unwrap_or_default();
+        format!("train --threads {threads} --solver solver.prototxt{state}")
     };
     // Time from the start of training to the third snapshot. The test kills each later training run
     // at a random time, after at most twice this duration.
     let mut usual = Duration::ZERO;
-    let (mut last, mut longest) = (None, 0);
+    let mut last = None;
     for kill in 0..KILLS {
-        let mut command = folder.command(&resumed(last));
+        let mut command = folder.command(&resumed(last, 1 + kill % 2));
         let start = Instant::now();
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         if kill == 0 {
             while !folder.path("lenet_iter_3.solverstate").exists() {
+                assert_eq!(child.try_wait().unwrap(), None, "training ended");
                 sleep(Duration::from_millis(1));
             }
             usual = start.elapsed();
@@ -180,23 +278,13 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
         }
         child.kill().unwrap();
         let status = child.wait().unwrap();
-        assert_eq!(status.signal(), Some(9), "kill {kill}, seed {seed}: {status}");
-        let newest = remove_older_states(&folder);
-        longest = longest.max(newest - last.unwrap_or(0));
-        last = Some(newest);
+        assert_eq!(status.signal(), Some(9), "kill {kill}: {status}");
+        last = Some(remove_older_states(folder));
     }
-    let end = last.unwrap() + 3;
-    println!("{KILLS} kills, {end} updates, at most {longest} updates between two kills");
-    folder.write("solver.prototxt", solver(1, end));
-    folder.run(&resumed(last)).succeeded();
-
-    let uninterrupted = Folder::new("not-killed");
-    uninterrupted.write("net.prototxt", &net);
-    uninterrupted.write("solver.prototxt", solver(0, end));
-    uninterrupted.run(&resumed(None)).succeeded();
-    for file in [format!("lenet_iter_{end}.caffemodel"), format!("lenet_iter_{end}.solverstate")] {
-        assert!(folder.read(&file) == uninterrupted.read(&file), "{file}, seed {seed}");
-    }
+    let newest = last.unwrap();
+    folder.write("solver.prototxt", solver(1, newest + 3));
+    folder.run(&resumed(last, 2)).succeeded();
+    newest
 }
 
 /// Checks that all solver states, and the weight files that they name, are complete. Removes all

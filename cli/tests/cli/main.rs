@@ -5,6 +5,8 @@ mod command;
 #[cfg(feature = "cuda")]
 #[path = "../../../tests/cuda_on_cpu/mod.rs"]
 mod cuda_on_cpu;
+#[path = "../../../tests/support/data_sets.rs"]
+mod data_sets;
 mod databases;
 mod divergence;
 mod flags;

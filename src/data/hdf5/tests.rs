@@ -82,6 +82,35 @@ fn a_shuffled_epoch_has_each_row_once_in_an_order_that_depends_on_the_key_only()
 }
 
 #[test]
+fn seeking_continues_with_the_row_that_reading_reaches() {
+    for counts in [&[7][..], &[4, 1, 6], &[3, 5]] {
+        let (_dir, list) = files(counts);
+        let total = counts.iter().sum::<usize>();
+        for key in [None, Some(RngKey::new(1))] {
+            let open = || Hdf5Rows::open(&list, &names(), 2, key).unwrap();
+            let all = read(&mut open(), 5 * total);
+            let mut rows = open();
+            for start in [0, 1, total - 1, total, total + 2, 3 * total - 1, 2, 3 * total, 0] {
+                rows.seek(start as u64).unwrap();
+                assert_eq!(read(&mut rows, total + 3), all[start..][..total + 3], "from {start}");
+                assert_eq!(rows.position(), (start + total + 3) as u64);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failed_seek_leaves_the_reader_at_its_row() {
+    let (dir, list) = files(&[3, 2]);
+    let mut rows = Hdf5Rows::open(&list, &names(), 1, None).unwrap();
+    assert_eq!(read(&mut rows, 1), [0]);
+    fs::write(dir.path().join("a b 1.h5"), b"no HDF5").unwrap();
+    let error = rows.seek(3).unwrap_err().to_string();
+    assert!(error.contains("a b 1.h5: "), "{error}");
+    assert_eq!((rows.position(), read(&mut rows, 2)), (1, vec![1, 2]));
+}
+
+#[test]
 fn hdf5_errors_name_the_file_and_the_dataset() {
     let (dir, list) = files(&[3, 2]);
     let error = |names: &[&str]| {

@@ -387,6 +387,56 @@ message SolverState {
     repeated message(BlobProto) history = 3;
     /// Number of learning rate changes that the policy multistep has made.
     optional int32 current_step = 4 [default = 0];
+    /// Extension: what a resumed run needs besides the fields of Caffe.
+    optional message(RunState) run = 1000;
+}
+
+/// Extension: the random seed of a training run, and the state of its nets.
+///
+/// ```
+/// use cortado::proto::{self, RunState};
+///
+/// let message: RunState = proto::parse_text("random_seed: 2", "text")?;
+/// assert_eq!(message.random_seed, Some(2));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message RunState {
+    /// Seed of all random numbers of the run, at least 0.
+    optional int64 random_seed = 1;
+    /// State of the train net, followed by the states of the test nets.
+    repeated message(NetRunState) net = 2;
+}
+
+/// Extension: the states of those layers of a net that have a state.
+///
+/// ```
+/// use cortado::proto::{self, NetRunState};
+///
+/// let message: NetRunState = proto::parse_text("layer {}", "text")?;
+/// assert_eq!(message.layer.len(), 1);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message NetRunState {
+    repeated message(LayerState) layer = 1;
+}
+
+/// Extension: what a layer carries from one forward pass to the next, besides its parameters.
+///
+/// ```
+/// use cortado::proto::{self, LayerState};
+///
+/// let message: LayerState = proto::parse_text(r#"name: "a""#, "text")?;
+/// assert_eq!(message.name.as_deref(), Some("a"));
+/// # Ok::<(), cortado::Error>(())
+/// ```
+message LayerState {
+    /// Name of the layer.
+    optional string name = 1;
+    /// Position in a sequence: the number of the next record, or the number of random number streams
+    /// that the layer has used.
+    optional int64 position = 2 [default = 0];
+    /// Values, such as the hidden state of a recurrent layer.
+    repeated message(BlobProto) blobs = 3;
 }
 
 /// Transformation of each record before it enters the net.

@@ -1,0 +1,56 @@
+//! A lock file by which a training process sees another one with the same snapshot prefix.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io::{Read, Write},
+    path::{Path, PathBuf},
+    process,
+};
+
+/// The locked file `.<prefix>.lock`, which contains the process id and which `drop` removes. The
+/// operating system unlocks the file if the process dies.
+pub(super) struct PrefixLock {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl PrefixLock {
+    /// Locks the file for the snapshot prefix `prefix`. If another process holds the lock, logs a
+    /// warning and returns `None`. Also returns `None` if the file cannot be created: training does
+    /// not need the lock.
+    pub(super) fn acquire(prefix: &str) -> Option<Self> {
+        let prefix = Path::new(prefix);
+        let name = prefix.file_name().unwrap_or_default().to_string_lossy();
+        let path = prefix.with_file_name(format!(".{name}.lock"));
+        let opened =
+            File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = opened.ok()?;
+        match file.try_lock() {
+            Ok(()) => {
+                // The process id is only for the message of another process.
+                let _ = file.set_len(0).and_then(|()| write!(file, "{}", process::id()));
+                Some(Self { path, _locked: file })
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut id = String::new();
+                let known = file.read_to_string(&mut id).is_ok() && id.parse::<u32>().is_ok();
+                let process =
+                    if known { format!("process {id}") } else { "another process".into() };
+                let prefix = prefix.display();
+                log::warn!(
+                    "{process} is training with the same snapshot prefix `{prefix}`: each of the \
+                     two processes replaces snapshots of the other; set another snapshot_prefix"
+                );
+                None
+            }
+            Err(TryLockError::Error(_)) => None,
+        }
+    }
+}
+
+impl Drop for PrefixLock {
+    fn drop(&mut self) {
+        // A remaining file does no harm: the next process locks and removes it.
+        let _ = fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,69 @@
+//! The states of a net's layers, which a snapshot saves and a resumed run restores.
+
+use super::graph::Net;
+use crate::{
+    element::{Element, compiled_for},
+    error::Result,
+    proto::{LayerState, NetRunState},
+};
+
+impl<T: Element> Net<T> {
+    /// Returns the states of all layers that carry something from one forward pass to the next,
+    /// besides their parameters: the position of a data layer in its source, the number of random
+    /// number streams that a Dropout layer has used, or the hidden state of an LSTM layer.
+    ///
+    /// ```
+    /// use cortado::{prelude::*, proto::parse_text};
+    ///
+    /// let text = r#"layer { name: "data" type: "Data" top: "image" top: "label"
+    ///     data_param { source: "digits:test?count=100" batch_size: 10 } }"#;
+    /// let build = || Net::<f32>::builder(&CpuDevice::new()).build(&parse_text(text, "net")?);
+    /// let (mut whole, mut resumed) = (build()?, build()?);
+    /// whole.forward()?;
+    /// assert_eq!(whole.run_state()?.layer[0].position(), 10); // the next record
+    /// resumed.set_run_state(&whole.run_state()?)?;
+    /// whole.forward()?;
+    /// resumed.forward()?;
+    /// let image = |net: &Net<f32>| net.blob("image").unwrap().to_vec();
+    /// assert_eq!(image(&whole)?, image(&resumed)?);
+    /// # Ok::<(), cortado::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`Layer::state`](crate::layer::Layer::state), with the layer's name
+    /// and type.
+    pub fn run_state(&self) -> Result<NetRunState> {
+        let mut layer = Vec::new();
+        for (index, node) in self.nodes.iter().enumerate() {
+            let state = node.layer.state().map_err(|error| self.in_layer(index, error))?;
+            let name = || Some(node.param.name().to_owned());
+            layer.extend(state.map(|state| LayerState { name: name(), ..state }));
+        }
+        Ok(NetRunState { layer })
+    }
+
+    /// Continues from the states in `state`. A layer without a state in `state` continues where it
+    /// is. Logs a warning for a state whose layer is not in the net.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Layer::set_state`](crate::layer::Layer::set_state), with the layer's
+    /// name and type; in this case, preceding layers have already continued.
+    pub fn set_run_state(&mut self, state: &NetRunState) -> Result<()> {
+        compiled_for!(T, fn(&mut Net<T>, &NetRunState) -> Result<()> = Net::restore_layers)(
+            self, state,
+        )
+    }
+
+    fn restore_layers(&mut self, state: &NetRunState) -> Result<()> {
+        for state in &state.layer {
+            match self.layer_index(state.name()) {
+                Some(index) => {
+                    let set = self.nodes[index].layer.set_state(state);
+                    set.map_err(|error| self.in_layer(index, error))?;
+                }
+                None => log::warn!("no layer `{}`: its state is not restored", state.name()),
+            }
+        }
+        Ok(())
+    }
+}
