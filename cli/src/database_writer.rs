@@ -37,7 +37,7 @@ pub(super) struct DatabaseArgs {
 
 /// Formats of new databases, by Caffe's names.
 #[derive(Clone, Copy, ValueEnum)]
-enum Backend {
+pub(super) enum Backend {
     Lmdb,
 }
 

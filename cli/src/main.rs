@@ -8,6 +8,7 @@
 mod classify;
 mod compute_image_mean;
 mod database_writer;
+mod convert_cifar;
 mod convert_imageset;
 mod convert_mnist;
 mod definition;
@@ -64,6 +65,7 @@ enum Verb {
     Classify(classify::Classify),
     Time(time::Time),
     ConvertMnist(convert_mnist::ConvertMnist),
+    ConvertCifar(convert_cifar::ConvertCifar),
     ConvertImageset(convert_imageset::ConvertImageset),
     ComputeImageMean(compute_image_mean::ComputeImageMean),
     ExtractFeatures(extract_features::ExtractFeatures),
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Verb::Classify(classify) => classify.run(),
         Verb::Time(time) => time.run(),
         Verb::ConvertMnist(convert) => convert.run(),
+        Verb::ConvertCifar(convert) => convert.run(),
         Verb::ConvertImageset(convert) => convert.run(),
         Verb::ComputeImageMean(mean) => mean.run(),
         Verb::ExtractFeatures(extract) => extract.run(),
