@@ -1,6 +1,6 @@
 //! The command `cortado compute-image-mean`, which computes the mean image of a database.
 
-use super::output::print;
+use super::{database_writer::Backend, output::print};
 use clap::Args;
 use cortado::{
     data::{Record, RecordValues, SourceRegistry},
@@ -25,17 +25,20 @@ pub(super) struct ComputeImageMean {
     /// File to which the mean image is written
     #[arg(value_name = "OUT.binaryproto")]
     output: Option<PathBuf>,
+    /// Format of the database; the command recognizes the format without this flag
+    #[arg(long, value_enum, default_value_t = Backend::Lmdb)]
+    backend: Backend,
 }
 
 impl ComputeImageMean {
     pub(super) fn run(self) -> Result<()> {
-        let mut source = SourceRegistry::default().open(&self.source)?;
+        let Self { source: name, output, backend: Backend::Lmdb } = self;
+        let mut source = SourceRegistry::default().open(&name)?;
         let endless = || Error::InvalidData(format!("{}: source is endless", source.describe()));
         let count = source.records().ok_or_else(endless)?;
         let (mut record, mut shape, mut sums) = (Record::default(), [0; 3], Vec::new());
         for index in 0..count {
-            let with_record =
-                |error: Error| error.context(format!("{}, record {index}", self.source));
+            let with_record = |error: Error| error.context(format!("{name}, record {index}"));
             source.read(&mut record).map_err(with_record)?;
             if index == 0 {
                 shape = record.shape();
@@ -53,7 +56,7 @@ impl ComputeImageMean {
             }
         }
         sums.iter_mut().for_each(|sum| *sum /= count as f64);
-        if let Some(output) = &self.output {
+        if let Some(output) = &output {
             let [channels, height, width] = shape.map(|extent| Some(extent as i32));
             let data = sums.iter().map(|mean| *mean as f32).collect();
             let mean =

@@ -60,6 +60,11 @@ impl DeviceArgs {
         Ok(device)
     }
 
+    /// Replaces the selected device by the GPU with the given number.
+    pub(super) fn on_gpu(self, number: u32) -> Self {
+        Self { gpu: vec![GpuArg::Number(number)], ..self }
+    }
+
     fn options(&self) -> DeviceOptions {
         let products = match self.gemm_backend {
             Some(GemmBackendArg::Cublas) => GemmBackend::Cublas,

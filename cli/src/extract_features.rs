@@ -1,12 +1,12 @@
 //! The command `cortado extract-features`, which stores blobs of a trained net in databases.
 
 use super::{
-    database_writer::{DatabaseArgs, DatabaseWriter},
+    database_writer::{Backend, DatabaseArgs, DatabaseWriter},
     definition::read_net,
     device_args::DeviceArgs,
     net_state_args::NetStateArgs,
 };
-use clap::Args;
+use clap::{Args, ValueEnum};
 use cortado::{
     blob::Blob,
     device::AnyDevice,
@@ -38,12 +38,29 @@ pub(super) struct ExtractFeatures {
     /// Number of batches to run
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     batches: u32,
+    /// Format of the databases, like --backend
+    #[arg(value_enum, conflicts_with = "backend")]
+    db_type: Option<Backend>,
+    /// Whether to run on the CPU or on a GPU, like --device and --gpu
+    #[arg(value_enum, ignore_case = true, value_name = "CPU|GPU")]
+    #[arg(conflicts_with_all = ["device", "gpu"])]
+    mode: Option<Mode>,
+    /// Number of the GPU; default: 0
+    #[arg(value_parser = device_id)]
+    device_id: Option<u32>,
     #[command(flatten)]
     database_args: DatabaseArgs,
     #[command(flatten)]
     net_state: NetStateArgs,
     #[command(flatten)]
     device: DeviceArgs,
+}
+
+/// Kind of device, by Caffe's names.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    Cpu,
+    Gpu,
 }
 
 /// Names in a comma-separated command-line argument.
@@ -54,6 +71,12 @@ fn name_list(text: &str) -> Result<NameList, String> {
     Ok(NameList(text.split(',').map(str::to_owned).collect()))
 }
 
+/// Parses the number of a GPU, such as `1` or `DEVICE_ID=1`. Caffe's help writes the latter.
+fn device_id(text: &str) -> Result<u32, String> {
+    let number = text.strip_prefix("DEVICE_ID=").unwrap_or(text);
+    number.parse().map_err(|_| "expected the number of a GPU".into())
+}
+
 impl ExtractFeatures {
     pub(super) fn run(self) -> Result<()> {
         let (blobs, databases) = (self.blobs.0.len(), self.databases.0.len());
@@ -62,7 +85,12 @@ impl ExtractFeatures {
                 format!("{blobs} blobs, but {databases} databases; pass one database per blob");
             return Err(Error::InvalidData(reason));
         }
-        let device = self.device.open()?;
+        // LMDB is the only format, so the argument cannot differ from the default of --backend.
+        let Backend::Lmdb = self.db_type.unwrap_or(Backend::Lmdb);
+        let device = match self.mode {
+            Some(Mode::Gpu) => self.device.clone().on_gpu(self.device_id.unwrap_or(0)).open()?,
+            Some(Mode::Cpu) | None => self.device.open()?,
+        };
         self.run_on(&device)
     }
 

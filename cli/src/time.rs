@@ -36,6 +36,10 @@ pub(super) struct Time {
     /// Net definition, in text format
     #[arg(long, value_name = "FILE")]
     model: PathBuf,
+    /// Trained weights, matched by layer name: .safetensors, .npz, .h5 or caffemodel. Default: the
+    /// fillers of the definition
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    weights: Vec<PathBuf>,
     /// Number of forward and backward passes to time
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
@@ -76,6 +80,9 @@ impl Time {
             .reuse_memory(self.forward_only && self.phase == PhaseArg::Test)
             .build(&definition)
             .map_err(|error| error.context(self.model.display().to_string()))?;
+        for path in &self.weights {
+            net.copy_trained_from_file(path)?;
+        }
         print(&report(&measure(&mut net, self.iterations, self.forward_only)?, &net.memory_use()?))
     }
 }

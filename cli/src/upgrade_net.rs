@@ -24,6 +24,9 @@ pub(super) struct UpgradeNet {
     /// Read IN as binary; implied by the extensions .caffemodel and .binaryproto
     #[arg(long)]
     binary: bool,
+    /// Read IN as text, also if its extension is .caffemodel or .binaryproto
+    #[arg(long, conflicts_with = "binary")]
+    text: bool,
     /// Skip unknown fields, with a warning for each field
     #[arg(long, conflicts_with = "binary")]
     skip_unknown: bool,
@@ -31,8 +34,8 @@ pub(super) struct UpgradeNet {
 
 impl UpgradeNet {
     pub(super) fn run(self) -> Result<()> {
-        let Self { from, to, binary, skip_unknown } = self;
-        let binary = binary || is_binary(&from);
+        let Self { from, to, binary, text, skip_unknown } = self;
+        let binary = binary || (!text && is_binary(&from));
         let upgrade =
             |net| upgrade::net(net).map_err(|error| error.context(from.display().to_string()));
         let upgraded = if binary {

@@ -294,6 +294,21 @@ fn extract_features_writes_the_values_of_blobs_to_databases() {
             assert_eq!((record.shape(), record.values()), ([10, 1, 1], RecordValues::Floats(want)));
         }
     }
+    folder.run(&format!("{extract} ip a 1 lmdb cpu")).succeeded();
+    fs::remove_dir_all(folder.path("a")).unwrap();
+    for gpu in ["GPU", "GPU 1", "gpu DEVICE_ID=1"] {
+        let ran = folder.run(&format!("{extract} ip a 1 lmdb {gpu}"));
+        ran.failed_with(&["--gpu: no GPU found"]);
+    }
+    for (more, part) in [
+        ("leveldb", "'leveldb'"),
+        ("lmdb GPU one", "expected the number of a GPU"),
+        ("lmdb TPU", "'TPU'"),
+        ("lmdb GPU --gpu 0", "cannot be used with"),
+        ("lmdb --backend lmdb", "cannot be used with"),
+    ] {
+        folder.run(&format!("{extract} ip a 1 {more}")).refused_with(&[part]);
+    }
     folder.run(&format!("{extract} no,ip a,b 1")).failed_with(&["unknown blob `no`"]);
     folder.run(&format!("{extract} ip a,b 1")).failed_with(&["1 blobs, but 2 databases"]);
     assert!(!folder.path("a").exists());

@@ -30,6 +30,7 @@ fn time_prints_each_layer_and_memory() {
     assert!(shares.len() >= 3 && (99.0..101.0).contains(&all), "{train}");
 
     folder.run("time --model net.prototxt --iterations 0").refused_with(&["--iterations"]);
+    folder.run("time --model net.prototxt --weights gone").failed_with(&["gone: No such file"]);
     folder.run("time --model gone.prototxt").failed_with(&["gone.prototxt: No such file"]);
 }
 

@@ -34,6 +34,9 @@ fn old_nets_and_solvers_are_upgraded() {
         folder.run(&format!("upgrade-net {flag} {file} {file}")).succeeded();
         assert_eq!(proto::read_binary::<NetParameter>(folder.path(file)).unwrap(), want);
     }
+    folder.write("text.caffemodel", V1_NET);
+    folder.run("upgrade-net --text text.caffemodel text.caffemodel").succeeded();
+    assert_eq!(text("text.caffemodel"), V2_NET);
     let fork = format!("{V1_NET}\nspin: 1 # of a fork\n");
     folder.write("fork.prototxt", &fork);
     let line = fork.lines().count();
