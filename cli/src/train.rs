@@ -31,7 +31,7 @@ pub(super) struct Train {
     /// Solver definition, in text format
     #[arg(long, value_name = "FILE")]
     solver: PathBuf,
-    /// Solver state to resume from: .solverstate or .solverstate.h5
+    /// Solver state to resume from: .solverstate or .solverstate.h5. The extension .h5 may be omitted
     #[arg(long, value_name = "FILE", conflicts_with = "weights")]
     snapshot: Option<PathBuf>,
     /// Trained weights to start from, matched by layer name: .safetensors, .npz, .h5 or caffemodel
@@ -96,9 +96,10 @@ impl Train {
         let _open = ledger.as_ref().map(Ledger::open);
         let mut builder = Solver::<f32>::builder(device);
         if let Some(state) = &self.snapshot {
-            check_solver_state(state)?;
+            let state = existing_state(state);
+            check_solver_state(&state)?;
             log::info!("Resuming from {}", state.display());
-            builder = builder.resume(state);
+            builder = builder.resume(&state);
         }
         let mut solver = builder
             .build(self.definition()?)
@@ -126,6 +127,19 @@ impl Train {
         }
         solved.and_then(|()| failure.result())
     }
+}
+
+/// Returns the path of the solver state `state`: with the extension `.h5` if only a file with this
+/// extension exists. Some of Caffe's scripts omit the extension, although their solvers write HDF5.
+fn existing_state(state: &Path) -> PathBuf {
+    let mut hdf5 = state.as_os_str().to_owned();
+    hdf5.push(".h5");
+    let hdf5 = PathBuf::from(hdf5);
+    if state.exists() || !hdf5.exists() {
+        return state.to_owned();
+    }
+    log::warn!("--snapshot: {} does not exist; using {}", state.display(), hdf5.display());
+    hdf5
 }
 
 /// Fails if the user passed a caffemodel to `--snapshot`, the most common mistake.
