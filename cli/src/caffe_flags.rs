@@ -1,34 +1,324 @@
-//! Conversion of command-line arguments from Caffe's spelling to clap's.
+//! Rewriting of command-line arguments from the spelling of gflags, which Caffe uses, to that of
+//! clap.
+//!
+//! gflags reads flags anywhere on the command line, also before the verb. A flag has one dash or
+//! two, and underscores. A boolean flag is `-shuffle`, `-noshuffle` or `-shuffle=false`. The last
+//! of several equal flags wins.
 
-use std::ffi::OsString;
+use super::caffe_tools::{self, Tool};
+use clap::{Arg, ArgAction, Command};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    iter::{self, Peekable},
+};
 
-/// Rewrites the flags and the verb on the command line from Caffe's spelling to clap's, such as
-/// `-sigint_effect` to `--sigint-effect` and `device_query` to `device-query`. Leaves `-h`, the
-/// values of flags, and all arguments after `--` unchanged.
-pub(super) fn normalize_args(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let (mut args, mut seen_verb, mut ended) = (args.into_iter(), false, false);
-    let program = args.next();
-    let rest = args.map(|arg| {
-        ended |= arg == "--";
-        match arg.to_str() {
-            Some(text) if !ended && text.starts_with('-') => clap_flag(text).into(),
-            Some(text) if !ended && !std::mem::replace(&mut seen_verb, true) => {
-                underscores_to_hyphens(text).into()
-            }
-            _ => arg,
-        }
-    });
-    program.into_iter().chain(rest).collect()
+/// Arguments in clap's spelling.
+pub(super) struct ClapArgs {
+    pub(super) args: Vec<OsString>,
+    /// Flags of the command `caffe` that the verb does not use, in Caffe's spelling. `args` does not
+    /// contain them.
+    pub(super) unused: Vec<String>,
 }
 
-fn clap_flag(text: &str) -> String {
-    let dashes = match text.as_bytes() {
-        [b'-', first, _, ..] if first.is_ascii_alphabetic() => "-",
-        _ => "",
+/// Values that a flag takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Arity {
+    /// No value: the flag is given or not.
+    Switch,
+    /// `true` or `false`, after an equals sign; without a value, `true`.
+    Bool,
+    /// One value, after an equals sign or as the next argument.
+    Value,
+}
+
+/// Verbs of the command `caffe`. Each verb accepts all flags of `caffe`, also those that it does
+/// not use.
+const CAFFE_VERBS: [&str; 4] = ["train", "test", "time", "device-query"];
+
+/// Flags of the command `caffe`.
+const CAFFE_FLAGS: [&str; 11] = [
+    "gpu",
+    "iterations",
+    "level",
+    "model",
+    "phase",
+    "sighup-effect",
+    "sigint-effect",
+    "snapshot",
+    "solver",
+    "stage",
+    "weights",
+];
+
+/// Flags whose default value in Caffe is the empty text. An empty value therefore has no effect.
+const EMPTY_BY_DEFAULT: [&str; 9] =
+    ["encode-type", "gpu", "log-dir", "model", "phase", "snapshot", "solver", "stage", "weights"];
+
+/// Flags of glog that are accepted without effect, because cortado writes each log line at once,
+/// without colours, and has no log lines of a module's own level.
+const WITHOUT_EFFECT: [(&str, Arity); 8] = [
+    ("colorlogtostderr", Arity::Switch),
+    ("drop-log-memory", Arity::Switch),
+    ("logbuflevel", Arity::Value),
+    ("logbufsecs", Arity::Value),
+    ("max-log-size", Arity::Value),
+    ("stop-logging-if-full-disk", Arity::Switch),
+    ("symbolize-stacktrace", Arity::Switch),
+    ("vmodule", Arity::Value),
+];
+
+/// Flags of glog and gflags that are refused, each with the remedy.
+const UNSUPPORTED: [(&str, &str); 15] = [
+    ("alsologtoemail", "cortado sends no e-mail; write log files with --log_dir"),
+    ("flagfile", "not supported; pass the flags on the command line"),
+    ("fromenv", "not supported; pass the flags on the command line"),
+    ("helpmatch", "not supported; use --help"),
+    ("helpon", "not supported; use --help"),
+    ("helpxml", "not supported; use --help"),
+    ("log-backtrace-at", "not supported; set RUST_BACKTRACE=1 for a backtrace of a panic"),
+    ("log-link", "not supported; --log_dir writes the links"),
+    ("logemaillevel", "cortado sends no e-mail; write log files with --log_dir"),
+    ("logfile-mode", "not supported; set the umask"),
+    ("logmailer", "cortado sends no e-mail; write log files with --log_dir"),
+    ("tab-completion-columns", "cortado completes no command lines"),
+    ("tab-completion-word", "cortado completes no command lines"),
+    ("tryfromenv", "not supported; pass the flags on the command line"),
+    ("undefok", "not supported; remove the flags that cortado does not know"),
+];
+
+/// Flags of gflags that print help in several forms. cortado has one form.
+const HELP: [&str; 3] = ["helpfull", "helpshort", "helppackage"];
+
+/// Parses a boolean as gflags does.
+pub(super) fn parse_bool(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "t" | "true" | "y" | "yes" => Ok(true),
+        "0" | "f" | "false" | "n" | "no" => Ok(false),
+        _ => Err("expected true or false".into()),
+    }
+}
+
+/// Argument before `--`: a flag, by its name in clap's spelling and without dashes, or a word.
+enum Item {
+    Flag(String, Option<OsString>),
+    Word(OsString),
+}
+
+/// Rewrites the arguments of a process, whose first is the name of the program, for clap. The
+/// result starts with the program and the verb. A program name that is the name of a tool of Caffe,
+/// such as `convert_imageset`, determines the verb. Arguments after `--` stay as they are.
+///
+/// # Errors
+/// Fails if a flag of gflags or glog is not supported. The message is `flag: problem; remedy`.
+pub(super) fn rewrite(
+    command: &Command,
+    args: impl IntoIterator<Item = OsString>,
+) -> Result<ClapArgs, String> {
+    let arities = arities(command);
+    let mut args = args.into_iter().peekable();
+    let program = args.next();
+    let mut items = Vec::new();
+    while let Some(arg) = args.next_if(|arg| arg != "--") {
+        match split_flag(&arg) {
+            Some((name, value)) => add_flag(&mut items, &arities, name, value, &mut args)?,
+            None => items.push(Item::Word(arg)),
+        }
+    }
+
+    let named = program.as_ref().and_then(|program| caffe_tools::by_program(program));
+    let (program, words) = match named {
+        // clap prints the name of the program in front of the verb.
+        Some(tool) => (Some("cortado".into()), tool_words(tool)),
+        None => (program, verb_words(&mut items)),
     };
-    match text.split_once('=') {
-        Some((name, value)) => format!("{dashes}{}={value}", underscores_to_hyphens(name)),
-        None => format!("{dashes}{}", underscores_to_hyphens(text)),
+    let verb = words.first().and_then(|verb| verb.to_str()).unwrap_or_default();
+    let unused = if CAFFE_VERBS.contains(&verb) {
+        take_unused(&mut items, command, verb)
+    } else {
+        Vec::new()
+    };
+    let words = program.into_iter().chain(words);
+    let items = items.into_iter().map(Item::into_arg);
+    Ok(ClapArgs { args: words.chain(items).chain(args).collect(), unused })
+}
+
+/// Returns the arities of all flags of the command and of its verbs, by name without dashes.
+fn arities(command: &Command) -> BTreeMap<String, Arity> {
+    let switches = ["help", "version"].map(|name| (name.to_owned(), Arity::Switch));
+    let without_effect = WITHOUT_EFFECT.map(|(name, arity)| (name.to_owned(), arity));
+    let mut arities: BTreeMap<_, _> = switches.into_iter().chain(without_effect).collect();
+    let verbs = command.get_subcommands();
+    for arg in iter::once(command).chain(verbs).flat_map(Command::get_arguments) {
+        let arity = match arg.get_action() {
+            ArgAction::Set | ArgAction::Append => match arg.get_num_args() {
+                Some(count) if count.min_values() == 0 => Arity::Bool,
+                _ => Arity::Value,
+            },
+            _ => Arity::Switch,
+        };
+        arities.extend(names(arg).into_iter().map(|name| (name, arity)));
+    }
+    arities
+}
+
+/// Returns all names of a flag, without dashes, and nothing for a positional argument.
+fn names(arg: &Arg) -> Vec<String> {
+    let aliases = arg.get_all_aliases().unwrap_or_default();
+    let long = arg.get_long().into_iter().chain(aliases).map(str::to_owned);
+    long.chain(arg.get_short().map(String::from)).collect()
+}
+
+/// Splits a flag such as `-resize_width=8` into `resize-width` and `8`. Returns `None` for other
+/// arguments, such as negative numbers and `-`.
+fn split_flag(arg: &OsString) -> Option<(String, Option<OsString>)> {
+    let text = arg.to_str()?;
+    let text = text.strip_prefix("--").or_else(|| text.strip_prefix('-'))?;
+    if !text.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        return None;
+    }
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.into())),
+        None => (text, None),
+    };
+    Some((underscores_to_hyphens(name), value))
+}
+
+/// Appends a flag to the items. Takes the flag's value from the next argument, `rest`, if the flag
+/// needs a value and has none.
+fn add_flag(
+    items: &mut Vec<Item>,
+    arities: &BTreeMap<String, Arity>,
+    mut name: String,
+    mut value: Option<OsString>,
+    rest: &mut Peekable<impl Iterator<Item = OsString>>,
+) -> Result<(), String> {
+    if let Some((_, problem)) = UNSUPPORTED.iter().find(|(other, _)| *other == name) {
+        return Err(format!("--{}: {problem}", name.replace('-', "_")));
+    }
+    if HELP.contains(&&*name) {
+        name = "help".into();
+    }
+    if name == "v" && value.is_none() {
+        // glog's flag has a level. Without a level, the flag is cortado's own.
+        value = rest.next_if(is_integer);
+        items.push(Item::Flag(name, value));
+        return Ok(());
+    }
+    if let Some(positive) = negated(&name, arities)
+        && value.is_none()
+    {
+        (name, value) = (positive, Some("false".into()));
+    }
+    let arity = arities.get(&name).copied();
+    if arity == Some(Arity::Value) && value.is_none() {
+        value = rest.next_if(|next| split_flag(next).is_none() && next != "--");
+    }
+    if WITHOUT_EFFECT.iter().any(|(other, _)| *other == name) {
+        return Ok(());
+    }
+    let boolean = value.as_ref().and_then(|value| parse_bool(value.to_str()?).ok());
+    let is_empty = value.as_ref().is_some_and(|value| value.is_empty());
+    let removed = match arity {
+        Some(Arity::Switch) => boolean == Some(false),
+        Some(Arity::Value) => is_empty && EMPTY_BY_DEFAULT.contains(&&*name),
+        _ => false,
+    };
+    if removed {
+        items.retain(|item| !matches!(item, Item::Flag(other, _) if *other == name));
+        return Ok(());
+    }
+    value = match (arity, boolean) {
+        (Some(Arity::Switch), Some(true)) => None,
+        (Some(Arity::Bool), Some(on)) => Some(on.to_string().into()),
+        (Some(Arity::Bool), None) if value.is_none() => Some("true".into()),
+        _ => value,
+    };
+    items.push(Item::Flag(name, value));
+    Ok(())
+}
+
+/// Returns the name of the boolean flag that `name` negates, such as `shuffle` for `noshuffle`.
+fn negated(name: &str, arities: &BTreeMap<String, Arity>) -> Option<String> {
+    let positive = name.strip_prefix("no").filter(|_| !arities.contains_key(name))?;
+    let is_boolean = *arities.get(positive)? != Arity::Value;
+    is_boolean.then(|| positive.to_owned())
+}
+
+fn is_integer(arg: &OsString) -> bool {
+    arg.to_str().is_some_and(|text| text.parse::<i32>().is_ok())
+}
+
+/// Returns the verb and the flags that replace a tool of Caffe.
+fn tool_words(tool: &Tool) -> Vec<OsString> {
+    iter::once(&tool.verb).chain(tool.flags).map(OsString::from).collect()
+}
+
+/// Removes the verb from the items and returns it in clap's spelling. If the verb is `help`, also
+/// removes and returns the verb that the user needs help for.
+fn verb_words(items: &mut Vec<Item>) -> Vec<OsString> {
+    let mut take_word = || {
+        let is_word = |item: &Item| matches!(item, Item::Word(word) if !is_dashed(word));
+        let index = items.iter().position(is_word)?;
+        Some(items.remove(index).into_arg())
+    };
+    let Some(verb) = take_word() else { return Vec::new() };
+    let words = clap_verb(verb);
+    if words[0] == "help" {
+        // `help` accepts no flags of the verb.
+        let verb = take_word().map(|verb| clap_verb(verb).swap_remove(0));
+        return words.into_iter().chain(verb).collect();
+    }
+    words
+}
+
+/// Returns a verb or the name of a tool of Caffe in clap's spelling, with the flags that replace
+/// the tool.
+fn clap_verb(verb: OsString) -> Vec<OsString> {
+    match verb.to_str() {
+        Some(name) => match caffe_tools::by_name(name) {
+            Some(tool) => tool_words(tool),
+            None => vec![underscores_to_hyphens(name).into()],
+        },
+        None => vec![verb],
+    }
+}
+
+fn is_dashed(word: &OsString) -> bool {
+    word.as_encoded_bytes().starts_with(b"-")
+}
+
+/// Removes the flags of `caffe` that the verb does not define, and returns their names.
+fn take_unused(items: &mut Vec<Item>, command: &Command, verb: &str) -> Vec<String> {
+    let verb = command.find_subcommand(verb);
+    let defined: Vec<_> =
+        verb.into_iter().flat_map(Command::get_arguments).flat_map(names).collect();
+    let is_unused = |item: &mut Item| match item {
+        Item::Flag(name, _) => CAFFE_FLAGS.contains(&&**name) && !defined.contains(name),
+        Item::Word(_) => false,
+    };
+    let unused = items.extract_if(.., is_unused).map(|item| match item {
+        Item::Flag(name, _) => format!("--{}", name.replace('-', "_")),
+        Item::Word(word) => word.to_string_lossy().into_owned(),
+    });
+    unused.collect()
+}
+
+impl Item {
+    fn into_arg(self) -> OsString {
+        let (name, value) = match self {
+            Self::Flag(name, value) => (name, value),
+            Self::Word(word) => return word,
+        };
+        // The only flag with a name of one letter and two dashes is glog's `--v=LEVEL`.
+        let is_short = name.len() == 1 && !(name == "v" && value.is_some());
+        let dashes = if is_short { "-" } else { "--" };
+        let mut arg = OsString::from(format!("{dashes}{name}"));
+        if let Some(value) = value {
+            arg.push("=");
+            arg.push(value);
+        }
+        arg
     }
 }
 
@@ -37,26 +327,4 @@ fn underscores_to_hyphens(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::normalize_args;
-
-    #[test]
-    fn flags_and_verbs_in_caffes_spelling_are_rewritten_for_clap() {
-        let cases = [
-            ("train -solver=a_b.prototxt", "train --solver=a_b.prototxt"),
-            ("train --solver a_b.prototxt", "train --solver a_b.prototxt"),
-            ("train -sigint_effect none", "train --sigint-effect none"),
-            ("--quiet device_query -gpu 0", "--quiet device-query --gpu 0"),
-            ("-h", "-h"),
-            ("time -level -1", "time --level -1"),
-            ("draw a-b_c - -o x_y", "draw a-b_c - -o x_y"),
-            ("inspect -- -a_b", "inspect -- -a_b"),
-        ];
-        for (args, want) in cases {
-            let args = format!("c_1 {args}");
-            let words = normalize_args(args.split(' ').map(Into::into));
-            let read: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
-            assert_eq!(read.join(" "), format!("c_1 {want}"));
-        }
-    }
-}
+mod tests;

@@ -25,34 +25,34 @@ use std::path::{Path, PathBuf};
 pub(super) struct Classify {
     /// Net definition in text format, with an Input layer
     #[arg(long, value_name = "FILE")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
     /// Trained weights, matched by layer name: .safetensors, .npz, .h5 or caffemodel
     #[arg(long, value_name = "FILE", value_delimiter = ',', required = true)]
-    weights: Vec<PathBuf>,
+    pub(super) weights: Vec<PathBuf>,
     /// Mean image in binary format; the mean of each channel is subtracted from the input
     #[arg(long, value_name = "FILE.binaryproto", conflicts_with = "mean_value")]
-    mean: Option<PathBuf>,
+    pub(super) mean: Option<PathBuf>,
     /// Mean to subtract from pixel values (0 to 255): one value for all channels, or three for
     /// blue, green and red
     #[arg(long, value_name = "X,..", value_delimiter = ',', allow_negative_numbers = true)]
-    mean_value: Vec<f32>,
+    pub(super) mean_value: Vec<f32>,
     /// Factor by which pixel values are multiplied after mean subtraction; 0.00390625 (1/256) for
     /// nets that expect pixels from 0 to 1
     #[arg(long, value_name = "X", default_value_t = 1.0)]
-    scale: f32,
+    pub(super) scale: f32,
     /// File with one class name per line; without this flag, classes are named by numbers from 0
     #[arg(long, value_name = "FILE")]
-    labels: Option<PathBuf>,
+    pub(super) labels: Option<PathBuf>,
     /// Number of classes to print, the most likely first
     #[arg(long, alias = "top", value_name = "N", default_value_t = 5)]
-    top_k: usize,
+    pub(super) top_k: usize,
     /// JPEG or PNG images to classify
     #[arg(value_name = "IMAGE", required = true)]
-    images: Vec<PathBuf>,
+    pub(super) images: Vec<PathBuf>,
     #[command(flatten)]
-    net_state: NetStateArgs,
+    pub(super) net_state: NetStateArgs,
     #[command(flatten)]
-    device: DeviceArgs,
+    pub(super) device: DeviceArgs,
 }
 
 impl Classify {

@@ -1,10 +1,11 @@
 //! The `cortado` command, with Caffe's verbs and flags.
 //!
 //! Each verb of the command has its own source file. Results go to standard output. Logs go to
-//! standard error, as lines in Caffe's format. If standard error is a terminal, a progress line
-//! replaces the log lines. The command prints an error as one line. The exit status is 1 if the
+//! standard error, as lines in Caffe's format. If standard error is
+//! a terminal, a progress line replaces the log lines. The command prints an error as one line. The exit status is 1 if the
 //! verb failed and 2 if the arguments were wrong.
 
+mod classification;
 mod classify;
 mod compute_image_mean;
 mod database_writer;
@@ -28,6 +29,7 @@ mod run_log;
 mod signals;
 mod snapshot_keep;
 mod caffe_flags;
+mod caffe_tools;
 mod svg;
 mod table;
 mod test;
@@ -36,7 +38,8 @@ mod train;
 mod upgrade_net;
 mod upgrade_solver;
 
-use clap::{Parser, Subcommand, error::ErrorKind};
+use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
+use cortado::error::Error;
 use log::LevelFilter;
 use std::{
     env,
@@ -46,7 +49,8 @@ use std::{
 
 /// Train, test, upgrade and inspect Caffe's models
 #[derive(Parser)]
-#[command(name = "cortado", version, arg_required_else_help = true)]
+#[command(name = "cortado", version, propagate_version = true, arg_required_else_help = true)]
+#[command(args_override_self = true)]
 struct Command {
     #[command(subcommand)]
     verb: Verb,
@@ -63,6 +67,7 @@ enum Verb {
     Train(train::Train),
     Test(test::Test),
     Classify(classify::Classify),
+    Classification(classification::Classification),
     Time(time::Time),
     ConvertMnist(convert_mnist::ConvertMnist),
     ConvertCifar(convert_cifar::ConvertCifar),
@@ -78,10 +83,16 @@ enum Verb {
 
 /// Parses the arguments of the process and runs the command.
 fn main() -> ExitCode {
-    let command = match Command::try_parse_from(caffe_flags::normalize_args(env::args_os())) {
+    let rewritten = match caffe_flags::rewrite(&Command::command(), env::args_os()) {
+        Ok(rewritten) => rewritten,
+        Err(problem) => return report_invalid_args(&problem),
+    };
+    let command = match Command::try_parse_from(rewritten.args) {
         Ok(command) => command,
         Err(error) if error.kind() == ErrorKind::ValueValidation => {
-            return report_invalid_value(&error);
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            return report_invalid_args(line.strip_prefix("error: ").unwrap_or(line));
         }
         Err(error) => error.exit(),
     };
@@ -90,10 +101,14 @@ fn main() -> ExitCode {
         (_, true) => LevelFilter::Debug,
         _ => LevelFilter::Info,
     });
+    for flag in rewritten.unused {
+        log::warn!("{flag}: ignored, because the verb does not use it");
+    }
     let outcome = match command.verb {
         Verb::Train(train) => train.run(),
         Verb::Test(test) => test.run(),
         Verb::Classify(classify) => classify.run(),
+        Verb::Classification(classification) => classification.run(),
         Verb::Time(time) => time.run(),
         Verb::ConvertMnist(convert) => convert.run(),
         Verb::ConvertCifar(convert) => convert.run(),
@@ -108,27 +123,26 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // If writing to standard error fails, the exit status still reports the error.
-            let _ = writeln!(io::stderr(), "cortado: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => report_failure(&error),
     }
 }
 
-/// Prints clap's message about an invalid flag value as one line, without the usage text.
-fn report_invalid_value(error: &clap::Error) -> ExitCode {
-    let text = error.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    let line = line.strip_prefix("error: ").unwrap_or(line);
-    let _ = writeln!(io::stderr(), "cortado: {line}; see --help");
+/// Reports the error of a verb on standard error.
+fn report_failure(error: &Error) -> ExitCode {
+    // If writing to standard error fails, the exit status still reports the error.
+    let _ = writeln!(io::stderr(), "cortado: {error}");
+    ExitCode::FAILURE
+}
+
+/// Prints a message about invalid arguments as one line, without the usage text.
+fn report_invalid_args(problem: &str) -> ExitCode {
+    let _ = writeln!(io::stderr(), "cortado: {problem}; see --help");
     ExitCode::from(2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn clap_accepts_the_argument_definitions() {
@@ -144,7 +158,8 @@ mod tests {
                 help.strip_prefix("Example: ").unwrap_or_else(|| panic!("{name}: {help}"));
             assert!(example.starts_with(&format!("cortado {name}")), "{example}");
             let args = example.split_whitespace().map(Into::into);
-            let parsed = Command::try_parse_from(caffe_flags::normalize_args(args));
+            let args = caffe_flags::rewrite(&Command::command(), args).unwrap().args;
+            let parsed = Command::try_parse_from(args);
             parsed.map(drop).unwrap_or_else(|error| panic!("{example}: {error}"));
         }
     }

@@ -1,0 +1,109 @@
+//! Unit tests of the rewriting of arguments.
+
+use super::rewrite;
+use clap::CommandFactory;
+
+/// Returns the rewritten arguments and the unused flags of a command line.
+fn rewritten(line: &str) -> Result<(String, Vec<String>), String> {
+    let args = line.split(' ').map(Into::into);
+    let rewritten = rewrite(&crate::Command::command(), args)?;
+    let words: Vec<_> = rewritten.args.iter().map(|word| word.to_str().unwrap()).collect();
+    Ok((words.join(" "), rewritten.unused))
+}
+
+#[test]
+fn flags_and_verbs_in_caffes_spelling_are_rewritten_for_clap() {
+    let cases = [
+        ("c train -solver=a_b.prototxt", "c train --solver=a_b.prototxt"),
+        ("c train --solver a_b.prototxt", "c train --solver=a_b.prototxt"),
+        ("c train -sigint_effect none", "c train --sigint-effect=none"),
+        ("c --quiet device_query -gpu 0", "c device-query --quiet --gpu=0"),
+        ("c -solver a train -weights=", "c train --solver=a"),
+        ("c -h", "c -h"),
+        ("c -helpshort", "c --help"),
+        ("c help device_query", "c help device-query"),
+        ("c help upgrade_net_proto_text", "c help upgrade-net"),
+        ("c time -level -1", "c time --level=-1"),
+        ("c draw a-b_c - -o x_y", "c draw a-b_c - -o=x_y"),
+        ("c inspect -- -a_b --", "c inspect -- -a_b --"),
+        ("c train --solver --weights w", "c train --solver --weights=w"),
+        ("c train -solver s -- -a", "c train --solver=s -- -a"),
+        ("c train -sovler s", "c train --sovler s"),
+    ];
+    for (line, want) in cases {
+        assert_eq!(rewritten(line), Ok((want.to_owned(), vec![])), "{line}");
+    }
+}
+
+#[test]
+fn booleans_have_gflags_spellings_and_the_last_one_wins() {
+    for on in ["-shuffle", "--shuffle=true", "-shuffle=Yes", "-noshuffle -shuffle=1"] {
+        let want = "c convert-imageset --shuffle a b";
+        assert_eq!(rewritten(&format!("c convert_imageset {on} a b")).unwrap().0, want);
+    }
+    for off in ["-noshuffle", "--noshuffle", "-shuffle=F", "-shuffle -noshuffle"] {
+        let want = "c convert-imageset a b";
+        assert_eq!(rewritten(&format!("c convert_imageset {off} a b")).unwrap().0, want);
+    }
+    let default_true = [("-shuffle=maybe", "--shuffle=maybe"), ("-noshuffle=1", "--noshuffle=1")];
+    for (flag, want) in default_true {
+        assert_eq!(rewritten(&format!("c train {flag}")).unwrap().0, format!("c train {want}"));
+    }
+}
+
+#[test]
+fn v_takes_a_level_only_from_an_integer() {
+    for (line, want) in [
+        ("c -v train", "c train -v"),
+        ("c -v 1 train", "c train --v=1"),
+        ("c train -v=2", "c train --v=2"),
+        ("c train -v", "c train -v"),
+    ] {
+        assert_eq!(rewritten(line).unwrap().0, want);
+    }
+}
+
+#[test]
+fn a_program_or_verb_with_the_name_of_a_tool_selects_the_verb() {
+    let cases = [
+        ("build/tools/caffe train", "build/tools/caffe train"),
+        ("caffe.bin test", "caffe.bin test"),
+        ("/x/convert_imageset.bin -gray a", "cortado convert-imageset --gray a"),
+        ("upgrade_net_proto_text a b", "cortado upgrade-net --text a b"),
+        ("upgrade_net_proto_binary train b", "cortado upgrade-net --binary train b"),
+        ("cortado convert_mnist_data a b c", "cortado convert-mnist a b c"),
+        ("cortado upgrade-net-proto-binary a", "cortado upgrade-net --binary a"),
+    ];
+    for (line, want) in cases {
+        assert_eq!(rewritten(line).unwrap().0, want);
+    }
+}
+
+#[test]
+fn flags_of_caffe_that_a_verb_does_not_use_are_reported() {
+    let (args, unused) = rewritten("caffe train -iterations 5 -phase=TEST -solver s").unwrap();
+    assert_eq!(args, "caffe train --solver=s");
+    assert_eq!(unused, ["--iterations", "--phase"]);
+    // Flags of the other tools are not flags of `caffe`.
+    assert_eq!(rewritten("caffe train -shuffle").unwrap().0, "caffe train --shuffle");
+    assert_eq!(rewritten("caffe draw -solver s").unwrap().0, "caffe draw --solver=s");
+}
+
+#[test]
+fn an_unsupported_flag_is_an_error_with_a_remedy() {
+    let error = rewritten("caffe train -log_link=x").unwrap_err();
+    assert_eq!(error, "--log_link: not supported; --log_dir writes the links");
+}
+
+/// The values of flags must be known before the verb is.
+#[test]
+fn a_flag_has_the_same_arity_in_all_verbs() {
+    let command = crate::Command::command();
+    let arities = super::arities(&command);
+    for verb in command.get_subcommands() {
+        let own = super::arities(verb);
+        for (name, arity) in own {
+            assert!(arities[&name] == arity, "{}: --{name}", verb.get_name());
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Names of Caffe's programs, and the verbs that replace them.
+
+use std::{ffi::OsStr, path::Path};
+
+/// Program of Caffe: its name, the verb that replaces it, and flags that select its behaviour.
+pub(super) struct Tool {
+    name: &'static str,
+    pub(super) verb: &'static str,
+    pub(super) flags: &'static [&'static str],
+}
+
+/// Caffe's programs other than `caffe`.
+const TOOLS: [Tool; 9] = [
+    Tool { name: "classification", verb: "classification", flags: &[] },
+    Tool { name: "compute_image_mean", verb: "compute-image-mean", flags: &[] },
+    Tool { name: "convert_cifar_data", verb: "convert-cifar", flags: &[] },
+    Tool { name: "convert_imageset", verb: "convert-imageset", flags: &[] },
+    Tool { name: "convert_mnist_data", verb: "convert-mnist", flags: &[] },
+    Tool { name: "extract_features", verb: "extract-features", flags: &[] },
+    Tool { name: "upgrade_net_proto_binary", verb: "upgrade-net", flags: &["--binary"] },
+    Tool { name: "upgrade_net_proto_text", verb: "upgrade-net", flags: &["--text"] },
+    Tool { name: "upgrade_solver_proto_text", verb: "upgrade-solver", flags: &[] },
+];
+
+/// Returns the tool with the given name. Hyphens may replace underscores.
+pub(super) fn by_name(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name.replace('-', "_"))
+}
+
+/// Returns the tool with the name of the program file `program`, which may have a folder and the
+/// extension `.bin`, as in Caffe's build folder, or `.exe`.
+pub(super) fn by_program(program: &OsStr) -> Option<&'static Tool> {
+    let file = Path::new(program).file_name()?.to_str()?;
+    let stem = file.strip_suffix(".bin").or_else(|| file.strip_suffix(".exe")).unwrap_or(file);
+    by_name(stem)
+}
