@@ -4,6 +4,9 @@ use super::format_g::format_g;
 use cortado::solver::{Event, Score, TracedBlob};
 use log::{error, info};
 
+/// Target of the log lines of a solver's events.
+pub(super) const TARGET: &str = "solver";
+
 /// Logger that writes the events of a solver in Caffe's wording.
 pub(super) struct CaffeLog;
 
@@ -11,8 +14,8 @@ impl CaffeLog {
     pub(super) fn show(&mut self, event: &Event<'_>) {
         match *event {
             Event::Started { net, policy, .. } => {
-                info!("Solving {net}");
-                info!("Learning Rate Policy: {policy}");
+                info!(target: TARGET, "Solving {net}");
+                info!(target: TARGET, "Learning Rate Policy: {policy}");
             }
             Event::Displayed {
                 iteration,
@@ -25,20 +28,19 @@ impl CaffeLog {
                 display,
             } => {
                 let speed = passed as f64 / seconds.max(f64::MIN_POSITIVE);
-                info!(
-                    "Iteration {iteration} ({} iter/s, {}s/{display} iters), loss = {}",
+                info!(target: TARGET, "Iteration {iteration} ({} iter/s, {}s/{display} iters), loss = {}",
                     format_g(speed),
                     format_g(seconds),
                     format_g(loss)
                 );
                 for (index, output) in outputs.iter().enumerate() {
-                    info!("    Train net output #{index}: {}", score(output));
+                    info!(target: TARGET, "    Train net output #{index}: {}", score(output));
                 }
                 if let Some(wait) = waited {
                     let share = 100.0 * wait / seconds.max(f64::MIN_POSITIVE);
-                    info!("    Waited for data: {wait:.3}s, {share:.1}% of the time");
+                    info!(target: TARGET, "    Waited for data: {wait:.3}s, {share:.1}% of the time");
                 }
-                info!("Iteration {iteration}, lr = {}", format_g(rate));
+                info!(target: TARGET, "Iteration {iteration}, lr = {}", format_g(rate));
             }
             Event::Traced { layer, what, name, mean } => {
                 let (pass, kind, part) = match what {
@@ -47,44 +49,42 @@ impl CaffeLog {
                     TracedBlob::BottomDiff => ("Backward", "bottom", "diff"),
                     TracedBlob::ParamDiff => ("Backward", "param", "diff"),
                 };
-                info!("    [{pass}] Layer {layer}, {kind} blob {name} {part}: {}", format_g(mean));
+                info!(target: TARGET, "    [{pass}] Layer {layer}, {kind} blob {name} {part}: {}", format_g(mean));
             }
             Event::Norms { l1, l2 } => {
                 let ([data, diff], [l2_data, l2_diff]) = (l1.map(format_g), l2.map(format_g));
-                error!(
-                    "    [Backward] All net params (data, diff): L1 norm = ({data}, {diff}); \
+                error!(target: TARGET, "    [Backward] All net params (data, diff): L1 norm = ({data}, {diff}); \
                      L2 norm = ({l2_data}, {l2_diff})"
                 );
             }
             Event::Clipped { norm, limit, scale, .. } => {
-                info!(
-                    "Gradient clipping: scaling down gradients (L2 norm {} > {}) by scale factor {}",
+                info!(target: TARGET, "Gradient clipping: scaling down gradients (L2 norm {} > {}) by scale factor {}",
                     format_g(norm),
                     format_g(limit),
                     format_g(scale)
                 );
             }
             Event::Testing { iteration, net } => {
-                info!("Iteration {iteration}, Testing net (#{net})");
+                info!(target: TARGET, "Iteration {iteration}, Testing net (#{net})");
             }
             Event::Tested { outputs, loss, .. } => {
                 if let Some(loss) = loss {
-                    info!("Test loss: {}", format_g(loss));
+                    info!(target: TARGET, "Test loss: {}", format_g(loss));
                 }
                 for (index, output) in outputs.iter().enumerate() {
-                    info!("    Test net output #{index}: {}", score(output));
+                    info!(target: TARGET, "    Test net output #{index}: {}", score(output));
                 }
             }
-            Event::Interrupted { .. } => info!("Test interrupted."),
+            Event::Interrupted { .. } => info!(target: TARGET, "Test interrupted."),
             Event::Snapshot { model, state, .. } => {
-                info!("Snapshotting to binary proto file {}", model.display());
-                info!("Snapshotting solver state to binary proto file {}", state.display());
+                info!(target: TARGET, "Snapshotting to binary proto file {}", model.display());
+                info!(target: TARGET, "Snapshotting solver state to binary proto file {}", state.display());
             }
             Event::Finished { iteration, loss, early } => {
                 if let Some(loss) = loss {
-                    info!("Iteration {iteration}, loss = {}", format_g(loss));
+                    info!(target: TARGET, "Iteration {iteration}, loss = {}", format_g(loss));
                 }
-                info!("Optimization {}.", if early { "stopped early" } else { "Done" });
+                info!(target: TARGET, "Optimization {}.", if early { "stopped early" } else { "Done" });
             }
             _ => {}
         }

@@ -1,46 +1,78 @@
-//! Logger that writes to standard error in the format of Caffe's logs.
+//! Logger that writes to standard error and to log files, in the format of Caffe's logs.
 
-use super::progress::CLEAR_LINE;
-use jiff::Zoned;
+use super::{caffe_log, log_files::LogFiles, log_prefix::Prefix, progress::CLEAR_LINE};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use std::{
+    fmt::Arguments,
     io::{self, IsTerminal, Write},
-    process,
+    sync::OnceLock,
 };
 
-/// Logger of lines such as `I20260131 23:59:59.123456 4321 file.rs:12] message`.
-struct Logger;
+/// Where and how the log is written.
+pub(super) struct LogOptions {
+    /// Maximum level of the lines that are logged.
+    pub(super) level: LevelFilter,
+    /// Maximum level of the lines that are written to standard error.
+    pub(super) stderr_level: LevelFilter,
+    /// Whether a progress line on standard error replaces the log lines of a solver's events.
+    pub(super) progress_line: bool,
+    pub(super) prefix: Prefix,
+    pub(super) files: Option<LogFiles>,
+}
 
-/// Installs the command's logger with the maximum level `level`, unless the process already has a
-/// logger.
-pub(super) fn install(level: LevelFilter) {
-    if log::set_logger(&Logger).is_ok() {
-        log::set_max_level(level);
+static LOGGER: OnceLock<LogOptions> = OnceLock::new();
+
+/// Installs the command's logger, unless the process already has a logger.
+pub(super) fn install(options: LogOptions) {
+    let options = LOGGER.get_or_init(|| options);
+    if log::set_logger(options).is_ok() {
+        log::set_max_level(options.level);
     }
 }
 
-impl Log for Logger {
+/// Returns whether a progress line on standard error replaces the log lines of a solver's events.
+pub(super) fn shows_progress_line() -> bool {
+    LOGGER.get().is_some_and(|options| options.progress_line)
+}
+
+/// Writes an error to the log files only, as for an error that standard error shows in another
+/// form.
+pub(super) fn log_to_files(message: Arguments<'_>) {
+    let Some(LogOptions { level, prefix, files: Some(files), .. }) = LOGGER.get() else { return };
+    if *level >= Level::Error {
+        let prefix = prefix.text(Level::Error, file!(), line!());
+        files.write(Level::Error, &format!("{prefix}{message}"));
+    }
+}
+
+impl LogOptions {
+    fn writes_to_stderr(&self, metadata: &Metadata<'_>) -> bool {
+        let replaced = self.progress_line && metadata.target() == caffe_log::TARGET;
+        metadata.level() <= self.stderr_level && !replaced
+    }
+}
+
+impl Log for LogOptions {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.level() <= log::max_level()
+        metadata.level() <= self.level && (self.files.is_some() || self.writes_to_stderr(metadata))
     }
 
     fn log(&self, record: &Record<'_>) {
         if !self.enabled(record.metadata()) {
             return;
         }
-        let severity = match record.level() {
-            Level::Error => 'E',
-            Level::Warn => 'W',
-            _ => 'I',
-        };
-        let path = record.file().unwrap_or("cortado");
-        let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
-        let line = record.line().unwrap_or(0);
-        let time = Zoned::now().strftime("%Y%m%d %H:%M:%S%.6f").to_string();
-        let (pid, message) = (process::id(), record.args());
-        let clear = if io::stderr().is_terminal() { CLEAR_LINE } else { "" };
-        // Ignore the error of a failed write, because the log is the only place to report errors.
-        let _ = writeln!(io::stderr(), "{clear}{severity}{time} {pid} {file}:{line}] {message}");
+        let (level, file) = (record.level(), record.file().unwrap_or("cortado"));
+        let prefix = self.prefix.text(level, file, record.line().unwrap_or(0));
+        let line = format!("{prefix}{}", record.args());
+        if self.writes_to_stderr(record.metadata()) {
+            let clear = if io::stderr().is_terminal() { CLEAR_LINE } else { "" };
+            // Ignore the error of a failed write, because the log is the only place to report
+            // errors.
+            let _ = writeln!(io::stderr(), "{clear}{line}");
+        }
+        if let Some(files) = &self.files {
+            files.write(level, &line);
+        }
     }
 
     fn flush(&self) {}

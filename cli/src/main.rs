@@ -1,7 +1,7 @@
 //! The `cortado` command, with Caffe's verbs and flags.
 //!
 //! Each verb of the command has its own source file. Results go to standard output. Logs go to
-//! standard error, as lines in Caffe's format. If standard error is
+//! standard error, as lines in Caffe's format, and to the files of `--log_dir`. If standard error is
 //! a terminal, a progress line replaces the log lines. The command prints an error as one line. The exit status is 1 if the
 //! verb failed and 2 if the arguments were wrong.
 
@@ -18,6 +18,9 @@ mod draw;
 mod extract_features;
 mod inspect;
 mod caffe_log;
+mod log_args;
+mod log_prefix;
+mod log_files;
 mod logger;
 mod format_g;
 mod net_state_args;
@@ -40,10 +43,12 @@ mod upgrade_solver;
 
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 use cortado::error::Error;
-use log::LevelFilter;
+use log_args::LogArgs;
 use std::{
     env,
+    ffi::OsStr,
     io::{self, Write},
+    path::Path,
     process::ExitCode,
 };
 
@@ -60,6 +65,8 @@ struct Command {
     /// Log more details, such as the construction of a net, and show no progress line
     #[arg(long, short, global = true)]
     verbose: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 #[derive(Subcommand)]
@@ -96,15 +103,15 @@ fn main() -> ExitCode {
         }
         Err(error) => error.exit(),
     };
-    logger::install(match (command.quiet, command.verbose) {
-        (true, _) => LevelFilter::Warn,
-        (_, true) => LevelFilter::Debug,
-        _ => LevelFilter::Info,
-    });
+    let Command { verb, quiet, verbose, log } = command;
+    match log.options(quiet, verbose, &program_name()) {
+        Ok(options) => logger::install(options),
+        Err(error) => return report_failure(&error),
+    }
     for flag in rewritten.unused {
         log::warn!("{flag}: ignored, because the verb does not use it");
     }
-    let outcome = match command.verb {
+    let outcome = match verb {
         Verb::Train(train) => train.run(),
         Verb::Test(test) => test.run(),
         Verb::Classify(classify) => classify.run(),
@@ -127,8 +134,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reports the error of a verb on standard error.
+/// Returns the file name of the program, by which the process was called.
+fn program_name() -> String {
+    let program = env::args_os().next().unwrap_or_default();
+    let file = Path::new(&program).file_name();
+    file.map_or("cortado".into(), OsStr::to_string_lossy).into_owned()
+}
+
+/// Reports the error of a verb on standard error and in the log files.
 fn report_failure(error: &Error) -> ExitCode {
+    logger::log_to_files(format_args!("{error}"));
     // If writing to standard error fails, the exit status still reports the error.
     let _ = writeln!(io::stderr(), "cortado: {error}");
     ExitCode::FAILURE

@@ -1,9 +1,17 @@
 //! The command `cortado train`, which trains a net from a solver definition.
 
 use super::{
-    caffe_log::CaffeLog, definition::read_solver, device_args::DeviceArgs,
-    net_state_args::NetStateArgs, output::print, prefix_lock::PrefixLock, progress::Progress,
-    run_log::RunLogArgs, signals::Signals, snapshot_keep::SnapshotKeep,
+    caffe_log::{self, CaffeLog},
+    definition::read_solver,
+    device_args::DeviceArgs,
+    logger,
+    net_state_args::NetStateArgs,
+    output::print,
+    prefix_lock::PrefixLock,
+    progress::Progress,
+    run_log::RunLogArgs,
+    signals::Signals,
+    snapshot_keep::SnapshotKeep,
 };
 use clap::{Args, ValueEnum};
 use cortado::{
@@ -14,10 +22,7 @@ use cortado::{
     solver::{OnNan, Solver},
 };
 use log::Level;
-use std::{
-    io::IsTerminal,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 /// Train a net from a solver definition
 ///
@@ -153,16 +158,14 @@ fn check_solver_state(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Shows the progress of training on standard error: as a progress line if standard error is a
-/// terminal, and otherwise as Caffe's log lines. If the log level is below `Info`, shows no
-/// progress.
+/// Shows the progress of training: as a progress line or as Caffe's log lines on standard error, and
+/// as log lines in the log files. If the log level is below `Info`, shows no progress.
 fn show_progress(solver: &mut Solver<f32>) {
-    match log::max_level().to_level() {
-        Some(Level::Info) if std::io::stderr().is_terminal() => {
-            let mut progress = Progress::new(solver.param().max_iter());
-            solver.add_observer(move |event| progress.show(event));
-        }
-        Some(level) if level >= Level::Info => solver.add_observer(|event| CaffeLog.show(event)),
-        _ => {}
+    if logger::shows_progress_line() {
+        let mut progress = Progress::new(solver.param().max_iter());
+        solver.add_observer(move |event| progress.show(event));
+    }
+    if log::log_enabled!(target: caffe_log::TARGET, Level::Info) {
+        solver.add_observer(|event| CaffeLog.show(event));
     }
 }

@@ -45,7 +45,13 @@ fn booleans_have_gflags_spellings_and_the_last_one_wins() {
         let want = "c convert-imageset a b";
         assert_eq!(rewritten(&format!("c convert_imageset {off} a b")).unwrap().0, want);
     }
-    let default_true = [("-shuffle=maybe", "--shuffle=maybe"), ("-noshuffle=1", "--noshuffle=1")];
+    let default_true = [
+        ("-alsologtostderr", "--alsologtostderr=true"),
+        ("-noalsologtostderr", "--alsologtostderr=false"),
+        ("--alsologtostderr=0", "--alsologtostderr=false"),
+        ("-shuffle=maybe", "--shuffle=maybe"),
+        ("-noshuffle=1", "--noshuffle=1"),
+    ];
     for (flag, want) in default_true {
         assert_eq!(rewritten(&format!("c train {flag}")).unwrap().0, format!("c train {want}"));
     }

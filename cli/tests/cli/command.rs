@@ -170,7 +170,7 @@ impl Ran {
     }
 }
 
-/// Returns the message of a log line such as `I20260131 23:59:59.123456 4321 file.rs:12] message`,
+/// Returns the message of a log line such as `I0131 23:59:59.123456  4321 file.rs:12] message`,
 /// and `None` for other lines.
 pub(crate) fn message(line: &str) -> Option<&str> {
     let (head, message) = line.split_once("] ")?;
@@ -181,7 +181,7 @@ pub(crate) fn message(line: &str) -> Option<&str> {
     let time_pattern = digits("00:00:00.000000");
     let (file, number) = location.rsplit_once(':')?;
     let fits = date.starts_with(['I', 'W', 'E', 'F'])
-        && digits(&date[1..]) == [true; 8]
+        && digits(&date[1..]) == [true; 4]
         && digits(time) == time_pattern
         && pid.parse::<u32>().is_ok()
         && !file.is_empty()

@@ -191,6 +191,13 @@ fn a_terminal_gets_a_progress_line() {
         "{shown}"
     );
     assert_eq!(run("solver", "--quiet"), "");
+    let explicit = run("solver", "-alsologtostderr");
+    assert!(explicit.contains("lr = ") && !explicit.contains('█'), "{explicit}");
+    // The log files have the lines that the progress line replaces.
+    let shown = run("solver", "-log_dir=.");
+    assert!(shown.contains("done after 8 iterations") && !shown.contains("lr = "), "{shown}");
+    let log = String::from_utf8(folder.read("cortado.INFO")).unwrap();
+    assert_eq!(log.matches(", lr = ").count(), 4, "{log}");
     let verbose = run("solver", "--verbose");
     assert!(verbose.contains("lr = ") && !verbose.contains('█'));
 }

@@ -1,0 +1,107 @@
+//! Command-line flags of the log, with the names of glog's flags.
+
+use super::{caffe_flags::parse_bool, log_files::LogFiles, log_prefix::Prefix, logger::LogOptions};
+use clap::Args;
+use cortado::error::Result;
+use log::LevelFilter;
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+};
+
+/// Heading of the log flags in the help of a verb.
+const HEADING: &str = "Log options, as in glog";
+
+/// Flags of the log. The environment variable `GLOG_x` sets the default of the flag `x`.
+#[derive(Args)]
+#[command(next_help_heading = HEADING)]
+pub(super) struct LogArgs {
+    /// Write the log only to standard error, even if --log-dir is given
+    #[arg(long, global = true, hide_short_help = true, env = "GLOG_logtostderr")]
+    #[arg(value_parser = parse_bool, hide_env_values = true)]
+    logtostderr: bool,
+    /// Write all log lines to standard error in addition to the files in --log-dir, and no progress
+    /// line; default: true, but with a progress line at a terminal. If false, standard error gets
+    /// only the lines of --stderrthreshold
+    #[arg(long, global = true, hide_short_help = true, value_name = "BOOL")]
+    #[arg(value_parser = parse_bool, num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true")]
+    alsologtostderr: Option<bool>,
+    /// Lowest severity that is written to standard error if --alsologtostderr=false: 0 (info), 1
+    /// (warning), 2 (error) or 3 (nothing)
+    #[arg(long, global = true, hide_short_help = true, value_name = "N", default_value_t = 2)]
+    #[arg(env = "GLOG_stderrthreshold", hide_env_values = true, allow_negative_numbers = true)]
+    stderrthreshold: i32,
+    /// Lowest severity that is logged: 0 (info), 1 (warning), 2 (error) or 3 (nothing)
+    #[arg(long, global = true, hide_short_help = true, value_name = "N", default_value_t = 0)]
+    #[arg(env = "GLOG_minloglevel", hide_env_values = true, allow_negative_numbers = true)]
+    minloglevel: i32,
+    /// Folder for log files, which has to exist: a file per severity, and a link to the latest such
+    /// as caffe.INFO. Without this flag, cortado writes no log files
+    #[arg(long, global = true, hide_short_help = true, value_name = "DIR")]
+    #[arg(env = "GLOG_log_dir", hide_env_values = true)]
+    log_dir: Option<PathBuf>,
+    /// Level of details; a level above 0 has the effect of --verbose
+    #[arg(long, global = true, hide_short_help = true, value_name = "N", default_value_t = 0)]
+    #[arg(env = "GLOG_v", hide_env_values = true, allow_negative_numbers = true)]
+    v: i32,
+    /// Start each log line with its severity, time, process and source line; default: true
+    #[arg(long, global = true, hide_short_help = true, value_name = "BOOL")]
+    #[arg(value_parser = parse_bool, num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "true", env = "GLOG_log_prefix", hide_env_values = true)]
+    log_prefix: Option<bool>,
+    /// Write the year in the date of each log line, as glog 0.5 and later; Caffe's scripts expect
+    /// dates without year
+    #[arg(long, global = true, hide_short_help = true, env = "GLOG_log_year_in_prefix")]
+    #[arg(value_parser = parse_bool, hide_env_values = true)]
+    log_year_in_prefix: bool,
+}
+
+impl LogArgs {
+    /// Returns the options of the logger, and creates the first log file if the flags request log
+    /// files. `program` is the program name in the names of the files.
+    ///
+    /// # Errors
+    /// Fails if the log file cannot be created.
+    pub(super) fn options(&self, quiet: bool, verbose: bool, program: &str) -> Result<LogOptions> {
+        let level = match (quiet, verbose || self.v > 0) {
+            (true, _) => LevelFilter::Warn,
+            (_, true) => LevelFilter::Debug,
+            _ => LevelFilter::Info,
+        };
+        let level = level.min(from_severity(self.minloglevel));
+        let asked_for_stderr = self.logtostderr || self.alsologtostderr == Some(true);
+        let stderr_level = match self.alsologtostderr {
+            Some(false) if !self.logtostderr => from_severity(self.stderrthreshold),
+            _ => LevelFilter::Trace,
+        };
+        let prefix = match self.log_prefix {
+            Some(false) => Prefix::None,
+            _ if self.log_year_in_prefix => Prefix::WithYear,
+            _ => Prefix::WithoutYear,
+        };
+        let folder = self.log_dir.as_ref().filter(|_| !self.logtostderr);
+        let files = folder.map(|folder| LogFiles::create(folder, program, level, prefix));
+        Ok(LogOptions {
+            level,
+            stderr_level,
+            progress_line: io::stderr().is_terminal()
+                && level == LevelFilter::Info
+                && stderr_level == LevelFilter::Trace
+                && !asked_for_stderr,
+            prefix,
+            files: files.transpose()?,
+        })
+    }
+}
+
+/// Returns the log level of one of glog's severities. glog's severity 3, FATAL, ends the process
+/// and has no level.
+fn from_severity(severity: i32) -> LevelFilter {
+    match severity {
+        ..=0 => LevelFilter::Trace,
+        1 => LevelFilter::Warn,
+        2 => LevelFilter::Error,
+        3.. => LevelFilter::Off,
+    }
+}
