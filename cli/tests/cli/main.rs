@@ -1,6 +1,10 @@
 //! Tests of the `cortado` command: training, testing, logs and snapshots.
 
+#[cfg(unix)]
+mod caffe_commands;
 mod caffe_logs;
+#[cfg(unix)]
+mod caffe_scripts;
 mod classify;
 mod command;
 #[cfg(feature = "cuda")]

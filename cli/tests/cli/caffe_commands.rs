@@ -1,0 +1,410 @@
+//! Tests of the tables of Caffe's commands in `docs/from-caffe.md`. The tests run each example of
+//! the tables.
+
+use crate::command::{Folder, NET, Ran};
+use cortado::{
+    data::LmdbReader,
+    proto::{self, BlobProto, Datum, Message, NetParameter},
+};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+const PAGE: &str = include_str!("../../../docs/from-caffe.md");
+
+/// Row of a table of Caffe's commands.
+struct Row<'a> {
+    name: &'a str,
+    status: &'a str,
+    /// Example without backticks; empty if the table has no example.
+    example: &'a str,
+    note: &'a str,
+}
+
+/// Returns the rows of all tables whose second column is the status.
+fn rows() -> Vec<Row<'static>> {
+    let cells = PAGE.lines().filter_map(|line| {
+        let line = line.strip_prefix("| ")?.strip_suffix('|')?;
+        let [name, status, example, note] = line.split('|').map(str::trim).collect::<Vec<_>>()[..]
+        else {
+            return None;
+        };
+        Some(Row { name, status, example: example.trim_matches('`'), note })
+    });
+    cells.filter(|row| row.status != "status").collect()
+}
+
+/// Returns the shell commands in the page that make the links.
+fn link_commands() -> &'static str {
+    let (_, rest) = PAGE.split_once("```sh\nmkdir -p build/tools").unwrap();
+    let start = PAGE.len() - rest.len() - "mkdir -p build/tools".len();
+    PAGE[start..].split("```").next().unwrap()
+}
+
+/// Runs a shell command in the folder. The shell finds the command `cortado` and the links.
+pub(crate) fn shell(folder: &Folder, script: &str) -> Ran {
+    let binary = Path::new(env!("CARGO_BIN_EXE_cortado"));
+    let links = ["tools", "examples/mnist", "examples/cifar10", "examples/cpp_classification"];
+    let mut paths: Vec<_> = links.iter().map(|part| folder.path("build").join(part)).collect();
+    paths.push(binary.parent().unwrap().to_owned());
+    paths.extend(env::split_paths(&env::var_os("PATH").unwrap()));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).current_dir(folder.path(""));
+    shell.env("PATH", env::join_paths(paths).unwrap());
+    shell.env("CORTADO_LIBCUDA", "/nowhere/libcuda.so.1");
+    Ran::new(script, shell.output().unwrap())
+}
+
+/// Makes the links to `cortado` with the commands of the page.
+pub(crate) fn make_links(folder: &Folder) {
+    shell(folder, link_commands()).succeeded();
+}
+
+fn images() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/images")
+}
+
+/// Images of 11 by 9 pixels, in the order of the image list. The label of each is its line number.
+const IMAGES: [&str; 8] = [
+    "color.png",
+    "palette.png",
+    "gray.png",
+    "color.png",
+    "gray.png",
+    "palette.png",
+    "palette.png",
+    "color.png",
+];
+
+/// Bytes of a CIFAR-10 record with a label and pixels of one value.
+pub(crate) fn cifar_record(label: u8, pixel: u8) -> Vec<u8> {
+    [&[label][..], &[pixel; 3072]].concat()
+}
+
+/// Creates a folder with all files that the examples read.
+fn folder_of_examples() -> Folder {
+    let folder = Folder::new("caffe-commands");
+    make_links(&folder);
+    let extra = r#"layer { name: "extra" type: "Silence" bottom: "ip"
+        include { min_level: 3 } include { stage: "deep" } }"#;
+    folder.write("net.prototxt", format!("{NET}{extra}"));
+    shell(&folder, "caffe train -solver solver.prototxt").succeeded();
+    let copy = |from: &str, to: &str| fs::copy(folder.path(from), folder.path(to)).unwrap();
+    copy("lenet_iter_8.caffemodel", "lenet.caffemodel");
+    copy("lenet_iter_4.solverstate", "lenet.solverstate");
+    for new in ["images", "cifar", "logs"] {
+        fs::create_dir(folder.path(new)).unwrap();
+    }
+    let mut list = String::new();
+    for (label, file) in IMAGES.iter().enumerate() {
+        fs::copy(images().join(file), folder.path("images").join(file)).unwrap();
+        list.push_str(&format!("{file} {label}\n"));
+    }
+    folder.write("images/list.txt", list);
+    shell(&folder, "convert_imageset images/ images/list.txt images_lmdb").succeeded();
+    folder.write("digits-images", [0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 1, 2, 3, 4]);
+    folder.write("digits-labels", [0, 0, 8, 1, 0, 0, 0, 2, 7, 9]);
+    for batch in 1..=5 {
+        folder.write(&format!("cifar/data_batch_{batch}.bin"), cifar_record(batch, 10 * batch));
+    }
+    folder.write("cifar/test_batch.bin", [cifar_record(6, 60), cifar_record(7, 70)].concat());
+
+    let deploy = r#"layer { name: "x" type: "Input" top: "x"
+            input_param { shape { dim: 1 dim: 1 dim: 3 dim: 3 } } }
+        layer { name: "y" type: "Flatten" bottom: "x" top: "y" }"#;
+    folder.write("deploy.prototxt", deploy);
+    proto::write_binary(folder.path("deploy.caffemodel"), &NetParameter::default()).unwrap();
+    let one = Some(1);
+    let mean = BlobProto {
+        num: one,
+        channels: one,
+        height: one,
+        width: one,
+        data: vec![1.0],
+        ..Default::default()
+    };
+    proto::write_binary(folder.path("images_mean.binaryproto"), &mean).unwrap();
+    folder.write("names.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\n");
+
+    let old = "input: \"x\" layers { name: \"r\" type: RELU bottom: \"x\" top: \"y\" }";
+    folder.write("old.prototxt", old);
+    let old: NetParameter = proto::parse_text(old, "").unwrap();
+    proto::write_binary(folder.path("old.caffemodel"), &old).unwrap();
+    folder.write("old_solver.prototxt", "base_lr: 0.5 solver_type: ADAM");
+    folder
+}
+
+/// Removes the files that examples write.
+fn clean(folder: &Folder) {
+    for new in ["new_lmdb", "ip_lmdb", "label_lmdb", "cifar10_train_lmdb", "cifar10_test_lmdb"] {
+        let _ = fs::remove_dir_all(folder.path(new));
+    }
+    for new in folder.files("").iter().filter(|file| file.starts_with("new")) {
+        fs::remove_file(folder.path(new)).unwrap();
+    }
+    for snapshot in folder.files("").iter().filter(|file| file.starts_with("lenet_iter_8")) {
+        fs::remove_file(folder.path(snapshot)).unwrap();
+    }
+    let _ = fs::remove_file(folder.path("mean.binaryproto"));
+    fs::remove_dir_all(folder.path("logs")).unwrap();
+    fs::create_dir(folder.path("logs")).unwrap();
+}
+
+/// Returns the keys and the records of a database.
+pub(crate) fn records(folder: &Folder, database: &str) -> Vec<(String, Datum)> {
+    let (mut reader, mut records) = (LmdbReader::open(folder.path(database)).unwrap(), Vec::new());
+    while reader.advance().unwrap() {
+        let (key, value) = reader.entry().unwrap();
+        records.push((String::from_utf8(key.to_vec()).unwrap(), Datum::decode(value).unwrap()));
+    }
+    records
+}
+
+/// Returns the text of the log file to which the link `caffe.INFO` points.
+fn log_file(folder: &Folder, severity: &str) -> Option<String> {
+    fs::read_to_string(folder.path("logs").join(format!("caffe.{severity}"))).ok()
+}
+
+fn trained(ran: &Ran) -> bool {
+    ran.log.last().is_some_and(|line| line == "Optimization Done.")
+}
+
+/// Asserts that the example of a row with the status `same` or `other` had its effect. Panics for
+/// an unknown row.
+fn check(row: &Row<'_>, ran: &Ran, folder: &Folder) -> bool {
+    let rows_of_time =
+        |layer: &str| ran.out.lines().filter(|line| line.starts_with(&format!("{layer} "))).count();
+    let new = || records(folder, "new_lmdb");
+    let converted = |channels: i32, height: i32, width: i32| {
+        let new = new();
+        let shape = |(index, (key, datum)): (usize, &(String, Datum))| {
+            *key == format!("{index:08}_{}", IMAGES[index])
+                && (datum.channels(), datum.height(), datum.width()) == (channels, height, width)
+                && datum.label() == i32::try_from(index).unwrap()
+        };
+        new.len() == IMAGES.len() && new.iter().enumerate().all(shape)
+    };
+    let text = |file: &str| String::from_utf8(folder.read(file)).unwrap();
+    let logged = |line: &str| ran.log.iter().any(|logged| logged == line);
+    let mean = || {
+        proto::read_binary::<BlobProto>(folder.path("mean.binaryproto"))
+            .is_ok_and(|mean| (mean.channels(), mean.data.len()) == (3, 3 * 9 * 11))
+    };
+    match row.name {
+        "`caffe train`" | "`-solver`" | "repeated flags" | "flags before the verb" => {
+            trained(ran) && folder.path("lenet_iter_8.caffemodel").exists()
+        }
+        "`caffe test`" => ran.out.starts_with("Loss: ") && ran.out.contains("\naccuracy = "),
+        "`caffe time`" | "`-model`" => {
+            rows_of_time("ip") == 1 && rows_of_time("accuracy") + rows_of_time("extra") == 0
+        }
+        "`caffe device_query`" => ran.out.starts_with("cpu\n"),
+        "`-phase`" => rows_of_time("accuracy") == 1,
+        "`-level`" | "`-stage`" => rows_of_time("extra") == 1,
+        "`-snapshot`" => {
+            trained(ran)
+                && logged("Resuming from lenet.solverstate")
+                && !ran.log.iter().any(|line| line.starts_with("Iteration 0"))
+        }
+        "`-weights`" => trained(ran) && logged("Finetuning from lenet.caffemodel"),
+        "`-weights` of `caffe time`" => rows_of_time("ip") == 1,
+        "`-iterations`" | "`-flag` and `--flag`" | "`-flag=value` and `-flag value`" => {
+            logged("Testing for 3 iterations.")
+        }
+        "`-sigint_effect`" | "`-sighup_effect`" | "`-flag=`" => trained(ran),
+        "flags of another verb" => {
+            trained(ran) && logged("--iterations: ignored, because the verb does not use it")
+        }
+        "`compute_image_mean`" | "`-backend lmdb` of `compute_image_mean`" | "`--`" => mean(),
+        "`convert_imageset`"
+        | "`-check_size`"
+        | "`-backend lmdb` of `convert_imageset`"
+        | "`-bool=false`"
+        | "`-nobool`"
+        | "`--nobool`" => converted(3, 9, 11),
+        "`-gray`" | "`-bool`" | "`-bool=true`" | "flags after the arguments" => converted(1, 9, 11),
+        "`-resize_width`, `-resize_height`" => converted(3, 5, 6),
+        "`-shuffle`" => {
+            let mut labels: Vec<_> = new().iter().map(|(_, datum)| datum.label()).collect();
+            let shuffled = !labels.is_sorted();
+            labels.sort();
+            shuffled && labels == [0, 1, 2, 3, 4, 5, 6, 7]
+        }
+        "`-encoded`" => new().iter().zip(IMAGES).all(|((_, datum), file)| {
+            datum.encoded() && datum.data() == fs::read(images().join(file)).unwrap()
+        }),
+        "`-encode_type png`" => {
+            let is_png = |datum: &Datum| datum.encoded() && datum.data().starts_with(b"\x89PNG");
+            new().len() == 8 && new().iter().all(|(_, datum)| is_png(datum))
+        }
+        "`convert_mnist_data`" | "`-backend lmdb` of `convert_mnist_data`" => {
+            let new: Vec<_> = new()
+                .into_iter()
+                .map(|(key, datum)| (key, datum.label(), datum.data().to_vec()))
+                .collect();
+            new == [("00000000".into(), 7, vec![1, 2]), ("00000001".into(), 9, vec![3, 4])]
+        }
+        "`convert_cifar_data`" => {
+            let label = |(key, datum): (String, Datum)| {
+                let label = datum.label();
+                assert!(
+                    datum.data().len() == 3072
+                        && datum.data().iter().all(|byte| i32::from(*byte) == 10 * label)
+                );
+                assert_eq!((datum.channels(), datum.height(), datum.width()), (3, 32, 32));
+                (key, label)
+            };
+            let labels =
+                |database| -> Vec<_> { records(folder, database).into_iter().map(label).collect() };
+            let train: Vec<_> = (0..5).map(|i| (format!("{i:05}"), i + 1)).collect();
+            labels("cifar10_train_lmdb") == train
+                && labels("cifar10_test_lmdb") == [("00000".into(), 6), ("00001".into(), 7)]
+        }
+        "`extract_features`" => {
+            records(folder, "ip_lmdb").len() == 24 && records(folder, "label_lmdb").len() == 24
+        }
+        "`CPU` of `extract_features`" => new().len() == 24,
+        "`classification`" => {
+            let lines: Vec<_> = ran.out.lines().collect();
+            let is_class = |line: &&str| {
+                let Some((score, name)) = line.split_once(" - \"") else { return false };
+                score.split_once('.').is_some_and(|(_, decimals)| decimals.len() == 4)
+                    && name.len() == 2
+                    && name.ends_with('"')
+            };
+            lines.len() == 6
+                && lines[0] == "---------- Prediction for images/gray.png ----------"
+                && lines[1..].iter().all(is_class)
+        }
+        "`upgrade_net_proto_text`" => text("new.prototxt").contains("type: \"ReLU\""),
+        "`upgrade_net_proto_binary`" => {
+            proto::read_binary::<NetParameter>(folder.path("new.caffemodel"))
+                .is_ok_and(|net| net.layer.iter().any(|layer| layer.r#type() == "ReLU"))
+        }
+        "`upgrade_solver_proto_text`" => {
+            text("new_solver.prototxt") == "base_lr: 0.5\ntype: \"Adam\"\n"
+        }
+        "`-help`" | "`-helpfull`, `-helpshort`, `-helppackage`" => {
+            ran.out.contains("--solver") && ran.log.is_empty()
+        }
+        "`-version`" => ran.out.contains(env!("CARGO_PKG_VERSION")),
+        "`-logtostderr`" => trained(ran) && log_file(folder, "INFO").is_none(),
+        "`-alsologtostderr`" => {
+            trained(ran) && log_file(folder, "INFO").unwrap().contains("Optimization Done.")
+        }
+        "`-noalsologtostderr`" => {
+            ran.log.is_empty() && log_file(folder, "INFO").unwrap().contains("Optimization Done.")
+        }
+        "`-log_dir`" => {
+            let log = log_file(folder, "INFO").unwrap();
+            let header =
+                ["Log file created at: ", "Running on machine: ", "Log line format: [IWEF]mmdd"];
+            let has_header = log.lines().zip(header).all(|(line, start)| line.starts_with(start));
+            trained(ran) && has_header && log_file(folder, "WARNING").is_none()
+        }
+        "`-minloglevel`" | "`GLOG_minloglevel` and other variables" => {
+            ran.log.is_empty() && folder.path("lenet_iter_8.caffemodel").exists()
+        }
+        "`-stderrthreshold`" => trained(ran),
+        "`-v`" => trained(ran) && logged("Creating Layer ip"),
+        "`-log_prefix`" => {
+            ran.log.is_empty() && ran.err.last().is_some_and(|line| line == "Optimization Done.")
+        }
+        "`-log_year_in_prefix`" => {
+            let year = |line: &String| {
+                let (date, rest) = line[1..].split_once(' ').unwrap();
+                date.len() == 8 && date.starts_with("20") && rest.contains("] ")
+            };
+            ran.log.is_empty() && ran.err.iter().all(year)
+        }
+        "`-logbuflevel`, `-logbufsecs`"
+        | "`-colorlogtostderr`"
+        | "`-max_log_size`, `-stop_logging_if_full_disk`, `-drop_log_memory`"
+        | "`-symbolize_stacktrace`, `-vmodule`" => trained(ran),
+        name => panic!("{name}: this test has no check for the row; add one"),
+    }
+}
+
+/// Rows whose example selects a GPU. The tests hide the machine's GPUs, so the example fails.
+const NEED_A_GPU: [&str; 2] = ["`-gpu`", "`GPU` and number of `extract_features`"];
+
+#[test]
+fn each_example_of_the_page_has_its_status() {
+    let (folder, rows) = (folder_of_examples(), rows());
+    for row in &rows {
+        clean(&folder);
+        let ran = shell(&folder, row.example);
+        match row.status {
+            _ if NEED_A_GPU.contains(&row.name) => ran.failed_with(&["--gpu: no GPU found"]),
+            "same" | "other" => {
+                assert!(ran.code == Some(0) && check(row, &ran, &folder), "{}: {ran:#?}", row.name);
+                assert!(row.status == "same" || !row.note.is_empty(), "{}: no note", row.name);
+            }
+            "not" => {
+                let refused = ran.code.is_some_and(|code| (1..=2).contains(&code));
+                assert!(refused || row.example.is_empty(), "{}: {ran:#?}", row.name);
+                assert!(!ran.err.concat().contains("panicked"), "{}: {ran:#?}", row.name);
+                assert!(!row.note.is_empty(), "{}: no reason", row.name);
+            }
+            status => panic!("{}: unknown status `{status}`", row.name),
+        }
+    }
+    for status in ["same", "other", "not"] {
+        assert!(rows.iter().filter(|row| row.status == status).count() > 5, "{status}");
+    }
+}
+
+/// Flags and programs of Caffe at its last commit, and the flags of gflags 2.2 and glog 0.4.
+const CAFFES_NAMES: &str = "caffe train,caffe test,caffe time,caffe device_query,-gpu,-solver,\
+    -model,-phase,-level,-stage,-snapshot,-weights,-iterations,-sigint_effect,-sighup_effect,\
+    compute_image_mean,convert_imageset,extract_features,upgrade_net_proto_binary,\
+    upgrade_net_proto_text,upgrade_solver_proto_text,convert_mnist_data,convert_cifar_data,\
+    convert_mnist_siamese_data,classification,-backend,-gray,-shuffle,-resize_width,\
+    -resize_height,-check_size,-encoded,-encode_type,-flagfile,-fromenv,-tryfromenv,-undefok,\
+    -tab_completion_word,-tab_completion_columns,-help,-helpfull,-helpshort,-helpon,-helpmatch,\
+    -helppackage,-helpxml,-version,-logtostderr,-alsologtostderr,-colorlogtostderr,\
+    -drop_log_memory,-alsologtoemail,-log_prefix,-minloglevel,-logbuflevel,-logbufsecs,\
+    -logemaillevel,-logmailer,-logfile_mode,-log_dir,-log_link,-max_log_size,\
+    -stop_logging_if_full_disk,-log_backtrace_at,-symbolize_stacktrace,-stderrthreshold,-v,\
+    -vmodule";
+
+#[test]
+fn the_page_lists_all_programs_and_flags_of_caffe() {
+    let names: String = rows().iter().map(|row| format!("{} ", row.name)).collect();
+    for name in CAFFES_NAMES.split(',') {
+        let listed = names.contains(&format!("`{name}`")) || names.contains(&format!("`{name} "));
+        assert!(listed, "{name}: missing in docs/from-caffe.md");
+    }
+}
+
+/// The page says that cortado refuses these flags, but its examples use only some of them.
+#[test]
+fn unsupported_flags_are_refused_with_a_remedy() {
+    let folder = Folder::new("caffe-unsupported");
+    for flag in [
+        "alsologtoemail=a@b",
+        "flagfile=f",
+        "fromenv=solver",
+        "helpmatch=x",
+        "helpon=x",
+        "helpxml",
+        "log_backtrace_at=a.cpp:1",
+        "log_link=x",
+        "logemaillevel=1",
+        "logfile_mode=1",
+        "logmailer=x",
+        "tab_completion_columns=1",
+        "tab_completion_word=x",
+        "tryfromenv=solver",
+        "undefok=x",
+    ] {
+        let name = flag.split('=').next().unwrap();
+        for dashes in ["-", "--"] {
+            let ran = folder.run(&format!("train {dashes}{flag} -solver solver.prototxt"));
+            ran.refused_with(&[&format!("cortado: --{name}: "), "; see --help"]);
+            assert_eq!(ran.err.len(), 1, "{ran:#?}");
+        }
+    }
+}
