@@ -1,6 +1,6 @@
 //! Benchmarks of the CPU and simulated devices, with the benchmark kit. Criterion times each
-//! benchmark case. The benchmark then prints tables: each device's rates relative to the device's
-//! peak rates, and the sizes from which the device is faster than one CPU thread.
+//! benchmark case. The benchmark then prints tables: each kernel's rates relative to the device's
+//! copy bandwidth and GEMM rate, and the sizes from which the device is faster than one CPU thread.
 //!
 //! ```sh
 //! cargo bench --bench devices                # all kernels
@@ -16,31 +16,34 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use std::time::Duration;
 
 fn main() -> Result<()> {
-    let one = CpuDevice::with_threads(1)?;
-    let all = CpuDevice::new();
-    // The simulated device runs kernels on one thread, so it differs from the CPU device `one` only
-    // in its queue and its transfers.
-    let simulated = SimulatedDevice::with_threads(1)?;
+    let one_thread = CpuDevice::with_threads(1)?;
+    let all_threads = CpuDevice::new();
+    // The simulated device runs kernels on one thread, so it differs from the CPU device
+    // `one_thread` only in its queue and its transfers.
+    let simulated_device = SimulatedDevice::with_threads(1)?;
     // `cargo bench` passes the argument `--bench` to this program. Without `--bench`, or with
     // `--test`, every case runs once and is not timed.
     let args: Vec<_> = std::env::args().collect();
-    let timed = args.iter().any(|arg| arg == "--bench") && !args.iter().any(|arg| arg == "--test");
-    let sizes = if timed { SizeRange::Full } else { SizeRange::Smoke };
+    let is_timed =
+        args.iter().any(|arg| arg == "--bench") && !args.iter().any(|arg| arg == "--test");
+    let sizes = if is_timed { SizeRange::Full } else { SizeRange::Smoke };
 
     let mut criterion = Criterion::default()
         .warm_up_time(Duration::from_millis(50))
         .measurement_time(Duration::from_millis(200))
         .sample_size(20)
         .configure_from_args();
-    time(&mut criterion, &one, sizes)?;
-    time(&mut criterion, &all, sizes)?;
-    time(&mut criterion, &simulated, sizes)?;
+    time(&mut criterion, &one_thread, sizes)?;
+    time(&mut criterion, &all_threads, sizes)?;
+    time(&mut criterion, &simulated_device, sizes)?;
     criterion.final_summary();
 
-    let host = Survey::measure::<f32>(&one, sizes)?;
+    let host = Survey::measure::<f32>(&one_thread, sizes)?;
     println!("\n{host}");
-    for survey in [Survey::measure::<f32>(&all, sizes)?, Survey::measure::<f32>(&simulated, sizes)?]
-    {
+    for survey in [
+        Survey::measure::<f32>(&all_threads, sizes)?,
+        Survey::measure::<f32>(&simulated_device, sizes)?,
+    ] {
         println!("{survey}\n{}", BreakEven::between(&survey, &host));
     }
     Ok(())

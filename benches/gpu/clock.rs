@@ -8,8 +8,8 @@ const BUDGET: f64 = 0.1;
 
 const SAMPLES: usize = 5;
 
-/// Calls `work` `repeats` times, then waits until the device has finished. Returns the mean time of
-/// a call of `work`, in seconds.
+/// Calls `work` `repeats` times, then waits until the device has finished the queued work. Returns
+/// the mean time of a call of `work`, in seconds.
 pub(crate) fn mean_seconds(
     device: &CudaDevice,
     repeats: usize,
@@ -22,7 +22,7 @@ pub(crate) fn mean_seconds(
 }
 
 /// Returns the time of a call of `work` in seconds: the median of several sample means, after a
-/// warm-up call. If `brief` is true, times a single call after the warm-up.
+/// warm-up call. If `brief` is true, returns the time of a single call after the warm-up.
 pub(crate) fn seconds(
     device: &CudaDevice,
     brief: bool,

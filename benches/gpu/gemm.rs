@@ -21,13 +21,13 @@ const NET_SHAPES: [[usize; 3]; 12] = [
     [128, 784, 864],
 ];
 
-/// Prints a table of GEMM rates in TFLOP/s, with a row for each shape. Fails if `required` is true
-/// and cuBLAS is missing.
-pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
+/// Prints a table of GEMM rates in TFLOP/s, with a row for each shape. Fails if `cublas_required`
+/// is true and cuBLAS is missing.
+pub(crate) fn table(bench: &Bench, cublas_required: bool) -> Result<()> {
     println!("\n### GEMM\n");
-    let (exact, tf32) = (&bench.device, bench.builder.clone().tf32(true).open(0)?);
+    let (device, tf32_device) = (&bench.device, bench.builder.clone().tf32(true).open(0)?);
     let cublas = match bench.cublas(false) {
-        Err(error) if !required => {
+        Err(error) if !cublas_required => {
             println!("cuBLAS is missing: {error}\n");
             None
         }
@@ -41,17 +41,17 @@ pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
     }
     println!("TFLOP/s.\n");
     println!(
-        "| m × n × k | f32 | cuBLAS | share | TF32 | cuBLAS | share | bf16 | cuBLAS | share |"
+        "| m × n × k | f32 | cuBLAS | ratio | TF32 | cuBLAS | ratio | bf16 | cuBLAS | ratio |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
-    let squares = (8..=13).map(|power| [1 << power; 3]);
+    let square_shapes = (8..=13).map(|power| [1 << power; 3]);
     let shapes: Vec<[usize; 3]> =
-        if bench.brief { vec![[16, 8, 24]] } else { squares.chain(NET_SHAPES).collect() };
+        if bench.brief { vec![[16, 8, 24]] } else { square_shapes.chain(NET_SHAPES).collect() };
     for shape in shapes {
         let cells = [
-            rate_cells::<f32>(exact, &cublas, bench.brief, shape)?,
-            rate_cells::<f32>(&tf32, &cublas_tf32, bench.brief, shape)?,
-            rate_cells::<bf16>(exact, &cublas, bench.brief, shape)?,
+            rate_cells::<f32>(device, &cublas, bench.brief, shape)?,
+            rate_cells::<f32>(&tf32_device, &cublas_tf32, bench.brief, shape)?,
+            rate_cells::<bf16>(device, &cublas, bench.brief, shape)?,
         ];
         let [m, n, k] = shape;
         println!("| {m} × {n} × {k} |{}", cells.concat());
@@ -62,29 +62,32 @@ pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
 /// Returns three table cells for one shape and element type: cortado's rate, cuBLAS's rate, and
 /// their ratio.
 fn rate_cells<T: Element>(
-    own: &CudaDevice,
-    cublas: &Option<CudaDevice>,
+    device: &CudaDevice,
+    cublas_device: &Option<CudaDevice>,
     brief: bool,
     shape: [usize; 3],
 ) -> Result<String> {
-    let own = rate::<T>(own, brief, shape)?;
-    Ok(match cublas {
-        Some(device) => {
-            let cublas = rate::<T>(device, brief, shape)?;
-            format!(" {own:.2} | {cublas:.2} | {:.0} % |", 100.0 * own / cublas)
+    let cortado_rate = rate::<T>(device, brief, shape)?;
+    Ok(match cublas_device {
+        Some(cublas_device) => {
+            let cublas_rate = rate::<T>(cublas_device, brief, shape)?;
+            format!(
+                " {cortado_rate:.2} | {cublas_rate:.2} | {:.0} % |",
+                100.0 * cortado_rate / cublas_rate
+            )
         }
-        None => format!(" {own:.2} | | |"),
+        None => format!(" {cortado_rate:.2} | | |"),
     })
 }
 
 /// Returns the rate of a GEMM with random operands, in TFLOP/s.
 fn rate<T: Element>(device: &CudaDevice, brief: bool, [m, n, k]: [usize; 3]) -> Result<f64> {
-    let random = |shape: [usize; 2]| -> Result<Blob<T, CudaDevice>> {
+    let random_blob = |shape: [usize; 2]| -> Result<Blob<T, CudaDevice>> {
         let blob = Blob::new(device, &shape)?;
         Filler::Uniform { min: -1.0, max: 1.0 }.fill(&blob, RngKey::new(1))?;
         Ok(blob)
     };
-    let (a, b, c) = (random([m, k])?, random([k, n])?, random([m, n])?);
+    let (a, b, c) = (random_blob([m, k])?, random_blob([k, n])?, random_blob([m, n])?);
     let (op, a, b, mut c) = (Gemm::new(m, n, k), a.data()?, b.data()?, c.data_mut()?);
     let seconds =
         clock::seconds(device, brief, || device.gemm(&op, a.view(), b.view(), c.view_mut()))?;

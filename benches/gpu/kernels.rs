@@ -1,4 +1,5 @@
-//! GPU benchmarks of the bench kit's kernels: module load times, and bandwidths relative to a copy.
+//! GPU benchmarks of the kernels in the bench kit: module load times, and bandwidths relative to a
+//! copy.
 
 use crate::{Bench, clock};
 use cortado::{
@@ -17,17 +18,17 @@ pub(crate) fn tables(bench: &Bench) -> Result<()> {
 /// Times the first run of each kernel, which includes the driver's compilation of the kernel's PTX
 /// module.
 fn load_times(bench: &Bench) -> Result<()> {
-    let start = Instant::now();
-    let mut slowest = (0.0, "");
+    let total_start = Instant::now();
+    let mut slowest_run = (0.0, "");
     for case in cases::<f32>(&bench.device, SizeRange::Smoke)? {
-        let first = Instant::now();
+        let start = Instant::now();
         case.run()?;
-        let seconds = first.elapsed().as_secs_f64();
-        if seconds > slowest.0 {
-            slowest = (seconds, case.kernel());
+        let seconds = start.elapsed().as_secs_f64();
+        if seconds > slowest_run.0 {
+            slowest_run = (seconds, case.kernel());
         }
     }
-    let (total, (seconds, kernel)) = (start.elapsed().as_secs_f64(), slowest);
+    let (total, (seconds, kernel)) = (total_start.elapsed().as_secs_f64(), slowest_run);
     println!(
         "\n### Loading\n\nThe first runs of all kernels take {total:.2} s, of which {kernel} (the \
          slowest) takes {seconds:.2} s. The driver caches compiled kernels between processes."
@@ -48,11 +49,11 @@ fn bandwidths<T: Element>(bench: &Bench) -> Result<()> {
         let bytes = case.work().bytes as f64;
         rows.push((case.kernel(), case.size(), seconds, bytes / seconds));
     }
-    let copy = rows.iter().find(|row| row.0 == "copy").map_or(f64::NAN, |row| row.3);
+    let copy_rate = rows.iter().find(|row| row.0 == "copy").map_or(f64::NAN, |row| row.3);
     println!("\n### Kernels of {}\n", T::DTYPE.name());
-    println!("| kernel | size | ms | GB/s | of copy |\n|---|--:|--:|--:|--:|");
+    println!("| kernel | size | ms | GB/s | of copy rate |\n|---|--:|--:|--:|--:|");
     for (kernel, size, seconds, rate) in rows {
-        let (ms, share, rate) = (seconds * 1e3, 100.0 * rate / copy, rate / 1e9);
+        let (ms, share, rate) = (seconds * 1e3, 100.0 * rate / copy_rate, rate / 1e9);
         println!("| {kernel} | {size} | {ms:.3} | {rate:.0} | {share:.0} % |");
     }
     Ok(())

@@ -47,9 +47,9 @@ impl Bench {
 
 fn main() -> Result<()> {
     let brief = env::args().any(|arg| arg == "--test");
-    let required = env::var_os("CORTADO_REQUIRE_CUDA").is_some_and(|value| value == "1");
+    let cuda_required = env::var_os("CORTADO_REQUIRE_CUDA").is_some_and(|value| value == "1");
     let mut builder = CudaDevice::builder();
-    if brief && !required {
+    if brief && !cuda_required {
         let Some(driver) = cuda_on_cpu::library() else {
             println!("SKIPPED: g++ not found; needed to compile the GPU kernels for the CPU");
             return Ok(());
@@ -58,7 +58,7 @@ fn main() -> Result<()> {
         builder = builder.driver_path(&driver).cublas_path(&folder);
     }
     let device = match builder.clone().open(0) {
-        Err(error) if !required => {
+        Err(error) if !cuda_required => {
             println!("SKIPPED: {error}");
             return Ok(());
         }
@@ -70,6 +70,6 @@ fn main() -> Result<()> {
     let bench = Bench { builder, device, brief };
     transfers::table(&bench)?;
     kernels::tables(&bench)?;
-    gemm::table(&bench, required)?;
+    gemm::table(&bench, cuda_required)?;
     nets::table(&bench)
 }

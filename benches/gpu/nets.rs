@@ -31,15 +31,15 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
         let start = Instant::now();
         solver.step(1)?;
         bench.device.synchronize()?;
-        let first = start.elapsed().as_secs_f64() * 1e3;
+        let first_ms = start.elapsed().as_secs_f64() * 1e3;
         if bench.brief {
-            println!("| {name} | {batch} | {first:.1} | | |");
+            println!("| {name} | {batch} | {first_ms:.1} | | |");
             return Ok(());
         }
         let seconds = clock::seconds(&bench.device, false, || solver.step(STEPS))?;
         let step = seconds / STEPS as f64;
         let (ms, rate) = (step * 1e3, batch as f64 / step);
-        println!("| {name} | {batch} | {first:.1} | {ms:.3} | {rate:.0} |");
+        println!("| {name} | {batch} | {first_ms:.1} | {ms:.3} | {rate:.0} |");
     }
     Ok(())
 }

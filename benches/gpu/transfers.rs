@@ -3,8 +3,8 @@
 use crate::{Bench, clock};
 use cortado::{Blob, Memory, Result, device::CudaDevice, kernel::Blas, op::Gemm};
 
-/// Prints the rates in GB/s of copies from and to pageable and pinned memory. Also prints the time
-/// of a copy that overlaps with GEMM on another queue.
+/// Prints the rates, in GB/s, of copies between the GPU and pageable or pinned host memory. Also
+/// prints the time of a copy that overlaps with GEMM on another queue.
 pub(crate) fn table(bench: &Bench) -> Result<()> {
     let (device, brief) = (&bench.device, bench.brief);
     println!(
@@ -18,13 +18,13 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
     for &bytes in sizes {
         let mut buffer = device.alloc(bytes)?;
         let (mut pageable, mut pinned) = (vec![1; bytes], device.alloc_host(bytes)?);
-        let mut rates = Vec::new();
+        let mut times = Vec::new();
         for host in [&mut pageable[..], &mut pinned[..]] {
-            rates.push(clock::seconds(device, brief, || device.upload(host, &mut buffer, 0))?);
-            rates.push(clock::seconds(device, brief, || device.download(&buffer, 0, host))?);
+            times.push(clock::seconds(device, brief, || device.upload(host, &mut buffer, 0))?);
+            times.push(clock::seconds(device, brief, || device.download(&buffer, 0, host))?);
         }
         let [up, down, pinned_up, pinned_down] =
-            [0, 1, 2, 3].map(|i| bytes as f64 / rates[i] / 1e9);
+            [0, 1, 2, 3].map(|i| bytes as f64 / times[i] / 1e9);
         println!("| {bytes} | {up:.2} | {pinned_up:.2} | {down:.2} | {pinned_down:.2} |");
     }
     overlap(bench)
@@ -40,21 +40,23 @@ fn overlap(bench: &Bench) -> Result<()> {
     let (a, c) = (a?, c?);
     let (op, operand, mut result) = (Gemm::new(n, n, n), a.data()?, c.data_mut()?);
     let mut multiply = || device.gemm(&op, operand.view(), operand.view(), result.view_mut());
-    let copy = clock::seconds(&copy_queue, brief, || copy_queue.upload(&pinned, &mut buffer, 0))?;
-    let product = clock::seconds(device, brief, &mut multiply)?;
-    let count = (copy / product).ceil().clamp(1.0, 10_000.0);
-    let computing = product * count;
-    let both = clock::seconds(device, brief, || {
+    let copy_time =
+        clock::seconds(&copy_queue, brief, || copy_queue.upload(&pinned, &mut buffer, 0))?;
+    let gemm_time = clock::seconds(device, brief, &mut multiply)?;
+    let count = (copy_time / gemm_time).ceil().clamp(1.0, 10_000.0);
+    let gemms_time = gemm_time * count;
+    let total_time = clock::seconds(device, brief, || {
         (0..count as usize).try_for_each(|_| multiply())?;
         copy_queue.upload(&pinned, &mut buffer, 0)?;
         device.synchronize()
     })?;
-    let hidden = 100.0 * (copy + computing - both) / copy.min(computing);
-    let [copy, computing, both] = [copy, computing, both].map(|seconds| seconds * 1e3);
+    let hidden_percent = 100.0 * (copy_time + gemms_time - total_time) / copy_time.min(gemms_time);
+    let [copy_ms, gemms_ms, total_ms] =
+        [copy_time, gemms_time, total_time].map(|seconds| seconds * 1e3);
     println!(
-        "\nA pinned upload of {bytes} bytes takes {copy:.2} ms, and GEMM on another queue \
-         {computing:.2} ms. The two together take {both:.2} ms, so {hidden:.0} % of the shorter \
-         time is hidden."
+        "\nA pinned upload of {bytes} bytes takes {copy_ms:.2} ms, and GEMM on another queue \
+         {gemms_ms:.2} ms. The two together take {total_ms:.2} ms, so {hidden_percent:.0} % of the \
+         shorter time is hidden."
     );
     Ok(())
 }

@@ -39,7 +39,8 @@ pub struct Case {
     pub name: String,
     /// Amount of work of one kernel call.
     pub work: Work,
-    /// Function that creates one run for each library that has the kernel, starting with cortado.
+    /// Function that creates one run for each library that implements the kernel, starting with
+    /// cortado.
     pub runs: RunFactory,
 }
 

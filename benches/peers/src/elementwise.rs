@@ -58,15 +58,15 @@ fn unary(list: &mut Vec<Case>, n: usize) {
             for library in &peers.libraries {
                 let (x, y) = operands.clone();
                 // SAFETY: the function types match MKL's C interface.
-                let (map, powx) = unsafe {
-                    let map = symbol.and_then(|name| library.symbol::<VmlUnary>(name));
-                    (map, library.symbol::<VmlPowx>("vmsPowx"))
+                let (function, powx) = unsafe {
+                    let function = symbol.and_then(|name| library.symbol::<VmlUnary>(name));
+                    (function, library.symbol::<VmlPowx>("vmsPowx"))
                 };
                 let n = n as c_int;
-                if let Some(map) = map {
+                if let Some(function) = function {
                     runs.push(Run::new(library.name, move || {
                         // SAFETY: the operands x and y hold `n` elements each.
-                        unsafe { map(n, x.as_ptr(), y.as_mut_ptr(), HIGH_ACCURACY) };
+                        unsafe { function(n, x.as_ptr(), y.as_mut_ptr(), HIGH_ACCURACY) };
                     }));
                 } else if let (Some(powx), Unary::Pow(p)) = (powx, op) {
                     runs.push(Run::new(library.name, move || {
@@ -98,12 +98,12 @@ fn binary(list: &mut Vec<Case>, n: usize) {
             })];
             for library in &peers.libraries {
                 // SAFETY: the function type matches MKL's C interface.
-                if let Some(map) = unsafe { library.symbol::<VmlBinary>(symbol) } {
+                if let Some(function) = unsafe { library.symbol::<VmlBinary>(symbol) } {
                     let (a, b, y) = operands.clone();
                     runs.push(Run::new(library.name, move || {
                         let (a, b, y) = (a.as_ptr(), b.as_ptr(), y.as_mut_ptr());
                         // SAFETY: the operands `a`, `b` and `y` hold `n` elements each.
-                        unsafe { map(n as c_int, a, b, y, HIGH_ACCURACY) };
+                        unsafe { function(n as c_int, a, b, y, HIGH_ACCURACY) };
                     }));
                 }
             }

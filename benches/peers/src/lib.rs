@@ -8,8 +8,9 @@
 //! - `CORTADO_PEER_MKL`: the library `libmkl_rt.so`, in the same folder as the other MKL libraries.
 //!   To run MKL on more than one thread, set the environment variable `MKL_THREADING_LAYER=GNU`.
 //!
-//! The crates `gemm` and `matrixmultiply` are dependencies of this package. If no other library has
-//! a kernel, the benchmark compares cortado's kernel with `copy` on the same number of bytes.
+//! The crates `gemm` and `matrixmultiply` are dependencies of this package. If no other library
+//! implements a kernel, the benchmark compares cortado's kernel with `copy` on the same number of
+//! bytes.
 
 mod cases;
 mod elementwise;

@@ -19,7 +19,8 @@ impl Library {
             eprintln!("{name}: skipped; set {variable} to the path of the library");
             return None;
         };
-        // SAFETY: loading runs the initializers of the library, which the user chose as a BLAS.
+        // SAFETY: loading runs the library's initializers; the user guarantees that the file is a
+        // BLAS library.
         let handle = match unsafe { Handle::open(Some(&path), RTLD_NOW | RTLD_GLOBAL) } {
             Ok(handle) => handle,
             Err(error) => {

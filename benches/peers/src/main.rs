@@ -1,5 +1,5 @@
 //! Benchmark of cortado against other libraries. Every round of a case runs all libraries, so that
-//! changes of the machine's speed affect all libraries.
+//! changes of the machine's speed affect all libraries alike.
 //!
 //! `cargo run --release -- [--threads N] [--rounds N] [--least] [PART-OF-A-NAME …]`
 
@@ -17,7 +17,7 @@ struct Options {
     /// Whether to report minimum times instead of medians. Minimum times vary less on a busy
     /// machine.
     minimum: bool,
-    /// Substrings of the names of benchmark cases to run. The program runs only cases whose name
+    /// Substrings that select benchmark cases by name. The program runs only cases whose name
     /// contains one of the substrings, or all cases if the list is empty.
     name_parts: Vec<String>,
 }

@@ -218,11 +218,11 @@ fn matrixmultiply_gemm<T: Real>(op: Gemm<T>, (a, b, c): Operands<T>) -> Run {
 
 fn gemm<T: Real>(list: &mut Vec<Case>) {
     use Transpose::{No, Yes};
-    let plain = SHAPES.into_iter().map(|shape| (No, No, shape));
-    let transposed = [(No, Yes), (Yes, No), (Yes, Yes)];
-    let transposed =
-        transposed.into_iter().flat_map(|(a, b)| TRANSPOSED.map(|shape| (a, b, shape)));
-    for (trans_a, trans_b, shape) in plain.chain(transposed) {
+    let untransposed_cases = SHAPES.into_iter().map(|shape| (No, No, shape));
+    let transpose_modes = [(No, Yes), (Yes, No), (Yes, Yes)];
+    let transposed_cases =
+        transpose_modes.into_iter().flat_map(|(a, b)| TRANSPOSED.map(|shape| (a, b, shape)));
+    for (trans_a, trans_b, shape) in untransposed_cases.chain(transposed_cases) {
         let op = Gemm::<T>::new(shape[0], shape[1], shape[2]).transpose(trans_a, trans_b);
         let runs = move |peers: &Peers, workers: &Workers| {
             let operands = operands(&op);

@@ -15,8 +15,8 @@ const CACHE_LINE: usize = 64;
 ///
 /// The runs of a case share operands, because the addresses of operands affect a kernel's time. If
 /// the operands are in cache, their addresses change a kernel's time by up to a factor of 2. If the
-/// operands are larger, a kernel's time changes by a tenth when their pages compete for sets of the
-/// last-level cache.
+/// operands exceed the caches, a kernel's time changes by a tenth when pages of the operands
+/// compete for sets of the last-level cache.
 pub(crate) struct Operand<T> {
     memory: Rc<RefCell<Vec<T>>>,
     start: usize,

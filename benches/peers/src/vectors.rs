@@ -74,16 +74,16 @@ macro_rules! add_library_runs {
 }
 
 fn level1(list: &mut Vec<Case>, n: usize) {
-    let mut add = |name: &str, vectors: usize, runs: RunFactory| {
+    let mut add_case = |name: &str, vectors: usize, runs: RunFactory| {
         let work = Work::Bytes((vectors * n * size_of::<f32>()) as u64);
         list.push(Case::new("level1", format!("{name}/{n}"), work, runs));
     };
-    let make = move || (vector::<f32>(n, RANGE), vector::<f32>(n, RANGE));
-    add(
+    let operand_pair = move || (vector::<f32>(n, RANGE), vector::<f32>(n, RANGE));
+    add_case(
         "copy",
         2,
         Box::new(move |peers: &crate::Peers, workers| {
-            let operands = make();
+            let operands = operand_pair();
             let mut runs =
                 vec![cortado_run!(operands, workers, n, |w, x, y| slices::copy(w, x, y))];
             add_library_runs!(runs, peers, operands, n, "cblas_scopy": CblasCopy, |f, n, x, y| f(n, x, 1, y, 1));
@@ -92,11 +92,11 @@ fn level1(list: &mut Vec<Case>, n: usize) {
     );
     // The factor of `scal` is −1, because repeated scaling by a factor of smaller magnitude would
     // give subnormal numbers, which take ten times as long.
-    add(
+    add_case(
         "scal",
         2,
         Box::new(move |peers: &crate::Peers, workers| {
-            let operands = make();
+            let operands = operand_pair();
             let mut runs =
                 vec![cortado_run!(operands, workers, n, |w, _x, y| slices::scal::<f32>(
                     w, -1.0, y
@@ -105,11 +105,11 @@ fn level1(list: &mut Vec<Case>, n: usize) {
             runs
         }),
     );
-    add(
+    add_case(
         "axpy",
         3,
         Box::new(move |peers: &crate::Peers, workers| {
-            let operands = make();
+            let operands = operand_pair();
             let mut runs = vec![cortado_run!(operands, workers, n, |w, x, y| slices::axpy::<f32>(
                 w, ALPHA, x, y
             ))];
@@ -117,11 +117,11 @@ fn level1(list: &mut Vec<Case>, n: usize) {
             runs
         }),
     );
-    add(
+    add_case(
         "axpby",
         3,
         Box::new(move |peers: &crate::Peers, workers| {
-            let operands = make();
+            let operands = operand_pair();
             let mut runs = vec![cortado_run!(operands, workers, n, |w, x, y| {
                 slices::axpby::<f32>(w, ALPHA, x, BETA, y)
             })];
@@ -131,22 +131,22 @@ fn level1(list: &mut Vec<Case>, n: usize) {
             runs
         }),
     );
-    add(
+    add_case(
         "dot",
         2,
         Box::new(move |peers: &crate::Peers, workers| {
-            let operands = make();
+            let operands = operand_pair();
             let mut runs =
                 vec![cortado_run!(operands, workers, n, |w, x, y| slices::dot::<f32>(w, x, y))];
             add_library_runs!(runs, peers, operands, n, "cblas_sdot": CblasDot, |f, n, x, y| f(n, x, 1, y, 1));
             runs
         }),
     );
-    add(
+    add_case(
         "asum",
         1,
         Box::new(move |peers: &crate::Peers, workers| {
-            let operands = make();
+            let operands = operand_pair();
             let mut runs =
                 vec![cortado_run!(operands, workers, n, |w, x, _y| slices::asum::<f32>(w, x))];
             add_library_runs!(runs, peers, operands, n, "cblas_sasum": CblasSum, |f, n, x, _y| f(n, x, 1));
@@ -154,11 +154,11 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         }),
     );
     // The BLAS function `nrm2` returns the square root of the result of cortado's kernel `sumsq`.
-    add(
+    add_case(
         "nrm2",
         1,
         Box::new(move |peers: &crate::Peers, workers| {
-            let operands = make();
+            let operands = operand_pair();
             let mut runs = vec![cortado_run!(operands, workers, n, |w, x, _y| {
                 slices::sumsq::<f32>(w, x).map(f32::sqrt)
             })];
@@ -168,8 +168,8 @@ fn level1(list: &mut Vec<Case>, n: usize) {
     );
 }
 
-/// Adds cases that reduce rows of 256 elements. BLAS libraries have no reduction of rows, so their
-/// runs call `asum` for each row.
+/// Adds cases that reduce rows of 256 elements. BLAS libraries have no function that reduces rows,
+/// so their runs call `asum` for each row.
 fn rows(list: &mut Vec<Case>, n: usize) {
     let (extent, work) = (256, Work::Bytes((n * size_of::<f32>()) as u64));
     for op in [Reduce::Sum, Reduce::Max] {

@@ -20,7 +20,8 @@ fn number(variable: &str) -> Option<usize> {
     env::var(variable).ok().map(|text| text.parse().expect("the variable holds a number"))
 }
 
-/// Returns the number of points to classify: the environment variable `POINTS`, or 200.
+/// Returns the number of points to classify: the value of the environment variable `POINTS` (200 if
+/// it is not set), but at most `MAX_POINTS`.
 pub fn points() -> usize {
     number("POINTS").unwrap_or(200).min(MAX_POINTS)
 }
@@ -33,8 +34,9 @@ pub fn noise() -> Vec<f32> {
     numbers.take(2 * points()).collect()
 }
 
-/// Times `work`, which processes `units` units, in `ROUNDS` rounds (an environment variable).
-/// Prints the median time per unit, in milliseconds.
+/// Times `work`, which processes `units` units, and prints the median time per unit in
+/// milliseconds. The environment variable `ROUNDS` gives the number of timed rounds; without it,
+/// this function does nothing.
 pub fn time<T>(unit: &str, units: usize, mut work: impl FnMut() -> T) {
     let Some(rounds) = number("ROUNDS") else { return };
     let mut duration_of = |calls: usize| {
@@ -46,8 +48,8 @@ pub fn time<T>(unit: &str, units: usize, mut work: impl FnMut() -> T) {
     while duration_of(calls) < Duration::from_millis(20) {
         calls *= 2;
     }
-    let mut rounds: Vec<_> = (0..rounds.max(1)).map(|_| duration_of(calls)).collect();
-    rounds.sort();
-    let median = rounds[rounds.len() / 2].as_secs_f64() * 1e3 / (calls * units) as f64;
+    let mut durations: Vec<_> = (0..rounds.max(1)).map(|_| duration_of(calls)).collect();
+    durations.sort();
+    let median = durations[durations.len() / 2].as_secs_f64() * 1e3 / (calls * units) as f64;
     println!("{median:.6} ms per {unit}");
 }

@@ -1,4 +1,4 @@
-//! Custom layer with burn, with the gradient computed by automatic differentiation.
+//! Custom layer in burn, whose gradient automatic differentiation computes.
 
 use burn::{prelude::*, tensor::DType};
 

@@ -1,4 +1,4 @@
-//! Custom layer with burn, with the gradient written by hand.
+//! Custom layer in burn, with the gradient written by hand.
 
 use burn::{
     backend::{
@@ -16,7 +16,7 @@ use burn::{
     tensor::DType,
 };
 
-/// burn backend with an additional function, `y = x / (knee + |x|)`.
+/// burn backend with the additional function `y = x / (knee + |x|)`.
 #[backend_extension(Autodiff, Flex)]
 trait SoftsignBackend: Backend {
     fn softsign(x: FloatTensor<Self>, knee: f64) -> FloatTensor<Self>;
@@ -51,9 +51,9 @@ impl<B: Backend> Backward<B, 1> for SoftsignBackward {
 
 impl<B: SoftsignBackend, C: CheckpointStrategy> SoftsignBackend for Autodiff<B, C> {
     fn softsign(x: FloatTensor<Self>, knee: f64) -> FloatTensor<Self> {
-        let prepared = SoftsignBackward.prepare::<C>([x.node()]).compute_bound().stateful();
+        let operation = SoftsignBackward.prepare::<C>([x.node()]).compute_bound().stateful();
         let x = x.into_primitive();
-        match prepared {
+        match operation {
             OpsKind::Tracked(ops) => ops.finish((x.clone(), knee), B::softsign(x, knee)),
             OpsKind::UnTracked(ops) => ops.finish(B::softsign(x, knee)),
         }

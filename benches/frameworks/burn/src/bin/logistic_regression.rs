@@ -1,4 +1,4 @@
-//! Logistic regression with burn: separates two clouds of points.
+//! Logistic regression in burn, which separates two clusters of points.
 
 use burn::{
     module::Initializer,

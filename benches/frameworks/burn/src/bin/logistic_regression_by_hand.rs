@@ -1,4 +1,4 @@
-//! Logistic regression with burn, with the gradient written by hand.
+//! Logistic regression in burn, with the gradient written by hand.
 
 use burn::{prelude::*, tensor::activation::sigmoid};
 

@@ -1,4 +1,4 @@
-//! Custom layer with candle, with the gradient computed by automatic differentiation.
+//! Custom layer in candle, whose gradient automatic differentiation computes.
 
 use candle_core::{Device, Module, Result, Tensor, Var};
 

@@ -1,4 +1,4 @@
-//! Custom layer with candle, with the gradient written by hand.
+//! Custom layer in candle, with the gradient written by hand.
 
 use candle_core::{
     CpuStorage, CustomOp1, Device, Layout, Module, Result, Shape, Tensor, Var, bail,

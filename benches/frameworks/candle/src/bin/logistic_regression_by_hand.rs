@@ -1,4 +1,4 @@
-//! Logistic regression with candle, with the gradient written by hand.
+//! Logistic regression in candle, with the gradient written by hand.
 
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::ops::sigmoid;

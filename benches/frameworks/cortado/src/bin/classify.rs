@@ -6,9 +6,9 @@ use cortado::{
 };
 
 fn main() -> Result<()> {
-    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples/digits");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples/digits");
     let (definition, weights) =
-        (format!("{files}/deploy.prototxt"), format!("{files}/lenet_iter_1000.caffemodel"));
+        (format!("{folder}/deploy.prototxt"), format!("{folder}/lenet_iter_1000.caffemodel"));
     // The net was trained on pixel values from 0 to 1, without mean subtraction.
     let preprocessing = Preprocessing { scale: 1.0 / 256.0, ..Default::default() };
     let mut classifier = Classifier::open(&CpuDevice::new(), definition, weights, &preprocessing)?;

@@ -1,5 +1,5 @@
 //! Writes the LeNet weights trained on the example digits as safetensors, and the random numbers of
-//! the points as `f32`. Programs of other frameworks read these files.
+//! the points as `f32`. The programs for other frameworks read these files.
 //!
 //! `cargo run --release --features export --bin export`
 
@@ -7,13 +7,13 @@ use cortado::{op::RngKey, prelude::*, proto, tensor_io};
 use std::fs;
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples/digits");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../examples/digits");
     let device = CpuDevice::new();
     fs::create_dir_all(shared::DATA)?;
 
-    let definition = proto::read_net(format!("{files}/deploy.prototxt"))?;
+    let definition = proto::read_net(format!("{folder}/deploy.prototxt"))?;
     let mut net = Net::<f32>::builder(&device).build(&definition)?;
-    let weights = proto::read_trained_net(format!("{files}/lenet_iter_1000.caffemodel"))?;
+    let weights = proto::read_trained_net(format!("{folder}/lenet_iter_1000.caffemodel"))?;
     net.copy_some_from(&weights)?;
     tensor_io::write_safetensors(
         format!("{}/lenet.safetensors", shared::DATA),
