@@ -1,7 +1,7 @@
 //! Classifies an image with a trained net.
 //!
-//! The first of the following commands trains LeNet and writes the weights. The second command,
-//! this example, classifies an image:
+//! The first of the following commands trains LeNet and writes the weights. The second command runs
+//! this example, which classifies an image:
 //!
 //! ```sh
 //! cargo run --profile quick -- train --solver examples/digits/solver.prototxt
@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The first argument of this example is the file of weights, and the other arguments are images;
-//! without arguments, the example classifies a default image with the weights of the first command.
+//! without arguments, the example classifies a default image with the weights that the first
+//! command wrote.
 
 use cortado::{
     classifier::{Classifier, Preprocessing},

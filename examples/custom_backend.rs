@@ -1,5 +1,5 @@
-//! A custom device: implements the four methods of `Memory` and one kernel, and runs the
-//! conformance kit.
+//! Example of a custom device, which implements the four required methods of `Memory` and one
+//! kernel, and is checked by the conformance kit.
 //!
 //! `cargo run --profile quick --features conformance --example custom_backend`
 
@@ -11,8 +11,8 @@ use cortado::{
     prelude::*,
 };
 
-/// A device whose memory the host cannot access. A `Vec` of bytes on the host stands in for the
-/// memory of the device.
+/// A device whose memory the host cannot access. A `Vec<u8>` on the host simulates the memory of
+/// the device.
 #[derive(Clone, Debug)]
 struct Npu;
 
@@ -62,7 +62,7 @@ fn main() -> Result<()> {
     let a = Blob::from_slice(&Npu, &[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
     let ledger = Ledger::new();
     {
-        let _recording = ledger.open();
+        let _guard = ledger.open();
         println!("A·Aᵀ = {:?}", matmul(&a, a.t())?.to_vec()?);
     }
     println!("GEMM ran on the host: {} fallback", ledger.total(EventKind::Fallback).count);

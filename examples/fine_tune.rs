@@ -3,7 +3,7 @@
 //!
 //! The second net copies the weights of each layer that has the same name in the first net. The
 //! last layer of the second net has a name that the first net lacks, so this layer starts from
-//! random weights. An `lr_mult` of 0 freezes the layers whose weights were copied.
+//! random weights. An `lr_mult` of 0 keeps the copied weights constant.
 //!
 //! `cargo run --release --example fine_tune`
 
@@ -42,10 +42,10 @@ fn definition(images: u32, last: &str, hidden_rate: f32) -> Result<SolverParamet
 }
 
 /// Trains the solver's net, and prints the accuracy on the test images.
-fn train(solver: &mut Solver<f32>, what: &'static str) -> Result<()> {
+fn train(solver: &mut Solver<f32>, label: &'static str) -> Result<()> {
     solver.add_observer(move |event| {
         if let Event::Tested { outputs, .. } = event {
-            println!("{what}: accuracy {:.3}", outputs[0].value);
+            println!("{label}: accuracy {:.3}", outputs[0].value);
         }
     });
     solver.solve()
@@ -53,14 +53,15 @@ fn train(solver: &mut Solver<f32>, what: &'static str) -> Result<()> {
 
 fn main() -> Result<()> {
     let device = CpuDevice::new();
-    let mut many = Solver::new(definition(19_200, "ip2", 1.0)?, &device)?;
-    train(&mut many, "19200 images")?;
+    let mut pretraining = Solver::new(definition(19_200, "ip2", 1.0)?, &device)?;
+    train(&mut pretraining, "19200 images")?;
 
-    let mut scratch = Solver::new(definition(64, "ip2", 1.0)?, &device)?;
-    train(&mut scratch, "64 images, from random weights")?;
+    let mut baseline = Solver::new(definition(64, "ip2", 1.0)?, &device)?;
+    train(&mut baseline, "64 images, from random weights")?;
 
-    let mut tuned = Solver::new(definition(64, "ip2_tuned", 0.0)?, &device)?;
-    let copied = tuned.net_mut().copy_trained_from(&many.net().to_proto(false)?)?;
-    println!("copied layers: {}", copied.join(", "));
-    train(&mut tuned, "64 images, fine-tuned")
+    let mut fine_tuning = Solver::new(definition(64, "ip2_tuned", 0.0)?, &device)?;
+    let copied_layers =
+        fine_tuning.net_mut().copy_trained_from(&pretraining.net().to_proto(false)?)?;
+    println!("copied layers: {}", copied_layers.join(", "));
+    train(&mut fine_tuning, "64 images, fine-tuned")
 }

@@ -14,15 +14,15 @@ fn gflops<T: Element, D: Device>(device: &D, n: usize) -> Result<f64> {
     filler.fill(&a, op::RngKey::new(1))?;
     filler.fill(&b, op::RngKey::new(2))?;
     let gemm = op::Gemm::new(n, n, n);
-    let mut best = f64::INFINITY;
+    let mut best_seconds = f64::INFINITY;
     for _ in 0..5 {
         let start = Instant::now();
         let (a, b, mut c) = (a.data()?, b.data()?, c.data_mut()?);
         device.gemm(&gemm, a.view(), b.view(), c.view_mut())?;
         device.synchronize()?;
-        best = best.min(start.elapsed().as_secs_f64());
+        best_seconds = best_seconds.min(start.elapsed().as_secs_f64());
     }
-    Ok(gemm.flops() as f64 / best / 1e9)
+    Ok(gemm.flops() as f64 / best_seconds / 1e9)
 }
 
 fn main() -> Result<()> {
@@ -34,13 +34,13 @@ fn main() -> Result<()> {
     );
     println!("{:>6} {:>15} {:>15} {:>15} {:>15}", "n", "f32", "f64", "f16", "bf16");
     for n in [64, 256, 512, 1024] {
-        let pair = |one: f64, all: f64| format!("{one:.0} / {all:.0}");
+        let cell = |one: f64, all: f64| format!("{one:.0} / {all:.0}");
         println!(
             "{n:>6} {:>15} {:>15} {:>15} {:>15}",
-            pair(gflops::<f32, _>(&one_thread, n)?, gflops::<f32, _>(&all_threads, n)?),
-            pair(gflops::<f64, _>(&one_thread, n)?, gflops::<f64, _>(&all_threads, n)?),
-            pair(gflops::<f16, _>(&one_thread, n)?, gflops::<f16, _>(&all_threads, n)?),
-            pair(gflops::<bf16, _>(&one_thread, n)?, gflops::<bf16, _>(&all_threads, n)?),
+            cell(gflops::<f32, _>(&one_thread, n)?, gflops::<f32, _>(&all_threads, n)?),
+            cell(gflops::<f64, _>(&one_thread, n)?, gflops::<f64, _>(&all_threads, n)?),
+            cell(gflops::<f16, _>(&one_thread, n)?, gflops::<f16, _>(&all_threads, n)?),
+            cell(gflops::<bf16, _>(&one_thread, n)?, gflops::<bf16, _>(&all_threads, n)?),
         );
     }
     Ok(())

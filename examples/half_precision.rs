@@ -1,4 +1,4 @@
-//! Trains a net in `f32`, `f16` and `bf16`, and compares the accuracy and the size of the weights.
+//! Trains a net in `f32`, `f16` and `bf16`, and prints the accuracy and the size of the weights.
 //!
 //! Kernels on 16-bit elements compute in `f32`, and round each result only once, when storing the
 //! result. The solver updates an `f32` copy of 16-bit weights, because one update is often smaller
@@ -32,8 +32,8 @@ const SOLVER: &str = r#"
 fn train<T: Element>() -> Result<()> {
     let definition = proto::parse_text(SOLVER, "solver")?;
     let mut solver = Solver::<T>::new(definition, &CpuDevice::new())?;
-    let weights: usize = solver.net().params().iter().map(|param| param.blob().count()).sum();
-    let (name, bytes) = (T::DTYPE.name(), weights * size_of::<T>());
+    let weight_count: usize = solver.net().params().iter().map(|param| param.blob().count()).sum();
+    let (name, bytes) = (T::DTYPE.name(), weight_count * size_of::<T>());
     solver.add_observer(move |event| {
         if let Event::Tested { outputs, .. } = event {
             println!("{name:>4}: accuracy {:.3}, weights {bytes} bytes", outputs[0].value);

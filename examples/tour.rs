@@ -1,4 +1,4 @@
-//! Example of coherent memory, which prints a line for each allocation and each transfer.
+//! Example that prints a line for each allocation and each transfer of coherent memory.
 //!
 //! `cargo run --release --example tour`
 

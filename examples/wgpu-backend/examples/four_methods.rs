@@ -20,17 +20,17 @@ impl FourMethods {
         let adapter = adapter.map_err(|error| wgpu_error(&error))?;
         let descriptor =
             wgpu::DeviceDescriptor { required_limits: adapter.limits(), ..Default::default() };
-        let opened = block_on(adapter.request_device(&descriptor));
-        let (device, queue) = opened.map_err(|error| wgpu_error(&error))?;
+        let result = block_on(adapter.request_device(&descriptor));
+        let (device, queue) = result.map_err(|error| wgpu_error(&error))?;
         Ok(Self { device, queue })
     }
 
     /// Creates a buffer of `bytes`, rounded up to whole words, which wgpu fills with zeros.
     fn buffer(&self, bytes: usize, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
-        let too_large = || Error::OutOfMemory { device: self.name(), bytes };
+        let out_of_memory = || Error::OutOfMemory { device: self.name(), bytes };
         let size = (bytes as u64).max(4).next_multiple_of(4);
         if size > self.device.limits().max_buffer_size {
-            return Err(too_large());
+            return Err(out_of_memory());
         }
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
@@ -39,7 +39,7 @@ impl FourMethods {
             usage: usage | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        block_on(scope.pop()).map_or(Ok(buffer), |_| Err(too_large()))
+        block_on(scope.pop()).map_or(Ok(buffer), |_| Err(out_of_memory()))
     }
 }
 
@@ -75,10 +75,10 @@ impl Memory for FourMethods {
         encoder.copy_buffer_to_buffer(src, start as u64, &staging, 0, (end - start) as u64);
         self.queue.submit([encoder.finish()]);
         staging.map_async(wgpu::MapMode::Read, .., |_| ());
-        let waited = self.device.poll(wgpu::PollType::wait_indefinitely());
-        waited.map_err(|error| wgpu_error(error.to_string()))?;
-        let mapped = staging.get_mapped_range(..).map_err(|error| wgpu_error(error.to_string()))?;
-        dst.copy_from_slice(&mapped[at - start..][..dst.len()]);
+        let result = self.device.poll(wgpu::PollType::wait_indefinitely());
+        result.map_err(|error| wgpu_error(error.to_string()))?;
+        let bytes = staging.get_mapped_range(..).map_err(|error| wgpu_error(error.to_string()))?;
+        dst.copy_from_slice(&bytes[at - start..][..dst.len()]);
         Ok(())
     }
 }

@@ -15,7 +15,8 @@ use std::time::Instant;
 const WARM_UP: usize = 3;
 const STEPS: usize = 20;
 
-/// Stages of the tutorial, each with the kernels that the stage adds to the earlier stages.
+/// Stages of the tutorial, each with the kernels that the stage adds to those of the earlier
+/// stages.
 const STAGES: [(&str, &[&str]); 3] = [
     (
         "GEMM and convolutions",
@@ -38,8 +39,8 @@ fn main() -> Result<()> {
     println!("|---|--:|--:|--:|");
     measure("none: four methods", &four_methods::FourMethods::new()?)?;
     for (i, (stage, _)) in STAGES.iter().enumerate() {
-        let left_to_host = STAGES[i + 1..].iter().flat_map(|(_, kernels)| *kernels).copied();
-        let device = device.clone().leave_to_host(&left_to_host.collect::<Vec<_>>());
+        let host_kernels = STAGES[i + 1..].iter().flat_map(|(_, kernels)| *kernels).copied();
+        let device = device.clone().leave_to_host(&host_kernels.collect::<Vec<_>>());
         measure(&format!("+ {stage}"), &device)?;
     }
     measure("for comparison: `CpuDevice`", &CpuDevice::new())
@@ -55,26 +56,26 @@ fn measure<D: Device>(stage: &str, device: &D) -> Result<()> {
     param.test_initialization = Some(false);
     param.display = Some(0);
     let ledger = Ledger::new();
-    let open = ledger.open(); // the solver's prefetch thread inherits the ledger
+    let ledger_guard = ledger.open(); // the solver's prefetch thread inherits the ledger
     let mut solver = Solver::<f32>::new(param, device)?;
     solver.step(WARM_UP)?;
     device.synchronize()?;
     let totals = || [EventKind::Upload, EventKind::Download].map(|kind| ledger.total(kind));
-    let (before, start) = (totals(), Instant::now());
+    let (totals_before, start) = (totals(), Instant::now());
     solver.step(STEPS)?;
     device.synchronize()?;
     let seconds = start.elapsed().as_secs_f64();
-    let after = totals();
-    drop(open);
-    let sum = |f: fn(&cortado::ledger::Total) -> u64| {
+    let totals_after = totals();
+    drop(ledger_guard);
+    let per_step = |f: fn(&cortado::ledger::Total) -> u64| {
         let sum = |totals: &[_; 2]| totals.iter().map(f).sum::<u64>();
-        (sum(&after) - sum(&before)) as f64 / STEPS as f64
+        (sum(&totals_after) - sum(&totals_before)) as f64 / STEPS as f64
     };
     println!(
         "| {stage} | {:.1} | {:.1} | {:.0} |",
         STEPS as f64 / seconds,
-        sum(|total| total.count),
-        sum(|total| total.bytes) / 1e3
+        per_step(|total| total.count),
+        per_step(|total| total.bytes) / 1e3
     );
     Ok(())
 }

@@ -22,20 +22,20 @@ pub struct WgpuDevice {
     pub(crate) driver: Driver,
     /// Workspaces that later kernels reuse for intermediate results.
     pub(crate) workspaces: BufferPool<Driver>,
-    left_to_host: Arc<[&'static str]>,
+    host_kernels: Arc<[&'static str]>,
 }
 
-/// Largest number of bytes of workspaces in use and in the cache.
+/// Largest total size, in bytes, of the workspaces in use and the cached workspaces.
 const WORKSPACE_LIMIT: usize = 1 << 30;
 
-/// Adapter and stream of a device, without the pool that allocates from them.
+/// Adapter and stream of a device, through which the device's pool of workspaces allocates.
 #[derive(Clone)]
 pub struct Driver {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) context: Arc<Context>,
     pub(crate) stream: Arc<Stream>,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct Context {
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
     pub limits: wgpu::Limits,
@@ -80,27 +80,27 @@ impl WgpuDevice {
         }));
         let (adapter, pipelines) = (adapter.get_info().name, Mutex::default());
         let stream = Arc::new(Stream::new(kernel_errors::buffer(&device)));
-        let shared = Arc::new(Shared { device, queue, limits, adapter, pipelines, failure });
-        let driver = Driver { shared, stream };
+        let context = Arc::new(Context { device, queue, limits, adapter, pipelines, failure });
+        let driver = Driver { context, stream };
         let workspaces = BufferPool::new(&driver, WORKSPACE_LIMIT);
-        Ok(Self { driver, workspaces, left_to_host: Arc::new([]) })
+        Ok(Self { driver, workspaces, host_kernels: Arc::new([]) })
     }
 
     /// Makes the named kernels run on the host, to measure how much a native kernel gains or to
     /// find an incorrect kernel.
     #[must_use]
     pub fn leave_to_host(self, kernels: &[&'static str]) -> Self {
-        Self { left_to_host: [&*self.left_to_host, kernels].concat().into(), ..self }
+        Self { host_kernels: [&*self.host_kernels, kernels].concat().into(), ..self }
     }
 
     /// Returns the adapter's name.
     pub fn adapter(&self) -> &str {
-        &self.shared.adapter
+        &self.context.adapter
     }
 
     pub(crate) fn with_driver(&self, driver: Driver) -> Self {
         let workspaces = self.workspaces.fork(&driver);
-        Self { driver, workspaces, left_to_host: Arc::clone(&self.left_to_host) }
+        Self { driver, workspaces, host_kernels: Arc::clone(&self.host_kernels) }
     }
 
     /// Opens the ledger scope of kernel `name`. Returns `None` if the kernel must run on the host,
@@ -108,7 +108,7 @@ impl WgpuDevice {
     /// names the kernel.
     #[track_caller]
     pub(crate) fn native<T: Element>(&self, name: &'static str) -> Option<ledger::KernelScope> {
-        if T::DTYPE != DType::F32 || self.left_to_host.contains(&name) {
+        if T::DTYPE != DType::F32 || self.host_kernels.contains(&name) {
             return None;
         }
         // `bool::then` would need a closure, which the ledger would record as the call site; `if`
@@ -119,7 +119,7 @@ impl WgpuDevice {
     /// Like [`native`](Self::native), but for a kernel that writes `u32` elements.
     #[track_caller]
     pub(crate) fn native_words(&self, name: &'static str) -> Option<ledger::KernelScope> {
-        if self.left_to_host.contains(&name) {
+        if self.host_kernels.contains(&name) {
             return None;
         }
         Some(ledger::enter_kernel(name, "u32"))
@@ -128,15 +128,15 @@ impl WgpuDevice {
 
 impl Driver {
     pub(crate) fn with_new_stream(&self) -> Self {
-        let stream = Arc::new(Stream::new(kernel_errors::buffer(&self.shared.device)));
-        Self { shared: Arc::clone(&self.shared), stream }
+        let stream = Arc::new(Stream::new(kernel_errors::buffer(&self.context.device)));
+        Self { context: Arc::clone(&self.context), stream }
     }
 
-    /// Waits until the queue is empty. Returns the first error that the queued work caused.
+    /// Waits until the queue is empty. Returns the first error that the queued work caused, if any.
     pub(crate) fn wait(&self) -> Result<()> {
-        let waited = self.shared.device.poll(wgpu::PollType::wait_indefinitely());
-        waited.map_err(wgpu_error)?;
-        match lock(&self.shared.failure).take() {
+        let result = self.context.device.poll(wgpu::PollType::wait_indefinitely());
+        result.map_err(wgpu_error)?;
+        match lock(&self.context.failure).take() {
             Some(failure) => Err(wgpu_error(failure)),
             None => Ok(()),
         }
@@ -156,12 +156,12 @@ impl Deref for WgpuDevice {
 
 impl fmt::Debug for WgpuDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WgpuDevice({})", self.shared.adapter)
+        write!(f, "WgpuDevice({})", self.context.adapter)
     }
 }
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Driver({})", self.shared.adapter)
+        write!(f, "Driver({})", self.context.adapter)
     }
 }

@@ -70,7 +70,7 @@ impl Kernel {
         source: impl FnOnce() -> String,
     ) -> Launch<'d> {
         let key = format!("{} {variant}", self.name);
-        let pipelines = &mut *lock(&device.shared.pipelines);
+        let pipelines = &mut *lock(&device.context.pipelines);
         let compile = || Arc::new(self.compile(device, &key, &source()));
         let pipeline = match pipelines.get(&key) {
             Some(pipeline) => Arc::clone(pipeline),
@@ -80,7 +80,7 @@ impl Kernel {
     }
 
     fn compile(&self, device: &WgpuDevice, label: &str, variant: &str) -> Pipeline {
-        let device = &device.shared.device;
+        let device = &device.context.device;
         let source = [&self.header(), variant, &self.body.concat()].concat();
         let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
             label: Some(label),
@@ -210,7 +210,7 @@ impl<'d> Launch<'d> {
                 resource: buffer.as_entire_binding(),
             })
             .collect();
-        let group = self.device.shared.device.create_bind_group(&wgpu::BindGroupDescriptor {
+        let group = self.device.context.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
             layout: &self.pipeline.layout,
             entries: &entries,

@@ -4,8 +4,8 @@
 use cortado::Error;
 use wgpu::BufferUsages;
 
-/// Kinds of invalid values in a kernel's operands. Each kind has a word in device memory: 0, or the
-/// bitwise complement of the position of the first invalid value.
+/// Kinds of invalid values in a kernel's operands. Each kind has a word in device memory, the error
+/// flag: 0, or the bitwise complement of the position of the first invalid value.
 #[derive(Clone, Copy)]
 pub(crate) enum KernelError {
     /// A label that is neither a class number nor the ignored label.
@@ -33,7 +33,8 @@ pub(crate) fn buffer(device: &wgpu::Device) -> wgpu::Buffer {
     })
 }
 
-/// Returns the error for the first kind of invalid value that `flags` report, or `None`.
+/// Returns the error for the first kind of invalid value that `flags` report, or `None` if there is
+/// no invalid value.
 pub(crate) fn error(flags: &[u8]) -> Option<Error> {
     let words = flags.chunks_exact(4).map(|word| u32::from_ne_bytes([0, 1, 2, 3].map(|i| word[i])));
     let (word, (subject, problem)) = words.zip(KINDS).find(|&(word, _)| word != 0)?;

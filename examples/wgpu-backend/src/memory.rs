@@ -1,5 +1,4 @@
-//! Memory of the device: buffers that consist of whole words, and copies of any range of bytes of a
-//! buffer.
+//! Memory of the device: buffers of whole words, and copies of any byte range of a buffer.
 
 use crate::{
     device::{Driver, WgpuDevice, wgpu_error},
@@ -50,13 +49,13 @@ impl Memory for Driver {
     fn upload(&self, src: &[u8], dst: &mut wgpu::Buffer, at: usize) -> Result<()> {
         let words = word_range(at, src.len());
         if words == (at..at + src.len()) {
-            self.flush(|| self.shared.queue.write_buffer(dst, at as u64, src));
+            self.flush(|| self.context.queue.write_buffer(dst, at as u64, src));
             return Ok(());
         }
-        let mut padded = vec![0; words.len()];
-        self.download(dst, words.start, &mut padded)?;
-        padded[at - words.start..][..src.len()].copy_from_slice(src);
-        self.upload(&padded, dst, words.start)
+        let mut word_bytes = vec![0; words.len()];
+        self.download(dst, words.start, &mut word_bytes)?;
+        word_bytes[at - words.start..][..src.len()].copy_from_slice(src);
+        self.upload(&word_bytes, dst, words.start)
     }
 
     fn download(&self, src: &wgpu::Buffer, at: usize, dst: &mut [u8]) -> Result<()> {
@@ -64,8 +63,8 @@ impl Memory for Driver {
             return Ok(());
         }
         let words = word_range(at, dst.len());
-        let mapped = self.wait_and_read(Some((src, words.clone())))?;
-        dst.copy_from_slice(&mapped[at - words.start..][..dst.len()]);
+        let bytes = self.wait_and_read(Some((src, words.clone())))?;
+        dst.copy_from_slice(&bytes[at - words.start..][..dst.len()]);
         Ok(())
     }
 
@@ -80,7 +79,7 @@ impl Memory for Driver {
     /// Streams of one device share an in-order queue, so `order_after` only has to submit the work
     /// of `other`.
     fn order_after(&self, other: &Self) -> Result<()> {
-        if !Arc::ptr_eq(&self.shared, &other.shared) {
+        if !Arc::ptr_eq(&self.context, &other.context) {
             return other.synchronize();
         }
         other.flush(|| ());
@@ -89,8 +88,9 @@ impl Memory for Driver {
 }
 
 impl Driver {
-    /// Waits for all work and returns the bytes in a word-aligned range of `src`. If a kernel has
-    /// reported an invalid value, clears the stream's error flags and returns an error.
+    /// Waits for all work, and returns the bytes in the word-aligned range of `src` (none without a
+    /// `src`). If a kernel has reported an invalid value, clears the stream's error flags and
+    /// returns an error.
     fn wait_and_read(&self, src: Option<(&wgpu::Buffer, Range<usize>)>) -> Result<Vec<u8>> {
         let bytes = src.as_ref().map_or(0, |(_, words)| words.len());
         let flags = &self.stream.kernel_errors;
@@ -100,35 +100,35 @@ impl Driver {
             encoder.copy_buffer_to_buffer(src, words.start as u64, &staging, 0, bytes as u64);
         }
         encoder.copy_buffer_to_buffer(flags, 0, &staging, bytes as u64, flags.size());
-        self.flush(|| self.shared.queue.submit([encoder.finish()]));
+        self.flush(|| self.context.queue.submit([encoder.finish()]));
         staging.map_async(wgpu::MapMode::Read, .., |_| ());
         self.wait()?;
-        let mut mapped = staging.get_mapped_range(..).map_err(wgpu_error)?.to_vec();
-        if let Some(error) = kernel_errors::error(&mapped[bytes..]) {
-            self.flush(|| self.shared.queue.write_buffer(flags, 0, &kernel_errors::CLEARED));
+        let mut contents = staging.get_mapped_range(..).map_err(wgpu_error)?.to_vec();
+        if let Some(error) = kernel_errors::error(&contents[bytes..]) {
+            self.flush(|| self.context.queue.write_buffer(flags, 0, &kernel_errors::CLEARED));
             return Err(error);
         }
-        mapped.truncate(bytes);
-        Ok(mapped)
+        contents.truncate(bytes);
+        Ok(contents)
     }
 
     /// Creates a buffer of `bytes`, rounded up to whole words, which wgpu fills with zeros.
     pub(crate) fn buffer(&self, bytes: usize, usage: BufferUsages) -> Result<wgpu::Buffer> {
-        let too_large = || Error::OutOfMemory { device: self.name(), bytes };
-        let size = (bytes as u64).max(4).checked_next_multiple_of(4).ok_or_else(too_large)?;
-        let limits = &self.shared.limits;
+        let out_of_memory = || Error::OutOfMemory { device: self.name(), bytes };
+        let size = (bytes as u64).max(4).checked_next_multiple_of(4).ok_or_else(out_of_memory)?;
+        let limits = &self.context.limits;
         // Kernels cannot bind a buffer that is larger than `max_storage_buffer_binding_size`.
         if size > limits.max_buffer_size.min(limits.max_storage_buffer_binding_size) {
-            return Err(too_large());
+            return Err(out_of_memory());
         }
-        let scope = self.shared.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let buffer = self.shared.device.create_buffer(&wgpu::BufferDescriptor {
+        let scope = self.context.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let buffer = self.context.device.create_buffer(&wgpu::BufferDescriptor {
             label: None,
             size,
             usage: usage | BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        block_on(scope.pop()).map_or(Ok(buffer), |_| Err(too_large()))
+        block_on(scope.pop()).map_or(Ok(buffer), |_| Err(out_of_memory()))
     }
 }
 

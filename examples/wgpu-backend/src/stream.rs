@@ -11,14 +11,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const BATCH: usize = 32;
 
 pub(crate) struct Stream {
-    recorded: Mutex<Recorded>,
+    work: Mutex<RecordedWork>,
     /// Error flags, by which the kernels of this stream report invalid values.
     pub kernel_errors: wgpu::Buffer,
 }
 
-/// Recorded work that is not yet submitted to the queue.
+/// Recorded work that has not been submitted to the queue yet.
 #[derive(Default)]
-struct Recorded {
+struct RecordedWork {
     encoder: Option<wgpu::CommandEncoder>,
     pass: Option<wgpu::ComputePass<'static>>,
     launches: usize,
@@ -31,40 +31,40 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Stream {
     pub(crate) fn new(kernel_errors: wgpu::Buffer) -> Self {
-        Self { recorded: Mutex::default(), kernel_errors }
+        Self { work: Mutex::default(), kernel_errors }
     }
 }
 
 impl Driver {
     /// Records one kernel launch, which `dispatch` adds to the compute pass.
     pub(crate) fn record(&self, dispatch: impl FnOnce(&mut wgpu::ComputePass<'static>)) {
-        let recorded = &mut *lock(&self.stream.recorded);
-        let Recorded { encoder, pass, launches } = recorded;
+        let work = &mut *lock(&self.stream.work);
+        let RecordedWork { encoder, pass, launches } = work;
         dispatch(pass.get_or_insert_with(|| {
             let encoder = encoder.get_or_insert_with(|| self.encoder());
             encoder.begin_compute_pass(&Default::default()).forget_lifetime()
         }));
         *launches += 1;
         if *launches == BATCH {
-            self.submit(recorded);
+            self.submit(work);
         }
     }
 
     /// Submits all recorded work, then calls `then`; until `then` returns, no thread can record
     /// further work.
     pub(crate) fn flush<R>(&self, then: impl FnOnce() -> R) -> R {
-        let mut recorded = lock(&self.stream.recorded);
-        self.submit(&mut recorded);
+        let mut work = lock(&self.stream.work);
+        self.submit(&mut work);
         then()
     }
 
-    fn submit(&self, recorded: &mut Recorded) {
-        drop(recorded.pass.take());
-        recorded.launches = 0;
-        self.shared.queue.submit(recorded.encoder.take().map(wgpu::CommandEncoder::finish));
+    fn submit(&self, work: &mut RecordedWork) {
+        drop(work.pass.take());
+        work.launches = 0;
+        self.context.queue.submit(work.encoder.take().map(wgpu::CommandEncoder::finish));
     }
 
     pub(crate) fn encoder(&self) -> wgpu::CommandEncoder {
-        self.shared.device.create_command_encoder(&Default::default())
+        self.context.device.create_command_encoder(&Default::default())
     }
 }

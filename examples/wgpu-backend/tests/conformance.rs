@@ -21,14 +21,14 @@ fn readme_of_cortado_shows_the_native_kernels() {
     for row in coverage.lines().skip(2).take_while(|line| line.starts_with('|')) {
         let (kernel, cells) = row[2..].split_once(" |").unwrap();
         let cells = ["f32", "f64", "f16", "bf16"].into_iter().zip(cells.split('|'));
-        let native: Vec<_> =
+        let native_types: Vec<_> =
             cells.filter(|(_, cell)| *cell == " native ").map(|(element, _)| element).collect();
-        let native = match native.len() {
+        let native_types = match native_types.len() {
             0 => "–".into(),
             4 => "all".into(),
-            _ => native.join(" "),
+            _ => native_types.join(" "),
         };
-        let row = format!("| {kernel} | all | all | all | {native} |\n");
+        let row = format!("| {kernel} | all | all | all | {native_types} |\n");
         assert!(readme.contains(&row), "README.md: row missing: {row}");
     }
 }

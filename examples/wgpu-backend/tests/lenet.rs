@@ -29,10 +29,10 @@ fn solver<D: Device>(device: &D) -> Solver<f32> {
 fn losses<D: Device>(device: &D, iterations: usize) -> Vec<f64> {
     let mut solver = solver(device);
     let losses = Arc::new(Mutex::new(Vec::new()));
-    let recorded = Arc::clone(&losses);
+    let recorded_losses = Arc::clone(&losses);
     solver.add_observer(move |event| {
         if let Event::Iterated { loss, .. } = event {
-            recorded.lock().unwrap().push(*loss);
+            recorded_losses.lock().unwrap().push(*loss);
         }
     });
     solver.step(iterations).unwrap();
@@ -63,9 +63,9 @@ fn losses_with_shaders_agree_with_the_cpus_within_rounding() {
 #[test]
 fn training_transfers_batches_and_losses_only() {
     const STEPS: usize = 5;
-    let (all, steps) = (Ledger::new(), Ledger::new());
+    let (run_ledger, step_ledger) = (Ledger::new(), Ledger::new());
     let device = WgpuDevice::new().unwrap();
-    let _all = all.open(); // the solver's prefetch thread inherits the ledger
+    let _run_guard = run_ledger.open(); // the solver's prefetch thread inherits the ledger
     let mut solver = solver(&device);
     solver.step(3).unwrap();
     let kernel_uploads = |ledger: &Ledger| {
@@ -74,15 +74,16 @@ fn training_transfers_batches_and_losses_only() {
             entries.filter(|entry| entry.kind == EventKind::Upload && entry.kernel.is_some());
         uploads.map(|entry| entry.count).sum::<u64>()
     };
-    let after_warm_up = kernel_uploads(&all);
-    let (_steps, _strict) = (steps.open(), ledger::set_fallback_policy(Policy::Deny));
+    let warm_up_uploads = kernel_uploads(&run_ledger);
+    let (_step_guard, _policy_guard) =
+        (step_ledger.open(), ledger::set_fallback_policy(Policy::Deny));
     solver.step(STEPS).unwrap();
-    assert_eq!(steps.total(EventKind::Upload), Total::default(), "{steps}");
+    assert_eq!(step_ledger.total(EventKind::Upload), Total::default(), "{step_ledger}");
     let losses = Total { count: STEPS as u64, bytes: 4 * STEPS as u64 };
-    assert_eq!(steps.total(EventKind::Download), losses, "{steps}");
+    assert_eq!(step_ledger.total(EventKind::Download), losses, "{step_ledger}");
     // The prefetch thread runs no kernel, so the count of kernel uploads excludes the uploads of
     // the prefetch thread.
-    assert_eq!(kernel_uploads(&all), after_warm_up, "{all}");
+    assert_eq!(kernel_uploads(&run_ledger), warm_up_uploads, "{run_ledger}");
 }
 
 #[test]
@@ -93,7 +94,8 @@ fn readme_shows_the_source_of_four_methods() {
     let stage = stage.split("\n// The source code in the README ends here.").next().unwrap();
     assert!(
         readme.contains(stage),
-        "README.md differs from examples/four_methods.rs; copy the source into its first code block"
+        "README.md differs from examples/four_methods.rs; copy the source into the first code block \
+         of README.md"
     );
     let code =
         stage.lines().filter(|line| !line.trim().is_empty() && !line.trim().starts_with("//"));

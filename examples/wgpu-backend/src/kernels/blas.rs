@@ -61,7 +61,7 @@ const SCALED: Kernel = Kernel {
 
 impl WgpuDevice {
     /// Reduces one strided vector, or two strided vectors as in a dot product, to one number, and
-    /// downloads that number.
+    /// returns this number to the host.
     #[track_caller]
     fn reduce_to_host<T: Element>(
         &self,
@@ -159,9 +159,9 @@ impl Blas for WgpuDevice {
             return fallback::dot_strided(self, n, x, incx, y, incy);
         };
         if let Some(last) = n.checked_sub(1) {
-            let span = |inc: usize| last.saturating_mul(inc).saturating_add(1);
-            check_min_len("dot_strided", "x", span(incx), x.len())?;
-            check_min_len("dot_strided", "y", span(incy), y.len())?;
+            let required_len = |inc: usize| last.saturating_mul(inc).saturating_add(1);
+            check_min_len("dot_strided", "x", required_len(incx), x.len())?;
+            check_min_len("dot_strided", "y", required_len(incy), y.len())?;
         }
         self.reduce_to_host(sum_reducer("dot", "x * z"), n, (x, incx), Some((y, incy)))
     }
@@ -235,12 +235,12 @@ impl Blas for WgpuDevice {
             return fallback::gemm(self, op, a, b, c);
         };
         op.check(a.len(), b.len(), c.len())?;
-        let single = GemmBatch { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
+        let batch = GemmBatch { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
         // Write-only access requires that the GEMM overwrites every element of the view.
-        let fills = op.overwrites() && op.m.checked_mul(op.n) == Some(c.len());
+        let fills_view = op.overwrites() && op.m.checked_mul(op.n) == Some(c.len());
         let (a, b) = (a.device()?, b.device()?);
-        let c = if fills { c.device_write_only()? } else { c.device_mut()? };
-        gemm::multiply(self, op, &single, a, b, c)
+        let c = if fills_view { c.device_write_only()? } else { c.device_mut()? };
+        gemm::multiply(self, op, &batch, a, b, c)
     }
 
     fn gemm_batched<T: Element>(

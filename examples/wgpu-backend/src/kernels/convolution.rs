@@ -22,12 +22,12 @@ use cortado::{
 };
 use std::fmt::Write;
 
-/// Smallest number of terms per partial sum of the filters' gradient: with fewer terms, a separate
-/// GEMM for a partial sum does not pay off.
+/// Largest number of terms per partial sum of the filters' gradient, unless this requires more than
+/// `MAX_SPLITS` partial sums. With fewer terms, a separate GEMM for a partial sum does not pay off.
 const CHUNK: usize = 2048;
 
-/// Largest number of GEMMs that share the computation of the filters' gradient; each GEMM computes
-/// a partial sum.
+/// Largest number of GEMMs that together compute the filters' gradient; each GEMM computes a
+/// partial sum.
 const MAX_SPLITS: usize = 32;
 
 const IM2COL: Kernel = Kernel {
@@ -70,7 +70,7 @@ const BACKWARD_FILTERS: Kernel = Kernel {
     body: &[include_str!("../shaders/convolve_backward_filters.wgsl"), TILED_GEMM],
 };
 
-/// Returns the WGSL source of a window's constants and of its two index functions:
+/// Returns the WGSL source of the constants and the two index functions of `window`:
 ///
 /// - `place(row, position)`: the image index of an element of the im2col matrix, or NOWHERE in the
 ///   padding;
@@ -92,12 +92,12 @@ fn geometry_source(window: &Window) -> String {
 "
         );
         let (divisor, end) = (input.max(1), output * stride);
-        let between_strides =
+        let stride_check =
             if stride == 1 { String::new() } else { format!(" || i % {stride}u != 0u") };
         let _ = write!(
             position,
             "    i = q % {divisor}u + {pad}u - r % {kernel}u * {dilation}u;
-    if i >= {end}u{between_strides} {{ return NOWHERE; }}
+    if i >= {end}u{stride_check} {{ return NOWHERE; }}
     at += i / {stride}u * {positions}u; r /= {kernel}u; q /= {divisor}u;
 "
         );
@@ -154,7 +154,8 @@ impl Groups {
     }
 }
 
-/// Returns whether an operand of the convolution is empty; if so, the gradients need no launch.
+/// Returns whether an operand of the convolution is empty; if so, the gradient of the filters does
+/// not change and needs no launch.
 fn is_empty(op: &Convolution) -> bool {
     op.input_len() == 0 || op.filter_len() == 0 || op.output_len() == 0
 }
@@ -218,7 +219,7 @@ impl Conv for WgpuDevice {
             [&groups.source, &tiles.constants(true, false), &bias].map(|part| &part[..]).concat()
         });
         let launch = launch.read(x.device()?).read(filters.device()?);
-        // WGSL bindings must not be empty, so the filters are bound in place of a missing bias.
+        // A WGSL binding needs a buffer, so the filters are bound in place of a missing bias.
         let launch = launch.read(bias.unwrap_or(filters).device()?);
         let k = groups.channels * op.window().taps();
         let launch = launch.write(y.device_write_only()?).sizes([rows, columns, k]);

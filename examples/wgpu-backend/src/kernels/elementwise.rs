@@ -68,15 +68,15 @@ fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
             "select(select(x, p.b, x > p.b), p.a, x < p.a)",
             [float(low).min(float(high)), float(high)],
         )),
-        // For larger exponents, single precision is not enough for the intermediate results of
-        // `pow`.
+        // For exponents of larger magnitude, single precision is not enough for the intermediate
+        // results of `pow`.
         Unary::Pow(p) if float(p).abs() <= 16.0 => {
-            let integer = match float(p) {
+            let exponent_kind = match float(p) {
                 p if p % 2.0 == 0.0 => 2.0,
                 p if p % 1.0 == 0.0 => 1.0,
                 _ => 0.0,
             };
-            Some(("power(x, p.a, p.b)", [float(p), integer]))
+            Some(("power(x, p.a, p.b)", [float(p), exponent_kind]))
         }
         _ => None,
     }
@@ -193,8 +193,8 @@ impl Elementwise for WgpuDevice {
             check_len(op.name(), "y", a.len(), y.len())?;
         }
         check_len(op.name(), "b", y.len(), b.len())?;
-        let whole = Axis { outer: 1, extent: y.len(), inner: 1 };
-        launch_binary(self, (op.name(), expression, slope), (false, &whole), a, b, y)
+        let axis = Axis { outer: 1, extent: y.len(), inner: 1 };
+        launch_binary(self, (op.name(), expression, slope), (false, &axis), a, b, y)
     }
 
     fn broadcast<T: Element>(

@@ -36,36 +36,37 @@ const GEMM: Kernel = Kernel {
     body: &[TILED_GEMM],
 };
 
-/// Shape of a GEMM's output and of its tiles.
+/// Shape of `C` in a GEMM, and of the tile of `C` that a workgroup computes.
 #[derive(Clone, Copy)]
 pub(super) struct TileShape {
     rows: usize,
     columns: usize,
-    /// `down` and `across`: numbers of threads of a workgroup along the rows and along the columns
-    /// of `C`. Each thread computes 4×4 elements of `C`.
-    down: usize,
-    across: usize,
+    /// Number of rows of threads in a workgroup. Each thread computes 4×4 elements of `C`.
+    thread_rows: usize,
+    /// Number of columns of threads in a workgroup.
+    thread_columns: usize,
 }
 
 impl TileShape {
     pub(super) fn new(rows: usize, columns: usize) -> Self {
         let threads = |extent: usize, max| extent.div_ceil(4).next_power_of_two().clamp(4, max);
-        let down = threads(rows, 16);
-        Self { rows, columns, down, across: threads(columns, THREADS / down) }
+        let thread_rows = threads(rows, 16);
+        let thread_columns = threads(columns, THREADS / thread_rows);
+        Self { rows, columns, thread_rows, thread_columns }
     }
 
     /// Returns a string that identifies the tile shape in the keys of kernel variants.
     pub(super) fn key(&self) -> String {
-        format!("{}x{}", self.down, self.across)
+        format!("{}x{}", self.thread_rows, self.thread_columns)
     }
 
     /// Returns the constants of the GEMM shader: the tile shape, and whether `A` and `B` are
     /// contiguous along k.
     pub(super) fn constants(&self, a_along_k: bool, b_along_k: bool) -> String {
-        let Self { down, across, .. } = self;
+        let Self { thread_rows, thread_columns, .. } = self;
         format!(
-            "const DOWN = {down}u;
-const ACROSS = {across}u;
+            "const DOWN = {thread_rows}u;
+const ACROSS = {thread_columns}u;
 const A_ALONG_K = {a_along_k};
 const B_ALONG_K = {b_along_k};
 "
@@ -73,8 +74,8 @@ const B_ALONG_K = {b_along_k};
     }
 
     pub(super) fn launch(&self, launch: Launch<'_>, count: usize) -> Result<()> {
-        let down = self.rows.div_ceil(4 * self.down);
-        let tiles = down * self.columns.div_ceil(4 * self.across) * count;
+        let tile_rows = self.rows.div_ceil(4 * self.thread_rows);
+        let tiles = tile_rows * self.columns.div_ceil(4 * self.thread_columns) * count;
         launch.groups(tiles, tiles)
     }
 }

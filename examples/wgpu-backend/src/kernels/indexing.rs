@@ -1,4 +1,4 @@
-//! Copies by index: 2-D copies, tiling, gather, scatter and permutation.
+//! Indexing kernels: 2-D copies, tiling, gather, scatter-add and permutation.
 
 use super::reduce_launch::{Layout, ReductionShape, reduce, sum_reducer};
 use crate::{
@@ -42,8 +42,9 @@ const TILE: Kernel = Kernel {
     ],
 };
 
-/// Kernel that checks the indices of a gather or scatter, and reports indices outside the table. If
-/// this kernel reports an invalid index, the gather or scatter that follows does nothing.
+/// Kernel that checks the indices of a gather or scatter-add, and reports indices outside the
+/// table. If this kernel reports an invalid index, the gather or scatter-add that follows does
+/// nothing.
 const INDICES: Kernel = Kernel {
     name: "indices",
     reads: &["indices: u32"],
@@ -75,9 +76,9 @@ const GATHER: Kernel = Kernel {
     ],
 };
 
-/// Kernel that runs one thread per column of the table, so that each thread adds the terms of an
-/// element in order. An iteration adds 16 terms, because Mesa's llvmpipe ends a thread's loops after
-/// 65,535 iterations without an error.
+/// Kernel that runs one thread per column of the table, so that a single thread adds the terms of
+/// an element, in the order of the indices. An iteration adds 16 terms, because Mesa's llvmpipe
+/// ends a thread's loops after 65,535 iterations without an error.
 const SCATTER_ADD: Kernel = Kernel {
     name: "scatter_add",
     reads: &["y", "indices: u32", "error_flags: u32"],
@@ -131,8 +132,8 @@ fn place_function(op: &Permute) -> String {
 }
 
 impl WgpuDevice {
-    /// Queues a kernel that checks the indices of a gather or scatter. If an index is invalid, the
-    /// next wait for the stream returns an error.
+    /// Queues a kernel that checks the indices of a gather or scatter-add. If an index is invalid,
+    /// the next wait for the stream returns an error.
     fn check_indices(&self, op: &RowIndexing, indices: View<'_, u32, Self>) -> Result<()> {
         let launch = INDICES.on(self).read(indices.device()?).error_flag(KernelError::Index);
         launch.sizes([op.table]).each(op.count)

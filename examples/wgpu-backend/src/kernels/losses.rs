@@ -51,8 +51,8 @@ const BACKWARD: Kernel = Kernel {
     ..LOSS
 };
 
-/// Adds the scalars of a loss kernel to a launch. A `divisor` of 0 stands for the number of labels
-/// that are not ignored.
+/// Adds the scalars of a loss kernel to a launch. With a `divisor` of 0, the kernel divides by the
+/// number of labels that are not ignored.
 fn scalars<'d>(
     launch: Launch<'d>,
     axis: &Axis,
@@ -61,14 +61,14 @@ fn scalars<'d>(
     divisor: f32,
 ) -> Launch<'d> {
     // If `f32` cannot represent the ignored label, no label can be equal to the ignored label.
-    let ignored = ignore.map(|ignore| ignore as f32).filter(|&i| Some(i as i64) == ignore);
+    let ignored_label = ignore.map(|ignore| ignore as f32).filter(|&i| Some(i as i64) == ignore);
     launch
-        .sizes([axis.extent, axis.inner, usize::from(ignored.is_some()), top_k])
-        .floats([ignored.unwrap_or(0.0), divisor])
+        .sizes([axis.extent, axis.inner, usize::from(ignored_label.is_some()), top_k])
+        .floats([ignored_label.unwrap_or(0.0), divisor])
 }
 
-/// Returns the divisor of a softmax loss, or 0 for the number of labels that are not ignored, as
-/// [`scalars`] expects.
+/// Returns the divisor of a softmax loss for [`scalars`]: 0 if the loss is divided by the number of
+/// labels that are not ignored.
 fn divisor(op: &SoftmaxLoss) -> f32 {
     match op.normalization {
         LossNormalization::Valid => 0.0,
@@ -111,12 +111,12 @@ impl Losses for WgpuDevice {
         check_len(OP, "label", op.axis.reduced_count(), label.len())?;
         check_len(OP, "scale", 1, scale.len())?;
         check_len(OP, "dx", op.axis.count(), dx.len())?;
-        let divided_by = Scratch::new(self, 1)?;
-        let launch = DIVISOR.on(self).read(label.device()?).operand(&divided_by, 0);
+        let divisor_buffer = Scratch::new(self, 1)?;
+        let launch = DIVISOR.on(self).read(label.device()?).operand(&divisor_buffer, 0);
         let launch = launch.error_flag(KernelError::Label);
         scalars(launch, &op.axis, op.ignore, 0, divisor(op)).one_group(label.len())?;
         let launch = BACKWARD.on(self).read(p.device()?).read(label.device()?);
-        let launch = launch.read(scale.device()?).operand(&divided_by, 0);
+        let launch = launch.read(scale.device()?).operand(&divisor_buffer, 0);
         let launch = launch.write(dx.device_write_only()?).error_flag(KernelError::Label);
         scalars(launch, &op.axis, op.ignore, 0, 0.0).each(op.axis.count())
     }

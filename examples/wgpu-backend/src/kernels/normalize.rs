@@ -63,14 +63,14 @@ const MOMENTS: Kernel = Kernel {
 };
 
 impl WgpuDevice {
-    /// Prepares a launch of an LRN kernel for the region of `op`, and returns the launch and its
-    /// scalars.
+    /// Prepares a launch of an LRN kernel for the region of `op`. Returns the launch, and the
+    /// kernel's integer and `f32` scalars.
     fn lrn_launch(&self, kernel: &Kernel, op: &Lrn) -> (Launch<'_>, [usize; 4], [f32; 3]) {
-        let within = op.region == LrnRegion::WithinChannel;
+        let within_channel = op.region == LrnRegion::WithinChannel;
         let size = op.size as f64;
-        let (k, n) = if within { (1.0, size * size) } else { (op.k, size) };
-        let source = || format!("const WITHIN = {within};\n");
-        let launch = kernel.variant(self, if within { "within" } else { "across" }, source);
+        let (k, n) = if within_channel { (1.0, size * size) } else { (op.k, size) };
+        let source = || format!("const WITHIN = {within_channel};\n");
+        let launch = kernel.variant(self, if within_channel { "within" } else { "across" }, source);
         let [height, width] = op.plane;
         let floats = [k, op.alpha / n, op.beta].map(|scalar| scalar as f32);
         (launch, [op.channels, height, width, op.size / 2], floats)

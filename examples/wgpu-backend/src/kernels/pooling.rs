@@ -79,7 +79,8 @@ impl Pooling for WgpuDevice {
                 format!("a plane of {plane} elements exceeds the range of the mask"),
             ));
         }
-        // If the mask does not fit in memory, `y` keeps its value.
+        // Reserve memory for both outputs first, so that `y` keeps its value if the mask does not
+        // fit.
         y.reserve_device()?;
         mask.reserve_device()?;
         let launch = MAX.on(self).read(x.device()?).write(y.device_write_only()?);

@@ -12,19 +12,19 @@ use cortado::{
 };
 
 /// Kernel that generates one random word per element with the Philox generator. Variants of the
-/// kernel compare the random words with `most` or multiply the random words by `most`. The scalar
-/// `most` is `limit - 1`, because `limit` may be 2³², which does not fit in 32 bits.
+/// kernel compare each random word with a limit, or multiply the word by a limit. The kernel
+/// receives the limit as `limit - 1`, because the limit may be 2³², which does not fit in 32 bits.
 const WORDS: Kernel = Kernel {
     name: "random",
     reads: &[],
     writes: &["y: u32"],
-    scalars: &["seed_low", "seed_high", "stream_low", "stream_high", "most"],
+    scalars: &["seed_low", "seed_high", "stream_low", "stream_high", "limit_minus_1"],
     body: &[include_str!("../shaders/philox.wgsl"), EACH],
 };
 
 impl WgpuDevice {
-    /// Fills `y` with `f(word)` for the random words of `key`. The WGSL expression `f` reads
-    /// `limit - 1` as `p.most`, so `limit` must not be 0.
+    /// Fills `y` with `f(word)` for the random words of `key`. `limit` must not be 0, because the
+    /// WGSL expression `f` reads `limit - 1` as `p.limit_minus_1`.
     fn fill_random(
         &self,
         name: &str,
@@ -35,8 +35,8 @@ impl WgpuDevice {
         let n = y.len();
         let source = || format!("fn f(word: u32) -> u32 {{ return {f}; }}\n");
         let launch = WORDS.variant(self, name, source).write(y.device_write_only()?);
-        let low_and_high = |word: u64| [word as u32 as usize, (word >> 32) as usize];
-        let launch = launch.sizes(low_and_high(key.seed)).sizes(low_and_high(key.stream));
+        let word_halves = |word: u64| [word as u32 as usize, (word >> 32) as usize];
+        let launch = launch.sizes(word_halves(key.seed)).sizes(word_halves(key.stream));
         launch.sizes([(limit - 1) as usize]).each(n)
     }
 }
@@ -51,9 +51,12 @@ impl Random for WgpuDevice {
         }
         match (p * 4_294_967_296.0).ceil() as u64 {
             0 => self.fill_random("never", "0u", (key, 1), y),
-            below => {
-                self.fill_random("bernoulli", "select(0u, 1u, word <= p.most)", (key, below), y)
-            }
+            limit => self.fill_random(
+                "bernoulli",
+                "select(0u, 1u, word <= p.limit_minus_1)",
+                (key, limit),
+                y,
+            ),
         }
     }
 
@@ -68,8 +71,9 @@ impl Random for WgpuDevice {
             ));
         }
         // A random integer is the upper 32 bits of the product `word · bound`, computed as
-        // `word · most + word`.
-        let upper = "times(word, p.most).y + select(0u, 1u, times(word, p.most).x > ~word)";
-        self.fill_random("random_integers", upper, (key, bound), y)
+        // `word · (bound − 1) + word`.
+        let upper_word = "times(word, p.limit_minus_1).y \
+                          + select(0u, 1u, times(word, p.limit_minus_1).x > ~word)";
+        self.fill_random("random_integers", upper_word, (key, bound), y)
     }
 }

@@ -1,4 +1,5 @@
-//! Reduction kernels: one launch computes many outputs, each from many items.
+//! Reduction kernels: one launch computes many outputs, each of which is the reduction of many
+//! items.
 
 use super::scratch::Scratch;
 use crate::{
@@ -10,8 +11,9 @@ use cortado::{Result, memory::DeviceSlice};
 /// Largest number of items that a single thread reduces.
 const MAX_THREAD_ITEMS: usize = 64;
 
-/// Smallest number of items that a workgroup reduces; with fewer items, a further workgroup does
-/// not pay off.
+/// Largest number of items of an output that a workgroup reduces, if there are few outputs and
+/// `MAX_SPLITS` workgroups per output suffice. With fewer items per workgroup, a further workgroup
+/// does not pay off.
 const CHUNK: usize = 4096;
 
 /// Largest number of workgroups that reduce the items of one output.
@@ -119,24 +121,24 @@ pub(super) fn reduce(
         let launch = launch([&EACH_OUTPUT, &EACH_OUTPUT_XZ], reducer).operand(y, at);
         return launch.sizes(sizes(1)).floats(scalars).each(outputs);
     }
-    let few = outputs < MAX_THREAD_ITEMS;
-    let splits = if few { items.div_ceil(CHUNK).min(MAX_SPLITS) } else { 1 };
+    let has_few_outputs = outputs < MAX_THREAD_ITEMS;
+    let splits = if has_few_outputs { items.div_ceil(CHUNK).min(MAX_SPLITS) } else { 1 };
     if splits == 1 {
         let launch = launch([&GROUPS, &GROUPS_XZ], reducer).operand(y, at);
         return launch.sizes(sizes(1)).floats(scalars).groups(outputs, outputs);
     }
     let parts = Scratch::new(device, outputs * splits)?;
     let name = format!("{} in part", reducer.name);
-    let first = Reducer { name: &name, finish: "v", ..reducer };
-    let first = launch([&GROUPS, &GROUPS_XZ], first).operand(&parts, 0);
-    first.sizes(sizes(splits)).floats(scalars).groups(outputs * splits, outputs * splits)?;
+    let part_reducer = Reducer { name: &name, finish: "v", ..reducer };
+    let part_launch = launch([&GROUPS, &GROUPS_XZ], part_reducer).operand(&parts, 0);
+    part_launch.sizes(sizes(splits)).floats(scalars).groups(outputs * splits, outputs * splits)?;
     let name = format!("{} of parts", reducer.name);
-    let second = Reducer { name: &name, term: "x", ..reducer };
-    let second = GROUPS.variant(device, &name, || source(second, false));
-    let contiguous = Layout::CONTIGUOUS.run;
-    let sizes = [splits, 1, splits.next_multiple_of(THREADS), 1, splits, contiguous, 0, 0];
-    let second = second.operand(&parts, 0).operand(y, at);
-    second.sizes(sizes).floats(scalars).groups(outputs, outputs)
+    let total_reducer = Reducer { name: &name, term: "x", ..reducer };
+    let total_launch = GROUPS.variant(device, &name, || source(total_reducer, false));
+    let contiguous_run = Layout::CONTIGUOUS.run;
+    let sizes = [splits, 1, splits.next_multiple_of(THREADS), 1, splits, contiguous_run, 0, 0];
+    let total_launch = total_launch.operand(&parts, 0).operand(y, at);
+    total_launch.sizes(sizes).floats(scalars).groups(outputs, outputs)
 }
 
 fn source(reducer: Reducer<'_>, has_z: bool) -> String {

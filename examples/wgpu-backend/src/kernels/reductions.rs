@@ -1,4 +1,4 @@
-//! Kernels of reductions along an axis, and of arg max.
+//! Kernels of reductions and arg max along an axis.
 
 use super::{
     float,
@@ -25,7 +25,7 @@ const ARG_MAX: Kernel = Kernel {
 };
 
 fn reducer(op: Reduce) -> Option<Reducer<'static>> {
-    let extreme = |name, combine| Reducer {
+    let extremum = |name, combine| Reducer {
         name,
         combine,
         identity: "0x7fc00000u",
@@ -34,8 +34,8 @@ fn reducer(op: Reduce) -> Option<Reducer<'static>> {
     Some(match op {
         Reduce::Sum => sum_reducer("sum", "x"),
         Reduce::Mean => Reducer { finish: "v / p.a", ..sum_reducer("mean", "x") },
-        Reduce::Max => extreme("max", "select(a, b, b > a || is_nan(a))"),
-        Reduce::Min => extreme("min", "select(a, b, b < a || is_nan(a))"),
+        Reduce::Max => extremum("max", "select(a, b, b > a || is_nan(a))"),
+        Reduce::Min => extremum("min", "select(a, b, b < a || is_nan(a))"),
         Reduce::AbsSum => sum_reducer("abs_sum", "abs(x)"),
         Reduce::SumSq => sum_reducer("sum_sq", "x * x"),
         _ => return None,

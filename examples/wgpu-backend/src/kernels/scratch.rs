@@ -9,7 +9,8 @@ use cortado::{
 use std::ops::Deref;
 
 /// A scratch buffer that returns to the device's pool of workspaces when the `Scratch` is dropped.
-/// Queued work may still use a dropped buffer, because the pool reuses memory in queue order.
+/// A `Scratch` may be dropped while queued work still uses its buffer, because the pool reuses
+/// memory in queue order.
 pub(super) struct Scratch<'d> {
     device: &'d WgpuDevice,
     buffer: PooledBuffer<Driver>,

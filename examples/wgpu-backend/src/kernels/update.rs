@@ -28,7 +28,7 @@ impl Update for WgpuDevice {
         masters: Option<ViewMut<'_, T::Acc, Self>>,
         history: &mut [ViewMut<'_, T::Acc, Self>],
     ) -> Result<()> {
-        // Among the update rules, only SGD has a shader.
+        // SGD is the only update rule with a shader.
         let UpdateRule::Sgd { momentum } = op.rule else {
             return fallback::solver_update(self, op, dw, weights, masters, history);
         };
