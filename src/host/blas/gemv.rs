@@ -55,10 +55,10 @@ pub(crate) fn gemv<T: Element>(
         y.chunks_mut(CHUNK).for_each(|y| write_back(op, y, &mut buffer, |_| T::Acc::zero()));
         return Ok(());
     }
-    // GEMM kernels that keep sums in registers read `A` column by column, which is slow if rows are
-    // long.
-    let unpacked = op.trans == Transpose::No || op.n <= SHORT_ROW_LEN;
-    if is_wide::<T>() && unpacked {
+    // The unpacked GEMM kernels read a transposed `A` one block of columns at a time, which is slow
+    // if rows are long.
+    let is_unpacked = op.trans == Transpose::No || op.n <= SHORT_ROW_LEN;
+    if is_wide::<T>() && is_unpacked {
         gemv_unpacked(workers, op, a, x, y);
         return Ok(());
     }
@@ -185,8 +185,8 @@ fn accumulate<A: Element + Float>(
     lanes
 }
 
-/// Computes one element of `y` for each column of `a`, by adding multiples of four rows of `a` at a
-/// time.
+/// Computes one element of `y` for each column of `a`: adds the rows of `a`, multiplied by the
+/// elements of `x`, four rows at a time.
 #[inline(always)]
 fn add_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     let mut buffers: [_; ROWS] = [accumulator_buffer::<T::Acc>(); ROWS];

@@ -39,7 +39,7 @@ pub(crate) fn add_long_rows<A: Element + Float>(
     y: &mut [A],
 ) {
     let block = SUMS_BYTES / size_of::<A>();
-    // A single thread adds whole rows of `A` in one task, unless the sums would exceed L1.
+    // A single thread runs one task, which adds whole rows of `A` if the sums fit in L1.
     let task = match workers.count() {
         1 => y.len(),
         _ => (GRAIN / x.len()).next_multiple_of(block / 4).max(block / 4),
@@ -71,10 +71,10 @@ pub(crate) fn add_long_rows<A: Element + Float>(
 fn sums_offset<A>(scratch: &[A], rows: &[A]) -> usize {
     let target = rows.as_ptr().addr() + L1_ALIAS_BYTES / 2;
     let distance = target.wrapping_sub(scratch.as_ptr().addr()) % L1_ALIAS_BYTES;
-    let aligned = scratch.as_ptr().align_offset(CACHE_LINE);
-    let start = aligned + distance / CACHE_LINE * (CACHE_LINE / size_of::<A>());
-    // The sums must not extend past the end of `scratch`, so limit the offset.
-    if start * size_of::<A>() > L1_ALIAS_BYTES { aligned } else { start }
+    let aligned_start = scratch.as_ptr().align_offset(CACHE_LINE);
+    let start = aligned_start + distance / CACHE_LINE * (CACHE_LINE / size_of::<A>());
+    // Limit the offset, because `scratch` is only `L1_ALIAS_BYTES` longer than a block of sums.
+    if start * size_of::<A>() > L1_ALIAS_BYTES { aligned_start } else { start }
 }
 
 /// Computes `sums ← sums + Aᵀ·x`.
@@ -84,9 +84,9 @@ fn add_rows<A: Element + Float>((a, lda): (&[A], usize), x: &[A], sums: &mut [A]
     for (group, x) in groups.iter().enumerate() {
         add_row_group((&a[group * ROWS * lda..], lda), x, sums);
     }
-    let first = x.len() - rest.len();
+    let rest_start = x.len() - rest.len();
     for (i, &x) in rest.iter().enumerate() {
-        let row = &a[(first + i) * lda..][..sums.len()];
+        let row = &a[(rest_start + i) * lda..][..sums.len()];
         for (sum, &a) in sums.iter_mut().zip(row) {
             *sum = *sum + a * x;
         }
@@ -101,7 +101,7 @@ fn add_row_group<A: Element + Float>((a, lda): (&[A], usize), x: &[A; ROWS], sum
         |i| &a[i * lda..][..sums.len()],
     );
     let (blocks, rest) = sums.as_chunks_mut::<WIDTH>();
-    let first_rest = blocks.len() * WIDTH;
+    let rest_start = blocks.len() * WIDTH;
     for (j, sums) in blocks.iter_mut().enumerate() {
         let rows: [&[A; WIDTH]; ROWS] = std::array::from_fn(
             #[inline(always)]
@@ -112,7 +112,7 @@ fn add_row_group<A: Element + Float>((a, lda): (&[A], usize), x: &[A; ROWS], sum
         }
         *sums = add_block(rows, x, *sums);
     }
-    for (j, sum) in (first_rest..).zip(rest) {
+    for (j, sum) in (rest_start..).zip(rest) {
         *sum = *sum
             + dot_pairwise(
                 x,
@@ -140,7 +140,7 @@ fn add_block<A: Element + Float>(
 /// Returns `Σ xᵢ·aᵢ`, added pairwise.
 #[inline(always)]
 fn dot_pairwise<A: Element + Float>(x: &[A; ROWS], a: [A; ROWS]) -> A {
-    let first = (a[0] * x[0] + a[1] * x[1]) + (a[2] * x[2] + a[3] * x[3]);
-    let second = (a[4] * x[4] + a[5] * x[5]) + (a[6] * x[6] + a[7] * x[7]);
-    first + second
+    let first_half = (a[0] * x[0] + a[1] * x[1]) + (a[2] * x[2] + a[3] * x[3]);
+    let second_half = (a[4] * x[4] + a[5] * x[5]) + (a[6] * x[6] + a[7] * x[7]);
+    first_half + second_half
 }

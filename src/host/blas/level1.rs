@@ -1,7 +1,7 @@
 //! BLAS level 1: copies, updates and sums of vectors.
 //!
 //! A vector is divided into tasks of [`GRAIN`] elements. The order of additions is fixed: each task
-//! adds elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, and a tree adds the
+//! adds elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, and a tree reduction adds the
 //! accumulators. The sums of the tasks are added in task order. The portable loop [`accumulate`]
 //! defines the order of additions. For `f32` on AVX-512, bit-identical loops of
 //! [`x86::level1`](crate::host::blas::x86::level1) replace `accumulate`.
@@ -207,8 +207,8 @@ pub(crate) fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::
     ))
 }
 
-/// Fails unless [`dot_strided`] can read `n` elements of each operand. `x` and `y` are pairs of a
-/// length and an increment.
+/// Fails unless [`dot_strided`] can read `n` elements of each operand. `x` and `y` are the length
+/// and increment of each operand.
 pub(crate) fn check_strided(n: usize, x: (usize, usize), y: (usize, usize)) -> Result<()> {
     let Some(last) = n.checked_sub(1) else { return Ok(()) };
     [("x", x), ("y", y)].into_iter().try_for_each(|(operand, (len, inc))| {
@@ -465,8 +465,8 @@ fn sum_slices<A: Element + Float>(
     y: &[A],
     f: impl Fn(FmaMode, A, A, A) -> A + Copy,
 ) -> A {
-    // Add 0 to turn −0 into 0, because the sign of a zero sum would depend on where zeros pad the
-    // operands.
+    // Add 0 to turn −0 into 0, because the sign of a zero sum otherwise depends on where zeros pad
+    // the operands.
     sum_slices_signed(exceeds_cache, x, y, f) + A::zero()
 }
 
@@ -511,8 +511,8 @@ fn sum_slices_signed<A: Element + Float>(
 ///
 /// Element `i` belongs to accumulator `i` modulo the number of accumulators. If the first
 /// `peel_len` elements are peeled to align the loads, the assignment of elements to accumulators is
-/// rotated by `peel_len`. Rotating the accumulators only swaps operands in the tree that combines
-/// accumulators, so results are bit-identical for any alignment.
+/// rotated by `peel_len`. Rotating the accumulators only swaps operands of the tree reduction, so
+/// results are bit-identical for any alignment.
 #[inline(always)]
 fn accumulate<A: Element + Float>(
     exceeds_cache: bool,
@@ -583,7 +583,7 @@ fn accumulate_block<A: Element>(
     sums
 }
 
-/// Combines all accumulators in a tree: each round combines the lower half with the upper half.
+/// Reduces all accumulators in a tree: each round combines the lower half with the upper half.
 #[inline(always)]
 fn reduce<A: Element>(sums: [[A; LANES]; ACCUMULATOR_ROWS], combine: impl Fn(A, A) -> A) -> A {
     let [mut a, b, c, d] = sums;

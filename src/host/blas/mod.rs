@@ -10,8 +10,8 @@
 //! | [`gemv_transposed`], [`gemv`] | matrix-vector products |
 //! | [`gemm`] | choice of a GEMM kernel, and division of `C` among threads |
 //!
-//! Each BLAS operation has a portable definition, which a fast path replaces on processors that
-//! support the fast path:
+//! Each BLAS operation has a portable definition, which a fast path replaces if the processor
+//! supports it:
 //!
 //! | operation | portable definition | fast path, if available | difference of results |
 //! |---|---|---|---|
@@ -19,7 +19,7 @@
 //! | GEMV, 16-bit or transposed long rows | loops of `gemv`, `gemv_transposed` | `gemv` loops compiled for AVX2 or AVX-512 | none |
 //! | other GEMV, unpacked GEMM | `kernel` with vectors `[S; 4]` | `kernel` with AVX2 or AVX-512 vectors | rounding (FMA, vector length) |
 //! | packed GEMM | crate `matrixmultiply` | `kernel::macro_kernel` with AVX2 or AVX-512 vectors | rounding |
-//! | 16-bit GEMM | GEMM of widened operands in `f32` | AMX GEMM, for larger shapes | rounding; subnormals are zero |
+//! | 16-bit GEMM | GEMM of widened operands in `f32` | AMX GEMM, for large shapes | rounding; subnormals are zero |
 //!
 //! On one machine, BLAS results are bit-identical for any number of threads and any alignment.
 

@@ -12,7 +12,7 @@ pub(crate) const CACHE_LINE: usize = 64;
 /// Size in bytes of an ordinary page of memory, as opposed to a huge page.
 pub(crate) const PAGE_4K: usize = 4 << 10;
 
-/// Distance in bytes between addresses that share an L1 cache set. A load whose address is
+/// Smallest distance in bytes between addresses that share an L1 cache set. A load whose address is
 /// `L1_ALIAS_BYTES` from the address of an earlier store waits for the store (4K aliasing).
 pub(crate) const L1_ALIAS_BYTES: usize = 4 << 10;
 
@@ -104,12 +104,12 @@ pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut
     body(rest_x, rest);
 }
 
-/// Prefetch distance of [`prefetch_after`] in bytes. A hardware prefetcher that tracks several rows
-/// at a time does not fetch 1 KiB ahead.
+/// Prefetch distance of [`prefetch_after`] in bytes. While the hardware prefetcher tracks several
+/// rows, it does not fetch as far as 1 KiB ahead.
 pub(crate) const PREFETCH_DISTANCE: usize = 1 << 10;
 
-/// Prefetches `size_of_val(x)` bytes that lie [`PREFETCH_DISTANCE`] bytes after `x`. The memory at
-/// the prefetched addresses need not be readable.
+/// Prefetches as many bytes as `x` has, from [`PREFETCH_DISTANCE`] bytes after the start of `x` on.
+/// The memory at the prefetched addresses need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch_after<A, const N: usize>(x: &[A; N]) {
     for line in (0..size_of::<[A; N]>()).step_by(CACHE_LINE) {

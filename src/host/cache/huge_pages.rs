@@ -6,7 +6,7 @@ pub(crate) fn advise_huge_pages(memory: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {
         use crate::host::cache::cache_line::PAGE_4K;
-        /// Size of a huge page in bytes. An allocation below this size cannot contain a huge page.
+        /// Size of a huge page in bytes. A smaller allocation cannot contain a huge page.
         const HUGE_PAGE: usize = 2 << 20;
         // Start the range at a page boundary, because `madvise` rejects unaligned addresses.
         let start = memory.as_ptr().align_offset(PAGE_4K).min(memory.len());
@@ -35,11 +35,11 @@ mod tests {
     fn huge_page_advice_keeps_the_contents() {
         for len in [0, 1, 4096, (8 << 20) + 12345] {
             let mut memory: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
-            let before = memory.clone();
+            let old_memory = memory.clone();
             for start in [0, 1, 4096] {
                 advise_huge_pages(memory.get_mut(start..).unwrap_or_default());
             }
-            assert_eq!(memory, before);
+            assert_eq!(memory, old_memory);
         }
     }
 }

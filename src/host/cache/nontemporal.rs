@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// Smallest size in bytes of an operand that is assumed to leave all caches before the next kernel
-/// reads the operand.
+/// Smallest size in bytes of an operand that is assumed to be evicted from all caches before the
+/// next kernel reads the operand.
 const NONTEMPORAL_MIN_BYTES: usize = 8 << 20;
 
 /// Size in bytes of a block that is copied or computed at a time. The cache lines of the four pages
@@ -50,8 +50,8 @@ pub(crate) fn copy_nontemporal<T: Element>(x: &[T], y: &mut [T]) {
     store_fence();
 }
 
-/// Overwrites `y` with non-temporal stores. `fill(i, part)` writes the elements of `y` from index
-/// `i` on to `part`, and must not read the old contents of `part`. Before each call of `fill`,
+/// Overwrites `y` with non-temporal stores. `fill(i, part)` stores in `part` the elements of `y`
+/// from index `i` on, and must not read the old contents of `part`. Before each call of `fill`,
 /// `map_nontemporal` prefetches the elements of `sources` at the same indices.
 ///
 /// `map_nontemporal` stores each block while it computes the next block, so that memory and
@@ -66,21 +66,23 @@ pub(crate) fn map_nontemporal<A: Element, const N: usize>(
     let (mut i, slice_len) = (first.len(), BLOCK / size_of::<A>() / SLICES_PER_BLOCK);
     let block_len = SLICES_PER_BLOCK * slice_len;
     with_scratch(2 * block_len, |buffers| {
-        let (mut filling, mut filled) = buffers.split_at_mut(block_len);
-        let mut pending: Option<&mut [u8; BLOCK]> = None;
+        let (mut next_buffer, mut current_buffer) = buffers.split_at_mut(block_len);
+        let mut pending_block: Option<&mut [u8; BLOCK]> = None;
         for block in blocks {
-            let next = sources.map(|x| x.as_ptr().wrapping_add(i + block_len).cast());
-            for (slice, part) in filling.chunks_exact_mut(slice_len).enumerate() {
+            let next_sources = sources.map(|x| x.as_ptr().wrapping_add(i + block_len).cast());
+            for (slice, part) in next_buffer.chunks_exact_mut(slice_len).enumerate() {
                 fill(i, part);
                 i += slice_len;
-                if let (Some(y), Some(x)) = (&mut pending, cast_slice(filled).first_chunk()) {
-                    store_slice(slice, x, next, y);
+                if let (Some(y), Some(x)) =
+                    (&mut pending_block, cast_slice(current_buffer).first_chunk())
+                {
+                    store_slice(slice, x, next_sources, y);
                 }
             }
-            pending = Some(block);
-            (filling, filled) = (filled, filling);
+            pending_block = Some(block);
+            (next_buffer, current_buffer) = (current_buffer, next_buffer);
         }
-        if let (Some(y), Some(x)) = (pending, cast_slice(filled).first_chunk()) {
+        if let (Some(y), Some(x)) = (pending_block, cast_slice(current_buffer).first_chunk()) {
             (0..SLICES_PER_BLOCK).for_each(|slice| store_slice(slice, x, [], y));
         }
     });
@@ -98,14 +100,14 @@ fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut 
 }
 
 /// `y ← x` for one slice of a block. A slice consists of the same cache lines in each page of the
-/// block. For each address in `next`, `store_slice` also prefetches the slice at the same offset in
-/// the block there. The addresses need not be readable. The prefetch targets L2, because the
-/// current blocks fill L1.
+/// block. `store_slice` also prefetches the same slice of the block at each address in
+/// `next_sources`. The addresses need not be readable. The prefetch targets L2, because the current
+/// blocks fill L1.
 #[inline(always)]
 fn store_slice<const N: usize>(
     slice: usize,
     x: &[u8; BLOCK],
-    next: [*const u8; N],
+    next_sources: [*const u8; N],
     y: &mut [u8; BLOCK],
 ) {
     assert!(
@@ -118,7 +120,9 @@ fn store_slice<const N: usize>(
             let (x, y) = (&x[offset..offset + CACHE_LINE], &mut y[offset..offset + CACHE_LINE]);
             #[cfg(target_arch = "x86_64")]
             {
-                next.into_iter().for_each(|next| x86::prefetch_l2(next.wrapping_add(offset)));
+                next_sources
+                    .into_iter()
+                    .for_each(|source| x86::prefetch_l2(source.wrapping_add(offset)));
                 for (x, y) in x.as_chunks().0.iter().zip(y.as_chunks_mut().0) {
                     // SAFETY: an assertion checked that `y` starts at a cache line, so chunks are
                     // aligned.
@@ -127,7 +131,7 @@ fn store_slice<const N: usize>(
             }
             #[cfg(not(target_arch = "x86_64"))]
             {
-                let _ = next;
+                let _ = next_sources;
                 y.copy_from_slice(x);
             }
         }
@@ -150,14 +154,14 @@ mod tests {
         for (start, end) in [(0, x.len()), (1, x.len() - 3), (13, 20), (5, 5), (3, PAGE_4K)] {
             let x = &x[start..end];
             for offset in [0, 1, 7] {
-                let check = |copy: &dyn Fn(&mut [f32])| {
+                let check_copy = |copy: &dyn Fn(&mut [f32])| {
                     let mut y = vec![-1.0; offset + x.len() + 1];
                     copy(&mut y[offset..offset + x.len()]);
                     assert_eq!(y[offset..offset + x.len()], *x);
                     assert!(y[..offset].iter().chain(y.last()).all(|&y| y == -1.0));
                 };
-                check(&|y| copy_nontemporal(x, y));
-                check(&|y| {
+                check_copy(&|y| copy_nontemporal(x, y));
+                check_copy(&|y| {
                     map_nontemporal([x], y, |i, part| {
                         part.copy_from_slice(&x[i..][..part.len()]);
                     });

@@ -172,22 +172,22 @@ pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
 fn repeat<A: Copy>(b: &[A], inner: usize, start: usize, y: &mut [A]) {
     let period = b.len() * inner;
     let mut position = start % period;
-    let mut done = 0;
-    while done < y.len().min(period) {
+    let mut filled_len = 0;
+    while filled_len < y.len().min(period) {
         let e = position / inner;
         let len = if inner == 1 { b.len() - e } else { inner - position % inner };
-        let len = len.min(y.len().min(period) - done);
+        let len = len.min(y.len().min(period) - filled_len);
         match inner {
-            1 => y[done..][..len].copy_from_slice(&b[e..][..len]),
-            _ => y[done..][..len].fill(b[e]),
+            1 => y[filled_len..][..len].copy_from_slice(&b[e..][..len]),
+            _ => y[filled_len..][..len].fill(b[e]),
         }
-        (done, position) = (done + len, (position + len) % period);
+        (filled_len, position) = (filled_len + len, (position + len) % period);
     }
     // Fill the rest of `y` with copies of the first period.
-    while done < y.len() {
-        let len = done.min(y.len() - done);
-        y.copy_within(..len, done);
-        done += len;
+    while filled_len < y.len() {
+        let len = filled_len.min(y.len() - filled_len);
+        y.copy_within(..len, filled_len);
+        filled_len += len;
     }
 }
 
@@ -195,7 +195,7 @@ fn wide<T: Element>(x: &[T]) -> Cow<'_, [T::Acc]> {
     if is_wide::<T>() {
         return Cow::Borrowed(crate::cast::cast_slice(x));
     }
-    let mut wide = vec![T::Acc::zero(); x.len()];
-    widen(x, &mut wide);
-    Cow::Owned(wide)
+    let mut widened_x = vec![T::Acc::zero(); x.len()];
+    widen(x, &mut widened_x);
+    Cow::Owned(widened_x)
 }

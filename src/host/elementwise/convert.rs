@@ -139,10 +139,10 @@ mod tests {
             if low.is_sign_negative() != high.is_sign_negative() || !(low - high).is_finite() {
                 continue;
             }
-            let tie = (low + high) / 2.0;
-            let even = if bits % 2 == 0 { bits } else { bits + 1 };
-            x.extend([low, tie, tie * (1.0 - 1e-15), tie * (1.0 + 1e-15)]);
-            expected.extend([bits, even, bits, bits + 1]);
+            let midpoint = (low + high) / 2.0;
+            let even_bits = if bits % 2 == 0 { bits } else { bits + 1 };
+            x.extend([low, midpoint, midpoint * (1.0 - 1e-15), midpoint * (1.0 + 1e-15)]);
+            expected.extend([bits, even_bits, bits, bits + 1]);
         }
         let mut y = vec![U::default(); x.len()];
         convert(&Workers::sequential(), &x, &mut y).unwrap();
@@ -157,17 +157,17 @@ mod tests {
         let x: Vec<i32> =
             integers::<f64>(3, GRAIN + 7).iter().map(|x| *x as i32 * 8_123_457).collect();
         let expected: Vec<T> = x.iter().map(|&x| T::from_f64(f64::from(x))).collect();
-        let unsigned: Vec<u32> = x.iter().map(|&x| x.unsigned_abs()).collect();
-        let magnitudes: Vec<T> = unsigned.iter().map(|&x| T::from_f64(f64::from(x))).collect();
+        let unsigned_x: Vec<u32> = x.iter().map(|&x| x.unsigned_abs()).collect();
+        let magnitudes: Vec<T> = unsigned_x.iter().map(|&x| T::from_f64(f64::from(x))).collect();
         for workers in threads() {
             let mut y = vec![T::from_f64(f64::NAN); x.len()];
             convert_integers(&workers, &x, &mut y).unwrap();
             assert_eq!(y, expected);
-            convert_integers(&workers, &unsigned, &mut y).unwrap();
+            convert_integers(&workers, &unsigned_x, &mut y).unwrap();
             assert_eq!(y, magnitudes);
         }
-        let short = convert_integers(&Workers::sequential(), &[1], &mut [T::default(); 2]);
-        assert_eq!(operand(short), ("convert_integers", "y"));
+        let result = convert_integers(&Workers::sequential(), &[1], &mut [T::default(); 2]);
+        assert_eq!(operand(result), ("convert_integers", "y"));
     }
 
     for_each_element!(converted_integers_are_rounded_once);
@@ -183,12 +183,12 @@ mod tests {
         let x = [f64::MAX, -f64::MAX, 5e-324, -5e-324, 65519.999, 65520.0];
         let mut y = [F16::NAN; 6];
         convert(&Workers::sequential(), &x, &mut y).unwrap();
-        let large = f64::INFINITY;
-        assert_eq!(wide(&y), [large, -large, 0.0, 0.0, 65504.0, large]);
+        let infinity = f64::INFINITY;
+        assert_eq!(wide(&y), [infinity, -infinity, 0.0, 0.0, 65504.0, infinity]);
         assert!(y[3].is_sign_negative());
         let mut y = [Bf16::NAN; 6];
         convert(&Workers::sequential(), &x, &mut y).unwrap();
-        assert_eq!(wide(&y), [large, -large, 0.0, 0.0, 65536.0, 65536.0]);
+        assert_eq!(wide(&y), [infinity, -infinity, 0.0, 0.0, 65536.0, 65536.0]);
     }
 
     #[test]

@@ -60,8 +60,8 @@ macro_rules! specialized {
     };
 }
 
-/// Compiles `$body` once per function of [`Unary`]. Add each new variant of `Unary` to the list in
-/// this macro.
+/// Compiles `$body` once for each variant of [`Unary`]. Add each new variant of `Unary` to the list
+/// in this macro.
 macro_rules! specialized_unary {
     ($op:expr, |$known:ident| $body:expr) => {
         specialized!(Unary: $op, |$known| $body;
@@ -72,8 +72,8 @@ macro_rules! specialized_unary {
     };
 }
 
-/// Compiles `$body` once per function of [`Binary`]. Add each new variant of `Binary` to the list
-/// in this macro.
+/// Compiles `$body` once for each variant of [`Binary`]. Add each new variant of `Binary` to the
+/// list in this macro.
 macro_rules! specialized_binary {
     ($op:expr, |$known:ident| $body:expr) => {
         specialized!(Binary: $op, |$known| $body;
@@ -110,9 +110,9 @@ pub(crate) fn unary<T: Element>(
 ) -> Result<()> {
     check_len(op.name(), "y", x.len(), y.len())?;
     let chunk_len = workers.even_chunk_len(y.len(), unary_grain(op), CHUNK_ALIGN);
-    let nontemporal = is_wide::<T>() && bypasses_cache(y);
+    let is_nontemporal = is_wide::<T>() && bypasses_cache(y);
     workers.for_each_chunk(y, chunk_len, |i, y| {
-        if nontemporal {
+        if is_nontemporal {
             let x: &[T::Acc] = cast_slice(&x[i * chunk_len..][..y.len()]);
             return map_nontemporal([x], cast_slice_mut(y), |i, y| {
                 unary_run(op, &x[i..][..y.len()], y)
@@ -165,11 +165,11 @@ pub(crate) fn binary<T: Element>(
 ) -> Result<()> {
     op.check(a.len(), b.len(), y.len())?;
     let chunk_len = workers.even_chunk_len(y.len(), binary_grain(op), CHUNK_ALIGN);
-    let nontemporal = is_wide::<T>() && bypasses_cache(y);
+    let is_nontemporal = is_wide::<T>() && bypasses_cache(y);
     workers.for_each_chunk(y, chunk_len, |i, y| {
         let range = i * chunk_len..i * chunk_len + y.len();
         let (a, b) = (&a[range.clone()], &b[range]);
-        if nontemporal {
+        if is_nontemporal {
             let (a, b): (&[T::Acc], &[T::Acc]) = (cast_slice(a), cast_slice(b));
             return map_nontemporal([a, b], cast_slice_mut(y), |i, y| {
                 binary_run(op, &a[i..][..y.len()], &b[i..][..y.len()], y);
@@ -330,11 +330,11 @@ fn is_normal_range<A: Element + Float, const N: usize>(op: Unary<A>, x: &[A; N])
         Unary::Pow(p) if !p.is_nan() => (A::min_positive_value(), A::max_value()),
         _ => return false,
     };
-    let mut inside = true;
+    let mut is_inside = true;
     for &x in x {
-        inside &= (x >= min) & (x <= max);
+        is_inside &= (x >= min) & (x <= max);
     }
-    inside
+    is_inside
 }
 
 pub(crate) fn binary_run<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y: &mut [A]) {

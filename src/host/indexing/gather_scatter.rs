@@ -90,10 +90,10 @@ pub(crate) fn gather<T: Element>(
     Ok(())
 }
 
-/// `table[indices[i], :] ← table[indices[i], :] + y[i, :]`, for `i` in order.
+/// `table[indices[i], :] ← table[indices[i], :] + y[i, :]`, for `i` in ascending order.
 ///
 /// Each sum is computed in `T::Acc` and rounded to `T` before the next term is added. If an index
-/// occurs more than once, its additions take place in the order of `i`.
+/// occurs more than once, its additions take place in ascending order of `i`.
 ///
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length; [`Error::InvalidInput`] if an index is
@@ -117,13 +117,13 @@ pub(crate) fn scatter_add<T: Element>(
     let tasks = (y.len() / GRAIN).clamp(1, MAX_SCATTER_TASKS);
     let per_task = op.table.div_ceil(tasks);
     workers.for_each_chunk(table, per_task * width, |task, table| {
-        let first = task * per_task;
+        let first_row = task * per_task;
         vectorized(
             #[inline(always)]
             |_| {
                 let mut buffers = (accumulator_buffer(), accumulator_buffer());
                 for (&row, y) in indices.iter().zip(y.chunks_exact(width)) {
-                    let start = (row as usize).wrapping_sub(first).saturating_mul(width);
+                    let start = (row as usize).wrapping_sub(first_row).saturating_mul(width);
                     if let Some(row) = table.get_mut(start..start.saturating_add(width)) {
                         add(y, row, &mut buffers);
                     }
@@ -204,13 +204,14 @@ pub(crate) fn tile_backward<T: Element>(
             #[inline(always)]
             |_| {
                 let mut buffers = (accumulator_buffer(), accumulator_buffer());
-                let mut done = 0;
-                while done < dx.len() {
-                    let (outer, i) = ((task * size + done) / inner, (task * size + done) % inner);
-                    let len = (inner - i).min(CHUNK).min(dx.len() - done);
+                let mut summed_len = 0;
+                while summed_len < dx.len() {
+                    let (outer, i) =
+                        ((task * size + summed_len) / inner, (task * size + summed_len) % inner);
+                    let len = (inner - i).min(CHUNK).min(dx.len() - summed_len);
                     let dy = &dy[outer * tiles * inner..][..tiles * inner];
-                    sum_tiles(dy, inner, i, &mut dx[done..][..len], &mut buffers);
-                    done += len;
+                    sum_tiles(dy, inner, i, &mut dx[summed_len..][..len], &mut buffers);
+                    summed_len += len;
                 }
             },
         );
@@ -265,8 +266,8 @@ fn rows_per_task(width: usize) -> usize {
 
 /// Fails unless every index is less than the number of table rows.
 fn check_indices(name: &'static str, op: &RowIndexing, indices: &[u32]) -> Result<()> {
-    let invalid = indices.iter().enumerate().find(|(_, row)| **row as usize >= op.table);
-    invalid.map_or(Ok(()), |(i, row)| {
+    let invalid_index = indices.iter().enumerate().find(|(_, row)| **row as usize >= op.table);
+    invalid_index.map_or(Ok(()), |(i, row)| {
         let reason = format!("indices[{i}] is {row}, but the table has {} rows", op.table);
         Err(Error::invalid_input(name, reason))
     })

@@ -25,15 +25,15 @@ pub(crate) fn permute<T: Element>(
         return Ok(());
     }
     let axes = Axes::new(op);
-    let last = axes.extents.len() - 1;
+    let last_axis = axes.extents.len() - 1;
     // Axis of the result along which the source is contiguous. After axes are merged, at most one
     // axis has a source stride of 1.
-    let unit = axes.strides.iter().position(|&stride| stride == 1).unwrap_or(last);
+    let unit = axes.strides.iter().position(|&stride| stride == 1).unwrap_or(last_axis);
     // A row of the result spans the axes after axis `unit`, or axis `unit` itself if `unit` is the
     // last axis.
     let row: usize = axes.extents[unit + 1..].iter().product();
-    if unit == last {
-        let len = axes.extents[last];
+    if unit == last_axis {
+        let len = axes.extents[last_axis];
         let rows = (GRAIN / len).max(1);
         workers.for_each_chunk(y, rows * len, |task, y| axes.copy_runs(x, task * rows, y));
     } else {
@@ -92,10 +92,10 @@ impl Axes {
     /// Copies runs of elements that are contiguous along the last axis of source and result,
     /// starting with run number `first`.
     fn copy_runs<T: Element>(&self, x: &[T], first: usize, y: &mut [T]) {
-        let last = self.extents.len() - 1;
-        let len = self.extents[last];
+        let last_axis = self.extents.len() - 1;
+        let len = self.extents[last_axis];
         for (run, y) in y.chunks_exact_mut(len).enumerate() {
-            y.copy_from_slice(&x[self.offset(0..last, first + run)..][..len]);
+            y.copy_from_slice(&x[self.offset(0..last_axis, first + run)..][..len]);
         }
     }
 
@@ -103,9 +103,9 @@ impl Axes {
     /// `unit` varies fastest from one row to the next. The result is contiguous along the last
     /// axis, and the source is contiguous along axis `unit`.
     fn transpose<T: Element>(&self, unit: usize, x: &[T], first: usize, y: &mut [T]) {
-        let last = self.extents.len() - 1;
-        let (extent, columns) = (self.extents[unit], self.extents[last]);
-        let middle_count: usize = self.extents[unit + 1..last].iter().product();
+        let last_axis = self.extents.len() - 1;
+        let (extent, columns) = (self.extents[unit], self.extents[last_axis]);
+        let middle_count: usize = self.extents[unit + 1..last_axis].iter().product();
         let ldy = middle_count * columns;
         let rows = y.len() / ldy;
         let mut row = 0;
@@ -115,9 +115,9 @@ impl Axes {
             let x = &x[self.offset(0..unit, outer) + start..];
             let y = &mut y[row * ldy..];
             for middle in 0..middle_count {
-                let x = &x[self.offset(unit + 1..last, middle)..];
+                let x = &x[self.offset(unit + 1..last_axis, middle)..];
                 let y = &mut y[middle * columns..];
-                transpose(x, self.strides[last], y, ldy, height, columns);
+                transpose(x, self.strides[last_axis], y, ldy, height, columns);
             }
             row += height;
         }

@@ -19,9 +19,9 @@ macro_rules! polynomial {
 pub(crate) use polynomial;
 
 /// Defines the elementary functions of one floating-point type, which has `fraction` fraction bits.
-/// For arguments beyond the bounds given as `exp` and `exp_m1`, the functions `exp` and `exp_m1`
-/// return 0, infinity or −1. From the argument given as `tanh` on, the hyperbolic tangent rounds to
-/// 1.
+/// The macro parameters `exp` and `exp_m1` are the bounds beyond which `exp` is 0 or infinite, and
+/// `exp_m1` is −1 or infinite. The macro parameter `tanh` is the bound from which on the hyperbolic
+/// tangent rounds to 1.
 macro_rules! elementary {
     (
         $float:ident, $bits:ident, $int:ident, fraction: $fraction:literal, bias: $bias:literal,
@@ -31,8 +31,8 @@ macro_rules! elementary {
         float: |$e:ident| $to_float:expr, ln_tail: |$f:ident, $low:ident| $ln_tail:expr
     ) => {
         pub(crate) mod $float {
-            /// Constant that rounds a number to the nearest integer when it is added to the number.
-            /// The low bits of the sum hold the integer plus twice the exponent bias.
+            /// Constant whose addition to a number rounds the number to the nearest integer. The
+            /// low bits of the sum hold the integer plus twice the exponent bias.
             const ROUND: $float = 1.5 * (1u64 << $fraction) as $float + (2 * $bias) as $float;
             /// Exponent bias of the floating-point type; [`ROUND`] includes twice this bias.
             const BIAS: $bits = $bias;
@@ -102,8 +102,8 @@ macro_rules! elementary {
                 let (r, shifted) = reduce_range(clamp(x, $exp_m1_min, $exp_max));
                 let (p, n) = (exp_m1_reduced(r), rounded_integer(shifted));
                 // Multiply by 2ⁿ in two steps, because 2ⁿ may overflow.
-                let half = n >> 1;
-                let (first, second) = (exp2(half), n.wrapping_sub(half));
+                let half_n = n >> 1;
+                let (first, second) = (exp2(half_n), n.wrapping_sub(half_n));
                 // `y` is 2ⁿ·(1 + p) − 1.
                 let y = p.mul_add(first, first - exp2(second.wrapping_neg())) * exp2(second);
                 y.copysign(x)
@@ -113,28 +113,28 @@ macro_rules! elementary {
             /// replaces the quotient `t / (t + 2)`, whose rounding errors would be too large.
             #[inline(always)]
             pub(crate) fn tanh(x: $float) -> $float {
-                let size = x.abs();
-                let limited = if size > $tanh_max { $tanh_max } else { size };
-                let (r, shifted) = reduce_range(limited + limited);
+                let magnitude = x.abs();
+                let clamped_magnitude = if magnitude > $tanh_max { $tanh_max } else { magnitude };
+                let (r, shifted) = reduce_range(clamped_magnitude + clamped_magnitude);
                 let scale = exp2(rounded_integer(shifted));
                 let t = exp_m1_reduced(r).mul_add(scale, scale - 1.0);
                 let quotient = t / (t + 2.0);
                 let z = x * x;
-                let series = (z * polynomial!(z, [$($tanh),*])).mul_add(size, size);
-                (if size < 0.25 { series } else { quotient }).copysign(x)
+                let series = (z * polynomial!(z, [$($tanh),*])).mul_add(magnitude, magnitude);
+                (if magnitude < 0.25 { series } else { quotient }).copysign(x)
             }
 
             #[inline(always)]
             pub(crate) fn ln(x: $float) -> $float {
                 // Normalize a subnormal `x`: multiply `x` by 2 to the power of the number of
                 // fraction bits.
-                let small = x < $float::MIN_POSITIVE;
-                let y = if small { x * (1u64 << $fraction) as $float } else { x };
+                let is_subnormal = x < $float::MIN_POSITIVE;
+                let y = if is_subnormal { x * (1u64 << $fraction) as $float } else { x };
                 let scaled_low = SQRT_HALF_BITS.wrapping_add($fraction << $fraction);
-                let low = if small { scaled_low } else { SQRT_HALF_BITS };
-                let above = y.to_bits().wrapping_sub(low);
-                let e = above as $int >> $fraction;
-                let m = (above & ((1 << $fraction) - 1)).wrapping_add(SQRT_HALF_BITS);
+                let low = if is_subnormal { scaled_low } else { SQRT_HALF_BITS };
+                let offset = y.to_bits().wrapping_sub(low);
+                let e = offset as $int >> $fraction;
+                let m = (offset & ((1 << $fraction) - 1)).wrapping_add(SQRT_HALF_BITS);
                 let value = scaled_ln(e, $float::from_bits(m) - 1.0);
                 handle_special(x, value)
             }
@@ -142,9 +142,9 @@ macro_rules! elementary {
             /// Returns [`ln`] of `x`, which must be positive, normal and finite.
             #[inline(always)]
             pub(crate) fn ln_normal_range(x: $float) -> $float {
-                let above = x.to_bits().wrapping_sub(SQRT_HALF_BITS);
-                let m = (above & ((1 << $fraction) - 1)).wrapping_add(SQRT_HALF_BITS);
-                scaled_ln(above as $int >> $fraction, $float::from_bits(m) - 1.0)
+                let offset = x.to_bits().wrapping_sub(SQRT_HALF_BITS);
+                let m = (offset & ((1 << $fraction) - 1)).wrapping_add(SQRT_HALF_BITS);
+                scaled_ln(offset as $int >> $fraction, $float::from_bits(m) - 1.0)
             }
 
             #[inline(always)]
@@ -153,8 +153,8 @@ macro_rules! elementary {
                 let e = y.to_bits().wrapping_sub(SQRT_HALF_BITS) as $int >> $fraction;
                 // 1 + x = 2ᵉ·(1 + f). Compute f from x, because rounding 1 + x to y loses low bits
                 // of x.
-                let half = e >> 1;
-                let scale = exp2(half.wrapping_neg()) * exp2(half.wrapping_sub(e));
+                let half_e = e >> 1;
+                let scale = exp2(half_e.wrapping_neg()) * exp2(half_e.wrapping_sub(e));
                 let f = x.mul_add(scale, scale - 1.0);
                 handle_special(y, scaled_ln(e, f)).copysign(x)
             }
@@ -175,13 +175,13 @@ macro_rules! elementary {
                 high + $ln_tail
             }
 
-            /// Returns the logarithm of `x`, which is `value` for a positive finite `x`, and −∞, ∞
-            /// or NaN for any other `x`.
+            /// Returns `value`, the logarithm of `x`, if `x` is positive and finite, else −∞, ∞ or
+            /// NaN.
             #[inline(always)]
             fn handle_special(x: $float, value: $float) -> $float {
                 let value = if x < $float::INFINITY { value } else { x };
-                let other = if x == 0.0 { -$float::INFINITY } else { $float::NAN };
-                if x > 0.0 { value } else { other }
+                let special_value = if x == 0.0 { -$float::INFINITY } else { $float::NAN };
+                if x > 0.0 { value } else { special_value }
             }
         }
     };
@@ -223,7 +223,7 @@ elementary!(
             0.6666666666666734, 0.3999999999941469, 0.28571428742385063, 0.22222198573355842,
             0.18183564320635096, 0.15314050627775264, 0.14795949438512832
         ]);
-        let half = 0.5 * f * f;
-        low + s.mul_add(half + series, -half)
+        let half_square = 0.5 * f * f;
+        low + s.mul_add(half_square + series, -half_square)
     }
 );

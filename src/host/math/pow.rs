@@ -6,8 +6,8 @@ use std::{
     f64::consts::{LN_2, LOG2_E},
 };
 
-/// Constant that rounds a number to the nearest integer when it is added to the number. The low
-/// bits of the sum hold the integer.
+/// Constant whose addition to a number rounds the number to the nearest integer. The low bits of
+/// the sum hold the integer.
 const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
 
 /// Bit pattern of √½. Significands are normalized to the range from √½ to √2.
@@ -24,21 +24,21 @@ const UNCLAMPED_MAX: f64 = 6.0;
 /// of [`f32::powf`].
 #[inline(always)]
 pub(crate) fn powf(x: f32, p: f32) -> f32 {
-    let size = x.abs();
-    let power = powf_normal_range(size, p);
+    let magnitude = x.abs();
+    let power = powf_normal_range(magnitude, p);
     let [at_zero, at_infinity] = match () {
         () if p > 0.0 => [0.0, f32::INFINITY],
         () if p < 0.0 => [f32::INFINITY, 0.0],
         () => [p, p],
     };
-    let power = if size == 0.0 { at_zero } else { power };
-    let power = if size == f32::INFINITY { at_infinity } else { power };
-    let power = if size.is_nan() | p.is_nan() { size + p } else { power };
-    let (whole, odd) = (p.trunc() == p, (0.5 * p).trunc() != 0.5 * p);
-    let sign = if odd && whole { 1 << 31 } else { 0 };
-    let signed = f32::from_bits(power.to_bits() | (x.to_bits() & sign));
-    let is_undefined = x < 0.0 && size < f32::INFINITY && !whole;
-    let power = if is_undefined { f32::NAN } else { signed };
+    let power = if magnitude == 0.0 { at_zero } else { power };
+    let power = if magnitude == f32::INFINITY { at_infinity } else { power };
+    let power = if magnitude.is_nan() | p.is_nan() { magnitude + p } else { power };
+    let (is_integer, is_odd) = (p.trunc() == p, (0.5 * p).trunc() != 0.5 * p);
+    let sign = if is_odd && is_integer { 1 << 31 } else { 0 };
+    let signed_power = f32::from_bits(power.to_bits() | (x.to_bits() & sign));
+    let is_undefined = x < 0.0 && magnitude < f32::INFINITY && !is_integer;
+    let power = if is_undefined { f32::NAN } else { signed_power };
     if p == 0.0 || x == 1.0 { 1.0 } else { power }
 }
 
@@ -116,18 +116,19 @@ fn exp2(x: f64) -> f32 {
 /// Returns `log₂ x` of a positive finite `x`, with a relative error of 2⁻³⁷.
 #[inline(always)]
 fn log2(x: f32) -> f64 {
-    let small = x < f32::MIN_POSITIVE;
-    let (e, f) = exponent_and_fraction(if small { x * (1 << FRACTION_BITS) as f32 } else { x });
-    let e = if small { e - FRACTION_BITS as i32 } else { e };
+    let is_subnormal = x < f32::MIN_POSITIVE;
+    let (e, f) =
+        exponent_and_fraction(if is_subnormal { x * (1 << FRACTION_BITS) as f32 } else { x });
+    let e = if is_subnormal { e - FRACTION_BITS as i32 } else { e };
     log2_of_exponent_and_fraction(e, f, estimate_reciprocal(f))
 }
 
 /// Returns `e` and `f` for a normal `x = 2ᵉ·(1 + f)`, where `1 + f` is between √½ and √2.
 #[inline(always)]
 fn exponent_and_fraction(x: f32) -> (i32, f32) {
-    let above = x.to_bits().wrapping_sub(SQRT_HALF_BITS);
-    let significand = (above & ((1 << FRACTION_BITS) - 1)).wrapping_add(SQRT_HALF_BITS);
-    (above as i32 >> FRACTION_BITS, f32::from_bits(significand) - 1.0)
+    let offset = x.to_bits().wrapping_sub(SQRT_HALF_BITS);
+    let significand = (offset & ((1 << FRACTION_BITS) - 1)).wrapping_add(SQRT_HALF_BITS);
+    (offset as i32 >> FRACTION_BITS, f32::from_bits(significand) - 1.0)
 }
 
 /// Returns `1 / (2 + f)`, with a relative error of 2⁻²³.

@@ -50,13 +50,13 @@ fn evenly_spaced_bit_patterns() -> impl Iterator<Item = f32> {
 
 /// Returns the distance between `got` and `expected`, in ulp of an `f32`.
 fn ulps(got: f32, expected: f64) -> f64 {
-    let rounded = expected as f32;
-    let same = got.to_bits() == rounded.to_bits() || got.is_nan() && expected.is_nan();
+    let rounded_expected = expected as f32;
+    let is_same = got.to_bits() == rounded_expected.to_bits() || got.is_nan() && expected.is_nan();
     match () {
         // Compare infinities and NaN by bits, because the difference would be NaN.
-        () if same && !rounded.is_finite() => 0.0,
-        () if !same && got == 0.0 && rounded == 0.0 => f64::INFINITY,
-        () => (f64::from(got) - expected).abs() / ulp(rounded),
+        () if is_same && !rounded_expected.is_finite() => 0.0,
+        () if !is_same && got == 0.0 && rounded_expected == 0.0 => f64::INFINITY,
+        () => (f64::from(got) - expected).abs() / ulp(rounded_expected),
     }
 }
 
@@ -67,8 +67,10 @@ fn ulp(x: f32) -> f64 {
 
 #[test]
 fn elementary_functions_in_f32_are_within_their_error_bounds() {
-    let wide = functions::<f64>();
-    for ((name, f, _, bound), (_, _, library, _)) in functions::<f32>().into_iter().zip(wide) {
+    let f64_functions = functions::<f64>();
+    for ((name, f, _, bound), (_, _, library, _)) in
+        functions::<f32>().into_iter().zip(f64_functions)
+    {
         let edges = EDGES.into_iter().flat_map(|x| [x as f32, -x as f32]);
         for x in evenly_spaced_bit_patterns().chain(edges) {
             let error = ulps(f(x), library(f64::from(x)));
@@ -85,13 +87,13 @@ fn elementary_functions_in_f64_are_close_to_the_standard_library() {
             .chain((0..30_000).map(|i| 0.03 * f64::from(i) - 450.0));
         for x in arguments.chain(EDGES).flat_map(|x| [x, -x, x * 1.000_000_1]) {
             let (got, expected) = (f(x), library(x));
-            let size = expected.abs().min(f64::MAX.next_down());
-            let ulp = size.next_up() - size;
+            let magnitude = expected.abs().min(f64::MAX.next_down());
+            let ulp = magnitude.next_up() - magnitude;
             // Allow twice the error bound, because the reference result of the standard library
             // also has a rounding error.
-            let near = expected != 0.0 && (got - expected).abs() <= 2.0 * bound * ulp;
-            let same = got == expected && got.is_sign_negative() == expected.is_sign_negative();
-            let ok = near || same || got.is_nan() && expected.is_nan();
+            let is_near = expected != 0.0 && (got - expected).abs() <= 2.0 * bound * ulp;
+            let is_same = got == expected && got.is_sign_negative() == expected.is_sign_negative();
+            let ok = is_near || is_same || got.is_nan() && expected.is_nan();
             assert!(ok, "{name}({x:e}) = {got:e}, expected {expected:e}");
         }
     }

@@ -1,4 +1,4 @@
-//! Choice of the GEMM path on one thread: packed, unpacked, or `matrixmultiply`.
+//! Choice of the code path of a GEMM on one thread: packed, unpacked, or `matrixmultiply`.
 
 use crate::cast::cast;
 use crate::{
@@ -41,8 +41,8 @@ impl GemmPath {
     pub(crate) unsafe fn run<S: SimdScalar>(self, op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) {
         debug_assert!(op.check(a.len(), b.len(), usize::MAX).is_ok());
         let p = RawGemm::new(op, a, b, c);
-        // SAFETY: `a` and `b` hold all elements that `op` reads, and the caller guarantees a valid
-        // `c`.
+        // SAFETY: `a` and `b` hold all elements that `op` reads, and the caller guarantees that `c`
+        // is valid.
         unsafe {
             match self {
                 Self::Unpacked => {
@@ -78,7 +78,7 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
 ) {
     debug_assert!(bias.is_none_or(|bias| bias.len() >= op.m));
     // SAFETY: `a` and `bias` hold all elements that the kernels read, the scratch buffer holds all
-    // of `op(B)`, and the caller guarantees a valid `c`.
+    // of `op(B)`, and the caller guarantees that `c` is valid.
     unsafe {
         if SimdLevel::current() != SimdLevel::Portable {
             let source = StridedSource::for_a(op.trans_a, a, op.lda);
@@ -112,8 +112,8 @@ pub(crate) fn gemm_from_pack_sources<S: SimdScalar>(
 ) {
     assert!(m * n <= c.len(), "GEMM output c: {} elements, expected {m}×{n}", c.len());
     let p = &RawGemm::new(&Gemm::new(m, n, k), &[], &[], c.as_mut_ptr());
-    // SAFETY: `c` has m·n elements and is borrowed exclusively. The kernels read `A` and `B` only
-    // from panels or scratch buffers, which are long enough.
+    // SAFETY: `c` has m·n elements and is borrowed exclusively. The kernels read `op(A)` and
+    // `op(B)` from panels or scratch buffers, which hold all elements that the kernels read.
     unsafe {
         if SimdLevel::current() != SimdLevel::Portable {
             return gemm_in_panels(a, None, b, p);
@@ -148,7 +148,7 @@ unsafe fn gemm_in_panels<S: SimdScalar>(
     p: &RawGemm<S>,
 ) {
     with_scratch(workspace_len::<S>(p.m, p.n, p.k), |workspace: &mut [S]| {
-        // SAFETY: the caller guarantees the requirements of `PackedGemm`.
+        // SAFETY: the caller meets the requirements of `PackedGemm`.
         unsafe { S::dispatch(PackedGemm { a, a_strides, b, p, workspace }) }
     });
 }

@@ -1,8 +1,7 @@
 //! GEMM of 16-bit elements, which accumulates in `f32` and rounds each element of `C` once.
 //!
-//! On processors with AMX, larger GEMMs use AMX. On other processors, larger GEMMs widen the
-//! operands to `f32` while packing them. Small GEMMs multiply unpacked, widened copies of the
-//! operands.
+//! Small GEMMs multiply unpacked, widened copies of the operands. Large GEMMs use AMX if the
+//! processor supports AMX; otherwise, large GEMMs widen the operands to `f32` while packing them.
 
 use crate::cast::{cast_slice, cast_slice_mut};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -46,7 +45,7 @@ const MC: usize = 768;
 /// multiplications.
 const NC: usize = 1024;
 
-/// KC of the unpacked path: the number of steps along k that are widened at a time.
+/// KC of the unpacked path: the number of steps along k whose elements are widened at a time.
 const KC: usize = 256;
 
 /// Computes `C ← α·op(A)·op(B) + β·C` and rounds each element of `C` once. `H` and `T` must be the
@@ -102,14 +101,14 @@ impl HalfPath {
         if amx::is_profitable(op) {
             return Self::Amx;
         }
-        let unpacked = unpacked_is_faster(&convert_op::<H, f32>(op));
-        if unpacked { Self::Unpacked } else { Self::Packed }
+        let is_unpacked = unpacked_is_faster(&convert_op::<H, f32>(op));
+        if is_unpacked { Self::Unpacked } else { Self::Packed }
     }
 }
 
-/// Computes the `f32` sums of `block`, in ranges of columns. For each range, calls the closure
-/// `finish(column, columns, ld, sums)`: the range has `columns` columns from column `column` on.
-/// Rows of `sums` are `ld` elements apart.
+/// Computes the `f32` sums of `block`, one range of columns at a time. For each range, calls the
+/// closure `finish(column, columns, ld, sums)`: the range has `columns` columns from column
+/// `column` on. Rows of `sums` are `ld` elements apart.
 fn compute_block<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
     path: HalfPath,

@@ -17,7 +17,7 @@
 //! - `Unpacked` computes GEMMs with a small `B`, or with few rows of `A` and a transposed `B`.
 //! - `Packed` computes all GEMMs for which neither `Unpacked` nor `Amx` is faster. At the portable
 //!   SIMD level, `matrixmultiply` replaces the macro-kernel.
-//! - `Amx` computes larger GEMMs of 16-bit elements. `Unpacked` and `Packed` widen 16-bit elements
+//! - `Amx` computes large GEMMs of 16-bit elements. `Unpacked` and `Packed` widen 16-bit elements
 //!   to `f32`. Every code path rounds each element of `C` once.
 //!
 //! GEMM results are bit-identical for any number of threads, because KC depends on k alone, and an
@@ -60,7 +60,7 @@ use num_traits::Zero;
 /// or k = 0.
 ///
 /// Sums of 16-bit elements are computed in `f32` and rounded once. On x86-64 processors with AMX,
-/// larger GEMMs of `bf16` treat subnormal elements as zero and flush subnormal sums to zero.
+/// large GEMMs of `bf16` treat subnormal elements as zero and flush subnormal sums to zero.
 ///
 /// # Errors
 /// Returns the errors of [`Gemm::check`].
@@ -216,16 +216,16 @@ pub(crate) fn gemm_batched<T: Element>(
         let (a, b) = (&a[i * batch.stride_a..][..span_a], &b[i * batch.stride_b..][..span_b]);
         gemm(workers, op, a, b, c)
     };
-    // GEMM results are bit-identical on any number of threads. Multithreaded GEMMs, one after
-    // another, therefore give the same results as one-thread GEMMs that run in parallel.
+    // GEMM results are bit-identical on any number of threads, so one multithreaded GEMM after
+    // another gives the same results as one-thread GEMMs in parallel.
     if op.flops() >= PARALLEL_MIN_FLOPS && batch.count < 2 * workers.count() {
         return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| gemm_at(workers, i, c));
     }
     let task_len = (PARALLEL_MIN_FLOPS / op.flops().max(1)).clamp(1, batch.count as u64) as usize;
-    let unpacked = op.flops() < PARALLEL_MIN_FLOPS && is_unpacked(op);
+    let runs_unpacked = op.flops() < PARALLEL_MIN_FLOPS && is_unpacked(op);
     workers.try_for_each_chunk(c, task_len * stride, |task, c| {
         let first = task * task_len;
-        if unpacked {
+        if runs_unpacked {
             let (a, b) = (&a[first * batch.stride_a..], &b[first * batch.stride_b..]);
             gemm_batched_unpacked(op, batch, a, b, c);
             return Ok(());
@@ -249,7 +249,7 @@ fn is_unpacked<T: Element>(op: &Gemm<T>) -> bool {
 }
 
 /// Computes, on the calling thread, the consecutive GEMMs of a batch whose output matrices are in
-/// `c`. [`is_unpacked`] must hold for `op`.
+/// `c`. [`is_unpacked`] must return true for `op`.
 fn gemm_batched_unpacked<T: Element>(
     op: &Gemm<T>,
     batch: &GemmBatch,
@@ -272,7 +272,8 @@ fn gemm_batched_unpacked<T: Element>(
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
     }
     let GemmBatch { stride_a, stride_b, stride_c, .. } = *batch;
-    // Round up, because the slice `c` ends with the last element of an output matrix.
+    // Round up, because `c` ends with the last element of an output matrix, which is at most
+    // `stride_c` elements long.
     let count = if batch.count == 1 { 1 } else { c.len().div_ceil(stride_c) };
     let batch = BatchStrides { count, a: stride_a, b: stride_b, c: stride_c };
     match T::DTYPE {

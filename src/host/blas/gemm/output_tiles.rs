@@ -15,8 +15,8 @@ pub(crate) struct OutputTiles<'a, T> {
 unsafe impl<T: Send> Send for OutputTiles<'_, T> {}
 
 // SAFETY: a shared reference to `OutputTiles` gives access only to raw pointers. Code that
-// dereferences a pointer from `OutputTiles` is unsafe, and ensures that no two threads access the
-// same element.
+// dereferences a pointer from `OutputTiles` is unsafe, and must ensure that no two threads access
+// the same element.
 unsafe impl<T: Send> Sync for OutputTiles<'_, T> {}
 
 impl<'a, T> OutputTiles<'a, T> {

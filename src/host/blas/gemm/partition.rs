@@ -10,8 +10,8 @@ use crate::{
 /// threads.
 pub(crate) const PARALLEL_MIN_FLOPS: u64 = 4_000_000;
 
-/// Unit of each thread's range of rows or columns: a multiple of the tile size of `matrixmultiply`,
-/// so that no tile is split between threads.
+/// Granularity, in rows or columns, of the ranges that the threads compute: a multiple of the tile
+/// size of `matrixmultiply`, so that no tile is split between threads.
 const PARTITION_UNIT: usize = 16;
 
 /// Calls `body(part, row, column)` once per thread. `part` is the GEMM for a range of rows of `C`,
@@ -28,7 +28,8 @@ pub(crate) fn for_each_part<T: Element>(
     }
     let (by_rows, extent) = (op.m >= op.n, op.m.max(op.n));
     let mut size = extent.div_ceil(parts).next_multiple_of(PARTITION_UNIT);
-    // A thread with a single row would use the GEMV kernels, which sum in a different order.
+    // Avoid a last range of one row, for which the thread would use the GEMV kernels, which sum in
+    // a different order.
     while by_rows && extent % size == 1 {
         size += PARTITION_UNIT;
     }

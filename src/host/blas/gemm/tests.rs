@@ -37,8 +37,8 @@ const SHAPES: [(usize, usize, usize); 17] = [
     (22, 17, 1024),
 ];
 
-/// Returns each small GEMM shape with all four pairs of transposes. Each large shape comes with
-/// only one pair of transposes, because large shapes take most of the test time.
+/// Returns each small GEMM shape with all four combinations of transposes, but each large shape
+/// with only one combination, because large shapes take most of the test time.
 fn cases() -> impl Iterator<Item = ((usize, usize, usize), (Transpose, Transpose))> {
     SHAPES.into_iter().enumerate().flat_map(|(i, (m, n, k))| {
         let pairs = if m * n * k < 100_000 { &TRANSPOSES[..] } else { &TRANSPOSES[i % 4..][..1] };
@@ -62,14 +62,14 @@ pub(crate) fn naive_gemm<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f6
                 sum += a * b;
             }
             let c = &mut c[i * op.ldc + j];
-            let old = if beta == 0.0 { 0.0 } else { beta * *c };
-            *c = if alpha == 0.0 || op.k == 0 { old } else { alpha * sum + old };
+            let scaled_c = if beta == 0.0 { 0.0 } else { beta * *c };
+            *c = if alpha == 0.0 || op.k == 0 { scaled_c } else { alpha * sum + scaled_c };
         }
     }
 }
 
-/// Asserts that the error of each element of `c` is at most the largest rounding error of its sum
-/// in any order of additions. For each product of two `f16` elements, AMX adds four `bf16`
+/// Asserts that the error of each element of `c` is at most the bound on its rounding error, which
+/// holds for any order of additions. For each product of two `f16` elements, AMX adds four `bf16`
 /// products, because each `f16` element splits into two `bf16` terms.
 pub(crate) fn assert_within_rounding<T: Element>(
     op: &Gemm<T>,
@@ -123,7 +123,7 @@ fn check_gemm_of_integers<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     }
 }
 
-/// Runs the cases on one, two and three threads in turn. Another test compares the results of
+/// Runs each case on one, two or three threads, in rotation. Another test compares the results of
 /// different numbers of threads.
 pub(crate) fn gemm_of_integers_is_exact<T: Element>() {
     let workers = threads();
@@ -155,13 +155,13 @@ pub(crate) fn gemm_is_bit_identical_on_any_number_of_threads<T: Element>() {
         let op = op.alpha(T::acc(0.7)).beta(T::acc(beta));
         let (a, b) = (fractions::<T>(1, m * k), fractions::<T>(2, k * n));
         let c0 = fractions::<T>(3, m * n);
-        let [one, two, three] = workers.each_ref().map(|workers| {
+        let [c1, c2, c3] = workers.each_ref().map(|workers| {
             let mut c = c0.clone();
             gemm(workers, &op, &a, &b, &mut c).unwrap();
             wide(&c)
         });
-        assert!(one == two && one == three, "{op:?}");
-        assert_within_rounding(&op, &a, &b, &c0, &one);
+        assert!(c1 == c2 && c1 == c3, "{op:?}");
+        assert_within_rounding(&op, &a, &b, &c0, &c1);
     }
 }
 
@@ -221,8 +221,8 @@ fn gemm_errors_name_the_operand() {
     assert_eq!(operand(run(7, 12, 6)), ("gemm", "a"));
     assert_eq!(operand(run(8, 11, 6)), ("gemm", "b"));
     assert_eq!(operand(run(8, 12, 5)), ("gemm", "c"));
-    let short = gemm(&w, &op.leading_dims(3, 3, 3), &[0.0; 8], &[0.0; 12], &mut [0.0; 6]);
-    assert!(short.unwrap_err().to_string().contains("lda"));
+    let result = gemm(&w, &op.leading_dims(3, 3, 3), &[0.0; 8], &[0.0; 12], &mut [0.0; 6]);
+    assert!(result.unwrap_err().to_string().contains("lda"));
 
     let batch = GemmBatch { count: 2, stride_a: 8, stride_b: 12, stride_c: 6 };
     let run =
@@ -265,19 +265,22 @@ fn gemm_of_16_bit_elements_rounds_once() {
 
 fn every_16_bit_value_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> H) {
     let a: Vec<H> = (0..=u16::MAX).map(from_bits).collect();
-    let one = [H::from_f64(1.0); 3];
+    let ones = [H::from_f64(1.0); 3];
     // A GEMM without transposes takes the unpacked path; two transposed operands take the packed
     // path.
     for (trans_a, trans_b, alphas) in [(No, No, [1.0, 1e-5]), (Yes, Yes, [1.0 / 3.0, 3.0])] {
         for alpha in alphas {
             let op = Gemm::<H>::new(a.len(), 3, 1).transpose(trans_a, trans_b).alpha(alpha);
             let mut c = vec![H::default(); 3 * a.len()];
-            gemm(&Workers::sequential(), &op, &a, &one, &mut c).unwrap();
+            gemm(&Workers::sequential(), &op, &a, &ones, &mut c).unwrap();
             for (a, row) in a.iter().zip(c.chunks(3)) {
                 let expected = H::from_acc(alpha * a.to_acc()).to_f64();
-                let same =
+                let is_expected =
                     |c: &H| c.to_f64() == expected || c.to_f64().is_nan() && expected.is_nan();
-                assert!(row.iter().all(same), "{alpha} · {a:?}: got {row:?}, expected {expected}");
+                assert!(
+                    row.iter().all(is_expected),
+                    "{alpha} · {a:?}: got {row:?}, expected {expected}"
+                );
             }
         }
     }
@@ -286,8 +289,8 @@ fn every_16_bit_value_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(
 /// Computes `op` in the order of the micro-kernel, which adds the terms of each block of `kc` steps
 /// one after another. Multiply-adds are fused at every SIMD level except the portable level.
 fn fma_chain_gemm<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) {
-    let fused = SimdLevel::current() != SimdLevel::Portable;
-    let mul_add = |x: S, y: S, z: S| if fused { Float::mul_add(x, y, z) } else { x * y + z };
+    let has_fma = SimdLevel::current() != SimdLevel::Portable;
+    let mul_add = |x: S, y: S, z: S| if has_fma { Float::mul_add(x, y, z) } else { x * y + z };
     let at = |x: &[S], trans, ld, i, j| if trans == No { x[i * ld + j] } else { x[j * ld + i] };
     for start in (0..op.k).step_by(kc) {
         let beta = if start == 0 { op.beta } else { S::one() };
@@ -347,7 +350,7 @@ fn gemm_with_an_indirect_operand_is_exact() {
 /// Checks GEMMs whose operand `B` is an indirect matrix with spans of many lengths, with and
 /// without transposition.
 fn indirect_gemm_is_exact<S: SimdScalar>() {
-    // Some spans have one element, so each lane of some vectors belongs to a different span.
+    // Consecutive spans of one element make every lane of some vectors belong to a different span.
     let mut lengths = [1; 30];
     lengths[..10].copy_from_slice(&[1, 8, 13, 3, 40, 16, 5, 2, 70, 7]);
     let cases = [(7, 5, 3), (50, 300, 4), (12, 70, 10), (3, 600, 7), (30, 33, 1), (9, 40, 45)];
@@ -375,8 +378,8 @@ fn indirect_gemm_is_exact<S: SimdScalar>() {
             let mut expected = wide(&c0);
             naive_gemm(&op, &a, &matrix, &mut expected);
             let b = IndirectMatrix::new(trans, &x, &rows, &spans);
-            let mut biased = expected.clone();
-            for (row, bias) in biased.chunks_mut(n).zip(wide(&bias)) {
+            let mut c_with_bias = expected.clone();
+            for (row, bias) in c_with_bias.chunks_mut(n).zip(wide(&bias)) {
                 row.iter_mut().for_each(|c| *c += bias);
             }
             for workers in [Workers::sequential()].iter().chain(&threads()) {
@@ -386,7 +389,7 @@ fn indirect_gemm_is_exact<S: SimdScalar>() {
                 for b in [GemmB::Indirect(&b), GemmB::Matrix(&matrix)] {
                     let mut c = c0.clone();
                     gemm_packed(workers, &op, &a, &b, Some(&bias), &mut c).unwrap();
-                    assert_eq!(wide(&c), biased, "{op:?}");
+                    assert_eq!(wide(&c), c_with_bias, "{op:?}");
                 }
             }
         }

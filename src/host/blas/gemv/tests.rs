@@ -34,7 +34,7 @@ fn as_gemm<T: Element>(op: &Gemv<T>) -> Gemm<T> {
     gemm.leading_dims(op.lda, 1, 1)
 }
 
-/// Runs the shapes on one, two and three threads in turn. Another test compares the results of
+/// Runs each shape on one, two or three threads, in rotation. Another test compares the results of
 /// different numbers of threads.
 fn gemv_of_integers_is_exact<T: Element>() {
     let workers = threads();
@@ -93,8 +93,8 @@ fn gemv_loops_are_bit_identical_at_each_simd_level<T: Element>() {
             wide(&y)
         };
         with_level(SimdLevel::Portable, || {
-            let portable = run();
-            with_each_simd_level(|| assert!(run() == portable, "{op:?}"));
+            let portable_y = run();
+            with_each_simd_level(|| assert!(run() == portable_y, "{op:?}"));
         });
     }
 }
@@ -118,9 +118,9 @@ fn gemv_is_bit_identical_at_any_address<T: Element>() {
         let (a, (x_len, y_len)) = (fractions::<T>(1, m * lda), op.lengths());
         let x = fractions::<T>(2, x_len);
         let run_at = |start: usize| {
-            let shifted = [&vec![T::from_f64(f64::NAN); start], &a[..], &[T::default()]].concat();
+            let shifted_a = [&vec![T::from_f64(f64::NAN); start], &a[..], &[T::default()]].concat();
             let mut y = vec![T::default(); y_len];
-            gemv(&Workers::sequential(), &op, &shifted[start..][..m * lda], &x, &mut y).unwrap();
+            gemv(&Workers::sequential(), &op, &shifted_a[start..][..m * lda], &x, &mut y).unwrap();
             wide(&y)
         };
         let first = run_at(0);
@@ -154,6 +154,6 @@ fn gemv_errors_name_the_operand() {
     assert_eq!(operand(run(5, 3, 2)), ("gemv", "a"));
     assert_eq!(operand(run(6, 2, 2)), ("gemv", "x"));
     assert_eq!(operand(run(6, 3, 3)), ("gemv", "y"));
-    let short = gemv(&w, &op.leading_dim(2), &[0.0; 6], &[0.0; 3], &mut [0.0; 2]);
-    assert!(short.unwrap_err().to_string().contains("lda"));
+    let result = gemv(&w, &op.leading_dim(2), &[0.0; 6], &[0.0; 3], &mut [0.0; 2]);
+    assert!(result.unwrap_err().to_string().contains("lda"));
 }

@@ -40,7 +40,7 @@ const N_UNROLL: usize = 8;
 #[inline(always)]
 pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     if p.m == 1 {
-        // SAFETY: m is 1, and the caller guarantees the requirements of `gemm_dot`.
+        // SAFETY: m is 1, and the caller meets the requirements of `gemm_dot`.
         return unsafe { multiply_row::<V>(p) };
     }
     let blocks = p.k.div_ceil(KC_BYTES / size_of::<V::Scalar>());
@@ -80,11 +80,11 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
 #[inline(always)]
 unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     let prefix = if p.k >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
-    let large = p.n * p.k * size_of::<V::Scalar>() > PREFETCH_B_MIN_BYTES;
-    // SAFETY: the caller guarantees the requirements of `multiply_row`, and `prefix` is less than
+    let exceeds_cache = p.n * p.k * size_of::<V::Scalar>() > PREFETCH_B_MIN_BYTES;
+    // SAFETY: the caller meets the requirements of `multiply_row`, and `prefix` is less than
     // `V::WIDTH`.
     unsafe {
-        match (large, prefix) {
+        match (exceeds_cache, prefix) {
             (false, 0) => multiply_row_by::<V, false, false>(p, 0),
             (false, _) => multiply_row_by::<V, false, true>(p, prefix),
             (true, 0) => multiply_row_by::<V, true, false>(p, 0),
@@ -107,14 +107,15 @@ unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: 
     let prefix = if UNALIGNED { prefix } else { 0 };
     let mut column = 0;
     while column < p.n {
-        let (left, b) = (p.n - column, p.b.wrapping_add(column * p.ldb));
-        let step = match left {
+        let (rest_columns, b) = (p.n - column, p.b.wrapping_add(column * p.ldb));
+        let step = match rest_columns {
             N_UNROLL.. => N_UNROLL,
             4.. => 4,
             2.. => 2,
             _ => 1,
         };
-        // SAFETY: `step` is at most `left`, so the `step` rows of `B` and elements of `C` exist.
+        // SAFETY: `step` is at most `rest_columns`, so `B` has `step` rows and `C` has `step`
+        // columns from `column` on.
         unsafe {
             let sums = match step {
                 N_UNROLL => row_sums::<V, N_UNROLL, PREFETCH>(p.a, (b, p.ldb), p.k, prefix),
@@ -128,8 +129,8 @@ unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: 
     }
 }
 
-/// Reduces each of the first `count` of eight vectors of sums to one sum, and writes
-/// `C ← α·sums + β·C` to `count` columns from `column` on.
+/// Reduces each of the first `count` vectors in `sums` to one sum, and writes `C ← α·sums + β·C` to
+/// `count` columns from `column` on.
 ///
 /// # Safety
 /// The processor supports the vector type `V`. `p.c` is valid for reads and writes of `count`
@@ -141,7 +142,7 @@ unsafe fn write_back<V: SimdVector>(
     column: usize,
     count: usize,
 ) {
-    // SAFETY: all calls of `load_first` and `store_first` together access the `count` elements.
+    // SAFETY: the calls of `load_first` and `store_first` access only the `count` elements.
     unsafe {
         let (alpha, beta) = (V::splat(p.alpha), V::splat(p.beta));
         for (i, sums) in sums.chunks_exact(V::WIDTH.min(N_UNROLL)).enumerate() {
@@ -214,8 +215,8 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     }
 }
 
-/// Adds the products of `COUNT` vectors at `a` with `COUNT` vectors in each of `ROWS` rows of `b`
-/// to the row's sum in `sums`.
+/// For each of `ROWS` rows of `b`, adds the products of `COUNT` vectors at `a` with `COUNT` vectors
+/// of row j of `b` to `sums[j]`.
 ///
 /// # Safety
 /// The processor supports the vector type `V`. `a` and `ROWS` rows of `b` are valid for reads of
@@ -268,8 +269,9 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize, const NR: usize>(p: &Ra
                 for (i, sums) in sums.iter().enumerate().skip(row - first_row) {
                     for (j, &sum) in sums.iter().enumerate().skip(column - first_column) {
                         let c = p.c.add((first_row + i) * p.ldc + first_column + j);
-                        let old = if p.beta.is_zero() { V::Scalar::zero() } else { p.beta * *c };
-                        *c = p.alpha * sum + old;
+                        let scaled_c =
+                            if p.beta.is_zero() { V::Scalar::zero() } else { p.beta * *c };
+                        *c = p.alpha * sum + scaled_c;
                     }
                 }
             }
@@ -287,7 +289,8 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
     row: usize,
     column: usize,
 ) -> [[V::Scalar; NR]; MR] {
-    // SAFETY: the whole vectors and the remaining `tail` elements are the k elements of each row.
+    // SAFETY: the whole vectors and the remaining `tail_len` elements are the k elements of each
+    // row.
     unsafe {
         let mut a = p.a.add(row * p.lda);
         let mut b = p.b.add(column * p.ldb);
@@ -311,12 +314,12 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
             a = a.wrapping_add(V::WIDTH);
             b = b.wrapping_add(V::WIDTH);
         }
-        let tail = p.k % V::WIDTH;
-        if tail > 0 {
+        let tail_len = p.k % V::WIDTH;
+        if tail_len > 0 {
             for (i, lanes) in lanes.iter_mut().enumerate() {
-                let x = V::load_first(a.add(i * p.lda), tail);
+                let x = V::load_first(a.add(i * p.lda), tail_len);
                 for (j, lane) in lanes.iter_mut().enumerate() {
-                    *lane = x.mul_add(V::load_first(b.add(j * p.ldb), tail), *lane);
+                    *lane = x.mul_add(V::load_first(b.add(j * p.ldb), tail_len), *lane);
                 }
             }
         }

@@ -39,7 +39,7 @@ pub(crate) struct CopySpan {
 
 impl<'a, S> IndirectMatrix<'a, S> {
     /// Returns operand `B` of a GEMM as an indirect matrix, in which `rows` and `spans` give the
-    /// offset in `x` of each element. `trans` says whether `op(B)` is the transpose of `B`.
+    /// offset in `x` of each element. `trans` specifies whether `op(B)` is the transpose of `B`.
     ///
     /// # Panics
     /// Panics if an element of the matrix is outside `x`, or if `spans` are unordered or have gaps.
@@ -59,9 +59,9 @@ impl<'a, S> IndirectMatrix<'a, S> {
                 x.len()
             );
         }
-        let adjacent = |pair: &[CopySpan]| pair[0].to + pair[0].len == pair[1].to;
+        let are_adjacent = |pair: &[CopySpan]| pair[0].to + pair[0].len == pair[1].to;
         assert!(
-            spans.windows(2).all(adjacent),
+            spans.windows(2).all(are_adjacent),
             "indirect matrix: spans are unordered or not adjacent"
         );
         Self { x, rows, spans, transposed: trans == Transpose::Yes }
@@ -86,8 +86,8 @@ impl<S: SimdScalar> PackSource<S> for IndirectMatrix<'_, S> {
         let Self { x, spans, transposed, .. } = *self;
         let (rows, columns) = if transposed { (mn, k) } else { (k, mn) };
         let rows = &self.rows[rows];
-        // SAFETY: `new` checked that `x` holds every span of every row, and `check_panel_len` that
-        // `panel` can hold the micro-panels and the elements written after the micro-panels.
+        // SAFETY: `new` checked that `x` holds every span of every row. `check_panel_len` checked
+        // that `panel` can hold the micro-panels and the elements written after the micro-panels.
         unsafe {
             S::dispatch(IndirectPack { x, rows, spans, columns, transposed, panel_dim, panel })
         }
@@ -133,7 +133,7 @@ struct IndirectPack<'a, S> {
 impl<S: SimdScalar> SimdKernel<S> for IndirectPack<'_, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: the caller guarantees the requirements of `transpose` and `copy`.
+        // SAFETY: the caller meets the requirements of `transpose` and `copy`.
         unsafe { if self.transposed { self.transpose::<V>() } else { self.copy::<V>() } }
     }
 }
@@ -245,13 +245,13 @@ unsafe fn for_each_vector<V: SimdVector>(
     columns: Range<usize>,
     mut body: impl FnMut(usize, usize, &[Segment<V::Mask>]),
 ) {
-    let mut next = spans.partition_point(|span| span.to + span.len <= columns.start);
+    let mut next_span = spans.partition_point(|span| span.to + span.len <= columns.start);
     for column in columns.clone().step_by(V::WIDTH) {
         let len = V::WIDTH.min(columns.end - column);
         // SAFETY: the processor supports the vector type `V`.
-        let empty = Segment { offset: 0, mask: unsafe { V::mask(0, 0) } };
-        let (mut segments, mut count) = ([empty; MAX_LANES], 0);
-        while let Some(&CopySpan { from, to, len: span_len }) = spans.get(next)
+        let empty_segment = Segment { offset: 0, mask: unsafe { V::mask(0, 0) } };
+        let (mut segments, mut count) = ([empty_segment; MAX_LANES], 0);
+        while let Some(&CopySpan { from, to, len: span_len }) = spans.get(next_span)
             && to < column + len
         {
             let end = to + span_len;
@@ -263,7 +263,7 @@ unsafe fn for_each_vector<V: SimdVector>(
             if end > column + len {
                 break;
             }
-            next += 1;
+            next_span += 1;
         }
         body(column - columns.start, len, &segments[..count]);
     }
@@ -304,7 +304,8 @@ unsafe fn store_rows<V: SimdVector>(
     (micro_panel, panel_dim): (*mut V::Scalar, usize),
     column: usize,
 ) {
-    let (steps, whole) = (micro_panel.wrapping_add(column), column + V::WIDTH <= panel_dim);
+    let (steps, is_whole_vector) =
+        (micro_panel.wrapping_add(column), column + V::WIDTH <= panel_dim);
     with_constant_len!(segments, {
         for (i, &row) in rows.iter().enumerate() {
             // SAFETY: the source row holds the segments, and the step of the row has
@@ -312,7 +313,7 @@ unsafe fn store_rows<V: SimdVector>(
             unsafe {
                 let vector = load_segments::<V>(x.add(row), segments);
                 // A whole vector has a constant number of elements, so its store needs no mask.
-                match whole {
+                match is_whole_vector {
                     true => vector.store(steps.add(i * panel_dim)),
                     false => vector.store_first(steps.add(i * panel_dim), panel_dim - column),
                 }

@@ -51,7 +51,7 @@ impl<S: SimdScalar> SimdKernel<S> for PackedGemm<'_, S> {
                 )
             };
         }
-        // SAFETY: the caller guarantees the requirements of `run_with_tile`.
+        // SAFETY: the caller meets the requirements of `run_with_tile`.
         unsafe {
             match mr::<V>(self.p.m) {
                 12 if V::HAS_32_REGISTERS => run!(12, 2),
@@ -78,9 +78,9 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
         let nr = NR_VECTORS * V::WIDTH;
         let (mc, nc, kc) = (mc(MR), nc::<S>([p.m, p.n, p.k], nr), kc::<S>(p.k));
         let (k_blocks, n_blocks) = (p.k.div_ceil(kc), p.n.div_ceil(nc));
-        let last_m = p.m.saturating_sub(1) % mc + 1;
+        let last_block_rows = p.m.saturating_sub(1) % mc + 1;
         let in_place =
-            a_strides.filter(|&strides| last_m >= MR && a_is_read_in_place::<S>(strides));
+            a_strides.filter(|&strides| last_block_rows >= MR && a_is_read_in_place::<S>(strides));
         let (b_panel, a_panel) = split_workspace(workspace, kc, nc);
         for row in (0..p.m).step_by(mc) {
             let m = mc.min(p.m - row);

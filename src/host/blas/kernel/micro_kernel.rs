@@ -39,8 +39,9 @@ pub(crate) struct MicroTile {
     pub(crate) columns: Range<usize>,
 }
 
-/// Computes one tile of `C`. The const parameter `B` is a mode, such as [`B_PACKED`], that selects
-/// how rows of `B` are loaded. The strides of `A` along m and k are `stride_m` and `stride_k`.
+/// Computes one tile of `C`. The const parameter `B_MODE` is a mode, such as [`B_PACKED`], that
+/// selects how rows of `B` are loaded. The strides of `A` along m and k are `stride_m` and
+/// `stride_k`.
 ///
 /// `micro_kernel` is not inlined in unoptimized builds, where the stack frames of all tile sizes
 /// together would overflow the stack.
@@ -49,7 +50,7 @@ pub(crate) struct MicroTile {
 /// - The processor supports the vector type `V`.
 /// - `p.a` is valid for reads of k elements in each of the `MR` rows from row `tile.row` on.
 /// - `p.b` is valid for reads of k rows from column `tile.column` on. In each row of `B`, the
-///   columns `tile.columns` are readable, or all vectors if the mode `B` loads whole vectors.
+///   columns `tile.columns` are readable, or all vectors if the mode `B_MODE` loads whole vectors.
 /// - `p.c` is valid for reads and writes of the tile's rows and columns, and no other thread
 ///   accesses `C`. If β is 0, the micro-kernel does not read `p.c`.
 /// - `p.bias` is null or valid for reads of the tile's rows.
@@ -58,7 +59,7 @@ pub(crate) unsafe fn micro_kernel<
     V: SimdVector,
     const MR: usize,
     const NR_VECTORS: usize,
-    const B: u8,
+    const B_MODE: u8,
 >(
     p: &RawGemm<V::Scalar>,
     (stride_m, stride_k): (usize, usize),
@@ -72,7 +73,8 @@ pub(crate) unsafe fn micro_kernel<
         let mut b = p.b.wrapping_add(tile.column);
         // If all columns are written, a constant column range lets the compiler evaluate the masks
         // at compile time.
-        let columns = if B == B_WHOLE_VECTORS { 0..NR_VECTORS * V::WIDTH } else { tile.columns };
+        let columns =
+            if B_MODE == B_WHOLE_VECTORS { 0..NR_VECTORS * V::WIDTH } else { tile.columns };
         let tile = MicroTile { columns: columns.clone(), ..tile };
         let masks = masks::<V, NR_VECTORS>(&columns);
         let mut sums = [[V::splat(V::Scalar::zero()); NR_VECTORS]; MR];
@@ -80,12 +82,12 @@ pub(crate) unsafe fn micro_kernel<
         let pairs = if V::HAS_32_REGISTERS && NR_VECTORS <= 2 { p.k / 2 } else { 0 };
         let strides = (stride_m, stride_k);
         for _ in 0..pairs {
-            accumulate::<V, MR, NR_VECTORS, B, 2>(&mut sums, a, strides, b, p.ldb, &masks);
+            accumulate::<V, MR, NR_VECTORS, B_MODE, 2>(&mut sums, a, strides, b, p.ldb, &masks);
             a = a.wrapping_add(2 * stride_k);
             b = b.wrapping_add(2 * p.ldb);
         }
         for _ in 2 * pairs..p.k {
-            accumulate::<V, MR, NR_VECTORS, B, 1>(&mut sums, a, strides, b, p.ldb, &masks);
+            accumulate::<V, MR, NR_VECTORS, B_MODE, 1>(&mut sums, a, strides, b, p.ldb, &masks);
             a = a.wrapping_add(stride_k);
             b = b.wrapping_add(p.ldb);
         }
@@ -97,13 +99,13 @@ pub(crate) unsafe fn micro_kernel<
 ///
 /// # Safety
 /// The processor supports the vector type `V`. `a` is valid for reads of `MR` rows of `STEPS`
-/// elements. In `STEPS` rows of `b`, the elements that the mode `B` loads are readable.
+/// elements. In `STEPS` rows of `b`, the elements that the mode `B_MODE` loads are readable.
 #[inline(always)]
 unsafe fn accumulate<
     V: SimdVector,
     const MR: usize,
     const NR_VECTORS: usize,
-    const B: u8,
+    const B_MODE: u8,
     const STEPS: usize,
 >(
     sums: &mut [[V; NR_VECTORS]; MR],
@@ -114,25 +116,25 @@ unsafe fn accumulate<
     masks: &[V::Mask; NR_VECTORS],
 ) {
     // SAFETY: step, row and vector indices are less than `STEPS`, `MR` and `NR_VECTORS`. Masks
-    // exclude the elements of `b` that the mode `B` does not load.
+    // exclude the elements of `b` that the mode `B_MODE` does not load.
     unsafe {
         let mut rows = [[V::splat(V::Scalar::zero()); NR_VECTORS]; STEPS];
         for (t, row) in rows.iter_mut().enumerate() {
             for (j, row) in row.iter_mut().enumerate() {
                 let b = b.wrapping_add(t * ldb + j * V::WIDTH);
-                *row = match B {
+                *row = match B_MODE {
                     B_MASKED => V::load_masked(b, masks[j]),
                     B_MASKED_TAIL if j + 1 == NR_VECTORS => V::load_masked(b, masks[j]),
                     _ => V::load(b),
                 };
-                if B == B_PACKED {
+                if B_MODE == B_PACKED {
                     V::prefetch(b.wrapping_add(PREFETCH_K_STEPS * ldb));
                 }
             }
         }
         // Do not prefetch rows of `A` that are read in place (`stride_k` = 1), because the hardware
         // prefetcher detects these rows.
-        if B == B_PACKED && stride_k > 1 {
+        if B_MODE == B_PACKED && stride_k > 1 {
             for offset in (0..STEPS * MR).step_by(CACHE_LINE / size_of::<V::Scalar>()) {
                 V::prefetch(a.wrapping_add(PREFETCH_K_STEPS * stride_k + offset));
             }
@@ -191,7 +193,7 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
         if tile.rows != (0..MR) || !p.bias.is_null() {
             return write_back_rows::<V, MR, NR_VECTORS>(p, *sums, tile, masks);
         }
-        let whole = tile.columns == (0..NR_VECTORS * V::WIDTH);
+        let is_full_width = tile.columns == (0..NR_VECTORS * V::WIDTH);
         // The compiler unrolls branch-free loops of constant length, so sums stay in registers.
         macro_rules! for_each_sum {
             (|$c:ident, $sum:ident, $mask:ident| $store:expr) => {
@@ -203,7 +205,7 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
                 }
             };
         }
-        match (p.beta.is_zero(), whole) {
+        match (p.beta.is_zero(), is_full_width) {
             (true, true) => for_each_sum!(|c, sum, _mask| alpha.mul(sum).store(c)),
             (true, false) => for_each_sum!(|c, sum, mask| alpha.mul(sum).store_masked(c, mask)),
             (false, true) => {
@@ -213,15 +215,15 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
             }
             (false, false) => {
                 for_each_sum!(|c, sum, mask| {
-                    let old = beta.mul(V::load_masked(c, mask));
-                    alpha.mul_add(sum, old).store_masked(c, mask);
+                    let scaled_c = beta.mul(V::load_masked(c, mask));
+                    alpha.mul_add(sum, scaled_c).store_masked(c, mask);
                 });
             }
         }
     }
 }
 
-/// Like [`write_back`], but writes only the rows `tile.rows`, and adds the bias, if any.
+/// Like [`write_back`], for a tile that writes only the rows `tile.rows`, or a GEMM with a bias.
 ///
 /// # Safety
 /// The requirements of [`write_back`] hold.
@@ -241,8 +243,8 @@ unsafe fn write_back_rows<V: SimdVector, const MR: usize, const NR_VECTORS: usiz
                 let c = p.c.wrapping_add(row * p.ldc + tile.column + j * V::WIDTH);
                 let mut value = alpha.mul(sum);
                 if !p.beta.is_zero() {
-                    let old = V::load_masked(c, masks[j]);
-                    value = alpha.mul_add(sum, beta.mul(old));
+                    let old_c = V::load_masked(c, masks[j]);
+                    value = alpha.mul_add(sum, beta.mul(old_c));
                 }
                 if !p.bias.is_null() {
                     value = value.add(V::splat(*p.bias.add(row)));

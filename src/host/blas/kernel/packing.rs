@@ -79,7 +79,8 @@ impl<T: Element<Acc = S>, S: SimdScalar> PackSource<S> for StridedSource<'_, T> 
     }
 }
 
-/// Block of a [`PackSource`] for one task: index 0 along m or n is index `first` of `source`.
+/// Part of a [`PackSource`] that one task packs: the rows of `op(A)`, or the columns of `op(B)`,
+/// from index `first` of `source` on.
 pub(crate) struct SourceBlock<'a, S> {
     pub(crate) source: &'a dyn PackSource<S>,
     pub(crate) first: usize,
@@ -114,7 +115,7 @@ struct StridedPack<'a, T, S> {
 impl<T: Element<Acc = S>, S: SimdScalar> SimdKernel<S> for StridedPack<'_, T, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: the caller guarantees the requirements of `transpose` and `copy`.
+        // SAFETY: the caller meets the requirements of `transpose` and `copy`.
         unsafe { if self.k_contiguous { self.transpose::<V>() } else { self.copy::<V>() } }
     }
 }

@@ -37,9 +37,8 @@ const L1_B_MAX_LEN: usize = 1 << 14;
 pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
-        // With few rows of `A`, packing a transposed `B` costs more time than it saves. The larger
-        // k is, the smaller is the share of the horizontal reduction in the time of each dot
-        // product.
+        // With few rows of `A`, packing a transposed `B` costs more time than it saves. With a
+        // large k, the horizontal reduction takes a small share of the time of each dot product.
         (Transpose::No, Transpose::Yes) => {
             op.k >= 32 && op.k >= 12 * op.m && (op.m * op.n <= 1024 || op.m <= 16)
         }
@@ -61,7 +60,7 @@ pub(crate) struct UnpackedGemm<'a, S> {
 impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: the caller guarantees valid operands for every GEMM of the batch.
+        // SAFETY: the caller guarantees that the operands of every GEMM of the batch are valid.
         unsafe {
             match (self.trans_a, self.trans_b) {
                 (Transpose::No, Transpose::Yes) => V::outline(
@@ -93,20 +92,20 @@ impl<S: Copy> UnpackedGemm<'_, S> {
 
     /// Computes `C ← α·op(A)·B + β·C` for each GEMM of the batch, where `A` is transposed if
     /// `TRANS_A` is true. Each tile of `C` is two vectors wide. The tile height is chosen once per
-    /// batch, because the choice takes as long as a quarter of a 16×16×16 GEMM.
+    /// batch, because the choice takes a quarter of the time of a 16×16×16 GEMM.
     ///
     /// # Safety
     /// The processor supports the vector type `V`. For each GEMM, `p.a` is valid for reads of m×k
-    /// elements, and `p.b` of k rows of n elements. `p.c` is valid for reads and writes of m rows
-    /// of n elements, and no other thread accesses `C`.
+    /// elements, and `p.b` for reads of k rows of n elements. `p.c` is valid for reads and writes
+    /// of m rows of n elements, and no other thread accesses `C`.
     #[inline(always)]
     unsafe fn outer<V: SimdVector<Scalar = S>, const TRANS_A: bool>(&self) {
         let m = self.p.m;
         let sizes: &[usize] = if V::HAS_32_REGISTERS { &[12, 10, 8] } else { &[6, 5, 4] };
         // Choose the tile height that minimizes the number of rows computed twice by overlapping
         // tiles. Among tile heights with equally few redundant rows, choose the largest height.
-        let fitting = sizes.iter().copied().filter(|&mr| mr <= m);
-        let mr = fitting.min_by_key(|&mr| m.div_ceil(mr) * mr).unwrap_or(match m {
+        let fitting_sizes = sizes.iter().copied().filter(|&mr| mr <= m);
+        let mr = fitting_sizes.min_by_key(|&mr| m.div_ceil(mr) * mr).unwrap_or(match m {
             4.. => 4,
             2.. => 2,
             _ => 1,
@@ -124,7 +123,7 @@ impl<S: Copy> UnpackedGemm<'_, S> {
                 )
             };
         }
-        // SAFETY: the caller guarantees the requirements of `outer`, and `mr` is at most m.
+        // SAFETY: the caller meets the requirements of `outer`, and `mr` is at most m.
         unsafe {
             match mr {
                 _ if m == 1 => outlined!(|p| multiply_row::<V>(p, strides::<S, TRANS_A>(p).1)),
@@ -177,14 +176,14 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
         let column = vector * V::WIDTH;
         let columns = prefix.saturating_sub(column)..(end - column).min(tile_vectors * V::WIDTH);
         let count = columns.end.div_ceil(V::WIDTH);
-        let whole = columns == (0..count * V::WIDTH);
+        let is_full_width = columns == (0..count * V::WIDTH);
         let tile = MicroTile { row: 0, rows: 0..1, column, columns };
         let strides = (0, stride_k);
         macro_rules! tile {
             ($($vectors:literal)*) => {
                 match count {
                     $(
-                        $vectors if const { $vectors <= V::MAX_ROW_VECTORS } => match whole {
+                        $vectors if const { $vectors <= V::MAX_ROW_VECTORS } => match is_full_width {
                             true => micro_kernel::<V, 1, $vectors, B_WHOLE_VECTORS>(p, strides, tile),
                             false => micro_kernel::<V, 1, $vectors, B_MASKED>(p, strides, tile),
                         },

@@ -7,10 +7,10 @@ use crate::host::{
 #[test]
 fn level1_sums_are_accurate_and_bit_identical_on_any_number_of_threads() {
     let x = fractions::<f32>(5, 3 * GRAIN + 5);
-    let exact: f64 = x.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
+    let exact_sum: f64 = x.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
     let got = threads().map(|workers| dot(&workers, &x, &x).unwrap());
     assert!(got.iter().all(|sum| sum.to_bits() == got[0].to_bits()));
-    assert!((f64::from(got[0]) / exact - 1.0).abs() < 1e-6);
+    assert!((f64::from(got[0]) / exact_sum - 1.0).abs() < 1e-6);
 }
 
 /// BLAS level 1 updates use software prefetch and non-temporal stores for operands that exceed the
@@ -23,10 +23,10 @@ fn level1_updates_of_large_operands_are_exact() {
     let expected: [Vec<f32>; 3] =
         [map(|_, y| -2.0 * y), map(|x, y| 3.0 * x + y), map(|x, y| 2.0 * x + 4.0 * y)];
     for (w, start) in threads().iter().zip([0, 3, 16]) {
-        let padded = [vec![7.0; start], y0.clone()].concat();
+        let padded_y = [vec![7.0; start], y0.clone()].concat();
         for (i, expected) in expected.iter().enumerate() {
-            let mut padded = padded.clone();
-            let y = &mut padded[start..];
+            let mut padded_y = padded_y.clone();
+            let y = &mut padded_y[start..];
             match i {
                 0 => scal(w, -2.0, y),
                 1 => axpy(w, 3.0, &x, y),
@@ -34,27 +34,27 @@ fn level1_updates_of_large_operands_are_exact() {
             }
             .unwrap();
             assert!(y == expected, "update {i} from {start}");
-            assert!(padded[..start].iter().all(|&before| before == 7.0));
+            assert!(padded_y[..start].iter().all(|&before| before == 7.0));
         }
     }
 }
 
-/// The tested sums have operands that start at every offset in a cache line. Some operands are too
+/// The operands of the tested sums start at every offset in a cache line. Some operands are too
 /// short to contain a cache-line boundary.
 #[test]
 fn level1_sums_are_bit_identical_at_any_address() {
     fn bits<T: Element>(len: usize) {
         let (x, y) = (fractions::<T>(6, len), fractions::<T>(7, len));
         let w = Workers::sequential();
-        let all = |x: &[T], y: &[T]| {
+        let all_sums = |x: &[T], y: &[T]| {
             let sums = [dot(&w, x, y), asum(&w, x), sumsq(&w, x), amax(&w, x)];
             sums.map(|sum| sum.unwrap().to_f64().to_bits())
         };
-        let expected = all(&x, &y);
-        let shifted = |x: &[T], offset: usize| [&vec![T::from_f64(100.0); offset], x].concat();
+        let expected = all_sums(&x, &y);
+        let with_offset = |x: &[T], offset: usize| [&vec![T::from_f64(100.0); offset], x].concat();
         for offset in 1..17 {
-            let (x, y) = (shifted(&x, offset), shifted(&y, 17 - offset));
-            let got = all(&x[offset..], &y[17 - offset..]);
+            let (x, y) = (with_offset(&x, offset), with_offset(&y, 17 - offset));
+            let got = all_sums(&x[offset..], &y[17 - offset..]);
             assert_eq!(
                 got, expected,
                 "dot, asum, sumsq, amax of {len} elements at offset {offset}"
@@ -83,14 +83,16 @@ fn level1_is_bit_identical_at_each_simd_level() {
         let sum = accumulate(false, (x, y), |sum, x, y| fma.mul_add(x, y, sum), |a, b| a + b);
         // `axpy` must not change the elements before and after the updated range.
         let y0 = fractions::<f32>(10, 5100);
-        let mut updated = y0.clone();
-        update_slice(fma, x, &mut updated[2 * start..][..len], |fma, x, y| fma.mul_add(0.3, x, y));
+        let mut updated_y = y0.clone();
+        update_slice(fma, x, &mut updated_y[2 * start..][..len], |fma, x, y| {
+            fma.mul_add(0.3, x, y)
+        });
         with_each_simd_level(|| {
             let got = dot(&w, x, y).unwrap();
             assert_eq!(got.to_bits(), sum.to_bits(), "dot of {len} elements from {start}");
             let mut got = y0.clone();
             axpy(&w, 0.3, x, &mut got[2 * start..][..len]).unwrap();
-            assert!(got == updated, "axpy of {len} elements from {start}");
+            assert!(got == updated_y, "axpy of {len} elements from {start}");
         });
     }
 }
@@ -116,8 +118,8 @@ fn level1_errors_name_the_operand() {
     assert_eq!(operand(dot(&w, &x, &y).map(drop)), ("dot", "y"));
     assert_eq!(operand(dot_strided(&w, 2, &x, 3, &y, 1).map(drop)), ("dot_strided", "x"));
     assert_eq!(operand(dot_strided(&w, 3, &x, 1, &y, 1).map(drop)), ("dot_strided", "y"));
-    let overflow = dot_strided(&w, usize::MAX, &x, usize::MAX, &y, 1).map(drop);
-    assert_eq!(operand(overflow), ("dot_strided", "x"));
+    let result = dot_strided(&w, usize::MAX, &x, usize::MAX, &y, 1).map(drop);
+    assert_eq!(operand(result), ("dot_strided", "x"));
     assert_eq!(dot_strided(&w, 0, &x, 9, &y, 9).unwrap(), 0.0);
     assert_eq!(dot_strided(&w, 3, &x, 0, &y, 0).unwrap(), 0.0);
 }

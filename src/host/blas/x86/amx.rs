@@ -5,17 +5,17 @@
 //! four tiles of `C` at a time, so that each loaded tile of `A` or `B` is used twice. The order of
 //! additions depends on k alone, so results do not depend on the number of threads.
 //!
-//! An `f16` is exactly the sum of two `bf16`, so a product of two `f16` is four products of `bf16`.
-//! For `f16`, the kernel adds the four products of `bf16` terms to the same sum, 32 steps along k
-//! at a time.
+//! An `f16` is exactly the sum of two `bf16`, so a product of two `f16` is the sum of four products
+//! of `bf16`. For `f16`, the kernel adds the four products of `bf16` terms to the same sum, 32
+//! steps along k at a time.
 //!
 //! AMX instructions treat subnormal operands as zero and flush subnormal sums to zero. AMX
 //! instructions propagate `bf16` NaN and infinities. The two `bf16` terms of an `f16` are zero or
-//! at least 2⁻²⁴, and sums of products of such terms are multiples of 2⁻⁴⁸. Therefore, the GEMM of
-//! an `f16` matrix has neither subnormal `bf16` terms nor subnormal sums. An infinite `f16` yields
-//! NaN sums, because the remainder after the first `bf16` term is NaN. The caller therefore
-//! recomputes non-finite sums from elements widened to `f32`. Sums of products of finite `f16` are
-//! finite.
+//! at least 2⁻²⁴ in magnitude, and sums of products of such terms are multiples of 2⁻⁴⁸. Therefore,
+//! a GEMM of `f16` matrices has neither subnormal `bf16` terms nor subnormal sums. An infinite
+//! `f16` yields NaN sums, because the remainder after the first `bf16` term is NaN. The caller
+//! therefore recomputes non-finite sums from elements widened to `f32`. Sums of products of finite
+//! `f16` are finite.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -72,10 +72,10 @@ pub(crate) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
         DType::F16 => useful_share(op) > 0.5,
         _ => return false,
     };
-    let large = shape && op.flops() >= MIN_FLOPS;
+    let is_large = shape && op.flops() >= MIN_FLOPS;
     #[cfg(test)]
-    let large = (large || ANY_SIZE.get()) && !crate::host::simd::level::has_test_level();
-    large && is_available()
+    let is_large = (is_large || ANY_SIZE.get()) && !crate::host::simd::level::has_test_level();
+    is_large && is_available()
 }
 
 /// Returns the fraction of AMX multiplications that use matrix elements rather than padding.
@@ -128,19 +128,19 @@ fn request_permission() -> bool {
 }
 
 pub(crate) fn are_finite(sums: &[f32]) -> bool {
-    let max = vectorized(
+    let max_bits = vectorized(
         #[inline(always)]
         |_| {
-            let mut max = 0;
+            let mut max_bits = 0;
             for sum in sums {
                 // Without the sign bit, the bit patterns of floating-point numbers are ordered like
                 // their absolute values.
-                max = max.max(sum.to_bits() << 1);
+                max_bits = max_bits.max(sum.to_bits() << 1);
             }
-            max
+            max_bits
         },
     );
-    max < f32::INFINITY.to_bits() << 1
+    max_bits < f32::INFINITY.to_bits() << 1
 }
 
 /// Computes the `f32` sums of `block`. Calls `finish(column, sums)` for each group of
@@ -162,8 +162,8 @@ pub(crate) fn accumulate_block<H: Element>(
     let sum_columns = if op.k > kc { padded_n } else { BLOCK_ROWS };
     let words = (padded_m + b_columns) * row_words + sum_columns * padded_m;
     with_scratch(words + TILE_ROW_BYTES / 4, |scratch: &mut [f32]| {
-        let aligned = scratch.as_ptr().align_offset(TILE_ROW_BYTES).min(TILE_ROW_BYTES / 4);
-        let (a, scratch) = scratch[aligned..].split_at_mut(padded_m * row_words);
+        let aligned_start = scratch.as_ptr().align_offset(TILE_ROW_BYTES).min(TILE_ROW_BYTES / 4);
+        let (a, scratch) = scratch[aligned_start..].split_at_mut(padded_m * row_words);
         let (b, sums) = scratch.split_at_mut(b_columns * row_words);
         for start in (0..op.k).step_by(kc) {
             let k = kc.min(op.k - start);

@@ -80,9 +80,9 @@ unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, t
                 if bf16_terms::<H>() == 1 {
                     _mm512_storeu_si512(dst.cast(), row);
                 } else {
-                    let [high, low] = split_f16(row);
-                    _mm512_storeu_si512(dst.cast(), high);
-                    _mm512_storeu_si512(dst.add(TILE_WORDS).cast(), low);
+                    let [high_terms, low_terms] = split_f16(row);
+                    _mm512_storeu_si512(dst.cast(), high_terms);
+                    _mm512_storeu_si512(dst.add(TILE_WORDS).cast(), low_terms);
                 }
             }
         }
@@ -123,14 +123,14 @@ unsafe fn load_pairs(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i;
         let second_mask = if 2 * pair + 1 < k { mask } else { 0 };
         let x = x.wrapping_add(2 * pair * ld);
         // SAFETY: the masks select only the `mn` elements of steps below `k`.
-        let [low, high] = unsafe {
+        let [first_step, second_step] = unsafe {
             [
                 _mm256_maskz_loadu_epi16(mask, x.cast()),
                 _mm256_maskz_loadu_epi16(second_mask, x.wrapping_add(ld).cast()),
             ]
         };
-        let high = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(high));
-        *row = _mm512_or_si512(_mm512_cvtepu16_epi32(low), high);
+        let second_step = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(second_step));
+        *row = _mm512_or_si512(_mm512_cvtepu16_epi32(first_step), second_step);
     }
     tile
 }
@@ -153,12 +153,14 @@ fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
     // quarter. Shuffles gather the quarters of each column from the four groups.
     let mut columns = groups;
     for i in 0..4 {
-        let even = [0, 8].map(|j| _mm512_shuffle_i32x4::<0x88>(groups[j + i], groups[j + 4 + i]));
-        let odd = [0, 8].map(|j| _mm512_shuffle_i32x4::<0xdd>(groups[j + i], groups[j + 4 + i]));
-        columns[i] = _mm512_shuffle_i32x4::<0x88>(even[0], even[1]);
-        columns[4 + i] = _mm512_shuffle_i32x4::<0x88>(odd[0], odd[1]);
-        columns[8 + i] = _mm512_shuffle_i32x4::<0xdd>(even[0], even[1]);
-        columns[12 + i] = _mm512_shuffle_i32x4::<0xdd>(odd[0], odd[1]);
+        let even_quarters =
+            [0, 8].map(|j| _mm512_shuffle_i32x4::<0x88>(groups[j + i], groups[j + 4 + i]));
+        let odd_quarters =
+            [0, 8].map(|j| _mm512_shuffle_i32x4::<0xdd>(groups[j + i], groups[j + 4 + i]));
+        columns[i] = _mm512_shuffle_i32x4::<0x88>(even_quarters[0], even_quarters[1]);
+        columns[4 + i] = _mm512_shuffle_i32x4::<0x88>(odd_quarters[0], odd_quarters[1]);
+        columns[8 + i] = _mm512_shuffle_i32x4::<0xdd>(even_quarters[0], even_quarters[1]);
+        columns[12 + i] = _mm512_shuffle_i32x4::<0xdd>(odd_quarters[0], odd_quarters[1]);
     }
     columns
 }
@@ -188,15 +190,16 @@ pub(crate) fn split_f16(pairs: __m512i) -> [__m512i; 2] {
     let order = unsafe { _mm512_loadu_si512(DEINTERLEAVE.as_ptr().cast()) };
     let halves = _mm512_permutexvar_epi16(order, pairs);
     let [first, second] = [_mm512_castsi512_si256(halves), _mm512_extracti64x4_epi64::<1>(halves)];
-    let wide = [_mm512_cvtph_ps(first), _mm512_cvtph_ps(second)];
+    let elements = [_mm512_cvtph_ps(first), _mm512_cvtph_ps(second)];
     let mask = _mm512_set1_epi32(BF16_BITS);
-    let high = wide.map(|x| _mm512_and_si512(_mm512_castps_si512(x), mask));
-    let low = |i| _mm512_castps_si512(_mm512_sub_ps(wide[i], _mm512_castsi512_ps(high[i])));
-    [interleave(high), interleave([low(0), low(1)])]
+    let high_terms = elements.map(|x| _mm512_and_si512(_mm512_castps_si512(x), mask));
+    let low_terms =
+        |i| _mm512_castps_si512(_mm512_sub_ps(elements[i], _mm512_castsi512_ps(high_terms[i])));
+    [interleave(high_terms), interleave([low_terms(0), low_terms(1)])]
 }
 
-/// Interleaves two vectors of `f32` values, which `bf16` represents exactly, into a vector of
-/// `bf16` pairs.
+/// Interleaves two vectors of `f32` values that `bf16` represents exactly into a vector of `bf16`
+/// pairs.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 fn interleave([first, second]: [__m512i; 2]) -> __m512i {

@@ -16,8 +16,8 @@ const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 /// `f(sum, 0, 0)` must return `sum`. Prefetches `x` in software if `prefetch` is true.
 ///
 /// Loads of `x` are aligned to cache lines. Aligning the loads rotates the assignment of elements
-/// to accumulators, which only swaps operands of additions in the tree that adds the accumulators.
-/// The portable and AVX-512 loops therefore give bit-identical results.
+/// to accumulators, which only swaps operands of additions in the tree reduction of the
+/// accumulators. The portable and AVX-512 loops therefore give bit-identical results.
 ///
 /// # Panics
 /// Panics if the lengths of `x` and `y` differ.
@@ -33,7 +33,7 @@ pub(crate) fn sum(
     let prefix = x.as_ptr().addr() / size_of::<f32>() % LANES;
     // Number of elements from the start of the cache line that contains the first element, to the
     // end of `x`.
-    let mut left = prefix + x.len();
+    let mut rest_len = prefix + x.len();
     let (mut x, mut y) = (x.as_ptr().wrapping_sub(prefix), y.as_ptr());
     // SAFETY: the enclosing function is compiled for AVX-512. Masks exclude all addresses before
     // the first element and after the last element, and unmasked vectors lie within the operands.
@@ -41,25 +41,25 @@ pub(crate) fn sum(
     // into an unmapped page before `y` is slow.
     unsafe {
         if prefix > 0 {
-            let mask = u16::MAX << prefix & first_lanes(left);
+            let mask = u16::MAX << prefix & first_lanes(rest_len);
             let (head_x, head_y) =
                 (_mm512_maskz_loadu_ps(mask, x), _mm512_maskz_expandloadu_ps(mask, y));
             sums[0] = map3(sums[0], head_x, head_y, f);
             y = y.wrapping_sub(prefix);
-            sums = accumulate_tail::<1>(sums, (x, y), left, f);
+            sums = accumulate_tail::<1>(sums, (x, y), rest_len, f);
             (x, y) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK));
-            left = left.saturating_sub(BLOCK);
+            rest_len = rest_len.saturating_sub(BLOCK);
         }
-        let blocks = left / BLOCK;
+        let blocks = rest_len / BLOCK;
         sums = if prefetch {
             accumulate_blocks::<true>(sums, (x, y), blocks, f)
         } else {
             accumulate_blocks::<false>(sums, (x, y), blocks, f)
         };
         (x, y) = (x.wrapping_add(blocks * BLOCK), y.wrapping_add(blocks * BLOCK));
-        left %= BLOCK;
-        if left > 0 {
-            sums = accumulate_tail::<0>(sums, (x, y), left, f);
+        rest_len %= BLOCK;
+        if rest_len > 0 {
+            sums = accumulate_tail::<0>(sums, (x, y), rest_len, f);
         }
     }
     reduce(sums)
@@ -73,7 +73,7 @@ pub(crate) fn sum(
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Copy) {
     assert!(x.len() == y.len());
-    let (mut left, peel_len) = (y.len(), store_peel_len(y));
+    let (mut rest_len, peel_len) = (y.len(), store_peel_len(y));
     let (mut x, mut y) = (x.as_ptr(), y.as_mut_ptr());
     // SAFETY: the enclosing function is compiled for AVX-512. Whole vectors are loaded and stored
     // only while at least `BLOCK` elements are left, and masks exclude all elements after the last
@@ -81,19 +81,20 @@ pub(crate) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Cop
     unsafe {
         if peel_len > 0 {
             update_masked(first_lanes(peel_len), x, y, f);
-            (x, y, left) = (x.wrapping_add(peel_len), y.wrapping_add(peel_len), left - peel_len);
+            (x, y, rest_len) =
+                (x.wrapping_add(peel_len), y.wrapping_add(peel_len), rest_len - peel_len);
         }
-        while left >= BLOCK {
+        while rest_len >= BLOCK {
             for row in 0..ACCUMULATOR_ROWS {
                 let (x, y) = (x.wrapping_add(row * LANES), y.wrapping_add(row * LANES));
                 _mm512_storeu_ps(y, map2(_mm512_loadu_ps(x), _mm512_loadu_ps(y), f));
             }
-            (x, y, left) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK), left - BLOCK);
+            (x, y, rest_len) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK), rest_len - BLOCK);
         }
-        while left > 0 {
-            update_masked(first_lanes(left), x, y, f);
+        while rest_len > 0 {
+            update_masked(first_lanes(rest_len), x, y, f);
             (x, y) = (x.wrapping_add(LANES), y.wrapping_add(LANES));
-            left = left.saturating_sub(LANES);
+            rest_len = rest_len.saturating_sub(LANES);
         }
     }
 }
@@ -131,7 +132,8 @@ unsafe fn accumulate_blocks<const PREFETCH: bool>(
             if PREFETCH {
                 prefetch_l1(x.wrapping_byte_add(PREFETCH_DISTANCE));
             }
-            // SAFETY: the caller guarantees AVX-512 and operands of `blocks` whole blocks.
+            // SAFETY: the caller guarantees that the processor has AVX-512, and that `x` and `y`
+            // hold `blocks` whole blocks.
             *sum = unsafe { map3(*sum, _mm512_loadu_ps(x), _mm512_loadu_ps(y), &f) };
         }
         (x, y) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK));
@@ -139,7 +141,7 @@ unsafe fn accumulate_blocks<const PREFETCH: bool>(
     sums
 }
 
-/// Accumulates at most [`BLOCK`] of the `left` elements of `x` and `y`. Accumulation starts at
+/// Accumulates at most [`BLOCK`] of the `rest_len` elements of `x` and `y`. Accumulation starts at
 /// accumulator row `FIRST`.
 ///
 /// # Safety
@@ -148,17 +150,17 @@ unsafe fn accumulate_blocks<const PREFETCH: bool>(
 unsafe fn accumulate_tail<const FIRST: usize>(
     mut sums: [__m512; ACCUMULATOR_ROWS],
     (x, y): (*const f32, *const f32),
-    left: usize,
+    rest_len: usize,
     f: impl Fn(f32, f32, f32) -> f32,
 ) -> [__m512; ACCUMULATOR_ROWS] {
     for (row, sum) in sums.iter_mut().enumerate().skip(FIRST) {
         let start = row * LANES;
-        if left <= start {
+        if rest_len <= start {
             break;
         }
         let (x, y) = (x.wrapping_add(start), y.wrapping_add(start));
-        let mask = first_lanes(left - start);
-        // SAFETY: the mask excludes all lanes after the last of the `left` elements.
+        let mask = first_lanes(rest_len - start);
+        // SAFETY: the mask excludes all lanes after the last of the `rest_len` elements.
         unsafe {
             let (x, y) = (_mm512_maskz_loadu_ps(mask, x), _mm512_maskz_loadu_ps(mask, y));
             *sum = map3(*sum, x, y, &f);
@@ -167,7 +169,7 @@ unsafe fn accumulate_tail<const FIRST: usize>(
     sums
 }
 
-/// Returns the mask of the first `count` lanes, or of all lanes if `count` is larger.
+/// Returns the mask of the first `count` lanes, or of all lanes if `count` exceeds [`LANES`].
 #[inline(always)]
 fn first_lanes(count: usize) -> u16 {
     ((1u32 << count.min(LANES)) - 1) as u16
@@ -210,10 +212,10 @@ unsafe fn map3(sum: __m512, x: __m512, y: __m512, f: impl Fn(f32, f32, f32) -> f
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce([a, b, c, d]: [__m512; ACCUMULATOR_ROWS]) -> f32 {
-    let all = _mm512_add_ps(_mm512_add_ps(a, c), _mm512_add_ps(b, d));
-    let high = _mm512_castps512_ps256(_mm512_shuffle_f32x4::<0xee>(all, all));
-    let eight = _mm256_add_ps(_mm512_castps512_ps256(all), high);
-    let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
-    let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+    let lane_sums = _mm512_add_ps(_mm512_add_ps(a, c), _mm512_add_ps(b, d));
+    let high_half = _mm512_castps512_ps256(_mm512_shuffle_f32x4::<0xee>(lane_sums, lane_sums));
+    let sums8 = _mm256_add_ps(_mm512_castps512_ps256(lane_sums), high_half);
+    let sums4 = _mm_add_ps(_mm256_castps256_ps128(sums8), _mm256_extractf128_ps::<1>(sums8));
+    let sums2 = _mm_add_ps(sums4, _mm_movehl_ps(sums4, sums4));
+    _mm_cvtss_f32(_mm_add_ss(sums2, _mm_movehdup_ps(sums2)))
 }

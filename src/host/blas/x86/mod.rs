@@ -2,9 +2,9 @@
 //!
 //! - [`level1`] replaces the level 1 loops for `f32` if the processor has AVX-512. Results of the
 //!   AVX-512 loops are bit-identical to the results of the portable loops.
-//! - [`amx`] computes larger GEMMs of 16-bit elements without widening, if the processor has AMX
-//!   and Linux permits its use. [`amx_pack`] packs operands into tiles, whose shapes [`amx_tile`]
-//!   defines. AMX adds the products in a different order than the portable GEMM, and treats
+//! - [`amx`] computes large GEMMs of 16-bit elements without widening, if the processor has AMX and
+//!   Linux permits its use. [`amx_pack`] packs operands into tiles, whose shapes [`amx_tile`]
+//!   defines. AMX adds the products in a different order from the portable GEMM, and treats
 //!   subnormal `bf16` as zero.
 
 pub(crate) mod level1;

@@ -10,7 +10,7 @@
 //! Refined results are correctly rounded if the relative error of the estimate is at most 2⁻¹⁴,
 //! which processors guarantee. The error of a refined result before the final rounding is below
 //! 2⁻²² ulp. The tests try all estimates for roots within 2⁻²² ulp of the midpoint of two `f32`
-//! values, and sampled estimates for quotients that close to a midpoint. Blocks that contain
+//! values, and sampled estimates for quotients within 2⁻²² ulp of a midpoint. Blocks that contain
 //! divisors just below a power of two, or operands near the ends of the exponent range, are
 //! computed entirely by the divider.
 
@@ -29,7 +29,7 @@ const BLOCK: usize = 4 * LANES;
 /// iterations compute the square roots of the other elements.
 const SQRT_IN_DIVIDER: usize = LANES;
 
-/// Number of elements per block whose quotients the processor's divide unit computes.
+/// Number of elements in each block whose quotients the processor's divider computes.
 const DIV_IN_DIVIDER: usize = 2 * LANES;
 
 /// `yᵢ ← √xᵢ`. `x` and `y` are equally long.
@@ -61,11 +61,11 @@ pub(crate) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
         y,
         #[inline(always)]
         |a, y| {
-            let part;
-            (part, b) = b.split_at(y.len());
+            let b_part;
+            (b_part, b) = b.split_at(y.len());
             let ((a, rest_a), (y, rest_y)) = (a.as_chunks(), y.as_chunks_mut());
-            let (part, rest_b) = part.as_chunks();
-            for ((a, b), y) in a.iter().zip(part).zip(y) {
+            let (b_part, rest_b) = b_part.as_chunks();
+            for ((a, b), y) in a.iter().zip(b_part).zip(y) {
                 // SAFETY: the enclosing function is compiled for AVX-512, so its caller checked for
                 // AVX-512.
                 unsafe { div_block(a, b, y) };
@@ -86,14 +86,14 @@ unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     // Bit pattern of 2⁻⁹⁹. For operands of at least 2⁻⁹⁹, the remainder `x − root²` is exact.
     const MIN: u32 = 2f32.to_bits() - (100 << 23);
     const RANGE: u32 = f32::INFINITY.to_bits() - MIN;
-    let mut refinable = true;
+    let mut all_refinable = true;
     for x in &x[SQRT_IN_DIVIDER..] {
-        refinable &= x.to_bits().wrapping_sub(MIN) < RANGE;
+        all_refinable &= x.to_bits().wrapping_sub(MIN) < RANGE;
     }
     for i in 0..SQRT_IN_DIVIDER {
         y[i] = x[i].sqrt();
     }
-    if refinable {
+    if all_refinable {
         let mut estimate = [0.0; BLOCK];
         for i in (SQRT_IN_DIVIDER..BLOCK).step_by(LANES) {
             // SAFETY: `i + LANES <= BLOCK`, so the operand and `estimate` hold a vector from index
@@ -166,21 +166,21 @@ unsafe fn is_refinable(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
     // the allowed range of `b`. SAFETY: the caller guarantees that the processor has AVX-512 F, and
     // `a` and `b` hold a vector from each index `i` on.
     unsafe {
-        let (mut wide, mut narrow) = (_mm512_set1_epi32(-1), _mm512_setzero_si512());
-        let mut fraction = _mm512_setzero_si512();
+        let (mut wide_bits, mut narrow_bits) = (_mm512_set1_epi32(-1), _mm512_setzero_si512());
+        let mut max_fraction = _mm512_setzero_si512();
         for i in (DIV_IN_DIVIDER..BLOCK).step_by(LANES) {
             let a = _mm512_loadu_si512(a.as_ptr().add(i).cast());
             let b = _mm512_loadu_si512(b.as_ptr().add(i).cast());
             let (next_a, next_b) = (_mm512_slli_epi32::<1>(a), _mm512_slli_epi32::<1>(b));
-            wide = _mm512_ternarylogic_epi32::<AND_DIFFERENT>(wide, a, next_a);
-            wide = _mm512_ternarylogic_epi32::<AND_DIFFERENT>(wide, b, next_b);
-            narrow = _mm512_ternarylogic_epi32::<OR_DIFFERENT>(narrow, b, next_b);
-            fraction = _mm512_max_epu32(fraction, _mm512_slli_epi32::<9>(b));
+            wide_bits = _mm512_ternarylogic_epi32::<AND_DIFFERENT>(wide_bits, a, next_a);
+            wide_bits = _mm512_ternarylogic_epi32::<AND_DIFFERENT>(wide_bits, b, next_b);
+            narrow_bits = _mm512_ternarylogic_epi32::<OR_DIFFERENT>(narrow_bits, b, next_b);
+            max_fraction = _mm512_max_epu32(max_fraction, _mm512_slli_epi32::<9>(b));
         }
-        let outside = _mm512_testn_epi32_mask(wide, _mm512_set1_epi32(1 << 30))
-            | _mm512_test_epi32_mask(narrow, _mm512_set1_epi32(1 << 29));
-        let ones = _mm512_cmpge_epu32_mask(fraction, _mm512_set1_epi32(-1 << 9));
-        outside | ones == 0
+        let out_of_range = _mm512_testn_epi32_mask(wide_bits, _mm512_set1_epi32(1 << 30))
+            | _mm512_test_epi32_mask(narrow_bits, _mm512_set1_epi32(1 << 29));
+        let all_ones = _mm512_cmpge_epu32_mask(max_fraction, _mm512_set1_epi32(-1 << 9));
+        out_of_range | all_ones == 0
     }
 }
 
@@ -193,14 +193,14 @@ const OR_DIFFERENT: i32 = 0xf6;
 /// Returns `a / b` from an estimate of `1 / b`, correctly rounded if [`is_refinable`] holds.
 #[inline(always)]
 fn refined_div(a: f32, b: f32, estimate: f32) -> f32 {
-    let mut inverse = estimate;
+    let mut reciprocal = estimate;
     for _ in 0..2 {
-        let error = (-b).mul_add(inverse, 1.0);
-        inverse = inverse.mul_add(error, inverse);
+        let error = (-b).mul_add(reciprocal, 1.0);
+        reciprocal = reciprocal.mul_add(error, reciprocal);
     }
-    let quotient = a * inverse;
+    let quotient = a * reciprocal;
     let remainder = (-b).mul_add(quotient, a);
-    remainder.mul_add(inverse, quotient)
+    remainder.mul_add(reciprocal, quotient)
 }
 
 #[cfg(test)]

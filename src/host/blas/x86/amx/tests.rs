@@ -65,16 +65,19 @@ fn amx_multiplies_every_bf16_and_flushes_subnormals() {
     if !has_amx() {
         return;
     }
-    let normal = |x: f64| if x.abs() < f64::from(f32::MIN_POSITIVE) { 0.0 } else { x };
+    let flush_subnormal = |x: f64| if x.abs() < f64::from(f32::MIN_POSITIVE) { 0.0 } else { x };
     let a: Vec<_> = (0..=u16::MAX).map(bf16::from_bits).collect();
     let op = Gemm::new(a.len(), 3, 1).transpose(Yes, No);
     let mut c = vec![bf16::default(); 3 * a.len()];
-    let one = [bf16::from_f64(1.0); 3];
-    with_amx_for_any_size(|| gemm(&Workers::sequential(), &op, &a, &one, &mut c).unwrap());
+    let ones = [bf16::from_f64(1.0); 3];
+    with_amx_for_any_size(|| gemm(&Workers::sequential(), &op, &a, &ones, &mut c).unwrap());
     for (a, row) in a.iter().zip(c.chunks(3)) {
-        let expected = normal(a.to_f64());
-        let same = |c: &bf16| c.to_f64() == expected || c.is_nan() && expected.is_nan();
-        assert!(row.iter().all(same), "products with {a:?}: got {row:?}, expected {expected}");
+        let expected = flush_subnormal(a.to_f64());
+        let is_expected = |c: &bf16| c.to_f64() == expected || c.is_nan() && expected.is_nan();
+        assert!(
+            row.iter().all(is_expected),
+            "products with {a:?}: got {row:?}, expected {expected}"
+        );
     }
 }
 
@@ -122,8 +125,8 @@ fn every_f16_is_the_sum_of_its_bf16_terms() {
             let [high, low] = [high, low].map(|term: u16| bf16::from_bits(term).to_f64());
             if x.is_finite() {
                 assert_eq!(high + low, x.to_f64());
-                let normal = |term: &f64| *term == 0.0 || term.abs() >= 2f64.powi(-24);
-                assert!([high, low].iter().all(normal), "{x}: {high} + {low}");
+                let is_normal = |term: &f64| *term == 0.0 || term.abs() >= 2f64.powi(-24);
+                assert!([high, low].iter().all(is_normal), "{x}: {high} + {low}");
             } else {
                 assert!(high == x.to_f64() || high.is_nan() && x.is_nan());
             }
@@ -146,8 +149,8 @@ fn amx_keeps_nan_and_infinity_in_their_row() {
         with_amx_for_any_size(|| gemm(&Workers::sequential(), &op, &a, &b, &mut c).unwrap());
         let (others, row) = c.split_at(36 * n);
         assert!(others.iter().all(|c| c.is_finite()));
-        let same = |c: f64| c == special || c.is_nan() && special.is_nan();
-        assert!(row.iter().all(|c| same(c.to_f64())), "{special}: {row:?}");
+        let is_expected = |c: f64| c == special || c.is_nan() && special.is_nan();
+        assert!(row.iter().all(|c| is_expected(c.to_f64())), "{special}: {row:?}");
     }
 }
 
@@ -170,32 +173,33 @@ fn amx_sums_of_nonfinite_f16_match_f64() {
             with_amx_for_any_size(|| gemm(workers, &op, a, b, &mut c).unwrap());
             c
         };
-        let finite = run(&workers[0], &a, &b);
+        let finite_c = run(&workers[0], &a, &b);
         let at = |trans, ld, i, j| if trans == No { i * ld + j } else { j * ld + i };
         let infinity = f16::INFINITY;
-        let specials =
+        let special_elements =
             [(3, 0, infinity), (3, 449, infinity), (40, 200, -infinity), (74, 7, f16::NAN)];
-        for (row, step, x) in specials.into_iter().chain([(50, 30, infinity), (50, 31, -infinity)])
+        for (row, step, x) in
+            special_elements.into_iter().chain([(50, 30, infinity), (50, 31, -infinity)])
         {
             a[at(trans_a, op.lda, row, step)] = x;
         }
         for (column, step, x) in [(0, 449, infinity), (64, 200, infinity), (129, 100, f16::NAN)] {
             b[at(trans_b, op.ldb, step, column)] = x;
         }
-        let [one, two, three] = workers.each_ref().map(|workers| run(workers, &a, &b));
+        let [c1, c2, c3] = workers.each_ref().map(|workers| run(workers, &a, &b));
         let mut expected = wide(&c0);
         naive_gemm(&op, &a, &b, &mut expected);
         let mut infinities = 0;
         for (i, expected) in expected.into_iter().enumerate() {
-            let same = if expected.is_finite() {
-                one[i].to_bits() == finite[i].to_bits()
+            let is_expected = if expected.is_finite() {
+                c1[i].to_bits() == finite_c[i].to_bits()
             } else {
                 infinities += usize::from(expected.is_infinite());
-                one[i].to_f64() == expected || one[i].is_nan() && expected.is_nan()
+                c1[i].to_f64() == expected || c1[i].is_nan() && expected.is_nan()
             };
-            assert!(same, "{op:?}: element {i} is {}, expected {expected}", one[i]);
-            let bits = one[i].to_bits();
-            assert!(two[i].to_bits() == bits && three[i].to_bits() == bits, "{op:?}: at {i}");
+            assert!(is_expected, "{op:?}: element {i} is {}, expected {expected}", c1[i]);
+            let bits = c1[i].to_bits();
+            assert!(c2[i].to_bits() == bits && c3[i].to_bits() == bits, "{op:?}: at {i}");
         }
         assert!(infinities > n);
     }

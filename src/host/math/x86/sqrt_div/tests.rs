@@ -88,19 +88,19 @@ fn newton_roots_and_quotients_are_bit_identical_to_hardware_results() {
         return;
     }
     assert!(x.iter().zip(&y).all(|(x, y)| x.sqrt().to_bits() == y.to_bits()));
-    // The first divisors are close to their dividends, the second cover all signs and magnitudes,
-    // and the third have fraction bits that are all ones.
-    let divisors: [Vec<f32>; 3] = [
+    // Three sets of divisors: close to their dividends, of all signs and magnitudes, and with
+    // fraction bits that are all ones.
+    let divisor_sets: [Vec<f32>; 3] = [
         x.iter().map(|x| x * 0.7).collect(),
         patterns(30_011).cycle().skip(60_000).take(x.len()).collect(),
         x.iter().map(|x| f32::from_bits(x.to_bits() | 0x7f_ffff)).collect(),
     ];
-    for b in divisors {
+    for b in divisor_sets {
         assert!(div_newton(&x, &b, &mut y));
         for ((a, b), y) in x.iter().zip(&b).zip(&y) {
             let expected = a / b;
-            let same = expected.to_bits() == y.to_bits() || expected.is_nan() && y.is_nan();
-            assert!(same, "{a:e} / {b:e}: got {y:e}, expected {expected:e}");
+            let is_same = expected.to_bits() == y.to_bits() || expected.is_nan() && y.is_nan();
+            assert!(is_same, "{a:e} / {b:e}: got {y:e}, expected {expected:e}");
         }
     }
 }
