@@ -8,9 +8,9 @@
 //! - A kernel first checks the lengths of its operands, and returns an error if a length is wrong.
 //! - A kernel computes in [`Element::Acc`](crate::Element::Acc) and rounds once to the element
 //!   type.
-//! - A kernel splits work that exceeds a measured size among the threads of [`Workers`]. The split
-//!   of a sum into tasks depends only on the size of the sum, so results are bit-identical for any
-//!   number of threads.
+//! - A kernel splits work among the threads of [`Workers`] if the work exceeds a threshold that was
+//!   found by measurement. The split of a sum into tasks depends only on the size of the sum, so
+//!   results are bit-identical for any number of threads.
 //! - The compiler vectorizes the kernels' loops for several SIMD levels. Only `x86` modules contain
 //!   x86-64 intrinsics. The file named after a kernel contains the kernel's portable loop, and
 //!   decides when x86-64 code replaces the loop.

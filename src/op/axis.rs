@@ -1,4 +1,4 @@
-//! One axis of a row-major shape, with the products of the extents before and after the axis.
+//! One axis of a row-major shape, with the products of the extents of the axes before and after it.
 
 use crate::{
     error::{Error, Result, check_len},
@@ -18,11 +18,11 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// Product of the extents before the axis.
+    /// Product of the extents of the axes before this axis.
     pub outer: usize,
     /// Extent of the axis.
     pub extent: usize,
-    /// Product of the extents after the axis.
+    /// Product of the extents of the axes after this axis.
     pub inner: usize,
 }
 

@@ -30,7 +30,7 @@ pub enum Transpose {
 /// `C` is m×n.
 ///
 /// As in BLAS, the GEMM does not read `C` if β = 0, so a NaN in `C` does not propagate. The GEMM
-/// does not read `A` and `B` if α = 0 or k = 0.
+/// reads neither `A` nor `B` if α = 0 or k = 0.
 ///
 /// ```
 /// use cortado::{kernel::Blas, op::Gemm, prelude::*};
@@ -132,13 +132,13 @@ impl<T: Element> Gemm<T> {
     /// Returns [`Error::InvalidInput`] if a leading dimension is less than the length of a row, or
     /// if a span overflows.
     pub fn spans(&self) -> Result<(usize, usize, usize)> {
-        let stored = |trans, rows, columns| match trans {
+        let stored_shape = |trans, rows, columns| match trans {
             Transpose::No => (rows, columns),
             Transpose::Yes => (columns, rows),
         };
         Ok((
-            span("gemm", "lda", stored(self.trans_a, self.m, self.k), self.lda)?,
-            span("gemm", "ldb", stored(self.trans_b, self.k, self.n), self.ldb)?,
+            span("gemm", "lda", stored_shape(self.trans_a, self.m, self.k), self.lda)?,
+            span("gemm", "ldb", stored_shape(self.trans_b, self.k, self.n), self.ldb)?,
             span("gemm", "ldc", (self.m, self.n), self.ldc)?,
         ))
     }
@@ -228,8 +228,8 @@ impl GemmBatch {
             return Err(Error::invalid_input("gemm_batched", reason));
         }
         let check = |operand, stride: usize, span: usize, got| {
-            let want = stride.checked_mul(last).and_then(|start| start.checked_add(span));
-            check_min_len("gemm_batched", operand, want.unwrap_or(usize::MAX), got)
+            let required_len = stride.checked_mul(last).and_then(|start| start.checked_add(span));
+            check_min_len("gemm_batched", operand, required_len.unwrap_or(usize::MAX), got)
         };
         check("a", self.stride_a, span_a, a)?;
         check("b", self.stride_b, span_b, b)?;
@@ -238,7 +238,7 @@ impl GemmBatch {
 }
 
 /// `y ← α·op(A)·x + β·y`, where `A` is row-major and m×n as stored. If β = 0, the GEMV does not
-/// read `y`. If α = 0, the GEMV does not read `A` and `x`.
+/// read `y`. If α = 0, the GEMV reads neither `A` nor `x`.
 ///
 /// ```
 /// use cortado::{host::Workers, kernel::slices, op::{Gemv, Transpose}};

@@ -48,9 +48,9 @@ impl Copy2d {
                     format!("{name} {ld} is shorter than a row of {} elements", self.columns);
                 return Err(Error::invalid_input("copy_2d", reason));
             }
-            let last = (self.rows - 1).checked_mul(ld);
-            let want = last.and_then(|last| last.checked_add(self.columns));
-            check_min_len("copy_2d", operand, want.unwrap_or(usize::MAX), len)?;
+            let last_row_start = (self.rows - 1).checked_mul(ld);
+            let required_len = last_row_start.and_then(|start| start.checked_add(self.columns));
+            check_min_len("copy_2d", operand, required_len.unwrap_or(usize::MAX), len)?;
         }
         Ok(())
     }
@@ -123,9 +123,9 @@ impl Permute {
     /// # Errors
     /// Returns [`Error::Shape`] unless `order` contains each axis once.
     pub fn new(shape: Shape, order: &[usize]) -> Result<Self> {
-        let mut sorted = order.to_vec();
-        sorted.sort_unstable();
-        if !sorted.into_iter().eq(0..shape.len()) {
+        let mut sorted_order = order.to_vec();
+        sorted_order.sort_unstable();
+        if !sorted_order.into_iter().eq(0..shape.len()) {
             let reason = format!("{order:?} does not contain each axis of shape {shape} once");
             return Err(Error::Shape(reason));
         }

@@ -82,8 +82,8 @@ impl SoftmaxLoss {
     }
 }
 
-/// Accuracy: the fraction of labels whose score is among the `top_k` greatest scores at the label's
-/// position.
+/// Accuracy: the fraction of labels whose class has one of the `top_k` greatest scores at the
+/// label's position.
 ///
 /// As in Caffe, if another class has the same score as the label's class, the other class ranks
 /// first. Unlike in Caffe, an item whose label has a NaN score never counts as correct. The
@@ -105,7 +105,8 @@ impl SoftmaxLoss {
 pub struct Accuracy {
     /// Axis of the classes in the operand of class scores or probabilities.
     pub axis: Axis,
-    /// Number of greatest scores at a position; a label is correct if its score is among them.
+    /// Number of greatest scores at a position; a label is correct if its class has one of these
+    /// scores.
     pub top_k: usize,
     /// Label value that marks ignored positions, if any.
     pub ignore: Option<i64>,
@@ -173,8 +174,8 @@ pub struct ClassLoss {
 pub enum ClassLossKind {
     /// The logarithmic loss, `−ln max(x[label], floor)` for probabilities `x`.
     Log,
-    /// Like [`Log`](Self::Log), but the backward kernel computes the gradient of the scores whose
-    /// softmax is `x`.
+    /// Like [`Log`](Self::Log), but the backward kernel computes the gradient with respect to the
+    /// scores whose softmax is `x`.
     LogWithSoftmaxGradient,
     /// `max(0, 1 − x[label]) + Σ max(0, 1 + x[k])`, where the sum is over all classes k except the
     /// label's class. `max(0, NaN)` is NaN.
@@ -272,7 +273,7 @@ pub enum ElementwiseLossKind<A> {
     },
 }
 
-/// Returns the larger of `x` and `floor`, or NaN if `x` is NaN, so that a loss shows NaN scores.
+/// Returns the larger of `x` and `floor`, or NaN if `x` is NaN, so that NaN scores give a NaN loss.
 /// `Float::max` would return `floor`.
 #[inline(always)]
 pub(crate) fn at_least<A: Float>(x: A, floor: A) -> A {

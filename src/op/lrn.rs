@@ -70,7 +70,7 @@ pub struct Lrn {
 
 impl Lrn {
     /// Returns the name of the kernel [`lrn`](crate::kernel::Normalize::lrn) and the kind of
-    /// region, as ledgers and the coverage table show it.
+    /// region, as a [`Ledger`](crate::ledger::Ledger) and the coverage table show it.
     pub fn kernel_name(&self) -> &'static str {
         match self.region {
             LrnRegion::AcrossChannels => "lrn_across",

@@ -74,11 +74,11 @@ impl Pool2d {
         pad: [usize; 2],
         rounding: PoolRounding,
     ) -> Result<Self> {
-        let padded = pad != [0, 0];
+        let is_padded = pad != [0, 0];
         let mut output = [0; 2];
         for axis in 0..2 {
             output[axis] =
-                windows((input[axis], kernel[axis], stride[axis], pad[axis]), padded, rounding)?;
+                windows((input[axis], kernel[axis], stride[axis], pad[axis]), is_padded, rounding)?;
         }
         Shape::new(&[planes, input[0], input[1]])?;
         Shape::new(&[planes, output[0], output[1]])?;
@@ -128,7 +128,7 @@ impl Pool2d {
 /// Returns the number of pooling windows along one axis.
 fn windows(
     (input, kernel, stride, pad): (usize, usize, usize, usize),
-    padded: bool,
+    is_padded: bool,
     rounding: PoolRounding,
 ) -> Result<usize> {
     let error = |reason: &str| {
@@ -150,6 +150,6 @@ fn windows(
         (None, _) => return Err(error("kernel does not fit")),
     };
     // As in Caffe, drop the last window if it would start in the padding after the input.
-    let outside = padded && steps.saturating_mul(stride) >= input + pad;
-    Ok(steps + 1 - usize::from(outside))
+    let starts_outside = is_padded && steps.saturating_mul(stride) >= input + pad;
+    Ok(steps + 1 - usize::from(starts_outside))
 }

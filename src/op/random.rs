@@ -19,9 +19,9 @@ use rand_core::{Infallible, TryRng};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RngKey {
-    /// The seed, which all streams of one program execution share.
+    /// Seed that all streams of one program run share.
     pub seed: u64,
-    /// Number of the stream under the seed, for example for a parameter, a layer or a forward pass.
+    /// Number of the stream, for example one per parameter, layer or forward pass.
     pub stream: u64,
 }
 
@@ -107,8 +107,8 @@ impl TryRng for Philox {
     }
 
     fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        let low = u64::from(self.try_next_u32()?);
-        Ok(u64::from(self.try_next_u32()?) << 32 | low)
+        let low_bits = u64::from(self.try_next_u32()?);
+        Ok(u64::from(self.try_next_u32()?) << 32 | low_bits)
     }
 
     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
@@ -138,13 +138,13 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
         if round > 0 {
             key = [key[0].wrapping_add(0x9e37_79b9), key[1].wrapping_add(0xbb67_ae85)];
         }
-        let first = u64::from(counter[0]) * 0xd251_1f53;
-        let second = u64::from(counter[2]) * 0xcd9e_8d57;
+        let first_product = u64::from(counter[0]) * 0xd251_1f53;
+        let second_product = u64::from(counter[2]) * 0xcd9e_8d57;
         counter = [
-            high_word(second) ^ counter[1] ^ key[0],
-            low_word(second),
-            high_word(first) ^ counter[3] ^ key[1],
-            low_word(first),
+            high_word(second_product) ^ counter[1] ^ key[0],
+            low_word(second_product),
+            high_word(first_product) ^ counter[3] ^ key[1],
+            low_word(first_product),
         ];
     }
     counter

@@ -45,8 +45,8 @@ impl Reduce {
         }
     }
 
-    /// Returns the name of the kernel and the reduction, such as `reduce_sum`, as ledgers and the
-    /// coverage table show it.
+    /// Returns the name of the kernel and the reduction, such as `reduce_sum`, as a
+    /// [`Ledger`](crate::ledger::Ledger) and the coverage table show it.
     pub fn kernel_name(self) -> &'static str {
         match self {
             Self::Sum => "reduce_sum",

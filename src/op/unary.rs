@@ -51,7 +51,7 @@ macro_rules! scalar_functions {
             }
 
             /// Returns the name of the kernel and the function, such as `unary_exp` or
-            /// `binary_add`, as ledgers and the coverage table show it.
+            /// `binary_add`, as a [`Ledger`](crate::ledger::Ledger) and the coverage table show it.
             pub fn kernel_name(&self) -> &'static str {
                 match self {
                     $(Self::$variant { .. } => concat!($kernel, "_", $name),)+

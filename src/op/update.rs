@@ -141,8 +141,8 @@ pub enum UpdateRule<T: Element> {
 }
 
 impl<T: Element> UpdateRule<T> {
-    /// Returns the name of the kernel and the update rule, such as `solver_update_adam`, as ledgers
-    /// and the coverage table show it.
+    /// Returns the name of the kernel and the update rule, such as `solver_update_adam`, as a
+    /// [`Ledger`](crate::ledger::Ledger) and the coverage table show it.
     pub fn kernel_name(&self) -> &'static str {
         match self {
             Self::Sgd { .. } => "solver_update_sgd",

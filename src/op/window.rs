@@ -50,10 +50,12 @@ impl SpatialAxis {
         if kernel == 0 || stride == 0 || dilation == 0 {
             return Err(error("kernel, stride and dilation must be positive"));
         }
-        let padded = pad.checked_mul(2).and_then(|pad| pad.checked_add(input));
+        let padded_input = pad.checked_mul(2).and_then(|pad| pad.checked_add(input));
         let extent = dilation.checked_mul(kernel - 1).and_then(|last| last.checked_add(1));
-        let (Some(padded), Some(extent)) = (padded, extent) else { return Err(error("overflow")) };
-        let slack = padded.checked_sub(extent).ok_or_else(|| error("kernel does not fit"))?;
+        let (Some(padded_input), Some(extent)) = (padded_input, extent) else {
+            return Err(error("overflow"));
+        };
+        let slack = padded_input.checked_sub(extent).ok_or_else(|| error("kernel does not fit"))?;
         Ok(slack / stride + 1)
     }
 
@@ -68,8 +70,8 @@ impl SpatialAxis {
         let Self { input, kernel, stride, pad, dilation } = *self;
         let steps = |count: usize, step: usize| count.checked_sub(1)?.checked_mul(step);
         let new_input = || {
-            let padded = steps(input, stride)?.checked_add(steps(kernel, dilation)?)?;
-            padded.checked_add(1)?.checked_sub(pad.checked_mul(2)?)
+            let padded_input = steps(input, stride)?.checked_add(steps(kernel, dilation)?)?;
+            padded_input.checked_add(1)?.checked_sub(pad.checked_mul(2)?)
         };
         let error = || {
             let taps = format!("kernel {kernel}, stride {stride}, pad {pad}, dilation {dilation}");
@@ -78,8 +80,8 @@ impl SpatialAxis {
                 format!("no input extent yields {input} windows: {taps}"),
             )
         };
-        let transposed = Self { input: new_input().ok_or_else(error)?, ..*self };
-        if transposed.output()? == input { Ok(transposed) } else { Err(error()) }
+        let transposed_axis = Self { input: new_input().ok_or_else(error)?, ..*self };
+        if transposed_axis.output()? == input { Ok(transposed_axis) } else { Err(error()) }
     }
 }
 
@@ -200,10 +202,10 @@ mod tests {
             [(1, 1, 1, 0, 1), (4, 3, 2, 1, 1), (5, 2, 3, 0, 4), (7, 4, 4, 1, 2), (3, 1, 5, 0, 1)]
         {
             let axis = SpatialAxis { input, kernel, stride, pad, dilation };
-            let transposed = axis.transposed().unwrap();
-            assert_eq!(transposed.output().unwrap(), input, "{axis:?}");
-            let smaller = SpatialAxis { input: transposed.input - 1, ..transposed };
-            assert!(smaller.output().map_or(true, |output| output < input), "{axis:?}");
+            let transposed_axis = axis.transposed().unwrap();
+            assert_eq!(transposed_axis.output().unwrap(), input, "{axis:?}");
+            let smaller_axis = SpatialAxis { input: transposed_axis.input - 1, ..transposed_axis };
+            assert!(smaller_axis.output().map_or(true, |output| output < input), "{axis:?}");
         }
     }
 

@@ -16,7 +16,7 @@ use crate::{
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
 /// [`Error::InvalidInput`](crate::Error::InvalidInput) reports a label that is neither a class nor
-/// ignored, or a hinge loss with an infogain matrix.
+/// ignored, or a hinge loss with a weight matrix.
 pub(crate) fn class_loss<T: Element>(
     _: &Workers,
     op: &ClassLoss,
@@ -29,25 +29,27 @@ pub(crate) fn class_loss<T: Element>(
     op.check(OP, x.len(), label.len(), matrix.map(<[T]>::len))?;
     check_len(OP, "loss", 1, loss.len())?;
     let axis = &op.axis;
-    let (mut sum, mut valid) = (0.0, 0);
+    let (mut sum, mut valid_count) = (0.0, 0);
     for (position, &label) in label.iter().enumerate() {
-        let Some(correct) = class_of(OP, label, position, axis, op.ignore)? else { continue };
+        let Some(correct_class) = class_of(OP, label, position, axis, op.ignore)? else { continue };
         let x = |class| x[score_index(axis, position, class)].to_f64();
         let log = |class| at_least(x(class), ClassLoss::FLOOR).ln();
-        let hinge = |class| at_least(1.0 + hinge_sign(class, correct) * x(class), 0.0);
+        let hinge = |class| at_least(1.0 + hinge_sign(class, correct_class) * x(class), 0.0);
         let classes = 0..axis.extent;
         sum += match (op.kind, matrix) {
-            (ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient, None) => -log(correct),
+            (ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient, None) => {
+                -log(correct_class)
+            }
             (ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient, Some(matrix)) => {
-                let row = &matrix[correct * axis.extent..][..axis.extent];
+                let row = &matrix[correct_class * axis.extent..][..axis.extent];
                 -classes.zip(row).map(|(class, weight)| weight.to_f64() * log(class)).sum::<f64>()
             }
             (ClassLossKind::Hinge, _) => classes.map(hinge).sum(),
             (ClassLossKind::SquaredHinge, _) => classes.map(|class| hinge(class).powi(2)).sum(),
         };
-        valid += 1;
+        valid_count += 1;
     }
-    loss[0] = T::from_f64(sum / op.normalization.divisor(axis.outer, axis.inner, valid));
+    loss[0] = T::from_f64(sum / op.normalization.divisor(axis.outer, axis.inner, valid_count));
     Ok(())
 }
 
@@ -70,28 +72,28 @@ pub(crate) fn class_loss_backward<T: Element>(
     check_len(OP, "scale", 1, scale.len())?;
     check_len(OP, "dx", op.axis.count(), dx.len())?;
     let axis = &op.axis;
-    let valid = count_valid(OP, label, axis, op.ignore)?;
-    let divisor = op.normalization.divisor(axis.outer, axis.inner, valid);
+    let valid_count = count_valid(OP, label, axis, op.ignore)?;
+    let divisor = op.normalization.divisor(axis.outer, axis.inner, valid_count);
     let factor = scale[0].to_f64() / divisor;
     for (position, &label) in label.iter().enumerate() {
-        let correct = class_of(OP, label, position, axis, op.ignore)?;
+        let correct_class = class_of(OP, label, position, axis, op.ignore)?;
         let row: Option<&[T]> =
-            correct.and_then(|correct| Some(&matrix?[correct * axis.extent..][..axis.extent]));
+            correct_class.and_then(|class| Some(&matrix?[class * axis.extent..][..axis.extent]));
         let weight = |class: usize| match row {
             Some(row) => row[class].to_f64(),
-            None => f64::from(u8::from(Some(class) == correct)),
+            None => f64::from(u8::from(Some(class) == correct_class)),
         };
-        let total = row.map_or(1.0, |row| row.iter().map(|weight| weight.to_f64()).sum());
+        let weight_sum = row.map_or(1.0, |row| row.iter().map(|weight| weight.to_f64()).sum());
         for k in 0..axis.extent {
             let i = score_index(axis, position, k);
             let value = x[i].to_f64();
-            let derivative = correct.map_or(0.0, |correct| match op.kind {
-                // If the weight is 0, the gradient is 0, even if `value` is 0.
+            let derivative = correct_class.map_or(0.0, |correct_class| match op.kind {
+                // If the weight is 0, the gradient is 0, even if `value` is NaN.
                 ClassLossKind::Log if weight(k) == 0.0 => 0.0,
                 ClassLossKind::Log => -weight(k) / at_least(value, ClassLoss::FLOOR),
-                ClassLossKind::LogWithSoftmaxGradient => value * total - weight(k),
+                ClassLossKind::LogWithSoftmaxGradient => value * weight_sum - weight(k),
                 ClassLossKind::Hinge | ClassLossKind::SquaredHinge => {
-                    let sign = hinge_sign(k, correct);
+                    let sign = hinge_sign(k, correct_class);
                     let hinge = at_least(1.0 + sign * value, 0.0);
                     match op.kind {
                         ClassLossKind::SquaredHinge => 2.0 * sign * hinge,
@@ -107,8 +109,8 @@ pub(crate) fn class_loss_backward<T: Element>(
 }
 
 /// Returns −1 for the correct class, whose score should be high, and 1 for all other classes.
-fn hinge_sign(class: usize, correct: usize) -> f64 {
-    if class == correct { -1.0 } else { 1.0 }
+fn hinge_sign(class: usize, correct_class: usize) -> f64 {
+    if class == correct_class { -1.0 } else { 1.0 }
 }
 
 #[cfg(test)]

@@ -219,14 +219,15 @@ impl<S: SimdScalar> AddRows<'_, S> {
     /// The requirements of [`SimdKernel::run`] for this type hold.
     #[inline(always)]
     unsafe fn add<L: SimdVector<Scalar = S>, const VECTORS: usize>(mut self) {
-        let none = TapRange { start: 0, end: 0, first: 0, stride: 1 };
+        let no_positions = TapRange { start: 0, end: 0, first: 0, stride: 1 };
         for block in (0..self.plane.row_stride).step_by(VECTORS * L::WIDTH) {
             for (part, ranges) in self.plane.column_taps.chunks(MAX_TAPS).enumerate() {
                 // SAFETY: the processor supports the vector type `L`. `block` is less than the row
                 // length, and `taps` holds group `part` of the taps along the last axis, as
                 // `add_block` requires.
                 unsafe {
-                    let mut taps = [BlockTap::<L::Mask, VECTORS>::new::<L>(&none, 0); MAX_TAPS];
+                    let mut taps =
+                        [BlockTap::<L::Mask, VECTORS>::new::<L>(&no_positions, 0); MAX_TAPS];
                     for (tap, range) in taps.iter_mut().zip(ranges) {
                         *tap = BlockTap::new::<L>(range, block);
                     }
@@ -263,12 +264,12 @@ impl<S: SimdScalar> AddRows<'_, S> {
             // a row. `position_of` returns a position of the plane, so `sum_taps` starts at a row
             // of positions, and `columns` holds the positions of all `taps` in that row.
             unsafe {
-                let left = plane.row_stride - block;
+                let rest_len = plane.row_stride - block;
                 let x = self.x.as_mut_ptr().add(row * plane.row_stride + block);
                 let mut sums = [L::splat(S::zero()); VECTORS];
                 if !self.overwrites || part > 0 {
                     for (v, sum) in sums.iter_mut().enumerate() {
-                        let count = left.saturating_sub(v * L::WIDTH).min(L::WIDTH);
+                        let count = rest_len.saturating_sub(v * L::WIDTH).min(L::WIDTH);
                         *sum = L::load_first(x.wrapping_add(v * L::WIDTH), count);
                     }
                 }
@@ -281,7 +282,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
                     }
                 }
                 for (v, sum) in sums.into_iter().enumerate() {
-                    let count = left.saturating_sub(v * L::WIDTH).min(L::WIDTH);
+                    let count = rest_len.saturating_sub(v * L::WIDTH).min(L::WIDTH);
                     sum.store_first(x.wrapping_add(v * L::WIDTH), count);
                 }
             }

@@ -10,7 +10,7 @@ use num_traits::Float;
 
 const GRAIN: usize = 1 << 14;
 
-/// Number of independent partial sums of the loss, so that the processor overlaps their additions.
+/// Number of independent partial sums of the loss, whose additions the processor overlaps.
 const LANES: usize = 8;
 
 /// `loss[0] ← Σ f(xᵢ, tᵢ) / n`, summed in `f64`. [`ElementwiseLoss`] defines the loss `f` of one

@@ -33,7 +33,7 @@ const BLOCK: usize = 128;
 /// `scale ← k + α/n · Σ x²` over the region of each element, and `y ← x · scale^(−β)`; see [`Lrn`].
 ///
 /// [`lrn_backward`] reads `scale`. `lrn` computes `y` from the value of `scale` before the rounding
-/// to `T`. If β = ¾, LRN computes `s^(−β)` as `1 / (√s · √√s)`.
+/// to `T`. If β = ¾, `lrn` computes `scale^(−β)` as `1 / (√scale · √√scale)`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.

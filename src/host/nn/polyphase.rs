@@ -45,8 +45,8 @@ impl Run {
 pub(crate) struct Tap {
     /// Offset in the polyphase layout of the element that the tap reads in window 0.
     pub offset: usize,
-    /// Index in the plane of the element that the tap reads in window 0, modulo 2³². The index is
-    /// negative if the tap lies in the padding.
+    /// Index `row · width + column` of the element that the tap reads in window 0, modulo 2³².
+    /// `row` or `column` is negative if the tap lies in the padding.
     pub index: i32,
 }
 
@@ -120,13 +120,13 @@ impl PolyphasePlane {
     }
 
     /// Returns one value per slot, which is `value(row, column)` for the slot of a window and
-    /// `unused` for an unused slot.
+    /// `unused_value` for an unused slot.
     pub(crate) fn per_window<V: Copy>(
         &self,
-        unused: V,
+        unused_value: V,
         value: impl Fn(usize, usize) -> V,
     ) -> Vec<V> {
-        let mut values = vec![unused; self.window_slots()];
+        let mut values = vec![unused_value; self.window_slots()];
         for row in 0..self.op.output()[0] {
             for column in 0..self.op.output()[1] {
                 values[row * self.slot_row_stride() + column] = value(row, column);
@@ -180,7 +180,9 @@ impl PolyphasePlane {
             let run = Run { from: row * width + column, to, len };
             match runs.last_mut() {
                 // Consecutive rows that span the full width of the plane form one run.
-                Some(last) if stride[1] == 1 && last.ends_before(&run) => last.len += len,
+                Some(last_run) if stride[1] == 1 && last_run.ends_before(&run) => {
+                    last_run.len += len;
+                }
                 _ => runs.push(run),
             }
         }
@@ -231,15 +233,15 @@ fn copy_even<A: Copy>(x: &[A], y: &mut [A]) {
 /// consecutive elements. The last block of `N` elements may overlap the previous block.
 #[inline(always)]
 fn copy_even_blocks<A: Copy, const N: usize, const SPAN: usize>(x: &[A], y: &mut [A]) {
-    let last = y.len() - N;
+    let last_start = y.len() - N;
     let mut start = 0;
     loop {
         let x: &[A; SPAN] = x[2 * start..].first_chunk().expect("x has 2·len − 1 elements");
         let y: &mut [A; N] = y[start..].first_chunk_mut().expect("start is at most len − N");
         *y = std::array::from_fn(|j| x[2 * j]);
-        if start == last {
+        if start == last_start {
             return;
         }
-        start = last.min(start + N);
+        start = last_start.min(start + N);
     }
 }

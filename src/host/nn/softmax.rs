@@ -112,10 +112,10 @@ fn forward<T: Element>(axis: &Axis, y: &mut [T]) {
     let outer_len = axis.extent * axis.inner;
     let wide_len = accumulator_len::<T>(outer_len);
     with_scratch(wide_len + 2 * axis.inner, |scratch: &mut [T::Acc]| {
-        let (wide, scratch) = scratch.split_at_mut(wide_len);
+        let (wide_buffer, scratch) = scratch.split_at_mut(wide_len);
         let (maxima, sums) = scratch.split_at_mut(axis.inner);
         for y in y.chunks_exact_mut(outer_len) {
-            update_widened(y, wide, |y| match axis.inner {
+            update_widened(y, wide_buffer, |y| match axis.inner {
                 1 => forward_contiguous(y),
                 _ => forward_strided(y, maxima, sums),
             });
@@ -125,8 +125,8 @@ fn forward<T: Element>(axis: &Axis, y: &mut [T]) {
 
 /// Computes the softmax of the contiguous elements `y` in place.
 fn forward_contiguous<A: Element<Acc = A> + Float>(y: &mut [A]) {
-    let larger = |a: A, b: A| if b > a { b } else { a };
-    let max = reducer(A::neg_infinity(), larger).reduce_slice(y);
+    let max_of_two = |a: A, b: A| if b > a { b } else { a };
+    let max = reducer(A::neg_infinity(), max_of_two).reduce_slice(y);
     vectorized(
         #[inline(always)]
         |_| {

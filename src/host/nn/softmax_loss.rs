@@ -24,14 +24,14 @@ pub(crate) fn softmax_loss<T: Element>(
     op.check(OP, p.len(), label.len())?;
     check_len(OP, "loss", 1, loss.len())?;
     let tiny = f64::from(f32::MIN_POSITIVE);
-    let (mut sum, mut valid) = (0.0, 0);
+    let (mut sum, mut valid_count) = (0.0, 0);
     for (position, &label) in label.iter().enumerate() {
         if let Some(class) = class_of(OP, label, position, axis, op.ignore)? {
             sum -= at_least(p[score_index(axis, position, class)].to_f64(), tiny).ln();
-            valid += 1;
+            valid_count += 1;
         }
     }
-    loss[0] = T::from_f64(sum / op.divisor(valid));
+    loss[0] = T::from_f64(sum / op.divisor(valid_count));
     Ok(())
 }
 
@@ -52,8 +52,8 @@ pub(crate) fn softmax_loss_backward<T: Element>(
     op.check(OP, p.len(), label.len())?;
     check_len(OP, "scale", 1, scale.len())?;
     check_len(OP, "dx", axis.count(), dx.len())?;
-    let valid = count_valid(OP, label, axis, op.ignore)?;
-    let factor = T::acc(scale[0].to_f64() / op.divisor(valid));
+    let valid_count = count_valid(OP, label, axis, op.ignore)?;
+    let factor = T::acc(scale[0].to_f64() / op.divisor(valid_count));
     for (dx, p) in dx.iter_mut().zip(p) {
         *dx = T::from_acc(p.to_acc() * factor);
     }
@@ -152,7 +152,7 @@ fn for_each_label<T: Element>(
     Ok(())
 }
 
-/// Returns the index in the scores of the score of class `class` for label number `position`.
+/// Returns the index of the score of class `class` for the label with index `position`.
 #[inline]
 pub(crate) fn score_index(axis: &Axis, position: usize, class: usize) -> usize {
     let (outer, inner) = (position / axis.inner, position % axis.inner);
@@ -189,11 +189,11 @@ pub(crate) fn count_valid<T: Element>(
     axis: &Axis,
     ignore: Option<i64>,
 ) -> Result<usize> {
-    let mut valid = 0;
+    let mut valid_count = 0;
     for (position, &label) in label.iter().enumerate() {
-        valid += usize::from(class_of(op, label, position, axis, ignore)?.is_some());
+        valid_count += usize::from(class_of(op, label, position, axis, ignore)?.is_some());
     }
-    Ok(valid)
+    Ok(valid_count)
 }
 
 #[cfg(test)]

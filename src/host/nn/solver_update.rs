@@ -103,17 +103,19 @@ impl<'a, T: Element> Task<'a, T> {
 fn reset_stale_masters<T: Element>(
     weights: &[T],
     masters: &mut [T::Acc],
-    wide: &mut AccumulatorBuffer<T::Acc>,
+    buffer: &mut AccumulatorBuffer<T::Acc>,
 ) {
-    let mut rounded = [T::default(); CHUNK];
+    let mut rounded_masters = [T::default(); CHUNK];
     for (weights, masters) in weights.chunks(CHUNK).zip(masters.chunks_mut(CHUNK)) {
         let len = weights.len();
-        narrow(masters, &mut rounded[..len]);
-        let mut wide_rounded = accumulator_buffer::<T::Acc>();
-        widen(&rounded[..len], &mut wide_rounded[..len]);
-        let weights = widened(weights, wide);
-        for ((master, rounded), weight) in masters.iter_mut().zip(&wide_rounded).zip(weights) {
-            *master = if rounded == weight { *master } else { *weight };
+        narrow(masters, &mut rounded_masters[..len]);
+        let mut wide_rounded_masters = accumulator_buffer::<T::Acc>();
+        widen(&rounded_masters[..len], &mut wide_rounded_masters[..len]);
+        let weights = widened(weights, buffer);
+        for ((master, rounded_master), weight) in
+            masters.iter_mut().zip(&wide_rounded_masters).zip(weights)
+        {
+            *master = if rounded_master == weight { *master } else { *weight };
         }
     }
 }
@@ -142,9 +144,9 @@ fn update<T: Element>(
             h,
             #[inline(always)]
             |g, h| {
-                let last = *h;
-                *h = momentum * last + rate * g;
-                (one + momentum) * *h - momentum * last
+                let old_h = *h;
+                *h = momentum * old_h + rate * g;
+                (one + momentum) * *h - momentum * old_h
             },
         ),
         UpdateRule::AdaGrad { delta } => apply_with_one_history(

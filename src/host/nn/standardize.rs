@@ -37,10 +37,10 @@ pub(crate) fn standardize<T: Element>(
         &op.axis,
         [&constants.mean, &constants.rate],
         y,
-        |start, [mean, rate], y, wide| {
+        |start, [mean, rate], y, wide_buffer| {
             let mut wide_x = accumulator_buffer();
             let x = widened(&x[start..][..y.len()], &mut wide_x);
-            overwrite_widened(y, wide, |y| {
+            overwrite_widened(y, wide_buffer, |y| {
                 vectorized(
                     #[inline(always)]
                     |_| {
@@ -73,8 +73,8 @@ pub(crate) fn standardize_in_place<T: Element>(
         &op.axis,
         [&constants.mean, &constants.rate],
         y,
-        |_, [mean, rate], y, wide| {
-            update_widened(y, wide, |y| {
+        |_, [mean, rate], y, wide_buffer| {
+            update_widened(y, wide_buffer, |y| {
                 vectorized(
                     #[inline(always)]
                     |_| {
@@ -90,7 +90,7 @@ pub(crate) fn standardize_in_place<T: Element>(
 }
 
 /// Computes the gradient `dx` of `x` from the gradient `dy` of the standardized elements. `mean`
-/// and `variance` are the mean and variance of `x`; see [`Standardize`].
+/// and `variance` must be the moments of `x`; see [`Standardize`].
 ///
 /// `standardize_backward` reads `x` and `dy` twice: once to compute sums, and once to compute `dx`.
 ///
@@ -208,7 +208,7 @@ impl<A: Element<Acc = A> + Float> LinearGradient<A> {
             &op.axis,
             coefficients,
             dx,
-            |start, coefficients, dx, wide| {
+            |start, coefficients, dx, wide_buffer| {
                 let [mean, slope, dy0, rate] = coefficients;
                 let (mut wide_x, mut wide_dy) = (accumulator_buffer(), accumulator_buffer());
                 let x = widened(&x[start..][..dx.len()], &mut wide_x);
@@ -228,9 +228,9 @@ impl<A: Element<Acc = A> + Float> LinearGradient<A> {
                     );
                 };
                 if IN_PLACE {
-                    update_widened(dx, wide, kernel)
+                    update_widened(dx, wide_buffer, kernel)
                 } else {
-                    overwrite_widened(dx, wide, kernel)
+                    overwrite_widened(dx, wide_buffer, kernel)
                 }
             },
         );

@@ -16,15 +16,15 @@ pub(crate) struct TapRange {
 }
 
 impl TapRange {
-    /// Returns the positions below `positions` at which tap number `tap` lies inside the image
-    /// along `axis`.
-    fn new(axis: &SpatialAxis, tap: usize, positions: usize) -> Self {
+    /// Returns the range of the positions in `0..outputs` at which the tap with index `tap` lies
+    /// inside the image along `axis`.
+    fn new(axis: &SpatialAxis, tap: usize, outputs: usize) -> Self {
         // In the window at position p along the axis, the tap reads element p·stride + shift − pad.
         let (shift, stride) = (tap * axis.dilation, axis.stride);
         let first_inside = axis.pad.saturating_sub(shift).div_ceil(stride);
         let end_inside = (axis.input + axis.pad).saturating_sub(shift).div_ceil(stride);
-        let start = first_inside.min(positions);
-        let end = end_inside.clamp(start, positions);
+        let start = first_inside.min(outputs);
+        let end = end_inside.clamp(start, outputs);
         let first = if start < end { start * stride + shift - axis.pad } else { 0 };
         Self { start, end, first, stride }
     }

@@ -12,16 +12,16 @@ const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 ///
 /// Let `x = 2ᵉ·m`, where `m` is between √½ and √2. With `s = (m − 1)/(m + 1)`, the logarithm of `m`
 /// is `2·artanh s`, computed by a power series up to `s²¹`. Since `|s| < 0.172`, the omitted terms
-/// of the series are below 2⁻⁵⁷ of the result.
+/// of the series add up to less than 2⁻⁵⁷ times the logarithm of `m`.
 #[inline(always)]
 pub(crate) fn ln(x: f64) -> f64 {
     const FRACTION: u64 = (1 << 52) - 1;
     let bits = x.to_bits();
     let exponent = (bits >> 52) as i64 - 1023;
     let m = f64::from_bits(bits & FRACTION | 1.0f64.to_bits());
-    let high = m > std::f64::consts::SQRT_2;
-    let m = if high { 0.5 * m } else { m };
-    let e = (exponent + i64::from(high)) as f64;
+    let exceeds_sqrt_2 = m > std::f64::consts::SQRT_2;
+    let m = if exceeds_sqrt_2 { 0.5 * m } else { m };
+    let e = (exponent + i64::from(exceeds_sqrt_2)) as f64;
     let s = (m - 1.0) / (m + 1.0);
     let z = s * s;
     let mut series = 1.0 / 21.0;

@@ -298,11 +298,11 @@ fn fill_groups<T: Copy + Send, const N: usize>(
         vectorized(
             #[inline(always)]
             |_| {
-                let first = (task * (GRAIN / N)) as u64;
-                let (whole, rest) = y.as_chunks_mut::<N>();
-                whole.iter_mut().zip(first..).for_each(|(y, j)| *y = make(j));
-                let last = make(first + whole.len() as u64);
-                rest.copy_from_slice(&last[..rest.len()]);
+                let first_group = (task * (GRAIN / N)) as u64;
+                let (groups, rest) = y.as_chunks_mut::<N>();
+                groups.iter_mut().zip(first_group..).for_each(|(y, j)| *y = make(j));
+                let last_group = make(first_group + groups.len() as u64);
+                rest.copy_from_slice(&last_group[..rest.len()]);
             },
         );
     });
@@ -311,11 +311,11 @@ fn fill_groups<T: Copy + Send, const N: usize>(
 /// Returns the smallest and the greatest value in `[lo, hi)` that `T` can represent. If there is no
 /// such value, both results are the value nearest to `lo`.
 pub(crate) fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
-    let nearest = T::from_f64(lo);
-    let min = if nearest.to_f64() < lo { adjacent_value(nearest, true) } else { nearest };
+    let nearest_lo = T::from_f64(lo);
+    let min = if nearest_lo.to_f64() < lo { adjacent_value(nearest_lo, true) } else { nearest_lo };
     let nearest_hi = T::from_f64(hi);
     let max = if nearest_hi.to_f64() < hi { nearest_hi } else { adjacent_value(nearest_hi, false) };
-    if min <= max { (min, max) } else { (nearest, nearest) }
+    if min <= max { (min, max) } else { (nearest_lo, nearest_lo) }
 }
 
 fn adjacent_value<T: Element>(value: T, up: bool) -> T {

@@ -39,8 +39,8 @@ fn normal_cdf() -> impl Fn(f64) -> f64 {
     move |x: f64| {
         let position = (x.abs() / STEP).min(8999.0);
         let (i, part) = (position as usize, position.fract());
-        let upper = table[i] + (table[i + 1] - table[i]) * part;
-        if x < 0.0 { 1.0 - upper } else { upper }
+        let cdf_of_magnitude = table[i] + (table[i + 1] - table[i]) * part;
+        if x < 0.0 { 1.0 - cdf_of_magnitude } else { cdf_of_magnitude }
     }
 }
 
@@ -102,7 +102,7 @@ fn random_numbers_are_computed_from_words_as_specified() {
 }
 
 /// Gaussian numbers must stay bit-identical to those of the first release, because other numbers
-/// would change the results of every training with a fixed seed.
+/// would change the results of every training run with a fixed seed.
 #[test]
 fn gaussian_numbers_keep_the_bits_of_the_first_release() {
     let y: Vec<f64> = filled(3, |y| gaussian(&one_thread(), RngKey::new(1), 0.0, 1.0, y));
@@ -113,10 +113,10 @@ fn gaussian_numbers_keep_the_bits_of_the_first_release() {
 #[test]
 fn random_numbers_of_narrow_types_are_rounded_wide_numbers() {
     fn check<T: Element>() {
-        let wide: Vec<f64> = filled(1001, |y| gaussian(&one_thread(), KEY, 0.5, 2.0, y));
-        let narrow: Vec<T> = filled(1001, |y| gaussian(&one_thread(), KEY, 0.5, 2.0, y));
-        let rounded: Vec<T> = wide.into_iter().map(T::from_f64).collect();
-        assert!(narrow == rounded);
+        let wide_numbers: Vec<f64> = filled(1001, |y| gaussian(&one_thread(), KEY, 0.5, 2.0, y));
+        let narrow_numbers: Vec<T> = filled(1001, |y| gaussian(&one_thread(), KEY, 0.5, 2.0, y));
+        let rounded_numbers: Vec<T> = wide_numbers.into_iter().map(T::from_f64).collect();
+        assert!(narrow_numbers == rounded_numbers);
     }
     check::<f32>();
     check::<f16>();
@@ -142,13 +142,15 @@ fn uniform_numbers_stay_in_the_interval_after_rounding() {
 #[test]
 fn random_numbers_depend_neither_on_threads_nor_on_length() {
     let len = 3 * GRAIN + 5;
-    let whole: Vec<f32> = filled(len, |y| gaussian(&one_thread(), KEY, 0.0, 1.0, y));
+    let all_numbers: Vec<f32> = filled(len, |y| gaussian(&one_thread(), KEY, 0.0, 1.0, y));
     for threads in [2, 3] {
         let workers = Workers::new(threads).unwrap();
-        assert!(whole == filled::<f32>(len, |y| gaussian(&workers, KEY, 0.0, 1.0, y)));
+        assert!(all_numbers == filled::<f32>(len, |y| gaussian(&workers, KEY, 0.0, 1.0, y)));
     }
     for len in [0, 1, 2, 3, GRAIN + 1] {
-        assert!(whole[..len] == filled::<f32>(len, |y| gaussian(&one_thread(), KEY, 0.0, 1.0, y)));
+        assert!(
+            all_numbers[..len] == filled::<f32>(len, |y| gaussian(&one_thread(), KEY, 0.0, 1.0, y))
+        );
     }
 }
 

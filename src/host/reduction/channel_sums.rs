@@ -1,7 +1,7 @@
 //! Sums, over all axes but one, of terms that are computed from two operands.
 //!
-//! Terms are added to accumulators of the accumulator type. After at most [`FLUSH_INTERVAL`]
-//! additions, each accumulator is added to a sum in `f64`, so that rounding errors stay small.
+//! Terms are added in the accumulator type. After at most [`FLUSH_INTERVAL`] additions, each
+//! accumulator is added to a sum in `f64`, so that rounding errors stay small.
 
 use crate::{
     element::Element,

@@ -58,25 +58,25 @@ pub(crate) fn moments<T: Element>(
 /// Sum of the deviations of elements from a pivot, and sum of the squared deviations.
 #[derive(Clone, Copy, Default)]
 struct Sums {
-    first: f64,
-    second: f64,
+    deviations: f64,
+    squares: f64,
 }
 
 impl Sums {
-    /// Adds the lanes of `first`, which hold deviations, and of `second`, which hold squared
-    /// deviations, to the sums.
+    /// Adds deviations and squared deviations, in the lanes of `deviations` and `squares`, to the
+    /// sums.
     #[inline(always)]
-    fn add<A: Element + Float>(&mut self, first: [A; LANES], second: [A; LANES]) {
-        self.first += reduce_lanes(first, |a, b| a + b).to_f64();
-        self.second += reduce_lanes(second, |a, b| a + b).to_f64();
+    fn add<A: Element + Float>(&mut self, deviations: [A; LANES], squares: [A; LANES]) {
+        self.deviations += reduce_lanes(deviations, |a, b| a + b).to_f64();
+        self.squares += reduce_lanes(squares, |a, b| a + b).to_f64();
     }
 
     /// Returns the mean and the variance of `m` elements, for which `self` holds the sums of
     /// deviations from `pivot`.
     #[inline(always)]
     fn moments<T: Element>(self, m: f64, pivot: f64) -> (T, T) {
-        let shift = self.first / m;
-        let variance = self.second / m - shift * shift;
+        let shift = self.deviations / m;
+        let variance = self.squares / m - shift * shift;
         // Rounding errors can make the variance negative. The comparison replaces a negative
         // variance by 0, but does not change NaN.
         let variance = if variance < 0.0 { 0.0 } else { variance };
@@ -89,7 +89,7 @@ impl Sums {
 #[inline(always)]
 fn moments_of_runs<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
     let m = axis.reduced_count() as f64;
-    let pivot = T::acc(sum_runs(axis, x, e, T::Acc::zero()).first / m);
+    let pivot = T::acc(sum_runs(axis, x, e, T::Acc::zero()).deviations / m);
     sum_runs(axis, x, e, pivot).moments(m, pivot.to_f64())
 }
 
@@ -98,25 +98,25 @@ fn moments_of_runs<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
 fn sum_runs<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums {
     let (mut buffer, mut sums) = (accumulator_buffer(), Sums::default());
     let zeros = [T::Acc::zero(); LANES];
-    let (mut first, mut second, mut count) = (zeros, zeros, 0);
+    let (mut deviations, mut squares, mut count) = (zeros, zeros, 0);
     for o in 0..axis.outer {
         for x in x[(o * axis.extent + e) * axis.inner..][..axis.inner].chunks(CHUNK) {
-            let (whole, rest) = widened(x, &mut buffer).as_chunks::<LANES>();
-            for x in whole {
-                (first, second) = step(first, second, x, &[pivot; LANES]);
+            let (blocks, rest) = widened(x, &mut buffer).as_chunks::<LANES>();
+            for x in blocks {
+                (deviations, squares) = step(deviations, squares, x, &[pivot; LANES]);
             }
             if !rest.is_empty() {
                 let pivot = zero_padded(&[pivot; LANES][..rest.len()]);
-                (first, second) = step(first, second, &zero_padded(rest), &pivot);
+                (deviations, squares) = step(deviations, squares, &zero_padded(rest), &pivot);
             }
-            count += whole.len() + 1;
+            count += blocks.len() + 1;
             if count >= FLUSH_INTERVAL {
-                sums.add(first, second);
-                (first, second, count) = (zeros, zeros, 0);
+                sums.add(deviations, squares);
+                (deviations, squares, count) = (zeros, zeros, 0);
             }
         }
     }
-    sums.add(first, second);
+    sums.add(deviations, squares);
     sums
 }
 
@@ -124,17 +124,17 @@ fn sum_runs<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums {
 /// Accumulators that are passed by value stay in registers.
 #[inline(always)]
 fn step<A: Element + Float>(
-    mut first: [A; LANES],
-    mut second: [A; LANES],
+    mut deviations: [A; LANES],
+    mut squares: [A; LANES],
     x: &[A; LANES],
     pivot: &[A; LANES],
 ) -> ([A; LANES], [A; LANES]) {
     for i in 0..LANES {
         let d = x[i] - pivot[i];
-        first[i] = first[i] + d;
-        second[i] = second[i] + d * d;
+        deviations[i] = deviations[i] + d;
+        squares[i] = squares[i] + d * d;
     }
-    (first, second)
+    (deviations, squares)
 }
 
 /// Computes the mean and variance at the axis positions from `start` on; used for operands with
@@ -156,13 +156,13 @@ fn moments_of_columns<T: Element>(
     // Adds up the sums of all columns that belong to one position of the axis.
     let total = |sums: &[Sums]| {
         sums.iter().fold(Sums::default(), |total, sums| Sums {
-            first: total.first + sums.first,
-            second: total.second + sums.second,
+            deviations: total.deviations + sums.deviations,
+            squares: total.squares + sums.squares,
         })
     };
     sum_rows(axis, x, start, pivots, sums);
     for (sums, pivots) in sums.chunks(inner).zip(pivots.chunks_mut(inner)) {
-        pivots.fill(T::acc(total(sums).first / m));
+        pivots.fill(T::acc(total(sums).deviations / m));
     }
     sum_rows(axis, x, start, pivots, sums);
     let positions = sums.chunks(inner).zip(pivots.chunks(inner));
@@ -177,24 +177,24 @@ fn moments_of_columns<T: Element>(
 fn sum_rows<T: Element>(axis: &Axis, x: &[T], start: usize, pivots: &[T::Acc], sums: &mut [Sums]) {
     let len = sums.len();
     sums.fill(Sums::default());
-    let (mut buffer, mut first, mut second) =
+    let (mut buffer, mut deviations, mut squares) =
         (accumulator_buffer(), accumulator_buffer::<T::Acc>(), accumulator_buffer::<T::Acc>());
     for block in (0..axis.outer).step_by(FLUSH_INTERVAL) {
-        let (first, second) = (&mut first[..len], &mut second[..len]);
-        first.fill(T::Acc::zero());
-        second.fill(T::Acc::zero());
+        let (deviations, squares) = (&mut deviations[..len], &mut squares[..len]);
+        deviations.fill(T::Acc::zero());
+        squares.fill(T::Acc::zero());
         for o in block..axis.outer.min(block + FLUSH_INTERVAL) {
             let row = &x[(o * axis.extent + start) * axis.inner..][..len];
             let row = widened(row, &mut buffer);
             for i in 0..len {
                 let d = row[i] - pivots[i];
-                first[i] = first[i] + d;
-                second[i] = second[i] + d * d;
+                deviations[i] = deviations[i] + d;
+                squares[i] = squares[i] + d * d;
             }
         }
-        for (sums, (first, second)) in sums.iter_mut().zip(first.iter().zip(&*second)) {
-            sums.first += first.to_f64();
-            sums.second += second.to_f64();
+        for (sums, (deviations, squares)) in sums.iter_mut().zip(deviations.iter().zip(&*squares)) {
+            sums.deviations += deviations.to_f64();
+            sums.squares += squares.to_f64();
         }
     }
 }
@@ -255,8 +255,8 @@ mod tests {
         assert_eq!(run(&x[1..], 3, 3), ("moments", "x"));
         assert_eq!(run(&x, 2, 3), ("moments", "mean"));
         assert_eq!(run(&x, 3, 2), ("moments", "variance"));
-        let none = Axis::new(0, 3, 1).unwrap();
-        let error = moments(w, &none, &[], &mut [0.0f32; 3], &mut [0.0; 3]).unwrap_err();
+        let empty_axis = Axis::new(0, 3, 1).unwrap();
+        let error = moments(w, &empty_axis, &[], &mut [0.0f32; 3], &mut [0.0; 3]).unwrap_err();
         assert!(matches!(error, crate::Error::InvalidInput { op: "moments", .. }));
     }
 }

@@ -69,9 +69,9 @@ pub(crate) fn sum_to_axis<T: Element>(
     Ok(())
 }
 
-/// Sets `y[o, i]` to the index `e` of the greatest `x[o, e, i]`. If several elements are equal and
-/// greatest, the index is that of the first. NaN elements are ignored. If all elements along the
-/// axis are NaN, the index is 0.
+/// Sets `y[o, i]` to the index `e` of the greatest `x[o, e, i]`. If several elements share the
+/// greatest value, the index is that of the first. NaN elements are ignored. If all elements along
+/// the axis are NaN, the index is 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) under the same conditions as [`reduce`];
@@ -240,9 +240,9 @@ fn arg_max_columns<T: Element>(axis: &Axis, x: &[T], y: &mut [u32]) {
                 for ((&x, best), y) in x.iter().zip(&mut best).zip(y.iter_mut()) {
                     // The initial value of `best` is NaN, which the first element that is not NaN
                     // replaces.
-                    let better = x > *best || (best.is_nan() && !x.is_nan());
-                    *best = if better { x } else { *best };
-                    *y = if better { e } else { *y };
+                    let is_better = x > *best || (best.is_nan() && !x.is_nan());
+                    *best = if is_better { x } else { *best };
+                    *y = if is_better { e } else { *y };
                 }
             },
         );

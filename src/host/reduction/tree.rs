@@ -171,19 +171,19 @@ where
     #[inline(always)]
     fn to_lanes(self, x: &[A], len: usize) -> [A; LANES] {
         let mut lanes = [[self.identity; LANES]; 2];
-        let (whole, _) = x[..len].as_chunks::<STEP>();
-        for x in whole {
+        let (blocks, _) = x[..len].as_chunks::<STEP>();
+        for x in blocks {
             lanes = self.step(lanes, x, STEP);
         }
-        let x = &x[whole.len() * STEP..];
-        let rest = len - whole.len() * STEP;
-        if rest > 0 {
+        let x = &x[blocks.len() * STEP..];
+        let rest_len = len - blocks.len() * STEP;
+        if rest_len > 0 {
             lanes = match x.first_chunk() {
-                Some(x) => self.step(lanes, x, rest),
+                Some(x) => self.step(lanes, x, rest_len),
                 None => {
                     let mut padded = [self.identity; STEP];
-                    padded[..rest].copy_from_slice(&x[..rest]);
-                    self.step(lanes, &padded, rest)
+                    padded[..rest_len].copy_from_slice(&x[..rest_len]);
+                    self.step(lanes, &padded, rest_len)
                 }
             };
         }
@@ -222,19 +222,19 @@ where
         // tree.
         let blocks = rows.div_ceil(ROW_BLOCK);
         let levels = (usize::BITS - blocks.leading_zeros()) as usize;
-        let mut pending = vec![self.identity; levels * columns];
+        let mut pending_rows = vec![self.identity; levels * columns];
         for block in 0..blocks {
             let rows = block * ROW_BLOCK..rows.min((block + 1) * ROW_BLOCK);
             self.reduce_row_block((x, rows, stride), y);
             let mut level = 0;
             while block >> level & 1 == 1 {
-                combine_rows(&pending[level * columns..][..columns], y, self.combine);
+                combine_rows(&pending_rows[level * columns..][..columns], y, self.combine);
                 level += 1;
             }
-            pending[level * columns..][..columns].copy_from_slice(y);
+            pending_rows[level * columns..][..columns].copy_from_slice(y);
         }
         y.fill(self.identity);
-        for (level, row) in pending.chunks_exact(columns.max(1)).enumerate() {
+        for (level, row) in pending_rows.chunks_exact(columns.max(1)).enumerate() {
             if blocks >> level & 1 == 1 {
                 combine_rows(row, y, self.combine);
             }
@@ -261,8 +261,8 @@ where
                 #[inline(always)]
                 |_| {
                     for ((((y, &a), &b), &c), &d) in y.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                        let four = combine(combine(map(a), map(b)), combine(map(c), map(d)));
-                        *y = combine(*y, four);
+                        let four_rows = combine(combine(map(a), map(b)), combine(map(c), map(d)));
+                        *y = combine(*y, four_rows);
                     }
                 },
             );
@@ -297,22 +297,22 @@ pub(crate) fn pairwise<A: Copy>(
     let Some(first) = parts.next() else { return identity };
     // Return early for a single chunk, because most slices consist of one chunk.
     let Some(second) = parts.next() else { return first };
-    // If bit b of `count` is set, `pending[b]` holds the combined result of 2ᵇ parts.
-    let mut pending = [identity; usize::BITS as usize];
-    pending[1] = combine(first, second);
+    // If bit b of `count` is set, `pending_results[b]` holds the combined result of 2ᵇ parts.
+    let mut pending_results = [identity; usize::BITS as usize];
+    pending_results[1] = combine(first, second);
     let mut count = 2usize;
     for mut part in parts {
         let levels = count.trailing_ones() as usize;
-        for &earlier in &pending[..levels] {
+        for &earlier in &pending_results[..levels] {
             part = combine(earlier, part);
         }
-        pending[levels] = part;
+        pending_results[levels] = part;
         count += 1;
     }
-    let mut result = pending[count.trailing_zeros() as usize];
+    let mut result = pending_results[count.trailing_zeros() as usize];
     while count & (count - 1) != 0 {
         count &= count - 1;
-        result = combine(pending[count.trailing_zeros() as usize], result);
+        result = combine(pending_results[count.trailing_zeros() as usize], result);
     }
     result
 }
@@ -323,12 +323,12 @@ pub(crate) fn reduce_lanes<A: Copy, const N: usize>(
     mut lanes: [A; N],
     combine: impl Fn(A, A) -> A,
 ) -> A {
-    let mut half = N / 2;
-    while half > 0 {
-        for i in 0..half {
-            lanes[i] = combine(lanes[i], lanes[i + half]);
+    let mut half_len = N / 2;
+    while half_len > 0 {
+        for i in 0..half_len {
+            lanes[i] = combine(lanes[i], lanes[i + half_len]);
         }
-        half /= 2;
+        half_len /= 2;
     }
     lanes[0]
 }

@@ -144,8 +144,8 @@ mod tests {
                 }))
                 .map(f32::from_bits)
                 .collect();
-        let half: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
-        let bfloat: Vec<bf16> = (0..=u16::MAX).map(bf16::from_bits).collect();
+        let f16_values: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
+        let bf16_values: Vec<bf16> = (0..=u16::MAX).map(bf16::from_bits).collect();
         with_each_simd_level(|| {
             let (mut y, mut z) = (vec![f16::ZERO; x.len()], vec![bf16::ZERO; x.len()]);
             narrow(&x, &mut y);
@@ -154,12 +154,12 @@ mod tests {
                 assert_eq!(y.to_bits(), f16::from_f32(*x).to_bits(), "{x:e}");
                 assert_eq!(z.to_bits(), bf16::from_f32(*x).to_bits(), "{x:e}");
             }
-            let (mut y, mut z) = (vec![0.0f32; half.len()], vec![0.0f32; bfloat.len()]);
-            widen(&half[1..], &mut y[1..]);
-            widen(&bfloat[1..], &mut z[1..]);
-            for i in 1..half.len() {
-                assert_eq!(y[i].to_bits(), half[i].to_f32().to_bits());
-                assert_eq!(z[i].to_bits(), bfloat[i].to_f32().to_bits());
+            let (mut y, mut z) = (vec![0.0f32; f16_values.len()], vec![0.0f32; bf16_values.len()]);
+            widen(&f16_values[1..], &mut y[1..]);
+            widen(&bf16_values[1..], &mut z[1..]);
+            for i in 1..f16_values.len() {
+                assert_eq!(y[i].to_bits(), f16_values[i].to_f32().to_bits());
+                assert_eq!(z[i].to_bits(), bf16_values[i].to_f32().to_bits());
             }
         });
     }

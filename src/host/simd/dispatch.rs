@@ -104,7 +104,7 @@ mod tests {
             // vector.
             unsafe {
                 let load = |i: usize| V::load(x[i * n..].as_ptr());
-                let stored = |v: V| {
+                let lanes_of = |v: V| {
                     let mut y = vec![S::one(); n + 1];
                     v.store(y.as_mut_ptr());
                     assert!(
@@ -113,34 +113,34 @@ mod tests {
                     );
                     y
                 };
-                let each = |f: &dyn Fn(usize) -> S| (0..n).map(f).collect::<Vec<_>>();
+                let each_lane = |f: &dyn Fn(usize) -> S| (0..n).map(f).collect::<Vec<_>>();
                 let (a, b, c) = (row(0), row(1), row(2));
-                assert_eq!(stored(V::splat(a[0])), each(&|_| a[0]));
-                assert_eq!(stored(load(0).add(load(1))), each(&|i| a[i] + b[i]));
-                assert_eq!(stored(load(0).mul(load(1))), each(&|i| a[i] * b[i]));
+                assert_eq!(lanes_of(V::splat(a[0])), each_lane(&|_| a[0]));
+                assert_eq!(lanes_of(load(0).add(load(1))), each_lane(&|i| a[i] + b[i]));
+                assert_eq!(lanes_of(load(0).mul(load(1))), each_lane(&|i| a[i] * b[i]));
                 assert_eq!(
-                    stored(load(0).mul_add(load(1), load(2))),
-                    each(&|i| a[i] * b[i] + c[i])
+                    lanes_of(load(0).mul_add(load(1), load(2))),
+                    each_lane(&|i| a[i] * b[i] + c[i])
                 );
                 for count in 0..=n {
-                    let rotated = stored(load(0).rotate(count));
-                    assert_eq!(rotated, each(&|i| a[(i + count) % n]));
+                    let rotated_lanes = lanes_of(load(0).rotate(count));
+                    assert_eq!(rotated_lanes, each_lane(&|i| a[(i + count) % n]));
                     let first = |i: usize| if i < count { a[i] } else { zero };
-                    assert_eq!(stored(V::load_first(a.as_ptr(), count)), each(&first));
+                    assert_eq!(lanes_of(V::load_first(a.as_ptr(), count)), each_lane(&first));
                     for start in 0..=count {
                         let (mask, inside) = (V::mask(start, count), start..count);
                         let merge = |other: S, i| if inside.contains(&i) { a[i] } else { other };
-                        let loaded = stored(V::load_masked(a.as_ptr(), mask));
-                        assert_eq!(loaded, each(&|i| merge(zero, i)));
-                        let merged = stored(load(1).load_merge(a.as_ptr(), mask));
-                        assert_eq!(merged, each(&|i| merge(b[i], i)));
+                        let loaded_lanes = lanes_of(V::load_masked(a.as_ptr(), mask));
+                        assert_eq!(loaded_lanes, each_lane(&|i| merge(zero, i)));
+                        let merged_lanes = lanes_of(load(1).load_merge(a.as_ptr(), mask));
+                        assert_eq!(merged_lanes, each_lane(&|i| merge(b[i], i)));
                         let mut y = b.clone();
                         load(0).store_masked(y.as_mut_ptr(), mask);
-                        assert_eq!(y, each(&|i| merge(b[i], i)));
+                        assert_eq!(y, each_lane(&|i| merge(b[i], i)));
                     }
                     let mut y = b.clone();
                     load(0).store_first(y.as_mut_ptr(), count);
-                    assert_eq!(y, each(&|i| if i < count { a[i] } else { b[i] }));
+                    assert_eq!(y, each_lane(&|i| if i < count { a[i] } else { b[i] }));
                     let mut y = vec![zero; 5 * (n + 4)];
                     V::store_transposed4(
                         [load(0), load(1), load(2), load(3)],
@@ -155,7 +155,7 @@ mod tests {
                 let sum = |i: usize| row(i).into_iter().fold(zero, |sum, x| sum + x);
                 let sums = V::horizontal_sum4([load(0), load(1), load(2), load(3)]);
                 assert_eq!(sums, [sum(0), sum(1), sum(2), sum(3)]);
-                let sums = stored(V::horizontal_sum8(std::array::from_fn(load)));
+                let sums = lanes_of(V::horizontal_sum8(std::array::from_fn(load)));
                 assert!((0..n.min(8)).all(|i| sums[i] == sum(i)));
                 let rows = std::array::from_fn::<_, MAX_LANES, _>(|i| x[i * n..].as_ptr());
                 let mut y = vec![zero; n * (n + 1)];
@@ -173,28 +173,34 @@ mod tests {
 
     impl<T: Element<Acc = f32>> SimdKernel<f32> for CheckHalf<T> {
         unsafe fn run<V: SimdVector<Scalar = f32>>(self) {
-            let same = |a: f64, b: f64| a == b || a.is_nan() && b.is_nan();
+            let is_same = |a: f64, b: f64| a == b || a.is_nan() && b.is_nan();
             let marker = T::from_f64(1.0);
             for start in (0..=u16::MAX).step_by(V::WIDTH) {
                 let count = start as usize / V::WIDTH % (V::WIDTH + 1);
                 let x: [T; MAX_LANES] =
                     std::array::from_fn(|i| self.0(start.wrapping_add(i as u16)));
-                let wide = x.map(|x| f32::from_bits(x.to_acc().to_bits() ^ 0x8000 >> (start % 5)));
-                let (mut loaded, mut stored) = ([0.0f32; MAX_LANES], [marker; MAX_LANES + 1]);
+                let wide_x =
+                    x.map(|x| f32::from_bits(x.to_acc().to_bits() ^ 0x8000 >> (start % 5)));
+                let (mut loaded_x, mut stored_x) = ([0.0f32; MAX_LANES], [marker; MAX_LANES + 1]);
                 // SAFETY: `dispatch` runs this kernel at the SIMD level of `V`, and each array is
                 // long enough for the vector that is loaded or stored.
                 unsafe {
-                    V::load_as(x.as_ptr(), count).store(loaded.as_mut_ptr());
-                    V::load(wide.as_ptr()).store_as(stored.as_mut_ptr(), count);
+                    V::load_as(x.as_ptr(), count).store(loaded_x.as_mut_ptr());
+                    V::load(wide_x.as_ptr()).store_as(stored_x.as_mut_ptr(), count);
                 }
                 for i in 0..V::WIDTH {
                     let (x, y) = if i < count {
-                        (x[i].to_f64(), T::from_acc(wide[i]).to_f64())
+                        (x[i].to_f64(), T::from_acc(wide_x[i]).to_f64())
                     } else {
                         (0.0, 1.0)
                     };
-                    assert!(same(loaded[i].into(), x), "loads {} for {x}", loaded[i]);
-                    assert!(same(stored[i].to_f64(), y), "stores {} for {}", stored[i], wide[i]);
+                    assert!(is_same(loaded_x[i].into(), x), "loads {} for {x}", loaded_x[i]);
+                    assert!(
+                        is_same(stored_x[i].to_f64(), y),
+                        "stores {} for {}",
+                        stored_x[i],
+                        wide_x[i]
+                    );
                 }
             }
         }

@@ -14,8 +14,7 @@ pub(crate) enum FmaMode {
 }
 
 impl FmaMode {
-    /// FMA mode of code that is compiled only with the processor features of the compilation
-    /// target.
+    /// FMA mode of code that is compiled for only the processor features of the compilation target.
     pub(crate) const BASE: Self = if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
         Self::Hardware
     } else {
@@ -47,12 +46,12 @@ fn emulated_mul_add(a: f32, b: f32, c: f32) -> f32 {
     let rest = sum - product;
     let error = (product - (sum - rest)) + (c - rest);
     // If the sum is infinite, `error` is NaN, and the comparison with NaN is false.
-    let inexact = if error.abs() > 0.0 { u64::MAX } else { 0 };
+    let inexact_mask = if error.abs() > 0.0 { u64::MAX } else { 0 };
     let bits = sum.to_bits();
-    let even = (bits & 1).wrapping_sub(1);
+    let even_mask = (bits & 1).wrapping_sub(1);
     // Adding `step` (+1 or −1) to the bit pattern of `sum` moves `sum` towards the exact sum.
     let step = ((bits ^ error.to_bits()) >> 63).wrapping_neg() | 1;
-    f64::from_bits(bits.wrapping_add(step & even & inexact)) as f32
+    f64::from_bits(bits.wrapping_add(step & even_mask & inexact_mask)) as f32
 }
 
 #[cfg(test)]
@@ -68,14 +67,14 @@ mod tests {
         let mut rng = RngKey::new(11).rng();
         let check_emulated_mul_add = |a: f32, b: f32, c: f32| {
             let (got, expected) = (FmaMode::Emulated.mul_add(a, b, c), a.mul_add(b, c));
-            let same = got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan();
-            assert!(same, "{a:e} · {b:e} + {c:e}: got {got:e}, expected {expected:e}");
+            let is_same = got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan();
+            assert!(is_same, "{a:e} · {b:e} + {c:e}: got {got:e}, expected {expected:e}");
         };
         for _ in 0..200_000 {
             let [a, b, c] = [(); 3].map(|()| f32::from_bits(rng.next_u32()));
             check_emulated_mul_add(a, b, c);
-            let near = f32::from_bits((-(a * b)).to_bits().wrapping_add(rng.next_u32() % 5));
-            check_emulated_mul_add(a, b, near);
+            let addend = f32::from_bits((-(a * b)).to_bits().wrapping_add(rng.next_u32() % 5));
+            check_emulated_mul_add(a, b, addend);
             // If the factors have few significant bits and the addend is arbitrary, the product is
             // often far smaller than the addend's last bit, or vice versa.
             let [a, b] = [a, b].map(|x| f32::from_bits(x.to_bits() & 0xbf80_0fff | 0x3000_0000));

@@ -76,8 +76,8 @@ pub(crate) fn has_avx512() -> bool {
     SimdLevel::current() == SimdLevel::Avx512
 }
 
-/// Runs the version of `kernel` that is compiled for [`SimdLevel::current`], with the [`FmaMode`]
-/// with which to compute `a·b + c`.
+/// Runs the version of `kernel` that is compiled for [`SimdLevel::current`], and passes it the
+/// [`FmaMode`] for computing `a·b + c`.
 ///
 /// The closure `kernel` and all functions that `kernel` calls must be `#[inline(always)]`, because
 /// only inlined code is compiled for the vectors of the SIMD level. The Rust compiler neither
@@ -100,9 +100,9 @@ pub(crate) fn vectorized<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
 /// The versions of a kernel, one for each SIMD level.
 ///
 /// The versions are methods of the closure and not functions, because rustc compiles a method of a
-/// closure together with the module that contains the closure. As functions, the versions of all
-/// kernels were one unit of code generation, and a debug build compiled all of them (18 s) after an
-/// edit of any one.
+/// closure together with the module that contains the closure. When the versions were functions,
+/// the versions of all kernels shared one codegen unit, so a debug build recompiled all of them (18
+/// s) after an edit of one kernel.
 trait KernelVersions<R> {
     /// Runs the version that is compiled for AVX-512.
     ///
@@ -135,7 +135,8 @@ impl<R, K: FnOnce(FmaMode) -> R> KernelVersions<R> for K {
         self(FmaMode::Hardware)
     }
 
-    // On x86-64, not inlined: the portable level is rare, and the caller should stay short.
+    // On x86-64, `portable` is not inlined, because the portable level is rare and inlined code
+    // would lengthen the caller.
     #[cfg_attr(target_arch = "x86_64", inline(never))]
     #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn portable(self) -> R {

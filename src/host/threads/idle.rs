@@ -75,10 +75,10 @@ impl IdleThreads {
         let count = max_helpers.min(self.threads - state.offers.len());
         state.offers.extend(repeat_n(region, count).cloned());
         self.offers.store(state.offers.len(), Relaxed);
-        let missing = state.offers.len().saturating_sub(state.waiting);
-        let woken = state.wake(missing);
+        let missing_count = state.offers.len().saturating_sub(state.waiting);
+        let woken_count = state.wake(missing_count);
         drop(state);
-        (0..woken).for_each(|_| self.notification.notify_one());
+        (0..woken_count).for_each(|_| self.notification.notify_one());
     }
 
     /// Makes each pool thread exit as soon as it is free.

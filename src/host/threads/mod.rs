@@ -31,8 +31,8 @@ use std::{
 /// number of processors of any machine.
 const MAX_THREADS: usize = 65_535;
 
-/// Cheaply cloned handle to a set of threads on which kernels run. The threads end after the last
-/// handle to the set is dropped.
+/// Handle to a set of threads on which kernels run; clones share the threads. The threads end after
+/// the last handle to the set is dropped.
 ///
 /// Kernels split sums by size alone, never by the number of threads, and combine partial results in
 /// a fixed order. Results are therefore bit-identical for any number of threads.
@@ -293,10 +293,10 @@ mod tests {
     /// Calls `body` on the calling thread and on the only pool thread. Panics if the pool thread
     /// does not join the region.
     fn run_on_both_threads(workers: &Workers, body: impl Fn() + Sync) {
-        let joined = AtomicUsize::new(0);
+        let join_count = AtomicUsize::new(0);
         workers.run(2, |_| {
-            joined.fetch_add(1, Relaxed);
-            wait_until(|| joined.load(Relaxed) == 2, "the pool thread must join the region");
+            join_count.fetch_add(1, Relaxed);
+            wait_until(|| join_count.load(Relaxed) == 2, "the pool thread must join the region");
             body();
         });
     }
@@ -340,9 +340,9 @@ mod tests {
             });
         };
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();
-        let before = *sum.lock();
+        let old_sum = *sum.lock();
         workers.run(10, |_| *sum.lock() += 1);
-        assert_eq!(sum.into_inner(), before + 10);
+        assert_eq!(sum.into_inner(), old_sum + 10);
     }
 
     #[test]

@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(error.to_string(), "no more threads");
         let threads = threads.into_inner();
         assert_eq!(threads.len(), 2);
-        let ended = || threads.iter().all(|alive| alive.strong_count() == 0);
-        wait_until(ended, "the started threads must end");
+        let have_ended = || threads.iter().all(|alive| alive.strong_count() == 0);
+        wait_until(have_ended, "the started threads must end");
     }
 }

@@ -36,18 +36,19 @@ pub(crate) type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 pub(crate) struct ParallelRegion {
     /// Closure borrowed from the caller of [`Self::new`], valid until [`Self::close`] has returned.
     step: *const Step<'static>,
-    /// Number of threads that have joined the region and not left yet. Threads change `inside` only
-    /// while they hold the lock of `state`; the calling thread polls `inside` without the lock.
-    inside: AtomicUsize,
+    /// Number of threads that have joined the region and not left yet. Threads change
+    /// `participant_count` only while they hold the lock of `state`; the calling thread polls
+    /// `participant_count` without the lock.
+    participant_count: AtomicUsize,
     state: Mutex<State>,
     /// Condition variable that a thread notifies when it leaves the region.
-    left: Condvar,
+    leave_signal: Condvar,
 }
 
 #[derive(Debug)]
 struct State {
     /// Whether threads may still join the region.
-    open: bool,
+    is_open: bool,
     /// Payloads of panics on threads that joined the region.
     panics: Vec<Panic>,
 }
@@ -72,9 +73,9 @@ impl ParallelRegion {
         let step: *const Step<'static> = unsafe { std::mem::transmute(std::ptr::from_ref(step)) };
         Arc::new(Self {
             step,
-            inside: AtomicUsize::new(0),
-            state: Mutex::new(State { open: true, panics: Vec::new() }),
-            left: Condvar::new(),
+            participant_count: AtomicUsize::new(0),
+            state: Mutex::new(State { is_open: true, panics: Vec::new() }),
+            leave_signal: Condvar::new(),
         })
     }
 
@@ -84,9 +85,9 @@ impl ParallelRegion {
         const NO_TASK: &Step<'static> = &|_| false;
         Arc::new(Self {
             step: NO_TASK,
-            inside: AtomicUsize::new(0),
-            state: Mutex::new(State { open: false, panics: Vec::new() }),
-            left: Condvar::new(),
+            participant_count: AtomicUsize::new(0),
+            state: Mutex::new(State { is_open: false, panics: Vec::new() }),
+            leave_signal: Condvar::new(),
         })
     }
 
@@ -96,13 +97,13 @@ impl ParallelRegion {
     pub(crate) fn participate(&self, leave: impl FnOnce()) {
         {
             let state = self.state.lock();
-            if !state.open {
+            if !state.is_open {
                 return leave();
             }
-            self.inside.fetch_add(1, Relaxed);
+            self.participant_count.fetch_add(1, Relaxed);
         }
-        // SAFETY: this thread is counted in `inside`, so `close` cannot return before this thread
-        // leaves. The caller of `new` keeps the closure borrowed until `close` returns.
+        // SAFETY: this thread is counted in `participant_count`, so `close` cannot return before
+        // this thread leaves. The caller of `new` keeps the closure borrowed until `close` returns.
         let step = unsafe { &*self.step };
         let result = run_tasks(step);
         leave();
@@ -110,27 +111,27 @@ impl ParallelRegion {
         // The thread that calls `close` drops the panic payloads. The destructor of a payload may
         // itself panic, which would terminate this pool thread.
         state.panics.extend(result.err());
-        self.inside.fetch_sub(1, Relaxed);
-        self.left.notify_one();
+        self.participant_count.fetch_sub(1, Relaxed);
+        self.leave_signal.notify_one();
     }
 
     /// Closes the region, waits for the threads that joined, and returns the first recorded panic
     /// of those threads, if any.
     pub(crate) fn close(&self) -> Option<Panic> {
         let mut state = self.state.lock();
-        state.open = false;
-        if self.inside.load(Relaxed) > 0 {
+        state.is_open = false;
+        if self.participant_count.load(Relaxed) > 0 {
             drop(state);
             let start = Instant::now();
-            while self.inside.load(Relaxed) > 0 && start.elapsed() < SPIN_TIME {
+            while self.participant_count.load(Relaxed) > 0 && start.elapsed() < SPIN_TIME {
                 std::hint::spin_loop();
             }
             // Acquiring the lock of `state` also makes the results of the tasks visible to the
             // caller, because every thread locks `state` after its last task.
             state = self.state.lock();
         }
-        while self.inside.load(Relaxed) > 0 {
-            state = self.left.wait(state);
+        while self.participant_count.load(Relaxed) > 0 {
+            state = self.leave_signal.wait(state);
         }
         let panics = mem::take(&mut state.panics);
         drop(state);

@@ -1,5 +1,5 @@
-//! Input gradient of a convolution. The gradient is a convolution of `dy` with flipped filters, or
-//! a GEMM followed by `col2im`.
+//! Input gradient of a convolution. The gradient is computed by a convolution of `dy` with flipped
+//! filters, or by a GEMM followed by `col2im`.
 
 use crate::{
     element::Element,

@@ -39,10 +39,11 @@ const GRAIN: usize = 1 << 15;
 /// Geometry of a depthwise convolution with one or two axes.
 pub(crate) struct Depthwise {
     layout: PolyphasePlane,
-    /// For each tap, the offset in the polyphase plane of the element that it reads in window 0.
+    /// Offset of each tap: the index in the polyphase plane of the element that the tap reads in
+    /// window 0.
     tap_offsets: Vec<usize>,
-    /// Taps that read each phase, as pairs of the tap's index and its offset from the start of the
-    /// phase.
+    /// For each phase, the taps that read the phase, as pairs of the tap's index and the tap's
+    /// offset from the start of the phase.
     phase_taps: Vec<Vec<(usize, usize)>>,
     channels: usize,
     /// Number of filters per channel.
@@ -116,9 +117,13 @@ impl Depthwise {
         let output_len = self.multiplier * self.positions;
         let planes = self.planes_per_task();
         workers.try_for_each_chunk(y, planes * output_len, |task, y| {
-            self.with_buffers::<T>(|wide, phases, values| {
+            self.with_buffers::<T>(|wide_buffer, phases, values| {
                 for (p, y) in (task * planes..).zip(y.chunks_exact_mut(output_len)) {
-                    self.load_plane(&x[p * self.plane_len..][..self.plane_len], wide, phases);
+                    self.load_plane(
+                        &x[p * self.plane_len..][..self.plane_len],
+                        wide_buffer,
+                        phases,
+                    );
                     for (o, y) in self.filters_of(p).zip(y.chunks_exact_mut(self.positions)) {
                         let bias = bias.map_or(T::Acc::zero(), |bias| bias[o]);
                         let filter = &filters[o * self.tap_offsets.len()..];
@@ -147,7 +152,7 @@ impl Depthwise {
         let output_len = self.multiplier * self.positions;
         let planes = self.planes_per_task();
         workers.for_each_chunk(dx, planes * self.plane_len, |task, dx| {
-            self.with_buffers::<T>(|wide, phases, values| {
+            self.with_buffers::<T>(|wide_buffer, phases, values| {
                 // The elements of `values` before the first window, and between rows of windows,
                 // stay zero.
                 for (p, dx) in (task * planes..).zip(dx.chunks_exact_mut(self.plane_len)) {
@@ -165,7 +170,7 @@ impl Depthwise {
                             add_taps(values, taps, &mut phases[phase * len..][..len]);
                         }
                     }
-                    overwrite_widened(dx, wide, |dx| {
+                    overwrite_widened(dx, wide_buffer, |dx| {
                         dx.fill(T::Acc::zero());
                         vectorized(
                             #[inline(always)]
@@ -177,7 +182,7 @@ impl Depthwise {
         });
     }
 
-    /// `sums ← dy ∗ x`, with separate sums for each part of the batch, which has `images` images.
+    /// `sums ← dy ∗ x`, with separate sums for each part of the batch; a part has `images` images.
     pub(crate) fn backward_filters<T: Element>(
         &self,
         workers: &Workers,
@@ -191,13 +196,17 @@ impl Depthwise {
         let sums_len = self.multiplier * self.tap_offsets.len();
         let per_task = self.planes_per_task().div_ceil(images);
         workers.for_each_chunk(sums, per_task * sums_len, |task, sums| {
-            self.with_buffers::<T>(|wide, phases, values| {
+            self.with_buffers::<T>(|wide_buffer, phases, values| {
                 for (i, sums) in (task * per_task..).zip(sums.chunks_exact_mut(sums_len)) {
                     let (batch_part, channel) = (i / self.channels, i % self.channels);
                     sums.fill(T::Acc::zero());
                     for image in batch_part * images..batch.min((batch_part + 1) * images) {
                         let p = image * self.channels + channel;
-                        self.load_plane(&x[p * self.plane_len..][..self.plane_len], wide, phases);
+                        self.load_plane(
+                            &x[p * self.plane_len..][..self.plane_len],
+                            wide_buffer,
+                            phases,
+                        );
                         let dy = dy[p * output_len..][..output_len].chunks_exact(self.positions);
                         for (dy, sums) in dy.zip(sums.chunks_exact_mut(self.tap_offsets.len())) {
                             self.load_windows(dy, values);
@@ -244,23 +253,23 @@ impl Depthwise {
             self.max_tap_offset() + self.padded_windows().max(self.layout.phase_len() + WINDOWS);
         with_scratch(wide_len + phases_len + values_len, |scratch: &mut [T::Acc]| {
             scratch.fill(T::Acc::zero());
-            let (wide, scratch) = scratch.split_at_mut(wide_len);
+            let (wide_buffer, scratch) = scratch.split_at_mut(wide_len);
             let (phases, values) = scratch.split_at_mut(phases_len);
-            body(wide, phases, values);
+            body(wide_buffer, phases, values);
         });
     }
 
     /// Copies the input plane `x` to the polyphase layout `phases`.
-    fn load_plane<T: Element>(&self, x: &[T], wide: &mut [T::Acc], phases: &mut [T::Acc]) {
-        let x = widened(x, wide);
+    fn load_plane<T: Element>(&self, x: &[T], wide_buffer: &mut [T::Acc], phases: &mut [T::Acc]) {
+        let x = widened(x, wide_buffer);
         vectorized(
             #[inline(always)]
             |_| self.layout.split_phases(x, phases),
         );
     }
 
-    /// Widens the element of `dy` for each window to the window's slot in `values`. The slots
-    /// between rows of windows keep their values.
+    /// Widens the element of `dy` for each window, and stores it in the window's slot in `values`.
+    /// The slots between rows of windows keep their values.
     fn load_windows<T: Element>(&self, dy: &[T], values: &mut [T::Acc]) {
         for (window, row) in self.layout.rows() {
             widen(&dy[row.clone()], &mut values[window..][..row.len()]);

@@ -6,7 +6,7 @@
 //! elements of an image cannot be addressed by the sum of a row offset and a position offset. With
 //! padding or strides above 1, each image is therefore first copied to a *frame*: a zero-padded
 //! copy of the image, split into polyphase planes. A frame is about as large as the image. A stored
-//! im2col matrix would be larger than the image by about the number of taps.
+//! im2col matrix would be larger than the image by a factor of about the number of taps.
 
 use crate::{
     element::Element,
@@ -91,8 +91,8 @@ impl ImplicitColumns {
     }
 
     fn new(op: &Convolution, max_images: usize) -> Result<Self> {
-        let all = op.window();
-        let window = Window::new(all.channels() / op.groups(), all.axes())?;
+        let op_window = op.window();
+        let window = Window::new(op_window.channels() / op.groups(), op_window.axes())?;
         let (batch, groups) = (op.batch(), op.groups());
         let max_images = max_images.clamp(1, batch.max(1));
         check_memory_for_frames(&window, max_images)?;
@@ -105,7 +105,7 @@ impl ImplicitColumns {
         let image_stride = if in_place { groups * frame_len } else { frame_len };
         let positions = window.positions();
         let spans = position_spans(&window, &extents);
-        let of_image = |image| {
+        let spans_of_image = |image| {
             spans.iter().map(move |span| CopySpan {
                 from: span.from + image * image_stride,
                 to: span.to + image * positions,
@@ -113,7 +113,7 @@ impl ImplicitColumns {
             })
         };
         Ok(Self {
-            position_spans: (0..max_images).flat_map(of_image).collect(),
+            position_spans: (0..max_images).flat_map(spans_of_image).collect(),
             spans_per_image: spans.len(),
             row_offsets: row_offsets(&window, &extents, channel_len),
             frame_taps: (!in_place).then(|| WindowTaps::new(&phases, &extents)),
@@ -152,8 +152,8 @@ impl ImplicitColumns {
         (self.window.is_identity() && group.images == 1).then(|| &x[self.image_range(group, 0)])
     }
 
-    /// Calls `body` with the rows `rows` of the im2col matrix of `group`, or with their transpose
-    /// if `trans` requests it.
+    /// Calls `body` with the rows `rows` of the im2col matrix of `group`, or with the transpose of
+    /// these rows if `trans` is `Yes`.
     pub(crate) fn with_columns<A: Element, R>(
         &self,
         workers: &Workers,
@@ -224,9 +224,9 @@ impl ImplicitColumns {
         let positions = self.window.positions();
         for row in 0..self.outputs {
             for image in 0..group.images {
-                let in_row = row * group.columns + image * positions;
-                let in_y = self.output_range(group, image).start + row * positions;
-                body(in_row..in_row + positions, in_y..in_y + positions);
+                let row_start = row * group.columns + image * positions;
+                let y_start = self.output_range(group, image).start + row * positions;
+                body(row_start..row_start + positions, y_start..y_start + positions);
             }
         }
     }
@@ -286,17 +286,17 @@ fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<us
     let mut taps = vec![(0, 0)];
     for (axis, extent) in window.axes().iter().zip(extents) {
         let phases = phase_axis(axis).kernel;
-        let places = (0..axis.kernel).map(|tap| tap * axis.dilation);
+        let shifts = (0..axis.kernel).map(|tap| tap * axis.dilation);
         let with_axis = |(phase, offset): (usize, usize)| {
-            places.clone().map(move |place| {
-                (phase * phases + place % axis.stride, offset * extent + place / axis.stride)
+            shifts.clone().map(move |shift| {
+                (phase * phases + shift % axis.stride, offset * extent + shift / axis.stride)
             })
         };
         taps = taps.into_iter().flat_map(with_axis).collect();
     }
-    let of_channel =
+    let offsets_of_channel =
         |c| taps.iter().map(move |(phase, offset)| c * channel_len + phase * plane_len + offset);
-    (0..window.channels()).flat_map(of_channel).collect()
+    (0..window.channels()).flat_map(offsets_of_channel).collect()
 }
 
 /// Returns the spans of consecutive positions of one image whose elements are contiguous in a

@@ -27,61 +27,61 @@ fn convolution(
 }
 
 fn cases() -> Vec<Convolution> {
-    let square = |input, kernel, stride, pad| [axis(input, kernel, stride, pad, 1); 2];
+    let square_axes = |input, kernel, stride, pad| [axis(input, kernel, stride, pad, 1); 2];
     vec![
         // Convolution layers of LeNet, in small batches.
-        convolution(3, 1, 20, 1, &square(28, 5, 1, 0)),
-        convolution(17, 20, 50, 1, &square(12, 5, 1, 0)),
+        convolution(3, 1, 20, 1, &square_axes(28, 5, 1, 0)),
+        convolution(17, 20, 50, 1, &square_axes(12, 5, 1, 0)),
         // Convolutions without images, channels, outputs or input elements.
-        convolution(0, 3, 4, 1, &square(5, 3, 1, 1)),
-        convolution(2, 0, 4, 1, &square(5, 3, 1, 1)),
-        convolution(2, 3, 0, 1, &square(5, 3, 1, 1)),
+        convolution(0, 3, 4, 1, &square_axes(5, 3, 1, 1)),
+        convolution(2, 0, 4, 1, &square_axes(5, 3, 1, 1)),
+        convolution(2, 3, 0, 1, &square_axes(5, 3, 1, 1)),
         convolution(2, 2, 2, 1, &[axis(0, 3, 1, 2, 1)]),
         // Convolutions of a single element, and convolutions with zero to four axes.
-        convolution(1, 1, 1, 1, &square(1, 1, 1, 0)),
+        convolution(1, 1, 1, 1, &square_axes(1, 1, 1, 0)),
         convolution(3, 4, 5, 1, &[]),
         convolution(2, 3, 4, 1, &[axis(30, 5, 2, 2, 2)]),
         convolution(5, 3, 2, 1, &[axis(9, 4, 3, 2, 1)]),
         convolution(1, 1, 2, 1, &[axis(4, 3, 1, 0, 1), axis(5, 2, 1, 0, 1)]),
         convolution(2, 4, 6, 2, &[axis(7, 3, 2, 1, 1), axis(9, 2, 1, 3, 2)]),
         convolution(9, 6, 4, 2, &[axis(7, 3, 2, 1, 1), axis(6, 3, 1, 2, 2)]),
-        convolution(3, 2, 4, 1, &square(20, 3, 1, 1)),
+        convolution(3, 2, 4, 1, &square_axes(20, 3, 1, 1)),
         convolution(2, 2, 3, 1, &[axis(4, 3, 1, 1, 1), axis(5, 2, 2, 0, 1), axis(6, 3, 1, 1, 1)]),
         convolution(2, 2, 2, 1, &[axis(4, 2, 1, 0, 1), axis(3, 2, 1, 1, 1), axis(4, 3, 2, 1, 1)]),
         convolution(1, 1, 2, 1, &[axis(3, 2, 1, 0, 1); 4]),
         // Convolutions with 1×1 kernels, whose im2col matrix equals the image unless the stride
         // exceeds 1.
-        convolution(2, 6, 5, 1, &square(11, 1, 1, 0)),
-        convolution(3, 6, 4, 2, &square(9, 1, 1, 0)),
-        convolution(70, 5, 4, 1, &square(2, 1, 1, 0)),
-        convolution(2, 4, 4, 1, &square(9, 1, 2, 0)),
+        convolution(2, 6, 5, 1, &square_axes(11, 1, 1, 0)),
+        convolution(3, 6, 4, 2, &square_axes(9, 1, 1, 0)),
+        convolution(70, 5, 4, 1, &square_axes(2, 1, 1, 0)),
+        convolution(2, 4, 4, 1, &square_axes(9, 1, 2, 0)),
         // Depthwise convolutions with several filters per channel, strides that do not divide the
         // kernel, dilation, one axis, gaps between windows, or many windows.
-        convolution(3, 5, 5, 5, &square(5, 3, 1, 1)),
-        convolution(3, 6, 12, 6, &square(10, 3, 1, 1)),
-        convolution(2, 5, 5, 5, &square(13, 3, 2, 1)),
+        convolution(3, 5, 5, 5, &square_axes(5, 3, 1, 1)),
+        convolution(3, 6, 12, 6, &square_axes(10, 3, 1, 1)),
+        convolution(2, 5, 5, 5, &square_axes(13, 3, 2, 1)),
         convolution(2, 3, 6, 3, &[axis(9, 2, 3, 1, 1), axis(12, 5, 2, 3, 1)]),
         convolution(3, 4, 4, 4, &[axis(11, 3, 1, 2, 2), axis(15, 3, 2, 3, 3)]),
         convolution(2, 7, 14, 7, &[axis(40, 4, 3, 2, 2)]),
         convolution(2, 3, 3, 3, &[axis(14, 2, 5, 0, 1), axis(17, 1, 4, 0, 1)]),
-        convolution(9, 3, 3, 3, &square(56, 3, 1, 1)),
+        convolution(9, 3, 3, 3, &square_axes(56, 3, 1, 1)),
         // Depthwise convolutions that take the GEMM path, because of a channel multiplier of five
         // or a kernel wider than the image.
-        convolution(2, 2, 10, 2, &square(10, 3, 1, 1)),
-        convolution(2, 2, 2, 2, &square(2, 3, 1, 1)),
+        convolution(2, 2, 10, 2, &square_axes(10, 3, 1, 1)),
+        convolution(2, 2, 2, 2, &square_axes(2, 3, 1, 1)),
         // Convolutions that have few positions per image, or padding wider than the image.
-        convolution(70, 3, 7, 1, &square(4, 3, 1, 0)),
-        convolution(2, 2, 2, 1, &square(1, 3, 2, 4)),
+        convolution(70, 3, 7, 1, &square_axes(4, 3, 1, 0)),
+        convolution(2, 2, 2, 1, &square_axes(1, 3, 2, 4)),
         // A convolution whose im2col matrix exceeds the caches.
-        convolution(2, 40, 6, 2, &square(80, 4, 1, 1)),
+        convolution(2, 40, 6, 2, &square_axes(80, 4, 1, 1)),
         convolution(1, 96, 8, 1, &[axis(600, 9, 1, 4, 1)]),
         // A convolution of a single image, whose GEMM several threads share. The image has one
         // channel more than a block of channels.
-        convolution(1, 97, 16, 1, &square(56, 1, 2, 0)),
+        convolution(1, 97, 16, 1, &square_axes(56, 1, 2, 0)),
         // Convolutions whose input gradients are computed in blocks of channels, with a single
         // position or a single tap.
-        convolution(1, 260, 128, 1, &square(8, 8, 1, 0)),
-        convolution(1, 257, 64, 1, &square(15, 1, 2, 0)),
+        convolution(1, 260, 128, 1, &square_axes(8, 8, 1, 0)),
+        convolution(1, 257, 64, 1, &square_axes(15, 1, 2, 0)),
     ]
 }
 
@@ -98,9 +98,9 @@ fn for_each_product(op: &Convolution, mut term: impl FnMut(usize, usize, usize))
     let offset_in_plane = |mut tap: usize, mut position: usize| {
         let (mut offset, mut stride) = (0, 1);
         for (axis, &output) in window.axes().iter().zip(window.output()).rev() {
-            let padded = position % output * axis.stride + tap % axis.kernel * axis.dilation;
-            let inside = padded.checked_sub(axis.pad).filter(|&i| i < axis.input)?;
-            offset += inside * stride;
+            let padded_index = position % output * axis.stride + tap % axis.kernel * axis.dilation;
+            let input_index = padded_index.checked_sub(axis.pad).filter(|&i| i < axis.input)?;
+            offset += input_index * stride;
             stride *= axis.input;
             (tap, position) = (tap / axis.kernel, position / output);
         }
@@ -127,8 +127,9 @@ fn for_each_product(op: &Convolution, mut term: impl FnMut(usize, usize, usize))
     }
 }
 
-/// Sums of small integers are exact, so results on integer operands must equal the definition. The
-/// cases run on one, two and three threads in turn; another test compares the numbers of threads.
+/// Sums of small integers are exact, so results on integer operands must equal the definition. Each
+/// case runs on one, two or three threads, in rotation; another test compares the results of
+/// different numbers of threads.
 fn convolution_and_gradients_match_the_definition<T: Element>() {
     let workers = threads();
     for (case, op) in small_cases().enumerate() {
@@ -151,14 +152,14 @@ fn check_directions<T: Element>(workers: &[Workers], op: &Convolution) {
         df[j] += wide_dy[k] * wide_x[i];
     });
     let bias_of = |k: usize| bias[k / op.window().positions() % op.outputs()].to_f64();
-    let biased: Vec<f64> = y.iter().enumerate().map(|(k, y)| y + bias_of(k)).collect();
+    let y_with_bias: Vec<f64> = y.iter().enumerate().map(|(k, y)| y + bias_of(k)).collect();
     let nan = T::from_f64(f64::NAN);
     for workers in workers {
         let mut got = vec![nan; y.len()];
         convolve(workers, op, &x, &filters, None, &mut got).unwrap();
         assert_eq!(wide(&got), rounded::<T>(&y), "y of {op:?}");
         convolve(workers, op, &x, &filters, Some(&bias), &mut got).unwrap();
-        assert_eq!(wide(&got), rounded::<T>(&biased), "y with bias of {op:?}");
+        assert_eq!(wide(&got), rounded::<T>(&y_with_bias), "y with bias of {op:?}");
         let mut got = vec![nan; x.len()];
         convolve_backward_input(workers, op, &filters, &dy, &mut got).unwrap();
         assert_eq!(wide(&got), rounded::<T>(&dx), "dx of {op:?}");
@@ -249,10 +250,10 @@ fn convolution_length_errors_name_the_operand() {
 #[test]
 fn an_empty_convolution_allocates_nothing() {
     let (w, pad) = (&Workers::sequential(), 1 << 50);
-    let wide = SpatialAxis { pad, ..SpatialAxis::new(1, 2 * pad + 1) };
-    let long = SpatialAxis { stride: 3, ..SpatialAxis::new(1 << 28, 3) };
+    let wide_axis = SpatialAxis { pad, ..SpatialAxis::new(1, 2 * pad + 1) };
+    let long_axis = SpatialAxis { stride: 3, ..SpatialAxis::new(1 << 28, 3) };
     for (batch, channels, outputs, axes) in
-        [(1, 0, 2, &[wide][..]), (1, 2, 0, &[wide]), (0, 1, 2, &[long, long])]
+        [(1, 0, 2, &[wide_axis][..]), (1, 2, 0, &[wide_axis]), (0, 1, 2, &[long_axis, long_axis])]
     {
         let op = convolution(batch, channels, outputs, 1, axes);
         let (f, bias) = (vec![1.0f32; op.filter_len()], vec![3.0; outputs]);

@@ -46,10 +46,10 @@ pub(crate) fn average_pool<T: Element>(
     let (taps, divisors) = (layout.taps(), divisors::<T>(op, &layout));
     let per_task = planes_per_task(op);
     workers.for_each_chunk(y, per_task * out_len, |task, y| {
-        with_buffers::<T>(op, &layout, |wide, phases, means| {
+        with_buffers::<T>(op, &layout, |wide_buffer, phases, means| {
             phases.fill(T::Acc::zero());
             for (p, y) in (task * per_task..).zip(y.chunks_exact_mut(out_len)) {
-                let x = widened(&x[p * in_len..][..in_len], wide);
+                let x = widened(&x[p * in_len..][..in_len], wide_buffer);
                 vectorized(
                     #[inline(always)]
                     |_| layout.split_phases(x, phases),
@@ -65,8 +65,8 @@ pub(crate) fn average_pool<T: Element>(
 }
 
 /// Sets each element of `dx` to the sum of `dy / divisor` over the windows that contain the
-/// element. The divisor of a window is that of its mean in [`average_pool`]. The previous contents
-/// of `dx` are ignored.
+/// element. Each window has the same divisor as in [`average_pool`]. The previous contents of `dx`
+/// are ignored.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand whose length is wrong.
@@ -89,7 +89,7 @@ pub(crate) fn average_pool_backward<T: Element>(
     let (taps, divisors) = (layout.taps(), divisors::<T>(op, &layout));
     let per_task = planes_per_task(op);
     workers.for_each_chunk(dx, per_task * in_len, |task, dx| {
-        with_buffers::<T>(op, &layout, |wide, phases, shares| {
+        with_buffers::<T>(op, &layout, |wide_buffer, phases, shares| {
             shares.fill(T::Acc::zero());
             for (p, dx) in (task * per_task..).zip(dx.chunks_exact_mut(in_len)) {
                 for (slot, row) in layout.rows() {
@@ -99,7 +99,7 @@ pub(crate) fn average_pool_backward<T: Element>(
                 }
                 phases.fill(T::Acc::zero());
                 add_to_taps(shares, &taps, phases);
-                overwrite_widened(dx, wide, |dx| {
+                overwrite_widened(dx, wide_buffer, |dx| {
                     dx.fill(T::Acc::zero());
                     vectorized(
                         #[inline(always)]
@@ -130,9 +130,9 @@ fn forward_by_window<T: Element>(workers: &Workers, op: &Pool2d, x: &[T], y: &mu
 fn backward_by_window<T: Element>(workers: &Workers, op: &Pool2d, dy: &[T], dx: &mut [T]) {
     let ((in_len, out_len), per_task) = (plane_lens(op), planes_per_task(op));
     workers.for_each_chunk(dx, per_task * in_len, |task, dx| {
-        with_scratch(accumulator_len::<T>(in_len), |wide| {
+        with_scratch(accumulator_len::<T>(in_len), |wide_buffer| {
             for (p, dx) in (task * per_task..).zip(dx.chunks_exact_mut(in_len)) {
-                overwrite_widened(dx, wide, |dx| {
+                overwrite_widened(dx, wide_buffer, |dx| {
                     dx.fill(T::Acc::zero());
                     for (window, dy) in dy[p * out_len..][..out_len].iter().enumerate() {
                         let share = dy.to_acc() / divisor(op, window);
@@ -155,9 +155,9 @@ fn with_buffers<T: Element>(
 ) {
     let wide_len = accumulator_len::<T>(plane_lens(op).0);
     with_scratch(wide_len + layout.len() + layout.window_slots(), |scratch: &mut [T::Acc]| {
-        let (wide, scratch) = scratch.split_at_mut(wide_len);
+        let (wide_buffer, scratch) = scratch.split_at_mut(wide_len);
         let (phases, values) = scratch.split_at_mut(layout.len());
-        body(wide, phases, values);
+        body(wide_buffer, phases, values);
     });
 }
 

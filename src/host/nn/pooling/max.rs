@@ -46,7 +46,7 @@ pub(crate) fn max_pool<T: Element>(
     if y.is_empty() {
         return Ok(());
     }
-    let lowest = lowest::<T>();
+    let lowest_value = lowest::<T>();
     if op.kernel == [2, 2]
         && op.stride == [2, 2]
         && (0..2).all(|i| 2 * op.output()[i] <= op.input[i])
@@ -59,7 +59,7 @@ pub(crate) fn max_pool<T: Element>(
             y,
             mask,
             #[inline(always)]
-            |x, _, y, mask| max_2x2(op, x, lowest, y, mask),
+            |x, _, y, mask| max_2x2(op, x, lowest_value, y, mask),
         );
     } else if PolyphasePlane::is_profitable(op) {
         let layout = PolyphasePlane::new(op);
@@ -74,7 +74,7 @@ pub(crate) fn max_pool<T: Element>(
             #[inline(always)]
             |x, phases, y, mask| {
                 layout.split_phases(x, phases);
-                max_by_taps(op, &layout, phases, &taps, lowest, y, mask);
+                max_by_taps(op, &layout, phases, &taps, lowest_value, y, mask);
             },
         );
     } else {
@@ -140,15 +140,15 @@ fn forward_by_window<T: Element>(
     y: &mut [T],
     mask: &mut [i32],
 ) {
-    let ((in_len, out_len), lowest) = (plane_lens(op), lowest::<T>());
+    let ((in_len, out_len), lowest_value) = (plane_lens(op), lowest::<T>());
     let size = planes_per_task(op) * out_len;
-    let greater = reducer(lowest, |a, b| if b > a { b } else { a });
+    let max_reducer = reducer(lowest_value, |a, b| if b > a { b } else { a });
     workers.for_each_chunk_pair((y, size), (mask, size), |task, y, mask| {
         for (j, (y, mask)) in (task * size..).zip(y.iter_mut().zip(mask)) {
             let x = &x[j / out_len * in_len..][..in_len];
-            let (mut max, mut index) = (lowest, None);
+            let (mut max, mut index) = (lowest_value, None);
             for range in window_ranges(op, j % out_len) {
-                let range_max = greater.reduce_slice(&x[range.clone()]);
+                let range_max = max_reducer.reduce_slice(&x[range.clone()]);
                 if range_max > max {
                     max = range_max;
                     index = range.clone().find(|&i| x[i].to_acc() == range_max);
@@ -156,7 +156,7 @@ fn forward_by_window<T: Element>(
             }
             // Store the first element that equals `max`, because `max` may be a zero of the
             // opposite sign.
-            *y = index.map_or(T::from_acc(lowest), |index| x[index]);
+            *y = index.map_or(T::from_acc(lowest_value), |index| x[index]);
             *mask = index.map_or(-1, |index| index as i32);
         }
     });
@@ -198,7 +198,13 @@ fn forward_by_plane<T: Element>(
 
 /// Computes the maxima of a plane of non-overlapping 2×2 windows.
 #[inline(always)]
-fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mask: &mut [i32]) {
+fn max_2x2<A: Element + Float>(
+    op: &Pool2d,
+    x: &[A],
+    lowest_value: A,
+    y: &mut [A],
+    mask: &mut [i32],
+) {
     let (width, out_width) = (op.input[1], op.output()[1]);
     let rows = y.chunks_exact_mut(out_width).zip(mask.chunks_exact_mut(out_width));
     for (row, (y, mask)) in rows.enumerate() {
@@ -208,11 +214,23 @@ fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mas
             // If the number of windows in a row is not a multiple of the block size, the last block
             // overlaps the previous block.
             column = match out_width {
-                8.. => {
-                    windows_2x2::<A, 8, 16>(x, input, column.min(out_width - 8), lowest, y, mask)
-                }
-                4.. => windows_2x2::<A, 4, 8>(x, input, column.min(out_width - 4), lowest, y, mask),
-                _ => windows_2x2::<A, 1, 2>(x, input, column, lowest, y, mask),
+                8.. => windows_2x2::<A, 8, 16>(
+                    x,
+                    input,
+                    column.min(out_width - 8),
+                    lowest_value,
+                    y,
+                    mask,
+                ),
+                4.. => windows_2x2::<A, 4, 8>(
+                    x,
+                    input,
+                    column.min(out_width - 4),
+                    lowest_value,
+                    y,
+                    mask,
+                ),
+                _ => windows_2x2::<A, 1, 2>(x, input, column, lowest_value, y, mask),
             };
         }
     }
@@ -225,20 +243,20 @@ fn windows_2x2<A: Element + Float, const N: usize, const TWO_N: usize>(
     x: &[A],
     (row_start, width): (usize, usize),
     column: usize,
-    lowest: A,
+    lowest_value: A,
     y: &mut [A],
     mask: &mut [i32],
 ) -> usize {
-    let (mut max, mut index) = ([lowest; N], [-1; N]);
+    let (mut max, mut index) = ([lowest_value; N], [-1; N]);
     for row in 0..2 {
         let start = row_start + row * width + 2 * column;
         let x: &[A; TWO_N] = x[start..].first_chunk().expect("2x2 windows lie inside the plane");
         for tap in 0..2 {
             for j in 0..N {
-                let greater = -i32::from(x[2 * j + tap] > max[j]);
-                let here = (start + 2 * j + tap) as i32;
+                let greater_mask = -i32::from(x[2 * j + tap] > max[j]);
+                let tap_index = (start + 2 * j + tap) as i32;
                 max[j] = if x[2 * j + tap] > max[j] { x[2 * j + tap] } else { max[j] };
-                index[j] = (index[j] & !greater) | (here & greater);
+                index[j] = (index[j] & !greater_mask) | (tap_index & greater_mask);
             }
         }
     }
@@ -257,7 +275,7 @@ fn max_by_taps<A: Element + Float>(
     layout: &PolyphasePlane,
     x: &[A],
     taps: &[Tap],
-    lowest: A,
+    lowest_value: A,
     y: &mut [A],
     mask: &mut [i32],
 ) {
@@ -269,10 +287,10 @@ fn max_by_taps<A: Element + Float>(
         let mut column = 0;
         while column < width {
             column = match width {
-                16.. => windows_by_taps::<A, 16>(x, taps, lowest, first, column, y, mask),
-                8.. => windows_by_taps::<A, 8>(x, taps, lowest, first, column, y, mask),
-                4.. => windows_by_taps::<A, 4>(x, taps, lowest, first, column, y, mask),
-                _ => windows_by_taps::<A, 1>(x, taps, lowest, first, column, y, mask),
+                16.. => windows_by_taps::<A, 16>(x, taps, lowest_value, first, column, y, mask),
+                8.. => windows_by_taps::<A, 8>(x, taps, lowest_value, first, column, y, mask),
+                4.. => windows_by_taps::<A, 4>(x, taps, lowest_value, first, column, y, mask),
+                _ => windows_by_taps::<A, 1>(x, taps, lowest_value, first, column, y, mask),
             };
         }
     }
@@ -289,22 +307,22 @@ fn max_by_taps<A: Element + Float>(
 fn windows_by_taps<A: Element + Float, const N: usize>(
     x: &[A],
     taps: &[Tap],
-    lowest: A,
+    lowest_value: A,
     (slot, row_index, column_step): (usize, usize, usize),
     column: usize,
     y: &mut [A],
     mask: &mut [i32],
 ) -> usize {
     let column = column.min(y.len() - N);
-    let (mut max, mut index) = ([lowest; N], [NOT_FOUND; N]);
+    let (mut max, mut index) = ([lowest_value; N], [NOT_FOUND; N]);
     for tap in taps {
         let x: &[A; N] = x[tap.offset + slot + column..].first_chunk().expect("N windows");
         for j in 0..N {
             // Select the index with a bit mask, because the compiler would turn an `if` on indices
             // into a branch.
-            let greater = -i32::from(x[j] > max[j]);
+            let greater_mask = -i32::from(x[j] > max[j]);
             max[j] = if x[j] > max[j] { x[j] } else { max[j] };
-            index[j] = (index[j] & !greater) | (tap.index & greater);
+            index[j] = (index[j] & !greater_mask) | (tap.index & greater_mask);
         }
     }
     // Multiply indices in 32 bits, because 64-bit vector multiplication is slow.

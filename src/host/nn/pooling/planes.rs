@@ -34,14 +34,15 @@ pub(crate) fn check_mask_range(name: &'static str, op: &Pool2d) -> Result<()> {
 
 /// Returns the input elements of `window` as ranges of the input plane.
 pub(crate) fn window_ranges(op: &Pool2d, window: usize) -> impl Iterator<Item = Range<usize>> {
-    let clipped = |axis: usize, p: usize| {
+    let clipped_range = |axis: usize, p: usize| {
         let start = p * op.stride[axis];
         let end =
             start.saturating_add(op.kernel[axis]).saturating_sub(op.pad[axis]).min(op.input[axis]);
         start.saturating_sub(op.pad[axis]).min(end)..end
     };
     let ([_, out_width], [_, width]) = (op.output(), op.input);
-    let (rows, columns) = (clipped(0, window / out_width), clipped(1, window % out_width));
+    let (rows, columns) =
+        (clipped_range(0, window / out_width), clipped_range(1, window % out_width));
     // Consecutive rows that span the full width of the plane form one range.
     let (ranges, height) = match columns.len() == width {
         true => (usize::from(!rows.is_empty()), rows.len()),

@@ -10,9 +10,9 @@ use crate::{
     op::Pool2d,
 };
 
-/// Draws an element of each window with a probability proportional to the element. Writes the drawn
-/// element to `y`, and its index in the input plane to `mask`. Negative elements and NaN count as
-/// zero in the sums.
+/// Draws an element of each window with a probability proportional to the element's value. Writes
+/// the drawn element to `y`, and its index in the input plane to `mask`. Negative elements and NaN
+/// count as zero in the sums.
 ///
 /// Every device must draw the same element: the first element at which the running sum over the
 /// window exceeds `u` times the total sum of the window. The running sum and the total sum are
@@ -62,6 +62,6 @@ fn draw<T: Element>(op: &Pool2d, window: usize, x: &[T], u: f64) -> Option<usize
         })
     };
     let (_, total) = running_sums().last()?;
-    let drawn = running_sums().find(|&(_, sum)| sum > u * total);
-    drawn.or_else(|| running_sums().next()).map(|(i, _)| i)
+    let drawn_element = running_sums().find(|&(_, sum)| sum > u * total);
+    drawn_element.or_else(|| running_sums().next()).map(|(i, _)| i)
 }

@@ -43,8 +43,8 @@ fn pooling_is_bit_identical_on_any_number_of_threads<T: Element>() {
             average_pool(&workers, &op, &max_dx, &mut mean).unwrap();
             average_pool_backward(&workers, &op, &dy, &mut mean_dx).unwrap();
             stochastic_pool(&workers, &op, &max_dx, &u, &mut drawn, &mut drawn_mask).unwrap();
-            let all: [&[T]; 5] = [&max, &max_dx, &mean, &mean_dx, &drawn];
-            (all.map(|v| crate::cast::cast_slice::<T, u8>(v).to_vec()), mask, drawn_mask)
+            let all_results: [&[T]; 5] = [&max, &max_dx, &mean, &mean_dx, &drawn];
+            (all_results.map(|v| crate::cast::cast_slice::<T, u8>(v).to_vec()), mask, drawn_mask)
         });
         assert!(results[0] == results[1] && results[0] == results[2]);
     }
@@ -110,7 +110,7 @@ fn pooling_accepts_empty_operands() {
 
 #[test]
 fn pooling_with_an_inconsistent_descriptor_is_an_error() {
-    let valid = Pool2d::new(2, [4, 4], [2, 2], [2, 2], [0, 0], PoolRounding::Ceil).unwrap();
+    let valid_op = Pool2d::new(2, [4, 4], [2, 2], [2, 2], [0, 0], PoolRounding::Ceil).unwrap();
     let (w, x) = (&Workers::sequential(), &[1.0f32; 32][..]);
     let (mut y, mut mask) = ([0.0; 8], [0; 8]);
     let inconsistencies: [fn(&mut Pool2d); 5] = [
@@ -121,12 +121,12 @@ fn pooling_with_an_inconsistent_descriptor_is_an_error() {
         |op| op.planes = usize::MAX,
     ];
     for change in inconsistencies {
-        let mut op = valid;
+        let mut op = valid_op;
         change(&mut op);
         assert!(max_pool(w, &op, x, &mut y, &mut mask).is_err(), "{op:?}");
         assert!(average_pool(w, &op, x, &mut y).is_err(), "{op:?}");
     }
-    let mut op = valid;
+    let mut op = valid_op;
     op.kernel = [3, 3];
     max_pool(w, &op, x, &mut y, &mut mask).unwrap();
 }

@@ -64,9 +64,9 @@ fn weights_with_master_weights_are_rounded_f32_weights<T: Element>() {
             run(&workers, &wide_op, &dw_wide, &mut w_wide, None, [&mut h_wide, &mut k_wide]);
         }
         assert_eq!((&masters, &h, &k), (&w_wide, &h_wide, &k_wide), "{rule:?}");
-        let mut rounded = vec![T::default(); len];
-        narrow(&w_wide, &mut rounded);
-        assert_eq!(wide(&w), wide(&rounded), "{rule:?}");
+        let mut rounded_weights = vec![T::default(); len];
+        narrow(&w_wide, &mut rounded_weights);
+        assert_eq!(wide(&w), wide(&rounded_weights), "{rule:?}");
     }
 }
 

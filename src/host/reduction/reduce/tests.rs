@@ -66,10 +66,10 @@ fn sums_of_rows_are_bit_identical_to_sums_of_slices() {
 
 fn check_sums_of_rows() {
     let w = Workers::sequential();
-    let all = fractions::<f32>(6, 40_000);
+    let elements = fractions::<f32>(6, 40_000);
     for (extent, rows) in [(1, 40), (7, 19), (15, 33), (33, 5), (96, 16), (256, 37), (1000, 20)] {
         for start in [0, 1, 4, 13] {
-            let x = &all[start..][..extent * rows];
+            let x = &elements[start..][..extent * rows];
             let axis = Axis::new(rows, extent, 1).unwrap();
             for (op, map) in [
                 (Reduce::Sum, (|x| x) as fn(f32) -> f32),
@@ -104,8 +104,8 @@ fn reduction_along_an_empty_axis_gives_the_identity_or_an_error() {
         let mut z = vec![3.0; extent];
         sum_to_axis(&w, &axis, 2.0, &x, &mut z).unwrap();
         assert!(z.iter().all(|&z| z == 6.0));
-        let extreme = reduce(&w, Reduce::Max, &axis, &x, &mut y);
-        assert_eq!(matches!(extreme, Err(Error::InvalidInput { op: "max", .. })), extent == 0);
+        let result = reduce(&w, Reduce::Max, &axis, &x, &mut y);
+        assert_eq!(matches!(result, Err(Error::InvalidInput { op: "max", .. })), extent == 0);
         let result = arg_max(&w, &axis, &x, &mut vec![0; axis.reduced_count()]);
         assert_eq!(matches!(result, Err(Error::InvalidInput { op: "arg_max", .. })), extent == 0);
     }

@@ -85,9 +85,9 @@ struct RowAlignment {
     /// Number of cache lines of the row after the first cache line.
     lines: usize,
     /// Mask of the elements of the first cache line that belong to the row.
-    first: u16,
+    first_mask: u16,
     /// Mask of the elements of the last cache line that belong to the row, if `lines` is not 0.
-    last: u16,
+    last_mask: u16,
 }
 
 impl RowAlignment {
@@ -95,9 +95,9 @@ impl RowAlignment {
     fn new(x: &[f32], extent: usize) -> Self {
         let offset = x.as_ptr().addr() / size_of::<f32>() % LANES;
         let end = offset + extent - 1;
-        let (lines, last) = (end / LANES, u16::MAX >> (LANES - 1 - end % LANES));
-        let first = u16::MAX << offset & if lines == 0 { last } else { u16::MAX };
-        Self { offset, lines, first, last }
+        let (lines, last_mask) = (end / LANES, u16::MAX >> (LANES - 1 - end % LANES));
+        let first_mask = u16::MAX << offset & if lines == 0 { last_mask } else { u16::MAX };
+        Self { offset, lines, first_mask, last_mask }
     }
 }
 
@@ -115,32 +115,37 @@ unsafe fn row_to_lanes(
     let zero = _mm512_setzero_ps();
     let mut x = x.as_ptr().wrapping_sub(alignment.offset);
     // SAFETY: the mask selects only elements of the row, and the load reads no other elements.
-    let first = unsafe { _mm512_mask_loadu_ps(zero, alignment.first, x) };
-    let (mut even, mut odd) = (add_mapped(zero, first, map), zero);
-    let mut left = alignment.lines;
+    let first_line = unsafe { _mm512_mask_loadu_ps(zero, alignment.first_mask, x) };
+    let (mut even_sums, mut odd_sums) = (add_mapped(zero, first_line, map), zero);
+    let mut rest_lines = alignment.lines;
     x = x.wrapping_add(LANES);
-    while left > 2 {
+    while rest_lines > 2 {
         // SAFETY: the two cache lines from `x` on precede the last cache line of the row, so they
         // hold only elements of the row.
         unsafe {
-            odd = add_mapped(odd, _mm512_loadu_ps(x), map);
-            even = add_mapped(even, _mm512_loadu_ps(x.wrapping_add(LANES)), map);
+            odd_sums = add_mapped(odd_sums, _mm512_loadu_ps(x), map);
+            even_sums = add_mapped(even_sums, _mm512_loadu_ps(x.wrapping_add(LANES)), map);
         }
         x = x.wrapping_add(2 * LANES);
-        left -= 2;
+        rest_lines -= 2;
     }
-    if left == 2 {
+    if rest_lines == 2 {
         // SAFETY: the cache line at `x` precedes the last cache line of the row, so it holds only
         // elements of the row.
-        odd = add_mapped(odd, unsafe { _mm512_loadu_ps(x) }, map);
+        odd_sums = add_mapped(odd_sums, unsafe { _mm512_loadu_ps(x) }, map);
         // SAFETY: the mask selects only elements of the row.
-        let last = unsafe { _mm512_mask_loadu_ps(zero, alignment.last, x.wrapping_add(LANES)) };
-        even = add_mapped(even, last, map);
-    } else if left == 1 {
+        let last_line =
+            unsafe { _mm512_mask_loadu_ps(zero, alignment.last_mask, x.wrapping_add(LANES)) };
+        even_sums = add_mapped(even_sums, last_line, map);
+    } else if rest_lines == 1 {
         // SAFETY: the mask selects only elements of the row.
-        odd = add_mapped(odd, unsafe { _mm512_mask_loadu_ps(zero, alignment.last, x) }, map);
+        odd_sums = add_mapped(
+            odd_sums,
+            unsafe { _mm512_mask_loadu_ps(zero, alignment.last_mask, x) },
+            map,
+        );
     }
-    _mm512_add_ps(even, odd)
+    _mm512_add_ps(even_sums, odd_sums)
 }
 
 /// Returns `sumᵢ + map(xᵢ)` for each lane.
@@ -161,25 +166,25 @@ fn add_mapped(sum: __m512, x: __m512, map: impl Fn(f32) -> f32) -> __m512 {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce_rows(rows: [__m512; GROUP]) -> [f32; GROUP] {
-    let mut eight = [_mm512_setzero_ps(); 8];
-    for (i, out) in eight.iter_mut().enumerate() {
+    let mut sums8 = [_mm512_setzero_ps(); 8];
+    for (i, out) in sums8.iter_mut().enumerate() {
         let (a, b) = (rows[i], rows[i + 8]);
         *out =
             _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xee>(a, b));
     }
-    let mut four = [_mm512_setzero_ps(); 4];
-    for (i, out) in four.iter_mut().enumerate() {
-        let (a, b) = (eight[i], eight[i + 4]);
+    let mut sums4 = [_mm512_setzero_ps(); 4];
+    for (i, out) in sums4.iter_mut().enumerate() {
+        let (a, b) = (sums8[i], sums8[i + 4]);
         *out =
             _mm512_add_ps(_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b));
     }
-    let mut two = [_mm512_setzero_ps(); 2];
-    for (i, out) in two.iter_mut().enumerate() {
-        let (a, b) = (_mm512_castps_pd(four[i]), _mm512_castps_pd(four[i + 2]));
+    let mut sums2 = [_mm512_setzero_ps(); 2];
+    for (i, out) in sums2.iter_mut().enumerate() {
+        let (a, b) = (_mm512_castps_pd(sums4[i]), _mm512_castps_pd(sums4[i + 2]));
         let (low, high) = (_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
         *out = _mm512_add_ps(_mm512_castpd_ps(low), _mm512_castpd_ps(high));
     }
-    let [a, b] = two;
+    let [a, b] = sums2;
     let sums = _mm512_add_ps(_mm512_shuffle_ps::<0x88>(a, b), _mm512_shuffle_ps::<0xdd>(a, b));
     let order = _mm512_setr_epi32(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15);
     elements(_mm512_permutexvar_ps(order, sums))

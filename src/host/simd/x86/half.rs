@@ -69,8 +69,8 @@ unsafe fn widen_vector<T: Element>(x: &[T], y: &mut [f32]) {
     // SAFETY: both slices have at least `count` elements, and the masked store writes no other
     // elements.
     unsafe {
-        let wide = widen_512(x.as_ptr(), count);
-        _mm512_mask_storeu_ps(y.as_mut_ptr(), mask_first(count), wide);
+        let wide_x = widen_512(x.as_ptr(), count);
+        _mm512_mask_storeu_ps(y.as_mut_ptr(), mask_first(count), wide_x);
     }
 }
 
@@ -84,8 +84,8 @@ unsafe fn narrow_vector<T: Element>(x: &[f32], y: &mut [T]) {
     // SAFETY: both slices have at least `count` elements, and the masked load reads no other
     // elements.
     unsafe {
-        let wide = _mm512_maskz_loadu_ps(mask_first(count), x.as_ptr());
-        narrow_512(wide, y.as_mut_ptr(), count);
+        let wide_x = _mm512_maskz_loadu_ps(mask_first(count), x.as_ptr());
+        narrow_512(wide_x, y.as_mut_ptr(), count);
     }
 }
 
@@ -192,10 +192,10 @@ unsafe fn from_bf16_512(x: __m256i) -> __m512 {
     // SAFETY: the intrinsics access no memory, and the caller guarantees their features.
     unsafe {
         let bits = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(x));
-        let wide = _mm512_castsi512_ps(bits);
-        let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(wide, wide);
-        let quiet = _mm512_set1_epi32(0x40 << 16);
-        _mm512_castsi512_ps(_mm512_mask_or_epi32(bits, nan, bits, quiet))
+        let wide_x = _mm512_castsi512_ps(bits);
+        let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(wide_x, wide_x);
+        let quiet_bit = _mm512_set1_epi32(0x40 << 16);
+        _mm512_castsi512_ps(_mm512_mask_or_epi32(bits, nan, bits, quiet_bit))
     }
 }
 
@@ -209,13 +209,13 @@ unsafe fn to_bf16_512(x: __m512) -> __m256i {
     // SAFETY: the intrinsics access no memory, and the caller guarantees their features.
     unsafe {
         let bits = _mm512_castps_si512(x);
-        let high = _mm512_srli_epi32::<16>(bits);
-        let odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
-        let up = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
-        let rounded = _mm512_srli_epi32::<16>(_mm512_add_epi32(bits, up));
+        let high_half = _mm512_srli_epi32::<16>(bits);
+        let low_bit = _mm512_and_si512(high_half, _mm512_set1_epi32(1));
+        let up = _mm512_add_epi32(low_bit, _mm512_set1_epi32(0x7fff));
+        let rounded_half = _mm512_srli_epi32::<16>(_mm512_add_epi32(bits, up));
         let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
-        let quiet = _mm512_set1_epi32(0x40);
-        _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(rounded, nan, high, quiet))
+        let quiet_bit = _mm512_set1_epi32(0x40);
+        _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(rounded_half, nan, high_half, quiet_bit))
     }
 }
 
@@ -228,13 +228,13 @@ unsafe fn to_bf16_256(x: __m256) -> __m128i {
     // SAFETY: the intrinsics access no memory, and the caller guarantees their features.
     unsafe {
         let bits = _mm256_castps_si256(x);
-        let high = _mm256_srli_epi32::<16>(bits);
-        let odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
-        let up = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
-        let rounded = _mm256_srli_epi32::<16>(_mm256_add_epi32(bits, up));
+        let high_half = _mm256_srli_epi32::<16>(bits);
+        let low_bit = _mm256_and_si256(high_half, _mm256_set1_epi32(1));
+        let up = _mm256_add_epi32(low_bit, _mm256_set1_epi32(0x7fff));
+        let rounded_half = _mm256_srli_epi32::<16>(_mm256_add_epi32(bits, up));
         let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(x, x));
-        let quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
-        let all = _mm256_blendv_epi8(rounded, quiet, nan);
-        _mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256::<1>(all))
+        let quiet_nan = _mm256_or_si256(high_half, _mm256_set1_epi32(0x40));
+        let results = _mm256_blendv_epi8(rounded_half, quiet_nan, nan);
+        _mm_packus_epi32(_mm256_castsi256_si128(results), _mm256_extracti128_si256::<1>(results))
     }
 }

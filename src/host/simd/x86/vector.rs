@@ -15,9 +15,9 @@ macro_rules! methods {
         #[allow(unused_unsafe)] // `$body` of an AVX-512 mask is safe integer code.
         #[inline(always)]
         unsafe fn $name($($param $(: $type)?),*) $(-> $result)? {
-            // SAFETY: the callers of the trait guarantee the processor's features, and that `p` is
-            // valid for the documented elements. The intrinsics access only the elements of one
-            // vector, or the elements that the mask selects.
+            // SAFETY: the callers of the trait's functions guarantee the processor's features, and
+            // that `p` is valid for the documented elements. The intrinsics access only the
+            // elements of one vector, or the elements that the mask selects.
             unsafe { $body }
         }
     )* };
@@ -50,7 +50,7 @@ macro_rules! simd_vector {
                 fn run(kernel: impl FnOnce()) {
                     kernel();
                 }
-                // SAFETY: the callers of the trait guarantee the processor's features.
+                // SAFETY: the callers of the trait's functions guarantee the processor's features.
                 unsafe { run(kernel) };
             }
 
@@ -84,15 +84,15 @@ macro_rules! simd_vector {
             $(
                 #[inline(always)]
                 unsafe fn widen<T: Element<Acc = $scalar>>(p: *const T, count: usize) -> Self {
-                    // SAFETY: the callers of the trait guarantee the requirements of the called
-                    // function, and a `T` that is narrower than its accumulator has 16 bits.
+                    // SAFETY: the callers of the trait's functions meet the requirements of the
+                    // called function, and a `T` that is narrower than its accumulator has 16 bits.
                     unsafe { $widen(p, count) }
                 }
 
                 #[inline(always)]
                 unsafe fn narrow<T: Element<Acc = $scalar>>(self, p: *mut T, count: usize) {
-                    // SAFETY: the callers of the trait guarantee the requirements of the called
-                    // function, and a `T` that is narrower than its accumulator has 16 bits.
+                    // SAFETY: the callers of the trait's functions meet the requirements of the
+                    // called function, and a `T` that is narrower than its accumulator has 16 bits.
                     unsafe { $narrow(self, p, count) };
                 }
             )?
