@@ -25,12 +25,12 @@ impl StagedDir {
     /// directory and `replace` is set.
     pub(crate) fn create(target: &Path, replace: bool) -> Result<Self> {
         let target = std::path::absolute(target).map_err(|error| Error::io(target, error))?;
-        let refused = match fs::symlink_metadata(&target) {
-            Ok(found) if !found.is_dir() => Some("a file of this name exists"),
+        let conflict = match fs::symlink_metadata(&target) {
+            Ok(found) if !found.is_dir() => Some("a file with this name exists"),
             Ok(_) if !replace => Some("already exists"),
             _ => None,
         };
-        if let Some(reason) = refused {
+        if let Some(reason) = conflict {
             return Err(Error::InvalidData(format!("{}: {reason}", target.display())));
         }
         let ((), path) = create_temporary(&target, |path| fs::create_dir(path))
@@ -46,46 +46,46 @@ impl StagedDir {
         &self.target
     }
 
-    /// Renames the directory to its final path, and removes a directory that previously had this
-    /// path.
+    /// Renames the directory to its final path, and removes the directory that had this path
+    /// before, if any.
     pub(crate) fn finish(mut self) -> Result<()> {
-        let renamed = self.rename();
-        renamed.map_err(|error| Error::io(&self.target, error))?;
+        let result = self.rename();
+        result.map_err(|error| Error::io(&self.target, error))?;
         self.finished = true;
         Ok(())
     }
 
     fn rename(&self) -> io::Result<()> {
-        let replaced = match self.replace && self.target.exists() {
+        let old_path = match self.replace && self.target.exists() {
             // A rename cannot replace a non-empty directory, so the old directory is renamed first.
             // `target` does not exist between the two renames.
             true => Some(create_temporary(&self.target, |path| fs::rename(&self.target, path))?.1),
             false => None,
         };
-        let renamed = fs::rename(&self.path, &self.target);
-        if let Some(old) = replaced {
-            match renamed {
+        let result = fs::rename(&self.path, &self.target);
+        if let Some(old) = old_path {
+            match result {
                 Ok(()) => fs::remove_dir_all(old)?,
                 Err(_) => fs::rename(old, &self.target)?,
             }
         }
-        renamed
+        result
     }
 }
 
 impl Drop for StagedDir {
     fn drop(&mut self) {
         if !self.finished {
-            // Ignores errors of the cleanup, because the caller already gets the error that caused
-            // the cleanup.
+            // Ignores errors of the cleanup, because the caller gets the error that caused the
+            // cleanup.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
 /// Creates and removes a file in `folder`, to check that `folder` is writable. Also removes old
-/// temporary files of dead processes. Fails if `folder` is
-/// not a writable directory.
+/// temporary files that dead processes left in `folder`. Fails if `folder` is not a writable
+/// directory.
 pub(crate) fn check_writable(folder: &Path) -> Result<()> {
     #[cfg(target_os = "linux")]
     super::file::remove_stale_temporaries(folder);
@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn an_existing_file_or_directory_is_not_replaced_by_default() {
         let dir = tempfile::tempdir().unwrap();
-        let refused = StagedDir::create(dir.path(), false).err().unwrap();
-        assert!(refused.to_string().ends_with(": already exists"), "{refused}");
+        let error = StagedDir::create(dir.path(), false).err().unwrap();
+        assert!(error.to_string().ends_with(": already exists"), "{error}");
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
         assert!(StagedDir::create(&file, true).is_err());

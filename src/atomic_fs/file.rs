@@ -9,7 +9,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Replaces the content of the file at `path` with `bytes`, or leaves the file unchanged.
+/// Replaces the content of the file at `path` with `bytes`. If this fails, the file is unchanged.
 ///
 /// `write_atomically` writes a temporary file in the same directory, flushes this file to the disk
 /// and renames the temporary file to `path`. Readers of the file therefore see either the old or
@@ -32,21 +32,21 @@ use std::{
 pub fn write_atomically(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let written = match fs::metadata(&target) {
+    let result = match fs::metadata(&target) {
         Ok(found) if !found.is_file() => fs::write(&target, bytes),
         _ => replace(&target, bytes),
     };
-    written.map_err(|source| Error::io(path, source))
+    result.map_err(|source| Error::io(path, source))
 }
 
 fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
     let (file, temporary) = create_temporary(target, |path| File::create_new(path))?;
-    let written = write_and_close(file, bytes).and_then(|()| fs::rename(&temporary, target));
-    if written.is_err() {
+    let result = write_and_close(file, bytes).and_then(|()| fs::rename(&temporary, target));
+    if result.is_err() {
         // Ignores errors of the cleanup, so that the caller gets the first error.
         let _ = fs::remove_file(&temporary);
     }
-    written
+    result
 }
 
 /// Writes `bytes` to `file`, flushes `file` to the disk and closes `file`, because some operating
@@ -56,11 +56,11 @@ fn write_and_close(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Removes temporary files that dead processes left in `folder`, after a power failure or SIGKILL.
+/// Removes temporary files that dead processes left in `folder`, for example after SIGKILL.
 ///
-/// A file is removed if the process that its name gives does not run on this machine and if the
-/// file has not changed for an hour. The hour protects the files of a process that runs on another
-/// machine with the same file system. Errors are ignored, because the files do no harm.
+/// Removes a file if no process on this machine has the id in the file's name, and if the file has
+/// not changed for an hour. The time limit protects the files of processes on other machines that
+/// share the file system. Ignores errors, because leftover files do no harm.
 #[cfg(all(feature = "net", target_os = "linux"))]
 pub(super) fn remove_stale_temporaries(folder: &Path) {
     use std::time::Duration;
@@ -69,15 +69,14 @@ pub(super) fn remove_stale_temporaries(folder: &Path) {
         let name = entry.file_name();
         let Some(process) = name.to_str().and_then(process_of) else { continue };
         let age = entry.metadata().and_then(|file| file.modified()).map(|time| time.elapsed());
-        let stale = matches!(age, Ok(Ok(age)) if age > Duration::from_secs(3600));
-        if stale && !Path::new("/proc").join(process.to_string()).exists() {
+        let is_stale = matches!(age, Ok(Ok(age)) if age > Duration::from_secs(3600));
+        if is_stale && !Path::new("/proc").join(process.to_string()).exists() {
             let _ = fs::remove_file(entry.path());
         }
     }
 }
 
-/// Returns the id of the process that created a temporary file of this name, or `None` for other
-/// files.
+/// Returns the process id in the name of a temporary file, or `None` for other file names.
 #[cfg(all(feature = "net", target_os = "linux"))]
 fn process_of(name: &str) -> Option<u32> {
     let (process, count) = name.strip_prefix(".cortado-")?.strip_suffix(".tmp")?.split_once('-')?;
@@ -158,12 +157,12 @@ mod tests {
     fn only_old_temporary_files_of_dead_processes_are_removed() {
         use std::time::{Duration, SystemTime};
         let dir = TestDir::new("stale");
-        let dead = u32::MAX;
+        let dead_process = u32::MAX;
         let files = [
-            (format!(".cortado-{dead}-0.tmp"), 7200),
-            (format!(".cortado-{dead}-1.tmp"), 60),
+            (format!(".cortado-{dead_process}-0.tmp"), 7200),
+            (format!(".cortado-{dead_process}-1.tmp"), 60),
             (format!(".cortado-{}-2.tmp", process::id()), 7200),
-            (format!(".cortado-{dead}-x.tmp"), 7200),
+            (format!(".cortado-{dead_process}-x.tmp"), 7200),
             ("a.tmp".to_owned(), 7200),
         ];
         for (name, age) in &files {

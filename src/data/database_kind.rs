@@ -36,8 +36,7 @@ impl Database {
         }
     }
 
-    /// Returns the error message for a source registry that lacks the scheme of this database
-    /// format.
+    /// Returns the error message for a source registry without the scheme of this database format.
     pub(super) fn unsupported(self) -> &'static str {
         match self {
             Self::Lmdb => "this is an LMDB database, but no scheme `lmdb` is registered",
@@ -52,6 +51,6 @@ impl Database {
 /// Returns whether the file at `path` has LMDB's magic number after a page header of 16 bytes.
 fn is_lmdb(path: &Path) -> bool {
     let mut start = [0; 20];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && start[16..] == [0xDE, 0xC0, 0xEF, 0xBE]
+    let result = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    result.is_ok() && start[16..] == [0xDE, 0xC0, 0xEF, 0xBE]
 }

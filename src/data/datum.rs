@@ -12,7 +12,7 @@ use crate::{
 
 impl Record {
     /// Fills this record from a serialized `Datum` message, and decodes a JPEG or PNG image to the
-    /// channels `color`.
+    /// channels that `color` selects.
     ///
     /// ```
     /// use cortado::{data::{Color, Record}, proto::{Datum, Message}};
@@ -34,8 +34,10 @@ impl Record {
         bytes.clear();
         floats.clear();
         let mut datum = Datum { data: Some(bytes), float_data: floats, ..Default::default() };
-        let read = datum.merge(message);
-        read.map_err(|error| Error::InvalidData(format!("not a {}: {error}", Datum::full_name())))?;
+        let result = datum.merge(message);
+        result.map_err(|error| {
+            Error::InvalidData(format!("not a {}: {error}", Datum::full_name()))
+        })?;
         if datum.encoded() {
             self.label = datum.label();
             return Image::decode(datum.data(), color)?.store(self);
@@ -49,7 +51,7 @@ impl TryFrom<Datum> for Record {
     type Error = Error;
 
     /// Moves the bytes of the `Datum` into the record without copying them. As in Caffe, the record
-    /// takes `float_data` only if the field `data` is empty.
+    /// gets the values of `float_data` only if the field `data` is empty.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] for an encoded image, a negative extent, or a number of

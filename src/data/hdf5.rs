@@ -21,7 +21,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A reader of the rows of datasets in HDF5 files. A list file names the HDF5 files, one path per
+/// A reader of rows from the datasets of HDF5 files. A list file names the HDF5 files, one path per
 /// line. After the last row, [`read`](Self::read) continues with the first row.
 ///
 /// A row consists of the elements of each dataset at one index of the first axis. With shuffling,
@@ -44,17 +44,16 @@ pub struct Hdf5Rows {
     /// The shape of a row of each dataset.
     shapes: Vec<Vec<usize>>,
     shuffle: Option<RngKey>,
-    /// The number of rows read at a time without shuffling.
+    /// The number of rows that the reader loads at a time without shuffling.
     slice: usize,
     /// The order of the files in the current epoch.
     file_order: Vec<usize>,
     /// The number of rows in each file; empty until [`seek`](Self::seek) needs these numbers.
     file_rows: Vec<usize>,
     epoch: u64,
-    /// The position of the open file in `file_order`.
+    /// The index in `file_order` of the open file.
     place: usize,
-    /// The number of rows that [`read`](Self::read) has returned, or the row number to which
-    /// `seek` has moved since.
+    /// The number of the next row, counted from 0 over all epochs.
     position: u64,
     file: Datasets,
     rows: usize,
@@ -66,7 +65,7 @@ pub struct Hdf5Rows {
 }
 
 impl Hdf5Rows {
-    /// Opens the datasets called `names` in the first HDF5 file that the list file `list` names.
+    /// Opens the datasets with the given `names` in the first HDF5 file of the list file `list`.
     /// Without shuffling, the reader loads `slice` rows at a time.
     ///
     /// # Errors
@@ -89,7 +88,7 @@ impl Hdf5Rows {
         }
         let file_order = order(shuffle, 0, files.len());
         let (file, rows, shapes) = open(&files[file_order[0]], names)?;
-        let mut opened = Self {
+        let mut reader = Self {
             files,
             names: names.to_vec(),
             shapes,
@@ -107,8 +106,8 @@ impl Hdf5Rows {
             loaded: 0..0,
             values: vec![Vec::new(); names.len()],
         };
-        opened.shuffle_rows();
-        Ok(opened)
+        reader.shuffle_rows();
+        Ok(reader)
     }
 
     /// Returns the shape of a row of each dataset.
@@ -123,8 +122,9 @@ impl Hdf5Rows {
     /// rows of the next file have a different shape.
     pub fn read(&mut self) -> Result<impl Iterator<Item = &[f64]>> {
         if self.row == self.rows {
-            let last = self.place + 1 == self.files.len();
-            let next = if last { (self.epoch + 1, 0) } else { (self.epoch, self.place + 1) };
+            let is_last_file = self.place + 1 == self.files.len();
+            let next =
+                if is_last_file { (self.epoch + 1, 0) } else { (self.epoch, self.place + 1) };
             self.open_file(next)?;
         }
         let row = self.row_order.get(self.row).copied().unwrap_or(self.row);
@@ -148,19 +148,18 @@ impl Hdf5Rows {
         }))
     }
 
-    /// Returns the number of rows read so far, over all epochs. After a [`seek`](Self::seek), the
-    /// position counts on from the target of the `seek`.
+    /// Returns the number of the next row, counted from 0 over all epochs.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Moves to row number `position`, counted over all epochs: the next [`read`](Self::read)
-    /// returns the row that an uninterrupted reader returns after `position` rows. The first `seek`
-    /// opens each file once, to learn its number of rows.
+    /// Moves to row number `position`, counted from 0 over all epochs: the next
+    /// [`read`](Self::read) returns the row that a new reader would return after `position` rows.
+    /// The first `seek` opens each file once, to learn its number of rows.
     ///
     /// # Errors
     /// Returns the errors of [`open`](Self::open) and [`read`](Self::read) for each file. If `seek`
-    /// fails, the reader stays at its row.
+    /// fails, the position does not change.
     #[doc(alias = "Skip")]
     pub fn seek(&mut self, position: u64) -> Result<()> {
         if position == self.position {
@@ -183,14 +182,14 @@ impl Hdf5Rows {
         Ok(())
     }
 
-    /// Opens the file at `place` in the order of the epoch `epoch`, at the first row of the file.
+    /// Opens the file with index `place` in the file order of epoch `epoch`, and moves to the
+    /// first row of the file.
     fn open_file(&mut self, (epoch, place): (u64, usize)) -> Result<()> {
         let file_order = match epoch == self.epoch {
             true => self.file_order.clone(),
             false => order(self.shuffle, self.first_shuffle(epoch), self.files.len()),
         };
-        // If the list file names only one HDF5 file, that file is still open and need not be
-        // reopened.
+        // If the list file names only one HDF5 file, that file is already open.
         if self.files.len() > 1 {
             let path = &self.files[file_order[place]];
             let (file, rows, shapes) = open(path, &self.names)?;
@@ -205,8 +204,8 @@ impl Hdf5Rows {
         Ok(())
     }
 
-    /// Returns the number of the random number stream that shuffles the files of the epoch `epoch`.
-    /// The following streams shuffle the rows of each file of the epoch.
+    /// Returns the number of the random number stream that shuffles the files in epoch `epoch`. The
+    /// streams after it shuffle the rows of the first, second, … file of the epoch.
     fn first_shuffle(&self, epoch: u64) -> u64 {
         epoch.wrapping_mul(self.files.len() as u64 + 1)
     }
@@ -219,8 +218,8 @@ impl Hdf5Rows {
     }
 }
 
-/// Returns the order of `len` items. With a key, random number stream number `stream` under the key
-/// shuffles the order.
+/// Returns the indices `0..len`, shuffled with random number stream `stream` of `key`, or in
+/// ascending order without a key.
 fn order(key: Option<RngKey>, stream: u64, len: usize) -> Vec<usize> {
     let mut order: Vec<_> = (0..len).collect();
     if let Some(key) = key {

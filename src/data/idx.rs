@@ -1,8 +1,8 @@
 //! IDX files of images and labels, the format of MNIST.
 //!
 //! Format: <https://yann.lecun.com/exdb/mnist/>. The third byte of the magic number is the type of
-//! the values (8: unsigned bytes); the fourth byte is the number of axes. The extents, as
-//! big-endian 32-bit integers, and then the values follow the magic number.
+//! the values (8: unsigned bytes); the fourth byte is the number of axes. After the magic number
+//! come the extents, as big-endian 32-bit integers, and then the values.
 
 use super::{record::Record, source::Source};
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use std::{
 #[cfg(feature = "gzip")]
 use {crate::proto::MAX_DEFLATE_RATIO, flate2::bufread::MultiGzDecoder};
 
-/// Images and labels from two IDX files, which may be compressed by gzip (feature `gzip`). The
+/// Images and labels from two IDX files, which may be compressed with gzip (feature `gzip`). The
 /// source holds all images and labels in memory.
 ///
 /// ```no_run
@@ -101,11 +101,11 @@ impl Source for IdxSource {
 
 /// Returns `path`, or `path.gz` if there is no file at `path`.
 fn find(path: &str) -> Result<PathBuf> {
-    let zipped = format!("{path}.gz");
+    let gz_path = format!("{path}.gz");
     if Path::new(path).exists() {
         Ok(path.into())
-    } else if Path::new(&zipped).exists() {
-        Ok(zipped.into())
+    } else if Path::new(&gz_path).exists() {
+        Ok(gz_path.into())
     } else {
         let reason = io::Error::new(ErrorKind::NotFound, "file not found, with or without .gz");
         Err(Error::io(path, reason))
@@ -119,20 +119,20 @@ fn invalid(path: &Path, reason: impl std::fmt::Display) -> Error {
 /// Reads the extents and values of an IDX file of unsigned bytes with `AXES` axes.
 fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
-    let stored = file.metadata().map_err(|error| Error::io(path, error))?.len();
+    let file_len = file.metadata().map_err(|error| Error::io(path, error))?.len();
     let mut file = BufReader::new(file);
     // Detect gzip by the magic number, because some programs decompress a file without removing the
     // extension `.gz`.
-    let zipped = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP_MAGIC);
-    if !zipped {
-        return parse(path, file, stored);
+    let is_gzip = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP_MAGIC);
+    if !is_gzip {
+        return parse(path, file, file_len);
     }
     #[cfg(feature = "gzip")]
-    return parse(path, MultiGzDecoder::new(file), stored.saturating_mul(MAX_DEFLATE_RATIO));
+    return parse(path, MultiGzDecoder::new(file), file_len.saturating_mul(MAX_DEFLATE_RATIO));
     #[cfg(not(feature = "gzip"))]
     Err(invalid(
         path,
-        "compressed by gzip; unpack the file or enable the feature `gzip` of cortado",
+        "compressed with gzip; unpack the file or enable the feature `gzip` of cortado",
     ))
 }
 
@@ -253,7 +253,7 @@ mod tests {
     #[cfg(not(feature = "gzip"))]
     fn a_gzipped_file_without_the_feature_names_the_feature() {
         let error = error(&zip(&images()), &labels());
-        assert!(error.contains("images-idx3-ubyte: compressed by gzip; unpack"), "{error}");
+        assert!(error.contains("images-idx3-ubyte: compressed with gzip; unpack"), "{error}");
         assert!(error.ends_with("enable the feature `gzip` of cortado"), "{error}");
     }
 
@@ -261,15 +261,15 @@ mod tests {
     #[cfg(feature = "gzip")]
     fn gzipped_files_are_read_with_and_without_the_gz_extension() {
         let (_dir, prefix) = pair(&images(), &labels());
-        let plain = format!("{prefix}-images-idx3-ubyte");
-        fs::remove_file(&plain).unwrap();
-        fs::write(format!("{plain}.gz"), zip(&images())).unwrap();
+        let images_path = format!("{prefix}-images-idx3-ubyte");
+        fs::remove_file(&images_path).unwrap();
+        fs::write(format!("{images_path}.gz"), zip(&images())).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
         // Test an uncompressed file with the extension `.gz`, and then a compressed file without
-        // the extension.
-        fs::write(format!("{plain}.gz"), images()).unwrap();
+        // this extension.
+        fs::write(format!("{images_path}.gz"), images()).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
-        fs::write(plain, zip(&images())).unwrap();
+        fs::write(images_path, zip(&images())).unwrap();
         assert_eq!(next(&mut IdxSource::open(prefix).unwrap()), (vec![1, 2], 7));
     }
 
@@ -306,18 +306,18 @@ mod tests {
     fn truncated_and_overlong_idx_files_are_rejected() {
         let images = images();
         for len in 0..images.len() {
-            let plain = error(&images[..len], &labels());
-            assert!(plain.contains("t-images-idx3-ubyte: "), "{plain}");
-            let zipped = error(&zip(&images[..len]), &labels());
-            assert!(zipped.contains("t-images-idx3-ubyte: "), "{zipped}");
-        }
-        let zipped = zip(&images);
-        for len in 2..zipped.len() {
-            let text = error(&zipped[..len], &labels());
+            let text = error(&images[..len], &labels());
+            assert!(text.contains("t-images-idx3-ubyte: "), "{text}");
+            let text = error(&zip(&images[..len]), &labels());
             assert!(text.contains("t-images-idx3-ubyte: "), "{text}");
         }
-        let longer = error(&images, &[labels(), vec![0]].concat());
-        assert!(longer.contains("states extents [3], but more than 3 bytes follow"), "{longer}");
+        let gzip = zip(&images);
+        for len in 2..gzip.len() {
+            let text = error(&gzip[..len], &labels());
+            assert!(text.contains("t-images-idx3-ubyte: "), "{text}");
+        }
+        let text = error(&images, &[labels(), vec![0]].concat());
+        assert!(text.contains("states extents [3], but more than 3 bytes follow"), "{text}");
     }
 
     #[test]

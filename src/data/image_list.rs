@@ -15,8 +15,8 @@ use std::{fs, path::Path};
 /// A source of the images that a list file names. Each line of the list file contains a path, a
 /// space and a label.
 ///
-/// As in Caffe, a path may contain spaces. With shuffling, each epoch has a different order, which
-/// depends only on the key and the epoch number.
+/// As in Caffe, a path may contain spaces. With shuffling, the order of an epoch depends only on
+/// the key and the epoch number.
 ///
 /// ```no_run
 /// use cortado::{data::{DataReader, ImageList}, op::RngKey};
@@ -73,7 +73,7 @@ impl ImageList {
         self
     }
 
-    /// Makes the source shuffle the files for each epoch.
+    /// Makes the source shuffle the files anew for each epoch.
     #[must_use]
     pub fn shuffled(mut self, key: RngKey) -> Self {
         self.shuffle = Some(key);
@@ -128,11 +128,11 @@ impl Source for ImageList {
         let (path, label) = &self.files[self.file_index(self.next)];
         let path = format!("{}{path}", self.root);
         let image = Image::read(&path, self.color)?;
-        let stored = match self.size {
+        let result = match self.size {
             Some([height, width]) => image.resize(height, width)?.store(record),
             None => image.store(record),
         };
-        stored.map_err(|error| error.context(path))?;
+        result.map_err(|error| error.context(path))?;
         record.set_label(*label);
         self.advance();
         Ok(())
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn each_epoch_of_an_image_list_has_another_order_that_depends_on_the_key_only() {
+    fn each_epoch_of_an_image_list_has_a_different_order_that_depends_only_on_the_key() {
         let text: String = (0..40).map(|i| format!("{i}.png {i}\n")).collect();
         let epoch = |images: &mut ImageList| {
             let order = images.order.clone();

@@ -5,8 +5,9 @@
 //! - [`LmdbReader`] and [`LmdbWriter`] read and write LMDB databases without the C library.
 //! - Random choices, such as the crop of a record, depend only on a key and the record's number, so
 //!   that a seed yields bit-identical batches for any number of threads.
-//! - [`QueuePair`]s recycle a fixed number of records and batches between threads and the net.
-//!   Closing a queue wakes all threads that wait for the queue, so that no thread waits forever.
+//! - [`QueuePair`]s pass a fixed number of records and batches back and forth between the threads
+//!   and the net, so that their memory is reused. Closing a queue wakes all threads that wait on
+//!   the queue, so that no thread waits forever.
 
 mod database_kind;
 mod datum;

@@ -50,13 +50,13 @@ pub struct PrefetchOptions {
 /// A thread that transforms records and uploads them while the net computes on earlier batches.
 ///
 /// Batch j holds `size` records of the reader, starting at record j · `size`. Several threads
-/// transform the records of a large batch. The prefetcher uses a fixed number of batches. The
+/// transform the records of a large batch. The prefetcher recycles a fixed number of batches. The
 /// caller gets a batch from [`next`](Self::next), and returns the batch for reuse with
 /// [`recycle`](Self::recycle).
 ///
 /// The prefetching thread ends at its first error, or when the prefetcher is dropped. Dropping the
-/// prefetcher joins the prefetching thread. Dropping the prefetcher logs an error that
-/// [`next`](Self::next) never returned.
+/// prefetcher joins the prefetching thread. If the prefetching thread failed and
+/// [`next`](Self::next) has not returned the error, dropping the prefetcher logs the error.
 ///
 /// ```
 /// use cortado::data::{DataReader, DataTransformer, PrefetchOptions, Prefetcher, SourceRegistry};
@@ -98,8 +98,7 @@ struct Shared<T: Element> {
     error: WorkerError,
 }
 
-/// The maximum number of batches prepared ahead. Preparing more than 1024 batches ahead would only
-/// use more memory.
+/// The maximum number of batches prepared ahead. A larger number would only use more memory.
 const MAX_DEPTH: usize = 1024;
 /// The shortest wait for data that the prefetcher logs.
 const SLOW_WAIT: Duration = Duration::from_secs(1);
@@ -148,12 +147,13 @@ impl<T: Element> Prefetcher<T> {
         })
     }
 
-    /// Stops reading, and continues with the records of `reader`. Reuses the memory of the batches.
+    /// Drops the previous reader and the prefetched batches, and continues with the records of
+    /// `reader`. Reuses the memory of the batches.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if the transformed records of `reader` have another shape than
-    /// those of the prefetcher, and the errors of [`new`](Self::new). If a record cannot be read or
-    /// has another shape, the prefetcher continues as before.
+    /// Returns [`Error::Shape`] if the transformed records of `reader` have a different shape from
+    /// those of the previous reader, and the errors of [`new`](Self::new). If the first record
+    /// cannot be read or has a different shape, the prefetcher keeps its previous reader.
     pub fn restart(&mut self, reader: DataReader, transformer: DataTransformer) -> Result<()> {
         let (name, stop_reader) = (reader.source().to_owned(), Box::new(reader.stop_function()));
         let (next_record, batch_step) =
@@ -166,9 +166,10 @@ impl<T: Element> Prefetcher<T> {
             return Err(Error::Shape(format!("{name}: {reason}")));
         }
         self.stop();
-        let old = &self.shared.batches;
+        let old_batches = &self.shared.batches;
         let mut batches: Vec<_> =
-            iter::from_fn(|| old.free.try_pop().or_else(|| old.full.try_pop())).collect();
+            iter::from_fn(|| old_batches.free.try_pop().or_else(|| old_batches.full.try_pop()))
+                .collect();
         while batches.len() + self.outstanding < self.depth {
             batches.push(Batch::new(&self.device, self.shape)?);
         }
@@ -178,15 +179,15 @@ impl<T: Element> Prefetcher<T> {
         Ok(())
     }
 
-    /// Makes the prefetching thread and the reader thread end, and waits for their ends.
+    /// Stops the reader, and stops and joins the prefetching thread.
     fn stop(&mut self) {
         self.shared.batches.close();
         (self.stop_reader)();
         self.thread = None;
     }
 
-    /// Returns the number of the first record of the next batch, counted as
-    /// [`DataReader::next_record`].
+    /// Returns the number of the first record of the next batch, as [`DataReader::next_record`]
+    /// counts records.
     pub fn next_record(&self) -> u64 {
         self.next_record
     }
@@ -208,7 +209,7 @@ impl<T: Element> Prefetcher<T> {
     ///
     /// # Errors
     /// Returns the error or panic that ended the prefetching thread, with the source and the record
-    /// number. Every call after an error returns an error.
+    /// number. After an error, every later call fails, too.
     #[allow(clippy::should_implement_trait)] // not an `Iterator`, because the batches never end
     pub fn next(&mut self) -> Result<Batch<T>> {
         let batches = &self.shared.batches;

@@ -47,9 +47,9 @@ pub enum QueueError {
 pub struct BlockingQueue<T> {
     state: Mutex<State<T>>,
     /// The condition variable that a push or a close signals.
-    pushed: Condvar,
+    not_empty: Condvar,
     /// The condition variable that a pop or a close signals.
-    popped: Condvar,
+    not_full: Condvar,
     bound: usize,
 }
 
@@ -64,13 +64,13 @@ impl<T> BlockingQueue<T> {
         Self::bounded(usize::MAX)
     }
 
-    /// Returns an empty queue of at most `bound` items; a `bound` of 0 stands for 1.
+    /// Returns an empty queue that can hold at most `bound` items; a `bound` of 0 stands for 1.
     /// [`push`](Self::push) waits while the queue is full.
     pub fn bounded(bound: usize) -> Self {
         Self {
             state: Mutex::new(State { items: VecDeque::new(), closed: false }),
-            pushed: Condvar::new(),
-            popped: Condvar::new(),
+            not_empty: Condvar::new(),
+            not_full: Condvar::new(),
             bound: bound.max(1),
         }
     }
@@ -78,7 +78,7 @@ impl<T> BlockingQueue<T> {
     /// Appends `item`. If the queue is bounded, waits while the queue is full.
     ///
     /// # Errors
-    /// Returns `item` if the queue is closed before this call or while this call waits.
+    /// Returns `item` as the error if the queue is closed before or during this call.
     pub fn push(&self, item: T) -> Result<(), T> {
         self.append(item, None).map_err(|(item, _)| item)
     }
@@ -86,7 +86,8 @@ impl<T> BlockingQueue<T> {
     /// Like [`push`](Self::push), but waits for at most `timeout`.
     ///
     /// # Errors
-    /// Returns `item` and a [`QueueError`], which distinguishes a full queue from a closed queue.
+    /// Returns `item` and [`QueueError::TimedOut`] if the queue stays full, or `item` and
+    /// [`QueueError::Closed`] if the queue is closed.
     pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), (T, QueueError)> {
         // Wait without a deadline if `Instant` cannot represent the deadline.
         self.append(item, Instant::now().checked_add(timeout))
@@ -107,7 +108,8 @@ impl<T> BlockingQueue<T> {
     /// Like [`pop`](Self::pop), but waits for at most `timeout`.
     ///
     /// # Errors
-    /// Returns a [`QueueError`], which distinguishes an empty queue from a closed queue.
+    /// Returns [`QueueError::TimedOut`] if the queue stays empty, or [`QueueError::Closed`] if the
+    /// queue is empty and closed.
     pub fn pop_timeout(&self, timeout: Duration) -> Result<T, QueueError> {
         let state = self.wait_for_item(Instant::now().checked_add(timeout), None)?;
         self.take(state).ok_or(QueueError::Closed)
@@ -125,8 +127,8 @@ impl<T> BlockingQueue<T> {
         T: Clone,
     {
         let state = self.wait_for_item(None, None).ok()?;
-        // Peeking leaves the item in the queue, so wake another waiting thread.
-        self.pushed.notify_one();
+        // Peeking leaves the item in the queue, so wake another thread that waits for an item.
+        self.not_empty.notify_one();
         state.items.front().cloned()
     }
 
@@ -153,8 +155,8 @@ impl<T> BlockingQueue<T> {
     /// remain in a closed queue. Closing a closed queue has no effect.
     pub fn close(&self) {
         self.state.lock().closed = true;
-        self.pushed.notify_all();
-        self.popped.notify_all();
+        self.not_empty.notify_all();
+        self.not_full.notify_all();
     }
 
     /// Returns whether [`close`](Self::close) was called.
@@ -169,13 +171,13 @@ impl<T> BlockingQueue<T> {
             if timed_out {
                 return Err((item, QueueError::TimedOut));
             }
-            (state, timed_out) = sleep(&self.popped, state, deadline);
+            (state, timed_out) = sleep(&self.not_full, state, deadline);
         }
         if state.closed {
             return Err((item, QueueError::Closed));
         }
         state.items.push_back(item);
-        self.pushed.notify_one();
+        self.not_empty.notify_one();
         Ok(())
     }
 
@@ -203,13 +205,13 @@ impl<T> BlockingQueue<T> {
                 state = self.state.lock();
                 continue;
             }
-            (state, timed_out) = sleep(&self.pushed, state, deadline);
+            (state, timed_out) = sleep(&self.not_empty, state, deadline);
         }
     }
 
     fn take(&self, mut state: MutexGuard<'_, State<T>>) -> Option<T> {
         let item = state.items.pop_front()?;
-        self.popped.notify_one();
+        self.not_full.notify_one();
         Some(item)
     }
 }

@@ -18,8 +18,8 @@ use std::{fmt, sync::Arc};
 /// The reader thread reads a bounded number of records ahead for each reader. A reader that stops
 /// consuming eventually blocks the other readers, but a dropped reader does not. The reader thread
 /// recycles the buffers of consumed records. The reader thread ends at its first error, or when the
-/// last reader is dropped. Dropping the last reader joins the reader thread. Dropping a reader logs
-/// an error of the reader thread that the reader never returned.
+/// last reader is dropped. Dropping the last reader joins the reader thread. If the reader thread
+/// failed and a reader has not returned the error, dropping that reader logs the error.
 ///
 /// ```
 /// use cortado::data::{DataReader, SourceRegistry};
@@ -45,8 +45,8 @@ pub struct DataReader {
     _thread: Arc<JoinOnDrop>,
 }
 
-/// The name of a source, and the record counts that locate a record of the source in error
-/// messages.
+/// The name of a source, and the counts from which an error message derives the position of a
+/// record in the source.
 struct SourceName {
     source: String,
     records: Option<u64>,
@@ -91,7 +91,7 @@ impl DataReader {
         Self::resumed(source, skip, 0, run)
     }
 
-    /// Like [`new`](Self::new), but continues an earlier run, from the record number `first` on: the
+    /// Like [`new`](Self::new), but continues interrupted training at record number `first`: the
     /// thread skips `skip + first` records. Record numbers, on which random choices depend, start
     /// at `first`.
     ///
@@ -99,12 +99,12 @@ impl DataReader {
     /// use cortado::data::{DataReader, SourceRegistry};
     ///
     /// let open = || SourceRegistry::default().open("digits:test?count=100");
-    /// let mut whole = DataReader::new(open()?, 0, 8)?;
+    /// let mut reader = DataReader::new(open()?, 0, 8)?;
     /// let mut resumed = DataReader::resumed(open()?, 0, 3, 8)?;
-    /// whole.records()?; // a run of 8 records
-    /// whole.consume(3);
-    /// assert_eq!(whole.next_record(), resumed.next_record());
-    /// assert_eq!(whole.records()?[0].values(), resumed.records()?[0].values());
+    /// reader.records()?; // a run of 8 records
+    /// reader.consume(3);
+    /// assert_eq!(reader.next_record(), resumed.next_record());
+    /// assert_eq!(reader.records()?[0].values(), resumed.records()?[0].values());
     /// # Ok::<(), cortado::Error>(())
     /// ```
     ///
@@ -143,8 +143,8 @@ impl DataReader {
         }
         let name =
             SourceName { source: source.describe(), records: source.records(), skipped: skip };
-        let skipped = source.skip(skip).and_then(|()| source.skip(first));
-        skipped.map_err(|error| error.context(name.source.clone()))?;
+        let result = source.skip(skip).and_then(|()| source.skip(first));
+        result.map_err(|error| error.context(name.source.clone()))?;
         let name = Arc::new(name);
         let queues: Vec<_> = (0..count).map(|_| Arc::new(ReaderQueues::new(run))).collect();
         let read_thread =
@@ -172,7 +172,7 @@ impl DataReader {
     ///
     /// # Errors
     /// Returns the error or panic that ended the reader thread, with the source and the record
-    /// number. Every call after an error returns an error.
+    /// number. After an error, every later call fails, too.
     pub fn records(&mut self) -> Result<&[Record]> {
         self.wait_for_run()?;
         match &self.run {
@@ -213,9 +213,9 @@ impl DataReader {
         }
     }
 
-    /// Returns the number of the next record. Record numbers start at 0, or where an earlier run
-    /// [ended](Self::resumed), count the records of all readers and continue when the source
-    /// repeats.
+    /// Returns the number of the next record. Record numbers start at 0, or at the argument `first`
+    /// of [`resumed`](Self::resumed). They count the records of all readers and do not restart when
+    /// the source repeats.
     pub fn next_record(&self) -> u64 {
         self.number
     }
@@ -262,8 +262,8 @@ impl SourceName {
 
 impl ReaderQueues {
     fn new(run: usize) -> Self {
-        let new = |_| RecordRun { records: vec![Record::default(); run], len: 0 };
-        Self { runs: QueuePair::new((0..RUNS).map(new)), error: WorkerError::new() }
+        let new_run = |_| RecordRun { records: vec![Record::default(); run], len: 0 };
+        Self { runs: QueuePair::new((0..RUNS).map(new_run)), error: WorkerError::new() }
     }
 }
 
@@ -290,8 +290,8 @@ impl ReadThread {
                 return Ok(());
             }
             runs.iter_mut().flatten().for_each(|run| run.len = 0);
-            let filled = catch_panic(|| self.fill(&mut runs));
-            let filled = filled.map_err(|error| self.name.locate_error(self.number, error));
+            let result = catch_panic(|| self.fill(&mut runs));
+            let result = result.map_err(|error| self.name.locate_error(self.number, error));
             // Pass on the records that were read before an error, because only the failed record is
             // invalid.
             for (queues, run) in self.queues.iter().zip(runs) {
@@ -299,12 +299,12 @@ impl ReadThread {
                     let _ = queues.runs.full.push(run);
                 }
             }
-            filled?;
+            result?;
         }
     }
 
-    /// Reads records into the readers' runs in turn, until all runs are full or every reader is
-    /// dropped.
+    /// Reads records into the runs of the readers in turn, until all runs are full or all readers
+    /// are dropped.
     fn fill(&mut self, runs: &mut [Option<RecordRun>]) -> Result<()> {
         let run_len = runs.iter().flatten().map(|run| run.records.len()).max();
         for i in 0..run_len.unwrap_or(0) {

@@ -81,8 +81,8 @@ impl Record {
         self.label = label;
     }
 
-    /// Turns this record into a record of bytes with the given shape, and returns the bytes. The
-    /// values of the bytes are unspecified until the caller writes them.
+    /// Changes this record to an 8-bit image of the given shape, and returns its bytes. The bytes
+    /// are unspecified until the caller writes them.
     ///
     /// # Errors
     /// Returns [`Error::ShapeOverflow`] for too large a shape, or [`Error::OutOfMemory`]. After an

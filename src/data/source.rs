@@ -3,7 +3,7 @@
 use super::{image::Color, record::Record};
 use crate::error::Result;
 
-/// An endless sequence of records, which repeats after the last record.
+/// An endless sequence of records: after the last record, the first record follows again.
 ///
 /// Several consumers can share the records of a source: see [`DataReader`](super::DataReader).
 ///
@@ -40,7 +40,7 @@ pub trait Source: Send {
     /// number to the error.
     fn read(&mut self, record: &mut Record) -> Result<()>;
 
-    /// Sets the color channels to which later reads decode JPEG and PNG images. The default
+    /// Sets the color channels that later reads decode from JPEG and PNG images. The default
     /// implementation ignores `color`.
     fn set_color(&mut self, color: Color) {
         let _ = color;

@@ -6,7 +6,7 @@ use super::{
 use crate::error::{Error, Result};
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-/// A function that opens the source whose name is `SCHEME:` followed by the argument.
+/// A function that opens a source; the argument is the source name after `SCHEME:`.
 type Open = dyn Fn(&str) -> Result<Box<dyn Source>> + Send + Sync;
 
 /// A map from schemes to functions that open data sources. Callers can register further schemes.

@@ -50,9 +50,9 @@ pub(super) fn wait_until(done: impl Fn() -> bool, message: &str) {
 
 pub(super) type Fault = fn(&mut Record) -> Result<()>;
 
-/// A source whose record i has the values i and i + 0.5 and the label 2i, for i below `count`. From
-/// record `fault_at` on, the source calls `fault`, which changes the record, fails, panics or is
-/// slow.
+/// A source whose record i has the values i and i + 0.5 and the label 2i, for i below `count`. For
+/// each record from `fault_at` on, the source calls `fault`, which changes the record, fails,
+/// panics or is slow.
 pub(super) struct Numbers {
     count: u64,
     next: u64,

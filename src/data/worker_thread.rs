@@ -9,14 +9,14 @@ use crate::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A thread handle that joins the thread when dropped. The owner must make the thread end before
-/// dropping the handle.
+/// A thread handle that joins the thread when dropped. Before dropping the handle, the owner must
+/// stop the thread; otherwise the drop may wait forever.
 pub(super) struct JoinOnDrop(Option<JoinHandle<()>>);
 
 impl JoinOnDrop {
     pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<Self> {
-        let spawned = Builder::new().name(name.into()).spawn(body);
-        let thread = spawned.map_err(|error| {
+        let handle = Builder::new().name(name.into()).spawn(body);
+        let thread = handle.map_err(|error| {
             Error::invalid_input("data_param", format!("cannot start a thread: {error}"))
         })?;
         Ok(Self(Some(thread)))
@@ -35,8 +35,8 @@ impl Drop for JoinOnDrop {
 /// The error that ended a worker thread; empty if there is no error, or after a caller has taken
 /// the error.
 ///
-/// Dropping a `WorkerError` logs an error that no caller took, so that the log shows a failing
-/// device or file even if the net stopped before the failure.
+/// Dropping a `WorkerError` logs an error that no caller has taken, so that the log shows a failing
+/// device or file even if the net never requested the failed batch.
 pub(super) struct WorkerError(Mutex<Option<Error>>);
 
 impl WorkerError {

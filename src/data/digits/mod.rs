@@ -14,8 +14,8 @@ use raster::SIDE;
 use std::str::FromStr;
 
 const PIXELS: usize = SIDE * SIDE;
-/// The first Philox counter from which pixel noise is generated. [`Handwriting`] uses only counters
-/// below `NOISE_COUNTER`.
+/// The first Philox counter of the pixel noise. [`Handwriting`] uses only counters below
+/// `NOISE_COUNTER`.
 const NOISE_COUNTER: u64 = 1 << 32;
 const LABEL_COUNTER: u64 = u64::MAX;
 /// The maximum size in bytes of a set of images that the source caches.
@@ -31,7 +31,7 @@ const MAX_CACHED_BYTES: u64 = 64 << 20;
 ///
 /// Each image starts from one of several stroke templates for the digit. The source displaces the
 /// points of the strokes at random, and bends, scales, slants, rotates and moves the strokes. The
-/// line width, the brightness and the pixel noise of each image are random, too. The images are
+/// line width, the brightness and the pixel noise of each image are also random. The images are
 /// about as difficult as MNIST: a linear classifier recognizes 89 % of the test images, and LeNet
 /// 99 % after 1000 batches of 64.
 ///
@@ -81,14 +81,14 @@ impl DigitsSource {
 /// Draws an image of the digit `label` with random numbers that are derived from `key`.
 fn draw(key: RngKey, label: usize, image: &mut [u8]) {
     let mut rng = ImageRng::new(key);
-    let hand = Handwriting::new(&mut rng);
+    let handwriting = Handwriting::new(&mut rng);
     let mut segments = Vec::with_capacity(64);
-    hand.write(label, &mut rng, &mut segments);
+    handwriting.write(label, &mut rng, &mut segments);
     let mut noise = [0; PIXELS];
     for (i, bytes) in noise.as_chunks_mut::<16>().0.iter_mut().enumerate() {
         *bytes = crate::cast::cast(key.words(NOISE_COUNTER + i as u64).map(u32::to_le));
     }
-    raster::draw(&segments, hand.ink, &noise, image);
+    raster::draw(&segments, handwriting.ink, &noise, image);
 }
 
 impl Source for DigitsSource {
@@ -103,14 +103,15 @@ impl Source for DigitsSource {
     fn read(&mut self, record: &mut Record) -> Result<()> {
         let (key, label) = self.label(self.next);
         let image = record.bytes_mut([1, SIDE, SIDE])?;
-        let cached = self.cache.len() as u64 / PIXELS as u64;
-        if self.next < cached {
+        let cached_count = self.cache.len() as u64 / PIXELS as u64;
+        if self.next < cached_count {
             let start = self.next as usize * PIXELS;
             image.copy_from_slice(&self.cache[start..start + PIXELS]);
         } else {
             draw(key, label, image);
-            let keep = self.next == cached && self.count <= MAX_CACHED_BYTES / PIXELS as u64;
-            if keep && self.cache.try_reserve(PIXELS).is_ok() {
+            let is_cacheable =
+                self.next == cached_count && self.count <= MAX_CACHED_BYTES / PIXELS as u64;
+            if is_cacheable && self.cache.try_reserve(PIXELS).is_ok() {
                 self.cache.extend_from_slice(image);
             }
         }
@@ -198,9 +199,9 @@ mod tests {
     #[test]
     fn an_image_depends_on_seed_split_and_index_only() {
         let want = first("train?count=30", 65);
-        assert_eq!(want[..5], want[30..35], "the images must repeat after the last image");
+        assert_eq!(want[..5], want[30..35], "the last image must be followed by the first image");
         // A set of 2³² images is too large for the cache, so the source draws each image on demand.
-        // Read some of the images out of order.
+        // The test reads some of the images out of order.
         let mut digits = digits("train?seed=1&count=4294967296");
         digits.skip(7).unwrap();
         assert_eq!(next(&mut digits), want[7]);
@@ -256,9 +257,9 @@ mod tests {
         assert!(histogram.iter().all(|count| count.abs_diff(6000) < 4 * 73), "{histogram:?}");
     }
 
-    /// The lower accuracy limit rejects images of noise, and the upper limit rejects images that
-    /// are too easy to classify. A nearest-class-mean classifier recognizes 73 % of these digits
-    /// and 82 % of MNIST.
+    /// The lower accuracy limit rejects images that are only noise, and the upper limit rejects
+    /// images that are too easy to classify. A nearest-class-mean classifier recognizes 73 % of
+    /// these digits and 82 % of MNIST.
     #[test]
     fn a_nearest_class_mean_classifier_recognizes_50_to_90_percent_of_the_digits() {
         let (train, test) = (first("train", 2000), first("test", 500));
@@ -277,18 +278,19 @@ mod tests {
         });
         let accuracy = correct.count() as f32 / test.len() as f32;
         assert!((0.5..0.9).contains(&accuracy), "{accuracy}");
-        let bright = test.iter().all(|(_, image)| image.iter().any(|&x| x > 120));
-        let dark = test.iter().all(|(_, image)| image.iter().filter(|&&x| x == 0).count() > 300);
-        assert!(bright && dark);
+        let has_bright_pixels = test.iter().all(|(_, image)| image.iter().any(|&x| x > 120));
+        let has_dark_background =
+            test.iter().all(|(_, image)| image.iter().filter(|&&x| x == 0).count() > 300);
+        assert!(has_bright_pixels && has_dark_background);
     }
 
     #[test]
     fn the_source_name_contains_given_and_default_parameters() {
         assert_eq!(digits("train").describe(), "digits:train?count=60000&seed=1");
         assert_eq!(digits("test?").describe(), "digits:test?count=10000&seed=1");
-        let both = digits("test?seed=18446744073709551615&count=5");
-        assert_eq!(both.describe(), "digits:test?count=5&seed=18446744073709551615");
-        assert_eq!(both.records(), Some(5));
+        let source = digits("test?seed=18446744073709551615&count=5");
+        assert_eq!(source.describe(), "digits:test?count=5&seed=18446744073709551615");
+        assert_eq!(source.records(), Some(5));
     }
 
     #[test]

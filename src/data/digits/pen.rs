@@ -27,8 +27,8 @@ impl ImageRng {
         low + (high - low) * (self.0.next_u32() >> 8) as f32 * (1.0 / (1 << 24) as f32)
     }
 
-    /// Returns an approximately normally distributed number with mean 0 and standard deviation
-    /// `std`, whose magnitude is at most 3.5 `std`. The number is a scaled sum of four uniformly
+    /// Returns an approximately normally distributed number between −3.5 `std` and 3.5 `std`, with
+    /// mean 0 and standard deviation `std`. The number is a scaled sum of four uniformly
     /// distributed bytes, each with variance (256² − 1)/12.
     fn normal(&mut self, std: f32) -> f32 {
         let sum: u32 = self.0.next_u32().to_le_bytes().map(u32::from).iter().sum();
@@ -55,7 +55,7 @@ impl Handwriting {
         let height = 9.0 + rng.normal(0.9);
         let width = height * (1.0 + rng.normal(0.14));
         let slant = 0.12 + rng.normal(0.22);
-        // Compute the rotation by θ from t = tan(θ/2), without sine and cosine functions.
+        // Compute the rotation by θ from t = tan(θ/2), without calls of sine and cosine.
         let t = rng.normal(0.06);
         let (sin, cos) = (2.0 * t / (1.0 + t * t), (1.0 - t * t) / (1.0 + t * t));
         // The affine matrix is the product rotation · shear · scale.

@@ -1,11 +1,11 @@
-//! Rasterization of line segments by a distance field.
+//! Rasterization of line segments with a distance field.
 
 use super::strokes::Point;
 use crate::host::vectorized;
 
 pub(super) const SIDE: usize = 28;
 
-/// A straight line segment in pixel coordinates, whose width changes linearly along its length.
+/// A line segment whose width changes linearly along its length, in pixel coordinates.
 #[derive(Clone, Copy)]
 pub(super) struct Segment {
     pub(super) from: Point,
@@ -15,7 +15,7 @@ pub(super) struct Segment {
 
 #[derive(Clone, Copy)]
 pub(super) struct Ink {
-    /// The width of the soft edge of a line in pixels, below 2.
+    /// The width in pixels of the soft edge of a line; less than 2.
     pub(super) fade: f32,
     /// The pixel value of a fully covered pixel, at most 255.
     pub(super) value: f32,
@@ -49,8 +49,8 @@ pub(super) fn draw(segments: &[Segment], ink: Ink, noise: &[u8], image: &mut [u8
 #[inline(always)]
 fn add_segment(Segment { from, to, radii }: Segment, depth: &mut [f32; ROW * SIDE]) {
     let (dx, dy) = (to[0] - from[0], to[1] - from[1]);
-    let square = dx * dx + dy * dy;
-    let inverse = if square > 0.0 { 1.0 / square } else { 0.0 };
+    let squared_length = dx * dx + dy * dy;
+    let inverse_square = if squared_length > 0.0 { 1.0 / squared_length } else { 0.0 };
     let growth = radii[1] - radii[0];
     let reach = radii[0].max(radii[1]) + 1.0; // half the largest `Ink::fade`
     let (left, right) = span(from[0], to[0], reach, ROW);
@@ -64,10 +64,10 @@ fn add_segment(Segment { from, to, radii }: Segment, depth: &mut [f32; ROW * SID
             let x = (left + chunk * LANES) as f32 - from[0];
             for (lane, depth) in lanes.iter_mut().enumerate() {
                 let u = x + lane as f32;
-                let t = ((u * dx + v * dy) * inverse).clamp(0.0, 1.0);
+                let t = ((u * dx + v * dy) * inverse_square).clamp(0.0, 1.0);
                 let (a, b) = (u - t * dx, v - t * dy);
-                let inside = radii[0] + t * growth - (a * a + b * b).sqrt();
-                *depth = if inside > *depth { inside } else { *depth };
+                let pixel_depth = radii[0] + t * growth - (a * a + b * b).sqrt();
+                *depth = if pixel_depth > *depth { pixel_depth } else { *depth };
             }
         }
     }
@@ -79,8 +79,8 @@ fn shade(depth: &[f32; ROW * SIDE], ink: Ink, noise: &[u8], image: &mut [u8]) {
     let rows = depth.chunks_exact(ROW).zip(noise.chunks_exact(SIDE));
     for ((depth, noise), image) in rows.zip(image.chunks_exact_mut(SIDE)) {
         for ((&depth, &noise), pixel) in depth.iter().zip(noise).zip(image) {
-            let cover = (depth * slope + 0.5).clamp(0.0, 1.0);
-            let value = cover * ink.value * (1.0 - grain * f32::from(noise));
+            let coverage = (depth * slope + 0.5).clamp(0.0, 1.0);
+            let value = coverage * ink.value * (1.0 - grain * f32::from(noise));
             *pixel = (value + ROUND).to_bits() as u8;
         }
     }
@@ -104,9 +104,9 @@ mod tests {
     fn drawn_pixels_match_a_distance_field_in_f64() {
         let ink = Ink { fade: 1.5, value: 250.0, grain: 0.5 };
         let noise: Vec<u8> = (0..SIDE * SIDE).map(|i| (i * 37 % 256) as u8).collect();
-        let inside = [([3.2, 4.1], [20.3, 15.0]), ([20.3, 15.0], [20.3, 15.0])];
-        let crossing_the_edge = [([-9.0, 3.0], [2.0, 40.0]), ([24.0, -3.0], [40.0, 5.0])];
-        for ends in [inside, crossing_the_edge, [([-50.0; 2], [-40.0; 2]), ([90.0; 2], [70.0; 2])]]
+        let inner_ends = [([3.2, 4.1], [20.3, 15.0]), ([20.3, 15.0], [20.3, 15.0])];
+        let edge_crossings = [([-9.0, 3.0], [2.0, 40.0]), ([24.0, -3.0], [40.0, 5.0])];
+        for ends in [inner_ends, edge_crossings, [([-50.0; 2], [-40.0; 2]), ([90.0; 2], [70.0; 2])]]
         {
             let segments = ends.map(|(from, to)| Segment { from, to, radii: [1.0, 2.5] });
             let mut image = vec![7; SIDE * SIDE];
@@ -115,8 +115,8 @@ mod tests {
                 let point = [i % SIDE, i / SIDE].map(|x| x as f64);
                 let depths = segments.iter().map(|segment| depth(segment, point));
                 let depth = depths.fold(-9.0, f64::max);
-                let cover = (depth / 1.5 + 0.5).clamp(0.0, 1.0);
-                let want = cover * 250.0 * (1.0 - 0.5 * f64::from(noise[i]) / 255.0);
+                let coverage = (depth / 1.5 + 0.5).clamp(0.0, 1.0);
+                let want = coverage * 250.0 * (1.0 - 0.5 * f64::from(noise[i]) / 255.0);
                 assert!((f64::from(pixel) - want).abs() < 0.51, "{point:?}: {pixel}, {want}");
             }
         }
@@ -127,8 +127,9 @@ mod tests {
     fn depth(segment: &Segment, [x, y]: [f64; 2]) -> f64 {
         let [from, to] = [segment.from, segment.to].map(|end| end.map(f64::from));
         let (d, p) = ([to[0] - from[0], to[1] - from[1]], [x - from[0], y - from[1]]);
-        let square = d[0] * d[0] + d[1] * d[1];
-        let t = if square > 0.0 { (p[0] * d[0] + p[1] * d[1]) / square } else { 0.0 };
+        let squared_length = d[0] * d[0] + d[1] * d[1];
+        let t =
+            if squared_length > 0.0 { (p[0] * d[0] + p[1] * d[1]) / squared_length } else { 0.0 };
         let t = t.clamp(0.0, 1.0);
         let distance = (p[0] - t * d[0]).hypot(p[1] - t * d[1]);
         f64::from(segment.radii[0]) * (1.0 - t) + f64::from(segment.radii[1]) * t - distance

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use std::{ops::Range, path::Path};
 
-/// An open HDF5 file. `Datasets` has no values, because this build cannot open HDF5 files.
+/// An open HDF5 file. The enum has no variants, because this build cannot open HDF5 files.
 pub(super) enum Datasets {}
 
 impl Datasets {

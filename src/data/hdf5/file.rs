@@ -25,11 +25,11 @@ impl Datasets {
 
     pub(super) fn shape(&self, name: &str) -> Result<Vec<usize>> {
         let damaged = |error| self.damaged(name, error);
-        let found = self.dataset(name)?;
-        let (extents, size) = (found.shape().map_err(damaged)?, found.element_size());
+        let dataset = self.dataset(name)?;
+        let (extents, size) = (dataset.shape().map_err(damaged)?, dataset.element_size());
         let size = size.map_err(damaged)?;
-        // Treat an extent of 0 as 1, so that the size check also limits the number of rows without
-        // elements.
+        // Treat an extent of 0 as 1, so that the size check also limits the number of rows that
+        // have no elements.
         let bytes =
             extents.iter().try_fold(size, |bytes, &extent| bytes.checked_mul(extent.max(1)));
         let max = self.length.saturating_mul(MAX_DEFLATE_RATIO);

@@ -3,17 +3,17 @@ use crate::proto::{BlobProto, BlobShape, write_hdf5_blobs};
 use std::collections::BTreeSet;
 use tempfile::TempDir;
 
-/// Writes an HDF5 file with rows from `start` on: row i of `x` is [i, i + ½], and row i of `y` is
-/// 10·i.
+/// Writes an HDF5 file with rows i = `start`, `start` + 1, …: the row of `x` is [i, i + ½], and the
+/// row of `y` is 10·i.
 fn write(path: &Path, start: usize, rows: usize) {
     let blob = |dim: Vec<i64>, data| BlobProto {
         shape: Some(BlobShape { dim }),
         data,
         ..Default::default()
     };
-    let each = start..start + rows;
-    let x = each.clone().flat_map(|i| [i as f32, i as f32 + 0.5]).collect();
-    let y = each.map(|i| 10.0 * i as f32).collect();
+    let row_numbers = start..start + rows;
+    let x = row_numbers.clone().flat_map(|i| [i as f32, i as f32 + 0.5]).collect();
+    let y = row_numbers.map(|i| 10.0 * i as f32).collect();
     let blobs = [("x", blob(vec![rows as i64, 1, 2], x)), ("y", blob(vec![rows as i64], y))];
     write_hdf5_blobs(path, blobs.iter().map(|(name, blob)| (*name, blob))).unwrap();
 }

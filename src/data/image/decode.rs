@@ -29,19 +29,19 @@ pub(super) fn decode(bytes: &[u8], color: Color) -> Result<Image> {
 fn jpeg(bytes: &[u8], color: Color) -> Result<Image> {
     let damaged =
         |reason: &dyn Display| Error::InvalidData(format!("damaged JPEG image: {reason}"));
-    let open = |space| {
+    let new_decoder = |space| {
         let options = DecoderOptions::new_fast()
             .set_max_width(MAX_SIDE)
             .set_max_height(MAX_SIDE)
             .jpeg_set_out_colorspace(space);
         JpegDecoder::new_with_options(ZCursor::new(bytes), options)
     };
-    let mut header = open(ColorSpace::RGB);
+    let mut header = new_decoder(ColorSpace::RGB);
     header.decode_headers().map_err(|error| damaged(&error))?;
     let info = header.info().ok_or_else(|| damaged(&"no header"))?;
-    // As in libjpeg, the grey value of a pixel is the luminance that the file stores.
+    // As in libjpeg, the grey values are the luminance values in the file.
     let gray = color == Color::Gray || color == Color::AsStored && info.components == 1;
-    let mut decoder = open(if gray { ColorSpace::Luma } else { ColorSpace::RGB });
+    let mut decoder = new_decoder(if gray { ColorSpace::Luma } else { ColorSpace::RGB });
     let (height, width) = (usize::from(info.height), usize::from(info.width));
     // Try to allocate as much memory as the JPEG decoder needs, because the process aborts if the
     // decoder runs out of memory. The JPEG decoder needs 3 bytes per pixel, and 6 more bytes per
@@ -59,7 +59,7 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
     decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
     let mut reader = decoder.read_info().map_err(|error| damaged(&error))?;
     let size = reader.output_buffer_size().ok_or_else(|| damaged(&"too large"))?;
-    // Allocate zeroed memory, because the operating system maps only the memory pages that the
+    // Allocate zeroed memory, because the operating system then maps only the memory pages that the
     // decoder writes.
     let pixels = <[u8]>::new_box_zeroed_with_elems(size);
     let mut pixels = pixels.map_err(|_| Error::out_of_host_memory(size))?.into_vec();
@@ -79,13 +79,14 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
 /// Converts the pixels of a PNG image to the channels that `color` selects, in the order red,
 /// green, blue. Returns the pixels and the number of channels.
 fn convert(pixels: Vec<u8>, channels: usize, color: Color) -> (Vec<u8>, usize) {
-    let each = |to: fn(&[u8]) -> [u8; 3]| pixels.chunks_exact(channels).flat_map(to).collect();
+    let convert_pixels =
+        |to: fn(&[u8]) -> [u8; 3]| pixels.chunks_exact(channels).flat_map(to).collect();
     match (color, channels) {
         (Color::Gray, 1) | (Color::AsStored, 1 | 3 | 4) | (Color::Bgr, 3) => (pixels, channels),
         (Color::Gray, 2) => (pixels.chunks_exact(2).map(|x| x[0]).collect(), 1),
         (Color::Gray, _) => (pixels.chunks_exact(channels).map(luminance).collect(), 1),
-        (Color::Bgr, 1 | 2) => (each(|x| [x[0]; 3]), 3),
-        (Color::Bgr, _) => (each(|x| [x[0], x[1], x[2]]), 3),
+        (Color::Bgr, 1 | 2) => (convert_pixels(|x| [x[0]; 3]), 3),
+        (Color::Bgr, _) => (convert_pixels(|x| [x[0], x[1], x[2]]), 3),
         // Expand a grey image with alpha to four channels, because OpenCV returns four channels for
         // every PNG file with alpha.
         (Color::AsStored, _) => {
@@ -105,8 +106,8 @@ fn image(mut pixels: Vec<u8>, channels: usize, height: usize, width: usize) -> O
     if channels > 1 {
         pixels.chunks_exact_mut(channels).for_each(|pixel| pixel.swap(0, 2));
     }
-    let complete = pixels.len() == channels * height * width && !pixels.is_empty();
-    complete.then_some(Image { channels, height, width, pixels })
+    let has_all_pixels = pixels.len() == channels * height * width && !pixels.is_empty();
+    has_all_pixels.then_some(Image { channels, height, width, pixels })
 }
 
 #[cfg(test)]

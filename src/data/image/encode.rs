@@ -11,7 +11,8 @@ pub(super) fn encode_png(image: &Image) -> Result<Vec<u8>> {
     if channels > 1 {
         pixels.chunks_exact_mut(channels).for_each(|pixel| pixel.swap(0, 2));
     }
-    let failed = |error: png::EncodingError| Error::InvalidData(format!("PNG encoding: {error}"));
+    let encoding_error =
+        |error: png::EncodingError| Error::InvalidData(format!("PNG encoding: {error}"));
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width as u32, height as u32);
     encoder.set_color(match channels {
@@ -19,8 +20,8 @@ pub(super) fn encode_png(image: &Image) -> Result<Vec<u8>> {
         3 => ColorType::Rgb,
         _ => ColorType::Rgba,
     });
-    let mut writer = encoder.write_header().map_err(failed)?;
-    writer.write_image_data(&pixels).map_err(failed)?;
-    writer.finish().map_err(failed)?;
+    let mut writer = encoder.write_header().map_err(encoding_error)?;
+    writer.write_image_data(&pixels).map_err(encoding_error)?;
+    writer.finish().map_err(encoding_error)?;
     Ok(bytes)
 }

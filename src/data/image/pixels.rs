@@ -84,10 +84,10 @@ impl Image {
     #[doc(alias = "roi")]
     pub fn part(&self, from: [usize; 2], size: [usize; 2]) -> Result<Self> {
         let ([row, column], [height, width]) = (from, size);
-        let inside = |from: usize, size: usize, extent| {
+        let fits = |from: usize, size: usize, extent| {
             from.checked_add(size).is_some_and(|end| end <= extent)
         };
-        if !inside(row, height, self.height) || !inside(column, width, self.width) {
+        if !fits(row, height, self.height) || !fits(column, width, self.width) {
             let part = format!("{height} x {width} pixels at {row}, {column}");
             let reason = format!("{part} exceed an image of {} x {}", self.height, self.width);
             return Err(Error::invalid_input("part", reason));

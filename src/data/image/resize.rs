@@ -28,27 +28,27 @@ pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     let row = width.saturating_mul(size_of::<Taps>() + 2 * channels * size_of::<i32>());
     let scratch = height.saturating_mul(size_of::<Taps>()).saturating_add(row);
     let bytes = count.saturating_add(scratch);
-    let out = |_| Error::out_of_host_memory(bytes);
-    pixels.try_reserve_exact(count).map_err(out)?;
-    Vec::<u8>::new().try_reserve_exact(scratch).map_err(out)?;
+    let out_of_memory = |_| Error::out_of_host_memory(bytes);
+    pixels.try_reserve_exact(count).map_err(out_of_memory)?;
+    Vec::<u8>::new().try_reserve_exact(scratch).map_err(out_of_memory)?;
     let (rows, columns) = (taps(x.height, height), taps(x.width, width));
     // The two source rows of the previous output row: their indices and horizontally interpolated
     // values.
-    let mut cached = [(usize::MAX, Vec::new()), (usize::MAX, Vec::new())];
+    let mut cached_rows = [(usize::MAX, Vec::new()), (usize::MAX, Vec::new())];
     for (above, below, weights) in rows {
         for (slot, row) in [above, below].into_iter().enumerate() {
-            if cached[slot].0 == row {
+            if cached_rows[slot].0 == row {
                 continue;
             }
-            if slot == 0 && cached[1].0 == row {
-                cached.swap(0, 1);
+            if slot == 0 && cached_rows[1].0 == row {
+                cached_rows.swap(0, 1);
                 continue;
             }
             let from = &x.pixels[row * x.width * channels..][..x.width * channels];
-            cached[slot].0 = row;
-            interpolate_row(from, channels, &columns, &mut cached[slot].1);
+            cached_rows[slot].0 = row;
+            interpolate_row(from, channels, &columns, &mut cached_rows[slot].1);
         }
-        let pair = cached[0].1.iter().zip(&cached[1].1);
+        let pair = cached_rows[0].1.iter().zip(&cached_rows[1].1);
         pixels.extend(pair.map(|(above, below)| {
             let part = |weight: i32, value: i32| (weight * (value >> 4)) >> 16;
             let sum = part(weights[0], *above) + part(weights[1], *below);
@@ -70,7 +70,7 @@ fn interpolate_row(from: &[u8], channels: usize, columns: &[Taps], to: &mut Vec<
     }
 }
 
-/// Returns the taps that resample `from` pixels along one axis to `to` pixels.
+/// Returns the taps that resample one axis from `from` to `to` pixels.
 fn taps(from: usize, to: usize) -> Vec<Taps> {
     let scale = from as f64 / to as f64;
     let taps_of = |i: usize| {
@@ -100,7 +100,7 @@ mod tests {
         Image { channels, height, width, pixels }
     }
 
-    /// Interpolates one value in `f64` by the definition of bilinear interpolation.
+    /// Computes one interpolated value in `f64` by the definition of bilinear interpolation.
     fn interpolated(x: &Image, [y, i]: [f64; 2], channel: usize) -> f64 {
         let clamp = |v: f64, len: usize| v.clamp(0.0, len as f64 - 1.0);
         let (y, i) = (clamp(y, x.height), clamp(i, x.width));

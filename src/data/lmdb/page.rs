@@ -13,8 +13,8 @@ pub(super) const LEAF: u16 = 0x02;
 pub(super) const OVERFLOW: u16 = 0x04;
 pub(super) const META: u16 = 0x08;
 
-/// Flags of a leaf node: the value is stored on overflow pages, is a nested database, or is one of
-/// several values of the key.
+/// Flags of a leaf node. `BIG`: the value is on overflow pages. `DATABASE`: the value is a nested
+/// database. `DUPLICATE`: the key has several values.
 pub(super) const BIG: u16 = 0x01;
 pub(super) const DATABASE: u16 = 0x02;
 pub(super) const DUPLICATE: u16 = 0x04;
@@ -28,8 +28,8 @@ pub(super) const VERSION: u32 = 1;
 /// Byte offsets of fields in a meta page.
 pub(super) const META_VERSION: usize = HEADER + 4;
 pub(super) const META_MAP_SIZE: usize = HEADER + 16;
-/// The byte offset, in a meta page, of the record that describes the tree of free pages. The first
-/// field of the record of the tree of free pages is the page size.
+/// The byte offset, in a meta page, of the record that describes the tree of free pages. The record
+/// starts with the page size.
 pub(super) const META_FREE: usize = HEADER + 24;
 pub(super) const META_MAIN: usize = META_FREE + TREE;
 pub(super) const META_LAST_PAGE: usize = META_MAIN + TREE;

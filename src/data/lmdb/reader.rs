@@ -22,8 +22,8 @@ const DUPLICATE_KEYS: u16 = 0x04;
 /// A cursor over the records of an LMDB database, in key order.
 ///
 /// The cursor starts before the first record. [`advance`](Self::advance) moves the cursor to the
-/// next record, and [`entry`](Self::entry) reads the current record. In memory, the cursor holds
-/// one page per level of the tree, and a buffer for the longest value.
+/// next record, and [`entry`](Self::entry) reads the current record. The cursor keeps in memory one
+/// page per level of the tree and a buffer for the longest value.
 ///
 /// ```no_run
 /// use cortado::data::LmdbReader;
@@ -69,8 +69,8 @@ impl LmdbReader {
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the file cannot be read. Returns [`Error::InvalidData`] for a file
-    /// that is not an LMDB database of a 64-bit little-endian machine, is shorter than its header
-    /// states, or has several values for a key.
+    /// that is not an LMDB database from a 64-bit little-endian machine, is shorter than its header
+    /// states, or allows several values per key.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let path = if path.is_dir() { path.join("data.mdb") } else { path.to_owned() };
@@ -79,42 +79,47 @@ impl LmdbReader {
         let length = file.metadata().map_err(io)?.len();
         let invalid = |reason: String| Error::InvalidData(format!("{}: {reason}", path.display()));
 
-        let mut start = Vec::new();
-        file.by_ref().take(META_END as u64).read_to_end(&mut start).map_err(io)?;
+        let mut first_meta = Vec::new();
+        file.by_ref().take(META_END as u64).read_to_end(&mut first_meta).map_err(io)?;
         let not_lmdb = || invalid("not an LMDB database".into());
-        check_meta(&start).ok_or_else(not_lmdb)?.map_err(invalid)?;
-        let page_size = Page(&start).u32(META_FREE).ok_or_else(not_lmdb)?;
+        check_meta(&first_meta).ok_or_else(not_lmdb)?.map_err(invalid)?;
+        let page_size = Page(&first_meta).u32(META_FREE).ok_or_else(not_lmdb)?;
         if !PAGE_SIZES.contains(&page_size) || !page_size.is_power_of_two() {
             return Err(invalid(format!(
                 "damaged: the header states a page size of {page_size} bytes"
             )));
         }
-        let mut second = vec![0; META_END];
+        let mut second_meta = vec![0; META_END];
         file.seek(SeekFrom::Start(page_size.into())).map_err(io)?;
-        let read = file.read_exact(&mut second);
-        read.map_err(|_| invalid("damaged: the file ends within the header".into()))?;
+        let result = file.read_exact(&mut second_meta);
+        result.map_err(|_| invalid("damaged: the file ends within the header".into()))?;
         let damaged = || invalid("damaged: the second page is not a meta page".into());
-        check_meta(&second).ok_or_else(damaged)?.map_err(invalid)?;
+        check_meta(&second_meta).ok_or_else(damaged)?.map_err(invalid)?;
         let transaction = |meta| Page(meta).u64(META_TRANSACTION);
-        let newer = if transaction(&start) < transaction(&second) { &second } else { &start };
+        let newer_meta = if transaction(&first_meta) < transaction(&second_meta) {
+            &second_meta
+        } else {
+            &first_meta
+        };
 
-        let field = |at| Page(newer).u64(at).unwrap_or_default();
-        let small = |at| Page(newer).u16(META_MAIN + at).unwrap_or_default();
-        let last = field(META_LAST_PAGE);
-        let needed = last.checked_add(1).and_then(|pages| pages.checked_mul(page_size.into()));
-        if needed.is_none_or(|needed| needed > length) {
+        let field = |at| Page(newer_meta).u64(at).unwrap_or_default();
+        let tree_field = |at| Page(newer_meta).u16(META_MAIN + at).unwrap_or_default();
+        let last_page = field(META_LAST_PAGE);
+        let needed_len =
+            last_page.checked_add(1).and_then(|pages| pages.checked_mul(page_size.into()));
+        if needed_len.is_none_or(|needed_len| needed_len > length) {
             let reason = format!(
-                "the file has {length} bytes, too short for page {last} of {page_size} bytes"
+                "the file has {length} bytes, too short for page {last_page} of {page_size} bytes"
             );
             return Err(invalid(format!("damaged: {reason}")));
         }
-        if small(TREE_FLAGS) & DUPLICATE_KEYS != 0 {
+        if tree_field(TREE_FLAGS) & DUPLICATE_KEYS != 0 {
             return Err(invalid(
-                "the keys have several values each, which Caffe does not write".into(),
+                "keys can have several values, unlike in databases that Caffe writes".into(),
             ));
         }
         let (entries, root) = (field(META_MAIN + TREE_ENTRIES), field(META_MAIN + TREE_ROOT));
-        let depth = if root == NO_PAGE { 0 } else { small(TREE_DEPTH) };
+        let depth = if root == NO_PAGE { 0 } else { tree_field(TREE_DEPTH) };
         if depth > MAX_DEPTH || (depth == 0) != (entries == 0) {
             let reason = format!(
                 "damaged: the header states a tree of {depth} levels and {entries} records"
@@ -123,7 +128,7 @@ impl LmdbReader {
         }
         let levels = (0..depth).map(|_| Level::default()).collect();
         let page_size = page_size as usize;
-        let file = Pages { path, file, page_size, count: last + 1 };
+        let file = Pages { path, file, page_size, count: last_page + 1 };
         Ok(Self { file, root, entries, position: 0, levels, value: Vec::new() })
     }
 
@@ -195,17 +200,17 @@ impl LmdbReader {
         let Some(Level { page, index }) = self.levels.last().filter(|_| self.position > 0) else {
             return Ok((&[], &[]));
         };
-        let outside = || self.file.damaged(OUTSIDE);
-        let node = Page(page).node(*index).ok_or_else(outside)?;
+        let outside_page = || self.file.damaged(OUTSIDE);
+        let node = Page(page).node(*index).ok_or_else(outside_page)?;
         if node.flags & (DATABASE | DUPLICATE) != 0 {
             let name = String::from_utf8_lossy(node.key);
             let reason = format!("`{name}` is a nested database, which Caffe does not write");
             return Err(Error::InvalidData(format!("{}: {reason}", self.file.path.display())));
         }
         if node.flags & BIG == 0 {
-            return Ok((node.key, node.value().ok_or_else(outside)?));
+            return Ok((node.key, node.value().ok_or_else(outside_page)?));
         }
-        let first = node.overflow().ok_or_else(outside)?;
+        let first = node.overflow().ok_or_else(outside_page)?;
         let length = HEADER + node.len();
         let pages = length.div_ceil(self.file.page_size) as u64;
         if first.checked_add(pages).is_none_or(|end| end > self.file.count) {
@@ -243,8 +248,8 @@ impl Pages {
             return Err(self.damaged(format_args!("page {number} is not in the file")));
         }
         let start = SeekFrom::Start(number * self.page_size as u64);
-        let read = self.file.seek(start).and_then(|_| self.file.read_exact(buffer));
-        read.map_err(|error| Error::io(&self.path, error))?;
+        let result = self.file.seek(start).and_then(|_| self.file.read_exact(buffer));
+        result.map_err(|error| Error::io(&self.path, error))?;
         let page = Page(buffer);
         if page.number() != Some(number) || page.flags().is_none_or(|flags| flags & kind == 0) {
             return Err(self.damaged(format_args!(
@@ -263,13 +268,13 @@ impl Pages {
 /// the format is not supported.
 fn check_meta(page: &[u8]) -> Option<Result<(), String>> {
     let page = Page(page);
-    // A database of a 32-bit machine has 4-byte page numbers, and therefore a page header of 12
-    // bytes.
-    let foreign = [12, HEADER].into_iter().any(|at| page.u32(at) == Some(MAGIC.swap_bytes()))
+    // A database that a 32-bit machine wrote has 4-byte page numbers, and therefore a page header
+    // of 12 bytes.
+    let is_foreign = [12, HEADER].into_iter().any(|at| page.u32(at) == Some(MAGIC.swap_bytes()))
         || page.u32(12) == Some(MAGIC);
-    if foreign {
-        let reason = "an LMDB database of a 32-bit or big-endian machine; convert it with `mdb_dump` \
-                   there and `mdb_load` here";
+    if is_foreign {
+        let reason = "an LMDB database from a 32-bit or big-endian machine; convert it with \
+                   `mdb_dump` there and `mdb_load` here";
         return Some(Err(reason.into()));
     }
     if page.flags()? & META == 0 || page.u32(HEADER)? != MAGIC {

@@ -28,8 +28,8 @@ const INTEGER_KEYS: u16 = 0x08;
 ///
 /// The writer writes each page once, in order, and holds one page per level of the tree in memory.
 /// The writer uses a temporary directory, which [`finish`](Self::finish) renames to the path of the
-/// database. The writer creates no file `lock.mdb`, because LMDB's C library creates `lock.mdb`
-/// when opening a database.
+/// database. The writer creates no file `lock.mdb`, because LMDB's C library creates this file when
+/// it opens the database.
 ///
 /// ```
 /// use cortado::data::{LmdbReader, LmdbWriter};
@@ -142,8 +142,8 @@ impl LmdbWriter {
             root = self.flush(level)?;
             level += 1;
         }
-        let written = self.write_meta_pages(root);
-        written.map_err(|error| self.io(error))?;
+        let result = self.write_meta_pages(root);
+        result.map_err(|error| self.io(error))?;
         drop(self.file);
         self.dir.finish()
     }
@@ -185,13 +185,13 @@ impl LmdbWriter {
         }
         if !self.levels[level].fits(key.len() + rest.len()) {
             // A branch page needs at least two children, so move one child to the next page.
-            let moved = (level > 0).then(|| self.levels[level].take_last());
+            let moved_child = (level > 0).then(|| self.levels[level].take_last());
             let number = self.flush(level)?;
             let first_key = std::mem::take(&mut self.levels[level].first_key);
             self.insert_child(level + 1, &first_key, number)?;
             let kind = self.levels[level].kind;
             self.levels[level] = PageBuilder::new(kind);
-            if let Some((key, child)) = moved {
+            if let Some((key, child)) = moved_child {
                 self.insert_child(level, &key, child)?;
             }
         }
@@ -208,8 +208,8 @@ impl LmdbWriter {
         let number = self.pages;
         let builder = &mut self.levels[level];
         builder.write_header(number);
-        let written = self.file.write_all(&builder.page[..]);
-        written.map_err(|error| self.io(error))?;
+        let result = self.file.write_all(&builder.page[..]);
+        result.map_err(|error| self.io(error))?;
         self.pages += 1;
         let count = if level == 0 { &mut self.leaves } else { &mut self.branches };
         *count += 1;
@@ -232,10 +232,10 @@ impl LmdbWriter {
             set(&mut page, META_FREE + TREE_ROOT, NO_PAGE.to_le_bytes());
             set(&mut page, META_MAIN + TREE_ROOT, root.to_le_bytes());
             set(&mut page, META_TRANSACTION, number.to_le_bytes());
-            let empty = root == NO_PAGE;
-            let last = if empty { 1 } else { self.pages - 1 };
-            set(&mut page, META_LAST_PAGE, last.to_le_bytes());
-            if !empty {
+            let is_empty = root == NO_PAGE;
+            let last_page = if is_empty { 1 } else { self.pages - 1 };
+            set(&mut page, META_LAST_PAGE, last_page.to_le_bytes());
+            if !is_empty {
                 let depth = self.levels.len() as u16;
                 set(&mut page, META_MAIN + TREE_DEPTH, depth.to_le_bytes());
                 set(&mut page, META_MAIN + TREE_BRANCHES, self.branches.to_le_bytes());
@@ -257,7 +257,7 @@ impl PageBuilder {
         Self { page, kind, first_key, nodes: 0, free_end, previous_free_end }
     }
 
-    /// Returns whether a node with `bytes` bytes after the node header fits on the page.
+    /// Returns whether a node fits on the page if `bytes` bytes follow the node header.
     fn fits(&self, bytes: usize) -> bool {
         let pointers = HEADER + 2 * (self.nodes + 1);
         pointers + (NODE + bytes).next_multiple_of(2) <= self.free_end
@@ -265,22 +265,22 @@ impl PageBuilder {
 
     /// Adds a node to the page. The node must fit on the page.
     fn push(&mut self, key: &[u8], low: u32, flags: u16, rest: &[u8]) {
-        let mut stored = key;
+        let mut stored_key = key;
         if self.nodes == 0 {
             self.first_key = key.to_vec();
             if self.kind == BRANCH {
-                stored = &[];
+                stored_key = &[];
             }
         }
         self.previous_free_end = self.free_end;
-        self.free_end -= (NODE + stored.len() + rest.len()).next_multiple_of(2);
+        self.free_end -= (NODE + stored_key.len() + rest.len()).next_multiple_of(2);
         let start = self.free_end;
         set(&mut *self.page, start, low.to_le_bytes());
         set(&mut *self.page, start + 4, flags.to_le_bytes());
-        set(&mut *self.page, start + 6, (stored.len() as u16).to_le_bytes());
+        set(&mut *self.page, start + 6, (stored_key.len() as u16).to_le_bytes());
         let key = start + NODE;
-        self.page[key..key + stored.len()].copy_from_slice(stored);
-        self.page[key + stored.len()..][..rest.len()].copy_from_slice(rest);
+        self.page[key..key + stored_key.len()].copy_from_slice(stored_key);
+        self.page[key + stored_key.len()..][..rest.len()].copy_from_slice(rest);
         set(&mut *self.page, HEADER + 2 * self.nodes, (start as u16).to_le_bytes());
         self.nodes += 1;
     }
@@ -289,10 +289,10 @@ impl PageBuilder {
     /// page number of its child.
     fn take_last(&mut self) -> (Vec<u8>, u64) {
         let page = Page(&self.page[..]);
-        let last = page.node(self.nodes - 1).map(|node| (node.key.to_vec(), node.child()));
+        let last_node = page.node(self.nodes - 1).map(|node| (node.key.to_vec(), node.child()));
         self.nodes -= 1;
         self.free_end = self.previous_free_end;
-        last.unwrap_or_default()
+        last_node.unwrap_or_default()
     }
 
     fn write_header(&mut self, number: u64) {

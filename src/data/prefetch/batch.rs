@@ -5,8 +5,9 @@ use crate::{blob::Blob, device::AnyDevice, element::Element, error::Result};
 /// A batch of transformed records, as blobs on the net's device.
 ///
 /// The prefetching thread can overwrite a recycled batch immediately. The net gets a batch only
-/// after the upload of the batch is complete. The next upload to a batch waits for all kernels that
-/// the net has queued on that batch ([`SyncedMemory::prefetch`](crate::SyncedMemory::prefetch)).
+/// after the upload of the batch is complete. The next upload to a batch waits for all queued
+/// kernels of the net that use the batch
+/// ([`SyncedMemory::prefetch`](crate::SyncedMemory::prefetch)).
 ///
 /// ```
 /// use cortado::{data::Batch, prelude::*};

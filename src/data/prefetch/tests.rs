@@ -70,7 +70,8 @@ fn batches_contain_the_records_in_order_and_repeat() {
     }
 }
 
-/// Returns images and labels of the first four batches of digits, cropped and mirrored at random.
+/// Returns the images and labels of the first four batches of digits, cropped and mirrored at
+/// random.
 fn digits(threads: usize, depth: usize, run: usize) -> Vec<(Vec<f32>, Vec<f32>)> {
     let source = Box::new("train?count=50".parse::<DigitsSource>().unwrap());
     let reader = DataReader::new(source, 0, run).unwrap();
@@ -135,8 +136,8 @@ fn two_nets_that_share_a_source_get_the_same_images_as_one_net_in_turn() {
         images
     };
     let (one, two) = (images(1, 4), images(2, 2));
-    let merged: Vec<_> = two[0].iter().zip(&two[1]).flat_map(|(a, b)| [a, b]).collect();
-    assert_eq!(merged, one[0].iter().collect::<Vec<_>>());
+    let merged_batches: Vec<_> = two[0].iter().zip(&two[1]).flat_map(|(a, b)| [a, b]).collect();
+    assert_eq!(merged_batches, one[0].iter().collect::<Vec<_>>());
 }
 
 #[test]
@@ -212,8 +213,8 @@ fn prefetcher_new_with_invalid_options_or_a_failing_first_record_returns_an_erro
     }
     let param = TransformationParameter { crop_size: Some(2), ..Default::default() };
     let reader = DataReader::new(Box::new(Numbers::new(7)), 0, 1).unwrap();
-    let made = Prefetcher::<f32>::new(&cpu, reader, transformer(&param), options(1, 1));
-    let error = made.unwrap_err().to_string();
+    let prefetcher = Prefetcher::<f32>::new(&cpu, reader, transformer(&param), options(1, 1));
+    let error = prefetcher.unwrap_err().to_string();
     assert!(error.starts_with("numbers, record 0: ") && error.contains("crop_size"), "{error}");
 }
 
@@ -253,8 +254,11 @@ fn wait_time_includes_waits_for_a_slow_source() {
         let batch = data.next().unwrap();
         data.recycle(batch);
     }
-    let waited = data.wait_time();
-    assert!(waited > Duration::from_millis(200) && waited <= start.elapsed(), "{waited:?}");
+    let wait_time = data.wait_time();
+    assert!(
+        wait_time > Duration::from_millis(200) && wait_time <= start.elapsed(),
+        "{wait_time:?}"
+    );
 }
 
 /// The simulated device delays queued work as long as possible, so the test fails if the
@@ -304,10 +308,10 @@ fn errors_of_unconsumed_batches_are_logged_on_drop() {
     record_warnings();
     let [device, other] = [(); 2].map(|()| SimulatedDevice::with_threads(1).unwrap());
     device.inject_fault(simulated::Fault::Copy, 5); // a batch needs two uploads: data and labels
-    let torn: Fault = |_| Err(Error::InvalidData("a torn page of a batch".into()));
+    let torn_page: Fault = |_| Err(Error::InvalidData("a torn page of a batch".into()));
     let mut both = [
         prefetcher(&device, Numbers::new(10), 3, 4).unwrap(),
-        prefetcher(&other, Numbers::failing(10, 5, torn), 3, 4).unwrap(),
+        prefetcher(&other, Numbers::failing(10, 5, torn_page), 3, 4).unwrap(),
     ];
     let ended = || both.iter().all(|data| data.shared.batches.is_closed());
     wait_until(ended, "the threads must end after an error");
@@ -315,11 +319,11 @@ fn errors_of_unconsumed_batches_are_logged_on_drop() {
     let texts = ["numbers, uploading a batch: ", "a torn page of a batch"];
     assert_eq!(texts.map(|text| warnings(text).len()), [0, 0], "only drop may log these errors");
     drop(both);
-    let [fault, torn] = texts.map(warnings);
+    let [fault, torn_page] = texts.map(warnings);
     assert!(matches!(&fault[..], [fault] if fault.contains("injected fault")), "{fault:?}");
     let want =
         "numbers, record 5: a torn page of a batch (while prefetching data that was not used)";
-    assert_eq!(torn, [want]);
+    assert_eq!(torn_page, [want]);
 }
 
 /// A device whose memory is separate from the host's. The device counts uploads on forked queues

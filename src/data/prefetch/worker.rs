@@ -60,7 +60,8 @@ impl BatchFiller {
         (self.grain, self.workers) = (grain, workers);
     }
 
-    /// Overwrites `batch` with the next records. Returns `false` if the reader has been stopped.
+    /// Overwrites `batch` with the next records. Returns `false` if another thread has stopped the
+    /// reader.
     pub(super) fn fill<T: Element>(&mut self, batch: &Batch<T>) -> Result<bool> {
         {
             let (mut data, mut label) = (batch.data.data_mut()?, batch.label.data_mut()?);

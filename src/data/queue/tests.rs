@@ -39,21 +39,23 @@ fn a_closed_queue_returns_its_items_and_then_none() {
 
 #[test]
 fn closing_a_queue_wakes_all_waiting_threads() {
-    let empty = BlockingQueue::<u8>::new();
-    let full = BlockingQueue::bounded(1);
-    full.push(1).unwrap();
-    let woken = AtomicUsize::new(0);
+    let empty_queue = BlockingQueue::<u8>::new();
+    let full_queue = BlockingQueue::bounded(1);
+    full_queue.push(1).unwrap();
+    let woken_count = AtomicUsize::new(0);
     thread::scope(|scope| {
-        scope.spawn(|| (empty.pop().is_none()).then(|| woken.fetch_add(1, SeqCst)));
-        scope.spawn(|| (empty.peek().is_none()).then(|| woken.fetch_add(1, SeqCst)));
-        scope.spawn(|| (empty.pop_timeout(TIMEOUT).is_err()).then(|| woken.fetch_add(1, SeqCst)));
-        scope.spawn(|| (full.push(2) == Err(2)).then(|| woken.fetch_add(1, SeqCst)));
+        scope.spawn(|| (empty_queue.pop().is_none()).then(|| woken_count.fetch_add(1, SeqCst)));
+        scope.spawn(|| (empty_queue.peek().is_none()).then(|| woken_count.fetch_add(1, SeqCst)));
+        scope.spawn(|| {
+            (empty_queue.pop_timeout(TIMEOUT).is_err()).then(|| woken_count.fetch_add(1, SeqCst))
+        });
+        scope.spawn(|| (full_queue.push(2) == Err(2)).then(|| woken_count.fetch_add(1, SeqCst)));
         thread::sleep(SHORT);
-        empty.close();
-        full.close();
+        empty_queue.close();
+        full_queue.close();
     });
-    assert_eq!(woken.load(SeqCst), 4);
-    assert_eq!((full.pop(), full.pop()), (Some(1), None));
+    assert_eq!(woken_count.load(SeqCst), 4);
+    assert_eq!((full_queue.pop(), full_queue.pop()), (Some(1), None));
 }
 
 /// A push wakes one waiting thread. A woken thread that only peeks must wake another thread.
@@ -62,12 +64,12 @@ fn a_peeking_thread_wakes_a_popping_thread() {
     for _ in 0..200 {
         let queue = BlockingQueue::new();
         thread::scope(|scope| {
-            let peeking = scope.spawn(|| queue.peek());
-            let popping = scope.spawn(|| queue.pop_timeout(TIMEOUT));
+            let peek_thread = scope.spawn(|| queue.peek());
+            let pop_thread = scope.spawn(|| queue.pop_timeout(TIMEOUT));
             queue.push(7).unwrap();
-            assert_eq!(popping.join().unwrap(), Ok(7));
+            assert_eq!(pop_thread.join().unwrap(), Ok(7));
             queue.push(7).unwrap();
-            assert_eq!(peeking.join().unwrap(), Some(7));
+            assert_eq!(peek_thread.join().unwrap(), Some(7));
         });
     }
 }
@@ -97,9 +99,9 @@ fn a_push_to_a_full_queue_fails_after_its_timeout() {
     assert_eq!(queue.push_timeout(2, SHORT), Err((2, QueueError::TimedOut)));
     assert_eq!(queue.push_timeout(2, Duration::ZERO), Err((2, QueueError::TimedOut)));
     thread::scope(|scope| {
-        let pushing = scope.spawn(|| queue.push_timeout(2, TIMEOUT));
+        let push_thread = scope.spawn(|| queue.push_timeout(2, TIMEOUT));
         assert_eq!((queue.pop(), queue.pop()), (Some(1), Some(2)));
-        assert_eq!(pushing.join().unwrap(), Ok(()));
+        assert_eq!(push_thread.join().unwrap(), Ok(()));
     });
     queue.close();
     assert_eq!(queue.push_timeout(3, Duration::MAX), Err((3, QueueError::Closed)));

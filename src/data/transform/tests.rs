@@ -80,14 +80,14 @@ fn mean_proto() -> BlobProto {
 
 #[test]
 fn the_mean_value_is_subtracted_before_scaling() {
-    let whole = (0, 0, SHAPE[1], SHAPE[2]);
+    let full_crop = (0, 0, SHAPE[1], SHAPE[2]);
     for record in [bytes(), floats()] {
-        let plain = new(TransformationParameter::default(), Phase::Train);
-        assert_eq!(transformed::<f32>(&plain, 0, &record), values(&record));
+        let transformer = new(TransformationParameter::default(), Phase::Train);
+        assert_eq!(transformed::<f32>(&transformer, 0, &record), values(&record));
 
         let scale = Some(0.00390625);
         let param = TransformationParameter { scale, ..Default::default() };
-        let want = reference(&record, |_, _| 0.0, 0.00390625, whole, false);
+        let want = reference(&record, |_, _| 0.0, 0.00390625, full_crop, false);
         assert_eq!(transformed::<f32>(&new(param.clone(), Phase::Test), 3, &record), want);
         let halves: Vec<f16> = want.iter().map(|&y| f16::from_f32(y)).collect();
         assert_eq!(transformed::<f16>(&new(param.clone(), Phase::Test), 3, &record), halves);
@@ -95,7 +95,7 @@ fn the_mean_value_is_subtracted_before_scaling() {
         assert_eq!(transformed::<f64>(&new(param, Phase::Test), 3, &record), doubles);
 
         for means in [vec![104.5], vec![104.0, 117.0, 123.0]] {
-            let want = reference(&record, |c, _| means[c % means.len()], 0.5, whole, false);
+            let want = reference(&record, |c, _| means[c % means.len()], 0.5, full_crop, false);
             let param = TransformationParameter {
                 scale: Some(0.5),
                 mean_value: means,
@@ -163,9 +163,10 @@ fn training_crops_are_random_and_depend_on_the_key_and_record_number_only() {
         let y: Vec<f32> = transformed(&same_key, number, &record);
         assert_eq!(y, transformed::<f32>(&train, number, &record));
     }
-    let other = DataTransformer::new(&param, Phase::Train, RngKey::new(6)).unwrap();
+    let other_transformer = DataTransformer::new(&param, Phase::Train, RngKey::new(6)).unwrap();
     let differ = |number| {
-        transformed::<f32>(&other, number, &record) != transformed::<f32>(&train, number, &record)
+        transformed::<f32>(&other_transformer, number, &record)
+            != transformed::<f32>(&train, number, &record)
     };
     assert!((0..50).any(differ));
 }
@@ -188,9 +189,9 @@ fn crops_in_the_test_phase_are_centred_and_mirrored_at_random() {
 #[test]
 fn an_invalid_transformation_parameter_is_named_in_the_error() {
     let error = |param: TransformationParameter| {
-        let made = DataTransformer::new(&param, Phase::Train, KEY);
-        let error =
-            made.and_then(|transformer| transformer.transform(0, &bytes(), &mut [0.0_f32; 60]));
+        let transformer = DataTransformer::new(&param, Phase::Train, KEY);
+        let error = transformer
+            .and_then(|transformer| transformer.transform(0, &bytes(), &mut [0.0_f32; 60]));
         error.unwrap_err().to_string()
     };
     let cases = [
@@ -209,18 +210,19 @@ fn an_invalid_transformation_parameter_is_named_in_the_error() {
         });
         assert!(text.contains(want), "{text}");
     }
-    let plain = new(TransformationParameter::default(), Phase::Test);
-    let error = plain.transform(0, &bytes(), &mut [0.0_f32; 59]).unwrap_err();
+    let transformer = new(TransformationParameter::default(), Phase::Test);
+    let error = transformer.transform(0, &bytes(), &mut [0.0_f32; 59]).unwrap_err();
     assert!(matches!(error, Error::Length { operand: "y", want: 60, got: 59, .. }), "{error}");
 }
 
 #[test]
-fn a_mean_file_of_another_shape_is_named_in_the_error() {
+fn a_mean_file_of_the_wrong_shape_is_named_in_the_error() {
     let text = |proto| {
         let (_dir, path) = mean_file(&proto);
         let param = TransformationParameter { mean_file: Some(path.clone()), ..Default::default() };
-        let made = DataTransformer::new(&param, Phase::Train, KEY);
-        let error = made.and_then(|transformer| transformer.output_shape(&bytes()).map(|_| ()));
+        let transformer = DataTransformer::new(&param, Phase::Train, KEY);
+        let error =
+            transformer.and_then(|transformer| transformer.output_shape(&bytes()).map(|_| ()));
         let text = error.unwrap_err().to_string();
         assert!(text.contains(&path), "{text}");
         text

@@ -12,8 +12,8 @@ pub(super) struct CropGeometry {
     pub(super) square: bool,
 }
 
-/// One axis of a crop: `pad` zeros, followed by `count` image pixels, starting at pixel `from`,
-/// which are resized to `len` pixels.
+/// One axis of a crop: `pad` zeros, followed by `len` pixels that are resized from the `count`
+/// image pixels starting at pixel `from`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CropSpan {
     pub(super) from: usize,
@@ -67,8 +67,8 @@ impl CropGeometry {
         let reach = half * (crop / (self.crop - 2 * self.pad) as f32);
         let (first, last) = ((centre - reach).round() as i64, (centre + reach).round() as i64);
         let ratio = crop / last.saturating_sub(first).saturating_add(1) as f32;
-        // Count the pixels of the span that lie before the start of the image and those after its
-        // end.
+        // Count the pixels of the span before the start of the image, and those after the end of
+        // the image.
         let before = first.saturating_neg().max(0);
         let after = last.saturating_sub(i64::try_from(extent).ok()?).saturating_add(1).max(0);
         let (first, last) = (first.saturating_add(before), last.saturating_sub(after));

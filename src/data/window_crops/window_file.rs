@@ -29,9 +29,9 @@ pub(super) struct Thresholds {
     pub(super) background: f32,
 }
 
-/// Reads a window file. Each image is described by the words
-/// `# INDEX PATH CHANNELS HEIGHT WIDTH COUNT`, followed by COUNT windows
-/// `LABEL OVERLAP X1 Y1 X2 Y2`. Whitespace separates the words.
+/// Reads a window file. The entry of an image consists of the words `# INDEX PATH CHANNELS HEIGHT
+/// WIDTH COUNT`, followed by COUNT windows `LABEL OVERLAP X1 Y1 X2 Y2`. Whitespace separates the
+/// words.
 pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<WindowFile> {
     let text = fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
     let lines = (1..).zip(text.lines());
@@ -86,7 +86,8 @@ pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<WindowFile> {
     Ok(file)
 }
 
-/// An iterator over the words of a window file, with the line number of the latest word.
+/// An iterator over the words of a window file, with the line number of the word that was read
+/// last.
 struct Words<'a, I> {
     path: &'a Path,
     line: usize,

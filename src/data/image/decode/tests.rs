@@ -1,8 +1,8 @@
 use super::*;
 use std::{fs, path::Path};
 
-/// A file, and the image that OpenCV returns for the file. The script `tests/images/make.py`
-/// generates the reference images with OpenCV.
+/// An image file, an operation, and OpenCV's result of the operation. The script
+/// `tests/images/make.py` generates the reference images with OpenCV.
 struct Case {
     file: String,
     /// The operation: decoding to `stored`, `bgr` or `gray`, or resizing.
@@ -44,8 +44,8 @@ fn decoded_files_match_opencv() {
             "gray" => (read(Color::Gray), 1),
             _ => continue,
         };
-        let worst = max_difference(&got, &image);
-        assert!(worst <= tolerance, "{file}, {operation}: difference {worst}");
+        let difference = max_difference(&got, &image);
+        assert!(difference <= tolerance, "{file}, {operation}: difference {difference}");
     }
 }
 
@@ -55,9 +55,9 @@ fn resized_images_match_opencv() {
     for Case { file, operation, image } in cases() {
         if operation.starts_with("resize") {
             let [_, height, width] = image.shape();
-            let whole = Image::read(folder().join(&file), Color::AsStored).unwrap();
-            let worst = max_difference(&whole.resize(height, width).unwrap(), &image);
-            assert!(worst <= 1, "{file}, {operation}: difference {worst}");
+            let original = Image::read(folder().join(&file), Color::AsStored).unwrap();
+            let difference = max_difference(&original.resize(height, width).unwrap(), &image);
+            assert!(difference <= 1, "{file}, {operation}: difference {difference}");
             count += 1;
         }
     }
@@ -87,12 +87,12 @@ fn decoding_an_encoded_image_returns_the_original_pixels() {
 #[test]
 fn damaged_files_are_rejected_without_a_panic() {
     for file in ["color.png", "color.jpg", "palette.png", "gray.jpg"] {
-        let whole = fs::read(folder().join(file)).unwrap();
-        for len in 0..whole.len() / 2 {
-            assert!(Image::decode(&whole[..len], Color::Bgr).is_err(), "{file}, {len} bytes");
+        let encoded = fs::read(folder().join(file)).unwrap();
+        for len in 0..encoded.len() / 2 {
+            assert!(Image::decode(&encoded[..len], Color::Bgr).is_err(), "{file}, {len} bytes");
         }
-        for at in 0..whole.len() {
-            let mut bytes = whole.clone();
+        for at in 0..encoded.len() {
+            let mut bytes = encoded.clone();
             bytes[at] ^= 0xff;
             let _ = Image::decode(&bytes, Color::AsStored);
         }

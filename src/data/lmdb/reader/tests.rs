@@ -59,9 +59,9 @@ fn databases_that_caffe_does_not_write_are_rejected() {
     let path = dir.path().join("data.mdb");
     let missing = LmdbReader::open(dir.path()).err().unwrap();
     assert!(matches!(&missing, Error::Io { path: p, .. } if *p == path), "{missing}");
-    let whole = fs::read(fixture("tree")).unwrap();
+    let original = fs::read(fixture("tree")).unwrap();
     let error_with = |at: usize, bytes: &[u8]| {
-        let mut file = whole.clone();
+        let mut file = original.clone();
         for page in [0, 4096] {
             file[page + at..][..bytes.len()].copy_from_slice(bytes);
         }
@@ -71,11 +71,11 @@ fn databases_that_caffe_does_not_write_are_rejected() {
     let magic = MAGIC.to_be_bytes();
     for (at, bytes, want) in [
         (16, &[0; 4][..], "not an LMDB database"),
-        (16, &magic, "of a 32-bit or big-endian machine"),
-        (12, &MAGIC.to_le_bytes(), "of a 32-bit or big-endian machine"),
+        (16, &magic, "from a 32-bit or big-endian machine"),
+        (12, &MAGIC.to_le_bytes(), "from a 32-bit or big-endian machine"),
         (20, &[2], "of format 2; only format 1 is supported"),
         (40, &[1, 16], "page size of 4097 bytes"),
-        (92, &[4], "keys have several values each"),
+        (92, &[4], "keys can have several values"),
         (94, &[33], "tree of 33 levels"),
         (120, &[0], "tree of 3 levels and 0 records"),
         (136, &[0xff; 8], "too short for page 18446744073709551615 of 4096 bytes"),
@@ -87,41 +87,41 @@ fn databases_that_caffe_does_not_write_are_rejected() {
 
 #[test]
 fn truncated_databases_are_rejected() {
-    let whole = fs::read(fixture("tree")).unwrap();
+    let original = fs::read(fixture("tree")).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
-    for length in (0..whole.len()).step_by(512).chain([whole.len() - 1]) {
-        fs::write(&path, &whole[..length]).unwrap();
+    for length in (0..original.len()).step_by(512).chain([original.len() - 1]) {
+        fs::write(&path, &original[..length]).unwrap();
         let text = error(&path);
         assert!(text.contains("not an LMDB database") || text.contains("damaged: "), "{text}");
     }
 }
 
-/// Inverts each header byte and some other bytes of the pages of a database, one at a time. The
-/// reader of the damaged database must terminate, with an error or with different records.
+/// Inverts each header byte and some other bytes of the pages of a database, one at a time. Reading
+/// the damaged database must end, either with an error or with wrong records.
 #[test]
 fn damaged_databases_never_cause_a_panic_or_an_endless_loop() {
-    let whole = fs::read(fixture("tree")).unwrap();
+    let original = fs::read(fixture("tree")).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
-    fs::write(&path, &whole).unwrap();
+    fs::write(&path, &original).unwrap();
     let mut file = File::options().write(true).open(&path).unwrap();
-    let mut set = |at: usize, byte: u8| {
+    let mut write_byte = |at: usize, byte: u8| {
         file.seek(SeekFrom::Start(at as u64)).unwrap();
         file.write_all(&[byte]).unwrap();
     };
-    let (good, mut refused) = (read_all(&path).unwrap(), 0);
-    for page in 0..whole.len() / 4096 {
+    let (good, mut rejected_count) = (read_all(&path).unwrap(), 0);
+    for page in 0..original.len() / 4096 {
         for offset in (0..if page < 2 { 160 } else { 24 }).chain([3600, 3602, 3604, 3606]) {
             let at = page * 4096 + offset;
-            set(at, !whole[at]);
+            write_byte(at, !original[at]);
             match read_all(&path) {
                 Ok(bytes) => assert!(bytes < 4 * good),
-                Err(_) => refused += 1,
+                Err(_) => rejected_count += 1,
             }
-            set(at, whole[at]);
+            write_byte(at, original[at]);
         }
     }
     assert_eq!(read_all(&path).unwrap(), good);
-    assert!(refused > 200, "{refused}");
+    assert!(rejected_count > 200, "{rejected_count}");
 }
