@@ -5,7 +5,7 @@ use crate::op::{Accuracy, Axis};
 
 /// The fraction of items whose label has one of the `top_k` greatest scores. The first bottom holds
 /// the class scores, and the second bottom holds the labels. The optional second top holds the
-/// accuracy of each class, or 0 for a class that is no item's label.
+/// accuracy of each class, or 0 for a class without items.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};

@@ -31,9 +31,9 @@ pub struct ArgMaxLayer<T: Element> {
     top_k: usize,
     values: bool,
     op: Option<TopK>,
-    /// Scratch blob, whose data hold the greatest elements of the bottom, and whose diff holds the
-    /// indices of these elements.
-    found: Blob<T>,
+    /// Scratch blob: the data hold the greatest elements of the bottom, and the diff holds their
+    /// indices.
+    greatest_elements: Blob<T>,
 }
 
 impl<T: Element> ArgMaxLayer<T> {
@@ -51,7 +51,7 @@ impl<T: Element> ArgMaxLayer<T> {
             top_k: param.top_k() as usize,
             values: param.out_max_val(),
             op: None,
-            found: Blob::new(cx.device, &[0])?,
+            greatest_elements: Blob::new(cx.device, &[0])?,
         })
     }
 
@@ -79,7 +79,7 @@ impl<T: Element> Layer<T> for ArgMaxLayer<T> {
         let shape = bottom[0].shape();
         let op = self.op(shape)?;
         self.op = Some(op);
-        self.found.reshape(&[op.axis.outer, op.k, op.axis.inner])?;
+        self.greatest_elements.reshape(&[op.axis.outer, op.k, op.axis.inner])?;
         if let Some(axis) = self.axis {
             let mut output = shape.to_vec();
             output[shape.canonical_axis(axis)?] = op.k;
@@ -95,15 +95,16 @@ impl<T: Element> Layer<T> for ArgMaxLayer<T> {
         let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
         match (self.values, self.axis) {
             (false, _) => {
-                let mut values = self.found.data_mut()?;
+                let mut values = self.greatest_elements.data_mut()?;
                 device.top_k(op, x.view(), values.view_mut(), y.view_mut())
             }
             (true, Some(_)) => {
-                let mut indices = self.found.diff_mut()?;
+                let mut indices = self.greatest_elements.diff_mut()?;
                 device.top_k(op, x.view(), y.view_mut(), indices.view_mut())
             }
             (true, None) => {
-                let (mut values, mut indices) = (self.found.data_mut()?, self.found.diff_mut()?);
+                let (mut values, mut indices) =
+                    (self.greatest_elements.data_mut()?, self.greatest_elements.diff_mut()?);
                 device.top_k(op, x.view(), values.view_mut(), indices.view_mut())?;
                 let layout = ConcatLayout::new(op.axis.outer, [op.k, op.k]);
                 layout.write_part(device, 0, indices.view(), y.view_mut())?;

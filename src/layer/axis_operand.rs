@@ -27,7 +27,7 @@ impl AxisOperand {
         })
     }
 
-    /// Returns the axes of `x` that an operand of shape `operand` covers, merged into one axis.
+    /// Returns the axes of `x` that an operand of shape `operand` covers, as one merged axis.
     pub(super) fn axis(&self, x: &Shape, operand: &Shape) -> Result<Axis> {
         let start = if operand.is_empty() { 0 } else { x.canonical_axis(self.axis as isize)? };
         let end = start + operand.len();

@@ -112,9 +112,9 @@ impl<T: Element> BaseConvolution<T> {
         self.weights.add_bias(device, &self.channels()?, y)
     }
 
-    /// Adds one bottom's contribution to the gradients of the parameters. `x` is the convolution's
-    /// image operand, and `y` is the convolution's output operand. The operand that is a top of the
-    /// layer holds gradients, and the operand that is a bottom holds data.
+    /// Adds the contribution of one bottom to the gradients of the parameters. `x` is the image of
+    /// the convolution, and `y` is its output. One of them is a bottom of the layer and holds data;
+    /// the other is a top and holds gradients.
     pub(super) fn add_gradients(
         &self,
         device: &AnyDevice,

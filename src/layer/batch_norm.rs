@@ -82,9 +82,9 @@ impl<T: Element> BatchNormLayer<T> {
     /// Adds the mean and the unbiased variance of a batch with `count` elements per channel to the
     /// stored sums.
     fn store_statistics(&self, device: &AnyDevice, count: usize) -> Result<()> {
-        let unbiased = if count > 1 { count as f64 / (count - 1) as f64 } else { 1.0 };
+        let unbiased_factor = if count > 1 { count as f64 / (count - 1) as f64 } else { 1.0 };
         let fraction = T::acc(self.param.moving_average_fraction().into());
-        let statistics = [(&self.mean, 1.0), (&self.variance, unbiased)];
+        let statistics = [(&self.mean, 1.0), (&self.variance, unbiased_factor)];
         for (sum, (value, factor)) in self.params.iter().zip(statistics) {
             let (value, mut sum) = (value.data()?, sum.data_mut()?);
             device.axpby(T::acc(factor), value.view(), fraction, sum.view_mut())?;

@@ -1,4 +1,4 @@
-//! A wrapper around a layer that checks the number of blobs and the order of calls.
+//! A layer wrapper that checks the numbers of blobs and the order of calls.
 
 use super::prelude::*;
 use crate::{op::Unary, proto::LayerState};
@@ -14,7 +14,7 @@ pub(super) struct CheckedLayer<T: Element> {
     stage: Stage,
 }
 
-/// The last step that a layer has completed: the constructor, `setup` or `reshape`.
+/// The last method that has completed: the constructor, `setup` or `reshape`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Constructor,
@@ -31,8 +31,8 @@ impl<T: Element> CheckedLayer<T> {
     /// Checks the numbers of bottoms and tops, and checks that the layer has reached the stage
     /// `required`.
     fn check(&self, method: &str, required: Stage, [bottoms, tops]: [usize; 2]) -> Result<()> {
-        let counted = self.arity.check(bottoms, tops);
-        let checked = counted.and_then(|()| match required {
+        let result = self.arity.check(bottoms, tops);
+        let checked = result.and_then(|()| match required {
             required if self.stage >= required => Ok(()),
             Stage::Reshape => invalid("called before reshape"),
             _ => invalid("called before setup"),

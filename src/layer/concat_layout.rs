@@ -12,7 +12,7 @@ use crate::{
 pub(super) struct ConcatLayout {
     rows: usize,
     columns: usize,
-    /// The first column and the number of columns of each concatenated part.
+    /// For each concatenated part, the first column and the number of columns.
     parts: Vec<(usize, usize)>,
 }
 
@@ -28,29 +28,29 @@ impl ConcatLayout {
         layout
     }
 
-    /// Copies `x` to the columns of part number `part` in the concatenated array `whole`.
+    /// Copies `x` to the columns of part number `part` in the concatenated `array`.
     pub(super) fn write_part<T: Element>(
         &self,
         device: &AnyDevice,
         part: usize,
         x: View<'_, T, AnyDevice>,
-        whole: ViewMut<'_, T, AnyDevice>,
+        array: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
         let (first, columns) = self.parts[part];
         if x.is_empty() {
             return Ok(());
         }
         let op = Copy2d { rows: self.rows, columns, ldx: columns, ldy: self.columns };
-        let end = whole.len();
-        device.copy_2d(&op, x, whole.slice(first..end)?)
+        let end = array.len();
+        device.copy_2d(&op, x, array.slice(first..end)?)
     }
 
-    /// Copies the columns of part number `part` from the concatenated array `whole` to `y`.
+    /// Copies the columns of part number `part` from the concatenated `array` to `y`.
     pub(super) fn read_part<T: Element>(
         &self,
         device: &AnyDevice,
         part: usize,
-        whole: View<'_, T, AnyDevice>,
+        array: View<'_, T, AnyDevice>,
         y: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
         let (first, columns) = self.parts[part];
@@ -58,6 +58,6 @@ impl ConcatLayout {
             return Ok(());
         }
         let op = Copy2d { rows: self.rows, columns, ldx: self.columns, ldy: columns };
-        device.copy_2d(&op, whole.slice(first..whole.len())?, y)
+        device.copy_2d(&op, array.slice(first..array.len())?, y)
     }
 }

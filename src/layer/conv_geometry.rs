@@ -3,8 +3,8 @@
 use super::prelude::*;
 use crate::{op::SpatialAxis, proto::ConvolutionParameter};
 
-/// Returns the window geometry along each spatial axis. `inputs` holds the extents of the input's
-/// spatial axes.
+/// Returns the window geometry along each spatial axis. `inputs` holds the spatial extents of the
+/// input.
 ///
 /// As in Caffe, the kernel, stride and padding are each given as a pair of fields, such as
 /// `kernel_h` and `kernel_w`, or as a list. A pair of fields for height and width requires exactly

@@ -6,7 +6,7 @@ use crate::{op::Copy2d, shape::Shape};
 /// Crops each axis of the first bottom, from `axis` on, to the extent of the same axis in the
 /// second bottom. The field `offset` holds the first index that the layer keeps, as one value for
 /// all cropped axes or one value per cropped axis. The layer ignores the values of the second
-/// bottom, whose gradient is zero.
+/// bottom, so the gradient of this bottom is zero.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -30,10 +30,10 @@ pub struct CropLayer {
 
 struct AxisCrop {
     /// Extent of the cropped axis in the first bottom.
-    whole: usize,
+    extent: usize,
     /// Extent of the cropped axis in the top.
-    part: usize,
-    /// First index that the layer keeps along the axis of the first bottom.
+    cropped_extent: usize,
+    /// First index along the axis of the first bottom that is in the region.
     offset: usize,
 }
 
@@ -47,16 +47,16 @@ struct CropRegion {
 }
 
 impl CropRegion {
-    /// Merges every axis that is not cropped with the preceding axis, so that the region has fewer
-    /// blocks and longer rows.
+    /// Merges every axis that is not cropped with the preceding axis, so that the region consists
+    /// of fewer blocks with longer rows.
     fn new(axes: impl IntoIterator<Item = AxisCrop>) -> Self {
         let mut outer: Vec<AxisCrop> = Vec::new();
         for axis in axes {
             match outer.last_mut() {
-                Some(last) if axis.whole == axis.part => {
-                    last.whole *= axis.whole;
-                    last.part *= axis.whole;
-                    last.offset *= axis.whole;
+                Some(last) if axis.extent == axis.cropped_extent => {
+                    last.extent *= axis.extent;
+                    last.cropped_extent *= axis.extent;
+                    last.offset *= axis.extent;
                 }
                 _ => outer.push(axis),
             }
@@ -69,29 +69,30 @@ impl CropRegion {
     /// Calls `copy` for each 2-D block, with the block's offset in the bottom, its offset in the
     /// top, and its [`Copy2d`] descriptor.
     fn blocks(&self, mut copy: impl FnMut(usize, usize, Copy2d) -> Result<()>) -> Result<()> {
-        let one = AxisCrop { whole: 1, part: 1, offset: 0 };
+        let one = AxisCrop { extent: 1, cropped_extent: 1, offset: 0 };
         let columns = self.columns.as_ref().unwrap_or(&one);
         let rows = self.rows.as_ref().unwrap_or(&one);
         let op = Copy2d {
-            rows: rows.part,
-            columns: columns.part,
-            ldx: columns.whole,
-            ldy: columns.part,
+            rows: rows.cropped_extent,
+            columns: columns.cropped_extent,
+            ldx: columns.extent,
+            ldy: columns.cropped_extent,
         };
-        let blocks: usize = self.outer.iter().map(|crop| crop.part).product();
+        let blocks: usize = self.outer.iter().map(|crop| crop.cropped_extent).product();
         if op.rows * op.columns == 0 {
             return Ok(());
         }
         for block in 0..blocks {
             // Convert the block number to indices of the outer axes, innermost axis first.
-            let (mut block_index, mut offset, mut stride) = (block, 0, rows.whole * columns.whole);
+            let (mut block_index, mut offset, mut stride) =
+                (block, 0, rows.extent * columns.extent);
             for crop in self.outer.iter().rev() {
-                offset += (block_index % crop.part + crop.offset) * stride;
-                block_index /= crop.part;
-                stride *= crop.whole;
+                offset += (block_index % crop.cropped_extent + crop.offset) * stride;
+                block_index /= crop.cropped_extent;
+                stride *= crop.extent;
             }
-            let whole = offset + rows.offset * columns.whole + columns.offset;
-            copy(whole, block * op.rows * op.columns, op)?;
+            let bottom_offset = offset + rows.offset * columns.extent + columns.offset;
+            copy(bottom_offset, block * op.rows * op.columns, op)?;
         }
         Ok(())
     }
@@ -105,7 +106,7 @@ impl CropLayer {
         Ok(Self { axis: param.axis() as isize, offsets, region: CropRegion::default() })
     }
 
-    /// Returns how the layer crops each axis of `shape` to the extent of the same axis in `like`.
+    /// Returns the crop of each axis of `shape` to the extent of the same axis in `like`.
     fn axis_crops(&self, shape: &Shape, like: &Shape) -> Result<Vec<AxisCrop>> {
         let axis = shape.canonical_axis(self.axis)?;
         let (axes, offsets) = (shape.len() - axis, self.offsets.len());
@@ -119,17 +120,18 @@ impl CropLayer {
                 "bottoms of shapes {shape} and {like} differ in their number of axes"
             ));
         }
-        let crop = |(i, (&whole, &part)): (usize, (&usize, &usize))| {
+        let crop = |(i, (&extent, &cropped_extent)): (usize, (&usize, &usize))| {
             let Some(index) = i.checked_sub(axis) else {
-                return Ok(AxisCrop { whole, part: whole, offset: 0 });
+                return Ok(AxisCrop { extent, cropped_extent: extent, offset: 0 });
             };
             let offset = self.offsets.get(index).or(self.offsets.first()).copied().unwrap_or(0);
-            if offset.checked_add(part).is_none_or(|end| end > whole) {
+            if offset.checked_add(cropped_extent).is_none_or(|end| end > extent) {
                 return wrong_shape(format!(
-                    "axis {i} of shape {shape} does not have {part} indices from {offset} on"
+                    "axis {i} of shape {shape} does not have {cropped_extent} indices from {offset} \
+                     on"
                 ));
             }
-            Ok(AxisCrop { whole, part, offset })
+            Ok(AxisCrop { extent, cropped_extent, offset })
         };
         shape.iter().zip(like.iter()).enumerate().map(crop).collect()
     }
@@ -146,7 +148,7 @@ impl<T: Element> Layer<T> for CropLayer {
 
     fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let crops = self.axis_crops(bottom[0].shape(), bottom[1].shape())?;
-        top[0].reshape(&crops.iter().map(|crop| crop.part).collect::<Vec<_>>())?;
+        top[0].reshape(&crops.iter().map(|crop| crop.cropped_extent).collect::<Vec<_>>())?;
         self.region = CropRegion::new(crops);
         Ok(())
     }
@@ -154,8 +156,9 @@ impl<T: Element> Layer<T> for CropLayer {
     fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
         let (x, mut y) = (x.view(), y.view_mut());
-        self.region.blocks(|whole, part, op| {
-            let (x, range) = (x.slice(whole..x.len())?, part..part + op.rows * op.columns);
+        self.region.blocks(|bottom_offset, top_offset, op| {
+            let (x, range) =
+                (x.slice(bottom_offset..x.len())?, top_offset..top_offset + op.rows * op.columns);
             device.copy_2d(&op, x, y.slice_mut(range)?)
         })
     }
@@ -176,10 +179,10 @@ impl<T: Element> Layer<T> for CropLayer {
         let (dy, mut dx) = (top[0].diff()?, bottom[0].diff_mut()?);
         let (dy, mut dx) = (dy.view(), dx.view_mut());
         device.fill(T::default(), dx.reborrow())?;
-        self.region.blocks(|whole, part, op| {
-            let (dy, end) = (dy.slice(part..part + op.rows * op.columns)?, dx.len());
+        self.region.blocks(|bottom_offset, top_offset, op| {
+            let (dy, end) = (dy.slice(top_offset..top_offset + op.rows * op.columns)?, dx.len());
             let op = Copy2d { ldx: op.ldy, ldy: op.ldx, ..op };
-            device.copy_2d(&op, dy, dx.slice_mut(whole..end)?)
+            device.copy_2d(&op, dy, dx.slice_mut(bottom_offset..end)?)
         })
     }
 }

@@ -32,14 +32,15 @@ use std::time::Duration;
 pub struct DataLayer<T: Element> {
     kind: &'static str,
     prefetcher: Prefetcher<T>,
-    reading: Reading,
+    read_settings: ReadSettings,
 }
 
-/// How a data layer reads its source, which the layer opens again to continue from a position.
-struct Reading {
+/// The settings with which a data layer reads its source, for reopening the source at another
+/// record.
+struct ReadSettings {
     open: Box<OpenSource>,
     transformer: DataTransformer,
-    /// The number of records that the layer skips before the record with number 0.
+    /// The number of records at the start of the source that the layer skips.
     skip: u64,
     /// The number of records that the reader thread passes to the prefetching thread at once.
     run: usize,
@@ -47,7 +48,7 @@ struct Reading {
 
 type OpenSource = dyn Fn() -> Result<Box<dyn Source>> + Send;
 
-impl Reading {
+impl ReadSettings {
     /// Opens the source and starts a reader thread at record number `first`.
     fn start(&self, first: u64) -> Result<DataReader> {
         DataReader::resumed((self.open)()?, self.skip, first, self.run)
@@ -164,10 +165,11 @@ impl<T: Element> DataLayer<T> {
             threads: cx.device.host_workers().count(),
         };
         let run = options.size.clamp(1, MAX_RECORDS_PER_RUN);
-        let reading = Reading { open: Box::new(open), transformer, skip: skip.into(), run };
-        let (reader, transformer) = (reading.start(0)?, reading.transformer.clone());
+        let read_settings =
+            ReadSettings { open: Box::new(open), transformer, skip: skip.into(), run };
+        let (reader, transformer) = (read_settings.start(0)?, read_settings.transformer.clone());
         let prefetcher = Prefetcher::new(cx.device, reader, transformer, options)?;
-        Ok(Self { kind, prefetcher, reading })
+        Ok(Self { kind, prefetcher, read_settings })
     }
 }
 
@@ -194,7 +196,7 @@ impl<T: Element> Layer<T> for DataLayer<T> {
             return Ok(());
         }
         let (reader, transformer) =
-            (self.reading.start(position)?, self.reading.transformer.clone());
+            (self.read_settings.start(position)?, self.read_settings.transformer.clone());
         self.prefetcher.restart(reader, transformer)
     }
 
@@ -207,8 +209,8 @@ impl<T: Element> Layer<T> for DataLayer<T> {
     fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let batch = self.prefetcher.next()?;
         let data = top[0].swap_data(&batch.data);
-        let swapped = data.and_then(|()| top.get(1).map_or(Ok(()), |l| l.swap_data(&batch.label)));
+        let result = data.and_then(|()| top.get(1).map_or(Ok(()), |l| l.swap_data(&batch.label)));
         self.prefetcher.recycle(batch);
-        swapped
+        result
     }
 }

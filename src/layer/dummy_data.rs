@@ -56,13 +56,13 @@ impl DummyDataLayer {
 }
 
 fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
-    let older = [
+    let legacy_fields = [
         ("num", &param.num),
         ("channels", &param.channels),
         ("height", &param.height),
         ("width", &param.width),
     ];
-    if older.iter().all(|(_, values)| values.is_empty()) {
+    if legacy_fields.iter().all(|(_, values)| values.is_empty()) {
         let shapes = param.shape.iter().map(proto_shape::shape).collect::<Result<Vec<_>>>()?;
         return one_per_top("shape", &shapes, tops);
     }
@@ -70,7 +70,7 @@ fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
         let reason = "give either shape or num, channels, height and width";
         return invalid(format!("dummy_data_param: {reason}"));
     }
-    let extents = older.iter().map(|(name, values)| one_per_top(name, values, tops));
+    let extents = legacy_fields.iter().map(|(name, values)| one_per_top(name, values, tops));
     let extents = extents.collect::<Result<Vec<_>>>()?;
     let shape = |top: usize| {
         Shape::new(&extents.iter().map(|values| values[top] as usize).collect::<Vec<_>>())

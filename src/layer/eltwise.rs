@@ -10,9 +10,8 @@ use crate::{
 
 /// `y = Σ coeff·x`, `y = Π x` or `y = max x` over the bottoms, element by element.
 ///
-/// If several bottoms equal the maximum at an element, only one bottom receives the gradient. The
-/// second bottom receives the gradient if the second bottom equals the maximum; otherwise, the
-/// bottom with the lowest index does.
+/// If several bottoms equal the maximum at an element, only one of them receives the gradient: the
+/// second bottom if it equals the maximum, otherwise the bottom with the lowest index.
 ///
 /// ```
 /// use cortado::{prelude::*, proto::parse_text};
@@ -75,7 +74,7 @@ impl<T: Element> EltwiseLayer<T> {
     /// single kernel adds the two bottoms.
     fn sum(&self, device: &AnyDevice, bottom: &[Blob<T>], top: &Blob<T>) -> Result<()> {
         let (first, mut y) = top.data_mut_from(&bottom[0])?;
-        let added = match (self.coeff(0), self.coeff(1)) {
+        let added_count = match (self.coeff(0), self.coeff(1)) {
             (1.0, 1.0) => {
                 let second = bottom[1].data()?;
                 device.binary(Binary::Add, first.src(), second.view(), y.view_mut())?;
@@ -86,7 +85,7 @@ impl<T: Element> EltwiseLayer<T> {
                 1
             }
         };
-        for (i, x) in bottom.iter().enumerate().skip(added) {
+        for (i, x) in bottom.iter().enumerate().skip(added_count) {
             device.axpy(T::acc(self.coeff(i)), x.data()?.view(), y.view_mut())?;
         }
         Ok(())

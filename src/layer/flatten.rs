@@ -2,7 +2,7 @@
 
 use super::{prelude::*, shared_top::SharedTop};
 
-/// Merges the axes from `axis` to `end_axis`, both included, into one axis without copying. If
+/// Merges the axes from `axis` to `end_axis` (inclusive) into one axis without copying. If
 /// `end_axis` is `axis − 1`, the Flatten layer inserts an axis of extent 1 at `axis`.
 ///
 /// ```
@@ -46,8 +46,8 @@ impl<T: Element> Layer<T> for FlattenLayer {
                 self.end, self.axis
             ));
         }
-        let flat = shape.count_range(start, end)?;
-        top[0].reshape(&[&shape[..start], &[flat], &shape[end..]].concat())?;
+        let merged_extent = shape.count_range(start, end)?;
+        top[0].reshape(&[&shape[..start], &[merged_extent], &shape[end..]].concat())?;
         self.shared_top.share(&bottom[0], &mut top[0])
     }
 

@@ -51,8 +51,8 @@ impl<T: Element> InnerProductLayer<T> {
         })
     }
 
-    /// Returns whether the GEMM of the forward pass, and the GEMM of the backward pass, transposes
-    /// the weight matrix.
+    /// Returns whether the GEMM of the forward pass transposes the weight matrix, and whether the
+    /// GEMM of the backward pass does.
     fn transposes(&self) -> (Transpose, Transpose) {
         match self.transpose {
             false => (Transpose::Yes, Transpose::No),

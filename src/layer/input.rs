@@ -31,15 +31,15 @@ impl InputLayer {
     /// Returns [`Error::InvalidData`] unless the definition gives no shape, one shape, or one shape
     /// per top.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
-        let given = param.input_param.as_ref().map_or(&[][..], |input| &input.shape);
+        let shapes = param.input_param.as_ref().map_or(&[][..], |input| &input.shape);
         let tops = param.top.len();
-        if given.len() > 1 && given.len() != tops {
+        if shapes.len() > 1 && shapes.len() != tops {
             return invalid(format!(
                 "input_param: expected 1 or {tops} shapes, found {}",
-                given.len()
+                shapes.len()
             ));
         }
-        let shapes = given.iter().map(proto_shape::shape).collect::<Result<_>>()?;
+        let shapes = shapes.iter().map(proto_shape::shape).collect::<Result<_>>()?;
         Ok(Self { shapes, shaped: false })
     }
 }

@@ -95,7 +95,7 @@ impl Arity {
         Self { bottom: 1..=usize::MAX, top: 1..=usize::MAX, tops_equal_bottoms: true }
     }
 
-    /// Checks that a layer of this arity accepts `bottoms` bottoms and `tops` tops.
+    /// Checks that this arity allows `bottoms` bottoms and `tops` tops.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`], which states the expected and the found number of blobs, if
@@ -108,8 +108,9 @@ impl Arity {
                     (min, max) if min == max => min.to_string(),
                     (min, max) => format!("{min} to {max}"),
                 };
-                let plural = if expected == "1" { "" } else { "s" };
-                let reason = format!("expected {expected} {kind} blob{plural}, found {found}");
+                let plural_suffix = if expected == "1" { "" } else { "s" };
+                let reason =
+                    format!("expected {expected} {kind} blob{plural_suffix}, found {found}");
                 return Err(Error::InvalidData(reason));
             }
         }
@@ -129,9 +130,9 @@ impl Arity {
 /// [`forward`](Self::forward). Only `reshape` changes the shapes of the tops; all other methods of
 /// a layer only write the values of blobs.
 ///
-/// A registry wraps each layer in a check of the numbers of bottoms and tops. A method of a wrapped
-/// layer returns an error, without running the layer's code, if the numbers of bottoms and tops
-/// violate [`arity`](Self::arity) or differ between calls.
+/// A registry wraps each layer in a layer that checks the numbers of bottoms and tops. A method of
+/// the wrapper returns an error, without running the layer's code, if the numbers of bottoms and
+/// tops violate [`arity`](Self::arity) or differ between calls.
 ///
 /// ```
 /// use cortado::{layer::Layer, prelude::*};
@@ -256,22 +257,22 @@ pub trait Layer<T: Element>: Any + Send {
         None
     }
 
-    /// Returns what the layer carries from one forward pass to the next, besides its parameters;
-    /// `None` for a layer that carries nothing. A snapshot of a solver contains the states of the
-    /// layers, so that a resumed run computes the same values as an uninterrupted run.
+    /// Returns the layer's state: the values, besides the parameters, that the next forward pass
+    /// depends on; `None` for a layer without a state. A snapshot of a solver contains the states
+    /// of the layers, so that a resumed run computes the same values as an uninterrupted run.
     ///
     /// # Errors
-    /// Returns the errors of the device, if the state contains values of blobs.
+    /// Returns the errors of the device if the state contains values of blobs.
     fn state(&self) -> Result<Option<LayerState>> {
         Ok(None)
     }
 
-    /// Continues from a state that [`state`](Self::state) of an equal layer has returned. The
-    /// caller has called [`reshape`](Self::reshape) before.
+    /// Sets the state of the layer to `state`, which [`state`](Self::state) of a layer with the
+    /// same definition has returned. The caller must call [`reshape`](Self::reshape) first.
     ///
     /// # Errors
-    /// Returns an error if the state does not fit the layer, or if the layer's data cannot be read
-    /// from the position of the state on. The default implementation, for layers without a state,
+    /// Returns an error if the state does not fit the layer, or if the layer cannot read its data
+    /// from the position in the state. The default implementation, for layers without a state,
     /// returns [`Error::InvalidData`].
     fn set_state(&mut self, state: &LayerState) -> Result<()> {
         let _ = state;

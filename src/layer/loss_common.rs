@@ -7,8 +7,8 @@ use crate::{
     shape::Shape,
 };
 
-/// Returns the normalization of a loss from the field `normalization` or from the older field
-/// `normalize`. Returns `default` if the loss parameters set neither `normalization` nor
+/// Returns the normalization of a loss, which the field `normalization` or the older field
+/// `normalize` selects. Returns `default` if the loss parameters set neither `normalization` nor
 /// `normalize`.
 pub(super) fn normalization(
     param: &LossParameter,

@@ -37,7 +37,8 @@ pub struct LstmLayer<T: Element> {
     core: Recurrent<T>,
     /// The cell states before the first time step and after each time step.
     cells: Vec<Blob<T>>,
-    /// A blob whose diff holds the gradient of the cell state at one time step.
+    /// A blob whose diff holds the gradient of the cell state at the current time step of the
+    /// backward pass.
     cell_gradient: Blob<T>,
 }
 
@@ -85,7 +86,7 @@ impl<T: Element> Layer<T> for LstmLayer<T> {
         }
         // Keep the last blob of `cells` if the number of steps changes, because the next forward
         // pass starts from the cell state in this blob.
-        let last = self.cells.pop();
+        let last_cells = self.cells.pop();
         self.cells.truncate(steps);
         let bytes = (steps + 1).saturating_mul(size_of::<Blob<T>>());
         let reserved = self.cells.try_reserve(steps + 1 - self.cells.len());
@@ -93,7 +94,7 @@ impl<T: Element> Layer<T> for LstmLayer<T> {
         while self.cells.len() < steps {
             self.cells.push(Blob::new(device, &shape)?);
         }
-        self.cells.push(last.map_or_else(|| Blob::new(device, &shape), Ok)?);
+        self.cells.push(last_cells.map_or_else(|| Blob::new(device, &shape), Ok)?);
         Ok(())
     }
 

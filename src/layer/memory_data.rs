@@ -4,8 +4,8 @@ use super::{position, prelude::*};
 use crate::{proto::LayerState, shape::Shape};
 
 /// A layer whose tops hold batches from an array of items and an array of labels. The layer reads
-/// both arrays in order, and continues with the first item after the last item. The first top holds
-/// the items as `batch_size × channels × height × width`, and the second top holds the labels.
+/// both arrays in order, and starts over after the last item. The first top holds the items as
+/// `batch_size × channels × height × width`, and the second top holds the labels.
 ///
 /// [`reset`](Self::reset) sets the arrays of items and labels.
 /// [`Net::layer_as`](crate::Net::layer_as) gives access to the `MemoryDataLayer` of a net.
@@ -47,8 +47,8 @@ impl<T: Element> MemoryDataLayer<T> {
     }
 
     /// Replaces the array of items and the array of labels. The next batch starts with the first
-    /// item of the new array. The layer ignores `transform_param`, because `transform_param`
-    /// applies only to layers that read records.
+    /// item of `data`. The layer ignores `transform_param`, because `transform_param` applies only
+    /// to layers that read records.
     ///
     /// # Errors
     /// Returns [`Error::Length`] unless `data` holds one item per label, and [`Error::InvalidData`]
@@ -91,8 +91,8 @@ impl<T: Element> Layer<T> for MemoryDataLayer<T> {
         position::state(self.next as u64)
     }
 
-    /// Continues with the item at the position of `state`. The caller has set the arrays with
-    /// [`reset`](MemoryDataLayer::reset) before; without arrays, the layer keeps its position.
+    /// Moves to the item at the position in `state`. Has no effect if the caller has not set the
+    /// arrays with [`reset`](MemoryDataLayer::reset).
     fn set_state(&mut self, state: &LayerState) -> Result<()> {
         let (position, items) = (position::of(state)?, self.labels.len() as u64);
         if items == 0 {

@@ -3,7 +3,7 @@
 use super::{prelude::*, saved_input::SavedInput};
 use crate::op::{Binary, Unary};
 
-/// An activation function of one element, and its derivative. [`NeuronLayer`] is the layer that
+/// An activation function of one variable, and its derivative. [`NeuronLayer`] is the layer that
 /// applies a `Neuron` to every element, with one kernel per pass.
 ///
 /// ```

@@ -40,8 +40,8 @@ pub(super) struct Recurrent<T: Element> {
     outputs: usize,
     /// The number of gate elements per time step and stream.
     gates_len: usize,
-    /// The number of recurrent states that are also bottoms and tops; 0 without `expose_hidden`.
-    exposed: usize,
+    /// The number of states that are bottoms and tops of the layer; 0 without `expose_hidden`.
+    exposed_states: usize,
     fillers: [Filler; 2],
     has_statics: bool,
     pub(super) sizes: SequenceSizes,
@@ -81,7 +81,7 @@ impl<T: Element> Recurrent<T> {
         Ok(Self {
             outputs,
             gates_len: gates * outputs,
-            exposed: if param.expose_hidden() { states } else { 0 },
+            exposed_states: if param.expose_hidden() { states } else { 0 },
             fillers: [
                 filler(&param.weight_filler, Filler::default())?,
                 filler(&param.bias_filler, Filler::default())?,
@@ -98,7 +98,7 @@ impl<T: Element> Recurrent<T> {
     }
 
     pub(super) fn arity(&self) -> Arity {
-        let states = self.exposed;
+        let states = self.exposed_states;
         Arity::between(2 + states..=3 + states, 1 + states..=1 + states)
     }
 
@@ -127,11 +127,11 @@ impl<T: Element> Recurrent<T> {
 
     /// Returns the bottoms that hold the initial states; an empty slice without `expose_hidden`.
     pub(super) fn initial_states<'a>(&self, bottom: &'a [Blob<T>]) -> &'a [Blob<T>] {
-        &bottom[bottom.len() - self.exposed..]
+        &bottom[bottom.len() - self.exposed_states..]
     }
 
     pub(super) fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
-        self.has_statics = bottom.len() > 2 + self.exposed;
+        self.has_statics = bottom.len() > 2 + self.exposed_states;
         let SequenceSizes { inputs, statics, .. } = self.sizes_of(bottom)?;
         self.params.clear();
         self.add_weights(cx, [self.gates_len, inputs])?;
@@ -168,36 +168,36 @@ impl<T: Element> Recurrent<T> {
     /// Returns [`Error::Shape`] if the shapes of the bottoms are inconsistent.
     fn sizes_of(&self, bottom: &[Blob<T>]) -> Result<SequenceSizes> {
         let (x, cont) = (bottom[0].shape(), bottom[1].shape());
-        let wrong = |operand: &str, expected: &str, found| {
+        let shape_error = |operand: &str, expected: &str, found| {
             wrong_shape(format!("{operand}: expected shape {expected}, found {found}"))
         };
         if x.len() < 2 || x[0] == 0 {
-            return wrong("bottom 0 (x)", "[steps, streams, …] with at least one step", x);
+            return shape_error("bottom 0 (x)", "[steps, streams, …] with at least one step", x);
         }
         let (steps, streams) = (x[0], x[1]);
         if **cont != [steps, streams] {
-            return wrong("bottom 1 (cont)", &format!("[{steps}, {streams}]"), cont);
+            return shape_error("bottom 1 (cont)", &format!("[{steps}, {streams}]"), cont);
         }
         let inputs = x.count_range(2, x.len())?;
         let mut statics = 0;
         if self.has_statics {
             let shape = bottom[2].shape();
             if shape.first() != Some(&streams) {
-                return wrong("bottom 2 (static)", &format!("[{streams}, …]"), shape);
+                return shape_error("bottom 2 (static)", &format!("[{streams}, …]"), shape);
             }
             statics = shape.count_range(1, shape.len())?;
         }
         for (i, state) in self.initial_states(bottom).iter().enumerate() {
             if **state.shape() != [1, streams, self.outputs] {
                 let expected = format!("[1, {streams}, {}]", self.outputs);
-                return wrong(&format!("initial state {i}"), &expected, state.shape());
+                return shape_error(&format!("initial state {i}"), &expected, state.shape());
             }
         }
         Ok(SequenceSizes { steps, streams, inputs, statics })
     }
 
     /// Sets the shapes of the tops and of the intermediate blobs. Returns whether the number of
-    /// streams changed, in which case the recurrent states start again from zero.
+    /// streams changed; if so, the recurrent states are reset to zero.
     pub(super) fn reshape(
         &mut self,
         device: &AnyDevice,
@@ -206,10 +206,10 @@ impl<T: Element> Recurrent<T> {
     ) -> Result<bool> {
         let sizes = self.sizes_of(bottom)?;
         let SequenceSizes { steps, streams, inputs, statics } = sizes;
-        let fit = |index: usize, inputs| {
+        let weights_match = |index: usize, inputs| {
             self.params.get(index).is_some_and(|weights| weights.count() == self.gates_len * inputs)
         };
-        if !fit(0, inputs) || self.has_statics && !fit(2, statics) {
+        if !weights_match(0, inputs) || self.has_statics && !weights_match(2, statics) {
             return wrong_shape(format!(
                 "weights do not fit {inputs} inputs and {statics} static inputs"
             ));
@@ -304,11 +304,10 @@ impl<T: Element> Recurrent<T> {
         }
     }
 
-    /// Returns the state of a layer that carries the last hidden state and the values of `others`
-    /// to the next forward pass; `None` with `expose_hidden`, because bottoms then hold the initial
-    /// states.
+    /// Returns the state of the layer: the last hidden state and the values of `others`. Returns
+    /// `None` with `expose_hidden`, because bottoms then hold the initial states.
     pub(super) fn state(&self, others: &[&Blob<T>]) -> Result<Option<LayerState>> {
-        if self.exposed > 0 {
+        if self.exposed_states > 0 {
             return Ok(None);
         }
         let blobs = iter::once(&self.last_hidden).chain(others.iter().copied());
@@ -322,7 +321,7 @@ impl<T: Element> Recurrent<T> {
     /// Returns [`Error::Shape`] if the number or the shapes of the blobs differ from those of the
     /// state. In this case, all blobs are unchanged.
     pub(super) fn set_state(&mut self, state: &LayerState, others: &mut [Blob<T>]) -> Result<()> {
-        let expected = if self.exposed > 0 { 0 } else { 1 + others.len() };
+        let expected = if self.exposed_states > 0 { 0 } else { 1 + others.len() };
         if state.blobs.len() != expected {
             let found = state.blobs.len();
             return wrong_shape(format!("state: expected {expected} blobs, found {found}"));
@@ -426,7 +425,7 @@ impl<T: Element> Recurrent<T> {
             }
         }
         match self.initial_states(bottom).first() {
-            Some(h) if propagate.bottom[bottom.len() - self.exposed] => {
+            Some(h) if propagate.bottom[bottom.len() - self.exposed_states] => {
                 device.copy(self.hidden_gradient.diff()?.view(), h.diff_mut()?.view_mut())
             }
             _ => Ok(()),

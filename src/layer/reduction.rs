@@ -28,9 +28,9 @@ pub struct ReductionLayer<T: Element> {
     operation: ReductionOp,
     axis: isize,
     coeff: f64,
-    /// Scratch blob: the gradient of each result of the reduction, multiplied by the constant
-    /// factor of the derivative.
-    scaled: Blob<T>,
+    /// Scratch blob: for each result of the reduction, the gradient times the constant factor of
+    /// the derivative.
+    scaled_gradient: Blob<T>,
 }
 
 impl<T: Element> ReductionLayer<T> {
@@ -41,7 +41,7 @@ impl<T: Element> ReductionLayer<T> {
             operation: param.operation(),
             axis: param.axis() as isize,
             coeff: param.coeff().into(),
-            scaled: Blob::new(cx.device, &[0])?,
+            scaled_gradient: Blob::new(cx.device, &[0])?,
         })
     }
 
@@ -92,15 +92,15 @@ impl<T: Element> Layer<T> for ReductionLayer<T> {
             ReductionOp::Sumsq => 2.0 * self.coeff,
             ReductionOp::Mean => self.coeff / elements_per_result as f64,
         };
-        self.scaled.reshape_like(&top[0])?;
-        let mut scaled = self.scaled.data_mut()?;
+        self.scaled_gradient.reshape_like(&top[0])?;
+        let mut scaled_gradient = self.scaled_gradient.data_mut()?;
         let (scale, dy) = (Unary::Scale(T::acc(factor)), top[0].diff()?);
-        device.unary(scale, dy.view().into(), scaled.view_mut())?;
+        device.unary(scale, dy.view().into(), scaled_gradient.view_mut())?;
         let (x, mut dx) = (bottom[0].data()?, bottom[0].diff_mut()?);
         let src = match self.operation {
             ReductionOp::Sum | ReductionOp::Mean => {
                 let op = Tile { outer: results, inner: 1, tiles: elements_per_result };
-                return device.tile(&op, scaled.view(), dx.view_mut());
+                return device.tile(&op, scaled_gradient.view(), dx.view_mut());
             }
             ReductionOp::Asum => {
                 device.unary(Unary::Sign, x.view().into(), dx.view_mut())?;
@@ -109,6 +109,6 @@ impl<T: Element> Layer<T> for ReductionLayer<T> {
             ReductionOp::Sumsq => x.view().into(),
         };
         let axis = Axis::new(1, results, elements_per_result)?;
-        device.broadcast(Binary::Mul, &axis, src, scaled.view(), dx.view_mut())
+        device.broadcast(Binary::Mul, &axis, src, scaled_gradient.view(), dx.view_mut())
     }
 }

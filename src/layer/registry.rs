@@ -35,8 +35,8 @@ impl<T: Element> LayerRegistry<T> {
         Self { constructors: BTreeMap::new() }
     }
 
-    /// Registers or replaces the layer type [`Neuron::KIND`], whose layer applies the neuron `N` to
-    /// each element.
+    /// Registers the layer type [`Neuron::KIND`], whose layers apply the neuron `N` to each
+    /// element. Replaces an earlier registration of the type.
     #[must_use]
     pub fn with_neuron<N: Neuron>(self) -> Self {
         self.with(N::KIND, NeuronLayer::<N, T>::new)

@@ -1,4 +1,4 @@
-//! A top that shares the storage of its bottom, possibly with another shape.
+//! A top that shares the storage of its bottom, possibly with a different shape.
 
 use super::prelude::*;
 

@@ -94,12 +94,12 @@ impl<T: Element> SppLayer<T> {
         })
     }
 
-    /// Returns the descriptor of the pooling at pyramid level `level`, into at most 2ˡ bins of
-    /// equal size along each spatial axis.
+    /// Returns the descriptor of the pooling at pyramid level `level`, into at most `2^level` bins
+    /// of equal size along each spatial axis.
     fn op(&self, level: u32, planes: usize, input: [usize; 2]) -> Result<Pool2d> {
-        let too_deep =
+        let too_many_bins =
             || Error::InvalidData(format!("spp_param: 2^{level} bins per axis are too many"));
-        let bins = 1usize.checked_shl(level).ok_or_else(too_deep)?;
+        let bins = 1usize.checked_shl(level).ok_or_else(too_many_bins)?;
         let kernel = input.map(|extent| extent.div_ceil(bins));
         let pad = [0, 1].map(|axis| (kernel[axis] * bins - input[axis]).div_ceil(2));
         let pool = Pool2d::new(planes, input, kernel, kernel, pad, PoolRounding::Ceil);

@@ -10,7 +10,7 @@ impl<T: Element> Net<T> {
     /// from the last to the first.
     pub(super) fn prune_backward(&mut self) {
         let Self { nodes, blobs, .. } = self;
-        // Identify blobs by name, as Caffe does, because all blobs of a chain of in-place layers
+        // Identify blobs by name, as Caffe does, because all tops of a chain of in-place layers
         // have the same name.
         let mut under_loss: HashSet<&str> = HashSet::new();
         let mut skipped: HashSet<&str> = HashSet::new();
@@ -34,7 +34,8 @@ impl<T: Element> Net<T> {
         }
     }
 
-    /// Enables the gradients of all parameters, and of all bottoms for which the layer allows it.
+    /// Enables the gradients of all parameters, and of all bottoms for which
+    /// [`Layer::allow_force_backward`](crate::layer::Layer::allow_force_backward) returns `true`.
     /// `Net::force_backward` runs if the net's definition sets the field `force_backward`.
     pub(super) fn force_backward(&mut self) {
         for node in &mut self.nodes {

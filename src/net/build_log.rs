@@ -4,7 +4,7 @@ use super::graph::{Net, NetLayer};
 use crate::element::Element;
 use log::debug;
 
-/// Logs the bottoms, the tops and the shapes of the tops of the layer that was added to `net` last.
+/// Logs the bottoms and tops of the last layer of `net`, with the shapes of the tops.
 pub(super) fn log_layer<T: Element>(net: &Net<T>) {
     let Some(NetLayer { param, bottoms, tops, loss_weights, .. }) = net.nodes.last() else {
         return;
@@ -29,8 +29,8 @@ pub(super) fn log_layer<T: Element>(net: &Net<T>) {
 
 pub(super) fn log_net<T: Element>(net: &Net<T>) {
     for NetLayer { param, backward, .. } in net.nodes.iter().rev() {
-        let needs = if *backward { "needs" } else { "does not need" };
-        debug!("{} {needs} backward computation.", param.name());
+        let needs_text = if *backward { "needs" } else { "does not need" };
+        debug!("{} {needs_text} backward computation.", param.name());
     }
     for (name, ..) in net.outputs() {
         debug!("This network produces output {name}");

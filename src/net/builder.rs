@@ -86,14 +86,14 @@ impl<T: Element> NetBuilder<T> {
         Self { stages: stages.into_iter().collect(), ..self }
     }
 
-    /// Sets the seed of all random numbers in the net, which is 0 by default.
+    /// Sets the seed of all random numbers in the net; the default is 0.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
     /// Sets whether to build an inference-only net, whose intermediate blobs reuse memory; `false`
-    /// by default. With memory reuse, a blob may take the memory of an earlier blob that no later
+    /// by default. With memory reuse, a blob may use the memory of an earlier blob that no later
     /// layer reads.
     ///
     /// Memory reuse does not change the outputs of the net. The memory of the net's inputs and
@@ -168,11 +168,11 @@ struct Construction<'a, T: Element> {
     net: Net<T>,
     ids: HashMap<String, usize>,
     /// Names of the tops that no layer has consumed so far.
-    available: BTreeSet<String>,
+    unconsumed_tops: BTreeSet<String>,
     /// For each blob, whether the layer that produces the blob needs the blob's gradient.
     needs_gradient: Vec<bool>,
     /// For each parameter name, the index of the parameter's owner among the net's parameters.
-    named: HashMap<String, usize>,
+    param_owners: HashMap<String, usize>,
 }
 
 impl<'a, T: Element> Construction<'a, T> {
@@ -188,8 +188,15 @@ impl<'a, T: Element> Construction<'a, T> {
             outputs: Vec::new(),
             live_ranges: None,
         };
-        let (ids, available) = (HashMap::new(), BTreeSet::new());
-        Self { builder, net, ids, available, needs_gradient: Vec::new(), named: HashMap::new() }
+        let (ids, unconsumed_tops) = (HashMap::new(), BTreeSet::new());
+        Self {
+            builder,
+            net,
+            ids,
+            unconsumed_tops,
+            needs_gradient: Vec::new(),
+            param_owners: HashMap::new(),
+        }
     }
 
     fn add_layer(&mut self, param: &LayerParameter) -> Result<()> {
@@ -214,7 +221,7 @@ impl<'a, T: Element> Construction<'a, T> {
         layer.arity().check(bottoms.len(), tops.len())?;
         let propagate_bottoms = self.propagate_bottoms(&param, &bottoms)?;
         let loss_weights = loss_weights(&param, &*layer, tops.len())?;
-        let saved = std::mem::take(&mut param.blobs);
+        let saved_blobs = std::mem::take(&mut param.blobs);
         self.net.nodes.push(NetLayer {
             layer,
             param,
@@ -225,7 +232,7 @@ impl<'a, T: Element> Construction<'a, T> {
             propagate_params: Vec::new(),
             loss_weights,
         });
-        self.set_up(&cx, &saved)?;
+        self.set_up(&cx, &saved_blobs)?;
         log_layer(&self.net);
         Ok(())
     }
@@ -233,8 +240,8 @@ impl<'a, T: Element> Construction<'a, T> {
     fn bottoms(&mut self, param: &LayerParameter) -> Result<Vec<usize>> {
         let mut bottoms = Vec::with_capacity(param.bottom.len());
         for (i, name) in param.bottom.iter().enumerate() {
-            if !self.available.remove(name) {
-                let known = self.available.iter().map(String::as_str);
+            if !self.unconsumed_tops.remove(name) {
+                let known = self.unconsumed_tops.iter().map(String::as_str);
                 return Err(unknown_bottom_error(name, i, known));
             }
             bottoms.push(self.ids[name]);
@@ -260,7 +267,7 @@ impl<'a, T: Element> Construction<'a, T> {
                 }
                 None => self.add_blob(name)?,
             };
-            self.available.insert(name.clone());
+            self.unconsumed_tops.insert(name.clone());
             tops.push(id);
         }
         while layer.is_loss() && tops.len() < *layer.arity().top.start() {
@@ -290,9 +297,9 @@ impl<'a, T: Element> Construction<'a, T> {
         }
     }
 
-    /// Sets up the layer that was added last: creates its parameters, derives the shapes of its
-    /// tops and determines the gradients that it needs.
-    fn set_up(&mut self, cx: &LayerContext<'_>, saved: &[BlobProto]) -> Result<()> {
+    /// Sets up the last layer of the net: creates its parameters, derives the shapes of its tops
+    /// and determines the gradients that its backward pass must compute.
+    fn set_up(&mut self, cx: &LayerContext<'_>, saved_blobs: &[BlobProto]) -> Result<()> {
         let index = self.net.nodes.len() - 1;
         let node = &self.net.nodes[index];
         let share = |&id: &usize| self.net.blobs[id].blob.share();
@@ -300,13 +307,13 @@ impl<'a, T: Element> Construction<'a, T> {
         let layer = &mut self.net.nodes[index].layer;
         layer.setup(cx, &bottom)?;
         let params = layer.params_mut();
-        if !saved.is_empty() {
-            if saved.len() != params.len() {
+        if !saved_blobs.is_empty() {
+            if saved_blobs.len() != params.len() {
                 let reason =
-                    format!("found {} `blobs` for {} parameters", saved.len(), params.len());
+                    format!("found {} `blobs` for {} parameters", saved_blobs.len(), params.len());
                 return Err(Error::InvalidData(reason));
             }
-            for (param, proto) in params.iter_mut().zip(saved) {
+            for (param, proto) in params.iter_mut().zip(saved_blobs) {
                 param.from_proto(proto, false)?;
             }
         }
@@ -362,10 +369,10 @@ impl<'a, T: Element> Construction<'a, T> {
         let id = self.net.params.len();
         let owner = match spec.name() {
             "" => None,
-            name => match self.named.get(name) {
+            name => match self.param_owners.get(name) {
                 Some(&owner) => Some(owner),
                 None => {
-                    self.named.insert(name.to_owned(), id);
+                    self.param_owners.insert(name.to_owned(), id);
                     None
                 }
             },
@@ -396,22 +403,22 @@ impl<'a, T: Element> Construction<'a, T> {
     ) -> Result<()> {
         let Self { net, .. } = self;
         let owner = &mut net.params[owner];
-        let ours = &mut net.nodes[layer].layer.params_mut()[index];
+        let param_blob = &mut net.nodes[layer].layer.params_mut()[index];
         let fits = match spec.share_mode() {
-            DimCheckMode::Permissive => ours.count() == owner.blob.count(),
-            DimCheckMode::Strict => *ours.shape() == *owner.blob.shape(),
+            DimCheckMode::Permissive => param_blob.count() == owner.blob.count(),
+            DimCheckMode::Strict => *param_blob.shape() == *owner.blob.shape(),
         };
         let name = spec.name();
         if !fits {
-            let (ours, owners) = (ours.shape(), owner.blob.shape());
+            let (found, expected) = (param_blob.shape(), owner.blob.shape());
             let reason =
-                format!("shared parameter `{name}`: expected shape {owners}, found {ours}");
+                format!("shared parameter `{name}`: expected shape {expected}, found {found}");
             return Err(Error::Shape(reason));
         }
         merge_mult("lr_mult", name, &mut owner.lr_mult, spec.lr_mult)?;
         merge_mult("decay_mult", name, &mut owner.decay_mult, spec.decay_mult)?;
-        ours.share_data(&owner.blob)?;
-        ours.share_diff(&owner.blob)
+        param_blob.share_data(&owner.blob)?;
+        param_blob.share_diff(&owner.blob)
     }
 
     fn finish(mut self, force_backward: bool) -> Result<Net<T>> {
@@ -419,7 +426,7 @@ impl<'a, T: Element> Construction<'a, T> {
         if force_backward {
             self.net.force_backward();
         }
-        self.net.outputs = self.available.iter().map(|name| self.ids[name]).collect();
+        self.net.outputs = self.unconsumed_tops.iter().map(|name| self.ids[name]).collect();
         if self.builder.reuse_memory {
             self.net.reuse_memory()?;
         }
@@ -428,18 +435,23 @@ impl<'a, T: Element> Construction<'a, T> {
     }
 }
 
-/// Merges the multiplier `given` of a shared parameter into `owners`, the multiplier of the
-/// parameter's owner. Sets `owners` to `given` if `owners` is `None`, and fails if two different
-/// values are given.
-fn merge_mult(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f32>) -> Result<()> {
-    match (*owners, given) {
+/// Merges the multiplier `given` of a shared parameter into `owner_mult`, the multiplier of the
+/// parameter's owner. Sets `owner_mult` to `given` if `owner_mult` is `None`, and fails if both are
+/// given and differ.
+fn merge_mult(
+    field: &str,
+    name: &str,
+    owner_mult: &mut Option<f32>,
+    given: Option<f32>,
+) -> Result<()> {
+    match (*owner_mult, given) {
         (Some(first), Some(given)) if first != given => {
             let reason =
                 format!("shared parameter `{name}`: expected {field} {first}, found {given}");
             Err(Error::InvalidData(reason))
         }
         (None, Some(_)) => {
-            *owners = given;
+            *owner_mult = given;
             Ok(())
         }
         _ => Ok(()),

@@ -27,8 +27,8 @@ impl<T: Element> Net<T> {
     /// fused kernel is bit-identical to the result of two separate kernels.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if `layers` exceeds the number of layers in the net. If a
-    /// layer fails, returns the layer's error together with the layer's name.
+    /// Returns [`Error::InvalidData`] if `layers` ends after the last layer of the net. If a layer
+    /// fails, returns the layer's error together with the layer's name.
     #[doc(alias = "ForwardFromTo")]
     #[doc(alias = "ForwardTo")]
     pub fn forward_layers(&mut self, layers: Range<usize>) -> Result<f64> {
@@ -46,9 +46,10 @@ impl<T: Element> Net<T> {
         Ok(loss)
     }
 
-    /// Runs the first layer of the range `layers`, fused with the activation layer after it if
-    /// possible. Removes the executed layers from `layers`. Returns the contribution of the
-    /// executed layers to the objective, which is 0 if the range is empty.
+    /// Runs the forward pass of the first layer in `layers`, fused with the next layer if this is
+    /// an activation layer and fusion is possible. Removes the executed layers from `layers`.
+    /// Returns the contribution of the executed layers to the objective, which is 0 if the range is
+    /// empty.
     ///
     /// # Errors
     /// Returns the same errors as [`forward_layers`](Self::forward_layers).
@@ -79,8 +80,8 @@ impl<T: Element> Net<T> {
     /// first, like [`backward`](Self::backward).
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] if `layers` exceeds the number of layers in the net. If a
-    /// layer fails, returns the layer's error together with the layer's name.
+    /// Returns [`Error::InvalidData`] if `layers` ends after the last layer of the net. If a layer
+    /// fails, returns the layer's error together with the layer's name.
     #[doc(alias = "BackwardFromTo")]
     #[doc(alias = "BackwardFrom")]
     pub fn backward_layers(&mut self, layers: Range<usize>) -> Result<()> {
@@ -142,8 +143,8 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Reshapes the tops of the layer with index `index`. Replaces the net's handles of the tops by
-    /// the reshaped handles, because reshaping may have replaced the storage.
+    /// Reshapes the tops of the layer with index `index`. Replaces the net's handles to the tops,
+    /// because reshaping may have replaced the storage.
     pub(super) fn reshape_layer(&mut self, index: usize) -> Result<()> {
         let [bottom, mut top] = self.operands(index);
         let Self { nodes, blobs, .. } = self;
@@ -155,7 +156,7 @@ impl<T: Element> Net<T> {
         Ok(())
     }
 
-    /// Returns the activation function of the next layer if the net can fuse that function with the
+    /// Returns the activation function of the next layer if the net can fuse this function into the
     /// layer with index `index`. The net can fuse two layers if the second layer runs in place on
     /// the first layer's only top, and neither layer has a loss weight.
     fn activation_after(&mut self, index: usize) -> Result<Option<Unary<f64>>> {
@@ -172,9 +173,9 @@ impl<T: Element> Net<T> {
         Ok(self.nodes[next].layer.fusible_activation())
     }
 
-    /// Runs the forward pass of a layer that is already reshaped, fused with `activation` if the
-    /// layer supports fusion. Returns the layer's contribution to the objective, and whether the
-    /// activation was fused.
+    /// Runs the forward pass of a layer, fused with `activation` if the layer supports fusion. The
+    /// caller has already reshaped the layer. Returns the layer's contribution to the objective,
+    /// and whether the activation was fused.
     fn forward_layer(
         &mut self,
         index: usize,

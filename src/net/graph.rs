@@ -65,8 +65,8 @@ pub(super) struct NetBlob<T: Element> {
 }
 
 /// A group of blobs that share storage, and the range of layers that access these blobs. Blobs
-/// share storage if a layer runs in place, or if the layer passes on its bottom without copying, as
-/// Split and Reshape do.
+/// share storage if a layer runs in place, or if a top of the layer shares the storage of the
+/// bottom, as in Split and Reshape.
 pub(super) struct LiveRange {
     pub(super) blobs: Vec<usize>,
     pub(super) first: usize,
@@ -96,7 +96,7 @@ pub struct Param<T: Element> {
     pub layer: usize,
     /// The index of the parameter among the parameters of its layer.
     pub index: usize,
-    /// The index, among the net's parameters, of the owner whose values this parameter shares;
+    /// The index, among the net's parameters, of the parameter whose values this parameter shares;
     /// `None` if the parameter has its own values.
     pub owner: Option<usize>,
     /// The multiplier of the learning rate for this parameter; `None` stands for 1.

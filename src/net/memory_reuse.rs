@@ -32,13 +32,13 @@ pub struct MemoryUse {
     pub param_gradients: usize,
 }
 
-/// Storage that several live ranges use one after the other, because no layer accesses blobs of two
-/// of these live ranges.
+/// Storage that several live ranges use one after the other, because these live ranges do not
+/// overlap.
 struct StorageSlot {
     /// The capacity of the slot in elements.
     count: usize,
-    /// The index of the last layer that accesses the live ranges in the slot.
-    last: usize,
+    /// The index of the last layer that accesses a blob in the slot.
+    last_layer: usize,
     live_ranges: Vec<usize>,
 }
 
@@ -89,7 +89,7 @@ impl<T: Element> Net<T> {
         let mut ranges: Vec<LiveRange> = Vec::new();
         // Exclude the net's outputs, and the tops of layers without bottoms. The caller may write
         // the tops of a layer without bottoms, or the layer may fill its tops only once.
-        let mut excluded = self.outputs.clone();
+        let mut excluded_blobs = self.outputs.clone();
         for (index, node) in self.nodes.iter().enumerate() {
             for &id in node.bottoms.iter().chain(&node.tops) {
                 let blob = &self.blobs[id].blob;
@@ -106,7 +106,7 @@ impl<T: Element> Net<T> {
                 range.last = index;
             }
             if node.bottoms.is_empty() {
-                excluded.extend(&node.tops);
+                excluded_blobs.extend(&node.tops);
             }
         }
         // Exclude a blob if a layer holds a handle to the blob's storage, because the layer may
@@ -114,7 +114,7 @@ impl<T: Element> Net<T> {
         let handles =
             |range: &LiveRange| range.blobs.first().map(|&id| self.blobs[id].blob.data_ref_count());
         ranges.retain(|range| {
-            !range.blobs.iter().any(|id| excluded.contains(id))
+            !range.blobs.iter().any(|id| excluded_blobs.contains(id))
                 && handles(range) == Some(range.blobs.len())
         });
         ranges
@@ -128,18 +128,20 @@ impl<T: Element> Net<T> {
 fn assign_slots(ranges: &[LiveRange], counts: &[usize]) -> Vec<StorageSlot> {
     let mut slots: Vec<StorageSlot> = Vec::new();
     for (index, (range, &count)) in ranges.iter().zip(counts).enumerate() {
-        let free = slots.iter_mut().filter(|slot| slot.last < range.first);
-        let fit = |slot: &StorageSlot| match slot.count.checked_sub(count) {
+        let free = slots.iter_mut().filter(|slot| slot.last_layer < range.first);
+        let fit_cost = |slot: &StorageSlot| match slot.count.checked_sub(count) {
             Some(spare) => (0, spare),
             None => (1, count - slot.count),
         };
-        match free.min_by_key(|slot| fit(slot)) {
+        match free.min_by_key(|slot| fit_cost(slot)) {
             Some(slot) => {
                 slot.count = slot.count.max(count);
-                slot.last = range.last;
+                slot.last_layer = range.last;
                 slot.live_ranges.push(index);
             }
-            None => slots.push(StorageSlot { count, last: range.last, live_ranges: vec![index] }),
+            None => {
+                slots.push(StorageSlot { count, last_layer: range.last, live_ranges: vec![index] })
+            }
         }
     }
     slots
@@ -151,11 +153,11 @@ fn allocated_bytes<T: Element>(blobs: &[&Blob<T>]) -> Result<[usize; 2]> {
     let mut sum = [0; 2];
     for (index, blob) in blobs.iter().enumerate() {
         let bytes = blob.allocated_bytes()?;
-        let before = &blobs[..index];
-        if !before.iter().any(|other| other.shares_data_with(blob)) {
+        let earlier_blobs = &blobs[..index];
+        if !earlier_blobs.iter().any(|other| other.shares_data_with(blob)) {
             sum[0] += bytes[0];
         }
-        if !before.iter().any(|other| other.shares_diff_with(blob)) {
+        if !earlier_blobs.iter().any(|other| other.shares_diff_with(blob)) {
             sum[1] += bytes[1];
         }
     }
@@ -175,12 +177,13 @@ mod tests {
         let counts = [8, 6, 5, 9, 2];
         let slots = assign_slots(&ranges, &counts);
         for slot in &slots {
-            let assigned: Vec<_> = slot.live_ranges.iter().map(|&index| &ranges[index]).collect();
-            assert!(assigned.windows(2).all(|pair| pair[0].last < pair[1].first));
-            let largest = slot.live_ranges.iter().map(|&index| counts[index]).max();
-            assert_eq!(largest, Some(slot.count));
+            let assigned_ranges: Vec<_> =
+                slot.live_ranges.iter().map(|&index| &ranges[index]).collect();
+            assert!(assigned_ranges.windows(2).all(|pair| pair[0].last < pair[1].first));
+            let max_count = slot.live_ranges.iter().map(|&index| counts[index]).max();
+            assert_eq!(max_count, Some(slot.count));
         }
-        let assigned: Vec<_> = slots.iter().map(|slot| slot.live_ranges.clone()).collect();
-        assert_eq!(assigned, [vec![0, 2], vec![1, 4], vec![3]]);
+        let slot_ranges: Vec<_> = slots.iter().map(|slot| slot.live_ranges.clone()).collect();
+        assert_eq!(slot_ranges, [vec![0, 2], vec![1, 4], vec![3]]);
     }
 }

@@ -8,9 +8,9 @@ use crate::{
 };
 
 impl<T: Element> Net<T> {
-    /// Returns the states of all layers that carry something from one forward pass to the next,
-    /// besides their parameters: the position of a data layer in its source, the number of random
-    /// number streams that a Dropout layer has used, or the hidden state of an LSTM layer.
+    /// Returns the states of all layers that have a state besides their parameters: the position of
+    /// a data layer in its source, the number of random number streams that a Dropout layer has
+    /// used, or the hidden state of an LSTM layer.
     ///
     /// ```
     /// use cortado::{prelude::*, proto::parse_text};
@@ -42,12 +42,12 @@ impl<T: Element> Net<T> {
         Ok(NetRunState { layer })
     }
 
-    /// Continues from the states in `state`. A layer without a state in `state` continues where it
-    /// is. Logs a warning for a state whose layer is not in the net.
+    /// Restores the states of the layers from `state`. A layer without an entry in `state` keeps
+    /// its current state. Logs a warning for an entry whose layer is not in the net.
     ///
     /// # Errors
     /// Returns the errors of [`Layer::set_state`](crate::layer::Layer::set_state), with the layer's
-    /// name and type; in this case, preceding layers have already continued.
+    /// name and type; in this case, the states of preceding layers are already restored.
     pub fn set_run_state(&mut self, state: &NetRunState) -> Result<()> {
         compiled_for!(T, fn(&mut Net<T>, &NetRunState) -> Result<()> = Net::restore_layers)(
             self, state,
@@ -58,8 +58,8 @@ impl<T: Element> Net<T> {
         for state in &state.layer {
             match self.layer_index(state.name()) {
                 Some(index) => {
-                    let set = self.nodes[index].layer.set_state(state);
-                    set.map_err(|error| self.in_layer(index, error))?;
+                    let result = self.nodes[index].layer.set_state(state);
+                    result.map_err(|error| self.in_layer(index, error))?;
                 }
                 None => log::warn!("no layer `{}`: its state is not restored", state.name()),
             }

@@ -7,7 +7,7 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// Identifies a top by the index of its layer, and by its index among the layer's tops.
+/// Identifies a top by the index of its layer and the top's index among the tops of this layer.
 type Top = (usize, usize);
 
 /// Uses of blobs in a net definition: the top to which each bottom refers, and the number of
@@ -25,7 +25,7 @@ struct TopUses {
     count: usize,
     loss_weight: f32,
     /// The number of tops of the Split layer that are already assigned to consumers.
-    assigned: usize,
+    assigned_tops: usize,
 }
 
 /// Returns the net definition with a Split layer inserted after each top that has several
@@ -54,15 +54,15 @@ pub fn insert_splits(param: &NetParameter) -> Result<NetParameter> {
         for (bottom, source) in layer.bottom.iter_mut().zip(&sources[i]) {
             let Some(used) = uses.get_mut(source).filter(|used| used.count > 1) else { continue };
             let producer = param.layer[source.0].name();
-            *bottom = split_top(bottom, producer, source.1, used.assigned);
-            used.assigned += 1;
+            *bottom = split_top(bottom, producer, source.1, used.assigned_tops);
+            used.assigned_tops += 1;
         }
         let mut splits = Vec::new();
         for (j, top) in layer.top.iter().enumerate() {
             let Some(used) = uses.get_mut(&(i, j)).filter(|used| used.count > 1) else { continue };
             splits.push(split_layer(top, layer.name(), j, used));
             if used.loss_weight != 0.0 {
-                used.assigned += 1;
+                used.assigned_tops += 1;
             }
         }
         if splits.iter().any(|split| !split.loss_weight.is_empty()) {
@@ -81,8 +81,8 @@ fn blob_uses(param: &NetParameter) -> Result<BlobUses> {
         let mut bottoms = Vec::with_capacity(layer.bottom.len());
         for (j, bottom) in layer.bottom.iter().enumerate() {
             let source = last_top.get(bottom.as_str()).copied().ok_or_else(|| {
-                let unknown = unknown_bottom_error(bottom, j, last_top.keys().copied());
-                unknown.context(format!("layer `{}`", layer.name()))
+                let unknown_error = unknown_bottom_error(bottom, j, last_top.keys().copied());
+                unknown_error.context(format!("layer `{}`", layer.name()))
             })?;
             uses.entry(source).or_default().count += 1;
             bottoms.push(source);

@@ -29,16 +29,15 @@ impl<T: Element> Net<T> {
         Ok(tensors)
     }
 
-    /// Copies tensors named `<layer>.<index>` to the parameters of the layers and rounds them to
-    /// the net's element type. Layers for which `source` has no tensor are unchanged.
-    /// `copy_tensors_from` ignores tensors of unknown layers, and tensors whose names do not have
-    /// the form `<layer>.<index>`. Returns the names of the copied layers in the order of
-    /// execution.
+    /// Copies tensors named `<layer>.<index>` to the parameters of the layers, rounded to the net's
+    /// element type. Layers for which `source` has no tensor are unchanged. `copy_tensors_from`
+    /// ignores tensors of unknown layers, and tensors whose names do not have the form
+    /// `<layer>.<index>`. Returns the names of the copied layers in the order of execution.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] if the tensors of a layer do not match its number of
     /// parameters, or if a tensor appears twice. Returns [`Error::Shape`] if a tensor's shape
-    /// differs from the parameter's shape. If a tensor does not fit, the error message names the
+    /// differs from the parameter's shape. If a tensor does not match, the error message names the
     /// layer and the tensor, and the net is unchanged. Propagates errors from the device.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_tensors_from(&mut self, source: &[(String, Tensor)]) -> Result<Vec<String>> {
@@ -47,8 +46,8 @@ impl<T: Element> Net<T> {
             let Some((name, index)) = split_name(full) else { continue };
             let Some(layer) = self.layer_index(name) else { continue };
             if layers.entry(layer).or_default().insert(index, tensor).is_some() {
-                let duplicate = Error::InvalidData(format!("tensor `{full}`: given twice"));
-                return Err(self.in_layer(layer, duplicate));
+                let duplicate_error = Error::InvalidData(format!("tensor `{full}`: given twice"));
+                return Err(self.in_layer(layer, duplicate_error));
             }
         }
         for (&layer, tensors) in &layers {
@@ -73,22 +72,22 @@ impl<T: Element> Net<T> {
         let (layer, params) = (node.param.name(), node.layer.params());
         let count = params.len();
         for (index, param) in params.iter().enumerate() {
-            let full = tensor_name(layer, index);
+            let name = tensor_name(layer, index);
             let Some(tensor) = tensors.get(&index) else {
-                let reason = format!("missing tensor `{full}`: the layer has {count} parameters");
+                let reason = format!("missing tensor `{name}`: the layer has {count} parameters");
                 return Err(Error::InvalidData(reason));
             };
             if tensor.shape() != param.shape() {
                 let (theirs, ours) = (tensor.shape(), param.shape());
-                let reason = format!("tensor `{full}`: expected shape {ours}, found {theirs}");
+                let reason = format!("tensor `{name}`: expected shape {ours}, found {theirs}");
                 return Err(Error::Shape(reason));
             }
         }
         match tensors.keys().find(|&&index| index >= count) {
             Some(&index) => {
-                let full = tensor_name(layer, index);
+                let name = tensor_name(layer, index);
                 let reason =
-                    format!("unexpected tensor `{full}`: the layer has only {count} parameters");
+                    format!("unexpected tensor `{name}`: the layer has only {count} parameters");
                 Err(Error::InvalidData(reason))
             }
             None => Ok(()),
@@ -100,8 +99,8 @@ fn tensor_name(layer: &str, index: usize) -> String {
     format!("{layer}.{index}")
 }
 
-/// Splits a tensor name of the form that [`tensor_name`] creates into the layer's name and the
-/// parameter's index. Returns `None` if the name does not have the form `<layer>.<index>`.
+/// Splits a tensor name that [`tensor_name`] creates into the layer's name and the parameter's
+/// index. Returns `None` if the name does not have the form `<layer>.<index>`.
 fn split_name(full: &str) -> Option<(&str, usize)> {
     let (layer, index) = full.rsplit_once('.')?;
     let number = index.parse().ok()?;

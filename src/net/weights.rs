@@ -38,10 +38,10 @@ impl<T: Element> Net<T> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the parameters of a layer differ in
-    /// number or shape; in this case, the net is unchanged. Returns [`Error::InvalidData`] if
-    /// `source` has contradictory fields, and propagates errors from the device; in these cases,
-    /// some layers may already be copied.
+    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the parameters of a layer in `source`
+    /// and in the net differ in number or shape; in this case, the net is unchanged. Returns
+    /// [`Error::InvalidData`] if `source` has contradictory fields, and propagates errors from the
+    /// device; in these cases, some layers may already be copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from(&mut self, source: &NetParameter) -> Result<Vec<String>> {
         compiled_for!(T, fn(&mut Net<T>, &NetParameter) -> Result<Vec<String>> = Net::copy_weights)(
@@ -56,8 +56,8 @@ impl<T: Element> Net<T> {
         }
         for from in &source.layer {
             let Some(layer) = self.layer_index(from.name()) else { continue };
-            let checked = self.check_blobs(layer, &from.blobs).map_err(suggest_renaming);
-            checked.map_err(|error| self.in_layer(layer, error))?;
+            let result = self.check_blobs(layer, &from.blobs).map_err(suggest_renaming);
+            result.map_err(|error| self.in_layer(layer, error))?;
         }
         let mut copied = Vec::new();
         for from in &source.layer {
@@ -76,8 +76,8 @@ impl<T: Element> Net<T> {
     }
 
     /// Makes this net share the parameter values of the layers in `source` that have the same
-    /// names, so that an update of one net changes both nets. The nets do not share the gradients
-    /// of the parameters.
+    /// names, so that an update of the parameters changes both nets. The nets do not share the
+    /// gradients of the parameters.
     ///
     /// # Errors
     /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the parameters of two layers with the
@@ -118,10 +118,10 @@ impl<T: Element> Net<T> {
         Ok(net)
     }
 
-    /// Removes duplicates of shared parameter values from `message`, which
-    /// [`to_proto`](Self::to_proto) of this net has returned. A file that stores `message` then
-    /// contains shared values only once, like Caffe's HDF5 files. `strip_shared_params` keeps the
-    /// gradients of all parameters.
+    /// Removes the duplicates of shared parameter values from `message`, the result of
+    /// [`to_proto`](Self::to_proto) of this net. A file of `message` then contains shared values
+    /// only once, like Caffe's HDF5 files. `strip_shared_params` keeps the gradients of all
+    /// parameters.
     pub fn strip_shared_params(&self, message: &mut NetParameter) {
         for param in self.params.iter().filter(|param| param.owner.is_some()) {
             let layer = message.layer.get_mut(param.layer);
@@ -143,7 +143,7 @@ impl<T: Element> Net<T> {
         self.check_copied(&copied, trained.map(|layer| layer.name()))
     }
 
-    /// Copies trained weights from a file to the layers of the same name, like
+    /// Copies trained weights from a file to the layers with the same names, like
     /// [`copy_some_from`](Self::copy_some_from). The extension of the file determines the format:
     /// `.safetensors` and `.npz` (feature `tensor-io`), `.h5` (feature `hdf5`); any other file is a
     /// caffemodel.
@@ -195,11 +195,11 @@ impl<T: Element> Net<T> {
         if !copied.is_empty() || self.learnable.is_empty() {
             return Ok(());
         }
-        let ours = self.nodes.iter().filter(|node| !node.layer.params().is_empty());
-        let ours = list_names(ours.map(|node| node.param.name()));
+        let net_layers = self.nodes.iter().filter(|node| !node.layer.params().is_empty());
+        let net_layers = list_names(net_layers.map(|node| node.param.name()));
         let found = list_names(found);
         let reason = "no layer name in common with this file";
-        Err(Error::InvalidData(format!("{reason}: the file has {found}; the net has {ours}")))
+        Err(Error::InvalidData(format!("{reason}: the file has {found}; the net has {net_layers}")))
     }
 
     /// Checks that the messages `blobs` match the parameters of a layer in number and shape.
@@ -212,8 +212,8 @@ impl<T: Element> Net<T> {
         for (index, param) in params.iter().enumerate() {
             match blobs.get(index) {
                 Some(proto) if has_data(proto) => {
-                    let checked = param.check_shape(proto);
-                    checked.map_err(|error| error.context(format!("parameter {index}")))?;
+                    let result = param.check_shape(proto);
+                    result.map_err(|error| error.context(format!("parameter {index}")))?;
                 }
                 _ if is_shared(index) => {}
                 Some(_) if blobs.len() == params.len() => {
@@ -235,7 +235,7 @@ impl<T: Element> Net<T> {
     }
 }
 
-/// Adds advice to a shape error: rename the layer to train it from scratch.
+/// Adds the remedy to a shape error: rename the layer to train it from scratch.
 fn suggest_renaming(error: Error) -> Error {
     match error.root() {
         Error::Shape(_) => {

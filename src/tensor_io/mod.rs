@@ -23,7 +23,7 @@
 //!
 //! The writers of tensor files write a file completely or not at all. The error for a damaged
 //! tensor file names the file and, if the file holds several tensors, the tensor. A wrong size in
-//! the header of a tensor file cannot make a reader allocate more memory than the file has bytes.
+//! the header of a tensor file cannot make a reader allocate more bytes than the file has.
 
 mod npy_header;
 mod npy;

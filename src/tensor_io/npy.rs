@@ -40,8 +40,8 @@ const MAX_HEADER_LEN: usize = 1 << 16;
 /// # Errors
 /// Returns [`Error::Io`]. Returns [`Error::ShapeOverflow`] for a shape that is too large or has
 /// more than 32 axes. Returns [`Error::InvalidData`], with the file's name, for an unsupported
-/// element type, a damaged header, or fewer or more bytes than the shape needs. A `.npy` file of
-/// several arrays, which NumPy can write, is not supported.
+/// element type, a damaged header, or a file with fewer or more bytes than the shape needs. A
+/// `.npy` file with several arrays, which NumPy can write, is not supported.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
@@ -91,7 +91,7 @@ pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Ten
     let mut text = vec![0; length];
     read_exact(&mut text)?;
     // In versions 1 and 2 of the `.npy` format, the header is Latin-1 text. Every accepted header
-    // is ASCII, so decoding the header as UTF-8 is correct in all versions.
+    // is ASCII, so decoding the header as UTF-8 is correct for all versions.
     let header = Header::parse(&String::from_utf8_lossy(&text));
     let header = header.map_err(|error| error.context(name))?;
 
@@ -136,9 +136,9 @@ fn to_c_order(bytes: &[u8], shape: &Shape, size: usize) -> Vec<u8> {
     let strides: Vec<usize> = (0..shape.len()).map(|axis| shape[..axis].iter().product()).collect();
     let mut index = vec![0; shape.len()];
     let mut offset = 0;
-    let mut ordered = Vec::with_capacity(bytes.len());
+    let mut c_order_bytes = Vec::with_capacity(bytes.len());
     for _ in 0..shape.count() {
-        ordered.extend_from_slice(&bytes[offset * size..][..size]);
+        c_order_bytes.extend_from_slice(&bytes[offset * size..][..size]);
         for axis in (0..shape.len()).rev() {
             index[axis] += 1;
             offset += strides[axis];
@@ -149,5 +149,5 @@ fn to_c_order(bytes: &[u8], shape: &Shape, size: usize) -> Vec<u8> {
             index[axis] = 0;
         }
     }
-    ordered
+    c_order_bytes
 }

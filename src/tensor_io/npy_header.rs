@@ -14,7 +14,7 @@ use crate::{
 pub(super) struct Header {
     pub(super) dtype: DType,
     pub(super) big_endian: bool,
-    /// Whether the first axis is innermost (Fortran order), instead of the last axis.
+    /// Whether the array is in Fortran order (the first axis innermost) instead of C order.
     pub(super) fortran_order: bool,
     pub(super) shape: Shape,
 }
@@ -29,13 +29,13 @@ impl Header {
         while !text.eat("}") {
             let key = text.string()?;
             text.expect(":")?;
-            let new = match key {
+            let is_new = match key {
                 "descr" => descr.replace(element_type(&mut text)?).is_none(),
                 "fortran_order" => order.replace(text.boolean()?).is_none(),
                 "shape" => shape.replace(text.tuple()?).is_none(),
                 _ => return Err(invalid(format!("unknown key `{key}` in the header"))),
             };
-            if !new {
+            if !is_new {
                 return Err(invalid(format!("key `{key}` occurs twice in the header")));
             }
             if !text.eat(",") {
@@ -102,8 +102,8 @@ fn element_type(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
     }
 }
 
-/// Parser of the text of a Python dictionary. The parser stores the rest of the text, which is not
-/// yet parsed, and skips spaces before a token.
+/// Parser of the text of a Python dictionary. The parser stores the text that is not yet parsed,
+/// and skips spaces before a token.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {
@@ -133,8 +133,8 @@ impl<'a> Cursor<'a> {
     fn string(&mut self) -> Result<&'a str> {
         for quote in ["'", "\""] {
             if self.eat(quote) {
-                let unclosed = self.unexpected("a terminated string");
-                let (string, rest) = self.0.split_once(quote).ok_or(unclosed)?;
+                let unclosed_error = self.unexpected("a terminated string");
+                let (string, rest) = self.0.split_once(quote).ok_or(unclosed_error)?;
                 self.0 = rest;
                 return Ok(string);
             }
@@ -143,8 +143,12 @@ impl<'a> Cursor<'a> {
     }
 
     fn boolean(&mut self) -> Result<bool> {
-        let yes = self.eat("True");
-        if yes || self.eat("False") { Ok(yes) } else { Err(self.unexpected("True or False")) }
+        let is_true = self.eat("True");
+        if is_true || self.eat("False") {
+            Ok(is_true)
+        } else {
+            Err(self.unexpected("True or False"))
+        }
     }
 
     fn tuple(&mut self) -> Result<Vec<usize>> {

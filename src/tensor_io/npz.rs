@@ -22,8 +22,8 @@ const EXTENSION: &str = ".npy";
 ///
 /// # Errors
 /// Returns the errors of [`read_npy`](super::read_npy), with the names of the file and of the
-/// array. Returns [`Error::InvalidData`] for a file that is not a zip archive, or a member that is
-/// not a `.npy` file.
+/// array. Returns [`Error::InvalidData`] if the file is not a zip archive, or if a member is not a
+/// `.npy` file.
 pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let path = path.as_ref();
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
@@ -50,8 +50,8 @@ pub fn write_npz(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(bytes.len() >= u32::MAX as usize);
-        let started = archive.start_file(format!("{name}{EXTENSION}"), options);
-        started.map_err(|error| zip_error(path, error))?;
+        let result = archive.start_file(format!("{name}{EXTENSION}"), options);
+        result.map_err(|error| zip_error(path, error))?;
         archive.write_all(&bytes).map_err(|error| Error::io(path, error))?;
     }
     let content = archive.finish().map_err(|error| zip_error(path, error))?;

@@ -9,10 +9,11 @@ use crate::{
 use safetensors::tensor::{Dtype, Metadata, View, serialize};
 use std::{borrow::Cow, fs, path::Path};
 
-/// Size in bytes of the field with the header's length at the start of a safetensors file.
+/// Size in bytes of the field at the start of a safetensors file that holds the length of the
+/// header.
 const LENGTH_BYTES: usize = 8;
 /// Key of the metadata in a safetensors header. No tensor may have the name `__metadata__`.
-const RESERVED: &str = "__metadata__";
+const METADATA_KEY: &str = "__metadata__";
 
 /// Reads the tensors of a safetensors file, in the order of the tensors' data in the file. The
 /// supported element types are `F16`, `BF16`, `F32` and `F64`. The reader ignores the file's
@@ -47,7 +48,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
     let (header, data) = split(bytes)?;
     // Deserializing the header checks that the tensors are contiguous and that each tensor's length
     // matches its shape. The code below checks the file's length itself, because the check in
-    // `SafeTensors::deserialize` adds offsets that can overflow.
+    // `SafeTensors::deserialize` adds offsets without an overflow check.
     let metadata: Metadata = serde_json::from_slice(header)
         .map_err(|error| Error::InvalidData(format!("damaged header: {error}")))?;
     let (want, got) = (metadata.data_len(), data.len());
@@ -89,8 +90,8 @@ fn tensor(metadata: &Metadata, data: &[u8], name: &str) -> Result<Tensor> {
 
 fn to_bytes(tensors: &[(String, Tensor)]) -> Result<Vec<u8>> {
     check_distinct_names(tensors)?;
-    if tensors.iter().any(|(name, _)| name == RESERVED) {
-        return Err(Error::InvalidData(format!("the name `{RESERVED}` is reserved")));
+    if tensors.iter().any(|(name, _)| name == METADATA_KEY) {
+        return Err(Error::InvalidData(format!("the name `{METADATA_KEY}` is reserved")));
     }
     let tensors = tensors.iter().map(|(name, tensor)| (name, tensor));
     serialize(tensors, None).map_err(|error| Error::InvalidData(error.to_string()))

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 /// Element type, shape and values of an array in host memory.
 ///
-/// The elements are stored little-endian, in C order (the last axis innermost).
+/// The elements are little-endian, in C order (the last axis innermost).
 ///
 /// ```
 /// use cortado::{DType, f16, tensor_io::Tensor};
@@ -134,8 +134,8 @@ impl Tensor {
 /// Fails if two tensors have the same name, because a reader would find only one of the two
 /// tensors.
 pub(super) fn check_distinct_names(tensors: &[(String, Tensor)]) -> Result<()> {
-    let mut seen = HashSet::new();
-    match tensors.iter().find(|(name, _)| !seen.insert(name)) {
+    let mut seen_names = HashSet::new();
+    match tensors.iter().find(|(name, _)| !seen_names.insert(name)) {
         Some((name, _)) => Err(Error::InvalidData(format!("two tensors have the name `{name}`"))),
         None => Ok(()),
     }
@@ -155,10 +155,10 @@ fn convert<U: Element, T: Element>(bytes: &[u8], out: &mut [T]) {
 /// Converts the little-endian bytes of one element to a number.
 fn element<U: Element>(bytes: &[u8]) -> U {
     let mut value = [U::default()];
-    let native = U::bytes_of_mut(&mut value);
-    native.copy_from_slice(bytes);
+    let value_bytes = U::bytes_of_mut(&mut value);
+    value_bytes.copy_from_slice(bytes);
     if cfg!(target_endian = "big") {
-        native.reverse();
+        value_bytes.reverse();
     }
     value[0]
 }
