@@ -16,16 +16,16 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Length in bytes of the longest message that protobuf allows and that Caffe can read.
+/// Maximum length in bytes of a message that protobuf allows and Caffe can read.
 const MAX_MESSAGE_LEN: usize = i32::MAX as usize;
 
 /// Decodes a message from `bytes` in protobuf's binary format; error messages name `file` as the
 /// source.
 ///
-/// The decoded message has the same field values as with protobuf's C++ library. A field with a
-/// known number but an unexpected wire type counts as an unknown field. A zero byte or an end-group
-/// tag in place of a field ends the message, with a warning in the log. `parse_binary` drops
-/// unknown fields; [`UnknownFields`](super::UnknownFields) keeps them.
+/// The decoded message has the same field values as a message that protobuf's C++ library decodes.
+/// A field with a known number but an unexpected wire type counts as an unknown field. A zero byte
+/// or an end-group tag in place of a field ends the message, with a warning in the log.
+/// `parse_binary` drops unknown fields; [`UnknownFields`](super::UnknownFields) keeps them.
 ///
 /// ```
 /// use cortado::proto::{BlobShape, Message, parse_binary};
@@ -99,9 +99,9 @@ impl<'a> MessageSource<'a> {
         Self { name, source: Box::new(Cursor::new(bytes)), len }
     }
 
-    /// Opens the file at `path` as a source. If the file is not a regular file, such as a pipe,
-    /// reads the whole file into memory. Decoding reads a source twice, but a pipe can be read only
-    /// once.
+    /// Opens the file at `path` as a source. Reads the whole input into memory if `path` is not a
+    /// regular file but, for example, a pipe: decoding reads a source twice, and a pipe can be read
+    /// only once.
     pub(super) fn file(path: &Path) -> Result<Self> {
         let io = |source| Error::io(path, source);
         let file = File::open(path).map_err(io)?;
@@ -115,9 +115,8 @@ impl<'a> MessageSource<'a> {
         Ok(Self { name, source: Box::new(Cursor::new(bytes)), len })
     }
 
-    /// Decodes a message, and returns the message with the unknown fields that the scan has
-    /// collected. Decoding reads the source twice: first the scan of the wire format, then prost's
-    /// decoder.
+    /// Decodes a message. Returns the message and the unknown fields that the scan has collected.
+    /// Both the scan of the wire format and prost's decoder read the source.
     pub(super) fn decode<M: CaffeMessage>(
         self,
         action: UnknownFieldAction<'_>,
@@ -144,13 +143,13 @@ impl<'a> MessageSource<'a> {
         let scanned = scan(message.schema(), &mut *self.source, self.len, action)?;
         scanned.warnings.iter().for_each(|warning| log::warn!("{}: {warning}", self.name));
         let mut reader = scanned.splices.reader(&mut *self.source, self.len)?;
-        let merged = message.merge_from(&mut reader);
+        let result = message.merge_from(&mut reader);
         reader.finish()?;
         let malformed = |error: prost::DecodeError| WireError::Malformed {
             offset: 0,
             reason: error.to_string(),
         };
-        merged.map_err(malformed).map(|()| scanned.unknown)
+        result.map_err(malformed).map(|()| scanned.unknown)
     }
 }
 
@@ -239,8 +238,8 @@ mod tests {
                 let mut changed = bytes.clone();
                 changed[at] = value;
                 if let Ok(read) = parse_binary::<NetParameter>(&changed, "") {
-                    // A wrong length in the input must not make the decoder produce a list that is
-                    // longer than the input.
+                    // The decoder must not return a list that is longer than the input, even if a
+                    // length in the input is wrong.
                     assert!(read.encoded_len() <= 2 * bytes.len(), "{at} {value}");
                 }
             }

@@ -33,9 +33,9 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// in `.h5` or the file starts with the HDF5 signature.
 ///
 /// An HDF5 file stores only the name and the blobs of each layer: values in `data/<layer>/<index>`,
-/// gradients in `diff/<layer>/<index>`. A blob that shares another blob's values has no dataset for
-/// its values, and is read as a `BlobProto` without values. The datasets of an HDF5 file may have
-/// any numeric type.
+/// gradients in `diff/<layer>/<index>`. A parameter that shares the values of another parameter has
+/// no dataset for values; the function returns a `BlobProto` without values for it. The datasets of
+/// an HDF5 file may have any numeric type.
 ///
 /// ```no_run
 /// use cortado::{prelude::*, proto::{read_net, read_trained_net}};
@@ -65,9 +65,10 @@ pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// otherwise in binary form like [`write_binary`].
 ///
 /// [`read_trained_net`] describes the HDF5 layout. Caffe and HDF5 1.8 or later can read the HDF5
-/// file, which has a group for each layer. Values of type `float` and `double` keep their types.
+/// file, which has a group for each layer. The HDF5 file keeps the type of the values, `float` or
+/// `double`.
 ///
-/// Writing needs memory for the net and up to twice the file size.
+/// Writing needs memory for the net and for up to twice the file size.
 ///
 /// # Errors
 /// Returns the errors of [`write_binary`]. Returns
@@ -81,7 +82,7 @@ pub fn write_trained_net(path: impl AsRef<Path>, net: &NetParameter) -> Result<(
 
 /// Reads a solver's state from a file, and detects the file's format like [`read_trained_net`]. An
 /// HDF5 file of a solver state has the datasets `iter`, `learned_net`, `current_step` and
-/// `history/<index>`.
+/// `history/<index>`, and `run` if cortado wrote the file.
 ///
 /// # Errors
 /// Returns the errors of [`read_trained_net`].
@@ -121,8 +122,8 @@ pub fn read_solver(path: impl AsRef<Path>) -> Result<SolverParameter> {
     log_changes(upgrade::solver(text), &path.display().to_string())
 }
 
-/// Returns an error that names the kind of a binary file that was read as text, or `error` if the
-/// kind is unknown.
+/// Explains why a file cannot be read as text: returns an error that names the file's binary
+/// format, or `error` if the format is unknown.
 #[cfg(feature = "net")]
 fn explain_binary(path: &Path, error: Error, expected: &str) -> Error {
     let trained = |net: NetParameter| !net.layer.is_empty() || !net.layers.is_empty();
@@ -140,8 +141,8 @@ fn explain_binary(path: &Path, error: Error, expected: &str) -> Error {
     wrong_kind(path, found, &format!("{expected} in text format"))
 }
 
-/// Returns an error that names the kind of a text file that was read as a binary file, or `error`
-/// if the kind is unknown.
+/// Explains why a file cannot be read as binary: returns an error that names the kind of text, or
+/// `error` if the kind is unknown.
 fn explain_text(path: &Path, error: Error, expected: &str) -> Error {
     #[cfg(feature = "net")]
     if matches!(error.root(), Error::Io { .. }) {

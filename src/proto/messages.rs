@@ -1,9 +1,9 @@
 //! Caffe's message types: the declarations that `proto/codegen` generates from `proto/caffe.proto`,
 //! and the macros that expand the declarations to Rust code.
 //!
-//! The declarations use protobuf's syntax, except for the field options `default` and `setter`;
-//! `setter` names an enum field's setter method. For example, the macro `messages!` expands this
-//! declaration:
+//! The declarations resemble protobuf's syntax. The field option `default` holds a Rust value, and
+//! the field option `setter` names the setter method of an enum field. For example, the macro
+//! `messages!` expands this declaration:
 //!
 //! ```text
 //! message ReductionParameter {
@@ -333,8 +333,8 @@ macro_rules! encoded_len {
     };
 }
 
-/// Decodes one value or a packed list of values, and merges the result into a field. A repeated
-/// field may be encoded packed or unpacked.
+/// Decodes one value, or a packed list of values, and merges it into a field. A repeated field may
+/// be encoded packed or unpacked.
 macro_rules! merge {
     (optional $kind:ident($wire_type:ident, $field:expr, $($context:ident),+)) => {
         kind::$kind::merge($wire_type, $field.get_or_insert_default(), $($context),+)
@@ -417,7 +417,7 @@ macro_rules! getter_doc {
     };
 }
 
-/// A value that formats a field for `Debug`; enum values are printed by name.
+/// The value with which `Debug` prints a field; enum values are printed by name.
 macro_rules! debug {
     (optional enumeration($($type:ident)::+), $field:expr) => {
         &$field.map(EnumValue::<$($type)::+>::new)
@@ -453,14 +453,14 @@ fn debug_struct(
     name: &str,
     fields: &[(&'static str, &dyn fmt::Debug)],
 ) -> fmt::Result {
-    let mut formatted = f.debug_struct(name);
+    let mut debug_struct = f.debug_struct(name);
     for (name, value) in fields {
-        formatted.field(field_name(name), value);
+        debug_struct.field(field_name(name), value);
     }
-    formatted.finish()
+    debug_struct.finish()
 }
 
-/// Adds a field and the message that contains the field to the path in a decoding error.
+/// Adds the field and the name of its message to the path in a decoding error.
 #[cold]
 fn with_path(mut error: DecodeError, message: &'static str, field: &'static str) -> DecodeError {
     error.push(message, field_name(field));

@@ -1,10 +1,10 @@
 //! Caffe's protobuf messages, in binary form (caffemodel, solverstate, binaryproto), as text
 //! (prototxt, with the feature `net`) and as HDF5 (with the feature `hdf5`).
 //!
-//! The Rust types represent the messages of `proto/caffe.proto` in the manner of
-//! [prost](https://docs.rs/prost). Some type names differ from Caffe's in capitalization: Caffe's
-//! `LRNParameter` is [`LrnParameter`], and Caffe's `ReLUParameter` is [`ReLuParameter`]. An enum
-//! declared inside a message is in a module with the message's name, such as
+//! The Rust types of the messages in `proto/caffe.proto` have the form that
+//! [prost](https://docs.rs/prost) generates. Some type names differ from Caffe's in capitalization:
+//! Caffe's `LRNParameter` is [`LrnParameter`], and Caffe's `ReLUParameter` is [`ReLuParameter`]. An
+//! enum declared inside a message is in a module with the message's name, such as
 //! [`pooling_parameter::PoolMethod`]. A field of type number, string or enum has a getter, which
 //! returns the default if the field is unset; for example, `filler.std()` returns 1 unless
 //! `filler.std` is `Some`. An enum field stores the number of its value, and also has a setter,
@@ -30,8 +30,7 @@
 //! - A missing `required` field is an error in text, but not in binary files.
 
 /// The maximum compression ratio of deflate: two bits can encode 258 bytes (RFC 1951). Readers
-/// reject a file whose header claims more data than the file can hold at the maximum compression
-/// ratio.
+/// reject a file whose header states more data than the file can hold at this ratio.
 #[cfg(any(feature = "gzip", feature = "hdf5"))]
 pub(crate) const MAX_DEFLATE_RATIO: u64 = 1032;
 

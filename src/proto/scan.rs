@@ -3,7 +3,7 @@
 //! prost does not report the offset of malformed bytes, drops unknown fields, and is stricter than
 //! protobuf's C++ library. The scan skips values without decoding them. The scan collects unknown
 //! fields, reports errors with offset and field path, and lists replacements of byte ranges. With
-//! the replacements that the scan lists, prost decodes the same message as protobuf's C++ library.
+//! these replacements, prost decodes the same message as protobuf's C++ library.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
@@ -48,7 +48,7 @@ pub(super) struct ScanResult {
     pub(super) warnings: Vec<String>,
 }
 
-/// The action that a scan takes for unknown fields.
+/// The action that the scan takes on unknown fields.
 pub(super) enum UnknownFieldAction<'a> {
     Ignore,
     Collect,
@@ -176,9 +176,9 @@ impl Scan<'_> {
         Ok(growth)
     }
 
-    /// Scans an unknown field. If `known_number` is `true`, the message type declares the field's
-    /// number with another wire type. The scan removes a field with an unexpected wire type,
-    /// because prost would reject the message.
+    /// Scans an unknown field. If `known_number` is `true`, the message type declares a field with
+    /// this number, but with a different wire type. The scan removes such a field, because prost
+    /// would reject the message.
     fn unknown_field(&mut self, key: Key, rest: Range<u64>, known_number: bool) -> WireResult<i64> {
         self.path.push(None, PathStep { field: key.number, index: 0 });
         self.reader.skip_value(key, rest.end)?;
@@ -239,8 +239,8 @@ impl Scan<'_> {
 
     /// Scans a string. Protobuf's C++ library accepts any bytes in a string, but Rust's strings are
     /// UTF-8, so the scan replaces bytes that are not UTF-8. Text in any encoding has no control
-    /// characters except tabs and line ends. If a string that is not UTF-8 has other control
-    /// characters, the file is not a protobuf message.
+    /// characters except tabs and line ends. If a string that is not UTF-8 contains other control
+    /// characters, the scan therefore rejects the file.
     fn text(&mut self, stop: u64) -> WireResult<i64> {
         let start = self.reader.offset();
         let bytes = self.reader.read_to(stop)?;
@@ -250,11 +250,11 @@ impl Scan<'_> {
         if bytes.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace()) {
             return malformed(start, "the string is neither UTF-8 nor text");
         }
-        let lossy = String::from_utf8_lossy(&bytes).into_owned().into_bytes();
+        let replacement = String::from_utf8_lossy(&bytes).into_owned().into_bytes();
         let warning = format!("byte {start}, in {}: string is not UTF-8", self.path);
         self.result.warnings.push(format!("{warning}; invalid bytes are read as \u{fffd}"));
-        let growth = lossy.len() as i64 - bytes.len() as i64;
-        self.result.splices.replace(start..stop, lossy);
+        let growth = replacement.len() as i64 - bytes.len() as i64;
+        self.result.splices.replace(start..stop, replacement);
         Ok(growth)
     }
 
@@ -278,7 +278,7 @@ impl Scan<'_> {
 
 /// Removes from `fields` the fields that the message type declares. Returns the remaining bytes of
 /// `fields` and the number of removed fields. An upgrade can move an unknown field to a message
-/// type that declares another field with the same number.
+/// type that declares a different field with the same number.
 fn without_known(schema: &Schema, fields: &[u8]) -> (Vec<u8>, usize) {
     let (mut unknown, mut known_count) = (Vec::with_capacity(fields.len()), 0);
     // `for_each_field` cannot fail, because the scan has collected only whole fields.

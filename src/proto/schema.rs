@@ -6,8 +6,8 @@ use prost::{DecodeError, Message, Name, encoding::WireType};
 /// A message type of `proto/caffe.proto`, which this crate can read and write.
 ///
 /// Only the message types in [`proto`](super) implement `CaffeMessage`, so the code that reads and
-/// writes messages is compiled with the library. To decode a message type that does not implement
-/// `CaffeMessage`, use [`Message::decode`].
+/// writes messages is compiled in this crate and not in its callers. To decode a message type that
+/// does not implement `CaffeMessage`, use [`Message::decode`].
 ///
 /// ```
 /// use cortado::proto::{BlobShape, CaffeMessage, parse_text, to_text};
@@ -131,7 +131,7 @@ impl Field {
             || self.is_repeated() && wire_type == WireType::LengthDelimited
     }
 
-    /// Returns whether error messages give the index of a value of the field, as in `layer[1]`. The
+    /// Returns whether error messages give the index of a value in the field, as in `layer[1]`. The
     /// values of a numeric field have no index, because one packed value holds many numbers.
     pub(super) fn is_indexed(&self) -> bool {
         self.is_repeated() && self.kind.wire_type() == WireType::LengthDelimited

@@ -74,8 +74,8 @@ pub struct SplicedReader<'a> {
     splices: Peekable<vec::IntoIter<Splice>>,
     offset: u64,
     end: u64,
-    /// The chunk of bytes that was read last. Unless `remaining` is 0, the chunk has bytes that
-    /// prost has not consumed.
+    /// The chunk of bytes that was read last. Unless `remaining` is 0, the chunk contains bytes
+    /// that prost has not consumed.
     chunk: Vec<u8>,
     consumed: usize,
     /// The number of bytes that prost has not consumed yet, including bytes of the chunk.

@@ -68,8 +68,8 @@ impl UnknownFields {
         self.fields.keys().map(Vec::as_slice)
     }
 
-    /// Updates the paths of messages that have moved by calling `remap` on each path, which changes
-    /// the path in place. Drops the unknown fields of a path for which `remap` returns `false`.
+    /// Calls `remap` on each path. `remap` changes the path of a message that has moved to the new
+    /// path, and returns `false` to drop the unknown fields of the message.
     ///
     /// In the following example, a layer was inserted at the front, layers moved from the older
     /// field `layers` (2) to `layer` (100), and the `blobs` of each layer moved from field 6 to
@@ -98,12 +98,13 @@ impl UnknownFields {
 
     /// Encodes a message together with the unknown fields.
     ///
-    /// Drops the unknown fields of messages that no longer exist. Also drops a field that the
-    /// message type now at the field's path declares. Logs a warning about the dropped fields.
+    /// Drops the unknown fields of messages that no longer exist. Also drops a field that the type
+    /// of its message declares, as can happen after an upgrade. Logs a warning about the dropped
+    /// fields.
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if the encoded message cannot be
-    /// scanned for the positions of the unknown fields.
+    /// Returns [`Error::InvalidData`](crate::Error::InvalidData) if the scan of the encoded message
+    /// fails.
     pub fn encode<M: CaffeMessage>(&self, message: &M) -> Result<Vec<u8>> {
         self.insert_into(message)
     }
@@ -113,18 +114,21 @@ impl UnknownFields {
         if self.is_empty() {
             return Ok(bytes);
         }
-        let mut remaining = self.fields.clone();
+        let mut remaining_fields = self.fields.clone();
         let mut source = std::io::Cursor::new(&bytes[..]);
         let len = bytes.len() as u64;
-        let failed = |error| wire_error("encoded message", schema, error);
-        let action = UnknownFieldAction::Insert(&mut remaining);
-        let result = scan(schema, &mut source, len, action).map_err(failed)?;
+        let scan_error = |error| wire_error("encoded message", schema, error);
+        let action = UnknownFieldAction::Insert(&mut remaining_fields);
+        let result = scan(schema, &mut source, len, action).map_err(scan_error)?;
         result.warnings.iter().for_each(|warning| log::warn!("{warning}"));
-        if !remaining.is_empty() {
-            log::warn!("dropped the unknown fields of removed messages ({})", remaining.len());
+        if !remaining_fields.is_empty() {
+            log::warn!(
+                "dropped the unknown fields of removed messages ({})",
+                remaining_fields.len()
+            );
         }
-        let spliced = result.splices.reader(&mut source, len).and_then(SplicedReader::into_bytes);
-        spliced.map_err(|error| failed(WireError::Io(error)))
+        let result = result.splices.reader(&mut source, len).and_then(SplicedReader::into_bytes);
+        result.map_err(|error| scan_error(WireError::Io(error)))
     }
 
     /// Writes a message together with the unknown fields, like

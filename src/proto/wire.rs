@@ -1,5 +1,5 @@
-//! Reader of protobuf's wire format: keys, varints and lengths. An error of the reader states the
-//! byte offset of the invalid data.
+//! Reader of protobuf's wire format: keys, varints and lengths. Errors state the byte offset of the
+//! invalid data.
 
 use std::io::{self, BufReader, Read, Seek};
 
@@ -10,7 +10,7 @@ pub(super) trait ReadSeek: Read + Seek {}
 
 impl<S: Read + Seek> ReadSeek for S {}
 
-/// The reason why a sequence of bytes is not a valid message.
+/// The reason why a message could not be read.
 #[derive(Debug)]
 pub(super) enum WireError {
     Io(io::Error),
@@ -49,7 +49,7 @@ const MAX_DEPTH: usize = 100;
 /// A buffered reader that tracks its offset in the source.
 ///
 /// The methods check every varint and length against the end of the enclosing message before they
-/// read or allocate. A wrong length in the source therefore cannot cause an allocation larger than
+/// read or allocate. Therefore, a wrong length in the source cannot cause an allocation larger than
 /// the source.
 pub(super) struct WireReader<'a> {
     reader: BufReader<&'a mut dyn ReadSeek>,
@@ -176,7 +176,7 @@ impl<'a> WireReader<'a> {
         self.skip_to(self.offset + len)
     }
 
-    /// Reads the bytes from the offset `start` to the current offset a second time.
+    /// Reads the bytes between the offset `start` and the current offset again.
     pub(super) fn reread_from(&mut self, start: u64) -> WireResult<Vec<u8>> {
         let stop = self.offset;
         self.skip_to(start)?;

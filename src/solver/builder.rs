@@ -55,7 +55,7 @@ pub struct SolverBuilder<T: Element> {
 }
 
 impl<T: Element> Solver<T> {
-    /// Returns a builder of solvers on `device`, which accepts custom layers, data sources and
+    /// Returns a solver builder for `device`. The builder accepts custom layers, data sources and
     /// solver methods.
     pub fn builder(device: &impl Device) -> SolverBuilder<T> {
         let (nets, methods) = (Net::builder(device), MethodRegistry::standard());
@@ -101,9 +101,8 @@ impl<T: Element> SolverBuilder<T> {
         Self { nets: self.nets.sources(sources), ..self }
     }
 
-    /// Makes the solver continue the run of the solver state file `snapshot`, like
-    /// [`Solver::restore`]. If the definition has no `random_seed`, the solver takes the seed of
-    /// the snapshot's run.
+    /// Makes the solver resume from the solver state file `snapshot`, like [`Solver::restore`]. If
+    /// the definition has no `random_seed`, the solver uses the seed in the snapshot.
     #[must_use]
     pub fn resume(self, snapshot: impl AsRef<Path>) -> Self {
         Self { snapshot: Some(snapshot.as_ref().into()), ..self }
@@ -116,8 +115,8 @@ impl<T: Element> SolverBuilder<T> {
     /// file name added.
     pub fn from_file(self, path: impl AsRef<Path>) -> Result<Solver<T>> {
         let path = path.as_ref();
-        let built = self.build(read_definition(path)?);
-        built.map_err(|error| error.context(path.display().to_string()))
+        let result = self.build(read_definition(path)?);
+        result.map_err(|error| error.context(path.display().to_string()))
     }
 
     /// Builds the solver that `param` defines, and the solver's nets.
@@ -165,7 +164,7 @@ impl<T: Element> SolverBuilder<T> {
             on_nan: OnNan::default(),
             warned: false,
             snapshot_failed: false,
-            before_tests: None,
+            states_before_tests: None,
             stopped: false,
         };
         if let (Some(state), Some(path)) = (&state, &self.snapshot) {

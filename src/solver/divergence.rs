@@ -13,13 +13,14 @@ use crate::{
 };
 
 impl<T: Element> Solver<T> {
-    /// Sets what the solver does when the objective of an iteration, or a weight before a snapshot,
-    /// becomes NaN or infinite. The default is [`OnNan::Stop`].
+    /// Sets what the solver does if the objective of an iteration, or a weight in a snapshot, is
+    /// NaN or infinite. The default is [`OnNan::Stop`].
     pub fn set_on_nan(&mut self, on_nan: OnNan) {
         self.on_nan = on_nan;
     }
 
-    /// Handles an iteration whose objective is NaN or infinite.
+    /// Checks the objective of an iteration. If the objective is NaN or infinite, acts as `on_nan`
+    /// defines.
     pub(super) fn check_loss(&mut self, loss: f64) -> Result<()> {
         if loss.is_finite() {
             self.warned = false;
@@ -38,8 +39,8 @@ impl<T: Element> Solver<T> {
         self.report_divergence(Some(loss), first)
     }
 
-    /// Handles weights that are NaN or infinite. Snapshots call `check_weights`, because the
-    /// objective shows NaN weights only one iteration later.
+    /// Checks the weights before a snapshot. If a weight is NaN or infinite, acts as `on_nan`
+    /// defines. The check of the objective would find such a weight only one iteration later.
     pub(super) fn check_weights(&mut self) -> Result<()> {
         if self.on_nan == OnNan::Ignore || self.warned {
             return Ok(());
@@ -78,7 +79,7 @@ impl<T: Element> Solver<T> {
             return Ok(());
         }
         if self.param.snapshot() > 0 || self.param.snapshot_after_train() {
-            // If the snapshot fails too, divergence is still the error that ends training.
+            // If this snapshot fails, the method still returns `Error::Diverged`.
             message += &match self.write_snapshot_as("_nan") {
                 Ok((model, _)) => format!("; snapshot for inspection: {}", model.display()),
                 Err(error) => format!("; no snapshot for inspection: {error}"),
@@ -88,7 +89,7 @@ impl<T: Element> Solver<T> {
     }
 }
 
-/// Place of a value: a parameter or a top of a layer.
+/// The place of a value: a parameter or a top of a layer.
 struct Place {
     layer: String,
     what: TracedBlob,

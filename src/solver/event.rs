@@ -72,27 +72,27 @@ pub enum Event<'a> {
         passed: usize,
         /// The number of seconds since the previous `Displayed` event.
         seconds: f64,
-        /// How many of the `seconds` the train net waited for data; `None` if the net reads no
-        /// data.
+        /// The part of `seconds` for which the train net waited for data; `None` if the net reads
+        /// no data.
         waited: Option<f64>,
         /// The number of iterations between two `Displayed` events.
         display: usize,
     },
-    /// The mean absolute value of the elements of a layer's blob. With `debug_info`, the solver
-    /// reports a `Traced` event in displayed iterations and in tests.
+    /// The solver has computed the mean absolute value of the elements of a layer's blob. With
+    /// `debug_info`, the solver reports a `Traced` event in displayed iterations and in tests.
     Traced {
         /// The name of the layer to which the traced blob belongs.
         layer: &'a str,
         /// The kind of the traced blob: top, parameter or gradient.
         what: TracedBlob,
-        /// The name of the traced blob. A parameter without a name, and every gradient of a
-        /// parameter, has the parameter's index in the layer as its name.
+        /// The name of the traced blob. The name of a parameter without a name, and of the gradient
+        /// of any parameter, is the index of the parameter in the layer.
         name: &'a str,
         /// The mean of the absolute values of the traced blob's elements.
         mean: f64,
     },
-    /// The L1 and L2 norms of the parameters and of their gradients, after a backward pass with
-    /// [`Traced`](Self::Traced) events.
+    /// The solver has computed the L1 and L2 norms of the parameters and of their gradients, after
+    /// a backward pass with [`Traced`](Self::Traced) events.
     Norms {
         /// The L1 norm over all parameter values, and the L1 norm over all gradients.
         l1: [f64; 2],
@@ -112,11 +112,11 @@ pub enum Event<'a> {
         scale: f64,
     },
     /// The objective of an iteration, or a weight before a snapshot, is NaN or infinite. A solver
-    /// that continues with a warning reports `Diverged` again only after a finite objective.
+    /// that continues after this event reports `Diverged` again only after a finite objective.
     Diverged {
         /// The number of updates made so far.
         iteration: usize,
-        /// The objective; `None` if the solver found a weight before a snapshot.
+        /// The objective; `None` if the solver found a NaN or infinite weight before a snapshot.
         loss: Option<f64>,
         /// The first NaN or infinite value, in the order of the layers: the name of the layer,
         /// whether the value is in a parameter or in a top, and the index of the parameter or the

@@ -21,7 +21,7 @@ pub struct LrPolicy {
     kind: PolicyKind,
 }
 
-/// A learning rate policy, given by the factor that multiplies `base_lr` in iteration `i`.
+/// The factor by which a learning rate policy multiplies `base_lr` in iteration `i`.
 #[derive(Clone, Debug, PartialEq)]
 enum PolicyKind {
     /// 1
@@ -32,8 +32,8 @@ enum PolicyKind {
     Exp { gamma: f64 },
     /// `(1 + gamma·i)^(−power)`
     Inv { gamma: f64, power: f64 },
-    /// The factor is `gammaⁿ`, where `n` is the number of `stepvalue` fields that iteration `i` has
-    /// reached.
+    /// The factor is `gammaⁿ`, where `n` is the number of `stepvalue` fields that training has
+    /// reached in iteration `i`.
     MultiStep { gamma: f64, values: Vec<usize> },
     /// `(1 − i / end)^power`
     Poly { power: f64, end: f64 },
@@ -90,8 +90,8 @@ impl LrPolicy {
         Ok(Self { base_lr: param.base_lr().into(), kind })
     }
 
-    /// Returns how often a `step` or `multistep` policy has changed the learning rate by
-    /// `iteration`, and 0 for every other policy.
+    /// Returns the number of times that a `step` or `multistep` policy has changed the learning
+    /// rate up to `iteration`; 0 for other policies.
     pub(super) fn steps(&self, iteration: usize) -> i32 {
         let steps = match &self.kind {
             PolicyKind::Step { size, .. } => iteration / size,
@@ -121,9 +121,9 @@ impl LrPolicy {
     }
 }
 
-/// Returns how many of the `stepvalue` fields `values` the iteration `iteration` has reached. As in
-/// Caffe, a `multistep` policy counts its `stepvalue` fields in the given order, at most one per
-/// iteration.
+/// Returns the number of `stepvalue` fields, given in `values`, that training has reached in
+/// iteration `iteration`. As in Caffe, a `multistep` policy counts its `stepvalue` fields in the
+/// given order, at most one per iteration.
 fn steps_reached(values: &[usize], iteration: usize) -> usize {
     let mut step_iteration = 0;
     let mut steps = 0;

@@ -10,8 +10,8 @@ use crate::{
 };
 
 /// A solver method, which updates parameters from their gradients. A
-/// [`MethodRegistry`](super::MethodRegistry) creates solver methods. The trait `Method` can be used
-/// as a trait object.
+/// [`MethodRegistry`](super::MethodRegistry) creates solver methods. The trait `Method` is
+/// object-safe.
 ///
 /// A solver method has no state: the solver owns the history blobs and saves them in snapshots. An
 /// [`UpdateRule`] is a solver method that runs as a single kernel.
@@ -36,7 +36,7 @@ pub trait Method<T: Element>: Send {
     fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T>) -> Result<()>;
 }
 
-/// The quantities that a solver passes to its solver method for every update, such as the learning
+/// The scalars that a solver passes to its solver method for every update, such as the learning
 /// rate.
 ///
 /// ```
@@ -92,7 +92,7 @@ pub struct LearnableParam<'a, T: Element> {
 }
 
 impl<T: Element> LearnableParam<'_, T> {
-    /// Updates the parameter, its master weights and its history by a single kernel.
+    /// Updates the parameter, its master weights and its history with a single kernel.
     ///
     /// # Errors
     /// Returns [`Error::Length`](crate::Error::Length) if `history` does not have the number of
@@ -108,7 +108,7 @@ impl<T: Element> LearnableParam<'_, T> {
         self.blob.device().solver_update(op, dw.view(), w.view_mut(), masters, &mut history)
     }
 
-    /// Scales the gradient and adds the weight decay by `dw ← scale · dw + decay · r(w)`, where
+    /// Scales the gradient and adds the weight decay: `dw ← scale · dw + decay · r(w)`, where
     /// `r(w)` is `w` for L2 and `sign(w)` for L1. A solver method that consists of several kernels
     /// calls `regularize` first.
     ///

@@ -35,12 +35,12 @@ impl<T: Element> Nets<T> {
         };
         let builder = builder.seed(seed);
         let build = |mut definition: NetParameter, phase, state: Option<&NetState>| {
-            let mut merged = NetState::default();
-            merged.set_phase(phase);
+            let mut net_state = NetState::default();
+            net_state.set_phase(phase);
             for state in [definition.state.as_ref(), state].into_iter().flatten() {
-                merge_state(&mut merged, state);
+                merge_state(&mut net_state, state);
             }
-            definition.state = Some(merged);
+            definition.state = Some(net_state);
             builder.build(&definition)
         };
         let train = build(train_definition(param)?, Phase::Train, param.train_state.as_ref())
@@ -67,7 +67,7 @@ impl<T: Element> Nets<T> {
         self.tests.iter().map(|test| test.net.run_state()).collect()
     }
 
-    /// Makes all nets continue from the states of a snapshot.
+    /// Restores the states of all nets from a snapshot.
     pub(super) fn set_state(&mut self, state: &RunState) -> Result<()> {
         let nets =
             iter::once(&mut self.train).chain(self.tests.iter_mut().map(|test| &mut test.net));
@@ -80,8 +80,8 @@ impl<T: Element> Nets<T> {
         Ok(())
     }
 
-    /// Copies the weights in a file to the train net and all test nets. Fails if no layer in the
-    /// file has the name of a layer of the train net.
+    /// Copies the weights in a file to the train net and all test nets. Fails if the file and the
+    /// train net have no layer name in common.
     fn copy_weights(&mut self, file: &str) -> Result<()> {
         let weights = proto::read_trained_net(file)?;
         let with_file_name = |error: Error| error.context(file);
@@ -102,16 +102,18 @@ fn merge_state(into: &mut NetState, from: &NetState) {
 }
 
 fn train_definition(param: &SolverParameter) -> Result<NetParameter> {
-    let inline = [&param.train_net_param, &param.net_param].into_iter().flatten().cloned();
+    let inline_definitions =
+        [&param.train_net_param, &param.net_param].into_iter().flatten().cloned();
     let files = [&param.train_net, &param.net].into_iter().flatten();
-    let given = inline.clone().count() + files.clone().count();
-    if given != 1 {
+    let definition_count = inline_definitions.clone().count() + files.clone().count();
+    if definition_count != 1 {
         let fields = "net, net_param, train_net, train_net_param";
-        let reason =
-            format!("found {given} definitions of the train net; give exactly one of {fields}");
+        let reason = format!(
+            "found {definition_count} definitions of the train net; give exactly one of {fields}"
+        );
         return Err(Error::InvalidData(reason));
     }
-    match (inline.into_iter().next(), files.into_iter().next()) {
+    match (inline_definitions.into_iter().next(), files.into_iter().next()) {
         (Some(definition), _) => upgrade_definition(definition),
         (None, Some(file)) => proto::read_net(file),
         (None, None) => Err(Error::InvalidData("train net: no definition".into())),
@@ -130,8 +132,8 @@ fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
     if param.test_interval == Some(0) {
         return Ok(Vec::new());
     }
-    let inline = param.test_net_param.iter().cloned();
-    let mut definitions = inline.map(upgrade_definition).collect::<Result<Vec<_>>>()?;
+    let inline_definitions = param.test_net_param.iter().cloned();
+    let mut definitions = inline_definitions.map(upgrade_definition).collect::<Result<Vec<_>>>()?;
     for file in &param.test_net {
         definitions.push(proto::read_net(file)?);
     }

@@ -1,6 +1,6 @@
 //! A solver's reaction to divergence.
 
-/// What a solver does when the objective or a weight becomes NaN or infinite.
+/// The action of a solver if the objective or a weight is NaN or infinite.
 ///
 /// In the following code, `text` is the definition from the example of [`Solver`](super::Solver),
 /// with a learning rate of NaN. The first update makes the weight NaN.
@@ -27,11 +27,11 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnNan {
     /// Writes a snapshot whose name contains `_nan`, if the definition asks for snapshots, and
-    /// returns [`Error::Diverged`](crate::Error::Diverged). Earlier snapshots are not changed.
+    /// returns [`Error::Diverged`](crate::Error::Diverged). Earlier snapshots remain unchanged.
     #[default]
     Stop,
     /// Logs a warning once, and continues.
     Warn,
-    /// Continues without a check, like Caffe.
+    /// Continues without a check, as Caffe does.
     Ignore,
 }

@@ -59,8 +59,8 @@ impl<T: Element> ParamState<T> {
     /// [`set_history`](Self::set_history).
     ///
     /// # Errors
-    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the history is from another solver
-    /// method or net.
+    /// Returns [`Error::InvalidData`] or [`Error::Shape`] if the history belongs to a different
+    /// solver method or net.
     pub(super) fn read_history(
         &self,
         net: &Net<T>,
@@ -76,31 +76,32 @@ impl<T: Element> ParamState<T> {
         }
         let names: Vec<&str> = net.layer_names().collect();
         let params: Vec<_> = net.learnable_params().collect();
-        let mut read = Vec::with_capacity(history.len());
+        let mut blobs = Vec::with_capacity(history.len());
         for (proto, param) in history.iter().zip(params.iter().cycle()) {
             let mut blob = Blob::new(net.device(), param.blob().shape())?;
             blob.from_proto(proto, false).map_err(|error| {
                 let layer = names.get(param.layer).unwrap_or(&"");
                 error.context(format!("history of parameter {} of layer `{layer}`", param.index))
             })?;
-            read.push(blob);
+            blobs.push(blob);
         }
-        Ok(read)
+        Ok(blobs)
     }
 
-    /// Replaces the history blobs with `read`, the result of [`read_history`](Self::read_history).
-    pub(super) fn set_history(&mut self, read: Vec<Blob<T::Acc>>) {
-        let mut read = read.into_iter();
+    /// Replaces the history blobs with `history`, the result of
+    /// [`read_history`](Self::read_history).
+    pub(super) fn set_history(&mut self, history: Vec<Blob<T::Acc>>) {
+        let mut history = history.into_iter();
         for i in 0..self.histories {
-            for (state, blob) in self.params.iter_mut().zip(&mut read) {
+            for (state, blob) in self.params.iter_mut().zip(&mut history) {
                 state.history[i] = blob;
             }
         }
     }
 
     /// Replaces the 16-bit weights in `message`, which contains the net's weights, by master
-    /// weights. Keeps a weight that differs from its rounded master weight, because the caller has
-    /// changed the weight.
+    /// weights. Keeps a weight that differs from its rounded master weight, because the caller must
+    /// have changed it.
     pub(super) fn write_masters(&self, net: &Net<T>, message: &mut NetParameter) -> Result<()> {
         let ids: Vec<_> = net.learnable_params().map(|param| (param.layer, param.index)).collect();
         for param in net.params() {

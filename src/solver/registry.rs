@@ -161,7 +161,7 @@ fn acc<T: Element>(value: f32) -> T::Acc {
     T::acc(value.into())
 }
 
-/// Fails if the definition of a solver sets a momentum although the solver method has none.
+/// Fails if the solver's definition sets a momentum, because the solver method has none.
 fn check_no_momentum(param: &SolverParameter) -> Result<()> {
     match param.momentum() {
         0.0 => Ok(()),

@@ -3,7 +3,7 @@
 pub(super) struct SmoothedLoss {
     losses: Vec<f64>,
     window: usize,
-    /// The index in `losses` of the oldest loss, once `losses` has `window` elements.
+    /// The index of the oldest loss in `losses` if `losses` has `window` elements.
     oldest: usize,
     mean: f64,
 }

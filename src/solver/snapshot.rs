@@ -47,7 +47,7 @@ impl<T: Element> Solver<T> {
         }
     }
 
-    /// Writes a snapshot with `mark` after the prefix of the file names.
+    /// Writes a snapshot whose file names have `mark` after the prefix.
     pub(super) fn write_snapshot_as(&mut self, mark: &str) -> Result<(PathBuf, PathBuf)> {
         let stem = format!("{}{mark}_iter_{}", self.param.snapshot_prefix(), self.iteration);
         let hdf5 = self.param.snapshot_format() == SnapshotFormat::Hdf5;
@@ -68,14 +68,15 @@ impl<T: Element> Solver<T> {
 
     /// Resumes from a snapshot: reads the solver's state from `path` and the weights from the file
     /// that the solver state names. If the weights file does not exist, `restore` reads a weights
-    /// file of the same name in the directory of `path`.
+    /// file with the same name in the directory of `path`.
     ///
     /// The resumed run computes the same bits as an uninterrupted run: each data layer continues
-    /// with the record that is next, and random numbers depend on the seed and on the numbers of
-    /// preceding forward passes, which the snapshot contains. If the definition of the solver has no
-    /// `random_seed`, build the solver with [`SolverBuilder::resume`](super::SolverBuilder::resume),
-    /// which takes the seed from the snapshot. A snapshot that Caffe wrote contains no positions:
-    /// data starts with the first record.
+    /// with the next record, and random numbers depend on the seed and on the numbers of preceding
+    /// forward passes, which the snapshot contains. If the definition of the solver has no
+    /// `random_seed`, build the solver with
+    /// [`SolverBuilder::resume`](super::SolverBuilder::resume), which takes the seed from the
+    /// snapshot. A snapshot that Caffe wrote contains no positions, so data layers start with the
+    /// first record.
     ///
     /// ```no_run
     /// use cortado::prelude::*;
@@ -88,11 +89,11 @@ impl<T: Element> Solver<T> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::Io`] or [`Error::InvalidData`] if a file cannot be read or is from another
-    /// type of solver. Returns [`Error::Shape`] if a file is from another net. The error message
-    /// names the solver state file and the weights file. On an error, the weights, the history and
-    /// the iteration are unchanged, but data layers may have moved to their positions in the
-    /// snapshot.
+    /// Returns [`Error::Io`] or [`Error::InvalidData`] if a file cannot be read or belongs to a
+    /// different type of solver. Returns [`Error::Shape`] if a file belongs to a different net. The
+    /// error message names the solver state file and the weights file. On an error, the weights,
+    /// the history and the iteration are unchanged, but data layers may have moved to their
+    /// positions in the snapshot.
     #[doc(alias = "Restore")]
     pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
@@ -102,8 +103,8 @@ impl<T: Element> Solver<T> {
 
     /// Resumes from `state`, which was read from the file `path`.
     pub(super) fn resume(&mut self, state: &SolverState, path: &Path) -> Result<()> {
-        let resumed = self.apply(state, path);
-        resumed.map_err(|error| error.context(path.display().to_string()))
+        let result = self.apply(state, path);
+        result.map_err(|error| error.context(path.display().to_string()))
     }
 
     fn apply(&mut self, state: &SolverState, path: &Path) -> Result<()> {
@@ -118,14 +119,14 @@ impl<T: Element> Solver<T> {
         match &state.run {
             Some(run) => self.resume_nets(run)?,
             None => log::info!(
-                "{}: no positions in the data, as in Caffe's snapshots; data starts with the first \
-                 record",
+                "{}: contains no positions, like Caffe's snapshots; data layers start with \
+                 the first record",
                 path.display()
             ),
         }
         if let (Some(model), Some(weights)) = (model, weights) {
-            let set = self.set_weights(&weights);
-            set.map_err(|error| error.context(model.display().to_string()))?;
+            let result = self.set_weights(&weights);
+            result.map_err(|error| error.context(model.display().to_string()))?;
         }
         self.state.set_history(history);
         self.iteration = iteration;
@@ -166,7 +167,8 @@ impl<T: Element> Solver<T> {
             iter: Some(i32::try_from(self.iteration).map_err(|_| too_many())?),
             learned_net: Some(model.to_string_lossy().into_owned()),
             history: self.state.history()?,
-            // How often the learning rate policy has changed the learning rate by the last update.
+            // The number of times that the policy has changed the learning rate up to the last
+            // update.
             current_step: Some(self.lr_policy.steps(self.iteration.saturating_sub(1))),
             run: Some(self.run_state()?),
         })
@@ -174,7 +176,7 @@ impl<T: Element> Solver<T> {
 
     fn run_state(&self) -> Result<RunState> {
         let mut net = vec![self.nets.train.run_state()?];
-        match &self.before_tests {
+        match &self.states_before_tests {
             Some(states) => net.extend(states.iter().cloned()),
             None => net.extend(self.nets.test_states()?),
         }
@@ -183,8 +185,8 @@ impl<T: Element> Solver<T> {
 }
 
 /// Returns `model`, the path of the weights file that a solver state names. If the weights file
-/// does not exist, returns the path of a file of the same name in the directory of the solver state
-/// file.
+/// does not exist, returns the path of a file with the same name in the directory of the solver
+/// state file.
 fn find_model(state: &Path, model: &Path) -> PathBuf {
     let next_to_state =
         state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));

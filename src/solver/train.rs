@@ -19,9 +19,9 @@ impl<T: Element> Solver<T> {
     ///
     /// # Errors
     /// Returns the errors of the nets and of the device, and [`Error::Diverged`] as
-    /// [`OnNan`](super::OnNan) describes. If a snapshot cannot be written, the solver logs a warning
-    /// and goes on. If the last snapshot has failed, the solver writes a snapshot at the end, and
-    /// returns the error if this snapshot fails, too.
+    /// [`OnNan`](super::OnNan) describes. If a snapshot cannot be written, the solver logs a
+    /// warning and goes on. If the last snapshot has failed, the solver writes another one at the
+    /// end, and returns its error if this snapshot fails, too.
     #[doc(alias = "Solve")]
     pub fn solve(&mut self) -> Result<()> {
         compiled_for!(T, fn(&mut Solver<T>) -> Result<()> = Solver::run_to_end)(self)
@@ -60,8 +60,7 @@ impl<T: Element> Solver<T> {
     }
 
     /// Makes `iterations` updates with the tests and snapshots that are due, or fewer updates if
-    /// [`Action::Stop`] ends training. Every call of `step` restarts the average of the smoothed
-    /// loss.
+    /// [`Action::Stop`] ends training. Every call of `step` starts a new average of the loss.
     ///
     /// # Errors
     /// Returns the errors of [`solve`](Self::solve).
@@ -82,7 +81,7 @@ impl<T: Element> Solver<T> {
     }
 
     fn train(&mut self, iterations: usize, smoothed: &mut SmoothedLoss) -> Result<()> {
-        (self.stopped, self.before_tests) = (false, None);
+        (self.stopped, self.states_before_tests) = (false, None);
         self.last_display = self.progress();
         for _ in 0..iterations {
             self.nets.train.clear_param_diffs()?;
@@ -119,18 +118,18 @@ impl<T: Element> Solver<T> {
     }
 
     fn forward_backward(&mut self) -> Result<f64> {
-        let passes = self.param.iter_size();
-        let traced = self.param.debug_info() && self.is_due(self.param.display());
+        let pass_count = self.param.iter_size();
+        let is_traced = self.param.debug_info() && self.is_due(self.param.display());
         let mut loss = 0.0;
-        for _ in 0..passes {
-            if traced {
+        for _ in 0..pass_count {
+            if is_traced {
                 loss += self.traced_pass()?;
                 continue;
             }
             loss += self.nets.train.forward()?;
             self.nets.train.backward()?;
         }
-        Ok(loss / f64::from(passes))
+        Ok(loss / f64::from(pass_count))
     }
 
     fn progress(&self) -> LastDisplay {
@@ -164,26 +163,27 @@ impl<T: Element> Solver<T> {
         Ok(())
     }
 
-    /// Runs all test nets, or fewer test nets if [`Action::Stop`] ends the test.
+    /// Tests all test nets in turn. [`Action::Stop`] ends the current test and skips the remaining
+    /// test nets.
     ///
     /// # Errors
     /// Returns the errors of the nets and of the device, and errors of writing a snapshot for
     /// [`Action::Snapshot`].
     #[doc(alias = "TestAll")]
     pub fn test_all(&mut self) -> Result<()> {
-        // If a test ends early, a resumed run repeats all tests, so a snapshot must contain these
-        // states.
-        self.before_tests = Some(self.nets.test_states()?);
+        // A snapshot during the tests, or after a test that ended early, must contain the states
+        // before the tests, because a resumed run repeats all tests.
+        self.states_before_tests = Some(self.nets.test_states()?);
         for index in 0..self.nets.tests.len() {
             if self.test(index)?.is_none() {
                 return Ok(());
             }
         }
-        self.before_tests = None;
+        self.states_before_tests = None;
         Ok(())
     }
 
-    /// Runs one test net and returns the means of its outputs over the batches. Calls the action
+    /// Tests one test net and returns the means of its outputs over the batches. Calls the action
     /// function before each batch, and returns `None` if the action function returns
     /// [`Action::Stop`].
     ///

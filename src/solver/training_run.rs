@@ -62,9 +62,9 @@ pub struct Solver<T: Element> {
     pub(super) warned: bool,
     /// Whether the last snapshot could not be written.
     pub(super) snapshot_failed: bool,
-    /// The states of the test nets before the tests of the current iteration, while these tests are
-    /// not complete; otherwise `None`.
-    pub(super) before_tests: Option<Vec<NetRunState>>,
+    /// The states of the test nets before the tests of the current iteration, until these tests are
+    /// complete; otherwise `None`.
+    pub(super) states_before_tests: Option<Vec<NetRunState>>,
     /// Whether an [`Action::Stop`] has ended training or the current test.
     pub(super) stopped: bool,
 }
@@ -110,7 +110,7 @@ impl<T: Element> Solver<T> {
         self.lr_policy.rate_at(self.iteration)
     }
 
-    /// Adds an observer, which the solver calls with every later event. The observer must be `Send`,
+    /// Adds an observer, which the solver calls for every later event. The observer must be `Send`,
     /// so an observer that collects values writes to an `Arc<Mutex<_>>` or to a channel.
     pub fn add_observer(&mut self, observer: impl FnMut(&Event<'_>) + Send + 'static) {
         self.observers.0.push(Box::new(observer));

@@ -66,8 +66,8 @@ fn blob_at(blobs: &mut Vec<BlobProto>, index: u8) -> &mut BlobProto {
     &mut blobs[index]
 }
 
-/// Writes the names and the blobs of a net's layers to an HDF5 file. For a blob without data,
-/// writes only the gradient.
+/// Writes the names and the blobs of a net's layers to an HDF5 file. Writes only the gradient of a
+/// blob without data.
 #[doc(alias = "ToHDF5")]
 pub(in crate::proto) fn write_net(path: &Path, net: &NetParameter) -> Result<()> {
     let root = root_group(net).map_err(|error| error.context(path.display().to_string()))?;
@@ -121,15 +121,15 @@ fn layer_groups<'a>(
     Ok(Node::Group(layers))
 }
 
-/// Fails if an HDF5 file cannot store a net whose layers have the names `layers`.
+/// Fails if a name in `layers` is not a valid HDF5 group name or occurs twice.
 pub(crate) fn check_hdf5_names<'a>(layers: impl Iterator<Item = &'a str>) -> Result<()> {
-    let mut seen = BTreeSet::new();
+    let mut seen_names = BTreeSet::new();
     for name in layers {
         let problem = match name {
             "" | "." => "HDF5 does not allow `.` or an empty name",
             _ if name.contains('/') => "a slash separates groups",
             _ if name.contains('\0') => "a zero byte ends an HDF5 name",
-            _ if !seen.insert(name) => "two layers have the name",
+            _ if !seen_names.insert(name) => "two layers have the name",
             _ => continue,
         };
         let reason = format!("layer `{name}`: HDF5 cannot store the name: {problem}");

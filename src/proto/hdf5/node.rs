@@ -33,18 +33,18 @@ impl<'a> Node<'a> {
 
     fn array(blob: &BlobProto, floats: &'a [f32], doubles: &'a [f64]) -> Result<Option<Self>> {
         let shape = shape(blob)?;
-        let given = !floats.is_empty() || !doubles.is_empty() || shape.contains(&0);
-        Ok(given.then_some(Self::Array { shape, floats, doubles }))
+        let has_data = !floats.is_empty() || !doubles.is_empty() || shape.contains(&0);
+        Ok(has_data.then_some(Self::Array { shape, floats, doubles }))
     }
 }
 
 /// Returns the extents of a blob: the four legacy fields if any of them is set, otherwise the field
 /// `shape`.
 fn shape(blob: &BlobProto) -> Result<Vec<u64>> {
-    let legacy = [blob.num, blob.channels, blob.height, blob.width];
+    let legacy_extents = [blob.num, blob.channels, blob.height, blob.width];
     let dim = match &blob.shape {
-        _ if legacy.iter().any(Option::is_some) => {
-            legacy.iter().map(|extent| extent.unwrap_or(0).into()).collect()
+        _ if legacy_extents.iter().any(Option::is_some) => {
+            legacy_extents.iter().map(|extent| extent.unwrap_or(0).into()).collect()
         }
         Some(shape) => shape.dim.clone(),
         None => Vec::new(),

@@ -16,8 +16,8 @@ use std::{cell::Cell, fmt::Display, fs, path::Path};
 pub(super) struct Reader {
     file: File,
     name: String,
-    /// Number of bytes that may still be read from the datasets of the file, so that a damaged file
-    /// cannot exhaust memory.
+    /// The maximum total size in bytes of the datasets that are not yet read; the limit prevents a
+    /// damaged file from exhausting memory.
     byte_budget: Cell<u64>,
 }
 
@@ -30,8 +30,8 @@ impl Reader {
         if !bytes.starts_with(&SIGNATURE) {
             return Err(Error::InvalidData(format!("{name}: not an HDF5 file")));
         }
-        let opened = File::from_bytes(bytes);
-        let file = opened.map_err(|error| Error::InvalidData(format!("{name}: {error}")))?;
+        let result = File::from_bytes(bytes);
+        let file = result.map_err(|error| Error::InvalidData(format!("{name}: {error}")))?;
         Ok(Self { file, name, byte_budget })
     }
 
@@ -117,8 +117,8 @@ impl Reader {
         self.file.dataset(dataset).map_err(|error| self.damaged(dataset, error))
     }
 
-    /// Returns the number of elements of a dataset. Fails if the datasets read so far have more
-    /// bytes in total than the file can hold.
+    /// Returns the number of elements of a dataset. Fails if this dataset and the datasets read so
+    /// far have more bytes than the file can hold.
     fn count(&self, dataset: &str, found: &Dataset) -> Result<u64> {
         let damaged = |error| self.damaged(dataset, error);
         let extents = found.shape().map_err(damaged)?;

@@ -48,12 +48,12 @@ pub(in crate::proto) fn read_state(path: &Path) -> Result<SolverState> {
 
 #[doc(alias = "SnapshotSolverStateToHDF5")]
 pub(in crate::proto) fn write_state(path: &Path, state: &SolverState) -> Result<()> {
-    let within = |error: Error| error.context(path.display().to_string());
+    let with_path = |error: Error| error.context(path.display().to_string());
     let mut history = Group::new();
     for (index, blob) in state.history.iter().enumerate() {
         let missing = || Error::InvalidData(format!("history {index}: no values"));
         let array = Node::data(blob).and_then(|array| array.ok_or_else(missing));
-        history.insert(index.to_string(), array.map_err(within)?);
+        history.insert(index.to_string(), array.map_err(with_path)?);
     }
     let mut root = Group::from([
         (ITER.into(), Node::Integer(state.iter())),
@@ -62,7 +62,7 @@ pub(in crate::proto) fn write_state(path: &Path, state: &SolverState) -> Result<
     ]);
     root.extend(state.learned_net.as_deref().map(|net| (LEARNED_NET.into(), Node::Text(net))));
     #[cfg(feature = "net")]
-    let run = state.run.as_ref().map(text::to_text).transpose().map_err(within)?;
+    let run = state.run.as_ref().map(text::to_text).transpose().map_err(with_path)?;
     #[cfg(feature = "net")]
     root.extend(run.as_deref().map(|run| (RUN.into(), Node::Text(run))));
     write(path, root)

@@ -20,14 +20,14 @@ pub(super) fn write(path: &Path, root: Group<'_>) -> Result<()> {
     for (name, node) in root {
         match node {
             Node::Group(inner) => {
-                let finished = group(builder.create_group(&name), inner);
-                builder.add_group(finished);
+                let finished_group = group(builder.create_group(&name), inner);
+                builder.add_group(finished_group);
             }
             leaf => dataset(builder.create_dataset(&name), leaf),
         }
     }
-    let failed = |error| Error::InvalidData(format!("{}: {error}", path.display()));
-    let bytes = builder.finish().map_err(failed)?;
+    let write_error = |error| Error::InvalidData(format!("{}: {error}", path.display()));
+    let bytes = builder.finish().map_err(write_error)?;
     atomic_fs::write_atomically(path, &bytes)
 }
 
@@ -35,8 +35,8 @@ fn group(mut builder: GroupBuilder, content: Group<'_>) -> FinishedGroup {
     for (name, node) in content {
         match node {
             Node::Group(inner) => {
-                let finished = group(builder.create_group(&name), inner);
-                builder.add_group(finished);
+                let finished_group = group(builder.create_group(&name), inner);
+                builder.add_group(finished_group);
             }
             leaf => dataset(builder.create_dataset(&name), leaf),
         }

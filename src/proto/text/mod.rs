@@ -26,7 +26,7 @@ use crate::{
 use error::TextError;
 use parser::UnknownFieldPolicy;
 
-/// Parses a message in protobuf's text format. Error messages refer to the text by the name `file`.
+/// Parses a message in protobuf's text format. Error messages use `file` as the name of the text.
 ///
 /// Accepts the same syntax as Caffe: comments from `#` to the end of the line, an optional `:`
 /// before a nested message, `{ }` or `< >`, lists in brackets, adjacent strings, `,` or `;` after a
@@ -90,8 +90,8 @@ fn read<M: CaffeMessage>(path: &Path, unknown: UnknownFieldPolicy) -> Result<M> 
 /// Formats a message as text in Caffe's layout: one field per line in the order of the field
 /// numbers, two spaces of indentation per level, bytes outside printable ASCII as octal escapes.
 ///
-/// Parsing the returned text gives an equal message, unless an enum field has a number that the
-/// enum does not declare. The printer prints an undeclared enum number, but the parser rejects it.
+/// Parsing the returned text gives an equal message, except if an enum field has a number that the
+/// enum does not declare: the printer prints this number, but the parser rejects it.
 ///
 /// # Errors
 /// [`Error::InvalidData`] if the message's encoding does not match the table of its message type.
@@ -102,7 +102,7 @@ pub fn to_text<M: CaffeMessage>(message: &M) -> Result<String> {
 fn print(message: &dyn Codec) -> Result<String> {
     let schema = message.schema();
     printer::print(schema, &message.to_binary()).ok_or_else(|| {
-        Error::InvalidData(format!("{}: encoding does not match its descriptor", schema.name))
+        Error::InvalidData(format!("{}: the encoding does not match the descriptor", schema.name))
     })
 }
 

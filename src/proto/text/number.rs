@@ -6,9 +6,9 @@
 /// Subnormal numbers are printed with 9 digits, because Google's printer calls `strtof`, which
 /// rejects subnormal numbers.
 pub(super) fn format_f32(value: f32) -> String {
-    let short = format_general(f64::from(value), 6);
-    if !value.is_subnormal() && short.parse() == Ok(value) {
-        short
+    let short_text = format_general(f64::from(value), 6);
+    if !value.is_subnormal() && short_text.parse() == Ok(value) {
+        short_text
     } else {
         format_general(f64::from(value), 9)
     }
@@ -17,8 +17,8 @@ pub(super) fn format_f32(value: f32) -> String {
 /// Formats an `f64` like C's `%g`: with 15 significant digits if these digits parse to the same
 /// number, else with 17 digits.
 pub(super) fn format_f64(value: f64) -> String {
-    let short = format_general(value, 15);
-    if short.parse() == Ok(value) { short } else { format_general(value, 17) }
+    let short_text = format_general(value, 15);
+    if short_text.parse() == Ok(value) { short_text } else { format_general(value, 17) }
 }
 
 /// Formats a number like C's `%.{digits}g`, with `digits` significant digits and without trailing

@@ -43,7 +43,7 @@ struct Parser<'a> {
     token: Token<'a>,
     offset: usize,
     unknown_fields: UnknownFieldPolicy,
-    /// The binary encoding of the fields of the current message that have been parsed so far.
+    /// The binary encoding of the current message's fields that the parser has read so far.
     wire: Vec<u8>,
     skipped: Vec<TextError>,
 }
@@ -51,12 +51,12 @@ struct Parser<'a> {
 impl<'a> Parser<'a> {
     /// Parses the fields of a message up to the token `end`; does not consume `end`.
     fn fields(&mut self, message: &Schema, end: &Token<'_>) -> Result<(), TextError> {
-        let mut seen = HashSet::new();
+        let mut seen_fields = HashSet::new();
         while self.token != *end {
-            self.field(message, &mut seen)?;
+            self.field(message, &mut seen_fields)?;
         }
         for field in message.fields() {
-            if field.label == Label::Required && !seen.contains(&field.number) {
+            if field.label == Label::Required && !seen_fields.contains(&field.number) {
                 let (message, field) = (message.short_name(), field.name);
                 return self.fail(format!("`{message}` lacks the required field `{field}`"));
             }
@@ -195,8 +195,8 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// Parses the value of a `float` or `double` field. Spaces may follow the minus sign of a
-    /// number, which is a separate token. An integer in a `float` or `double` field must be
+    /// Parses the value of a `float` or `double` field. The minus sign of a number is a separate
+    /// token, so spaces may follow the sign. An integer in a `float` or `double` field must be
     /// decimal.
     fn double(&mut self) -> Result<f64, TextError> {
         let negative = self.accept(b'-')?;
@@ -271,16 +271,16 @@ impl<'a> Parser<'a> {
             _ => return self.unexpected("a name or a number"),
         };
         let Some(&(_, number)) = value else {
-            let known: Vec<_> = kind.values.iter().map(|&(name, _)| name).collect();
-            let (name, known) = (kind.name, known.join(", "));
-            let message = format!("`{name}` has no value {given}; known values: {known}");
+            let names: Vec<_> = kind.values.iter().map(|&(name, _)| name).collect();
+            let (name, names) = (kind.name, names.join(", "));
+            let message = format!("`{name}` has no value {given}; known values: {names}");
             return Err(error(offset, message));
         };
         Ok(i64::from(number) as u64)
     }
 
-    /// Skips the value of an unknown field, either `:` and a value, or a nested message. Inside an
-    /// unknown nested message, the parser checks little more than matching brackets.
+    /// Skips the rest of an unknown field: `:` and a value, or a nested message. Inside an unknown
+    /// nested message, the parser checks only the tokens and the matching of brackets.
     fn skip_value(&mut self) -> Result<(), TextError> {
         let colon = self.accept(b':')?;
         if !colon && !matches!(self.token, Token::Symbol(b'{' | b'<')) {
@@ -289,20 +289,23 @@ impl<'a> Parser<'a> {
         self.accept(b'-')?;
         // The parser loops instead of recursing, because unknown messages may nest arbitrarily
         // deep.
-        let mut closing = Vec::new();
+        let mut closing_brackets = Vec::new();
         loop {
             match self.token {
-                Token::Symbol(b'{') => closing.push(b'}'),
-                Token::Symbol(b'<') => closing.push(b'>'),
-                Token::Symbol(b'[') => closing.push(b']'),
-                Token::Symbol(symbol @ (b'}' | b'>' | b']')) if closing.last() == Some(&symbol) => {
-                    closing.pop();
+                Token::Symbol(b'{') => closing_brackets.push(b'}'),
+                Token::Symbol(b'<') => closing_brackets.push(b'>'),
+                Token::Symbol(b'[') => closing_brackets.push(b']'),
+                Token::Symbol(symbol @ (b'}' | b'>' | b']'))
+                    if closing_brackets.last() == Some(&symbol) =>
+                {
+                    closing_brackets.pop();
                 }
-                Token::Symbol(b':' | b',' | b';' | b'-' | b'.' | b'/') if !closing.is_empty() => {}
+                Token::Symbol(b':' | b',' | b';' | b'-' | b'.' | b'/')
+                    if !closing_brackets.is_empty() => {}
                 Token::Symbol(_) | Token::End => return self.unexpected("a value"),
                 Token::String(_) => {
                     self.string()?;
-                    if closing.is_empty() {
+                    if closing_brackets.is_empty() {
                         return Ok(());
                     }
                     continue;
@@ -310,7 +313,7 @@ impl<'a> Parser<'a> {
                 Token::Identifier(_) | Token::Integer(_) | Token::Float(_) => {}
             }
             self.advance()?;
-            if closing.is_empty() {
+            if closing_brackets.is_empty() {
                 return Ok(());
             }
         }

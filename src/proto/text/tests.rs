@@ -137,9 +137,10 @@ fn a_truncated_text_is_parsed_or_rejected() {
     for end in 0..text.len() {
         let _ = parse(&text[..end]);
     }
-    let whole = "layer { name: \"a\" } name: \"n\"";
-    let complete: Vec<_> = (0..whole.len()).filter(|&end| parse(&whole[..end]).is_ok()).collect();
-    assert_eq!(complete, [0, 19, 20]);
+    let text = "layer { name: \"a\" } name: \"n\"";
+    let valid_lengths: Vec<_> =
+        (0..text.len()).filter(|&end| parse(&text[..end]).is_ok()).collect();
+    assert_eq!(valid_lengths, [0, 19, 20]);
 }
 
 /// The nesting depth of message types bounds the recursion depth of the parser.

@@ -25,11 +25,11 @@ pub enum Change {
     /// The upgrade replaced the input fields of a net by an Input layer, or removed the input
     /// fields.
     Inputs,
-    /// The upgrade set the learning rates and weight decays of BatchNorm statistics to 0.
+    /// The upgrade set `lr_mult` and `decay_mult` of BatchNorm statistics to 0.
     BatchNorm,
     /// The upgrade replaced `solver_type` by `type`.
     SolverType,
-    /// The upgrade dropped a field of a layer whose type does not use the field.
+    /// The upgrade dropped a field that the layer's type does not use.
     Dropped {
         /// The name of the layer with the dropped field.
         layer: String,

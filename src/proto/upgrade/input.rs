@@ -28,8 +28,8 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
 }
 
 /// Removes the input shapes from the net. Returns one shape per input, or an empty list if the net
-/// has no input shapes. `input_shape` takes precedence over `input_dim`. Drops the shapes after the
-/// shape of the last input.
+/// has no input shapes. `input_shape` takes precedence over `input_dim`. Drops shapes beyond the
+/// number of inputs.
 fn take_shapes(net: &mut NetParameter) -> Result<Vec<BlobShape>> {
     let (mut shapes, dims) = (mem::take(&mut net.input_shape), mem::take(&mut net.input_dim));
     let field = if shapes.is_empty() { "input_dim" } else { "input_shape" };
@@ -37,8 +37,8 @@ fn take_shapes(net: &mut NetParameter) -> Result<Vec<BlobShape>> {
         let shape = |dims: &[i32]| BlobShape { dim: dims.iter().copied().map(i64::from).collect() };
         shapes = dims.chunks_exact(4).map(shape).collect();
     }
-    let given = !shapes.is_empty() || !dims.is_empty();
-    if given && shapes.len() < net.input.len() {
+    let has_shapes = !shapes.is_empty() || !dims.is_empty();
+    if has_shapes && shapes.len() < net.input.len() {
         let input = &net.input[shapes.len()];
         return Err(Error::InvalidData(format!(
             "input `{input}`: expected a shape in {field}, found no shape"

@@ -13,9 +13,10 @@
 //!    (names), `blob_share_mode`, `blobs_lr` and `weight_decay` become one `param` entry for each
 //!    learnable blob.
 //! 4. *Input fields* (`input` with `input_shape`, or with four `input_dim` each) become an Input
-//!    layer at the front. The upgrade removes inputs without shapes, which occur in trained nets.
-//! 5. *BatchNorm layers with three `param`*: the learning rates and weight decays become 0, because
-//!    the parameters are statistics, which a solver must not update.
+//!    layer at the front. If the net has no input shapes, as in trained nets, the upgrade only
+//!    removes the inputs.
+//! 5. *BatchNorm layers with three `param`*: `lr_mult` and `decay_mult` become 0, because the
+//!    parameters are statistics, which a solver must not update.
 //!
 //! [`solver`] has one step: the enum `solver_type` becomes the string `type`.
 //!
@@ -26,8 +27,8 @@
 //! The upgrades differ from Caffe's upgrades in five points:
 //! - The upgrade of a net with V0 layers keeps the fields `state`, `debug_info` and `input_shape`,
 //!   which Caffe drops.
-//! - In a net with V0 layers, a layer of another format is an error, and so is a V1 field of a V0
-//!   layer. Caffe drops the layer and the field.
+//! - In a net with V0 layers, a layer of a different format is an error, and so is a V1 field of a
+//!   V0 layer. Caffe drops such a layer or field.
 //! - A padding layer without exactly one bottom and one top is an error even if its top is unused.
 //! - A list of `input_shape` or `input_dim` that is too short is an error; Caffe reads past the end
 //!   of the list.
@@ -71,17 +72,15 @@ pub struct Upgraded<M> {
     /// The changes in the order of the upgrade's steps; empty if the message was already in the
     /// current format.
     pub changes: Vec<Change>,
-    /// The map from old to new paths of nested messages; `None` if the upgrade has moved no
-    /// message.
+    /// The map from the old to the new paths of nested messages; `None` if no message has moved.
     relocation: Option<Relocation>,
 }
 
 impl<M> Upgraded<M> {
-    /// Updates the paths in `unknown`, the unknown fields that were read together with the message.
+    /// Updates the paths in `unknown`, which was read together with the message.
     ///
-    /// An unknown field of a layer keeps its field number when the layer is upgraded.
-    /// [`UnknownFields::write`] drops unknown fields whose message the upgrade removed, and logs a
-    /// warning.
+    /// An unknown field of an upgraded layer keeps its field number. [`UnknownFields::write`] drops
+    /// unknown fields whose message the upgrade removed, and logs a warning.
     pub fn relocate(&self, unknown: &mut UnknownFields) {
         if let Some(relocation) = &self.relocation {
             unknown.remap_paths(|path| {
@@ -102,8 +101,9 @@ const STEPS: [Step; 5] =
 ///
 /// # Errors
 /// Returns [`Error::InvalidData`] with the layer's name for a net or layer that mixes formats, and
-/// for an input without a shape. The errors include an unknown type or bottom of a V0 layer, and a
-/// padding layer before a layer that is neither a convolution nor a pooling layer.
+/// for an input without a shape if the net has input shapes. The errors include an unknown type or
+/// bottom of a V0 layer, and a padding layer before a layer that is neither a convolution nor a
+/// pooling layer.
 #[doc(alias = "UpgradeNetAsNeeded")]
 pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
     if !net.layer.is_empty() && !net.layers.is_empty() {

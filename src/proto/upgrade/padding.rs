@@ -31,8 +31,8 @@ pub(super) fn is_padding(layer: &V1LayerParameter) -> bool {
 
 #[doc(alias = "UpgradeV0PaddingLayers")]
 pub(super) fn merge(net: &mut NetParameter) -> Result<()> {
-    // Map from the net's inputs and the tops of the visited layers to the padding, if any, that a
-    // padding layer adds to the blob.
+    // Map from the net's inputs and the tops of the visited layers to their padding; `None` unless
+    // the blob is the top of a padding layer.
     let mut blobs: HashMap<_, _> = net.input.iter().map(|input| (input.clone(), None)).collect();
     for mut layer in mem::take(&mut net.layers) {
         merge_into_layer(&mut layer, &blobs)?;

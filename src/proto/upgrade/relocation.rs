@@ -51,9 +51,9 @@ impl Relocation {
     }
 }
 
-/// Replaces the field number of a path's second step, a field of an old layer, by the number of the
-/// field with the same name in `LayerParameter`. Keeps the field number if `LayerParameter` has no
-/// field with this name.
+/// Replaces the field number in the second step of `path`, which is a field of an old layer, by the
+/// number of the field with the same name in `LayerParameter`. Keeps the field number if
+/// `LayerParameter` has no such field.
 fn update_layer_field(path: &mut Vec<PathStep>) {
     let mut layer = V1LayerParameter::SCHEMA;
     // The fields of a V0 layer are in the message `layer` of a V1 layer.
@@ -63,8 +63,8 @@ fn update_layer_field(path: &mut Vec<PathStep>) {
     }
     if let Some(inner) = path.get_mut(1) {
         let name = field_name(layer, inner.field);
-        let current = name.and_then(|name| step(LayerParameter::SCHEMA, name, 0));
-        inner.field = current.map_or(inner.field, |current| current.field);
+        let current_step = name.and_then(|name| step(LayerParameter::SCHEMA, name, 0));
+        inner.field = current_step.map_or(inner.field, |current_step| current_step.field);
     }
 }
 

@@ -10,22 +10,22 @@ use crate::{
 /// the named fields.
 macro_rules! move_fields {
     ($layer:ident.$param:ident: $($field:ident)*) => {{
-        let mut moved = false;
+        let mut has_moved = false;
         if let Some(param) = &mut $layer.$param {
             $(if let Some(value) = param.$field.take() {
                 $layer.transform_param.get_or_insert_default().$field = Some(value);
-                moved = true;
+                has_moved = true;
             })*
         }
-        moved
+        has_moved
     }};
 }
 
 #[doc(alias = "UpgradeNetDataTransformation")]
 pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
-    let mut moved = false;
+    let mut has_moved = false;
     for layer in &mut net.layers {
-        moved |= match layer.r#type() {
+        has_moved |= match layer.r#type() {
             LayerType::Data => {
                 move_fields!(layer.data_param: scale mean_file crop_size mirror)
             }
@@ -38,5 +38,5 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
             _ => false,
         };
     }
-    Ok(moved.then_some(Change::Transformation).into_iter().collect())
+    Ok(has_moved.then_some(Change::Transformation).into_iter().collect())
 }

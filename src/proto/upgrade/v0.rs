@@ -107,9 +107,9 @@ impl Put<i32> for Option<u32> {
     }
 }
 
-/// Moves each V0 field to the V1 field of the layer's type, as given by entries of the form
-/// `field: "type" => message.field, …;`. Reports a V0 field as dropped if the layer's type is not
-/// listed for the field.
+/// Moves each V0 field to the V1 field of the layer's type, as given by entries of the form `field:
+/// "type" => message.field, …;`. Reports a V0 field as dropped if the entries for the field do not
+/// list the layer's type.
 ///
 /// The pattern that destructures the V0 layer has no `..`, so the compiler reports a field that the
 /// macro call omits.

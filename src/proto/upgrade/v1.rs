@@ -16,9 +16,9 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     }
     let mut changes = vec![Change::V1];
     for old in mem::take(&mut net.layers) {
-        let typed = old.r#type.is_some();
+        let has_type = old.r#type.is_some();
         let layer = to_current(old);
-        if typed && layer.r#type.is_none() {
+        if has_type && layer.r#type.is_none() {
             changes.push(Change::Dropped { layer: layer.name().to_owned(), field: "type" });
         }
         net.layer.push(layer);
