@@ -28,16 +28,22 @@ macro_rules! kernels {
             trait Blas {}
 
             /// `y ← x`; each element of `y` has the bits of the element of `x`, also of a NaN.
+            ///
+            /// Lengths: `y` has as many elements as `x`.
             #[doc(alias = "caffe_copy")]
             fn copy<T: Element>(x: read T, y: overwrite T) { check_len("copy", "y", x, y) }
 
             /// `x ← α·x`, with one rounding to `T::Acc`. If α = 0, a NaN or an infinity in `x`
             /// becomes NaN.
+            ///
+            /// Lengths: `x` may have any length.
             #[doc(alias = "caffe_scal")]
             fn scal<T: Element>(alpha: T::Acc, x: update T) { Ok(()) }
 
             /// `y ← α·x + y`; the product may be rounded to `T::Acc` or not (FMA). If α = 0, the
             /// kernel still reads `x`, so a NaN or an infinity in `x` makes `y` NaN.
+            ///
+            /// Lengths: `y` has as many elements as `x`.
             #[doc(alias = "caffe_axpy")]
             fn axpy<T: Element>(alpha: T::Acc, x: read T, y: update T) {
                 check_len("axpy", "y", x, y)
@@ -45,36 +51,52 @@ macro_rules! kernels {
 
             /// `y ← α·x + β·y`, with roundings as in [`axpy`](Self::axpy). If β = 0, the kernel does
             /// not read `y`. If α = 0, the kernel still reads `x`.
+            ///
+            /// Lengths: `y` has as many elements as `x`.
             #[doc(alias = "caffe_cpu_axpby")]
             fn axpby<T: Element>(
                 alpha: T::Acc, x: read T, beta: T::Acc, y: overwrite(if beta.is_zero()) T
             ) { check_len("axpby", "y", x, y) }
 
             /// `Σ xᵢ·yᵢ`, or 0 if the operands are empty; `x` and `y` may be the same view.
+            ///
+            /// Lengths: `y` has as many elements as `x`.
             #[doc(alias = "caffe_cpu_dot")]
             fn dot<T: Element>(x: read T, y: read T) -> T::Acc { check_len("dot", "y", x, y) }
 
             /// `Σ x[i·incx]·y[i·incy]` over `i < n`, or 0 if `n` is 0. An increment of 0 repeats the
             /// first element. An operand may be longer than needed. Elements between the increments
             /// do not affect the result. `x` and `y` may be the same view.
+            ///
+            /// Lengths: `x` has at least `(n − 1)·incx + 1` elements and `y` at least
+            /// `(n − 1)·incy + 1`. If `n` is 0, `x` and `y` may have any length.
             #[doc(alias = "caffe_cpu_strided_dot")]
             fn dot_strided<T: Element>(
                 n: usize, x: read T, incx: usize, y: read T, incy: usize
             ) -> T::Acc { check_strided(n, (x, incx), (y, incy)) }
 
             /// `Σ |xᵢ|`, or 0 if `x` is empty.
+            ///
+            /// Lengths: `x` may have any length.
             #[doc(alias = "caffe_cpu_asum")]
             fn asum<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
             /// `Σ xᵢ²`, or 0 if `x` is empty.
+            ///
+            /// Lengths: `x` may have any length.
             fn sumsq<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
             /// `max |xᵢ|`, without a rounding error; 0 if `x` is empty, and NaN if an element is NaN.
+            ///
+            /// Lengths: `x` may have any length.
             fn amax<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
             /// `y ← α·op(A)·x + β·y`. If β = 0, the kernel does not read `y`. If α = 0 or `x` is
             /// empty, the kernel does not read `A` and `x`, and `y ← β·y`. Elements between the rows
             /// of `A` do not affect the result. `x` may be a part of the view of `A`.
+            ///
+            /// Lengths: `a` has at least `(m − 1)·lda + n` elements, or may be empty if `m` or `n`
+            /// is 0. `x` and `y` have the lengths that [`Gemv::lengths`] returns.
             #[doc(alias = "caffe_cpu_gemv")]
             fn gemv<T: Element>(
                 op: &Gemv<T>, a: read T, x: read T, y: overwrite(if op.beta.is_zero()) T
@@ -85,6 +107,8 @@ macro_rules! kernels {
             /// `A` or `B` reaches each element of `C` that depends on it, also if the other factor
             /// is 0. `A` and `B` may be the same view. Elements between the rows of a matrix, and
             /// after its last row, do not affect the result. Such elements of `C` keep every bit.
+            ///
+            /// Lengths: `a`, `b` and `c` have at least the lengths that [`Gemm::spans`] returns.
             #[doc(alias = "caffe_cpu_gemm")]
             fn gemm<T: Element>(
                 op: &Gemm<T>,
@@ -97,6 +121,9 @@ macro_rules! kernels {
             /// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for each GEMM of the batch, with the rules of
             /// [`gemm`](Self::gemm). Elements of the view `c` between the matrices `Cᵢ` keep every
             /// bit. A batch of 0 GEMMs changes nothing, and accepts operands of any length.
+            ///
+            /// Lengths: with `count` GEMMs, `a` has at least `(count − 1)·stride_a` elements more
+            /// than its span in [`Gemm::spans`]. The same holds for `b` and `c`.
             fn gemm_batched<T: Element>(
                 op: &Gemm<T>, batch: &GemmBatch, a: read T, b: read T, c: update T
             ) { batch.check(op, a, b, c) }

@@ -37,6 +37,8 @@ macro_rules! kernels {
                 /// An override that fuses the convolution and the activation saves a pass over `y`.
                 /// The override must round each result of the convolution to `T` before it applies
                 /// `function`.
+                ///
+                /// Lengths: as in [`convolve`](Self::convolve).
                 #[track_caller]
                 fn convolve_with_activation<T: Element>(
                     &self,
@@ -57,6 +59,8 @@ macro_rules! kernels {
 
             /// `columns ← the im2col matrix of x`, with one window per column; taps in the padding
             /// are +0. The other elements keep every bit.
+            ///
+            /// Lengths: `x` has `op.image_len()` elements, and `columns` has `op.columns_len()`.
             #[doc(alias = "im2col_nd_cpu")]
             fn im2col<T: Element>(op: &Window, x: read T, columns: overwrite T) {
                 op.check("im2col", ("x", x), ("columns", columns))
@@ -65,6 +69,8 @@ macro_rules! kernels {
             /// Sets each element of `x` to the sum of the elements of `columns` that
             /// [`im2col`](Self::im2col) copies from it. `col2im` is the transpose of `im2col`. An
             /// element that no window covers is 0.
+            ///
+            /// Lengths: `columns` has `op.columns_len()` elements, and `x` has `op.image_len()`.
             #[doc(alias = "col2im_nd_cpu")]
             fn col2im<T: Element>(op: &Window, columns: read T, x: overwrite T) {
                 op.check("col2im", ("x", x), ("columns", columns))
@@ -77,6 +83,9 @@ macro_rules! kernels {
             /// element of `y` that depends on it, also if the other factor is 0, and no others. If a tap of a
             /// window lies in the padding, the product of the tap may be left out or be 0 times the
             /// filter element.
+            ///
+            /// Lengths: `x` has `op.input_len()` elements, `filters` has `op.filter_len()`, `bias`
+            /// has `op.outputs()`, and `y` has `op.output_len()`.
             fn convolve<T: Element>(
                 op: &Convolution, x: read T, filters: read T, bias: optional T, y: overwrite T
             ) {
@@ -86,12 +95,18 @@ macro_rules! kernels {
 
             /// `dx ← the gradient of x`, given the gradient of `y`. The gradient is 0 where no window
             /// covers `x`.
+            ///
+            /// Lengths: `filters` has `op.filter_len()` elements, `dy` has `op.output_len()`, and
+            /// `dx` has `op.input_len()`.
             fn convolve_backward_input<T: Element>(
                 op: &Convolution, filters: read T, dy: read T, dx: overwrite T
             ) { op.check("convolve_backward_input", ("dx", dx), ("filters", filters), ("dy", dy)) }
 
             /// `dfilters ← dfilters + the gradient of the filters`, given the gradient of `y`. An
             /// empty batch leaves the values of `dfilters` as they are.
+            ///
+            /// Lengths: `x` has `op.input_len()` elements, `dy` has `op.output_len()`, and
+            /// `dfilters` has `op.filter_len()`.
             fn convolve_backward_filters<T: Element>(
                 op: &Convolution, x: read T, dy: read T, dfilters: update T
             ) {

@@ -27,6 +27,8 @@ macro_rules! kernels {
             trait Elementwise {}
 
             /// `y ← value`, with the bits of `value`, also of −0 and NaN.
+            ///
+            /// Lengths: `y` may have any length.
             #[doc(alias = "caffe_set")]
             fn fill<T: Element>(value: T, y: overwrite T) { Ok(()) }
 
@@ -41,6 +43,8 @@ macro_rules! kernels {
             /// `Abs`, `Neg`, `Sqr`, `Sign`, `SignBit`, `AddScalar`, `Scale`, `Threshold`, `Relu` and
             /// `Clip` are correctly rounded. The other functions may deviate as the conformance
             /// kit's oracle allows, by 2.5 units in the last place for a quotient to 16 for `pow`.
+            ///
+            /// Lengths: `y` has as many elements as `x`.
             #[doc(alias = "caffe_powx")]
             #[doc(alias = "caffe_exp")]
             #[doc(alias = "caffe_cpu_scale")]
@@ -58,6 +62,8 @@ macro_rules! kernels {
             /// such as `b = 0` in [`DivOrZero`](Binary::DivOrZero).
             ///
             /// `Add`, `Sub`, `Mul` and functions that only select are correctly rounded.
+            ///
+            /// Lengths: `a`, `b` and `y` have the same number of elements.
             #[doc(alias = "caffe_add")]
             #[doc(alias = "caffe_mul")]
             fn binary<T: Element>(
@@ -66,6 +72,8 @@ macro_rules! kernels {
 
             /// `y[o,e,i] ← a[o,e,i] op b[e]`, where `b` has `axis.extent` elements. Each element
             /// follows the rules of [`binary`](Self::binary).
+            ///
+            /// Lengths: `a` and `y` have `axis.count()` elements, and `b` has `axis.extent`.
             fn broadcast<T: Element>(
                 op: Binary<T::Acc>,
                 axis: &Axis,
@@ -76,6 +84,9 @@ macro_rules! kernels {
 
             /// `y[o,e,i] ← x[o,e,i] · scale[e] + shift[e]`, where `scale` and `shift` have
             /// `axis.extent` elements. The product may be rounded or not (FMA).
+            ///
+            /// Lengths: `x` and `y` have `axis.count()` elements, and `scale` and `shift` have
+            /// `axis.extent`.
             fn affine<T: Element>(
                 axis: &Axis, x: src(affine_in_place) T, scale: read T, shift: read T, y: overwrite T
             ) { axis.check_affine(x, scale, shift, y) }
@@ -83,12 +94,16 @@ macro_rules! kernels {
             /// `y ← x`, with each element rounded once to the element type of `y`, to the nearest
             /// number and ties to even. NaN stays NaN, and a number beyond the range of the type
             /// becomes infinite.
+            ///
+            /// Lengths: `y` has as many elements as `x`.
             fn convert<T: Element, U: Element>(x: read T, y: overwrite U) {
                 check_len("convert", "y", x, y)
             }
 
             /// `y ← x`, where `x` holds integers, such as indices or counts, each of which is
             /// rounded once to the element type, to the nearest number and ties to even.
+            ///
+            /// Lengths: `y` has as many elements as `x`.
             fn convert_integers<N: Storable + Into<f64>, T: Element>(x: read N, y: overwrite T) {
                 check_len("convert_integers", "y", x, y)
             }
@@ -96,6 +111,9 @@ macro_rules! kernels {
             /// Computes one time step of an [`Lstm`]. Replaces the gate inputs in `gates` by the
             /// gate activations, and computes the new states `c` and `h` from the activations. If
             /// `cont` is 0, the step computes `0 · c_prev`, so a NaN in `c_prev` still reaches `c`.
+            ///
+            /// Lengths: `c_prev`, `c` and `h` have `op.state()` elements, `cont` has
+            /// `op.streams()`, and `gates` has `op.gates()`.
             fn lstm<T: Element>(
                 op: &Lstm,
                 c_prev: read T,
@@ -111,6 +129,9 @@ macro_rules! kernels {
             /// Computes the gradient of one time step of an [`Lstm`]. Replaces the gate activations
             /// in `gates` by the gradients of the gate inputs. Replaces the gradient of the cell
             /// state `c` in `dc` by the gradient of the previous cell state `c_prev`.
+            ///
+            /// Lengths: `c_prev`, `c`, `dh` and `dc` have `op.state()` elements, and `gates` has
+            /// `op.gates()`.
             fn lstm_backward<T: Element>(
                 op: &Lstm, c_prev: read T, c: read T, dh: read T, dc: update T, gates: update T
             ) {

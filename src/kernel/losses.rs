@@ -31,6 +31,9 @@ macro_rules! kernels {
 
             /// `loss[0] ← the softmax loss` of the probabilities `p`; see [`SoftmaxLoss`]. The loss
             /// is NaN if the probability of a label that counts is NaN.
+            ///
+            /// Lengths: `p` has `op.axis.count()` elements, `label` has `op.axis.reduced_count()`,
+            /// and `loss` has 1.
             fn softmax_loss<T: Element>(
                 op: &SoftmaxLoss, p: read T, label: read T, loss: overwrite T
             ) {
@@ -40,6 +43,9 @@ macro_rules! kernels {
 
             /// `dx ← scale[0] · (p − onehot(label)) / n`, the gradient of the scores whose softmax
             /// is `p`; zero where the label is ignored, also if `p` is NaN there.
+            ///
+            /// Lengths: `p` and `dx` have `op.axis.count()` elements, `label` has
+            /// `op.axis.reduced_count()`, and `scale` has 1.
             fn softmax_loss_backward<T: Element>(
                 op: &SoftmaxLoss, p: read T, label: read T, scale: read T, dx: overwrite T
             ) {
@@ -50,6 +56,9 @@ macro_rules! kernels {
 
             /// `y[0] ← the fraction of labels that are predicted correctly`; see [`Accuracy`]. A
             /// label whose class has a NaN score is never predicted correctly.
+            ///
+            /// Lengths: `scores` has `op.axis.count()` elements, `label` has
+            /// `op.axis.reduced_count()`, and `y` has 1.
             fn accuracy<T: Element>(op: &Accuracy, scores: read T, label: read T, y: overwrite T) {
                 op.check("accuracy", scores, label)?;
                 check_len("accuracy", "y", 1, y)
@@ -57,6 +66,9 @@ macro_rules! kernels {
 
             /// `y[c] ← the fraction of labels c that are predicted correctly`, or 0 if no position
             /// has label `c`.
+            ///
+            /// Lengths: `scores` has `op.axis.count()` elements, `label` has
+            /// `op.axis.reduced_count()`, and `y` has `op.axis.extent`.
             fn accuracy_by_class<T: Element>(
                 op: &Accuracy, scores: read T, label: read T, y: overwrite T
             ) {
@@ -65,6 +77,9 @@ macro_rules! kernels {
             }
 
             /// `loss[0] ← Σ f(x, label) / n`; see [`ClassLoss`].
+            ///
+            /// Lengths: `x` has `op.axis.count()` elements, `label` has `op.axis.reduced_count()`,
+            /// `matrix` has `op.axis.extent²`, and `loss` has 1.
             fn class_loss<T: Element>(
                 op: &ClassLoss, x: read T, label: read T, matrix: optional T, loss: overwrite T
             ) {
@@ -75,6 +90,9 @@ macro_rules! kernels {
             /// `dx ← scale[0] · the derivative of f / n`, the gradient of
             /// [`class_loss`](Self::class_loss); zero where the label is ignored, and at the kink of a
             /// hinge loss.
+            ///
+            /// Lengths: `x` and `dx` have `op.axis.count()` elements, `label` has
+            /// `op.axis.reduced_count()`, `matrix` has `op.axis.extent²`, and `scale` has 1.
             fn class_loss_backward<T: Element>(
                 op: &ClassLoss,
                 x: read T,
@@ -90,6 +108,8 @@ macro_rules! kernels {
 
             /// `loss[0] ← Σ f(x, t) / n`; see [`ElementwiseLoss`]. If all targets are ignored, the
             /// loss is 0.
+            ///
+            /// Lengths: `x` and `t` have `op.batch · op.item_len` elements, and `loss` has 1.
             fn elementwise_loss<T: Element>(
                 op: &ElementwiseLoss<T::Acc>, x: read T, t: read T, loss: overwrite T
             ) {
@@ -99,6 +119,9 @@ macro_rules! kernels {
 
             /// `dx ← scale[0] · ∂f/∂x / n`, the gradient of
             /// [`elementwise_loss`](Self::elementwise_loss); zero where the target is ignored.
+            ///
+            /// Lengths: `x`, `t` and `dx` have `op.batch · op.item_len` elements, and `scale` has
+            /// 1.
             fn elementwise_loss_backward<T: Element>(
                 op: &ElementwiseLoss<T::Acc>, x: read T, t: read T, scale: read T, dx: overwrite T
             ) {

@@ -19,8 +19,8 @@
 //!
 //! - **Refused calls.** An override calls the descriptor's `check` with the operands' lengths
 //!   before it launches anything, as the host kernels do, and before it requests an output for
-//!   writing. A call with a wrong length, an invalid descriptor or an invalid scalar returns an error. A refused call changes no operand, and the
-//!   device keeps working.
+//!   writing. A call with a wrong length, an invalid descriptor or an invalid scalar returns an
+//!   error. A refused call changes no operand, and the device keeps working.
 //! - **Names.** An error message names an operand as the method's signature does, such as `a`, `x`
 //!   or `dy`.
 //! - **Failed allocations and transfers.** If an allocation or a transfer of a call fails, all
@@ -39,6 +39,8 @@
 //! - **Empty operands.** Operands without elements are valid. A kernel whose outputs are empty
 //!   succeeds. A sum without terms is 0. The exceptions are reductions that have no result without
 //!   elements: the maximum, the minimum, `arg_max` and `moments`.
+//! - **Lengths.** The documentation of a method states the lengths of its operands. In it, `op` and
+//!   `axis` are the arguments with these names.
 //! - **Places and sizes.** A view may start at any element of its memory. An operand may have more
 //!   than 2²⁰ elements, and more than 65,535 rows or planes.
 //! - **Equal operands.** Two inputs may be the same view or overlap. An output never overlaps

@@ -28,12 +28,16 @@ macro_rules! kernels {
             /// `y ← eˣ / Σ eˣ` along an axis, computed with `x` minus its maximum, so that no
             /// exponential of a finite element overflows. `y` is 0 where `x` is −∞. All results along
             /// an axis are NaN if one of the elements is NaN or +∞, or if all elements are −∞.
+            ///
+            /// Lengths: `x` and `y` have `axis.count()` elements.
             fn softmax<T: Element>(axis: &Axis, x: src(softmax_in_place) T, y: overwrite T) {
                 axis.check_counts("softmax", &[("y", y), ("x", x.unwrap_or(y))])
             }
 
             /// `dx ← (dy − Σ dy·y) · y` along an axis; `y` is the result of `softmax`. `y` and `dy`
             /// may be the same view.
+            ///
+            /// Lengths: `y`, `dy` and `dx` have `axis.count()` elements.
             fn softmax_backward<T: Element>(
                 axis: &Axis, y: read T, dy: src(softmax_backward_in_place) T, dx: overwrite T
             ) {
@@ -43,12 +47,16 @@ macro_rules! kernels {
 
             /// `y ← x · s^(−β)` and `scale ← s`, where `s` is the base defined by [`Lrn`]. A device
             /// may compute `y` from `s` before `s` is rounded to `T`.
+            ///
+            /// Lengths: `x`, `scale` and `y` have `op.count()` elements.
             fn lrn<T: Element>(op: &Lrn, x: read T, scale: overwrite T, y: overwrite T) {
                 op.check_operands("lrn", &[("x", x), ("scale", scale), ("y", y)])
             }
 
             /// `dx ← the gradient of x`, given the gradient of `y` and the results `y` and `scale`
             /// of [`lrn`](Self::lrn).
+            ///
+            /// Lengths: all operands have `op.count()` elements.
             fn lrn_backward<T: Element>(
                 op: &Lrn, x: read T, y: read T, scale: read T, dy: read T, dx: overwrite T
             ) {
@@ -61,12 +69,18 @@ macro_rules! kernels {
             /// does not grow with the mean, so a difference of two sums of squares is not accurate
             /// enough. If an element is NaN or infinite, neither the mean nor the variance is finite.
             /// The kernel refuses an `x` without elements, unless the axis has extent 0.
+            ///
+            /// Lengths: `x` has `axis.count()` elements, and `mean` and `variance` have
+            /// `axis.extent`.
             fn moments<T: Element>(
                 axis: &Axis, x: read T, mean: overwrite T, variance: overwrite T
             ) { axis.check_moments(x, mean, variance) }
 
             /// `y ← (x − mean) · rate`, where the rate is the inverse standard deviation; see
             /// [`Standardize`]. The `mean` and the `variance` need not be the moments of `x`.
+            ///
+            /// Lengths: `x` and `y` have `op.axis.count()` elements, and `mean` and `variance` have
+            /// `op.axis.extent`.
             fn standardize<T: Element>(
                 op: &Standardize,
                 x: src(standardize_in_place) T,
@@ -77,6 +91,9 @@ macro_rules! kernels {
 
             /// `dx ← the gradient of x`, given the gradient `dy` and the [`moments`](Self::moments)
             /// of `x`; see [`Standardize`].
+            ///
+            /// Lengths: `x`, `dy` and `dx` have `op.axis.count()` elements, and `mean` and
+            /// `variance` have `op.axis.extent`.
             fn standardize_backward<T: Element>(
                 op: &Standardize,
                 x: read T,

@@ -29,6 +29,9 @@ macro_rules! kernels {
             /// and only a greater element replaces it. NaN, −∞ and elements that are not above the
             /// start never become the maximum. If a window has no element above the start, for
             /// example because the window lies in the padding, `y` is the start and the mask is −1.
+            ///
+            /// Lengths: `x` has `op.input_len()` elements, and `y` and `mask` have
+            /// `op.output_len()`.
             fn max_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T, mask: overwrite i32) {
                 op.check("max_pool", ("x", x), ("y", y))?;
                 check_len("max_pool", "mask", op.output_len(), mask)
@@ -37,6 +40,9 @@ macro_rules! kernels {
             /// Sets `dx[i]` to the sum of the elements of `dy` whose mask is `i`. A mask of −1 names
             /// no element, and `dx` is 0 where no mask is `i`. For any other mask outside the plane,
             /// the kernel may fail or return any result, but it writes only to `dx`.
+            ///
+            /// Lengths: `dy` and `mask` have `op.output_len()` elements, and `dx` has
+            /// `op.input_len()`.
             fn max_pool_backward<T: Element>(
                 op: &Pool2d, dy: read T, mask: read i32, dx: overwrite T
             ) {
@@ -47,6 +53,8 @@ macro_rules! kernels {
             /// `y ← the mean of each window`, where padding counts as zeros. Elements of a window
             /// beyond the padded input do not count. The mean of a window that begins beyond the
             /// padded input is NaN or 0. A NaN or an infinity reaches only the windows that contain it.
+            ///
+            /// Lengths: `x` has `op.input_len()` elements, and `y` has `op.output_len()`.
             fn average_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T) {
                 op.check("average_pool", ("x", x), ("y", y))
             }
@@ -54,6 +62,8 @@ macro_rules! kernels {
             /// Sets each element of `dx` to a sum over the windows that cover the element. Each
             /// window adds its element of `dy`, divided by the window's size. An element that no
             /// window covers is 0.
+            ///
+            /// Lengths: `dy` has `op.output_len()` elements, and `dx` has `op.input_len()`.
             fn average_pool_backward<T: Element>(op: &Pool2d, dy: read T, dx: overwrite T) {
                 op.check("average_pool_backward", ("dx", dx), ("dy", dy))
             }
@@ -70,6 +80,9 @@ macro_rules! kernels {
             /// exceeds `u` times the total, for example because the total is 0, every device draws
             /// the first element of the window. For a window that contains no input element, `y` is
             /// 0 and the mask is −1. Stochastic pooling was introduced by Zeiler and Fergus (2013).
+            ///
+            /// Lengths: `x` has `op.input_len()` elements, and `u`, `y` and `mask` have
+            /// `op.output_len()`.
             fn stochastic_pool<T: Element>(
                 op: &Pool2d, x: read T, u: read f32, y: overwrite T, mask: overwrite i32
             ) {

@@ -40,6 +40,8 @@ macro_rules! kernels {
             /// lo)·v` for odd `i`. The elements of `y` lie in `[lo, hi)` even after rounding to
             /// `T`, if `T` can represent a value in that interval. If `lo = hi`, all elements are
             /// `lo`. The kernel refuses `lo > hi`, NaN, and an infinite `hi − lo`.
+            ///
+            /// Lengths: `y` may have any length.
             #[doc(alias = "caffe_rng_uniform")]
             fn uniform<T: Element>(key: RngKey, lo: f64, hi: f64, y: overwrite T) {
                 expect_interval(lo, hi).map(drop)
@@ -49,6 +51,8 @@ macro_rules! kernels {
             /// With `r = √(−2 ln(u + 2⁻⁵³))`, the elements are `mean + std·r·cos 2πv` for even `i`
             /// and `mean + std·r·sin 2πv` for odd `i`. The kernel refuses a negative `std`, NaN and
             /// infinities.
+            ///
+            /// Lengths: `y` may have any length.
             #[doc(alias = "caffe_rng_gaussian")]
             fn gaussian<T: Element>(key: RngKey, mean: f64, std: f64, y: overwrite T) {
                 expect_normal(mean, std)
@@ -57,6 +61,8 @@ macro_rules! kernels {
             /// `yᵢ ← 1` with probability `p`, else 0; `p` is rounded up to a multiple of 2⁻³². An
             /// element is 1 if its random word is less than `p·2³²`. The kernel refuses a `p` outside
             /// [0, 1].
+            ///
+            /// Lengths: `y` may have any length.
             #[doc(alias = "caffe_rng_bernoulli")]
             fn bernoulli(key: RngKey, p: f64, y: overwrite u32) { expect_probability(p).map(drop) }
 
@@ -64,6 +70,8 @@ macro_rules! kernels {
             /// key gives 1, else 0. The backward pass calls `dropout` on `dy` with the same key to
             /// compute the gradient. A dropped element is 0, also if `xᵢ` is NaN or infinite. A kept
             /// element has at most two roundings. The kernel refuses a `keep` outside (0, 1].
+            ///
+            /// Lengths: `y` has as many elements as `x`.
             fn dropout<T: Element>(
                 key: RngKey, keep: f64, x: src(dropout_in_place) T, y: overwrite T
             ) {
@@ -74,6 +82,8 @@ macro_rules! kernels {
             /// Each `yᵢ` is uniform over the integers from 0 to `bound − 1`; `bound` is at most
             /// 2³². Each element is the upper half of the 64-bit product of its random word and
             /// `bound`. The kernel refuses a `bound` of 0 or above 2³².
+            ///
+            /// Lengths: `y` may have any length.
             #[doc(alias = "caffe_rng_rand")]
             fn random_integers(key: RngKey, bound: u64, y: overwrite u32) { expect_bound(bound) }
         }

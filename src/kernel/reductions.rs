@@ -32,12 +32,16 @@ macro_rules! kernels {
             /// - `Mean` may divide by `n` or multiply by the rounded `1/n`. The mean along an axis of
             ///   extent 0 is NaN.
             /// - `Sum`, `AbsSum` and `SumSq` along an axis of extent 0 are 0.
+            ///
+            /// Lengths: `x` has `axis.count()` elements, and `y` has `axis.reduced_count()`.
             fn reduce<T: Element>(op: Reduce, axis: &Axis, x: read T, y: overwrite T) {
                 op.check(axis, x, y)
             }
 
             /// `y[e] ← β·y[e] + Σ over o, i of x[o,e,i]`, as in the gradient of a bias. If β = 0,
             /// the kernel does not read `y`. A sum without terms is 0.
+            ///
+            /// Lengths: `x` has `axis.count()` elements, and `y` has `axis.extent`.
             fn sum_to_axis<T: Element>(
                 axis: &Axis, beta: T::Acc, x: read T, y: overwrite(if beta.is_zero()) T
             ) {
@@ -47,6 +51,8 @@ macro_rules! kernels {
 
             /// `y[e] ← β·y[e] + Σ over o, i of a[o,e,i]·b[o,e,i]`, as in the gradient of a scale
             /// factor. If β = 0, the kernel does not read `y`. `a` and `b` may be the same view.
+            ///
+            /// Lengths: `a` and `b` have `axis.count()` elements, and `y` has `axis.extent`.
             fn dot_to_axis<T: Element>(
                 axis: &Axis, beta: T::Acc, a: read T, b: read T, y: overwrite(if beta.is_zero()) T
             ) {
@@ -57,6 +63,8 @@ macro_rules! kernels {
             /// `y[o,i] ← the index e of the maximum of x[o,e,i]`, or the least such `e` if several
             /// elements equal the maximum. NaN elements are ignored; if all elements are NaN, the
             /// index is 0. The kernel refuses an axis of extent 0, unless `y` is empty.
+            ///
+            /// Lengths: `x` has `axis.count()` elements, and `y` has `axis.reduced_count()`.
             fn arg_max<T: Element>(axis: &Axis, x: read T, y: overwrite u32) {
                 axis.check_arg_max(x, y)
             }
@@ -65,6 +73,9 @@ macro_rules! kernels {
             /// index in `places` is stored as a floating-point element; see [`TopK`]. Among equal
             /// elements, the larger index comes first, and NaN ranks below every number. The kernel
             /// copies the elements with every bit, and refuses a `k` above the extent of the axis.
+            ///
+            /// Lengths: `x` has `op.axis.count()` elements. `values` and `places` have
+            /// `op.k · op.axis.reduced_count()`.
             fn top_k<T: Element>(op: &TopK, x: read T, values: overwrite T, places: overwrite T) {
                 op.check(x, values, places)
             }

@@ -39,6 +39,8 @@ pub trait Update: Memory {
     /// master weight, rounded to `T`. L1 regularization does not change a weight of 0. A NaN in `dw`
     /// or `history` makes the weight at the same position NaN, and no other. The
     /// [module page](crate::kernel) has the rules that all kernels share.
+    ///
+    /// Lengths: `dw`, `masters` and each operand of `history` have as many elements as `weights`.
     #[track_caller]
     fn solver_update<T: Element>(
         &self,

@@ -32,6 +32,32 @@ fn the_contract_page_lists_every_check_of_the_kit() {
     assert!(missing.is_empty(), "docs/contract.md: add rows for the checks {missing:?}");
 }
 
+#[test]
+fn the_documentation_of_every_kernel_states_the_lengths_of_its_operands() {
+    let sources = [
+        include_str!("../../src/kernel/blas.rs"),
+        include_str!("../../src/kernel/conv.rs"),
+        include_str!("../../src/kernel/elementwise.rs"),
+        include_str!("../../src/kernel/indexing.rs"),
+        include_str!("../../src/kernel/losses.rs"),
+        include_str!("../../src/kernel/normalize.rs"),
+        include_str!("../../src/kernel/pooling.rs"),
+        include_str!("../../src/kernel/random.rs"),
+        include_str!("../../src/kernel/reductions.rs"),
+        include_str!("../../src/kernel/update.rs"),
+    ]
+    .concat();
+    let names = cortado::kernel::names().chain(["convolve_with_activation"]);
+    let missing = names.filter(|name| {
+        let declaration = [format!("fn {name}<"), format!("fn {name}(")];
+        let start = declaration.iter().find_map(|declaration| sources.find(declaration));
+        let before = &sources[..start.unwrap_or_else(|| panic!("no declaration of {name}"))];
+        let doc = before.rsplit("\n\n").next().unwrap_or_default();
+        !doc.contains("/// Lengths: ")
+    });
+    assert_eq!(missing.collect::<Vec<_>>(), [""; 0], "kernels without a line `Lengths: `");
+}
+
 const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;
 
