@@ -3,7 +3,7 @@
 use crate::{
     bug::Bug,
     device::Mutant,
-    sizes::{BITS_16, stop},
+    sizes::{BITS_16, BITS_20, stop, wrap},
 };
 use cortado::{
     Element, Memory, Result, View, ViewMut,
@@ -76,9 +76,31 @@ impl Conv for Mutant {
         x: View<'_, T, Self>,
         filters: View<'_, T, Self>,
         bias: Option<View<'_, T, Self>>,
-        y: ViewMut<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let bias = bias.filter(|_| !self.is(Bug::BiasIgnored));
+        let terms = op.filter_len() / op.outputs().max(1);
+        if self.is(Bug::ConvolveStopsAtTerm) && terms > 256 && filters.len() == op.filter_len() {
+            let mut short = filters.host()?.to_vec();
+            short.chunks_mut(terms).for_each(|filter| filter[256..].fill(T::default()));
+            let short = self.scratch(&short)?;
+            let filters = View::new(&short, filters.len())?;
+            return fallback::convolve(self, op, x, filters, bias, y);
+        }
+        if matches!(self.bug, Bug::ConvolveStops | Bug::ConvolveWraps) {
+            let old = y.as_view().host()?.to_vec();
+            fallback::convolve(self, op, x, filters, bias, y.reborrow())?;
+            match op.window().positions() {
+                positions if self.is(Bug::ConvolveWraps) && positions > BITS_20 => {
+                    wrap(y.host_mut()?, BITS_20);
+                }
+                _ if self.is(Bug::ConvolveStops) && op.batch() > BITS_16 => {
+                    stop(y.host_mut()?, &old, op.output_len() / op.batch() * BITS_16);
+                }
+                _ => {}
+            }
+            return Ok(());
+        }
         if self.is(Bug::ConvolveLosesNan) {
             let number = |x: &T| if x.to_acc().is_nan() { T::default() } else { *x };
             let numbers = self.scratch(&x.host()?.iter().map(number).collect::<Vec<_>>())?;
@@ -121,6 +143,21 @@ impl Conv for Mutant {
         Ok(())
     }
 
+    fn convolve_backward_input<T: Element>(
+        &self,
+        op: &Convolution,
+        filters: View<'_, T, Self>,
+        dy: View<'_, T, Self>,
+        mut dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::convolve_backward_input(self, op, filters, dy, dx.reborrow())?;
+        let end = op.window().plane_len() << 15;
+        if self.is(Bug::InputGradientStops) && dx.len() > end {
+            dx.host_mut()?[end..].fill(T::default());
+        }
+        Ok(())
+    }
+
     fn convolve_backward_filters<T: Element>(
         &self,
         op: &Convolution,
@@ -130,6 +167,11 @@ impl Conv for Mutant {
     ) -> Result<()> {
         if self.is(Bug::FiltersOverwritten) {
             fallback::fill(self, T::default(), dfilters.reborrow())?;
+        }
+        if self.is(Bug::FilterGradientStops) && op.batch() > BITS_16 {
+            let first = Convolution::new(BITS_16, op.outputs(), op.groups(), op.window().clone())?;
+            let (x, dy) = (x.slice(0..first.input_len())?, dy.slice(0..first.output_len())?);
+            return fallback::convolve_backward_filters(self, &first, x, dy, dfilters);
         }
         fallback::convolve_backward_filters(self, op, x, dy, dfilters)
     }

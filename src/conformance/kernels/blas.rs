@@ -185,6 +185,7 @@ fn dot_strided<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         let term = |i: usize| x[i * incx].to_f64() * y[i * incy].to_f64();
         setup.values.compare("result", &[dot], &[(0..n).map(term).collect()])
     })?;
+    large_dot_strided::<T>(runner)?;
     // Both operands may be the same view.
     runner.try_cases([[1, 1], [2, 1], [1, 3], [2, 2]], |&[incx, incy]| {
         let x = Values::Integers.stream(1).take::<T>(40);
@@ -206,6 +207,30 @@ fn dot_strided<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             runner.device.dot_strided(4, x, 2, y, 1).map(drop)
         })
     })
+}
+
+/// Checks a strided dot product of 2²⁰ + 3 terms. The sum of the terms is exact in `f32`.
+fn large_dot_strided<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    if T::DTYPE != DType::F32 {
+        return Ok(());
+    }
+    let case = StridedDot { n: COPIES * PERIOD, strides: [2, 1], rest: 0 };
+    let [mut x, mut y] = case.lengths().map(|len| {
+        let period = Values::Integers.stream(1).take::<T>(PERIOD);
+        repeated(&period, len.div_ceil(PERIOD))[..len].to_vec()
+    });
+    // No kernel may skip the last terms.
+    let last = case.n - LAST.len();
+    for (i, value) in (last..).zip(LAST.map(T::from_f64)) {
+        (x[2 * i], y[i]) = (value, value);
+    }
+    let want: f64 = (0..case.n).map(|i| x[2 * i].to_f64() * y[i].to_f64()).sum();
+    let mut dot = T::Acc::zero();
+    runner.call::<T, T, 2, 0>(&CaseSetup::WHOLE, [("x", &x), ("y", &y)], [], |[x, y], []| {
+        dot = runner.device.dot_strided(case.n, x, 2, y, 1)?;
+        Ok(())
+    })?;
+    expect_nearest("result of operands with more than 2²⁰ terms", &[dot], &[want])
 }
 
 fn asum<T: Element>(runner: &CheckRunner<'_>) -> Verdict {

@@ -213,6 +213,13 @@ impl<C: Clone + Debug + 'static> Cases<C> {
         self
     }
 
+    /// Adds large cases, whose operands are not copies of smaller ones.
+    pub(super) fn and_whole(mut self, wholes: impl IntoIterator<Item = C>) -> Self {
+        let large = |whole: C| LargeCase { period: whole.clone(), whole, copies: 1, shared: &[] };
+        self.large.extend(wholes.into_iter().map(large));
+        self
+    }
+
     /// Removes the tests of wrong operand lengths.
     pub(super) fn without_refused(self) -> Self {
         Self { refused: Vec::new(), ..self }
@@ -270,6 +277,22 @@ pub(super) const COPIES: usize = ((1 << 20) + 3) / PERIOD;
 /// Number of copies of [`PERIOD`] rows or planes in an operand with more than 65,535 rows or
 /// planes, which are too many for an index of 16 bits and for some axes of a GPU grid.
 pub(super) const ROW_COPIES: usize = (1 << 16) / PERIOD + 1;
+
+/// Number of rows, images or labels of a large operand, more than 65,535.
+pub(super) const ROWS: usize = PERIOD * ROW_COPIES;
+
+/// Number of elements from which the operands of sums are sparse.
+const SPARSE: usize = 1 << 16;
+
+/// Sets all but the last 30 elements of a large operand to 0, so that the error bound of a sum is
+/// small enough to reveal a kernel that skips the last elements.
+pub(super) fn sparse<T: Element>(mut x: Vec<T>) -> Vec<T> {
+    if x.len() > SPARSE {
+        let end = x.len() - 30;
+        x[..end].fill(T::default());
+    }
+    x
+}
 
 /// Length and scalars of an elementwise kernel call.
 #[derive(Clone, Copy, Debug)]

@@ -3,6 +3,7 @@
 use super::{harness::as_slices, prelude::*};
 use crate::{
     conformance::oracle::conv as oracle,
+    element::DType,
     op::{Convolution, SpatialAxis, Unary, Window},
 };
 
@@ -56,8 +57,9 @@ fn operands<T: Element>(op: &Convolution, setup: &CaseSetup) -> [NamedValues<T>;
 }
 
 fn convolve<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    let with_bias = convolution_cases()?.and_whole(large_convolutions()?);
     let without_bias = convolution_cases()?.without_refused();
-    for (has_bias, cases) in [(true, convolution_cases()?), (false, without_bias)] {
+    for (has_bias, cases) in [(true, with_bias), (false, without_bias)] {
         runner.try_kernel(
             &cases,
             |op, setup| {
@@ -81,7 +83,7 @@ const ACTIVATIONS: [Unary<f64>; 3] =
 /// followed by the device's activation.
 fn convolve_with_activation<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
-    runner.try_all(&convolution_cases()?, |op, setup| {
+    let test = |op: &Convolution, setup: &CaseSetup| {
         let operands = operands::<T>(op, setup);
         let [x, w, bias, _] = as_slices(&operands);
         let y = ("y", &unset(op.output_len())[..]);
@@ -102,7 +104,12 @@ fn convolve_with_activation<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
             }
         }
         Ok(())
-    })?;
+    };
+    runner.try_all(&convolution_cases()?, test)?;
+    // Large cases run on one element type.
+    if T::DTYPE == DType::F32 {
+        runner.try_cases(large_convolutions()?, |op| test(op, &CaseSetup::WHOLE))?;
+    }
     let (op, function) = (Convolution::new(2, 2, 2, small_window()?)?, ACTIVATIONS[0].cast());
     let [x, w, bias, y] = operands::<T>(&op, &CaseSetup::WHOLE).map(|x| (x.0, x.1.len()));
     runner.check_lengths::<T, T, 3, 1>([x, w, bias], [y], |[x, w, bias], [y]| {
@@ -112,7 +119,7 @@ fn convolve_with_activation<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn convolve_backward_input<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
-        &convolution_cases()?,
+        &convolution_cases()?.and_whole(large_convolutions()?),
         |op, setup| {
             let [_, filters, _, (_, dy)] = operands::<T>(op, setup);
             ([filters, ("dy", dy)], [("dx", unset(op.input_len()))])
@@ -124,7 +131,7 @@ fn convolve_backward_input<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn convolve_backward_filters<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
-        &convolution_cases()?,
+        &convolution_cases()?.and_whole(large_convolutions()?),
         |op, setup| {
             let [x, (_, before), _, (_, mut dy)] = operands::<T>(op, setup);
             if setup.values == Values::Specials {
@@ -192,6 +199,18 @@ fn convolution_cases() -> Result<Cases<Convolution>> {
         corners.push(Convolution::new(2, 3, 1, window)?);
     }
     Ok(Cases::new(corners, random_convolution(), Convolution::new(2, 2, 2, small_window()?)?))
+}
+
+/// Returns convolutions of more than 65,535 images, of more than 32,767 planes, of more than 2²⁰
+/// positions, and with more than 256 outputs of more than 256 terms each.
+fn large_convolutions() -> Result<[Convolution; 4]> {
+    let (planes, channels) = (40_009, 300);
+    Ok([
+        Convolution::new(ROWS, 2, 1, window(1, &[[3, 2, 1, 0, 1]])?)?,
+        Convolution::new(1, planes, planes, window(planes, &[[3, 2, 1, 0, 1]])?)?,
+        Convolution::new(1, 1, 1, window(1, &[[(1 << 20) + 4, 2, 1, 0, 1]])?)?,
+        Convolution::new(1, channels, 1, window(channels, &[[5, 3, 1, 1, 1]])?)?,
+    ])
 }
 
 fn random_window(channels: usize) -> impl Strategy<Value = Window> {

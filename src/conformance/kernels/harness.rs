@@ -109,7 +109,9 @@ impl CheckRunner<'_> {
                 want.compare(Output::from(output.0).of(&shown), got, setup.values)
             })
         })?;
-        cases.large.iter().try_for_each(|large| {
+        // Large cases run on one element type.
+        let mut large = cases.large.iter().filter(|_| T::DTYPE == DType::F32);
+        large.try_for_each(|large| {
             let (inputs, outputs) = operands(&large.period, &CaseSetup::WHOLE);
             let (x, y) = (inputs.each_ref().map(wide_named), outputs.each_ref().map(wide_named));
             let (x, y) = (x.each_ref().map(|x| &x[..]), y.each_ref().map(|y| &y[..]));

@@ -71,9 +71,6 @@ fn softmax_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     loss_of_last_row::<T>(runner, want, |p, label, loss| device.softmax_loss(&op, p, label, loss))
 }
 
-/// Number of rows of large operands, more than 65,535.
-const ROWS: usize = PERIOD * ROW_COPIES;
-
 /// Checks a kernel that sums over more than 65,535 rows. In all rows, the label is 0. The operand
 /// is [1, 0] in all rows but the last, where it is [1/2, 1], so that only the last row has a loss.
 fn loss_of_last_row<T: Element>(
@@ -143,9 +140,10 @@ fn accuracy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
 
 fn accuracy_by_class<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
+    let rows = Accuracy { axis: Axis::new(ROWS, 3, 1)?, top_k: 1, ignore: None };
     try_labelled(
         runner,
-        &accuracy_cases()?,
+        &accuracy_cases()?.and_whole([rows]),
         |op, setup| {
             let scores = setup.stream().take::<T>(op.axis.count());
             let label = labels(&op.axis, op.ignore, setup);

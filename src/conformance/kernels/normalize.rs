@@ -1,6 +1,6 @@
 //! Conformance checks of the kernel family [`Normalize`](crate::kernel::Normalize).
 
-use super::{harness::as_slices, prelude::*};
+use super::{cases::sparse, harness::as_slices, prelude::*};
 use crate::{
     conformance::{expected::epsilon, oracle::normalize as oracle, values::ValueStream},
     op::{EpsilonPlacement, Lrn, LrnRegion, Standardize},
@@ -56,6 +56,14 @@ fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
         expect_nearest(Output::from("y").of(&[("x", &x)]), &got, &[*want; 2].concat())
     })
 }
+
+/// Axes with more than 65,535 rows, with more than 32,767 elements, and with more than 2²⁰ elements
+/// per index of the axis.
+const LARGE_AXES: [Axis; 3] = [
+    Axis { outer: ROWS, extent: 3, inner: 1 },
+    Axis { outer: 2, extent: 40_009, inner: 3 },
+    Axis { outer: 1, extent: 1, inner: (1 << 20) + 3 },
+];
 
 /// Adds a case with more than 65,535 rows to the cases of a kernel along an axis. `shared` are the
 /// names of the operands with one element per index of the axis.
@@ -128,12 +136,14 @@ fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     // The means of the operands are near 0 and near 100. With a mean near 100, a variance that is
     // computed as a difference of squares would lose digits by cancellation.
     for has_large_mean in [false, true] {
+        let large = LARGE_AXES.into_iter().filter(|_| !has_large_mean);
+        let cases = normalization_cases()?.filter(|axis| axis.reduced_count() > 0);
         runner.try_kernel(
-            &normalization_cases()?.filter(|axis| axis.reduced_count() > 0).without_specials(),
+            &cases.without_specials().and_whole(large),
             |axis, setup| {
                 let x = match has_large_mean {
                     true => setup.stream().uniform::<T>(99.0, 101.0, axis.count()),
-                    false => setup.stream().take(axis.count()),
+                    false => sparse(setup.stream().take(axis.count())),
                 };
                 ([("x", x)], ["mean", "variance"].map(|name| (name, unset(axis.extent))))
             },
@@ -206,11 +216,11 @@ fn standardize_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     EPSILON_PLACEMENTS.iter().try_for_each(|&place| {
         runner.try_in_place(
-            &normalization_cases()?.with(&[place]),
+            &normalization_cases()?.and_whole(LARGE_AXES).with(&[place]),
             |(axis, _), setup| {
                 let mut stream = setup.stream();
                 let inputs = numbers_and_moments::<T>(axis, &mut stream);
-                (("dy", stream.take(axis.count())), inputs, "dx")
+                (("dy", sparse(stream.take(axis.count()))), inputs, "dx")
             },
             |case, dy, [x, m, v], dx| {
                 device.standardize_backward(&with_epsilon(case), x, m, v, dy, dx)

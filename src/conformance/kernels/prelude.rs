@@ -2,7 +2,7 @@
 
 pub(super) use super::{
     cases::{
-        COPIES, CaseSetup, Cases, NamedValues, PERIOD, ROW_COPIES, Vector, axis_cases,
+        COPIES, CaseSetup, Cases, NamedValues, PERIOD, ROW_COPIES, ROWS, Vector, axis_cases,
         output_before_kernel, vector_cases,
     },
     harness::ExpectedOutput,

@@ -44,6 +44,8 @@ macro_rules! arrays_bugs {
         DotStridedOfItself => dot_strided,
         /// Bug: the kernel `dot_strided` ignores the stride of `y`.
         DotIgnoresIncy => dot_strided,
+        /// Bug: the kernel `dot_strided` skips the terms after the first 2²⁰.
+        DotStridedStops => dot_strided,
         /// Bug: the kernel `asum` sums the elements instead of their absolute values.
         AsumWithoutAbs => asum,
         /// Bug: the kernel `asum` skips NaN elements.
@@ -257,6 +259,10 @@ macro_rules! arrays_bugs {
         VarianceUnbiased => moments,
         /// Bug: the variance of elements of which one is NaN is 0.
         VarianceLosesNan => moments,
+        /// Bug: the kernel `moments` skips the rows after the first 2¹⁶.
+        MomentsStop => moments,
+        /// Bug: the kernel `moments` skips the elements of the axis after the first 2¹⁵.
+        MomentsStopAtElement => moments,
         /// Bug: the kernel `standardize` adds ε to the variance even if the caller wants ε added to the
         /// standard deviation.
         EpsilonInVariance => standardize,
@@ -264,6 +270,10 @@ macro_rules! arrays_bugs {
         StandardizeWraps => standardize,
         /// Bug: the kernel `standardize_backward` treats mean and variance as constants.
         StatisticsConstant => standardize_backward,
+        /// Bug: the kernel `standardize_backward` truncates the number of a row to 16 bits.
+        StandardizeGradientWraps => standardize_backward,
+        /// Bug: the kernel `standardize_backward` omits the rows after the first 2¹⁶ from its sums.
+        StandardizeGradientStops => standardize_backward,
         /// Bug: the kernel `lrn` across channels does not divide α by the number of channels in the
         /// window.
         LrnAlphaUndivided => lrn_across,

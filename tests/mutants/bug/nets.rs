@@ -15,6 +15,14 @@ macro_rules! nets_bugs {
         BiasIgnored => convolve,
         /// Bug: the kernel `convolve` treats NaN in an image as 0.
         ConvolveLosesNan => convolve,
+        /// Bug: the kernel `convolve` skips the images after the first 2¹⁶.
+        ConvolveStops => convolve,
+        /// Bug: the kernel `convolve` truncates the number of a position to 20 bits.
+        ConvolveWraps => convolve,
+        /// Bug: the kernel `convolve` adds at most 256 terms.
+        ConvolveStopsAtTerm => convolve,
+        /// Bug: the kernel `convolve_backward_input` writes 0 to the planes after the first 2¹⁵.
+        InputGradientStops => convolve_backward_input,
         /// Bug: the kernel `convolve_with_activation` does not apply the activation.
         ActivationIgnored => convolve_with_activation,
         /// Bug: the kernel `convolve_with_activation` applies the activation to sums that are not yet
@@ -22,6 +30,8 @@ macro_rules! nets_bugs {
         ActivatesUnrounded => convolve_with_activation,
         /// Bug: the gradient of a convolution's filters is overwritten instead of accumulated.
         FiltersOverwritten => convolve_backward_filters,
+        /// Bug: the kernel `convolve_backward_filters` skips the images after the first 2¹⁶.
+        FilterGradientStops => convolve_backward_filters,
         /// Bug: the mask of the kernel `max_pool` holds the index of the last of several equal maxima
         /// in a window.
         MaskHasLast => max_pool,
@@ -73,6 +83,8 @@ macro_rules! nets_bugs {
         AccuracyStops => accuracy,
         /// Bug: the kernel `accuracy_by_class` counts ignored labels.
         ByClassCountsIgnored => accuracy_by_class,
+        /// Bug: the kernel `accuracy_by_class` skips the rows after the first 2¹⁶.
+        ByClassStops => accuracy_by_class,
         /// Bug: the kernel `class_loss` ignores the infogain matrix.
         MatrixIgnored => class_loss,
         /// Bug: the kernel `class_loss` skips the rows after the first 2¹⁶.
