@@ -1,16 +1,28 @@
 //! Runs the conformance kit with all random cases on the CPU, the simulated device and a device
 //! that implements only four methods.
 
-#[allow(dead_code)] // this program uses only one of the two bugs of `axpy`
+#[allow(dead_code)] // this program uses only one of the bugs of `axpy`
 #[path = "library/remote.rs"]
 mod remote;
 
 use cortado::{CpuDevice, conformance::Kit, device::SimulatedDevice};
 use remote::{Axpy, Observed};
+use std::process::Command;
 
 cortado::conformance!(cpu, CpuDevice::new());
 cortado::conformance!(simulated, SimulatedDevice::new());
 cortado::conformance!(four_methods, Observed::default());
+
+#[test]
+fn a_skipped_check_prints_its_reason_although_its_test_passes() {
+    let program = std::env::current_exe().unwrap();
+    let test = Command::new(program).args(["--exact", "four_methods::injected_failures"]).output();
+    let test = test.unwrap();
+    let printed = String::from_utf8_lossy(&test.stderr);
+    let line = "skipped in `injected_failures` on `remote`: the device does not implement \
+                `inject_failure`\n";
+    assert!(test.status.success() && printed.contains(line), "{test:?}");
+}
 
 #[test]
 fn a_panic_in_one_kernel_fails_its_check_and_other_checks_still_run() {

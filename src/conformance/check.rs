@@ -3,6 +3,7 @@
 use super::{
     failure::{Failure, Verdict, flaw},
     runner::CheckRunner,
+    watchdog::{Progress, watch},
 };
 use crate::{
     device::AnyDevice,
@@ -14,6 +15,8 @@ use std::{
     any::Any,
     cell::{Cell, RefCell},
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
 };
 
 /// All element types, in the order in which the conformance kit runs the checks and prints the
@@ -71,6 +74,23 @@ pub enum Outcome {
     Skipped(String),
 }
 
+/// Seed and number of the random cases of a check, and the time after which a step of the check
+/// counts as hanging.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) seed: u64,
+    pub(super) cases: u32,
+    pub(super) timeout: Duration,
+}
+
+/// End of a check.
+pub(super) enum End {
+    Passed(Passed),
+    Failed(Failure),
+    /// The device hangs in the check, so that other checks of the device may hang, too.
+    Hangs(Failure),
+}
+
 /// Records of a check that passed.
 pub(super) struct Passed {
     /// Transfers and fallbacks of the check.
@@ -81,7 +101,7 @@ pub(super) struct Passed {
 
 /// Function that runs a check on one element type, or on `None` for a check that does not depend on
 /// an element type.
-type Body = dyn Fn(&CheckRunner<'_>, Option<DType>) -> Verdict;
+type Body = dyn Fn(&CheckRunner<'_>, Option<DType>) -> Verdict + Send + Sync;
 
 /// Conformance check of one property that every device must have.
 pub(super) struct Check {
@@ -93,7 +113,7 @@ pub(super) struct Check {
     /// Element types on which the check runs; `[None]` for a check that does not depend on an
     /// element type.
     pub(super) elements: Vec<Option<DType>>,
-    body: Box<Body>,
+    body: Arc<Body>,
 }
 
 impl Check {
@@ -103,7 +123,7 @@ impl Check {
         kernel: Option<&'static str>,
         body: fn(&CheckRunner<'_>) -> Verdict,
     ) -> Self {
-        let body = Box::new(move |runner: &CheckRunner<'_>, _| body(runner));
+        let body = Arc::new(move |runner: &CheckRunner<'_>, _| body(runner));
         Self { name, kernel, elements: vec![None], body }
     }
 
@@ -112,65 +132,84 @@ impl Check {
     pub(super) fn of_elements(
         name: &'static str,
         kernel: &'static str,
-        body: impl Fn(&CheckRunner<'_>, DType) -> Verdict + 'static,
+        body: impl Fn(&CheckRunner<'_>, DType) -> Verdict + Send + Sync + 'static,
     ) -> Self {
-        let body = Box::new(move |runner: &CheckRunner<'_>, element: Option<DType>| {
+        let body = Arc::new(move |runner: &CheckRunner<'_>, element: Option<DType>| {
             element.map_or(Ok(()), |element| body(runner, element))
         });
         Self { name, kernel: Some(kernel), elements: DTYPES.map(Some).to_vec(), body }
     }
 
-    /// Runs the check on one element type of [`elements`](Self::elements). A panic in the check
-    /// counts as a failure.
+    /// Runs the check on one element type of [`elements`](Self::elements), on another thread. A
+    /// panic in the check counts as a failure.
     pub(super) fn run(
         &self,
         device: &AnyDevice,
         element: Option<DType>,
-        seed: u64,
-        cases: u32,
-    ) -> Result<Passed, Failure> {
-        let type_name = element.map_or("", DType::name);
-        let key = RngKey::new(seed).named_child(self.name).named_child(type_name);
-        let (calls, skipped) = (Cell::new(0), RefCell::new(None));
-        let runner = CheckRunner { device, seed: key.stream, cases, calls, skipped };
-        let ledger = Ledger::new();
-        let open = ledger.open();
-        let body = || {
-            (self.body)(&runner, element)?;
-            // If a kernel call that this check queued has failed, this check must fail, not a later
-            // check.
-            let synchronized = device.synchronize();
-            synchronized.map_err(|error| flaw!("a queued call of this check failed: {error}"))?;
-            self.check_scopes(&ledger)
+        settings: Settings,
+    ) -> End {
+        let names = [Some(self.name), self.kernel];
+        let (on_thread, body) = (device.clone(), Arc::clone(&self.body));
+        let run = move |progress: &Progress| {
+            run_body(&on_thread, &*body, names, element, settings, progress)
         };
-        let verdict = catch_unwind(AssertUnwindSafe(body))
-            .unwrap_or_else(|panic| Err(flaw!("panicked: {}", panic_message(&*panic))));
-        drop(open);
-        match verdict {
-            Ok(()) => Ok(Passed { ledger, skipped: runner.skipped.take() }),
-            Err(flaw) => Err(Failure {
-                check: self.name,
-                element,
-                message: flaw.0,
-                device: device.name(),
-                seed,
-                cases,
-            }),
+        let failure = |message| Failure {
+            check: self.name,
+            element,
+            message,
+            device: device.name(),
+            seed: settings.seed,
+            cases: settings.cases,
+        };
+        match watch(self.name, settings.timeout, run) {
+            Ok(Ok(passed)) => End::Passed(passed),
+            Ok(Err(flaw)) => End::Failed(failure(flaw.0)),
+            Err(hangs) => End::Hangs(failure(hangs)),
         }
     }
+}
 
-    /// Fails if the kernel of the check ran on the device without its ledger scope.
-    fn check_scopes(&self, ledger: &Ledger) -> Verdict {
-        let names = [Some(self.name), self.kernel];
-        let unscoped = ledger.unscoped_kernels();
-        match unscoped.iter().find(|kernel| names.contains(&Some(kernel.name))) {
-            None => Ok(()),
-            Some(kernel) => Err(flaw!(
-                "`{name}` used the device side of an operand outside of its ledger scope; first \
-                 call `ledger::enter_kernel(\"{name}\", element)`, and keep the guard",
-                name = kernel.name
-            )),
-        }
+/// Runs the body of a check. `names` are the names of the check and of its kernel.
+fn run_body(
+    device: &AnyDevice,
+    body: &Body,
+    names: [Option<&'static str>; 2],
+    element: Option<DType>,
+    settings: Settings,
+    progress: &Progress,
+) -> Verdict<Passed> {
+    let [name, type_name] = [names[0].unwrap_or(""), element.map_or("", DType::name)];
+    let key = RngKey::new(settings.seed).named_child(name).named_child(type_name);
+    let (seed, cases) = (key.stream, settings.cases);
+    let (calls, skipped) = (Cell::new(0), RefCell::new(None));
+    let runner = CheckRunner { device, seed, cases, calls, skipped, progress };
+    let ledger = Ledger::new();
+    let open = ledger.open();
+    let body = || {
+        body(&runner, element)?;
+        // If a kernel call that this check queued has failed, this check must fail, not a later
+        // check.
+        runner.start_step("`synchronize` of the device after all cases");
+        let synchronized = device.synchronize();
+        synchronized.map_err(|error| flaw!("a queued call of this check failed: {error}"))?;
+        check_scopes(names, &ledger)
+    };
+    catch_unwind(AssertUnwindSafe(body))
+        .unwrap_or_else(|panic| Err(flaw!("panicked: {}", panic_message(&*panic))))?;
+    drop(open);
+    Ok(Passed { ledger, skipped: runner.skipped.take() })
+}
+
+/// Fails if a kernel of the check ran on the device without its ledger scope.
+fn check_scopes(names: [Option<&'static str>; 2], ledger: &Ledger) -> Verdict {
+    let unscoped = ledger.unscoped_kernels();
+    match unscoped.iter().find(|kernel| names.contains(&Some(kernel.name))) {
+        None => Ok(()),
+        Some(kernel) => Err(flaw!(
+            "`{name}` used the device side of an operand outside of its ledger scope; first call \
+             `ledger::enter_kernel(\"{name}\", element)`, and keep the guard",
+            name = kernel.name
+        )),
     }
 }
 

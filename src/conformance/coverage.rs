@@ -22,8 +22,8 @@ use std::fmt;
 pub struct Coverage<'a> {
     device: &'a str,
     rows: Vec<(&'static str, Vec<&'a CheckResult>)>,
-    /// Names of checks that were skipped, and the reasons.
-    skipped: Vec<(&'static str, &'a str)>,
+    /// Reasons for which checks were skipped, and the names of the checks.
+    skipped: Vec<(&'a str, Vec<&'static str>)>,
 }
 
 impl<'a> Coverage<'a> {
@@ -35,11 +35,16 @@ impl<'a> Coverage<'a> {
                 _ => rows.push((finding.check, vec![finding])),
             }
         }
-        let skipped = |finding: &'a CheckResult| match &finding.outcome {
-            Outcome::Skipped(reason) => Some((finding.check, reason.as_str())),
-            _ => None,
-        };
-        Self { device, rows, skipped: findings.iter().filter_map(skipped).collect() }
+        let mut skipped: Vec<(&str, Vec<_>)> = Vec::new();
+        for finding in findings {
+            let Outcome::Skipped(reason) = &finding.outcome else { continue };
+            match skipped.iter_mut().find(|(other, _)| other == reason) {
+                None => skipped.push((reason, vec![finding.check])),
+                Some((_, checks)) if checks.last() == Some(&finding.check) => {}
+                Some((_, checks)) => checks.push(finding.check),
+            }
+        }
+        Self { device, rows, skipped }
     }
 
     /// Returns the number of table cells in which the kernel is native, and the number of all table
@@ -82,8 +87,8 @@ impl fmt::Display for Coverage<'_> {
             };
             writeln!(f, "| {name} | {} |", DTYPES.map(cell).join(" | "))?;
         }
-        for (check, reason) in &self.skipped {
-            writeln!(f, "\nSkipped in `{check}`: {reason}.")?;
+        for (reason, checks) in &self.skipped {
+            writeln!(f, "\nSkipped in `{}`: {reason}.", checks.join("`, `"))?;
         }
         Ok(())
     }

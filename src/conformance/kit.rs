@@ -3,7 +3,7 @@
 #[cfg(feature = "net")]
 use super::nets;
 use super::{
-    check::{Check, CheckResult, DTYPES, Outcome, Passed},
+    check::{Check, CheckResult, DTYPES, End, Outcome, Passed, Settings},
     failure::Failure,
     kernels, memory,
     report::Report,
@@ -16,10 +16,14 @@ use crate::{
         ledger::{Entry, EventKind},
     },
 };
-use std::str::FromStr;
+use std::{str::FromStr, time::Duration};
 
 /// Default number of random cases of a check on one element type.
 const CASES: u32 = 24;
+
+/// Default time after which a step of a check counts as hanging. A step of the slowest check takes
+/// about a second in a debug build.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Returns all conformance checks, in the order of [`NAMES`](super::NAMES).
 fn all_checks() -> Vec<Check> {
@@ -42,10 +46,7 @@ fn all_checks() -> Vec<Check> {
 /// assert_eq!(failure.message, "no check is called `axpi`");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kit {
-    seed: u64,
-    cases: u32,
-}
+pub struct Kit(Settings);
 
 impl Default for Kit {
     fn default() -> Self {
@@ -55,39 +56,60 @@ impl Default for Kit {
 
 impl Kit {
     /// Creates a kit with a fixed seed and so few random cases that a run takes seconds. The
-    /// environment variables `CORTADO_SEED` and `CORTADO_CASES` override the seed and the number of
-    /// cases.
+    /// environment variables `CORTADO_SEED`, `CORTADO_CASES` and `CORTADO_TIMEOUT` override the
+    /// seed, the number of cases and the timeout, which is in seconds.
     pub fn new() -> Self {
-        Self { seed: from_env("CORTADO_SEED", 1), cases: from_env("CORTADO_CASES", CASES) }
+        let timeout = Duration::from_secs(from_env("CORTADO_TIMEOUT", TIMEOUT.as_secs()));
+        let (seed, cases) = (from_env("CORTADO_SEED", 1), from_env("CORTADO_CASES", CASES));
+        Self(Settings { seed, cases, timeout })
     }
 
     /// Sets the seed of the random cases.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
-        Self { seed, ..self }
+        Self(Settings { seed, ..self.0 })
     }
 
     /// Sets the number of random cases per check and element type, which run in addition to the
     /// fixed cases.
     #[must_use]
     pub fn cases(self, cases: u32) -> Self {
-        Self { cases, ..self }
+        Self(Settings { cases, ..self.0 })
     }
 
-    /// Runs every check on a device, and continues after failures.
+    /// Sets the time after which one case or step of a check counts as hanging; the default is two
+    /// minutes. A check runs on its own thread. If the check hangs, for example because two queues
+    /// wait for each other, the kit reports a failure and leaves the thread alone.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self(Settings { timeout, ..self.0 })
+    }
+
+    /// Runs every check on a device, and continues after failures. If a check hangs, skips the
+    /// checks after it, because the device may be blocked.
     pub fn run(&self, device: &impl Device) -> Report {
         self.run_on(&AnyDevice::new(device))
     }
 
     fn run_on(&self, device: &AnyDevice) -> Report {
         let mut findings = Vec::new();
+        let mut hanging = None;
         for check in all_checks() {
-            findings.extend(check.elements.iter().map(|&element| CheckResult {
-                check: check.name,
-                kernel: check.kernel,
-                element,
-                outcome: self.outcome(&check, device, element),
-            }));
+            for &element in &check.elements {
+                let outcome = match hanging {
+                    Some(name) => Outcome::Skipped(format!("the check `{name}` hangs")),
+                    None => match check.run(device, element, self.0) {
+                        End::Passed(passed) => outcome(&check, passed),
+                        End::Failed(failure) => Outcome::Failed(failure),
+                        End::Hangs(failure) => {
+                            hanging = Some(check.name);
+                            Outcome::Failed(failure)
+                        }
+                    },
+                };
+                let (check, kernel) = (check.name, check.kernel);
+                findings.push(CheckResult { check, kernel, element, outcome });
+            }
         }
         Report { device: device.name(), results: findings }
     }
@@ -98,10 +120,16 @@ impl Kit {
     /// Returns the first failure, or a failure with the check `unknown` if no check is called
     /// `name`.
     pub fn check(&self, device: &impl Device, name: &str) -> Result<(), Failure> {
-        self.check_on(&AnyDevice::new(device), name)
+        self.check_on(&AnyDevice::new(device), name).map(drop)
     }
 
-    fn check_on(&self, device: &AnyDevice, name: &str) -> Result<(), Failure> {
+    /// Runs the check called `name` on all element types, and returns the reason for which it, or
+    /// a part of it, was skipped.
+    pub(super) fn check_on(
+        &self,
+        device: &AnyDevice,
+        name: &str,
+    ) -> Result<Option<String>, Failure> {
         let checks = all_checks();
         let Some(check) = checks.iter().find(|check| check.name == name) else {
             return Err(Failure {
@@ -109,14 +137,15 @@ impl Kit {
                 element: None,
                 message: format!("no check is called `{name}`"),
                 device: device.name(),
-                seed: self.seed,
-                cases: self.cases,
+                seed: self.0.seed,
+                cases: self.0.cases,
             });
         };
-        check
-            .elements
-            .iter()
-            .try_for_each(|&element| self.try_check(check, device, element).map(drop))
+        let mut skipped = None;
+        for &element in &check.elements {
+            skipped = skipped.or(self.try_check(check, device, element)?.skipped);
+        }
+        Ok(skipped)
     }
 
     /// Runs all checks, one element type after another, and returns the first failure.
@@ -140,24 +169,23 @@ impl Kit {
         device: &AnyDevice,
         element: Option<DType>,
     ) -> Result<Passed, Failure> {
-        check.run(device, element, self.seed, self.cases)
-    }
-
-    fn outcome(&self, check: &Check, device: &AnyDevice, element: Option<DType>) -> Outcome {
-        let names = [Some(check.name), check.kernel];
-        let fell_back = |entry: &Entry| {
-            entry.kind == EventKind::Fallback
-                && entry.kernel.is_some()
-                && names.contains(&entry.kernel)
-        };
-        match self.try_check(check, device, element) {
-            Err(failure) => Outcome::Failed(failure),
-            Ok(Passed { skipped: Some(reason), .. }) => Outcome::Skipped(reason),
-            Ok(Passed { ledger, .. }) if ledger.entries().iter().any(fell_back) => {
-                Outcome::Fallback
-            }
-            Ok(_) => Outcome::Native,
+        match check.run(device, element, self.0) {
+            End::Passed(passed) => Ok(passed),
+            End::Failed(failure) | End::Hangs(failure) => Err(failure),
         }
+    }
+}
+
+/// Returns the outcome of a check that passed.
+fn outcome(check: &Check, Passed { ledger, skipped }: Passed) -> Outcome {
+    let names = [Some(check.name), check.kernel];
+    let fell_back = |entry: &Entry| {
+        entry.kind == EventKind::Fallback && entry.kernel.is_some() && names.contains(&entry.kernel)
+    };
+    match skipped {
+        Some(reason) => Outcome::Skipped(reason),
+        None if ledger.entries().iter().any(fell_back) => Outcome::Fallback,
+        None => Outcome::Native,
     }
 }
 

@@ -27,8 +27,10 @@
 //! - A native kernel must use operands on the device only in its ledger scope, so that ledgers
 //!   attribute each transfer to a kernel.
 //! - A device may implement [`Memory::inject_failure`](crate::Memory::inject_failure). The kit then
-//!   checks what happens after failures; on other devices, the report says that the kit skipped
-//!   this check.
+//!   checks what happens after failures. On other devices, the report and the tests say that the
+//!   kit skipped these checks.
+//! - A check runs on its own thread. If one of its steps takes longer than [`Kit::timeout`], the
+//!   check fails with the name of the step, so that a deadlock does not block the kit.
 
 // Modules are in dependency order: each module imports only from modules higher in the list.
 mod expected;
@@ -36,6 +38,7 @@ mod failure;
 mod compare;
 mod values;
 mod operand;
+mod watchdog;
 mod runner;
 mod check;
 mod oracle;
@@ -55,22 +58,34 @@ pub use kit::Kit;
 pub use nets::GradientCheck;
 pub use report::Report;
 
-use crate::device::Device;
+use crate::{
+    device::{AnyDevice, Device},
+    memory::Memory,
+};
+use std::io::Write;
 
 /// Names of all checks, in the order in which they run. The tests that
 /// [`conformance!`](crate::conformance!) generates have the names of the checks.
 pub const NAMES: &[&str] = crate::conformance!(@names);
 
 /// Runs the check called `name` on a device. The tests that [`conformance!`](crate::conformance!)
-/// generates call `assert_check`.
+/// generates call `assert_check`. If the kit skips the check or a part of it, prints the reason to
+/// the standard error stream.
 ///
 /// # Panics
 /// Panics with the failure's message if the device fails the check.
 #[doc(hidden)]
 #[track_caller]
 pub fn assert_check(device: &impl Device, name: &str) {
-    if let Err(failure) = Kit::new().check(device, name) {
-        panic!("{failure}");
+    let device = AnyDevice::new(device);
+    match Kit::new().check_on(&device, name) {
+        Err(failure) => panic!("{failure}"),
+        Ok(None) => {}
+        Ok(Some(reason)) => {
+            // `cargo test` hides what a test that passes prints by `eprintln!`.
+            let line = format!("skipped in `{name}` on `{}`: {reason}\n", device.name());
+            let _ = std::io::stderr().write_all(line.as_bytes());
+        }
     }
 }
 
@@ -87,7 +102,7 @@ macro_rules! conformance {
         $crate::conformance_with_nets! {
             $($then)*
             raw_copies coherence sharing queues queue_order freed_in_flight reused_memory
-            out_of_memory alive_after_errors injected_failures
+            out_of_memory alive_after_errors injected_failures queue_failures failed_outputs
             copy scal axpy axpby dot dot_strided asum sumsq amax gemv gemm gemm_batched
             fill unary_abs unary_neg unary_exp unary_ln unary_sqr unary_sqrt unary_recip unary_tanh
             unary_sigmoid unary_softplus unary_sign unary_sign_bit unary_pow unary_add_scalar

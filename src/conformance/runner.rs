@@ -1,6 +1,9 @@
 //! Runs one conformance check on fixed and on random cases.
 
-use super::failure::{CaseFailure, Verdict};
+use super::{
+    failure::{CaseFailure, Verdict},
+    watchdog::Progress,
+};
 use crate::device::AnyDevice;
 use proptest::{
     strategy::Strategy,
@@ -29,9 +32,16 @@ pub(super) struct CheckRunner<'d> {
     pub(super) calls: Cell<u32>,
     /// Reason why the check, or a part of the check, was skipped.
     pub(super) skipped: RefCell<Option<String>>,
+    /// Current step of the check, for the watchdog.
+    pub(super) progress: &'d Progress,
 }
 
 impl CheckRunner<'_> {
+    /// Starts a step of the check. A device that hangs fails the check, with the name of the step.
+    pub(super) fn start_step(&self, name: impl Into<String>) {
+        self.progress.start(name.into());
+    }
+
     /// Marks the check, or a part of the check, as skipped.
     pub(super) fn skip(&self, reason: String) {
         self.skipped.replace(Some(reason));
@@ -52,6 +62,7 @@ impl CheckRunner<'_> {
         test: impl Fn(&C) -> Verdict,
     ) -> Verdict {
         for case in cases {
+            self.start_step(format!("case: {case:?}"));
             test(&case).map_err(|flaw| flaw.in_case("case", &case))?;
         }
         Ok(())
@@ -64,28 +75,29 @@ impl CheckRunner<'_> {
         strategy: S,
         test: impl Fn(&S::Value) -> Verdict,
     ) -> Verdict {
-        run(self.seed, self.cases, &strategy, &test)
+        run(self, &strategy, &test)
     }
 }
 
 /// Implements [`CheckRunner::try_random`]; compiled once per type of case, not once per device.
 fn run<S: Strategy>(
-    seed: u64,
-    cases: u32,
+    runner: &CheckRunner<'_>,
     strategy: &S,
     test: &dyn Fn(&S::Value) -> Verdict,
 ) -> Verdict {
     let config = Config {
-        cases,
+        cases: runner.cases,
         max_shrink_iters: MAX_SHRINKS,
         failure_persistence: None,
         ..Config::default()
     };
-    let seed = [seed.to_le_bytes(); 4].concat();
+    let seed = [runner.seed.to_le_bytes(); 4].concat();
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-    let mut runner = TestRunner::new_with_rng(config, rng);
-    let test = |case| test(&case).map_err(|flaw| TestCaseError::fail(flaw.0));
-    runner.run(strategy, test).map_err(|error| match error {
+    let test = |case| {
+        runner.start_step(format!("random case: {case:?}"));
+        test(&case).map_err(|flaw| TestCaseError::fail(flaw.0))
+    };
+    TestRunner::new_with_rng(config, rng).run(strategy, test).map_err(|error| match error {
         TestError::Fail(reason, case) => {
             CaseFailure(reason.message().to_owned()).in_case("smallest case", &case)
         }

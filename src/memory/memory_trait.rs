@@ -28,15 +28,20 @@ use std::fmt::Debug;
 ///   reads or updates. If queued work fails later, the next call that waits for the same queue
 ///   returns the error, and only that call: a [`synchronize`](Self::synchronize), a
 ///   [`download`](Self::download), or a kernel that returns a number. A wait for a queue that was
-///   ordered after the failed work may return the error too. The error names the kernel that
-///   failed, as the [`ledger`](crate::memory::ledger) does, or lists the kernels that may have
-///   failed. The memory that the failed work writes has no value until it is written again; all
-///   other memory keeps its value. Afterwards, all queues of the device work. The kit checks this
-///   promise only on devices that implement [`inject_failure`](Self::inject_failure).
+///   ordered after the failed work may return the error too; a wait for any other queue must not.
+///   If all handles of the failed queue are dropped, the next wait for a queue that was ordered
+///   after the failed work must return the error. The error names the kernel that failed, as the
+///   [`ledger`](crate::memory::ledger) does, or lists the kernels that may have failed. The memory
+///   that the failed work writes has no value until it is written again; all other memory keeps its
+///   value. Afterwards, all queues of the device work. The kit checks this promise only on devices
+///   that implement [`inject_failure`](Self::inject_failure).
 ///   - If several kernels fail before a call waits, one of the errors is enough.
 ///   - The error of a queued upload need not name a kernel.
 ///   - The error of an invalid element, such as a label, may name the operand instead of the kernel.
+///   - The error of an invalid element may be lost if all handles of the queue are dropped.
 ///   - Work that was queued after the failed work still runs.
+///   - Handles that share a queue, as those of the default `fork_queue` do, count as one queue.
+///   - A failure after which the device is lost may be returned by every call.
 ///
 /// The example copies bytes to and from the memory of a generic device:
 ///
@@ -123,7 +128,8 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// Orders the queue of `self` after the queue of `other`. Work that is enqueued on `self` after
     /// this call starts only when all work enqueued on `other` before this call is done. This
     /// includes work of other queues after which `other` is ordered, even if `other` has no work of
-    /// its own. Each call adds an order, between any two handles of the device and any number of
+    /// its own. If all handles of `other` are dropped and its work has failed, the next wait for
+    /// `self` returns the error. Each call adds an order, between any two handles of the device and any number of
     /// times. A queue that is ordered after itself waits for nothing.
     fn order_after(&self, other: &Self) -> Result<()> {
         other.synchronize()

@@ -8,7 +8,7 @@ use cortado::{
     device::SimulatedDevice,
     kernel,
 };
-use std::{collections::BTreeSet, sync::LazyLock};
+use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 
 // Reports of the conformance kit with all checks, on three devices.
 static CPU: LazyLock<Report> = LazyLock::new(|| run(&CpuDevice::new()));
@@ -77,8 +77,12 @@ fn a_device_that_injects_no_failures_skips_their_check_and_the_table_says_so() {
     };
     let reason = "the device does not implement `inject_failure`";
     assert_eq!(outcome(&REMOTE), Outcome::Skipped(reason.into()));
-    let line = format!("\nSkipped in `injected_failures`: {reason}.\n");
-    assert!(REMOTE.coverage().to_string().ends_with(&line), "{}", REMOTE.coverage());
+    let table = REMOTE.coverage().to_string();
+    let line = format!("\nSkipped in `injected_failures`, `queue_failures`: {reason}.\n");
+    assert!(table.contains(&line), "{table}");
+    let line =
+        "\nSkipped in `failed_outputs`: the device has no native kernel with several outputs.\n";
+    assert!(table.ends_with(line), "{table}");
     assert_eq!(outcome(&SIMULATED), Outcome::Native);
     assert!(!SIMULATED.coverage().to_string().contains("Skipped"));
 }
@@ -122,6 +126,22 @@ fn a_failed_check_reports_the_smallest_case_and_is_reproducible() {
     assert!(failure.message.contains("len: 100,"), "{failure}");
     assert!(failure.to_string().contains("CORTADO_SEED=3 CORTADO_CASES=500"), "{failure}");
     assert_eq!(kit.first_failure(&device), Some(failure));
+}
+
+#[test]
+fn a_check_that_hangs_fails_with_its_step_and_the_kit_skips_the_checks_after_it() {
+    let device = Observed { axpy: Axpy::Hangs, ..Observed::default() };
+    let report = Kit::new().cases(0).timeout(Duration::from_secs(5)).run(&device);
+    let [failure] = &report.failures().collect::<Vec<_>>()[..] else { panic!("{report:?}") };
+    assert_eq!(failure.check, "sharing");
+    let step = "hangs: the check has waited for more than 5s in the step: reads of 0 elements that \
+                two blobs share";
+    assert!(failure.message.starts_with(step), "{failure}");
+    let rest = report.results.iter().skip_while(|result| result.check != "sharing").skip(1);
+    let skipped = Outcome::Skipped("the check `sharing` hangs".into());
+    assert!(rest.clone().count() > 100 && rest.clone().all(|result| result.outcome == skipped));
+    let table = report.coverage().to_string();
+    assert!(table.contains("\nSkipped in `queues`, `queue_order`,"), "{table}");
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub(crate) enum Axpy {
     /// `axpy` does nothing for lengths from 100 to 249, which only random cases have.
     SkipsSomeLengths,
     Panics,
+    /// `axpy` never returns.
+    Hangs,
 }
 
 impl Memory for Observed {
@@ -62,6 +64,9 @@ impl Blas for Observed {
         match self.axpy {
             Axpy::SkipsSomeLengths if (100..250).contains(&y.len()) => Ok(()),
             Axpy::Panics => panic!("injected panic"),
+            Axpy::Hangs => loop {
+                std::thread::park();
+            },
             Axpy::Correct | Axpy::SkipsSomeLengths => fallback::axpy(self, alpha, x, y),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     bug::Bug,
-    device::Mutant,
+    device::{Mutant, inner_view, inner_view_mut},
     sizes::{BITS_16, BITS_20, stop, wrap},
 };
 use cortado::{
@@ -136,6 +136,18 @@ impl Reductions for Mutant {
         mut values: ViewMut<'_, T, Self>,
         mut places: ViewMut<'_, T, Self>,
     ) -> Result<()> {
+        if self.is(Bug::ReservesNoOutput) {
+            op.check(x.len(), values.len(), places.len())?;
+            let _scope = self.enter::<T>("top_k");
+            let (x, values) = (x.device()?, values.device_write_only()?);
+            let places = places.device_write_only()?;
+            let (x_memory, mut values_memory) = (x.buffer.read()?, values.buffer.write()?);
+            let mut places_memory = places.buffer.write()?;
+            let x = inner_view::<T>(&x_memory, &x)?;
+            let values = inner_view_mut(&mut values_memory, values.offset, values.bytes)?;
+            let places = inner_view_mut(&mut places_memory, places.offset, places.bytes)?;
+            return self.inner.top_k(op, x, values, places);
+        }
         fallback::top_k(self, op, x, values.reborrow(), places.reborrow())?;
         if self.is(Bug::TopKWraps) {
             wrap(places.host_mut()?, BITS_16 * op.k * op.axis.inner);
@@ -265,12 +277,25 @@ impl Normalize for Mutant {
         &self,
         axis: &Axis,
         x: View<'_, T, Self>,
-        mean: ViewMut<'_, T, Self>,
+        mut mean: ViewMut<'_, T, Self>,
         mut variance: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let has_valid_lengths = x.len() == axis.count()
             && [mean.len(), variance.len()] == [axis.extent; 2]
             && !x.is_empty();
+        if self.is(Bug::OutputsBeforeInput) && has_valid_lengths {
+            let _scope = self.enter::<T>("moments");
+            mean.reserve_device()?;
+            variance.reserve_device()?;
+            let (mean, variance) = (mean.device_write_only()?, variance.device_write_only()?);
+            let x = x.device()?;
+            let (x_memory, mut mean_memory) = (x.buffer.read()?, mean.buffer.write()?);
+            let mut variance_memory = variance.buffer.write()?;
+            let x = inner_view::<T>(&x_memory, &x)?;
+            let mean = inner_view_mut(&mut mean_memory, mean.offset, mean.bytes)?;
+            let variance = inner_view_mut(&mut variance_memory, variance.offset, variance.bytes)?;
+            return self.inner.moments(axis, x, mean, variance);
+        }
         if self.is(Bug::MomentsStop) && has_valid_lengths && axis.outer > BITS_16 {
             let first = Axis { outer: BITS_16, ..*axis };
             return fallback::moments(self, &first, x.slice(0..first.count())?, mean, variance);

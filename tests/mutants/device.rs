@@ -30,7 +30,7 @@ struct QueueState {
     jobs: AtomicUsize,
     /// Number of calls of `order_after`.
     orders: AtomicUsize,
-    /// Queues whose work must run before the next wait, for [`Bug::DroppedForkForgotten`].
+    /// Queues after which this queue is ordered, for bugs in such orders.
     ordered_after: Mutex<Vec<Weak<QueueState>>>,
 }
 
@@ -55,8 +55,10 @@ struct Shared {
     freed: Mutex<Vec<DeviceMemory>>,
     /// The first failure of queued work.
     failure: Mutex<Option<String>>,
-    /// All queues, for [`Bug::OtherQueueLosesFailure`].
+    /// All queues, for [`Bug::OtherQueueLosesFailure`] and [`Bug::FailureOfAnyQueue`].
     queues: Mutex<Vec<SimulatedDevice>>,
+    /// Whether two queues wait for each other.
+    is_deadlocked: AtomicBool,
 }
 
 /// Memory of the simulated device that is valid only on the device side.
@@ -163,7 +165,20 @@ impl Mutant {
         }
         let failure = lock(&self.shared.failure).clone();
         let Some(failure) = failure else { return result };
+        let mut earlier = lock(&self.queue.ordered_after);
         match self.bug {
+            Bug::OrderedQueueTakesFailure if result.is_err() => {
+                for queue in earlier.drain(..).filter_map(|queue| queue.upgrade()) {
+                    let _ = queue.inner.synchronize();
+                }
+                result
+            }
+            Bug::DroppedForkLosesFailure
+                if earlier.iter().any(|queue| queue.strong_count() == 0) =>
+            {
+                earlier.clear();
+                Ok(())
+            }
             Bug::FailureSwallowed => Ok(()),
             Bug::ForkFailureLost if self.is_fork => Ok(()),
             Bug::FailureRepeats => Err(Error::device("mutant", failure)),
@@ -182,8 +197,19 @@ impl Mutant {
         }
     }
 
-    /// Runs work of other queues that must run before a wait for this queue.
+    /// Runs work of other queues that the bug runs before or in a wait for this queue.
     fn run_orders(&self) -> Result<()> {
+        if self.shared.is_deadlocked.load(Relaxed) {
+            wait_forever();
+        }
+        // Every third wait finds that the work of all queues has already run.
+        if self.is(Bug::FailureOfAnyQueue) && self.shared.calls.fetch_add(1, Relaxed) % 3 == 0 {
+            let queues = lock(&self.shared.queues).clone();
+            queues.iter().try_for_each(Memory::synchronize)?;
+        }
+        if !self.is(Bug::DroppedForkForgotten) {
+            return Ok(());
+        }
         for queue in std::mem::take(&mut *lock(&self.queue.ordered_after)) {
             queue.upgrade().map_or(Ok(()), |queue| queue.inner.synchronize())?;
         }
@@ -278,6 +304,13 @@ impl Mutant {
 
 /// Smallest number of bytes of a block that the bugs in large blocks affect.
 const LARGE_BLOCK: usize = 1 << 20;
+
+/// Waits for an event that never happens, like a lock that is taken twice.
+pub(crate) fn wait_forever() -> ! {
+    loop {
+        std::thread::park();
+    }
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -462,7 +495,7 @@ impl Memory for Mutant {
             return Err(Error::device(self.name(), "a fork cannot be forked"));
         }
         let inner = self.inner.fork_queue()?;
-        if self.is(Bug::OtherQueueLosesFailure) {
+        if matches!(self.bug, Bug::OtherQueueLosesFailure | Bug::FailureOfAnyQueue) {
             lock(&self.shared.queues).push(inner.clone());
         }
         let queue = QueueState::new(&inner);
@@ -479,6 +512,15 @@ impl Memory for Mutant {
             Bug::DroppedForkForgotten if other.is_fork && !self.is_fork => {
                 lock(&self.queue.ordered_after).push(Arc::downgrade(&other.queue));
                 Ok(())
+            }
+            Bug::OrderDeadlocks | Bug::OrderedQueueTakesFailure | Bug::DroppedForkLosesFailure => {
+                let this = |queue: &Weak<_>| std::ptr::eq(queue.as_ptr(), &*self.queue);
+                let is_mutual = lock(&other.queue.ordered_after).iter().any(this);
+                if self.is(Bug::OrderDeadlocks) && is_mutual {
+                    self.shared.is_deadlocked.store(true, Relaxed);
+                }
+                lock(&self.queue.ordered_after).push(Arc::downgrade(&other.queue));
+                self.inner.order_after(&other.inner)
             }
             _ => self.inner.order_after(&other.inner),
         }

@@ -16,17 +16,29 @@ mod sizes;
 use bug::{BUGS, Bug};
 use cortado::conformance::Kit;
 use device::Mutant;
+use std::time::Duration;
 
 // A mutant without a bug must pass every check, so that a failed check of another mutant is due to
 // the mutant's bug.
 cortado::conformance!(without_bug, Mutant::new(Bug::None));
 
 #[test]
+fn the_readme_states_the_number_of_mutants() {
+    let count = format!("[{} test devices with one deliberate bug]", BUGS.len());
+    assert!(include_str!("../../README.md").contains(&count), "README.md: write {count}");
+}
+
+#[test]
 fn every_mutant_fails_the_check_for_its_bug() {
-    let kit = Kit::new();
     let mut missed = Vec::new();
     for &(bug, check) in BUGS {
+        // Two mutants hang, and no case of a check takes nearly as long on the simulated device.
+        let hangs = matches!(bug, Bug::OrderDeadlocks | Bug::DotLocksTwice);
+        let kit = if hangs { Kit::new().timeout(Duration::from_secs(5)) } else { Kit::new() };
         match kit.check(&Mutant::new(bug), check) {
+            Err(failure) if hangs && !failure.message.starts_with("hangs: ") => {
+                missed.push(format!("{bug:?} does not hang: {failure}"));
+            }
             Err(failure) if failure.check == check => {
                 let element = failure.element.map_or("", |element| element.name());
                 let reason = failure.message.lines().next().unwrap_or_default();

@@ -112,6 +112,7 @@ impl CheckRunner<'_> {
         // Large cases run on one element type.
         let mut large = cases.large.iter().filter(|_| T::DTYPE == DType::F32);
         large.try_for_each(|large| {
+            self.start_step(format!("large case: {:?}", large.whole));
             let (inputs, outputs) = operands(&large.period, &CaseSetup::WHOLE);
             let (x, y) = (inputs.each_ref().map(wide_named), outputs.each_ref().map(wide_named));
             let (x, y) = (x.each_ref().map(|x| &x[..]), y.each_ref().map(|y| &y[..]));
@@ -193,6 +194,7 @@ impl CheckRunner<'_> {
         // Large cases run on one element type.
         let mut large = cases.large.iter().filter(|_| T::DTYPE == DType::F32);
         large.try_for_each(|large| {
+            self.start_step(format!("large case: {:?}", large.whole));
             let ((_, x), inputs, output) = operands(&large.period, &CaseSetup::WHOLE);
             let others = inputs.each_ref().map(wide_named);
             let want = want(&large.period, &wide(&x), others.each_ref().map(|input| &input[..]));
@@ -304,6 +306,7 @@ impl CheckRunner<'_> {
         outputs: [NamedSlice<'_, U>; O],
         kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Result<(Result<()>, Vec<Operand<T>>, Vec<Operand<U>>)> {
+        self.progress.renew();
         let read = placed(self.device, &inputs, &setup.places)?;
         let mut written = placed(self.device, &outputs, &setup.places[I..])?;
         let views = array(read.iter().map(Operand::view).collect::<Result<_>>()?)?;

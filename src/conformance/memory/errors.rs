@@ -51,35 +51,83 @@ fn expect_out_of_memory(result: Result<()>) -> Verdict {
     }
 }
 
+/// Call of a kernel with operands of 12, 11 and 3 elements.
+type Call = fn(&AnyDevice, &Operand<f32>, &mut Operand<f32>, &mut Operand<u32>) -> Result<()>;
+
+/// Kernel call that the device must refuse.
+struct RefusedCall {
+    kernel: &'static str,
+    invalid: &'static str,
+    call: Call,
+}
+
+const REFUSED_CALLS: [RefusedCall; 5] = [
+    RefusedCall {
+        kernel: "axpy",
+        invalid: "operands of 12 and 11 elements",
+        call: |device, x, y, _| device.axpy(1.0, x.view()?, y.view_mut()?),
+    },
+    RefusedCall {
+        kernel: "gemm",
+        invalid: "`b` of 12 elements instead of 16",
+        call: |device, x, y, _| {
+            device.gemm(&Gemm::new(3, 4, 4), x.view()?, x.view()?, y.view_mut()?)
+        },
+    },
+    RefusedCall {
+        kernel: "reduce",
+        invalid: "`y` of 11 elements instead of 1",
+        call: |device, x, y, _| {
+            device.reduce(Reduce::Sum, &Axis::new(1, 12, 1)?, x.view()?, y.view_mut()?)
+        },
+    },
+    RefusedCall {
+        kernel: "arg_max",
+        invalid: "`y` of 3 elements instead of 1",
+        call: |device, x, _, z| device.arg_max(&Axis::new(1, 12, 1)?, x.view()?, z.view_mut()?),
+    },
+    RefusedCall {
+        kernel: "dot",
+        invalid: "operands of 12 and 11 elements",
+        call: |device, x, y, _| device.dot(x.view()?, y.view()?).map(drop),
+    },
+];
+
+/// Number of times that each call is refused.
+const CALLS: usize = 20;
+
 pub(super) fn alive_after_errors(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     let x = Operand::new(device, &[1.0f32; 12], Placement::WHOLE)?;
     let mut y = Operand::new(device, &[2.0f32; 11], Placement::CORNERS[1])?;
     let mut z = Operand::new(device, &[UNSET; 3], Placement::WHOLE)?;
-    let (gemm, axis) = (Gemm::<f32>::new(3, 4, 4), Axis::new(1, 12, 1)?);
-    for _ in 0..20 {
-        let axpy = device.axpy(1.0, x.view()?, y.view_mut()?);
-        expect_refused(axpy, "operands of 12 and 11 elements in axpy")?;
-        let product = device.gemm(&gemm, x.view()?, x.view()?, y.view_mut()?);
-        expect_refused(product, "`b` of 12 elements instead of 16 in gemm")?;
-        let sum = device.reduce(Reduce::Sum, &axis, x.view()?, y.view_mut()?);
-        expect_refused(sum, "`y` of 11 elements instead of 1 in reduce")?;
-        let arg_max = device.arg_max(&axis, x.view()?, z.view_mut()?);
-        expect_refused(arg_max, "`y` of 3 elements instead of 1 in arg_max")?;
-        expect_refused(device.dot(x.view()?, y.view()?), "operands of 12 and 11 elements in dot")?;
-        expect_refused(x.view()?.slice(7..13), "the range 7..13 of a view of 12 elements")?;
+    for RefusedCall { kernel, invalid, call } in REFUSED_CALLS {
+        runner.start_step(format!("`synchronize` after refused calls of `{kernel}`"));
+        for _ in 0..CALLS {
+            let refused = call(device, &x, &mut y, &mut z);
+            expect_refused(refused, &format!("{invalid} in `{kernel}`"))?;
+        }
+        let check = || {
+            device.synchronize()?;
+            x.unchanged("x")?;
+            y.unchanged("y")?;
+            z.unchanged("z")?;
+            expect_usable(device)
+        };
+        check().map_err(|CaseFailure(reason)| {
+            flaw!("after {CALLS} refused calls of `{kernel}` with {invalid}: {reason}")
+        })?;
     }
-    device.synchronize()?;
-    x.unchanged("x")?;
-    y.unchanged("y")?;
-    z.unchanged("z")?;
-    expect_usable(device)
+    expect_refused(x.view()?.slice(7..13), "the range 7..13 of a view of 12 elements")
 }
 
 /// Fails unless a kernel still computes the right result after an error.
 pub(super) fn expect_usable(device: &AnyDevice) -> Verdict {
-    let x = Operand::new(device, &[1.0f32, 2.0, 3.0], Placement::WHOLE)?;
-    let mut y = Operand::new(device, &[1.0f32; 3], Placement::WHOLE)?;
-    device.axpy(2.0, x.view()?, y.view_mut()?)?;
-    expect_bits("y after an error", &y.values()?, &[3.0, 5.0, 7.0])
+    let works = || {
+        let x = Operand::new(device, &[1.0f32, 2.0, 3.0], Placement::WHOLE)?;
+        let mut y = Operand::new(device, &[1.0f32; 3], Placement::WHOLE)?;
+        device.axpy(2.0, x.view()?, y.view_mut()?)?;
+        expect_bits("y", &y.values()?, &[3.0, 5.0, 7.0])
+    };
+    works().map_err(|CaseFailure(reason)| flaw!("`axpy` after an error: {reason}"))
 }

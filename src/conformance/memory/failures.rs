@@ -5,47 +5,22 @@ use crate::{
     conformance::{
         compare::expect_bits,
         failure::{CaseFailure, Verdict, flaw},
-        memory::errors::expect_usable,
-        operand::{Operand, Placement},
+        memory::{
+            errors::expect_usable,
+            failing::{Kernel, NOT_INJECTED, expect_named, failed, native_kernel, operand},
+        },
+        operand::Operand,
         runner::CheckRunner,
         values::byte_pattern,
     },
     device::AnyDevice,
     error::{Error, Result},
     kernel::traits::*,
-    memory::{
-        AnyBuffer, FailureKind, Head, SyncedMemory,
-        ledger::{EventKind, Ledger},
-    },
-    op::Gemm,
+    memory::{AnyBuffer, FailureKind, Head, SyncedMemory},
 };
 
 /// Number of bytes of a copy that fails.
 const BYTES: usize = 300;
-
-/// Kernel that reads `x` and updates `y`, both of which have four elements.
-struct Kernel {
-    name: &'static str,
-    call: fn(&AnyDevice, &Operand<f32>, &mut Operand<f32>) -> Result<()>,
-    /// Result for elements 2 of `x` and elements 3 of `y`.
-    result: f32,
-}
-
-const KERNELS: [Kernel; 3] = [
-    Kernel { name: "scal", call: |device, _, y| device.scal(2.0, y.view_mut()?), result: 6.0 },
-    Kernel {
-        name: "axpy",
-        call: |device, x, y| device.axpy(2.0, x.view()?, y.view_mut()?),
-        result: 7.0,
-    },
-    Kernel {
-        name: "gemm",
-        call: |device, x, y| {
-            device.gemm(&Gemm::new(2, 2, 2).beta(1.0), x.view()?, x.view()?, y.view_mut()?)
-        },
-        result: 11.0,
-    },
-];
 
 /// Way to wait for a queue on which work has failed.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +51,7 @@ pub(super) fn injected_failures(runner: &CheckRunner<'_>) -> Verdict {
     let mut skipped = Vec::new();
     for kind in FailureKind::ALL {
         for (name, queue, other) in [("the device", device, fork), ("a fork", fork, device)] {
+            runner.start_step(format!("injected failure of the next {kind} on {name}"));
             let test = QueueUnderTest { queue, other };
             let in_case = |CaseFailure(reason)| {
                 flaw!("injected failure of the next {kind} on {name}: {reason}")
@@ -87,50 +63,12 @@ pub(super) fn injected_failures(runner: &CheckRunner<'_>) -> Verdict {
         }
     }
     if skipped.len() == FailureKind::ALL.len() {
-        runner.skip("the device does not implement `inject_failure`".into());
+        runner.skip(NOT_INJECTED.into());
     } else if !skipped.is_empty() {
         let reason = format!("the device injects no failure of: {}", skipped.join(", "));
         runner.skip(reason);
     }
     Ok(())
-}
-
-/// Returns the first of the kernels that does not fall back to the host, if any.
-fn native_kernel(device: &AnyDevice) -> Verdict<Option<&'static Kernel>> {
-    for kernel in &KERNELS {
-        let (x, mut y) = (operand(device, 2.0)?, operand(device, 3.0)?);
-        let ledger = Ledger::new();
-        let open = ledger.open();
-        (kernel.call)(device, &x, &mut y)?;
-        drop(open);
-        device.synchronize()?;
-        if ledger.total(EventKind::Fallback).count == 0 {
-            return Ok(Some(kernel));
-        }
-    }
-    Ok(None)
-}
-
-fn operand(queue: &AnyDevice, value: f32) -> Verdict<Operand<f32>> {
-    let operand = Operand::new(queue, &[value; 4], Placement::WHOLE)?;
-    queue.synchronize()?;
-    Ok(operand)
-}
-
-/// Returns the error of a call that must report a failure.
-fn failed<R>(result: Result<R>, call: &str) -> Verdict<Error> {
-    match result {
-        Err(error) => Ok(error),
-        Ok(_) => Err(flaw!("{call} did not return the error")),
-    }
-}
-
-/// Fails unless the error message contains the kernel's name, and names no other kernel instead.
-fn expect_named(error: &Error, kernel: &Kernel) -> Verdict {
-    match error.to_string().contains(kernel.name) {
-        true => Ok(()),
-        false => Err(flaw!("the error does not name the kernel `{}`: {error}", kernel.name)),
-    }
 }
 
 /// Memory that failed work does not use.

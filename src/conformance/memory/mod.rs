@@ -2,7 +2,10 @@
 
 mod coherence;
 mod errors;
+mod failing;
 mod failures;
+mod queue_failures;
+mod failed_outputs;
 mod order;
 mod queues;
 mod reuse;
@@ -24,5 +27,7 @@ pub(super) fn checks() -> Vec<Check> {
         Check::once("out_of_memory", None, errors::out_of_memory),
         Check::once("alive_after_errors", None, errors::alive_after_errors),
         Check::once("injected_failures", None, failures::injected_failures),
+        Check::once("queue_failures", None, queue_failures::queue_failures),
+        Check::once("failed_outputs", None, failed_outputs::failed_outputs),
     ]
 }

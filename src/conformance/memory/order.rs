@@ -37,12 +37,15 @@ pub(super) fn queue_order(runner: &CheckRunner<'_>) -> Verdict {
         ("from a fork through a busy fork to the device", &first, busy, device),
     ];
     for (name, from, via, to) in relays {
+        runner.start_step(format!("download after an order {name}"));
         relay(from, via, to).map_err(|CaseFailure(reason)| flaw!("order {name}: {reason}"))?;
     }
+    runner.start_step("an order of a queue after itself");
     for handle in [device, &first] {
         handle.order_after(handle)?;
         handle.order_after(&handle.clone())?;
     }
+    runner.start_step("download after an order after a dropped fork");
     uploads_on_a_dropped_fork(device)
 }
 

@@ -22,9 +22,13 @@ const CALLS: usize = 12;
 const EXPECTED_SUM: f32 = 1.0 + (CALLS * (CALLS - 1) / 2) as f32;
 
 pub(super) fn queues(runner: &CheckRunner<'_>) -> Verdict {
+    runner.start_step("download of the result of kernels whose operands were dropped");
     drops_operands_in_flight(runner.device)?;
+    runner.start_step("download on a fork that is ordered after kernels of the device");
     downloads_after_kernels(runner.device)?;
+    runner.start_step("download after uploads of a fork, with orders in both directions");
     uploads_between_kernels(runner.device, Some(&runner.device.fork_queue()?))?;
+    runner.start_step("`synchronize` after uploads between kernels");
     uploads_between_kernels(runner.device, None)
 }
 

@@ -36,6 +36,7 @@ pub(super) fn freed_in_flight(runner: &CheckRunner<'_>) -> Verdict {
         ("a fork", device, fork),
         ("the device, but a fork has allocated it", fork, device),
     ] {
+        runner.start_step(format!("waits after memory was freed while in use by {name}"));
         let in_flight =
             |CaseFailure(reason)| flaw!("memory freed while in use by {name}: {reason}");
         frees_during_upload(owner, user).map_err(in_flight)?;
@@ -104,6 +105,7 @@ pub(super) fn reused_memory(runner: &CheckRunner<'_>) -> Verdict {
     let (device, fork) = (runner.device, &runner.device.fork_queue()?);
     let queues = [("the device", device), ("a fork", fork)];
     for bytes in BLOCKS {
+        runner.start_step(format!("downloads of new memory of {bytes} bytes"));
         for (writer_name, writer) in queues {
             for (reader_name, reader) in queues {
                 dirty(writer, &[bytes])?;
@@ -117,6 +119,7 @@ pub(super) fn reused_memory(runner: &CheckRunner<'_>) -> Verdict {
             }
         }
     }
+    runner.start_step("downloads of new memory after kernels and after larger or smaller blocks");
     for queue in [device, fork] {
         let mut x = Operand::new(queue, &[1.0f32; LEN], Placement::WHOLE)?;
         queue.scal(2.0, x.view_mut()?)?;

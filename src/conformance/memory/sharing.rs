@@ -15,8 +15,14 @@ use crate::{
 use std::thread;
 
 pub(super) fn sharing(runner: &CheckRunner<'_>) -> Verdict {
-    runner.try_cases([0, 1, 5, 4099], |&len| shared_by_blobs(runner.device, len))?;
-    runner.try_cases([1, 4099, 1 << 18], |&size| read_by_threads(runner.device, size))
+    runner.try_cases([0, 1, 5, 4099], |&len| {
+        runner.start_step(format!("reads of {len} elements that two blobs share"));
+        shared_by_blobs(runner.device, len)
+    })?;
+    runner.try_cases([1, 4099, 1 << 18], |&size| {
+        runner.start_step(format!("reads of {size} bytes by four threads"));
+        read_by_threads(runner.device, size)
+    })
 }
 
 /// Writes through one of two blobs that share data, on the host and on the device, and reads

@@ -40,6 +40,8 @@ macro_rules! arrays_bugs {
         DotOfItself => dot,
         /// Bug: the kernel `dot` skips the elements after the first 2²⁰.
         DotStops => dot,
+        /// Bug: the kernel `dot` waits forever if both operands are the same view.
+        DotLocksTwice => dot,
         /// Bug: the kernel `dot_strided` of a view with itself uses the stride of `x` for both operands.
         DotStridedOfItself => dot_strided,
         /// Bug: the kernel `dot_strided` ignores the stride of `y`.

@@ -69,6 +69,8 @@ macro_rules! memory_bugs {
         /// Bug: the method `order_after` ignores a queue without own work, although that queue is
         /// ordered after a third queue.
         OrderAfterIdleIgnored => queue_order,
+        /// Bug: two queues of which each is ordered after the other wait for each other forever.
+        OrderDeadlocks => queues,
         /// Bug: a forked queue cannot be forked again.
         ForkOfForkRefused => queue_order,
         /// Bug: the pending work of a forked queue is lost when its handle is dropped.
@@ -96,6 +98,13 @@ macro_rules! memory_bugs {
         FailureRepeats => injected_failures,
         /// Bug: the error of queued work names another kernel than the one that failed.
         FailureOfAnotherKernel => injected_failures,
+        /// Bug: the failure of one queue is stored with the device, and a wait for any queue reports
+        /// the failure if the work has already run.
+        FailureOfAnyQueue => queue_failures,
+        /// Bug: a wait for a queue takes the failure of the queue after which it is ordered.
+        OrderedQueueTakesFailure => queue_failures,
+        /// Bug: no call reports the failure of work of a dropped fork.
+        DroppedForkLosesFailure => queue_failures,
         /// Bug: the error of a failed launch does not name the kernel.
         LaunchFailureUnnamed => injected_failures,
         /// Bug: after queued work has failed, all allocations fail.
@@ -114,6 +123,12 @@ macro_rules! memory_bugs {
         DownloadFailureSwallowed => injected_failures,
         /// Bug: a failed allocation returns an error of the device instead of `OutOfMemory`.
         FailedAllocIsDevice => injected_failures,
+        /// Bug: the native kernel `top_k` gives up the value of its first output before the second
+        /// output is allocated.
+        ReservesNoOutput => failed_outputs,
+        /// Bug: the native kernel `moments` gives up the values of its outputs before it has its
+        /// input.
+        OutputsBeforeInput => failed_outputs,
         // Bugs in native kernels.
         /// Bug: the native kernel `scal` does not enter its ledger scope.
         ScopeForgotten => scal,

@@ -1,0 +1,226 @@
+//! Check of failures on one of several queues: which queue reports the failure, also if the handle
+//! of the queue is dropped.
+
+use super::{
+    errors::expect_usable,
+    failing::{Kernel, NOT_INJECTED, expect_named, failed, native_kernel, operand},
+};
+use crate::{
+    conformance::{
+        failure::{CaseFailure, Verdict, flaw},
+        operand::Operand,
+        runner::CheckRunner,
+    },
+    device::AnyDevice,
+    error::{Error, Result},
+    kernel::traits::*,
+    memory::{AnyBuffer, FailureKind},
+};
+
+/// Number of times that work of a queue fails while another queue is awaited. On a device that runs
+/// its queues at any time, a wait for the wrong queue need not return the failure at once.
+const ROUNDS: usize = 9;
+
+/// Number of ways to wait for a queue.
+const WAITS: usize = 3;
+
+/// Number of ways to wait for a queue without a kernel.
+const WAITS_WITHOUT_WORK: usize = 2;
+
+/// Number of bytes of an upload that fails.
+const BYTES: usize = 300;
+
+/// Queued work that fails.
+#[derive(Clone, Copy)]
+enum Work {
+    Kernel(&'static Kernel),
+    Upload,
+}
+
+/// Whether work failed as the check needs it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failing {
+    /// The device injects no failure of this kind.
+    NotInjected,
+    /// The call itself returned the error.
+    AtOnce,
+    /// The next wait for the queue must return the error.
+    Queued,
+}
+
+/// Operands of work.
+struct Operands {
+    x: Operand<f32>,
+    y: Operand<f32>,
+    buffer: AnyBuffer,
+}
+
+impl Operands {
+    fn new(owner: &AnyDevice) -> Verdict<Self> {
+        let (x, y) = (operand(owner, 2.0)?, operand(owner, 3.0)?);
+        let buffer = owner.alloc(BYTES)?;
+        owner.synchronize()?;
+        Ok(Self { x, y, buffer })
+    }
+
+    /// Waits for `queue` in the way with number `wait`, which is below [`WAITS`].
+    fn wait(&self, queue: &AnyDevice, wait: usize) -> Result<()> {
+        match wait {
+            0 => queue.synchronize(),
+            1 => queue.download(&self.buffer, 0, &mut [0; BYTES]),
+            _ => queue.asum(self.x.view()?).map(drop),
+        }
+    }
+}
+
+impl Work {
+    /// Runs the work on `queue` and makes it fail. The caller has waited for all queues.
+    fn fail(self, queue: &AnyDevice, operands: &mut Operands) -> Failing {
+        let kind = match self {
+            Self::Kernel(_) => FailureKind::QueuedKernel,
+            Self::Upload => FailureKind::QueuedUpload,
+        };
+        if !queue.inject_failure(kind) {
+            return Failing::NotInjected;
+        }
+        let called = match self {
+            Self::Kernel(kernel) => (kernel.call)(queue, &operands.x, &mut operands.y),
+            Self::Upload => queue.upload(&[1; BYTES], &mut operands.buffer, 0),
+        };
+        if called.is_ok() { Failing::Queued } else { Failing::AtOnce }
+    }
+
+    fn expect_named(self, error: &Error) -> Verdict {
+        match self {
+            Self::Kernel(kernel) => expect_named(error, kernel),
+            Self::Upload => Ok(()),
+        }
+    }
+}
+
+pub(super) fn queue_failures(runner: &CheckRunner<'_>) -> Verdict {
+    let device = runner.device;
+    let forks = [device.fork_queue()?, device.fork_queue()?];
+    let works = native_kernel(device)?.map(Work::Kernel).into_iter().chain([Work::Upload]);
+    let mut results = Vec::new();
+    for work in works {
+        for (name, queues) in [
+            ("the device", [device, &forks[0], &forks[1]]),
+            ("a fork", [&forks[0], device, &forks[1]]),
+            ("a fork, with the queues in another order,", [&forks[1], &forks[0], device]),
+        ] {
+            runner.start_step(format!("failure of queued work on {name}"));
+            let in_case = |CaseFailure(reason)| flaw!("queued work of {name} failed: {reason}");
+            results.push(FailingQueue { work, queues }.run().map_err(in_case)?);
+        }
+        for (name, ordered) in [("the device", device), ("a fork", &forks[0])] {
+            runner.start_step(format!("failure on a dropped fork, after which {name} is ordered"));
+            fails_on_a_dropped_fork(device, ordered, work).map_err(|CaseFailure(reason)| {
+                flaw!(
+                    "queued work of a dropped fork failed, and {name} is ordered after it: {reason}"
+                )
+            })?;
+        }
+    }
+    if results.iter().all(|&result| result == Failing::NotInjected) {
+        runner.skip(NOT_INJECTED.into());
+    } else if !results.contains(&Failing::Queued) {
+        runner.skip("the device returns failures of queued work in the call itself".into());
+    }
+    Ok(())
+}
+
+/// Queue on which work fails, and two other queues of the device.
+struct FailingQueue<'d> {
+    work: Work,
+    queues: [&'d AnyDevice; 3],
+}
+
+impl FailingQueue<'_> {
+    fn run(&self) -> Verdict<Failing> {
+        let [_, second, third] = self.queues;
+        let (failing, is_separate) = self.is_unordered(second)?;
+        if failing == Failing::Queued && is_separate && self.is_unordered(third)?.1 {
+            self.ordered()?;
+        }
+        self.queues.into_iter().try_for_each(expect_usable)?;
+        Ok(failing)
+    }
+
+    /// Makes work on the first queue fail, after a wait for all queues.
+    fn fail(&self) -> Verdict<Failing> {
+        let mut operands = Operands::new(self.queues[0])?;
+        self.queues.into_iter().try_for_each(|queue| queue.synchronize())?;
+        Ok(self.work.fail(self.queues[0], &mut operands))
+    }
+
+    /// Fails if a wait for `other` returns the failure of the queue, although no order between the
+    /// two exists. Also returns whether the queues are separate. By default, the handle that
+    /// `fork_queue` returns shares the queue of the device, so that a wait for one of the two
+    /// handles always returns the failure.
+    fn is_unordered(&self, other: &AnyDevice) -> Verdict<(Failing, bool)> {
+        let (mut is_separate, mut foreign) = (false, None);
+        for round in 0..ROUNDS {
+            let operands = Operands::new(other)?;
+            let failing = self.fail()?;
+            if failing != Failing::Queued {
+                return Ok((failing, false));
+            }
+            // Only the failing queue has work, so that the failure cannot hit work of the other one.
+            let wait = round % WAITS_WITHOUT_WORK;
+            match (operands.wait(other, wait), self.queues[0].synchronize()) {
+                (Ok(()), Ok(())) => return Err(flaw!("no wait returned the failure")),
+                (Ok(()), Err(_)) => is_separate = true,
+                (Err(error), Ok(())) => foreign = Some(error),
+                (Err(error), Err(_)) => {
+                    return Err(flaw!("waits for two queues returned the same failure: {error}"));
+                }
+            }
+        }
+        match foreign {
+            Some(error) if is_separate => Err(flaw!(
+                "a wait for another queue, which is not ordered after the work, returned the \
+                 failure: {error}; store the failure with its queue, not with the device"
+            )),
+            _ => Ok((Failing::Queued, is_separate)),
+        }
+    }
+
+    /// Fails unless the queue still returns its failure after a wait for a queue that is ordered
+    /// after it, and a third queue does not.
+    fn ordered(&self) -> Verdict {
+        let [queue, ordered, unordered] = self.queues;
+        if self.fail()? != Failing::Queued {
+            return Ok(());
+        }
+        // A device may implement `order_after` as a wait, which returns the failure.
+        if ordered.order_after(queue).is_err() {
+            return Ok(());
+        }
+        // The wait for the ordered queue may return the failure, too.
+        let _ = ordered.synchronize();
+        unordered.synchronize().map_err(|error| {
+            flaw!("a wait for a third queue, without an order, returned the failure: {error}")
+        })?;
+        let call = "after a wait for an ordered queue, `synchronize` of the queue";
+        failed(queue.synchronize(), call).map(drop)
+    }
+}
+
+/// Fails unless a queue that is ordered after failed work of a dropped fork returns the failure.
+fn fails_on_a_dropped_fork(device: &AnyDevice, ordered: &AnyDevice, work: Work) -> Verdict {
+    for wait in 0..WAITS {
+        let fork = device.fork_queue()?;
+        let (mut operands, others) = (Operands::new(device)?, Operands::new(ordered)?);
+        [device, ordered, &fork].into_iter().try_for_each(|queue| queue.synchronize())?;
+        if work.fail(&fork, &mut operands) != Failing::Queued {
+            return Ok(());
+        }
+        let order = ordered.order_after(&fork);
+        drop(fork);
+        let waited = order.and_then(|()| others.wait(ordered, wait));
+        work.expect_named(&failed(waited, "the next wait for the ordered queue")?)?;
+        [device, ordered].into_iter().try_for_each(expect_usable)?;
+    }
+    Ok(())
+}
