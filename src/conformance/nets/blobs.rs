@@ -1,4 +1,4 @@
-//! Reads and writes the elements of blobs as `f64`.
+//! Reads and writes the elements of blobs as `f64`, and finds blobs and parameters of nets.
 
 use crate::{
     blob::Blob,
@@ -8,7 +8,7 @@ use crate::{
     },
     element::Element,
     error::Result,
-    net::Net,
+    net::{Net, Param},
 };
 
 /// Overwrites the data of a blob with `values`.
@@ -31,4 +31,15 @@ pub(super) fn diff<T: Element>(blob: &Blob<T>) -> Result<Vec<f64>> {
 /// Returns the blob called `name` of a net.
 pub(super) fn named<'a, T: Element>(net: &'a Net<T>, name: &str) -> Verdict<&'a Blob<T>> {
     net.blob(name).ok_or_else(|| flaw!("the net has no blob `{name}`"))
+}
+
+/// Returns names of all learnable parameters of a net for failure messages, such as ``parameter 0 of
+/// layer `conv1` ``.
+pub(super) fn param_names<T: Element>(net: &Net<T>) -> Vec<String> {
+    let layers: Vec<_> = net.layer_names().collect();
+    let name = |param: &Param<T>| {
+        let layer = layers.get(param.layer).copied().unwrap_or_default();
+        format!("parameter {} of layer `{layer}`", param.index)
+    };
+    net.learnable_params().map(name).collect()
 }

@@ -2,7 +2,7 @@
 //! objective.
 
 use super::{
-    blobs::{diff, named, set_data},
+    blobs::{diff, named, param_names, set_data},
     finite_difference::{FiniteDifference, compare_gradient},
 };
 use crate::{
@@ -116,10 +116,10 @@ fn compare<T: Element>(net: &mut Net<T>, differences: &[Vec<FiniteDifference>]) 
     net.clear_param_diffs()?;
     net.forward()?;
     net.backward()?;
-    let element = T::DTYPE.name();
-    for (i, (blob, differences)) in differentiated_blobs(net)?.iter().zip(differences).enumerate() {
-        let blob_name = if i == 0 { "data".into() } else { format!("parameter {}", i - 1) };
-        let name = format!("in {element}: the gradient of {blob_name}");
+    let names = ["bottom `data` of layer `layer`".into()].into_iter().chain(param_names(net));
+    let blobs = differentiated_blobs(net)?;
+    for ((blob, differences), name) in blobs.iter().zip(differences).zip(names) {
+        let name = format!("in {}: the gradient of {name}", T::DTYPE.name());
         compare_gradient::<T>(&name, &diff(blob)?, differences).map_err(CaseFailure)?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Check that trains a small LeNet for a few iterations.
 
-use super::blobs::{data, named, set_data};
+use super::blobs::{data, named, param_names, set_data};
 use crate::{
     conformance::{
         compare::expect_nearest,
@@ -11,6 +11,7 @@ use crate::{
     device::{AnyDevice, CpuDevice},
     element::Element,
     error::Result,
+    memory::Memory,
     proto::{SolverParameter, parse_text},
     solver::{Event, Solver},
 };
@@ -53,18 +54,20 @@ const ERROR_FACTOR: f64 = 16.0;
 /// Trains the net in `f32` on the device, and in `f32` and `f64` on the CPU. The difference between
 /// the CPU's results in `f32` and in `f64` measures the rounding error of `f32`.
 pub(super) fn lenet(runner: &CheckRunner<'_>) -> Verdict {
+    runner.start_step("creation of the net");
     let host = AnyDevice::new(&CpuDevice::new());
     let first = weights(&solver::<f32>(&host)?)?;
     let on_device = solver::<f32>(runner.device)?;
+    let names = param_names(on_device.net());
     for (i, (got, want)) in weights(&on_device)?.iter().zip(&first).enumerate() {
         let got: Vec<f32> = got.iter().map(|&w| w as f32).collect();
-        expect_nearest(&format!("initial value of parameter {i}"), &got, want)?;
+        expect_nearest(&format!("initial value of {}", names[i]), &got, want)?;
     }
-    let want = train(solver::<f64>(&host)?, &first)?;
-    let on_host = train(solver::<f32>(&host)?, &first)?;
-    let got = train(on_device, &first)?;
+    let want = train(runner, solver::<f64>(&host)?, &first)?;
+    let on_host = train(runner, solver::<f32>(&host)?, &first)?;
+    let got = train(runner, on_device, &first)?;
     for (i, ((got, on_host), want)) in got.iter().zip(&on_host).zip(&want).enumerate() {
-        let name = i.checked_sub(1).map_or("the loss".into(), |i| format!("parameter {i}"));
+        let name = i.checked_sub(1).map_or("the loss", |i| &names[i]);
         let largest = want.iter().fold(0.0f64, |max, want| max.max(want.abs()));
         let rounding = distance(on_host, want).max(f64::from(f32::EPSILON) * largest);
         let (error, bound) = (distance(got, want), ERROR_FACTOR * rounding);
@@ -87,7 +90,11 @@ fn weights<T: Element>(solver: &Solver<T>) -> Result<Vec<Vec<f64>>> {
 
 /// Trains the solver's net from the given initial weights. Returns the losses and the final weights
 /// of the training.
-fn train<T: Element>(mut solver: Solver<T>, first: &[Vec<f64>]) -> Verdict<Vec<Vec<f64>>> {
+fn train<T: Element>(
+    runner: &CheckRunner<'_>,
+    mut solver: Solver<T>,
+    first: &[Vec<f64>],
+) -> Verdict<Vec<Vec<f64>>> {
     for (param, values) in solver.net().learnable_params().zip(first) {
         set_data(param.blob(), values)?;
     }
@@ -99,6 +106,8 @@ fn train<T: Element>(mut solver: Solver<T>, first: &[Vec<f64>]) -> Verdict<Vec<V
         }
     });
     for iteration in 0..ITERATIONS {
+        let device = solver.net().device().name();
+        runner.start_step(format!("iteration {iteration} on `{device}`"));
         let (data, labels) = batch(iteration as u64);
         set_data(named(solver.net(), "data")?, &data)?;
         set_data(named(solver.net(), "label")?, &labels)?;
