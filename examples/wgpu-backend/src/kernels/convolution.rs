@@ -26,9 +26,13 @@ use std::fmt::Write;
 /// `MAX_SPLITS` partial sums. With fewer terms, a separate GEMM for a partial sum does not pay off.
 const CHUNK: usize = 2048;
 
-/// Largest number of GEMMs that together compute the filters' gradient; each GEMM computes a
-/// partial sum.
+/// Largest number of GEMMs that together compute the filters' gradient, unless a partial sum would
+/// have more than [`MAX_CHUNK`] terms; each GEMM computes a partial sum.
 const MAX_SPLITS: usize = 32;
+
+/// Largest number of terms per partial sum. A thread makes at most 49 loop iterations per 16 terms,
+/// and Mesa's llvmpipe ends a thread's loops after 65,535 iterations without an error.
+const MAX_CHUNK: usize = 16_384;
 
 const IM2COL: Kernel = Kernel {
     name: "im2col",
@@ -271,7 +275,7 @@ impl Conv for WgpuDevice {
         let groups = Groups::new(op);
         let (rows, columns) = (groups.outputs, groups.channels * op.window().taps());
         let k = op.batch() * op.window().positions();
-        let splits = k.div_ceil(CHUNK).min(MAX_SPLITS);
+        let splits = k.div_ceil(CHUNK).min(MAX_SPLITS).max(k.div_ceil(MAX_CHUNK));
         let tiles = TileShape::new(rows, columns);
         let variant = format!("{} {}", tiles.key(), groups.key);
         let source = || groups.source.clone() + &tiles.constants(true, true);
