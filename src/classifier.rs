@@ -46,7 +46,7 @@ pub struct Classifier {
     labels: Vec<String>,
 }
 
-/// Conversion of pixel values from 0 to 255 to the net's input values, `(pixel − mean) · scale`.
+/// Conversion of pixel values (0 to 255) to the net's input values, `(pixel − mean) · scale`.
 ///
 /// ```
 /// use cortado::classifier::{MeanPixel, Preprocessing};
@@ -85,8 +85,7 @@ pub enum MeanPixel {
     None,
     /// One mean for all channels, or one mean for each channel, in the order blue, green, red.
     Values(Vec<f32>),
-    /// The path of a mean image (binaryproto file), of which the mean of each channel is
-    /// subtracted.
+    /// Path of a mean image (a binaryproto file); the mean of each of its channels is subtracted.
     Image(PathBuf),
 }
 
@@ -163,7 +162,7 @@ impl Classifier {
     /// [`Net::copy_trained_from_file`] reads.
     ///
     /// # Errors
-    /// Errors of [`proto::read_net`], [`Net::copy_trained_from_file`] and of
+    /// Errors of [`proto::read_net`], [`Net::copy_trained_from_file`] and
     /// [`NetBuilder::build`](crate::net::NetBuilder::build), with the file's name; errors of
     /// [`new`](Self::new).
     pub fn open(
@@ -188,8 +187,8 @@ impl Classifier {
     /// # Errors
     /// [`Error::InvalidData`] unless the net has one Input layer with one top, and one output;
     /// [`Error::Shape`] unless the input has four axes and one or three channels;
-    /// [`Error::InvalidInput`] or [`Error::Shape`] if the mean has another number of channels;
-    /// errors of [`proto::read_binary`] for a mean image.
+    /// [`Error::InvalidInput`] or [`Error::Shape`] if the mean does not match the number of
+    /// channels; errors of [`proto::read_binary`] for a mean image.
     pub fn new(mut net: Net<f32>, preprocessing: &Preprocessing) -> Result<Self> {
         let (input, image) = reshape_to_one_image(&mut net)?;
         let outputs: Vec<_> = net.outputs().map(|(_, blob, _)| blob.count()).collect();
@@ -243,7 +242,8 @@ impl Classifier {
     /// [`classify`](Self::classify).
     ///
     /// # Errors
-    /// [`Error::Shape`] if the image has another number of channels; errors of the net.
+    /// [`Error::Shape`] if the image and the net's input differ in their number of channels; errors
+    /// of the net.
     pub fn classify_image(&mut self, image: &Image, top_k: usize) -> Result<Vec<Prediction>> {
         let [channels, height, width] = self.image;
         if image.shape()[0] != channels {

@@ -127,7 +127,7 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Storab
 /// }
 ///
 /// let large = f16::from_f64(60000.0);
-/// assert_eq!(mean(&[large, large]), large); // the sum does not fit in `f16`, but in `f32`
+/// assert_eq!(mean(&[large, large]), large); // the sum fits in `f32`, but not in `f16`
 /// ```
 pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + Default {
     /// The accumulator type, in which kernels compute and receive scalar arguments.
@@ -247,8 +247,8 @@ pub(crate) fn round_to_odd(x: f64) -> f32 {
     let (bits, widened) = (nearest.to_bits(), f64::from(nearest));
     let even = u32::from(bits & 1 == 0);
     // Adding 1 to the bits of a float gives the float of the next larger magnitude. Zero and
-    // infinity have even bit patterns. Comparisons with NaN are false, so the bits of a NaN are
-    // unchanged.
+    // infinity have even bit patterns, so a result that underflowed or overflowed is rounded to
+    // odd, too. Comparisons with NaN are false, so the bits of a NaN are unchanged.
     let increase = u32::from(widened.abs() < x.abs()) & even;
     let decrease = u32::from(widened.abs() > x.abs()) & even;
     f32::from_bits(bits + increase - decrease)

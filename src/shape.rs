@@ -39,8 +39,8 @@ impl Shape {
         if extents.len() > MAX_AXES {
             return Err(too_large("more than 32 axes"));
         }
-        // The overflow check skips extents of 0, so that every partial product, such as a stride,
-        // fits as well.
+        // The overflow check skips extents of 0, so that no partial product, such as a stride,
+        // overflows either.
         let product = extents
             .iter()
             .filter(|&&extent| extent != 0)
@@ -113,8 +113,8 @@ impl Shape {
     /// Axes 0 to 3 are num, channels, height and width; axes −4 to −1 count from the end.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the shape has more than four axes; [`Error::Axis`] for an axis outside
-    /// −4..4.
+    /// [`Error::Shape`] if the shape has more than four axes; [`Error::Axis`] unless `-4 ≤ axis <
+    /// 4`.
     #[doc(alias = "LegacyShape")]
     pub fn legacy(&self, axis: isize) -> Result<usize> {
         let axes = self.extents.len();

@@ -92,8 +92,8 @@ fn unless_locked<G>(result: TryLockResult<G>) -> Option<G> {
     }
 }
 
-/// A condition variable. All threads that wait on a condition variable use the same mutex, and a
-/// thread holds this mutex when it changes the condition before a notification.
+/// A condition variable. All threads that wait on a condition variable must use the same mutex. A
+/// thread must hold this mutex while it changes the condition for which other threads wait.
 #[derive(Debug, Default)]
 pub(crate) struct Condvar {
     condvar: sync::Condvar,

@@ -7,9 +7,9 @@ use std::{fmt, time::Duration};
 /// Comparison of the kernel timings of two devices. A kernel's break-even size is the smallest
 /// measured size from which `device` is always faster than `host`.
 ///
-/// A kernel that falls back to the host has no break-even size and no speedup, because both times are
-/// times of the host. A kernel that was timed at fewer than three sizes has no break-even size, for
-/// example in a survey with [`SizeRange::Smoke`](super::SizeRange::Smoke).
+/// A kernel that falls back to the host at every size has no break-even size and no speedup,
+/// because both times are times of the host. A kernel that was timed at fewer than three sizes has
+/// no break-even size, for example in a survey with [`SizeRange::Smoke`](super::SizeRange::Smoke).
 ///
 /// ```
 /// use cortado::bench_kit::{BreakEven, Peaks, Survey, Timing, Work};
@@ -35,8 +35,8 @@ pub struct BreakEven {
     rows: Vec<Row>,
 }
 
-/// Smallest number of sizes from which a break-even size is found. With fewer sizes, the break-even
-/// size would be one of the ends of the measured range.
+/// Smallest number of sizes at which a kernel must be timed to have a break-even size. With fewer
+/// sizes, the break-even size would be one of the ends of the measured range.
 const MIN_SIZES: usize = 3;
 
 #[derive(Clone, Debug)]
@@ -49,13 +49,14 @@ struct Row {
 enum Comparison {
     /// The device's kernel falls back to the host at every size.
     Fallback,
-    /// Results without transfers (with operands on the device), and with transfers.
+    /// The device's kernel is native at one size or more. The first value of each array excludes
+    /// transfers, and the second value includes transfers.
     Times {
-        /// Whether there are enough sizes for a break-even size.
+        /// Whether the kernel was timed at [`MIN_SIZES`] sizes or more.
         has_enough_sizes: bool,
         break_even: [Option<usize>; 2],
-        /// Speedups at the largest size at which the device's kernel is native (time on the host /
-        /// time on the device).
+        /// Speedups, time on the host / time on the device, at the largest size at which the
+        /// device's kernel is native.
         speedup: [f64; 2],
     },
 }

@@ -27,7 +27,8 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Number of bytes that a run reads and writes, where each operand counts once.
+    /// Number of bytes that a run reads and writes; an operand that the run reads and writes counts
+    /// twice.
     pub bytes: u64,
     /// Number of floating-point operations of a run, which is 0 for kernels that only move data.
     pub flops: u64,
@@ -45,14 +46,15 @@ pub struct Work {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeRange {
-    /// One small size per kernel, for a smoke test. One size is too few for break-even sizes.
+    /// One small size per kernel, for a smoke test. One size per kernel is too few to compute
+    /// break-even sizes.
     Smoke,
-    /// Several sizes per kernel, from operands that fit in registers to operands that fill the
-    /// caches.
+    /// Several sizes per kernel: vectors of 2⁸ to 2²² elements, square matrices of 16 to 1024 rows,
+    /// and batches of 1 to 64 images.
     Full,
     /// One size per kernel, so large that memory bandwidth limits the speed of memory-bound
-    /// kernels. With `f32`, each operand takes 256 MiB of memory, and the operands of all cases
-    /// take about 12 GiB.
+    /// kernels. With `f32`, each vector of 2²⁶ elements and each square matrix takes 256 MiB of
+    /// memory, and the operands of all cases take about 12 GiB.
     Large,
 }
 
@@ -76,7 +78,8 @@ pub struct Case<T: Element> {
     kernel: &'static str,
     size: usize,
     work: Work,
-    /// Operands of the kernel: the inputs, followed by the output.
+    /// Operands that [`run_with_transfers`](Self::run_with_transfers) transfers: the inputs,
+    /// followed by the output, if any.
     blobs: Vec<Blob<T>>,
     run: Run<T>,
 }
@@ -137,7 +140,7 @@ impl<T: Element> Case<T> {
     }
 }
 
-/// Returns the benchmark cases of all kernels for the given sizes, with random operands.
+/// Returns the benchmark cases for the given sizes, with random operands.
 ///
 /// # Errors
 /// Returns an error if the device cannot allocate or fill the operands.
@@ -173,9 +176,9 @@ struct CaseList<'d, T: Element> {
 }
 
 impl<T: Element> CaseList<'_, T> {
-    /// Adds a benchmark case whose operands have the given lengths; the last operand is the output.
-    /// `accessed` is the number of elements that the kernel reads and writes, and `flops` is the
-    /// number of floating-point operations.
+    /// Adds a benchmark case whose operands have the given lengths; the last operand is the output,
+    /// if any. `accesses` is the number of elements that the kernel reads and writes, and `flops`
+    /// is the number of floating-point operations.
     fn add(
         &mut self,
         (kernel, size): (&'static str, usize),

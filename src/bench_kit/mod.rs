@@ -6,7 +6,7 @@
 //!   bandwidth of `copy` and the speed of `gemm` on the same device. Kernels that fall back to the
 //!   host are marked, and take no part in comparisons.
 //! - A [`BreakEven`] compares two surveys. A `BreakEven` gives, for each kernel, the size from
-//!   which one device is faster than the other, with operands on the device and with transfers.
+//!   which one device is faster than the other, without and with the transfers of the operands.
 //!
 //! ```
 //! use cortado::{CpuDevice, bench_kit::{self, SizeRange, Survey}};

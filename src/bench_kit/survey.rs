@@ -52,8 +52,8 @@ impl Timing {
     }
 }
 
-/// Peak rates that a device reached in a survey with native kernels. A rate is 0 if the kernel that
-/// determines it fell back to the host.
+/// Highest rates that the native kernels of a device reached in a survey. The rate of `copy` or
+/// `gemm` is 0 if that kernel fell back to the host at every size.
 ///
 /// ```
 /// use cortado::bench_kit::{Peaks, Work};
@@ -77,8 +77,9 @@ pub struct Peaks {
 /// The printed table gives the bandwidth of a case as a percentage of the bandwidth of the device's
 /// copy of similar size. The printed table also gives the FLOP/s of a case as a percentage of the
 /// FLOP/s of the device's fastest GEMM. A case near 100 % of the copy bandwidth or of the GEMM rate
-/// runs as fast as the device allows. A note marks each share above 100 %, and each kernel that fell
-/// back to the host. A fallback has no shares, and is no reference for the shares of other kernels.
+/// runs as fast as the device allows. A note marks each share above 100 %, and each kernel that
+/// fell back to the host. A kernel that fell back has no shares, and no other kernel is compared
+/// with it.
 ///
 /// ```no_run
 /// use cortado::{CpuDevice, bench_kit::{SizeRange, Survey}};
@@ -90,7 +91,7 @@ pub struct Peaks {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// Name of the device and its number of host threads.
+    /// Name of the device, and number of its host threads.
     pub device: String,
     /// Name of the element type.
     pub element: &'static str,
@@ -123,8 +124,8 @@ impl Survey {
         [copy, share(timing.flops_per_second(), self.peaks.flops_per_second)]
     }
 
-    /// Returns the bandwidth of the device's copy whose byte count is closest to the byte count of
-    /// `timing`, or 0 if the device has no native copy.
+    /// Returns the bandwidth of the native `copy` whose byte count is closest to that of `timing`,
+    /// or 0 if the device has no native `copy`.
     fn copy_bandwidth(&self, timing: &Timing) -> f64 {
         let copies = native(&self.timings, "copy");
         let nearest = copies.min_by_key(|copy| {
@@ -149,7 +150,7 @@ impl Peaks {
     }
 }
 
-/// Returns the timings of a kernel that did not fall back to the host.
+/// Returns the timings of `kernel` at the sizes at which `kernel` did not fall back to the host.
 fn native<'a>(timings: &'a [Timing], kernel: &str) -> impl Iterator<Item = &'a Timing> {
     timings.iter().filter(move |timing| timing.kernel == kernel && !timing.fallback)
 }
@@ -215,7 +216,8 @@ impl fmt::Display for Survey {
         for timing in &self.timings {
             let Timing { kernel, size, time, fallback, .. } = timing;
             let shares = self.shares(timing);
-            // The printed share is rounded, so that a share of 100.4 % is printed as 100 %.
+            // Round the share as the table does: a share of 100.4 % is printed as 100 %, without a
+            // note.
             let exceeds = shares.iter().flatten().any(|share| (100.0 * share).round() > 100.0);
             has_fallback |= fallback;
             has_excess |= exceeds;

@@ -57,8 +57,8 @@ pub struct PoolWindow {
 }
 
 impl PoolWindow {
-    /// Creates windows of the extents `kernel` that do not overlap, without padding. As in Caffe,
-    /// the number of windows along an axis is rounded up.
+    /// Creates non-overlapping windows of `kernel[0]` × `kernel[1]` elements, without padding. As
+    /// in Caffe, the number of windows along an axis is rounded up.
     pub fn new(kernel: [usize; 2]) -> Self {
         Self { kernel, stride: kernel, pad: [0, 0], rounding: PoolRounding::Ceil }
     }
@@ -135,9 +135,9 @@ impl<T: Element, D: Device> Blob<T, D> {
         Ok(y)
     }
 
-    /// Returns the mean of each window of images (N × C × H × W) as a new blob. As in Caffe, a mean
-    /// is the window's sum divided by the number of its elements in the image and in the padding;
-    /// elements beyond the padding do not count.
+    /// Returns the mean of each window of images (N × C × H × W) as a new blob. As in Caffe, the
+    /// sum of a window is divided by the number of window elements in the image and in the padding;
+    /// window elements beyond the padding do not count.
     ///
     /// ```
     /// use cortado::prelude::*;

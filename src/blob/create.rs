@@ -1,4 +1,4 @@
-//! Conversion of values to blobs, and of blobs to values.
+//! Creation of blobs, and copies of elements between blobs and slices.
 
 use super::Blob;
 use crate::{
@@ -200,7 +200,7 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] unless the first axis contains `range`; [`Error::Borrowed`] if another
+    /// [`Error::Shape`] unless `range` lies within the first axis; [`Error::Borrowed`] if another
     /// access to the data is in progress; any error that the device returns.
     #[track_caller]
     pub fn rows(&self, range: Range<usize>) -> Result<Self> {

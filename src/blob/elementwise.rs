@@ -242,8 +242,8 @@ pub(super) fn check_output<T: Element, D: Device, const N: usize>(
     Err(Error::Shape(format!("{op}: {operands}; expected y of shape {expected}, found {found}")))
 }
 
-/// Returns the axis of `a` that the elements of `b` correspond to when `b` is broadcast to the
-/// shape of `a`.
+/// Returns the axes of `a` along which `b` is not repeated, merged into one axis. Returns `None` if
+/// `b` cannot be broadcast to the shape of `a`.
 fn broadcast_axis(a: &Shape, b: &Shape) -> Option<Axis> {
     if a == b {
         return Some(Axis { outer: 1, extent: a.count(), inner: 1 });

@@ -90,14 +90,14 @@ impl<T: Element, D: Device> Matrix<'_, T, D> {
 /// let error = matmul(&a, &a).unwrap_err().to_string();
 /// assert_eq!(
 ///     error,
-///     "matmul: A of shape [2, 3], B of shape [2, 3]; the columns of A must equal the rows of B"
+///     "matmul: A of shape [2, 3], B of shape [2, 3]; A must have as many columns as B has rows"
 /// );
 /// # Ok::<(), cortado::Error>(())
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] unless both operands have two axes and the columns of `a` equal the rows of
-/// `b`; [`Error::Borrowed`] if another access to the data is in progress; any error that the device
+/// [`Error::Shape`] unless both operands have two axes and `a` has as many columns as `b` has rows;
+/// [`Error::Borrowed`] if another access to the data is in progress; any error that the device
 /// returns.
 #[track_caller]
 pub fn matmul<'a, 'b, T: Element, D: Device>(
@@ -177,7 +177,7 @@ fn sizes<T: Element, D: Device>(
     };
     match k == rows {
         true => Ok([m, n, k]),
-        false => Err(fail("the columns of A must equal the rows of B")),
+        false => Err(fail("A must have as many columns as B has rows")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Blobs: arrays of values, each with a gradient of the same shape.
 
 mod storage;
-mod create; // conversion of values to blobs, and of blobs to values
+mod create; // creation of blobs, and copies from and to slices
 mod debug;
 mod arithmetic; // Caffe's methods: copies, sums, scaling, update
 mod matmul;
@@ -286,9 +286,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.data.handles()
     }
 
-    /// Makes this blob's data use the data storage of the blob `storage`, unless that storage is
-    /// too small. The caller must ensure that the two blobs never need their contents at the same
-    /// time.
+    /// Makes this blob share the data storage of the blob `storage`, unless that storage is too
+    /// small. The caller must ensure that the two blobs never need their contents at the same time.
     #[cfg(feature = "net")]
     pub(crate) fn use_storage_of(&mut self, storage: &Self) -> Result<()> {
         if storage.capacity()? >= Self::bytes(&self.shape)? {

@@ -10,9 +10,9 @@ use crate::{
 };
 
 impl<T: Element, D: Device> Blob<T, D> {
-    /// Converts this blob to a message, with its diff if `diff` is true. The message holds `double`
-    /// values if the element type is `f64`, else `float` values. As in Caffe, a blob without axes
-    /// yields a message without a shape.
+    /// Converts this blob to a message, which includes the diff if `diff` is true. The message
+    /// holds `double` values if the element type is `f64`, else `float` values. As in Caffe, a blob
+    /// without axes yields a message without a shape.
     ///
     /// ```
     /// use cortado::prelude::*;
@@ -95,8 +95,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     }
 
     /// Returns whether a message has this blob's shape. If the message has the older fields `num`,
-    /// `channels`, `height` and `width`, the blob's shape is first padded to four axes by leading
-    /// extents of 1.
+    /// `channels`, `height` and `width`, the comparison pads the blob's shape to four axes with
+    /// leading extents of 1.
     #[doc(alias = "ShapeEquals")]
     pub fn shape_equals(&self, proto: &BlobProto) -> bool {
         let Ok(extents) = extents(proto) else { return false };
@@ -134,7 +134,7 @@ fn values<T: Element>(elements: &[T]) -> (Vec<f32>, Vec<f64>) {
     }
 }
 
-/// Overwrites elements with `doubles`, or with `floats` if `doubles` is empty.
+/// Overwrites `elements` with `doubles`, or with `floats` if `doubles` is empty.
 fn overwrite<T: Element>(elements: &mut [T], floats: &[f32], doubles: &[f64]) {
     if doubles.is_empty() {
         let floats = floats.iter().map(|&value| T::from_f64(value.into()));

@@ -172,7 +172,8 @@ impl<T: Storable, D: Device> ReadGuard<'_, T, D> {
         self.memory.head()
     }
 
-    /// Uploads the elements through `queue`, a fork of the blob's device, and waits for the copy.
+    /// Uploads the elements through `queue`, a forked queue of the blob's device, and waits for the
+    /// copy.
     ///
     /// # Errors
     /// Errors of [`SyncedMemory::prefetch`].

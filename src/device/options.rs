@@ -46,7 +46,7 @@ impl DeviceOptions {
         Self { threads, ..Self::default() }
     }
 
-    /// Returns the name of the first set option, if any, that only NVIDIA GPUs support.
+    /// Returns the name of an option that is set and that only NVIDIA GPUs support, if any.
     pub(super) fn gpu_only_option(self) -> Option<&'static str> {
         match (self.gemm_backend, self.tf32) {
             (GemmBackend::Cublas, _) => Some("cuBLAS"),

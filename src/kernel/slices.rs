@@ -1,9 +1,8 @@
 //! Kernels of all families on slices in host memory, without a device.
 //!
-//! Each function takes the [`Workers`] and then the arguments of the kernel method with the
-//! function's name. A function that works in place, such as `unary_in_place`, omits the input
-//! operand. Each function selects the code for its element type, which this crate has already
-//! compiled.
+//! Each function takes the [`Workers`] and then the arguments of the kernel method of the same
+//! name. A function that works in place, such as `unary_in_place`, omits the input operand. Each
+//! function selects the code for its element type, which this crate has already compiled.
 //!
 //! ```
 //! use cortado::{host::Workers, kernel::slices, op::Gemm};

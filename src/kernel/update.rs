@@ -35,9 +35,9 @@ pub trait Update: Memory {
     /// weight, so that the weight differs from its rounded master weight, the update starts from
     /// the weight.
     ///
-    /// An intermediate result may be rounded to `T::Acc` or not (FMA). The rounded weight is the
-    /// master weight, rounded to `T`. L1 regularization does not change a weight of 0. A NaN in `dw`
-    /// or `history` makes the weight at the same position NaN, and no other. The
+    /// An intermediate result may be rounded to `T::Acc` or not (FMA). The new weight is the new
+    /// master weight, rounded to `T`. L1 regularization does not change a weight of 0. A NaN in
+    /// `dw` or `history` makes the weight at the same position NaN, and no other weight. The
     /// [module page](crate::kernel) has the rules that all kernels share.
     ///
     /// Lengths: `dw`, `masters` and each operand of `history` have as many elements as `weights`.

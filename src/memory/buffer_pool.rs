@@ -96,8 +96,8 @@ pub struct PooledBuffer<M: Memory> {
     shared: Arc<Shared<M>>,
 }
 
-/// Statistics of a [`BufferPool`] and its forks. Sizes are those of size classes: a requested size is
-/// rounded up by less than a quarter, or to 256 bytes.
+/// Statistics of a [`BufferPool`] and its forks. The numbers of bytes are those of the size
+/// classes: the pool rounds a requested size up by less than a quarter, or to 256 bytes.
 ///
 /// ```
 /// use cortado::{SimulatedDevice, memory::{BufferPool, PoolStatistics}};
@@ -110,13 +110,13 @@ pub struct PooledBuffer<M: Memory> {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolStatistics {
-    /// Bytes of buffers that are not dropped.
+    /// Number of bytes of the buffers that are not dropped yet.
     pub in_use: usize,
-    /// Bytes of cached buffers.
+    /// Number of bytes of the cached buffers.
     pub cached: usize,
-    /// Allocations that reused a cached buffer.
+    /// Number of allocations that reused a cached buffer.
     pub hits: u64,
-    /// Allocations for which the pool called [`Memory::alloc`], or which failed.
+    /// Number of allocations that did not reuse a cached buffer.
     pub misses: u64,
 }
 
@@ -126,7 +126,8 @@ struct PoolQueue<M> {
     id: Arc<()>,
 }
 
-/// A cached buffer, and the queue that must run before another queue may use the buffer.
+/// A cached buffer, and the queue after which another queue must be ordered before it uses the
+/// buffer.
 struct Freed<M: Memory> {
     buffer: M::Buffer,
     queue: PoolQueue<M>,
@@ -152,7 +153,7 @@ const MIN_CLASS: usize = 256;
 /// Number of size classes from one power of two to the next.
 const CLASSES_PER_OCTAVE: usize = 4;
 
-/// Number of bytes that one upload zeroes.
+/// Largest number of bytes that one upload zeroes.
 const ZEROS: usize = 1 << 16;
 
 impl<M: Memory> BufferPool<M> {
@@ -175,14 +176,14 @@ impl<M: Memory> BufferPool<M> {
         Self { queue: PoolQueue::new(memory), shared: Arc::new(shared) }
     }
 
-    /// Returns a pool for another queue of the same device. Both pools share the cache, the limit
-    /// and the statistics.
+    /// Returns a pool for the queue of `memory`, another handle to the same device. Both pools
+    /// share the cache, the limit and the statistics.
     #[must_use]
     pub fn fork(&self, memory: &M) -> Self {
         Self { queue: PoolQueue::new(memory), shared: Arc::clone(&self.shared) }
     }
 
-    /// Allocates a buffer of `bytes` zeroed bytes, as [`Memory::alloc`] demands.
+    /// Allocates a buffer of `bytes` zeroed bytes, as [`Memory::alloc`] requires.
     ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`] if the bytes in use would exceed the limit, or the device is
@@ -275,9 +276,9 @@ impl<M: Memory> PooledBuffer<M> {
         self.bytes
     }
 
-    /// Records that the caller queues work that uses this buffer on the queue of `pool`. The memory
-    /// is then reused only after that work. A caller that uses a buffer only on the queue of its own
-    /// pool need not call `used_by`.
+    /// Records that the caller queues work that uses this buffer on the queue of `pool`. Another
+    /// owner of the memory then uses it only after that work. A caller that uses a buffer only on
+    /// the queue of its own pool need not call `used_by`.
     pub fn used_by(&self, pool: &BufferPool<M>) {
         if pool.queue.is(&self.owner) {
             return;
@@ -293,13 +294,13 @@ impl<M: Memory> Deref for PooledBuffer<M> {
     type Target = M::Buffer;
 
     fn deref(&self) -> &M::Buffer {
-        self.buffer.as_ref().expect("only a buffer that is dropped is empty")
+        self.buffer.as_ref().expect("the buffer is present until it is dropped")
     }
 }
 
 impl<M: Memory> DerefMut for PooledBuffer<M> {
     fn deref_mut(&mut self) -> &mut M::Buffer {
-        self.buffer.as_mut().expect("only a buffer that is dropped is empty")
+        self.buffer.as_mut().expect("the buffer is present until it is dropped")
     }
 }
 
@@ -332,8 +333,9 @@ impl<M: Memory> State<M> {
         Some(found)
     }
 
-    /// Counts a new buffer of a size class as in use. Removes and returns cached buffers, so that
-    /// the pool does not exceed `limit`. Returns `None` if the buffers in use would exceed `limit`.
+    /// Counts a new buffer of a size class as in use. Removes and returns the cached buffers that
+    /// must be freed so that the pool does not exceed `limit`. Returns `None` if the buffers in use
+    /// would exceed `limit`.
     fn reserve(&mut self, class: usize, limit: usize) -> Option<Vec<Freed<M>>> {
         self.statistics.misses += 1;
         let in_use = self.statistics.in_use.checked_add(class).filter(|sum| *sum <= limit)?;
@@ -395,7 +397,8 @@ impl<M: Memory> fmt::Debug for PooledBuffer<M> {
     }
 }
 
-/// Returns the size of the smallest class with at least `bytes` bytes, or `None` if it overflows.
+/// Returns the size of the smallest class with at least `bytes` bytes, or `None` if that size
+/// overflows.
 fn size_class(bytes: usize) -> Option<usize> {
     if bytes <= MIN_CLASS {
         return Some(MIN_CLASS);

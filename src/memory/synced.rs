@@ -137,7 +137,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// Allocates the device side, unless it is allocated already. Copies nothing, and leaves the
     /// value and the valid sides unchanged. A later [`device_write_only`](Self::device_write_only)
     /// then needs no allocation, so it cannot run out of memory. A caller that overwrites several
-    /// memories reserves all of them before it gives up the value of the first.
+    /// memories reserves all of them before it discards the value of the first.
     ///
     /// ```
     /// use cortado::{Head, SimulatedDevice, SyncedMemory, device::simulated::Fault};

@@ -71,7 +71,7 @@ pub enum Src<'a, T, D: Memory> {
     View(View<'a, T, D>),
 }
 
-/// A device buffer and the byte range that a view covers.
+/// A device buffer, and the byte range of the buffer that a view covers.
 ///
 /// ```
 /// use cortado::prelude::*;
@@ -203,7 +203,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
         self.span.len == 0
     }
 
-    /// Returns a view of the elements `range` of this view.
+    /// Returns a view of the elements of this view at the indices `range`.
     ///
     /// # Errors
     /// Returns [`Error::Range`] if `range` reaches outside the view.
@@ -262,7 +262,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         self.span.len == 0
     }
 
-    /// Consumes this view, and returns a view of its elements `range`.
+    /// Consumes this view, and returns a view of the elements at the indices `range`.
     ///
     /// # Errors
     /// Returns [`Error::Range`] if `range` reaches outside the view.
@@ -270,7 +270,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(Self { span: self.span.sub(range)?, ..self })
     }
 
-    /// Borrows the elements `range` of this view as a shorter-lived view.
+    /// Reborrows the elements of this view at the indices `range` as a shorter-lived view.
     ///
     /// # Errors
     /// Returns [`Error::Range`] if `range` reaches outside the view.
@@ -352,11 +352,12 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(DeviceSliceMut { buffer: self.mem.device_mut()?, offset: start, bytes: end - start })
     }
 
-    /// Prepares [`device_write_only`](Self::device_write_only) and [`device_mut`](Self::device_mut),
-    /// so that they need no allocation and cannot run out of memory. The elements keep their value.
-    /// If the view covers only a part of its memory, also uploads a stale device side.
+    /// Prepares [`device_write_only`](Self::device_write_only) and
+    /// [`device_mut`](Self::device_mut), so that they need no allocation and cannot run out of
+    /// memory. The elements keep their values. If the view covers only a part of its memory and the
+    /// device is stale, also uploads the memory.
     ///
-    /// A kernel with several outputs calls `reserve_device` on each output before it gives up the
+    /// A kernel with several outputs calls `reserve_device` on each output before it discards the
     /// value of the first output. If the second output does not fit in device memory, the first
     /// output then keeps its value.
     ///

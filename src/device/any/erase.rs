@@ -61,7 +61,7 @@ impl<D: Device> ErasedDevice for D {
     }
 }
 
-/// Returns a handle to `device` if it is a device of this crate.
+/// Returns a handle to `device` if this crate defines the type of `device`.
 fn erase_own_device(device: &dyn Any) -> Option<AnyDevice> {
     if let Some(device) = device.downcast_ref::<AnyDevice>() {
         return Some(device.clone());

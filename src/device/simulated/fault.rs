@@ -24,9 +24,9 @@ pub enum Fault {
     /// The launch of a kernel, which then returns [`Error::Device`](crate::Error::Device) and
     /// queues nothing.
     Launch,
-    /// A queued kernel or upload. The fault occurs when the queue runs the work. The next call that waits for the queue
-    /// returns [`Error::Device`](crate::Error::Device); the outputs of the failed work are
-    /// poisoned.
+    /// A queued kernel or upload. The fault occurs when the queue runs the work. The next call that
+    /// waits for the queue returns [`Error::Device`](crate::Error::Device); the outputs of the
+    /// failed work are poisoned.
     InFlight,
 }
 
@@ -35,7 +35,7 @@ pub enum Fault {
 pub(super) struct Faults(Mutex<Vec<(Fault, u64)>>);
 
 impl Faults {
-    /// Makes the `nth` event of kind `fault` after this call fail.
+    /// Injects a fault into the `nth` event of kind `fault` after this call.
     pub(super) fn inject(&self, fault: Fault, nth: u64) {
         self.0.lock().push((fault, nth.max(1)));
     }

@@ -2,8 +2,8 @@
 //!
 //! Decisions:
 //! - The device has separate memory: host and device see each other's values only after a copy.
-//! - Queued work runs only when a caller waits for the queue, so that a missing wait, or a missing
-//!   order between two queues, shows up in the first run of a test.
+//! - The device delays queued work until a caller waits for the queue, so that a missing wait, or a
+//!   missing order between two queues, shows up in the first run of a test.
 //! - Memory without a value (stale, freed, or written by work that failed) holds [`POISON`].
 //! - Every kernel is native: a call checks the operands and queues the host kernel. Results are
 //!   bit-identical to the host's.
@@ -73,8 +73,8 @@ impl SimulatedDevice {
         Self { state: Arc::default(), queue: Arc::default(), workers }
     }
 
-    /// Makes the `nth` event of kind `fault` after this call fail. Events on all forks of the
-    /// device count.
+    /// Injects a fault into the `nth` event of kind `fault` after this call. The count includes the
+    /// events on all forks of the device.
     pub fn inject_fault(&self, fault: Fault, nth: u64) {
         self.state.faults.inject(fault, nth);
     }

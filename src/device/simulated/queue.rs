@@ -1,8 +1,9 @@
-//! In-order queues whose work runs only when a caller waits for it.
+//! In-order queues that delay their work until a caller waits for it.
 //!
 //! Decisions:
-//! - Work stays queued until a caller waits for the queue. Code that relies on an order between
-//!   queues, but does not request this order, therefore reads stale bytes.
+//! - Work stays queued until a caller waits for the queue, or the queue exceeds its size limits.
+//!   Code that relies on an order between queues, but does not request this order, therefore reads
+//!   stale bytes.
 //! - A wait for a queue runs all work of that queue. From other queues, the wait runs only the work
 //!   that the awaited queue was [ordered after](Queue::order_after). All other work stays queued,
 //!   as the contract of `Memory` allows.

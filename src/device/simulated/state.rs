@@ -119,7 +119,7 @@ mod tests {
     use crate::device::simulated::POISON;
 
     #[test]
-    fn freed_memory_is_poisoned_and_the_cache_of_it_is_bounded() {
+    fn freed_memory_is_poisoned_and_its_cache_is_bounded() {
         let state = DeviceState::default();
         state.free(&mut state.allocate(4).unwrap());
         assert_eq!(state.freed.lock()[0][..], [POISON, POISON].concat());

@@ -6,26 +6,26 @@ use super::{
 };
 use std::{marker::PhantomData, panic::Location};
 
-/// A guard of a kernel call of an [`AnyDevice`](crate::AnyDevice). While the guard exists, kernel
-/// calls on this thread report the caller of [`enter`](Self::enter) as their call site. The guard is
-/// needed because `#[track_caller]` does not propagate through a call of a trait object.
+/// A guard for a kernel call of an [`AnyDevice`](crate::AnyDevice). While the guard exists, kernel
+/// calls on this thread report the caller of [`enter`](Self::enter) as their call site. The guard
+/// is needed because `#[track_caller]` does not propagate through a call of a trait object.
 ///
-/// A kernel that uses the device side of an operand must be in its ledger scope. Otherwise, the open
-/// ledgers record the kernel call as unscoped when the guard is dropped.
+/// A native kernel must enter its ledger scope before it uses the device side of an operand.
+/// Otherwise, the open ledgers record the kernel call as unscoped when the guard is dropped.
 pub(crate) struct AnyCall {
     outer: Option<RunningCall>,
     thread: PhantomData<*const ()>,
 }
 
 impl AnyCall {
-    /// Describes a call of the kernel `method`, which ledgers record as `name`.
+    /// Enters a call of the kernel `method`, which ledgers record as `name`.
     #[track_caller]
     pub(crate) fn enter(method: &'static str, name: &'static str) -> Self {
         Self::new(name, (method, name), [method, name, name])
     }
 
-    /// Describes a call of `convolve_with_activation`, whose default runs the kernels `convolve`
-    /// and `unary`. Ledgers record the activation as `activation`.
+    /// Enters a call of `convolve_with_activation`, whose default implementation runs the kernels
+    /// `convolve` and `unary`. Ledgers record the kernel `unary` under the name `activation`.
     #[track_caller]
     pub(crate) fn enter_fused(activation: &'static str) -> Self {
         let name = "convolve_with_activation";

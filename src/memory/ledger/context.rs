@@ -59,7 +59,7 @@ fn is_watched() -> bool {
     WATCHES.load(Relaxed) != 0
 }
 
-/// A guard that [`WATCHES`] counts, so that transfers and fallbacks read the ledger context of
+/// A guard, counted by [`WATCHES`], that makes transfers and fallbacks read the ledger context of
 /// their thread. A `Watch` is not `Send`.
 #[derive(Debug)]
 struct Watch(PhantomData<*const ()>);
@@ -265,10 +265,11 @@ impl KernelCall {
     }
 }
 
-/// Marks the start of a native kernel of a device, to which the ledger attributes transfers. Every
-/// override of a kernel must call `enter_kernel` before it uses the device side of an operand. The
-/// name is the name of the kernel's method, such as `unary`, or of the method and its function, such
-/// as `unary_exp` ([`Unary::kernel_name`](crate::op::Unary::kernel_name)).
+/// Marks the start of a native kernel. Ledgers attribute the calling thread's transfers to this
+/// kernel until the returned guard is dropped. Every override of a kernel must call `enter_kernel`
+/// before it uses the device side of an operand. `name` is the name of the kernel's method, such as
+/// `unary`, or of the method and its function, such as `unary_exp`
+/// ([`Unary::kernel_name`](crate::op::Unary::kernel_name)).
 ///
 /// ```
 /// # fn launch<T: cortado::Element>() {
@@ -298,8 +299,8 @@ pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
 /// ```
 #[must_use = "dropping the guard ends the kernel's ledger scope"]
 pub struct KernelScope {
-    /// The enclosing kernel call, if any, and whether the running kernel already was in its scope.
-    /// The outer `Option` is `None` if no [`Watch`] existed when the kernel started.
+    /// The enclosing kernel call, if any, and whether the running kernel was already in one of its
+    /// ledger scopes. The outer `Option` is `None` if no [`Watch`] existed when the kernel started.
     outer: Option<(Option<KernelCall>, bool)>,
     thread: PhantomData<*const ()>,
 }
@@ -313,8 +314,8 @@ impl Drop for KernelScope {
     }
 }
 
-/// Notes that the calling thread uses the device side of a view. In a kernel call of an
-/// [`AnyDevice`](crate::AnyDevice), the kernel must be in its ledger scope.
+/// Notes that the calling thread uses the device side of a view. A kernel that an
+/// [`AnyDevice`](crate::AnyDevice) runs must be in its ledger scope at that time.
 #[inline]
 pub(in crate::memory) fn device_use_event() {
     if is_watched() {
@@ -323,7 +324,7 @@ pub(in crate::memory) fn device_use_event() {
 }
 
 /// Records in the calling thread's open ledgers that `kernel` used the device side of an operand
-/// outside of its ledger scope.
+/// outside of the kernel's ledger scope.
 pub(super) fn record_unscoped(kernel: KernelCall) {
     if is_watched() {
         LedgerContext::current().ledgers.iter().for_each(|ledger| ledger.record_unscoped(kernel));

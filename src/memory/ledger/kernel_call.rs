@@ -30,8 +30,7 @@ impl KernelCall {
     /// calls `new` is `#[track_caller]`, the call site is the caller of that function.
     ///
     /// While an [`AnyDevice`](crate::AnyDevice) runs a kernel that computes one of several
-    /// functions, the method's name stands for the method and the function: `unary` becomes
-    /// `unary_exp`.
+    /// functions, `new` appends the function to the method's name: `unary` becomes `unary_exp`.
     #[track_caller]
     pub fn new(name: &'static str, element: &'static str) -> Self {
         let caller = Location::caller();
@@ -55,7 +54,7 @@ pub(super) struct RunningCall {
     pub(super) site: &'static Location<'static>,
     /// Whether the kernel is in one of `scopes`, or in a scope inside one of them.
     pub(super) has_scope: bool,
-    /// Whether the kernel has used the device side of an operand outside of its scope.
+    /// Whether the kernel has used the device side of an operand outside of `scopes`.
     pub(super) is_unscoped: bool,
 }
 
@@ -75,8 +74,8 @@ pub(super) fn replace_running(call: Option<RunningCall>) -> Option<RunningCall> 
     RUNNING.replace(call)
 }
 
-/// Records in the running kernel call that the kernel enters the ledger scope `name`. Returns whether
-/// the kernel already was in its scope.
+/// Records in the running kernel call that the kernel enters the ledger scope `name`. Returns
+/// whether the kernel was already in one of its ledger scopes.
 pub(super) fn mark_scope(name: &'static str) -> bool {
     let Some(mut call) = RUNNING.get() else { return false };
     let had_scope = call.has_scope;

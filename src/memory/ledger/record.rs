@@ -47,7 +47,8 @@ impl fmt::Display for EventKind {
     }
 }
 
-/// The number of recorded events, and the number of bytes that the events copied.
+/// The number of recorded transfers or fallbacks, and the number of bytes that the transfers
+/// copied.
 ///
 /// ```
 /// use cortado::{ledger::{EventKind, Ledger, Total}, prelude::*};
@@ -159,10 +160,10 @@ impl Ledger {
         rows.collect()
     }
 
-    /// Returns the native kernels that used the device side of an operand outside of the ledger scope
-    /// of their name ([`enter_kernel`](super::enter_kernel)). The ledger cannot
-    /// attribute the transfers of such kernels. Only calls through an
-    /// [`AnyDevice`](crate::AnyDevice) are recorded; their element type is empty.
+    /// Returns the native kernels that used the device side of an operand outside of their own
+    /// ledger scope ([`enter_kernel`](super::enter_kernel)). The ledger cannot attribute the
+    /// transfers of such kernels. The ledger finds such kernels only in calls through an
+    /// [`AnyDevice`](crate::AnyDevice), and records them with an empty element type.
     pub fn unscoped_kernels(&self) -> Vec<KernelCall> {
         self.unscoped.lock().iter().copied().collect()
     }
