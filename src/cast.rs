@@ -3,7 +3,7 @@
 use crate::element::Storable;
 use std::slice::from_ref;
 
-const MISMATCH: &str = "the bytes of a cast fit the size and the alignment of the new type";
+const MISMATCH: &str = "the bytes of a cast must have the size and alignment of the new type";
 
 /// Reinterprets a slice as a slice of another type with the same bytes.
 ///

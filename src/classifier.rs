@@ -137,10 +137,10 @@ impl MeanPixel {
 
 /// Returns the mean of each channel of a mean image.
 fn channel_means(path: &Path, channels: usize) -> Result<Vec<f32>> {
-    let with_path = |error: Error| error.context(path.display().to_string());
+    let add_path = |error: Error| error.context(path.display().to_string());
     let proto: BlobProto = proto::read_binary(path)?;
     let mut mean = Blob::<f32, _>::new(&CpuDevice::new(), &[])?;
-    mean.from_proto(&proto, true).map_err(with_path)?;
+    mean.from_proto(&proto, true).map_err(add_path)?;
     let found = match mean.shape()[..] {
         [1, channels, _, _] | [channels, _, _] => channels,
         _ => 0,
@@ -149,7 +149,7 @@ fn channel_means(path: &Path, channels: usize) -> Result<Vec<f32>> {
         let shape = mean.shape();
         let reason =
             format!("the mean image has shape {shape}, but the input has {channels} channels");
-        return Err(with_path(Error::Shape(reason)));
+        return Err(add_path(Error::Shape(reason)));
     }
     let values = mean.data()?;
     let planes = values.host()?.chunks((mean.count() / channels).max(1));
@@ -171,15 +171,15 @@ impl Classifier {
         weights: impl AsRef<Path>,
         preprocessing: &Preprocessing,
     ) -> Result<Self> {
-        let in_file = |path: &Path| {
+        let add_path = |path: &Path| {
             let path = path.display().to_string();
             move |error: Error| error.context(path.clone())
         };
         let definition = definition.as_ref();
         let builder = Net::builder(device).phase(Phase::Test).reuse_memory(true);
-        let mut net = builder.build(&proto::read_net(definition)?).map_err(in_file(definition))?;
+        let mut net = builder.build(&proto::read_net(definition)?).map_err(add_path(definition))?;
         net.copy_trained_from_file(weights)?;
-        Self::new(net, preprocessing).map_err(in_file(definition))
+        Self::new(net, preprocessing).map_err(add_path(definition))
     }
 
     /// Creates a classifier from a net with trained weights.

@@ -243,13 +243,13 @@ element!(f64, f64, F64, |x| x, |x| x, |v| v, |x| x);
 /// Melquiond 2008, "Emulation of FMA and correctly rounded sums").
 #[inline(always)]
 pub(crate) fn round_to_odd(x: f64) -> f32 {
-    let nearest = x as f32;
-    let (bits, widened) = (nearest.to_bits(), f64::from(nearest));
-    let even = u32::from(bits & 1 == 0);
+    let nearest_f32 = x as f32;
+    let (bits, widened) = (nearest_f32.to_bits(), f64::from(nearest_f32));
+    let is_even = u32::from(bits & 1 == 0);
     // Adding 1 to the bits of a float gives the float of the next larger magnitude. Zero and
     // infinity have even bit patterns, so a result that underflowed or overflowed is rounded to
     // odd, too. Comparisons with NaN are false, so the bits of a NaN are unchanged.
-    let increase = u32::from(widened.abs() < x.abs()) & even;
-    let decrease = u32::from(widened.abs() > x.abs()) & even;
+    let increase = u32::from(widened.abs() < x.abs()) & is_even;
+    let decrease = u32::from(widened.abs() > x.abs()) & is_even;
     f32::from_bits(bits + increase - decrease)
 }

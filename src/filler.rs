@@ -96,7 +96,7 @@ impl Filler {
     /// standard deviation that is not positive, or `min > max`.
     #[doc(alias = "GetFiller")]
     pub fn from_proto(param: &FillerParameter) -> Result<Self> {
-        let invalid = |reason: String| Err(Error::invalid_input("filler", reason));
+        let invalid_error = |reason: String| Err(Error::invalid_input("filler", reason));
         let (min, max) = (f64::from(param.min()), f64::from(param.max()));
         let (mean, std) = (f64::from(param.mean()), f64::from(param.std()));
         let norm = param.variance_norm();
@@ -104,7 +104,7 @@ impl Filler {
             "constant" => Self::Constant { value: param.value().into() },
             "uniform" if min <= max => Self::Uniform { min, max },
             "uniform" => {
-                return invalid(format!("uniform needs `min` ≤ `max`, not {min} and {max}"));
+                return invalid_error(format!("uniform needs `min` ≤ `max`, not {min} and {max}"));
             }
             "gaussian" if std > 0.0 => {
                 let sparse = match param.sparse() {
@@ -115,7 +115,9 @@ impl Filler {
                 };
                 return Ok(Self::Gaussian { mean, std, sparse });
             }
-            "gaussian" => return invalid(format!("gaussian needs a positive `std`, not {std}")),
+            "gaussian" => {
+                return invalid_error(format!("gaussian needs a positive `std`, not {std}"));
+            }
             "positive_unitball" => Self::PositiveUnitball,
             "xavier" => Self::Xavier { norm },
             "msra" => Self::Msra { norm },
@@ -123,12 +125,12 @@ impl Filler {
             other => {
                 let known =
                     "constant, uniform, gaussian, positive_unitball, xavier, msra, bilinear";
-                return invalid(format!("unknown type `{other}`; known types: {known}"));
+                return invalid_error(format!("unknown type `{other}`; known types: {known}"));
             }
         };
         match param.sparse() {
             -1 => Ok(filler),
-            _ => invalid(format!("`sparse` needs type gaussian, not `{}`", param.r#type())),
+            _ => invalid_error(format!("`sparse` needs type gaussian, not `{}`", param.r#type())),
         }
     }
 
@@ -158,7 +160,9 @@ impl Filler {
             Self::Gaussian { mean, std, sparse } => {
                 device.gaussian(key, mean, std, data.view_mut())?;
                 match sparse {
-                    Some(kept) => sparsify(kept, shape, key.child(1), data.host_mut()?),
+                    Some(values_per_input) => {
+                        sparsify(values_per_input, shape, key.child(1), data.host_mut()?)
+                    }
                     None => Ok(()),
                 }
             }
@@ -183,20 +187,26 @@ fn fan(shape: &Shape, norm: VarianceNorm) -> f64 {
     }
 }
 
-/// Keeps each value with probability `kept / outputs` and sets all other values to zero.
-fn sparsify<T: Element>(kept: u32, shape: &Shape, key: RngKey, data: &mut [T]) -> Result<()> {
-    let no_axis =
+/// Keeps each value with probability `values_per_input / outputs` and sets all other values to 0.
+fn sparsify<T: Element>(
+    values_per_input: u32,
+    shape: &Shape,
+    key: RngKey,
+    data: &mut [T],
+) -> Result<()> {
+    let no_axis_error =
         || Error::invalid_input("filler", "`sparse` requires a shape with at least one axis");
-    let outputs = *shape.first().ok_or_else(no_axis)?;
-    let p = f64::from(kept) / outputs as f64;
+    let outputs = *shape.first().ok_or_else(no_axis_error)?;
+    let p = f64::from(values_per_input) / outputs as f64;
     if p > 1.0 {
-        let reason = format!("`sparse` {kept} exceeds the {outputs} outputs of shape {shape}");
+        let reason =
+            format!("`sparse` {values_per_input} exceeds the {outputs} outputs of shape {shape}");
         return Err(Error::invalid_input("filler", reason));
     }
-    let mut keep = vec![0; data.len()];
-    host::bernoulli(&Workers::sequential(), key, p, &mut keep)?;
-    let dropped = data.iter_mut().zip(keep).filter(|(_, keep)| *keep == 0);
-    dropped.for_each(|(value, _)| *value = T::default());
+    let mut mask = vec![0; data.len()];
+    host::bernoulli(&Workers::sequential(), key, p, &mut mask)?;
+    let dropped_values = data.iter_mut().zip(mask).filter(|(_, keep)| *keep == 0);
+    dropped_values.for_each(|(value, _)| *value = T::default());
     Ok(())
 }
 

@@ -35,9 +35,9 @@ impl Shape {
     /// 16-byte elements would exceed `isize::MAX` bytes.
     #[doc(alias = "Reshape")]
     pub fn new(extents: &[usize]) -> Result<Self> {
-        let too_large = |reason| Error::ShapeOverflow { shape: extents.to_vec(), reason };
+        let too_large_error = |reason| Error::ShapeOverflow { shape: extents.to_vec(), reason };
         if extents.len() > MAX_AXES {
-            return Err(too_large("more than 32 axes"));
+            return Err(too_large_error("more than 32 axes"));
         }
         // The overflow check skips extents of 0, so that no partial product, such as a stride,
         // overflows either.
@@ -46,7 +46,7 @@ impl Shape {
             .filter(|&&extent| extent != 0)
             .try_fold(1usize, |product, &extent| product.checked_mul(extent))
             .filter(|&product| product <= isize::MAX as usize / 16)
-            .ok_or_else(|| too_large("the number of elements overflows"))?;
+            .ok_or_else(|| too_large_error("the number of elements overflows"))?;
         let count = if extents.contains(&0) { 0 } else { product };
         Ok(Self { extents: extents.to_vec(), count })
     }
@@ -74,9 +74,9 @@ impl Shape {
     #[doc(alias = "CanonicalAxisIndex")]
     pub fn canonical_axis(&self, axis: isize) -> Result<usize> {
         let axes = self.extents.len();
-        let canonical = if axis < 0 { axis + axes as isize } else { axis };
-        match usize::try_from(canonical) {
-            Ok(canonical) if canonical < axes => Ok(canonical),
+        let index = if axis < 0 { axis + axes as isize } else { axis };
+        match usize::try_from(index) {
+            Ok(index) if index < axes => Ok(index),
             _ => Err(Error::Axis { axis, axes }),
         }
     }
@@ -98,15 +98,19 @@ impl Shape {
     /// [`Error::Shape`] for too many indices, or for an index that is not below the extent of the
     /// axis.
     pub fn offset(&self, indices: &[usize]) -> Result<usize> {
-        let inside = indices.len() <= self.extents.len()
+        let is_inside = indices.len() <= self.extents.len()
             && indices.iter().zip(&self.extents).all(|(&index, &extent)| index < extent);
-        if !inside {
+        if !is_inside {
             return Err(Error::Shape(format!(
                 "indices {indices:?} are out of range in shape {self}"
             )));
         }
-        let padded = indices.iter().copied().chain(std::iter::repeat(0));
-        Ok(self.extents.iter().zip(padded).fold(0, |sum, (&extent, index)| sum * extent + index))
+        let padded_indices = indices.iter().copied().chain(std::iter::repeat(0));
+        Ok(self
+            .extents
+            .iter()
+            .zip(padded_indices)
+            .fold(0, |sum, (&extent, index)| sum * extent + index))
     }
 
     /// Returns the extent of `axis` of a shape with at most four axes, or 1 if the axis is missing.

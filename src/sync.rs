@@ -120,7 +120,7 @@ impl Condvar {
         guard
     }
 
-    /// Like [`wait`](Self::wait), but waits until `deadline` at most. Returns the lock guard, and
+    /// Like [`wait`](Self::wait), but waits at most until `deadline`. Returns the lock guard, and
     /// whether the deadline has passed. Under loom, which does not model time, the deadline never
     /// passes.
     #[cfg(feature = "net")]
@@ -131,8 +131,8 @@ impl Condvar {
     ) -> (MutexGuard<'a, T>, bool) {
         self.waiting.fetch_add(1, Relaxed);
         let timeout = deadline.saturating_duration_since(Instant::now());
-        let waited = self.condvar.wait_timeout(guard, timeout);
-        let (guard, result) = waited.unwrap_or_else(PoisonError::into_inner);
+        let wait_result = self.condvar.wait_timeout(guard, timeout);
+        let (guard, result) = wait_result.unwrap_or_else(PoisonError::into_inner);
         self.waiting.fetch_sub(1, Relaxed);
         (guard, result.timed_out())
     }
@@ -180,9 +180,9 @@ mod explored_cell {
             value
         }
         pub(crate) fn set(&self, value: T) -> Result<(), T> {
-            let set = self.cell.set(value);
+            let result = self.cell.set(value);
             self.is_filled.store(true, Release);
-            set
+            result
         }
         pub(crate) fn take(&mut self) -> Option<T> {
             self.is_filled = AtomicBool::new(false);
@@ -206,11 +206,11 @@ mod tests {
     };
 
     fn panic_with<G>(lock: impl FnOnce() -> G) {
-        let locked = AssertUnwindSafe(|| {
+        let panic_while_locked = AssertUnwindSafe(|| {
             let _guard = lock();
             panic!("a panic while the lock is held");
         });
-        catch_unwind(locked).unwrap_err();
+        catch_unwind(panic_while_locked).unwrap_err();
     }
 
     #[test]

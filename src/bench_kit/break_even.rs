@@ -122,8 +122,8 @@ impl Row {
         let break_even = |time| {
             let is_faster =
                 |pair: &&(Timing, Timing)| !pair.0.fallback && speedup(time, pair) > 1.0;
-            let faster = pairs.iter().rev().take_while(is_faster);
-            faster.last().map(|(device, _)| device.size).filter(|_| has_enough_sizes)
+            let faster_pairs = pairs.iter().rev().take_while(is_faster);
+            faster_pairs.last().map(|(device, _)| device.size).filter(|_| has_enough_sizes)
         };
         let comparison = Comparison::Times {
             has_enough_sizes,
@@ -188,16 +188,16 @@ mod tests {
     use crate::bench_kit::{Peaks, Work};
 
     fn survey<const N: usize>(name: &str, times: [[u64; 2]; N]) -> Survey {
-        let timing = |(i, [time, across]): (usize, [u64; 2])| Timing {
+        let timing = |(i, [time, time_with_transfers]): (usize, [u64; 2])| Timing {
             kernel: "copy",
             size: 10 << i,
             work: Work { bytes: 1, flops: 1 },
             time: Duration::from_nanos(time),
-            time_with_transfers: Duration::from_nanos(across),
+            time_with_transfers: Duration::from_nanos(time_with_transfers),
             fallback: false,
         };
-        let lines = times.into_iter().enumerate().map(timing).collect();
-        Survey { device: name.into(), element: "f32", timings: lines, peaks: Peaks::default() }
+        let timings = times.into_iter().enumerate().map(timing).collect();
+        Survey { device: name.into(), element: "f32", timings, peaks: Peaks::default() }
     }
 
     #[test]

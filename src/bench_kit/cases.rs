@@ -183,17 +183,17 @@ impl<T: Element> CaseList<'_, T> {
         &mut self,
         (kernel, size): (&'static str, usize),
         lengths: &[usize],
-        (accessed, flops): (usize, u64),
+        (accesses, flops): (usize, u64),
         run: impl Fn(&AnyDevice, &[Blob<T>]) -> Result<()> + 'static,
     ) -> Result<()> {
-        let random = |(i, &len): (usize, &usize)| {
+        let random_blob = |(i, &len): (usize, &usize)| {
             let blob = Blob::new(self.device, &[len])?;
             let key = RngKey::new(0).child(i as u64);
             Filler::Uniform { min: 0.25, max: 1.0 }.fill(&blob, key)?;
             Ok(blob)
         };
-        let blobs = lengths.iter().enumerate().map(random).collect::<Result<_>>()?;
-        let work = Work { bytes: (accessed * size_of::<T>()) as u64, flops };
+        let blobs = lengths.iter().enumerate().map(random_blob).collect::<Result<_>>()?;
+        let work = Work { bytes: (accesses * size_of::<T>()) as u64, flops };
         let (device, run) = (self.device.clone(), Box::new(run));
         self.cases.push(Case { device, kernel, size, work, blobs, run });
         Ok(())
@@ -215,8 +215,8 @@ fn vectors<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
         d.dot(b[0].data()?.view(), b[1].data()?.view()).map(drop)
     })?;
     list.add(("asum", n), &[n], (n, count), |d, b| d.asum(b[0].data()?.view()).map(drop))?;
-    let maps = [("unary exp", Unary::Exp), ("unary relu", Unary::Relu { slope: T::acc(0.0) })];
-    for (name, op) in maps {
+    let functions = [("unary exp", Unary::Exp), ("unary relu", Unary::Relu { slope: T::acc(0.0) })];
+    for (name, op) in functions {
         list.add((name, n), &[n, n], (2 * n, count), move |d, b| {
             d.unary(op, b[0].data()?.view().into(), b[1].data_mut()?.view_mut())
         })?;
@@ -245,8 +245,8 @@ fn update<T: Element>(
     let op = SolverUpdate::<T> { rate, scale, decay, regularization: Regularization::L2, rule };
     let history_count = rule.history_count();
     let history: [Blob<T::Acc>; 2] = [Blob::new(list.device, &[n])?, Blob::new(list.device, &[n])?];
-    let accessed = 3 * n + 2 * history_count * n * size_of::<T::Acc>() / size_of::<T>();
-    list.add((name, n), &[n, n], (accessed, flops * n as u64), move |d, b| {
+    let accesses = 3 * n + 2 * history_count * n * size_of::<T::Acc>() / size_of::<T>();
+    list.add((name, n), &[n, n], (accesses, flops * n as u64), move |d, b| {
         let (mut h, mut k) = (history[0].data_mut()?, history[1].data_mut()?);
         let history = &mut [h.view_mut(), k.view_mut()][..history_count];
         d.solver_update(&op, b[0].data()?.view(), b[1].data_mut()?.view_mut(), None, history)
@@ -278,24 +278,29 @@ fn rows<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
 
 /// Adds cases of GEMM and GEMV with `n` × `n` matrices.
 fn matrices<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
-    let square = n * n;
+    let matrix_len = n * n;
     let op = Gemm::<T>::new(n, n, n);
-    list.add(("gemm", n), &[square; 3], (3 * square, op.flops()), move |d, b| {
+    list.add(("gemm", n), &[matrix_len; 3], (3 * matrix_len, op.flops()), move |d, b| {
         let (x, y) = (b[0].data()?, b[1].data()?);
         d.gemm(&op, x.view(), y.view(), b[2].data_mut()?.view_mut())
     })?;
     let op = Gemv::<T>::new(Transpose::No, n, n);
-    list.add(("gemv", n), &[square, n, n], (square + 2 * n, 2 * square as u64), move |d, b| {
-        let (a, x) = (b[0].data()?, b[1].data()?);
-        d.gemv(&op, a.view(), x.view(), b[2].data_mut()?.view_mut())
-    })
+    list.add(
+        ("gemv", n),
+        &[matrix_len, n, n],
+        (matrix_len + 2 * n, 2 * matrix_len as u64),
+        move |d, b| {
+            let (a, x) = (b[0].data()?, b[1].data()?);
+            d.gemv(&op, a.view(), x.view(), b[2].data_mut()?.view_mut())
+        },
+    )
 }
 
 /// Adds cases of three kernels on `n` images: LeNet's second convolution, its im2col, and the max
 /// pooling after the convolution. The 5 × 5 convolution maps 20 planes of 12 × 12 to 50 planes.
 fn images<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
-    let side = op::SpatialAxis::new(12, 5);
-    let window = Window::new(20, &[side, side])?;
+    let axis = op::SpatialAxis::new(12, 5);
+    let window = Window::new(20, &[axis, axis])?;
     let op = Convolution::new(n, 50, 1, window.clone())?;
     let (image, columns) = (window.image_len(), window.columns_len());
     list.add(("im2col", n), &[image * n, columns * n], ((image + columns) * n, 0), move |d, b| {

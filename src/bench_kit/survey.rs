@@ -128,12 +128,12 @@ impl Survey {
     /// or 0 if the device has no native `copy`.
     fn copy_bandwidth(&self, timing: &Timing) -> f64 {
         let copies = native(&self.timings, "copy");
-        let nearest = copies.min_by_key(|copy| {
+        let nearest_copy = copies.min_by_key(|copy| {
             let [more, less] =
                 [copy.work.bytes.max(timing.work.bytes), copy.work.bytes.min(timing.work.bytes)];
             more / less.max(1)
         });
-        nearest.map_or(0.0, Timing::bandwidth)
+        nearest_copy.map_or(0.0, Timing::bandwidth)
     }
 }
 
@@ -166,9 +166,9 @@ fn time_case<T: Element>(case: &Case<T>) -> Result<Timing> {
 /// Runs the case once, and returns whether a kernel fell back to the host.
 fn falls_back<T: Element>(case: &Case<T>) -> Result<bool> {
     let ledger = Ledger::new();
-    let open = ledger.open();
+    let guard = ledger.open();
     let run = case.run();
-    drop(open);
+    drop(guard);
     run.map(|()| ledger.total(EventKind::Fallback).count > 0)
 }
 
@@ -179,9 +179,9 @@ const SAMPLING_TIME: Duration = Duration::from_millis(10);
 /// runs together, because a single run can be shorter than the resolution of the clock.
 fn median(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
     run()?;
-    let once = timed(1, &mut run)?;
-    let per_sample = SAMPLING_TIME.as_nanos() / 9 / once.as_nanos().max(1);
-    let repeats = per_sample.clamp(1, 10_000) as u32;
+    let run_time = timed(1, &mut run)?;
+    let runs_per_sample = SAMPLING_TIME.as_nanos() / 9 / run_time.as_nanos().max(1);
+    let repeats = runs_per_sample.clamp(1, 10_000) as u32;
     let mut samples = [Duration::ZERO; 9];
     for sample in &mut samples {
         *sample = timed(repeats, &mut run)? / repeats;
@@ -218,10 +218,10 @@ impl fmt::Display for Survey {
             let shares = self.shares(timing);
             // Round the share as the table does: a share of 100.4 % is printed as 100 %, without a
             // note.
-            let exceeds = shares.iter().flatten().any(|share| (100.0 * share).round() > 100.0);
+            let is_excess = shares.iter().flatten().any(|share| (100.0 * share).round() > 100.0);
             has_fallback |= fallback;
-            has_excess |= exceeds;
-            let note = match (fallback, exceeds) {
+            has_excess |= is_excess;
+            let note = match (fallback, is_excess) {
                 (true, _) => "  on the host",
                 (_, true) => "  above 100%",
                 _ => "",

@@ -13,8 +13,8 @@ use crate::{
 /// ```
 /// use cortado::blob::Conv2d;
 ///
-/// let same_size = Conv2d { pad: [1, 1], ..Conv2d::default() };
-/// assert_eq!(same_size.stride, [1, 1]);
+/// let options = Conv2d { pad: [1, 1], ..Conv2d::default() };
+/// assert_eq!(options.stride, [1, 1]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv2d {
@@ -41,8 +41,8 @@ impl Default for Conv2d {
 /// ```
 /// use cortado::blob::PoolWindow;
 ///
-/// let overlapping = PoolWindow { stride: [2, 2], ..PoolWindow::new([3, 3]) };
-/// assert_eq!(overlapping.kernel, [3, 3]);
+/// let window = PoolWindow { stride: [2, 2], ..PoolWindow::new([3, 3]) };
+/// assert_eq!(window.kernel, [3, 3]);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolWindow {

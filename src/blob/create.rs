@@ -193,9 +193,9 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// use cortado::prelude::*;
     ///
     /// let x = Blob::from_fn(&CpuDevice::new(), &[4, 2], |i| i as f32)?;
-    /// let middle = x.rows(1..3)?;
-    /// assert_eq!(middle.shape().to_vec(), [2, 2]);
-    /// assert_eq!(middle.to_vec()?, [2.0, 3.0, 4.0, 5.0]);
+    /// let middle_rows = x.rows(1..3)?;
+    /// assert_eq!(middle_rows.shape().to_vec(), [2, 2]);
+    /// assert_eq!(middle_rows.to_vec()?, [2.0, 3.0, 4.0, 5.0]);
     /// # Ok::<(), cortado::Error>(())
     /// ```
     ///

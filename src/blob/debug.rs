@@ -34,24 +34,24 @@ impl<T: Storable, D: Device> fmt::Debug for Blob<T, D> {
 fn format_values<T: Storable>(values: &[T]) -> String {
     const MAX_VALUES: usize = 8;
     let bytes = crate::cast::cast_slice::<T, u8>(&values[..values.len().min(MAX_VALUES)]);
-    let kind = TypeId::of::<T>();
-    let formatted: Vec<String> = if kind == TypeId::of::<f32>() {
+    let element_type = TypeId::of::<T>();
+    let texts: Vec<String> = if element_type == TypeId::of::<f32>() {
         format_as::<f32>(bytes)
-    } else if kind == TypeId::of::<f64>() {
+    } else if element_type == TypeId::of::<f64>() {
         format_as::<f64>(bytes)
-    } else if kind == TypeId::of::<f16>() {
+    } else if element_type == TypeId::of::<f16>() {
         format_as::<f16>(bytes)
-    } else if kind == TypeId::of::<bf16>() {
+    } else if element_type == TypeId::of::<bf16>() {
         format_as::<bf16>(bytes)
-    } else if kind == TypeId::of::<u32>() {
+    } else if element_type == TypeId::of::<u32>() {
         format_as::<u32>(bytes)
-    } else if kind == TypeId::of::<i32>() {
+    } else if element_type == TypeId::of::<i32>() {
         format_as::<i32>(bytes)
     } else {
         return format!("{} elements of {}", values.len(), type_name::<T>());
     };
-    let rest = if values.len() > MAX_VALUES { ", …" } else { "" };
-    format!("[{}{rest}]", formatted.join(", "))
+    let ellipsis = if values.len() > MAX_VALUES { ", …" } else { "" };
+    format!("[{}{ellipsis}]", texts.join(", "))
 }
 
 fn format_as<T: Storable + fmt::Display>(bytes: &[u8]) -> Vec<String> {

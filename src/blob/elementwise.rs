@@ -248,13 +248,13 @@ fn broadcast_axis(a: &Shape, b: &Shape) -> Option<Axis> {
     if a == b {
         return Some(Axis { outer: 1, extent: a.count(), inner: 1 });
     }
-    let missing = a.len().checked_sub(b.len())?;
-    let is_repeated = |i: &usize| *i < missing || b[i - missing] == 1;
+    let missing_axes = a.len().checked_sub(b.len())?;
+    let is_repeated = |i: &usize| *i < missing_axes || b[i - missing_axes] == 1;
     let Some(start) = (0..a.len()).find(|i| !is_repeated(i)) else {
         return Some(Axis { outer: a.count(), extent: 1, inner: 1 });
     };
     let end = 1 + (start..a.len()).rev().find(|i| !is_repeated(i))?;
-    if a[start..end] != b[start - missing..end - missing] {
+    if a[start..end] != b[start - missing_axes..end - missing_axes] {
         return None;
     }
     let product = |axes: &[usize]| axes.iter().product();

@@ -67,9 +67,9 @@ impl<T: Element, D: Device> Matrix<'_, T, D> {
 
     /// Returns a description of the operand for error messages, such as `Bᵀ of shape [4, 3]`.
     fn describe(&self, name: &str) -> String {
-        let mark = if self.transpose == Transpose::Yes { "ᵀ" } else { "" };
+        let suffix = if self.transpose == Transpose::Yes { "ᵀ" } else { "" };
         match self.extents() {
-            Some([rows, columns]) => format!("{name}{mark} of shape [{rows}, {columns}]"),
+            Some([rows, columns]) => format!("{name}{suffix} of shape [{rows}, {columns}]"),
             None => format!("{name} of shape {}", self.blob.shape()),
         }
     }

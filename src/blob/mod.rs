@@ -89,11 +89,11 @@ impl<T: Storable, D: Device> Blob<T, D> {
     }
 
     fn bytes(shape: &Shape) -> Result<usize> {
-        let overflow = || Error::ShapeOverflow {
+        let overflow_error = || Error::ShapeOverflow {
             shape: shape.to_vec(),
             reason: "the number of bytes overflows",
         };
-        shape.count().checked_mul(size_of::<T>()).ok_or_else(overflow)
+        shape.count().checked_mul(size_of::<T>()).ok_or_else(overflow_error)
     }
 
     /// Returns the device of this blob.

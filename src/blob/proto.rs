@@ -21,9 +21,9 @@ impl<T: Element, D: Device> Blob<T, D> {
     /// let message = w.to_proto(false)?; // without the diff
     /// assert_eq!(message.data, [1.0, 2.0]);
     ///
-    /// let mut read = Blob::<f64, _>::new(&CpuDevice::new(), &[0])?;
-    /// read.from_proto(&message, true)?;
-    /// assert_eq!((read.shape().to_vec(), read.to_vec()?), (vec![1, 2], vec![1.0, 2.0]));
+    /// let mut copy = Blob::<f64, _>::new(&CpuDevice::new(), &[0])?;
+    /// copy.from_proto(&message, true)?;
+    /// assert_eq!((copy.shape().to_vec(), copy.to_vec()?), (vec![1, 2], vec![1.0, 2.0]));
     /// # Ok::<(), cortado::Error>(())
     /// ```
     ///
@@ -63,10 +63,10 @@ impl<T: Element, D: Device> Blob<T, D> {
             true => Ok(()),
             false => Err(Error::Shape(format!("found {len} values of {field} for shape {shape}"))),
         };
-        let double = !proto.double_data.is_empty();
-        check_count("data", if double { proto.double_data.len() } else { proto.data.len() })?;
-        let double_diff = !proto.double_diff.is_empty();
-        let diffs = if double_diff { proto.double_diff.len() } else { proto.diff.len() };
+        let has_doubles = !proto.double_data.is_empty();
+        check_count("data", if has_doubles { proto.double_data.len() } else { proto.data.len() })?;
+        let has_double_diffs = !proto.double_diff.is_empty();
+        let diffs = if has_double_diffs { proto.double_diff.len() } else { proto.diff.len() };
         if diffs > 0 {
             check_count("diff", diffs)?;
         }
@@ -115,14 +115,15 @@ fn is_legacy(proto: &BlobProto) -> bool {
 
 /// Returns the shape of a message; the older fields, such as `num`, take precedence over `shape`.
 fn extents(proto: &BlobProto) -> Result<Vec<usize>> {
-    let legacy = [proto.num(), proto.channels(), proto.height(), proto.width()].map(i64::from);
+    let legacy_shape =
+        [proto.num(), proto.channels(), proto.height(), proto.width()].map(i64::from);
     let dim = match (is_legacy(proto), &proto.shape) {
-        (true, _) => &legacy[..],
+        (true, _) => &legacy_shape[..],
         (false, Some(shape)) => &shape.dim,
         (false, None) => &[],
     };
-    let negative = |_| Error::Shape(format!("negative extent in shape {dim:?}"));
-    dim.iter().map(|&extent| usize::try_from(extent).map_err(negative)).collect()
+    let negative_error = |_| Error::Shape(format!("negative extent in shape {dim:?}"));
+    dim.iter().map(|&extent| usize::try_from(extent).map_err(negative_error)).collect()
 }
 
 /// Converts elements to a list of `float` values and a list of `double` values, one of which is

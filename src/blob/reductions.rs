@@ -177,7 +177,7 @@ impl<T: Element, D: Device> Blob<T, D> {
         let context =
             |error: crate::Error| error.context(format!("{op}: x of shape {}", self.shape()));
         let index = self.shape().canonical_axis(axis).map_err(context)?;
-        let kept = [&self.shape()[..index], &self.shape()[index + 1..]].concat();
-        Ok((Axis::of(self.shape(), axis)?, kept))
+        let kept_extents = [&self.shape()[..index], &self.shape()[index + 1..]].concat();
+        Ok((Axis::of(self.shape(), axis)?, kept_extents))
     }
 }

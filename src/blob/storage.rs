@@ -235,7 +235,7 @@ impl<T: Storable, D: Device> SrcGuard<'_, T, D> {
 }
 
 fn slice_mut<T: Storable>(bytes: &mut [u8]) -> Result<&mut [T]> {
-    let misaligned =
+    let misaligned_error =
         || Error::InvalidData("adopted bytes are not aligned for the element type".into());
-    crate::cast::try_cast_slice_mut(bytes).ok_or_else(misaligned)
+    crate::cast::try_cast_slice_mut(bytes).ok_or_else(misaligned_error)
 }

@@ -33,9 +33,10 @@
 //!
 //! ## Operands
 //!
-//! - **Inputs and outputs.** A kernel changes no input and no element outside the view of an output.
-//!   If a kernel overwrites an output, the kernel writes every element of the output and reads none,
-//!   so a NaN in the output does not reach the result. With β = 0, a kernel overwrites its output.
+//! - **Inputs and outputs.** A kernel changes no input and no element outside the view of an
+//!   output. If a kernel overwrites an output, the kernel writes every element of the output and
+//!   reads none, so a NaN in the output does not reach the result. With β = 0, a kernel overwrites
+//!   its output.
 //! - **Empty operands.** Operands without elements are valid. A kernel whose outputs are empty
 //!   succeeds. A sum without terms is 0. The exceptions are reductions that have no result without
 //!   elements: the maximum, the minimum, `arg_max` and `moments`.
@@ -63,15 +64,15 @@
 //!   unspecified.
 //! - **Zeros.** −0 and +0 compare as equal. The sign of a computed zero is unspecified, except for
 //!   `Abs` and `Neg`.
-//! - **Subnormal numbers.** A device may treat subnormal `f32`, `f64` and `bf16` numbers as zero, in
-//!   operands and in results. A device must not treat subnormal `f16` numbers as zero, because they
-//!   are normal numbers of the accumulator type `f32`.
+//! - **Subnormal numbers.** A device may treat subnormal `f32`, `f64` and `bf16` numbers as zero,
+//!   in operands and in results. A device must not treat subnormal `f16` numbers as zero, because
+//!   they are normal numbers of the accumulator type `f32`.
 //! - **Kernels that only move elements** (`copy`, `fill`, `copy_2d`, `gather`, `permute`, `tile`,
 //!   `im2col`) keep every bit of an element, also of NaN, −0 and subnormal numbers.
 //! - **Determinism.** The same call with the same operands on the same device gives the same bits,
-//!   for any number of threads. A sum adds its terms in an order that depends only on sizes. Results
-//!   of two devices may differ within the rounding errors; only the kernels of [`Random`] and
-//!   `stochastic_pool` give the same result on every device.
+//!   for any number of threads. A sum adds its terms in an order that depends only on sizes.
+//!   Results of two devices may differ within the rounding errors; only the kernels of [`Random`]
+//!   and `stochastic_pool` give the same result on every device.
 
 #[macro_use]
 pub(crate) mod declare;

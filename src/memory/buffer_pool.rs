@@ -128,7 +128,7 @@ struct PoolQueue<M> {
 
 /// A cached buffer, and the queue after which another queue must be ordered before it uses the
 /// buffer.
-struct Freed<M: Memory> {
+struct FreedBuffer<M: Memory> {
     buffer: M::Buffer,
     queue: PoolQueue<M>,
 }
@@ -143,7 +143,7 @@ struct Shared<M: Memory> {
 
 struct State<M: Memory> {
     /// Cached buffers by size class, least recently freed first.
-    cached: BTreeMap<usize, Vec<Freed<M>>>,
+    cached_buffers: BTreeMap<usize, Vec<FreedBuffer<M>>>,
     statistics: PoolStatistics,
 }
 
@@ -164,14 +164,15 @@ impl<M: Memory> BufferPool<M> {
         Self::with_zero(memory, limit, upload_zeros)
     }
 
-    /// Like [`new`](Self::new), but zeroes the first bytes of reused memory by `zero(memory, buffer,
-    /// bytes)`, which queues the work on the queue of `memory`.
+    /// Like [`new`](Self::new), but zeroes the first bytes of reused memory by `zero(memory,
+    /// buffer, bytes)`, which queues the work on the queue of `memory`.
     pub fn with_zero(
         memory: &M,
         limit: usize,
         zero: impl Fn(&M, &mut M::Buffer, usize) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
-        let state = State { cached: BTreeMap::new(), statistics: PoolStatistics::default() };
+        let state =
+            State { cached_buffers: BTreeMap::new(), statistics: PoolStatistics::default() };
         let shared = Shared { limit, zero: Box::new(zero), state: Mutex::new(state) };
         Self { queue: PoolQueue::new(memory), shared: Arc::new(shared) }
     }
@@ -213,8 +214,8 @@ impl<M: Memory> BufferPool<M> {
     /// Frees all cached buffers.
     pub fn trim(&self) {
         // The buffers are dropped after the lock is released.
-        let cached = self.shared.state.lock().take_cached();
-        drop(cached);
+        let cached_buffers = self.shared.state.lock().take_cached();
+        drop(cached_buffers);
     }
 
     /// Returns a buffer of at least `bytes` bytes, and whether the buffer was cached.
@@ -224,7 +225,7 @@ impl<M: Memory> BufferPool<M> {
             self.shared.state.lock().statistics.misses += 1;
             return Err(out_of_memory());
         };
-        let pooled = |buffer| PooledBuffer {
+        let pooled_buffer = |buffer| PooledBuffer {
             buffer: Some(buffer),
             bytes,
             class,
@@ -232,9 +233,9 @@ impl<M: Memory> BufferPool<M> {
             users: Mutex::default(),
             shared: Arc::clone(&self.shared),
         };
-        let reused = self.shared.state.lock().reuse(class, &self.queue);
-        if let Some(Freed { buffer, queue }) = reused {
-            let mut buffer = pooled(buffer);
+        let freed_buffer = self.shared.state.lock().reuse(class, &self.queue);
+        if let Some(FreedBuffer { buffer, queue }) = freed_buffer {
+            let mut buffer = pooled_buffer(buffer);
             if !queue.is(&self.queue)
                 && let Err(error) = self.queue.memory.order_after(&queue.memory)
             {
@@ -244,8 +245,8 @@ impl<M: Memory> BufferPool<M> {
             }
             return Ok((buffer, true));
         }
-        let evicted = self.shared.state.lock().reserve(class, self.shared.limit);
-        drop(evicted.ok_or_else(out_of_memory)?);
+        let evicted_buffers = self.shared.state.lock().reserve(class, self.shared.limit);
+        drop(evicted_buffers.ok_or_else(out_of_memory)?);
         let buffer = self.alloc_from_device(class).map_err(|error| {
             self.shared.state.lock().statistics.in_use -= class;
             match error {
@@ -253,7 +254,7 @@ impl<M: Memory> BufferPool<M> {
                 error => error,
             }
         })?;
-        Ok((pooled(buffer), false))
+        Ok((pooled_buffer(buffer), false))
     }
 
     /// Allocates device memory. If the device is out of memory, frees all cached buffers, waits for
@@ -276,9 +277,9 @@ impl<M: Memory> PooledBuffer<M> {
         self.bytes
     }
 
-    /// Records that the caller queues work that uses this buffer on the queue of `pool`. Another
-    /// owner of the memory then uses it only after that work. A caller that uses a buffer only on
-    /// the queue of its own pool need not call `used_by`.
+    /// Records that the caller queues work that uses this buffer on the queue of `pool`. The next
+    /// owner of the memory then uses the memory only after that work. A caller that uses a buffer
+    /// only on the queue of the pool that allocated the buffer need not call `used_by`.
     pub fn used_by(&self, pool: &BufferPool<M>) {
         if pool.queue.is(&self.owner) {
             return;
@@ -309,55 +310,56 @@ impl<M: Memory> Drop for PooledBuffer<M> {
         let users = mem::take(self.users.get_mut());
         // If the queues cannot be ordered, the buffer is not reused. The device then frees the
         // memory when queued work no longer uses it, as it does for every dropped buffer.
-        let ordered = users.iter().try_for_each(|user| self.owner.memory.order_after(&user.memory));
-        let buffer = self.buffer.take().filter(|_| ordered.is_ok());
+        let order_result =
+            users.iter().try_for_each(|user| self.owner.memory.order_after(&user.memory));
+        let buffer = self.buffer.take().filter(|_| order_result.is_ok());
         let mut state = self.shared.state.lock();
         state.statistics.in_use -= self.class;
         if let Some(buffer) = buffer {
             state.statistics.cached += self.class;
-            let freed = Freed { buffer, queue: self.owner.clone() };
-            state.cached.entry(self.class).or_default().push(freed);
+            let buffer = FreedBuffer { buffer, queue: self.owner.clone() };
+            state.cached_buffers.entry(self.class).or_default().push(buffer);
         }
     }
 }
 
 impl<M: Memory> State<M> {
     /// Removes and returns a cached buffer of a size class, preferably one that `queue` has freed.
-    fn reuse(&mut self, class: usize, queue: &PoolQueue<M>) -> Option<Freed<M>> {
-        let freed = self.cached.get_mut(&class).filter(|freed| !freed.is_empty())?;
-        let own = freed.iter().rposition(|freed| freed.queue.is(queue));
-        let found = freed.remove(own.unwrap_or(0));
+    fn reuse(&mut self, class: usize, queue: &PoolQueue<M>) -> Option<FreedBuffer<M>> {
+        let buffers = self.cached_buffers.get_mut(&class).filter(|buffers| !buffers.is_empty())?;
+        let own_index = buffers.iter().rposition(|buffer| buffer.queue.is(queue));
+        let buffer = buffers.remove(own_index.unwrap_or(0));
         self.statistics.hits += 1;
         self.statistics.cached -= class;
         self.statistics.in_use += class;
-        Some(found)
+        Some(buffer)
     }
 
     /// Counts a new buffer of a size class as in use. Removes and returns the cached buffers that
     /// must be freed so that the pool does not exceed `limit`. Returns `None` if the buffers in use
     /// would exceed `limit`.
-    fn reserve(&mut self, class: usize, limit: usize) -> Option<Vec<Freed<M>>> {
+    fn reserve(&mut self, class: usize, limit: usize) -> Option<Vec<FreedBuffer<M>>> {
         self.statistics.misses += 1;
         let in_use = self.statistics.in_use.checked_add(class).filter(|sum| *sum <= limit)?;
         self.statistics.in_use = in_use;
-        let mut evicted = Vec::new();
+        let mut evicted_buffers = Vec::new();
         while self.statistics.cached > limit - in_use {
-            let mut largest = self.cached.last_entry()?;
-            let class = *largest.key();
-            match largest.get_mut().pop() {
-                Some(freed) => {
+            let mut largest_class = self.cached_buffers.last_entry()?;
+            let class = *largest_class.key();
+            match largest_class.get_mut().pop() {
+                Some(buffer) => {
                     self.statistics.cached -= class;
-                    evicted.push(freed);
+                    evicted_buffers.push(buffer);
                 }
-                None => drop(largest.remove()),
+                None => drop(largest_class.remove()),
             }
         }
-        Some(evicted)
+        Some(evicted_buffers)
     }
 
-    fn take_cached(&mut self) -> BTreeMap<usize, Vec<Freed<M>>> {
+    fn take_cached(&mut self) -> BTreeMap<usize, Vec<FreedBuffer<M>>> {
         self.statistics.cached = 0;
-        mem::take(&mut self.cached)
+        mem::take(&mut self.cached_buffers)
     }
 }
 

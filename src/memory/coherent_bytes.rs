@@ -76,7 +76,7 @@ impl ValidSides {
 pub(crate) struct CoherentBytes {
     device: Arc<dyn ErasedMemory>,
     bytes: usize,
-    valid: ValidSides,
+    valid_sides: ValidSides,
     /// Allocation of the host side, present if and only if the host is valid; unused with unified
     /// memory.
     host: OnceLock<HostBytes>,
@@ -85,7 +85,7 @@ pub(crate) struct CoherentBytes {
     dev: OnceLock<AnyBuffer>,
     /// Stale allocations, kept for reuse. Only a thread that holds this lock may set `host` or
     /// `dev`.
-    spare: Mutex<SpareAllocations>,
+    spares: Mutex<SpareAllocations>,
 }
 
 struct SpareAllocations {
@@ -100,10 +100,10 @@ impl CoherentBytes {
         Self {
             device,
             bytes,
-            valid: ValidSides(AtomicU8::new(0)),
+            valid_sides: ValidSides(AtomicU8::new(0)),
             host: OnceLock::new(),
             dev: OnceLock::new(),
-            spare: Mutex::new(SpareAllocations { host: None, dev: None, dev_is_new: false }),
+            spares: Mutex::new(SpareAllocations { host: None, dev: None, dev_is_new: false }),
         }
     }
 
@@ -112,14 +112,14 @@ impl CoherentBytes {
     }
 
     pub(super) fn allocated_bytes(&self) -> usize {
-        let spare = self.spare.lock();
-        let host = [self.host.get().is_some(), spare.host.is_some()];
-        let device = [self.dev.get().is_some(), spare.dev.is_some()];
+        let spares = self.spares.lock();
+        let host = [self.host.get().is_some(), spares.host.is_some()];
+        let device = [self.dev.get().is_some(), spares.dev.is_some()];
         self.bytes * [host, device].concat().into_iter().map(usize::from).sum::<usize>()
     }
 
     pub(super) fn head(&self) -> Head {
-        self.valid.head()
+        self.valid_sides.head()
     }
 
     #[track_caller]
@@ -128,7 +128,7 @@ impl CoherentBytes {
             true => self.device.map(self.fill_dev()?)?,
             false => self.fill_host()?,
         };
-        self.valid.read(HOST);
+        self.valid_sides.read(HOST);
         Ok(bytes)
     }
 
@@ -144,7 +144,7 @@ impl CoherentBytes {
     pub(super) fn host_write_only(&mut self) -> Result<&mut [u8]> {
         if self.device.is_unified() {
             self.fill_dev()?;
-            self.valid.write(HOST);
+            self.valid_sides.write(HOST);
             return self.device.map_mut(expect_filled(self.dev.get_mut())?);
         }
         if self.host.get().is_none() {
@@ -152,16 +152,16 @@ impl CoherentBytes {
             let _ = self.host.set(bytes);
         }
         self.retire_dev();
-        self.valid.write(HOST);
+        self.valid_sides.write(HOST);
         Ok(expect_filled(self.host.get_mut())?)
     }
 
     /// Prepares to overwrite all bytes on the host, without first downloading the current value.
     #[track_caller]
     pub(super) fn begin_overwrite(&mut self) -> Result<Overwrite<'_>> {
-        let in_place = self.device.is_unified() || self.head() == Head::HeadAtHost;
-        let host_allocation = if in_place { None } else { Some(self.take_host()?) };
-        Ok(Overwrite { memory: self, host_allocation, written: false })
+        let is_in_place = self.device.is_unified() || self.head() == Head::HeadAtHost;
+        let host_allocation = if is_in_place { None } else { Some(self.take_host()?) };
+        Ok(Overwrite { memory: self, host_allocation, is_written: false })
     }
 
     /// Returns the bytes of unified memory as a host slice.
@@ -177,23 +177,23 @@ impl CoherentBytes {
         self.host.take().map_or_else(|| self.recycled_host(), Ok)
     }
 
-    /// Puts back the host allocation that [`take_host`](Self::take_host) has removed. If `written`
-    /// is true, the bytes of the allocation become the current value of the memory.
-    fn put_host(&mut self, bytes: HostBytes, written: bool) {
-        if written {
+    /// Puts back the host allocation that [`take_host`](Self::take_host) has removed. If
+    /// `is_written` is true, the bytes of the allocation become the current value of the memory.
+    fn put_host(&mut self, bytes: HostBytes, is_written: bool) {
+        if is_written {
             let _ = self.host.set(bytes);
             self.retire_dev();
-            self.valid.write(HOST);
+            self.valid_sides.write(HOST);
         } else if self.dev.get().is_some() {
             self.retire_host(bytes);
-            self.valid.write(DEVICE);
+            self.valid_sides.write(DEVICE);
         } // If neither side was valid, the memory still reads as zero.
     }
 
     #[track_caller]
     pub(super) fn device<B: 'static>(&self) -> Result<&B> {
         let buffer = self.fill_dev()?;
-        self.valid.read(DEVICE);
+        self.valid_sides.read(DEVICE);
         buffer.downcast_ref().ok_or_else(|| foreign_buffer_error(&*self.device))
     }
 
@@ -206,10 +206,10 @@ impl CoherentBytes {
     /// Allocates the device side, if it is not allocated, so that a later
     /// [`device_write_only`](Self::device_write_only) allocates nothing.
     pub(super) fn reserve_device(&mut self) -> Result<()> {
-        let spare = self.spare.get_mut();
-        if self.dev.get().is_none() && spare.dev.is_none() {
-            spare.dev = Some(self.device.alloc(self.bytes)?);
-            spare.dev_is_new = true;
+        let spares = self.spares.get_mut();
+        if self.dev.get().is_none() && spares.dev.is_none() {
+            spares.dev = Some(self.device.alloc(self.bytes)?);
+            spares.dev_is_new = true;
         }
         Ok(())
     }
@@ -225,9 +225,9 @@ impl CoherentBytes {
     fn make_only_device_valid(&mut self, is_expected: fn(&AnyBuffer) -> bool) -> Result<()> {
         self.reserve_device()?;
         if self.dev.get().is_none() {
-            let spare = self.spare.get_mut();
-            if let Some(mut buffer) = spare.dev.take_if(|buffer| is_expected(buffer)) {
-                if mem::take(&mut spare.dev_is_new) {
+            let spares = self.spares.get_mut();
+            if let Some(mut buffer) = spares.dev.take_if(|buffer| is_expected(buffer)) {
+                if mem::take(&mut spares.dev_is_new) {
                     self.device.on_stale(StaleAllocation::Device(&mut buffer));
                 }
                 self.dev = OnceLock::from(buffer);
@@ -239,7 +239,7 @@ impl CoherentBytes {
         if let Some(stale) = self.host.take() {
             self.retire_host(stale);
         }
-        self.valid.write(DEVICE);
+        self.valid_sides.write(DEVICE);
         Ok(())
     }
 
@@ -248,7 +248,7 @@ impl CoherentBytes {
         if !self.device.is_unified() {
             queue.order_after(&*self.device)?;
             self.fill_dev_on(queue, |queue| queue.synchronize())?;
-            self.valid.read(DEVICE);
+            self.valid_sides.read(DEVICE);
         }
         Ok(())
     }
@@ -259,13 +259,13 @@ impl CoherentBytes {
         if !self.device.is_unified() {
             self.retire_dev();
             self.host = OnceLock::from(bytes);
-            self.valid.write(HOST);
+            self.valid_sides.write(HOST);
             return Ok(());
         }
         match self.device.adopt(bytes) {
             Ok(buffer) => {
                 self.dev = OnceLock::from(buffer);
-                self.valid.write(HOST);
+                self.valid_sides.write(HOST);
             }
             Err(bytes) => self.host_write_only()?.copy_from_slice(&bytes),
         }
@@ -274,7 +274,7 @@ impl CoherentBytes {
 
     /// Returns a recycled or new allocation for the host side, with unspecified contents.
     fn recycled_host(&mut self) -> Result<HostBytes> {
-        if let Some(bytes) = self.spare.get_mut().host.take() {
+        if let Some(bytes) = self.spares.get_mut().host.take() {
             return Ok(bytes);
         }
         let mut bytes = self.device.alloc_host(self.bytes)?;
@@ -285,15 +285,15 @@ impl CoherentBytes {
     /// Keeps `stale`, an allocation of the host side, for reuse.
     fn retire_host(&mut self, mut stale: HostBytes) {
         self.device.on_stale(StaleAllocation::Host(&mut stale));
-        self.spare.get_mut().host = Some(stale);
+        self.spares.get_mut().host = Some(stale);
     }
 
     /// Moves the stale allocation of the device side, if any, to the spare allocations for reuse.
     fn retire_dev(&mut self) {
         if let Some(mut stale) = self.dev.take() {
             self.device.on_stale(StaleAllocation::Device(&mut stale));
-            let spare = self.spare.get_mut();
-            (spare.dev, spare.dev_is_new) = (Some(stale), false);
+            let spares = self.spares.get_mut();
+            (spares.dev, spares.dev_is_new) = (Some(stale), false);
         }
     }
 
@@ -302,11 +302,11 @@ impl CoherentBytes {
         if let Some(host) = self.host.get() {
             return Ok(host);
         }
-        let mut spare = self.spare.lock();
+        let mut spares = self.spares.lock();
         if let Some(host) = self.host.get() {
             return Ok(host); // Another thread filled the host side before this thread got the lock.
         }
-        let mut bytes = match spare.host.take() {
+        let mut bytes = match spares.host.take() {
             Some(bytes) => bytes,
             None => self.device.alloc_host(self.bytes)?,
         };
@@ -318,7 +318,7 @@ impl CoherentBytes {
                 || self.device.download(dev, 0, &mut bytes),
             )
         {
-            spare.host = Some(bytes);
+            spares.host = Some(bytes);
             return Err(error);
         }
         Ok(self.host.get_or_init(|| bytes))
@@ -340,16 +340,16 @@ impl CoherentBytes {
         if let Some(dev) = self.dev.get() {
             return Ok(dev);
         }
-        let mut spare = self.spare.lock();
+        let mut spares = self.spares.lock();
         if let Some(dev) = self.dev.get() {
             return Ok(dev);
         }
-        let mut buffer = match spare.dev.take() {
+        let mut buffer = match spares.dev.take() {
             Some(buffer) => buffer,
             None => queue.alloc(self.bytes)?,
         };
-        spare.dev_is_new = false;
-        let uploaded = match self.host.get() {
+        spares.dev_is_new = false;
+        let upload_result = match self.host.get() {
             Some(host) => transfer_event(
                 || queue.name(),
                 EventKind::Upload,
@@ -358,8 +358,8 @@ impl CoherentBytes {
             ),
             None => Ok(()),
         };
-        if let Err(error) = uploaded.and_then(|()| wait(queue)) {
-            spare.dev = Some(buffer);
+        if let Err(error) = upload_result.and_then(|()| wait(queue)) {
+            spares.dev = Some(buffer);
             return Err(error);
         }
         Ok(self.dev.get_or_init(|| buffer))
@@ -373,7 +373,7 @@ pub(super) struct Overwrite<'a> {
     /// Allocation that receives the written bytes; `None` if the bytes of the memory are
     /// overwritten in place.
     host_allocation: Option<HostBytes>,
-    written: bool,
+    is_written: bool,
 }
 
 impl Overwrite<'_> {
@@ -387,15 +387,15 @@ impl Overwrite<'_> {
 
     /// Makes the written bytes the current value of the memory; the device becomes stale.
     pub(super) fn commit(mut self) {
-        self.written = true;
+        self.is_written = true;
     }
 }
 
 impl Drop for Overwrite<'_> {
     fn drop(&mut self) {
         match self.host_allocation.take() {
-            Some(bytes) => self.memory.put_host(bytes, self.written),
-            None if self.written => self.memory.valid.write(HOST),
+            Some(bytes) => self.memory.put_host(bytes, self.is_written),
+            None if self.is_written => self.memory.valid_sides.write(HOST),
             None => {}
         }
     }

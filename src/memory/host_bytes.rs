@@ -143,15 +143,15 @@ mod tests {
     #[test]
     fn zeroed_bytes_do_not_occupy_pages_before_use() {
         const LEN: usize = 1 << 30;
-        let resident = || {
+        let resident_bytes = || {
             let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
             4096 * pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap()
         };
-        let before = resident();
+        let bytes_before = resident_bytes();
         let bytes = HostBytes::zeroed(LEN).unwrap();
         // Allow the resident memory to grow by up to `LEN / 2`, because concurrent tests also
         // allocate memory.
-        assert!(resident().saturating_sub(before) < LEN / 2);
+        assert!(resident_bytes().saturating_sub(bytes_before) < LEN / 2);
         assert_eq!(bytes[LEN / 2], 0);
     }
 }

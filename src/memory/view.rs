@@ -142,9 +142,9 @@ struct Span {
 impl Span {
     /// Returns the range of the first `len` elements of type `T` in `bytes` bytes of memory.
     fn first<T>(len: usize, bytes: usize) -> Result<Self> {
-        let available = bytes / size_of::<T>().max(1);
-        if len > available {
-            return Err(Error::Range { what: "a memory", start: 0, end: len, len: available });
+        let available_len = bytes / size_of::<T>().max(1);
+        if len > available_len {
+            return Err(Error::Range { what: "a memory", start: 0, end: len, len: available_len });
         }
         Ok(Self { start: 0, len })
     }

@@ -53,8 +53,8 @@ macro_rules! simulated_method {
         ) -> result_type!($($result)?) {
             {
                 $(bind_len! { $kind $x })*
-                let checked: Result<()> = $check;
-                checked?;
+                let check_result: Result<()> = $check;
+                check_result?;
             }
             let element = element_name!($($generics)*);
             let name = recorded_name!($kernel $(($kind $x [$T] $($details)*))*);

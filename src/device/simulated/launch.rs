@@ -136,9 +136,9 @@ impl<'d> Launch<'d> {
             }));
             device.synchronize()
         })?;
-        let lost =
+        let message =
             || format!("{}: failed; an earlier wait already returned the error", self.kernel);
-        result.lock().take().ok_or_else(|| DeviceState::error(lost()))
+        result.lock().take().ok_or_else(|| DeviceState::error(message()))
     }
 
     fn enqueue(&mut self, kernel: HostCall) {
@@ -148,7 +148,7 @@ impl<'d> Launch<'d> {
         let job = Job {
             name: self.kernel.to_string(),
             outputs: mem::take(&mut self.outputs),
-            staged: 0,
+            staged_bytes: 0,
             body: Box::new(move || kernel(&workers)),
         };
         queue.push_job(state, job);

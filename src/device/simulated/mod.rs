@@ -125,13 +125,13 @@ impl Memory for SimulatedDevice {
         let region = dst.region(at, src.len())?;
         self.check_copy_fault("upload", src.len())?;
         self.state.count(|counters| counters.uploads += 1);
-        let (staged, target) = (src.to_vec(), region.clone());
+        let (staged_copy, target) = (src.to_vec(), region.clone());
         let job = Job {
             name: format!("upload of {} bytes", src.len()),
             outputs: vec![region],
-            staged: staged.len(),
+            staged_bytes: staged_copy.len(),
             body: Box::new(move || {
-                target.write::<u8>().copy_from_slice(&staged);
+                target.write::<u8>().copy_from_slice(&staged_copy);
                 Ok(())
             }),
         };

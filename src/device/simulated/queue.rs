@@ -29,11 +29,11 @@ pub(super) struct Queue(Mutex<QueueState>);
 
 #[derive(Default)]
 struct QueueState {
-    pending: VecDeque<Work>,
+    pending_work: VecDeque<Work>,
     /// Total number of work items that were queued on this queue so far.
     end: u64,
     /// Number of bytes that pending uploads hold.
-    staged: usize,
+    staged_bytes: usize,
     failure: Option<Error>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Job {
     /// Regions that the job overwrites or updates.
     pub(super) outputs: Vec<Region>,
     /// Number of bytes that the job holds if the job is an upload, else 0.
-    pub(super) staged: usize,
+    pub(super) staged_bytes: usize,
     pub(super) body: Box<dyn FnOnce() -> Result<()> + Send>,
 }
 
@@ -72,7 +72,7 @@ impl Queue {
 
     /// Returns the number of pending work items.
     pub(super) fn len(&self) -> usize {
-        self.0.lock().pending.len()
+        self.0.lock().pending_work.len()
     }
 
     /// Runs all work queued so far.
@@ -86,10 +86,10 @@ impl Queue {
 
     fn push(&self, state: &DeviceState, work: Work) {
         let mut queue = self.0.lock();
-        queue.staged += work.staged();
-        queue.pending.push_back(work);
+        queue.staged_bytes += work.staged_bytes();
+        queue.pending_work.push_back(work);
         queue.end += 1;
-        if queue.pending.len() > MAX_PENDING_WORK || queue.staged > MAX_STAGED_BYTES {
+        if queue.pending_work.len() > MAX_PENDING_WORK || queue.staged_bytes > MAX_STAGED_BYTES {
             drop(queue);
             self.run_pending(state);
         }
@@ -114,12 +114,12 @@ impl Queue {
     /// Removes and returns the first pending work item if its position is before `end`.
     fn pop(&self, end: u64) -> Option<Work> {
         let mut queue = self.0.lock();
-        let first = queue.end - queue.pending.len() as u64;
-        if first >= end {
+        let first_position = queue.end - queue.pending_work.len() as u64;
+        if first_position >= end {
             return None;
         }
-        let work = queue.pending.pop_front()?;
-        queue.staged -= work.staged();
+        let work = queue.pending_work.pop_front()?;
+        queue.staged_bytes -= work.staged_bytes();
         Some(work)
     }
 
@@ -132,9 +132,9 @@ impl Queue {
 }
 
 impl Work {
-    fn staged(&self) -> usize {
+    fn staged_bytes(&self) -> usize {
         match self {
-            Self::Job(job) => job.staged,
+            Self::Job(job) => job.staged_bytes,
             _ => 0,
         }
     }

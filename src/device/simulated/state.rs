@@ -51,7 +51,7 @@ pub(super) struct DeviceState {
     /// Locked while a thread runs queued work: the whole device runs one work item at a time.
     run_lock: Mutex<()>,
     /// Freed and poisoned memory, oldest first.
-    freed: Mutex<Vec<HostBytes>>,
+    freed_memory: Mutex<Vec<HostBytes>>,
 }
 
 impl DeviceState {
@@ -76,13 +76,13 @@ impl DeviceState {
 
     /// Returns zeroed memory, preferably freed memory of the same size.
     pub(super) fn allocate(&self, len: usize) -> Result<HostBytes> {
-        let full = |_| Error::OutOfMemory { device: Self::NAME.into(), bytes: len };
+        let out_of_memory = |_| Error::OutOfMemory { device: Self::NAME.into(), bytes: len };
         if self.faults.occurs(Fault::Alloc) {
-            return Err(full(()));
+            return Err(out_of_memory(()));
         }
         let bytes = match self.reuse(len) {
             Some(bytes) => bytes,
-            None => HostBytes::zeroed(len).map_err(|_| full(()))?,
+            None => HostBytes::zeroed(len).map_err(|_| out_of_memory(()))?,
         };
         self.count(|counters| {
             counters.allocations += 1;
@@ -92,9 +92,9 @@ impl DeviceState {
     }
 
     fn reuse(&self, len: usize) -> Option<HostBytes> {
-        let mut freed = self.freed.lock();
-        let index = freed.iter().position(|bytes| bytes.len() == len)?;
-        let mut bytes = freed.remove(index);
+        let mut freed_memory = self.freed_memory.lock();
+        let index = freed_memory.iter().position(|bytes| bytes.len() == len)?;
+        let mut bytes = freed_memory.remove(index);
         bytes.fill(0);
         Some(bytes)
     }
@@ -103,12 +103,12 @@ impl DeviceState {
     pub(super) fn free(&self, bytes: &mut HostBytes) {
         self.count(|counters| counters.bytes -= bytes.len());
         poison(bytes);
-        let Ok(empty) = HostBytes::zeroed(0) else { return };
-        let mut freed = self.freed.lock();
-        freed.push(mem::replace(bytes, empty));
-        let mut cached: usize = freed.iter().map(|bytes| bytes.len()).sum();
-        while cached > MAX_CACHED_BYTES {
-            cached -= freed.remove(0).len();
+        let Ok(empty_bytes) = HostBytes::zeroed(0) else { return };
+        let mut freed_memory = self.freed_memory.lock();
+        freed_memory.push(mem::replace(bytes, empty_bytes));
+        let mut cached_bytes: usize = freed_memory.iter().map(|bytes| bytes.len()).sum();
+        while cached_bytes > MAX_CACHED_BYTES {
+            cached_bytes -= freed_memory.remove(0).len();
         }
     }
 }
@@ -122,9 +122,9 @@ mod tests {
     fn freed_memory_is_poisoned_and_its_cache_is_bounded() {
         let state = DeviceState::default();
         state.free(&mut state.allocate(4).unwrap());
-        assert_eq!(state.freed.lock()[0][..], [POISON, POISON].concat());
-        let mut large = [0; 3].map(|_| state.allocate(MAX_CACHED_BYTES / 2).unwrap());
-        large.iter_mut().for_each(|bytes| state.free(bytes));
-        assert_eq!(state.freed.lock().len(), 2);
+        assert_eq!(state.freed_memory.lock()[0][..], [POISON, POISON].concat());
+        let mut allocations = [0; 3].map(|_| state.allocate(MAX_CACHED_BYTES / 2).unwrap());
+        allocations.iter_mut().for_each(|bytes| state.free(bytes));
+        assert_eq!(state.freed_memory.lock().len(), 2);
     }
 }

@@ -13,7 +13,7 @@ use std::{marker::PhantomData, panic::Location};
 /// A native kernel must enter its ledger scope before it uses the device side of an operand.
 /// Otherwise, the open ledgers record the kernel call as unscoped when the guard is dropped.
 pub(crate) struct AnyCall {
-    outer: Option<RunningCall>,
+    outer_call: Option<RunningCall>,
     thread: PhantomData<*const ()>,
 }
 
@@ -41,13 +41,13 @@ impl AnyCall {
         let site = Location::caller();
         let call =
             RunningCall { name, full_name, scopes, site, has_scope: false, is_unscoped: false };
-        Self { outer: replace_running(Some(call)), thread: PhantomData }
+        Self { outer_call: replace_running(Some(call)), thread: PhantomData }
     }
 }
 
 impl Drop for AnyCall {
     fn drop(&mut self) {
-        if let Some(call) = replace_running(self.outer)
+        if let Some(call) = replace_running(self.outer_call)
             && call.is_unscoped
         {
             record_unscoped(KernelCall { name: call.name, element: "", site: call.site });

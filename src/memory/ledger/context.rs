@@ -35,8 +35,8 @@ use std::{
 #[derive(Clone, Debug, Default)]
 pub struct LedgerContext {
     ledgers: Vec<Ledger>,
-    transfers: Policy,
-    fallbacks: Policy,
+    transfer_policy: Policy,
+    fallback_policy: Policy,
     kernel: Option<KernelCall>,
 }
 
@@ -86,11 +86,11 @@ impl LedgerContext {
     /// Replaces the ledger context of the calling thread until the returned guard is dropped.
     pub fn enter(self) -> ContextGuard {
         let is_default = self.ledgers.is_empty()
-            && self.transfers == Policy::Allow
-            && self.fallbacks == Policy::Allow;
+            && self.transfer_policy == Policy::Allow
+            && self.fallback_policy == Policy::Allow;
         let watch = (!is_default).then(Watch::new);
-        let previous = with_context(|context| mem::replace(context, self));
-        ContextGuard { previous, _watch: watch, thread: PhantomData }
+        let previous_context = with_context(|context| mem::replace(context, self));
+        ContextGuard { previous_context, _watch: watch, thread: PhantomData }
     }
 
     fn record(
@@ -124,15 +124,15 @@ impl LedgerContext {
 /// ```
 #[must_use = "dropping the guard restores the previous context"]
 pub struct ContextGuard {
-    previous: LedgerContext,
+    previous_context: LedgerContext,
     _watch: Option<Watch>,
     thread: PhantomData<*const ()>,
 }
 
 impl Drop for ContextGuard {
     fn drop(&mut self) {
-        let previous = mem::take(&mut self.previous);
-        with_context(|context| *context = previous);
+        let previous_context = mem::take(&mut self.previous_context);
+        with_context(|context| *context = previous_context);
     }
 }
 
@@ -199,7 +199,7 @@ impl Drop for LedgerGuard {
 #[derive(Debug)]
 pub struct PolicyGuard {
     subject: Subject,
-    previous: Policy,
+    previous_policy: Policy,
     _watch: Watch,
 }
 
@@ -235,23 +235,23 @@ pub fn set_fallback_policy(policy: Policy) -> PolicyGuard {
 impl PolicyGuard {
     fn new(subject: Subject, policy: Policy) -> Self {
         let watch = Watch::new();
-        Self { subject, previous: replace_policy(subject, policy), _watch: watch }
+        Self { subject, previous_policy: replace_policy(subject, policy), _watch: watch }
     }
 }
 
 impl Drop for PolicyGuard {
     fn drop(&mut self) {
-        replace_policy(self.subject, self.previous);
+        replace_policy(self.subject, self.previous_policy);
     }
 }
 
 fn replace_policy(subject: Subject, policy: Policy) -> Policy {
     with_context(|context| {
-        let current = match subject {
-            Subject::Transfers => &mut context.transfers,
-            Subject::Fallbacks => &mut context.fallbacks,
+        let current_policy = match subject {
+            Subject::Transfers => &mut context.transfer_policy,
+            Subject::Fallbacks => &mut context.fallback_policy,
         };
-        mem::replace(current, policy)
+        mem::replace(current_policy, policy)
     })
 }
 
@@ -259,9 +259,9 @@ impl KernelCall {
     /// Attributes the calling thread's transfers to this kernel call until the returned guard is
     /// dropped.
     pub fn enter(self) -> KernelScope {
-        let outer = is_watched()
+        let outer_scope = is_watched()
             .then(|| (with_context(|context| context.kernel.replace(self)), mark_scope(self.name)));
-        KernelScope { outer, thread: PhantomData }
+        KernelScope { outer_scope, thread: PhantomData }
     }
 }
 
@@ -301,15 +301,15 @@ pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
 pub struct KernelScope {
     /// The enclosing kernel call, if any, and whether the running kernel was already in one of its
     /// ledger scopes. The outer `Option` is `None` if no [`Watch`] existed when the kernel started.
-    outer: Option<(Option<KernelCall>, bool)>,
+    outer_scope: Option<(Option<KernelCall>, bool)>,
     thread: PhantomData<*const ()>,
 }
 
 impl Drop for KernelScope {
     fn drop(&mut self) {
-        if let Some((outer, had_scope)) = self.outer {
+        if let Some((outer_call, had_scope)) = self.outer_scope {
             end_scope(had_scope);
-            with_context(|context| context.kernel = outer);
+            with_context(|context| context.kernel = outer_call);
         }
     }
 }
@@ -345,7 +345,7 @@ pub(in crate::memory) fn fallback_event(
     }
     let context = LedgerContext::current();
     let describe = || format!("fallback to the host on `{}`: {kernel}", device());
-    context.fallbacks.apply(describe)?;
+    context.fallback_policy.apply(describe)?;
     context.record(EventKind::Fallback, *kernel, device, 0);
     Ok(())
 }
@@ -369,9 +369,9 @@ pub(in crate::memory) fn transfer_event(
     let context = LedgerContext::current();
     // `KernelCall::new` is called outside the closures, because inside a closure `#[track_caller]`
     // would report the closure as the caller.
-    let direct = KernelCall::new(DIRECT_ACCESS, "");
-    let cause = context.kernel.unwrap_or(direct);
-    context.transfers.apply(|| match cause.name {
+    let direct_access = KernelCall::new(DIRECT_ACCESS, "");
+    let cause = context.kernel.unwrap_or(direct_access);
+    context.transfer_policy.apply(|| match cause.name {
         DIRECT_ACCESS => format!("{kind} of {bytes} bytes on `{}` at {}", device(), cause.site),
         _ => format!("{kind} of {bytes} bytes on `{}` by {cause}", device()),
     })?;

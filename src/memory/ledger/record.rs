@@ -129,7 +129,7 @@ type EventTable = BTreeMap<(KernelCall, String), BTreeMap<EventKind, Total>>;
 #[derive(Clone, Default)]
 pub struct Ledger {
     events: Arc<Mutex<EventTable>>,
-    unscoped: Arc<Mutex<BTreeSet<KernelCall>>>,
+    unscoped_calls: Arc<Mutex<BTreeSet<KernelCall>>>,
 }
 
 impl Ledger {
@@ -146,8 +146,8 @@ impl Ledger {
     /// Returns the recorded events, grouped by kernel, element type, call site, device and kind.
     pub fn entries(&self) -> Vec<Entry> {
         let events = self.events.lock();
-        let rows = events.iter().flat_map(|((kernel, device), kinds)| {
-            kinds.iter().map(move |(&kind, total)| Entry {
+        let rows = events.iter().flat_map(|((kernel, device), totals_by_kind)| {
+            totals_by_kind.iter().map(move |(&kind, total)| Entry {
                 kind,
                 kernel: (kernel.name != DIRECT_ACCESS).then_some(kernel.name),
                 element: kernel.element,
@@ -165,14 +165,14 @@ impl Ledger {
     /// transfers of such kernels. The ledger finds such kernels only in calls through an
     /// [`AnyDevice`](crate::AnyDevice), and records them with an empty element type.
     pub fn unscoped_kernels(&self) -> Vec<KernelCall> {
-        self.unscoped.lock().iter().copied().collect()
+        self.unscoped_calls.lock().iter().copied().collect()
     }
 
     /// Returns the total count and bytes of all recorded events of kind `kind`.
     pub fn total(&self, kind: EventKind) -> Total {
         let mut sum = Total::default();
-        for kinds in self.events.lock().values() {
-            sum.add(kinds.get(&kind).copied().unwrap_or_default());
+        for totals_by_kind in self.events.lock().values() {
+            sum.add(totals_by_kind.get(&kind).copied().unwrap_or_default());
         }
         sum
     }
@@ -180,17 +180,17 @@ impl Ledger {
     /// Removes all events.
     pub fn clear(&self) {
         self.events.lock().clear();
-        self.unscoped.lock().clear();
+        self.unscoped_calls.lock().clear();
     }
 
     pub(super) fn record_unscoped(&self, kernel: KernelCall) {
-        self.unscoped.lock().insert(kernel);
+        self.unscoped_calls.lock().insert(kernel);
     }
 
     pub(super) fn record(&self, kind: EventKind, cause: KernelCall, device: String, bytes: u64) {
         let mut events = self.events.lock();
-        let kinds = events.entry((cause, device)).or_default();
-        kinds.entry(kind).or_default().add(Total { count: 1, bytes });
+        let totals_by_kind = events.entry((cause, device)).or_default();
+        totals_by_kind.entry(kind).or_default().add(Total { count: 1, bytes });
     }
 }
 
@@ -205,10 +205,13 @@ impl fmt::Debug for Ledger {
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let events = self.events.lock();
-        let sum =
-            |kinds: &BTreeMap<EventKind, Total>| kinds.values().map(|total| total.bytes).sum();
-        let mut rows: Vec<(u64, _, _)> =
-            events.iter().map(|(cause, kinds)| (sum(kinds), cause, kinds)).collect();
+        let sum = |totals_by_kind: &BTreeMap<EventKind, Total>| {
+            totals_by_kind.values().map(|total| total.bytes).sum()
+        };
+        let mut rows: Vec<(u64, _, _)> = events
+            .iter()
+            .map(|(cause, totals_by_kind)| (sum(totals_by_kind), cause, totals_by_kind))
+            .collect();
         rows.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
         writeln!(
             f,
@@ -224,8 +227,9 @@ impl fmt::Display for Ledger {
             )
         };
         let mut totals = [Total::default(); 3];
-        for (_, (kernel, device), kinds) in rows {
-            let row = EventKind::ALL.map(|kind| kinds.get(&kind).copied().unwrap_or_default());
+        for (_, (kernel, device), totals_by_kind) in rows {
+            let row =
+                EventKind::ALL.map(|kind| totals_by_kind.get(&kind).copied().unwrap_or_default());
             let name = if kernel.name == DIRECT_ACCESS { "(direct access)" } else { kernel.name };
             write_row(f, name, kernel.element, row)?;
             writeln!(f, "  {} on {device}", kernel.site)?;
@@ -255,9 +259,9 @@ macro_rules! assert_transfers {
     (uploads: $uploads:expr, downloads: $downloads:expr, $body:block) => {{
         use $crate::ledger::{EventKind, Ledger};
         let ledger = Ledger::new();
-        let open = ledger.open();
+        let guard = ledger.open();
         let value = $body;
-        drop(open);
+        drop(guard);
         let copies = [EventKind::Upload, EventKind::Download].map(|kind| ledger.total(kind).count);
         assert_eq!(copies, [$uploads, $downloads], "uploads and downloads:\n{ledger}");
         value
