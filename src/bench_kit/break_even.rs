@@ -55,7 +55,7 @@ enum Comparison {
         /// Whether the kernel was timed at [`MIN_SIZES`] sizes or more.
         has_enough_sizes: bool,
         break_even: [Option<usize>; 2],
-        /// Speedups, time on the host / time on the device, at the largest size at which the
+        /// Speedups (time on the host / time on the device) at the largest size at which the
         /// device's kernel is native.
         speedup: [f64; 2],
     },

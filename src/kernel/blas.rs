@@ -11,8 +11,8 @@ macro_rules! kernels {
         $then! {
             /// Basic linear algebra with the names of BLAS routines. Matrices are row-major;
             /// scalars and sums have the accumulator type `T::Acc`. The [module
-            /// page](crate::kernel) has the rules that all kernels share. A scalar of 0 is a factor
-            /// like any other, unless a method says otherwise, so 0·NaN is NaN.
+            /// page](crate::kernel) has the rules that all kernels share. Unless a method says
+            /// otherwise, a scalar of 0 is a factor like any other, so 0·NaN is NaN.
             ///
             /// ```
             /// use cortado::{kernel::Blas, prelude::*};
@@ -27,7 +27,7 @@ macro_rules! kernels {
             /// ```
             trait Blas {}
 
-            /// `y ← x`; each element of `y` has the bits of the element of `x`, also of a NaN.
+            /// `y ← x`; the kernel copies each element bit for bit, even a NaN.
             ///
             /// Lengths: `y` has as many elements as `x`.
             #[doc(alias = "caffe_copy")]
@@ -49,8 +49,8 @@ macro_rules! kernels {
                 check_len("axpy", "y", x, y)
             }
 
-            /// `y ← α·x + β·y`, with roundings as in [`axpy`](Self::axpy). If β = 0, the kernel does
-            /// not read `y`. If α = 0, the kernel still reads `x`.
+            /// `y ← α·x + β·y`, with roundings as in [`axpy`](Self::axpy). If β = 0, the kernel
+            /// does not read `y`. If α = 0, the kernel still reads `x`.
             ///
             /// Lengths: `y` has as many elements as `x`.
             #[doc(alias = "caffe_cpu_axpby")]
@@ -64,9 +64,9 @@ macro_rules! kernels {
             #[doc(alias = "caffe_cpu_dot")]
             fn dot<T: Element>(x: read T, y: read T) -> T::Acc { check_len("dot", "y", x, y) }
 
-            /// `Σ x[i·incx]·y[i·incy]` over `i < n`, or 0 if `n` is 0. An increment of 0 repeats the
-            /// first element. An operand may be longer than needed. Elements between the increments
-            /// do not affect the result. `x` and `y` may be the same view.
+            /// `Σ x[i·incx]·y[i·incy]` over `i < n`, or 0 if `n` is 0. An increment of 0 repeats
+            /// the first element. An operand may be longer than needed. Elements that an increment
+            /// skips do not affect the result. `x` and `y` may be the same view.
             ///
             /// Lengths: `x` has at least `(n − 1)·incx + 1` elements and `y` at least
             /// `(n − 1)·incy + 1`. If `n` is 0, `x` and `y` may have any length.
@@ -86,14 +86,15 @@ macro_rules! kernels {
             /// Lengths: `x` may have any length.
             fn sumsq<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
-            /// `max |xᵢ|`, without a rounding error; 0 if `x` is empty, and NaN if an element is NaN.
+            /// `max |xᵢ|`, without a rounding error; 0 if `x` is empty, and NaN if an element is
+            /// NaN.
             ///
             /// Lengths: `x` may have any length.
             fn amax<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
             /// `y ← α·op(A)·x + β·y`. If β = 0, the kernel does not read `y`. If α = 0 or `x` is
-            /// empty, the kernel does not read `A` and `x`, and `y ← β·y`. Elements between the rows
-            /// of `A` do not affect the result. `x` may be a part of the view of `A`.
+            /// empty, the kernel reads neither `A` nor `x`, and `y ← β·y`. Elements between the
+            /// rows of `A` do not affect the result. `x` may be a part of the view of `A`.
             ///
             /// Lengths: `a` has at least `(m − 1)·lda + n` elements, or may be empty if `m` or `n`
             /// is 0. `x` and `y` have the lengths that [`Gemv::lengths`] returns.
@@ -102,11 +103,12 @@ macro_rules! kernels {
                 op: &Gemv<T>, a: read T, x: read T, y: overwrite(if op.beta.is_zero()) T
             ) { op.check(a, x, y) }
 
-            /// `C ← α·op(A)·op(B) + β·C`. If β = 0, the kernel does not read `C`. If α = 0 or k = 0,
-            /// the kernel does not read `A` and `B`, and `C ← β·C`. Otherwise a NaN or an infinity in
-            /// `A` or `B` reaches each element of `C` that depends on it, also if the other factor
-            /// is 0. `A` and `B` may be the same view. Elements between the rows of a matrix, and
-            /// after its last row, do not affect the result. Such elements of `C` keep every bit.
+            /// `C ← α·op(A)·op(B) + β·C`. If β = 0, the kernel does not read `C`. If α = 0 or k =
+            /// 0, the kernel reads neither `A` nor `B`, and `C ← β·C`. Otherwise a NaN or an
+            /// infinity in `A` or `B` reaches each element of `C` that depends on it, even if the
+            /// other factor is 0. `A` and `B` may be the same view. Elements between the rows of a
+            /// matrix, and after its last row, do not affect the result. Such elements of `C` are
+            /// unchanged.
             ///
             /// Lengths: `a`, `b` and `c` have at least the lengths that [`Gemm::spans`] returns.
             #[doc(alias = "caffe_cpu_gemm")]
@@ -119,11 +121,11 @@ macro_rules! kernels {
             ) { op.check(a, b, c) }
 
             /// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` for each GEMM of the batch, with the rules of
-            /// [`gemm`](Self::gemm). Elements of the view `c` between the matrices `Cᵢ` keep every
-            /// bit. A batch of 0 GEMMs changes nothing, and accepts operands of any length.
+            /// [`gemm`](Self::gemm). Elements of the view `c` between the matrices `Cᵢ` are
+            /// unchanged. A batch of 0 GEMMs changes nothing, and accepts operands of any length.
             ///
             /// Lengths: with `count` GEMMs, `a` has at least `(count − 1)·stride_a` elements more
-            /// than its span in [`Gemm::spans`]. The same holds for `b` and `c`.
+            /// than its span in [`Gemm::spans`]. `b` and `c` have the corresponding lengths.
             fn gemm_batched<T: Element>(
                 op: &Gemm<T>, batch: &GemmBatch, a: read T, b: read T, c: update T
             ) { batch.check(op, a, b, c) }

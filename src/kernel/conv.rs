@@ -58,7 +58,7 @@ macro_rules! kernels {
             }
 
             /// `columns ← the im2col matrix of x`, with one window per column; taps in the padding
-            /// are +0. The other elements keep every bit.
+            /// are +0. All other elements are copied bit for bit.
             ///
             /// Lengths: `x` has `op.image_len()` elements, and `columns` has `op.columns_len()`.
             #[doc(alias = "im2col_nd_cpu")]
@@ -78,11 +78,11 @@ macro_rules! kernels {
 
             /// `y ← x ∗ filters + bias`; see [`Convolution`].
             ///
-            /// Each element of `y` is one sum, which is rounded once, after the bias. With no
-            /// channels, `y` is the bias, or 0 without a bias. A NaN or an infinity reaches each
-            /// element of `y` that depends on it, also if the other factor is 0, and no others. If a tap of a
-            /// window lies in the padding, the product of the tap may be left out or be 0 times the
-            /// filter element.
+            /// Each element of `y` is one sum, which is rounded once, after the bias is added. If
+            /// the images have no channels, `y` is the bias, or 0 if there is no bias. A NaN or an
+            /// infinity reaches each element of `y` that depends on it, even if the other factor is
+            /// 0, and no other element. For a tap in the padding, a device may add 0 times the
+            /// filter element or nothing.
             ///
             /// Lengths: `x` has `op.input_len()` elements, `filters` has `op.filter_len()`, `bias`
             /// has `op.outputs()`, and `y` has `op.output_len()`.
@@ -93,8 +93,8 @@ macro_rules! kernels {
                 check_len("convolve", "bias", op.outputs(), bias.unwrap_or(op.outputs()))
             }
 
-            /// `dx ← the gradient of x`, given the gradient of `y`. The gradient is 0 where no window
-            /// covers `x`.
+            /// `dx ← the gradient of x`, given the gradient of `y`. The gradient is 0 where no
+            /// window covers `x`.
             ///
             /// Lengths: `filters` has `op.filter_len()` elements, `dy` has `op.output_len()`, and
             /// `dx` has `op.input_len()`.
@@ -103,7 +103,7 @@ macro_rules! kernels {
             ) { op.check("convolve_backward_input", ("dx", dx), ("filters", filters), ("dy", dy)) }
 
             /// `dfilters ← dfilters + the gradient of the filters`, given the gradient of `y`. An
-            /// empty batch leaves the values of `dfilters` as they are.
+            /// empty batch leaves `dfilters` unchanged.
             ///
             /// Lengths: `x` has `op.input_len()` elements, `dy` has `op.output_len()`, and
             /// `dfilters` has `op.filter_len()`.

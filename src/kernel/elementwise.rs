@@ -26,7 +26,7 @@ macro_rules! kernels {
             /// ```
             trait Elementwise {}
 
-            /// `y ← value`, with the bits of `value`, also of −0 and NaN.
+            /// `y ← value`, bit for bit, even if `value` is −0 or NaN.
             ///
             /// Lengths: `y` may have any length.
             #[doc(alias = "caffe_set")]
@@ -34,15 +34,16 @@ macro_rules! kernels {
 
             /// `y ← op(x)`
             ///
-            /// A comparison with NaN is false, so a function that is defined by cases takes its last
-            /// case: [`Sign`](Unary::Sign) and [`Threshold`](Unary::Threshold) of NaN are 0.
+            /// A comparison with NaN is false, so a function that is defined by cases takes its
+            /// last case: [`Sign`](Unary::Sign) and [`Threshold`](Unary::Threshold) of NaN are 0.
             /// [`SignBit`](Unary::SignBit) depends only on the sign bit, and the power 0 is 1 for
-            /// every `x`. All other functions of NaN are NaN. `Abs` and `Neg` change only the sign
-            /// bit, also of zeros.
+            /// every `x`. All other functions return NaN for NaN. `Abs` and `Neg` change only the
+            /// sign bit, even of a zero.
             ///
-            /// `Abs`, `Neg`, `Sqr`, `Sign`, `SignBit`, `AddScalar`, `Scale`, `Threshold`, `Relu` and
-            /// `Clip` are correctly rounded. The other functions may deviate as the conformance
-            /// kit's oracle allows, by 2.5 units in the last place for a quotient to 16 for `pow`.
+            /// `Abs`, `Neg`, `Sqr`, `Sign`, `SignBit`, `AddScalar`, `Scale`, `Threshold`, `Relu`
+            /// and `Clip` are correctly rounded. The other functions may have the errors that the
+            /// conformance kit's oracle allows: from 2.5 units in the last place for a quotient to
+            /// 16 for `pow`.
             ///
             /// Lengths: `y` has as many elements as `x`.
             #[doc(alias = "caffe_powx")]
@@ -54,14 +55,14 @@ macro_rules! kernels {
 
             /// `y ← a op b`, element by element; `a` and `b` may be the same view.
             ///
-            /// A comparison with NaN is false, so a function that is defined by cases takes its last
-            /// case. [`Max`](Binary::Max) and [`Min`](Binary::Min) are `b` if an operand is NaN,
-            /// [`Greater`](Binary::Greater) and [`ClipGrad`](Binary::ClipGrad) are 0, and
+            /// A comparison with NaN is false, so a function that is defined by cases takes its
+            /// last case. [`Max`](Binary::Max) and [`Min`](Binary::Min) are `b` if an operand is
+            /// NaN, [`Greater`](Binary::Greater) and [`ClipGrad`](Binary::ClipGrad) are 0, and
             /// [`ReluGrad`](Binary::ReluGrad) is `slope · a` if `b` is NaN. Functions without cases
-            /// are NaN if an operand is NaN. A case that does not use an operand ignores its NaN,
-            /// such as `b = 0` in [`DivOrZero`](Binary::DivOrZero).
+            /// are NaN if an operand is NaN. A case that does not use an operand, such as `b = 0`
+            /// in [`DivOrZero`](Binary::DivOrZero), ignores a NaN in that operand.
             ///
-            /// `Add`, `Sub`, `Mul` and functions that only select are correctly rounded.
+            /// `Add`, `Sub`, `Mul` and functions that only select an operand are correctly rounded.
             ///
             /// Lengths: `a`, `b` and `y` have the same number of elements.
             #[doc(alias = "caffe_add")]
@@ -91,17 +92,16 @@ macro_rules! kernels {
                 axis: &Axis, x: src(affine_in_place) T, scale: read T, shift: read T, y: overwrite T
             ) { axis.check_affine(x, scale, shift, y) }
 
-            /// `y ← x`, with each element rounded once to the element type of `y`, to the nearest
-            /// number and ties to even. NaN stays NaN, and a number beyond the range of the type
-            /// becomes infinite.
+            /// `y ← x`; each element is rounded once to the element type of `y`, to nearest, ties
+            /// to even. NaN stays NaN, and a number beyond the range of the type becomes infinite.
             ///
             /// Lengths: `y` has as many elements as `x`.
             fn convert<T: Element, U: Element>(x: read T, y: overwrite U) {
                 check_len("convert", "y", x, y)
             }
 
-            /// `y ← x`, where `x` holds integers, such as indices or counts, each of which is
-            /// rounded once to the element type, to the nearest number and ties to even.
+            /// `y ← x`, where `x` holds integers, such as indices or counts. Each integer is
+            /// rounded once to the element type of `y`, to nearest, ties to even.
             ///
             /// Lengths: `y` has as many elements as `x`.
             fn convert_integers<N: Storable + Into<f64>, T: Element>(x: read N, y: overwrite T) {

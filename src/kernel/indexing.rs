@@ -28,7 +28,7 @@ macro_rules! kernels {
             trait Indexing {}
 
             /// `y[r·ldy + c] ← x[r·ldx + c]` for each row r and column c of a block; elements of
-            /// `y` outside the block keep every bit. With one row, any leading dimension is valid.
+            /// `y` outside the block are unchanged. With one row, any leading dimension is valid.
             ///
             /// Lengths: `x` has at least `(rows − 1)·ldx + columns` elements and `y` at least
             /// `(rows − 1)·ldy + columns`. If the block is empty, `x` and `y` may have any length.
@@ -43,10 +43,10 @@ macro_rules! kernels {
                 op: &RowIndexing, table: read T, indices: read u32, y: overwrite T
             ) { op.check("gather", ("table", table), ("indices", indices), ("y", y)) }
 
-            /// `table[indices[i]] ← table[indices[i]] + y[i]`, row by row, in the order of `i`. Each
-            /// sum is rounded to `T` before the next term is added. Rows that no index names keep
-            /// every bit. An index beyond the end of the table is an error, which the device may
-            /// report late.
+            /// `table[indices[i]] ← table[indices[i]] + y[i]`, row by row, in the order of `i`.
+            /// Each sum is rounded to `T` before the next term is added. Rows that no index selects
+            /// are unchanged. An index beyond the end of the table is an error, which the device
+            /// may report late.
             ///
             /// Lengths: `y` has `op.count · op.width` elements, `indices` has `op.count`, and
             /// `table` has `op.table · op.width`.
@@ -67,8 +67,8 @@ macro_rules! kernels {
                 op.check("tile", ("x", x), ("y", y))
             }
 
-            /// `dx ← the sum of dy over the repetitions`, the gradient of `tile`; 0 if `op.tiles` is
-            /// 0.
+            /// `dx ← the sum of dy over the repetitions`, the gradient of `tile`; 0 if `op.tiles`
+            /// is 0.
             ///
             /// Lengths: `dx` has `op.outer · op.inner` elements, and `dy` has `op.tiles` times as
             /// many.

@@ -10,7 +10,7 @@ macro_rules! kernels {
         $then! {
             /// Loss and accuracy kernels, whose results stay on the device.
             ///
-            /// A label is a class number, stored as a floating-point element, or the ignored label.
+            /// A label is a class number or the ignored label, stored as a floating-point element.
             /// Any other label, such as −1, 0.5, NaN or the number of classes, is an error, which
             /// the device may report late. If all labels are ignored, the loss is 0. The [module
             /// page](crate::kernel) has the rules that all kernels share.
@@ -30,7 +30,7 @@ macro_rules! kernels {
             trait Losses {}
 
             /// `loss[0] ← the softmax loss` of the probabilities `p`; see [`SoftmaxLoss`]. The loss
-            /// is NaN if the probability of a label that counts is NaN.
+            /// is NaN if the probability of a label that is not ignored is NaN.
             ///
             /// Lengths: `p` has `op.axis.count()` elements, `label` has `op.axis.reduced_count()`,
             /// and `loss` has 1.
@@ -42,7 +42,7 @@ macro_rules! kernels {
             }
 
             /// `dx ← scale[0] · (p − onehot(label)) / n`, the gradient of the scores whose softmax
-            /// is `p`; zero where the label is ignored, also if `p` is NaN there.
+            /// is `p`; zero where the label is ignored, even if `p` is NaN there.
             ///
             /// Lengths: `p` and `dx` have `op.axis.count()` elements, `label` has
             /// `op.axis.reduced_count()`, and `scale` has 1.
@@ -88,8 +88,8 @@ macro_rules! kernels {
             }
 
             /// `dx ← scale[0] · the derivative of f / n`, the gradient of
-            /// [`class_loss`](Self::class_loss); zero where the label is ignored, and at the kink of a
-            /// hinge loss.
+            /// [`class_loss`](Self::class_loss); zero where the label is ignored, and at the kink
+            /// of a hinge loss.
             ///
             /// Lengths: `x` and `dx` have `op.axis.count()` elements, `label` has
             /// `op.axis.reduced_count()`, `matrix` has `op.axis.extent²`, and `scale` has 1.

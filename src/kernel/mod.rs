@@ -12,8 +12,8 @@
 //! # The contract of every kernel
 //!
 //! The following rules hold for every kernel method and every override. The documentation of a
-//! method adds only what is particular to the kernel. The chapter
-//! [The contract of a device](crate::guide::contract) names the checks that guard each rule.
+//! method adds only what is specific to the kernel. The chapter [The contract of a
+//! device](crate::guide::contract) names the checks that test each rule.
 //!
 //! ## Calls and errors
 //!
@@ -27,7 +27,7 @@
 //!   operands keep their values. A kernel with several outputs first reserves every output by
 //!   [`ViewMut::reserve_device`](crate::ViewMut::reserve_device).
 //! - **Invalid elements.** Only the device can see an invalid label, index or mask in an operand.
-//!   The call itself may return the error, or the next call that waits for the queue, as
+//!   Either the call itself or the next call that waits for the queue returns the error, as
 //!   [`Memory`](crate::Memory) describes. The outputs are then unspecified, but the kernel writes
 //!   nothing outside its outputs.
 //!
@@ -40,9 +40,9 @@
 //! - **Empty operands.** Operands without elements are valid. A kernel whose outputs are empty
 //!   succeeds. A sum without terms is 0. The exceptions are reductions that have no result without
 //!   elements: the maximum, the minimum, `arg_max` and `moments`.
-//! - **Lengths.** The documentation of a method states the lengths of its operands. In it, `op` and
-//!   `axis` are the arguments with these names.
-//! - **Places and sizes.** A view may start at any element of its memory. An operand may have more
+//! - **Lengths.** The documentation of a method states the lengths of its operands. In these
+//!   lengths, `op` and `axis` are arguments of the method.
+//! - **Offsets and sizes.** A view may start at any element of its memory. An operand may have more
 //!   than 2²⁰ elements, and more than 65,535 rows or planes.
 //! - **Equal operands.** Two inputs may be the same view or overlap. An output never overlaps
 //!   another operand. An input that may be the output itself has the type [`Src`](crate::Src).
@@ -50,25 +50,25 @@
 //! ## Results
 //!
 //! - **Rounding.** A kernel computes in the accumulator type `T::Acc`, and rounds each result once
-//!   to `T`, to the nearest number and ties to even. A single addition, subtraction or
-//!   multiplication is correctly rounded to `T::Acc`. A sum of `n` terms `tᵢ` may have an error of
-//!   `(n + 4)·ε(T::Acc)·Σ|tᵢ| + ε(T)·|Σtᵢ|` plus the smallest positive number of `T`, where `ε` is
-//!   the distance from 1 to the next larger number. Elementary functions have the errors that OpenCL
-//!   allows, such as 3 units in the last place of `T::Acc` for `exp` and 16 for `pow`.
+//!   to `T`, to nearest, ties to even. A single addition, subtraction or multiplication is
+//!   correctly rounded to `T::Acc`. A sum of `n` terms `tᵢ` may have an error of up to `(n +
+//!   4)·ε(T::Acc)·Σ|tᵢ| + ε(T)·|Σtᵢ|` plus the smallest positive number of `T`, where `ε` is the
+//!   distance from 1 to the next larger number. Elementary functions may have the errors that
+//!   OpenCL allows, such as 3 units in the last place of `T::Acc` for `exp` and 16 for `pow`.
 //! - **Exact sums.** If all terms and all their partial sums are integers that `T::Acc` represents,
-//!   a sum has no error before its last rounding. A mean, a quotient and an elementary function are
-//!   not exact in this sense.
+//!   a sum has no error before its last rounding. The rule does not apply to means, quotients and
+//!   elementary functions.
 //! - **NaN and infinities.** A kernel computes with NaN and infinities as IEEE arithmetic does,
-//!   unless the method says otherwise. A NaN or an infinity reaches every result that depends on it, and no other. 0·NaN and 0·∞
-//!   are NaN, also if the 0 is a scalar such as α. The sign and the payload of a computed NaN are
-//!   unspecified.
+//!   unless the method says otherwise. A NaN or an infinity reaches every result that depends on
+//!   it, and no other. 0·NaN and 0·∞ are NaN, even if the 0 is a scalar such as α. The sign and the
+//!   payload of a computed NaN are unspecified.
 //! - **Zeros.** −0 and +0 compare as equal. The sign of a computed zero is unspecified, except for
 //!   `Abs` and `Neg`.
 //! - **Subnormal numbers.** A device may treat subnormal `f32`, `f64` and `bf16` numbers as zero,
 //!   in operands and in results. A device must not treat subnormal `f16` numbers as zero, because
 //!   they are normal numbers of the accumulator type `f32`.
 //! - **Kernels that only move elements** (`copy`, `fill`, `copy_2d`, `gather`, `permute`, `tile`,
-//!   `im2col`) keep every bit of an element, also of NaN, −0 and subnormal numbers.
+//!   `im2col`) copy each element bit for bit, even a NaN, −0 or a subnormal number.
 //! - **Determinism.** The same call with the same operands on the same device gives the same bits,
 //!   for any number of threads. A sum adds its terms in an order that depends only on sizes.
 //!   Results of two devices may differ within the rounding errors; only the kernels of [`Random`]
@@ -118,8 +118,9 @@ pub mod traits {
     pub use crate::memory::Memory;
 }
 
-/// Returns the names of all kernel methods. Ledgers and the coverage table append the name of the
-/// function to the name of a method that computes one of several functions, such as `unary_exp`.
+/// Returns the names of all kernel methods. Ledgers and the coverage table of the conformance kit
+/// append the name of the function to the name of a method that computes one of several functions,
+/// such as `unary_exp`.
 ///
 /// ```
 /// assert!(cortado::kernel::names().any(|name| name == "gemm"));

@@ -9,8 +9,8 @@ macro_rules! kernels {
     ($then:ident) => {
         $then! {
             /// Normalization kernels: softmax, local response normalization (LRN) and
-            /// standardization, with their gradients. The [module page](crate::kernel) has the rules
-            /// that all kernels share.
+            /// standardization, with their gradients. The [module page](crate::kernel) has the
+            /// rules that all kernels share.
             ///
             /// ```
             /// use cortado::{kernel::Normalize, op::Axis, prelude::*};
@@ -26,8 +26,9 @@ macro_rules! kernels {
             trait Normalize {}
 
             /// `y ← eˣ / Σ eˣ` along an axis, computed with `x` minus its maximum, so that no
-            /// exponential of a finite element overflows. `y` is 0 where `x` is −∞. All results along
-            /// an axis are NaN if one of the elements is NaN or +∞, or if all elements are −∞.
+            /// exponential of a finite element overflows. `y` is 0 where `x` is −∞. All results
+            /// along an axis are NaN if one of the elements is NaN or +∞, or if all elements are
+            /// −∞.
             ///
             /// Lengths: `x` and `y` have `axis.count()` elements.
             fn softmax<T: Element>(axis: &Axis, x: src(softmax_in_place) T, y: overwrite T) {
@@ -66,9 +67,10 @@ macro_rules! kernels {
 
             /// `mean[e], variance[e] ← the mean and variance of x[o,e,i] over o and i`; the
             /// variance is biased: its divisor is the number of elements. The error of the variance
-            /// does not grow with the mean, so a difference of two sums of squares is not accurate
-            /// enough. If an element is NaN or infinite, neither the mean nor the variance is finite.
-            /// The kernel refuses an `x` without elements, unless the axis has extent 0.
+            /// does not grow with the mean, so the mean of the squares minus the square of the mean
+            /// is not accurate enough. If an element is NaN or infinite, neither the mean nor the
+            /// variance is finite. The kernel refuses an `x` without elements, unless the axis has
+            /// extent 0.
             ///
             /// Lengths: `x` has `axis.count()` elements, and `mean` and `variance` have
             /// `axis.extent`.

@@ -25,10 +25,11 @@ macro_rules! kernels {
             /// several elements of a window equal the maximum, the mask is the index of the first
             /// of these elements.
             ///
-            /// The maximum starts at the lowest finite number of `T`, or of `f32` if `T` is `f64`,
-            /// and only a greater element replaces it. NaN, −∞ and elements that are not above the
-            /// start never become the maximum. If a window has no element above the start, for
-            /// example because the window lies in the padding, `y` is the start and the mask is −1.
+            /// The initial maximum is the lowest finite number of `T`, or of `f32` if `T` is `f64`,
+            /// and only a greater element replaces it. NaN, −∞ and elements that do not exceed the
+            /// initial maximum never become the maximum. If no element of a window exceeds the
+            /// initial maximum, for example because the window lies in the padding, `y` is the
+            /// initial maximum and the mask is −1.
             ///
             /// Lengths: `x` has `op.input_len()` elements, and `y` and `mask` have
             /// `op.output_len()`.
@@ -37,9 +38,9 @@ macro_rules! kernels {
                 check_len("max_pool", "mask", op.output_len(), mask)
             }
 
-            /// Sets `dx[i]` to the sum of the elements of `dy` whose mask is `i`. A mask of −1 names
-            /// no element, and `dx` is 0 where no mask is `i`. For any other mask outside the plane,
-            /// the kernel may fail or return any result, but it writes only to `dx`.
+            /// Sets `dx[i]` to the sum of the elements of `dy` whose mask is `i`. A mask of −1
+            /// selects no element, and `dx[i]` is 0 if no mask is `i`. For any other mask outside
+            /// the plane, the kernel may fail or return any result, but it writes only to `dx`.
             ///
             /// Lengths: `dy` and `mask` have `op.output_len()` elements, and `dx` has
             /// `op.input_len()`.
@@ -52,7 +53,8 @@ macro_rules! kernels {
 
             /// `y ← the mean of each window`, where padding counts as zeros. Elements of a window
             /// beyond the padded input do not count. The mean of a window that begins beyond the
-            /// padded input is NaN or 0. A NaN or an infinity reaches only the windows that contain it.
+            /// padded input is NaN or 0. A NaN or an infinity reaches only the windows that contain
+            /// it.
             ///
             /// Lengths: `x` has `op.input_len()` elements, and `y` has `op.output_len()`.
             fn average_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T) {

@@ -59,8 +59,8 @@ macro_rules! kernels {
             }
 
             /// `yᵢ ← 1` with probability `p`, else 0; `p` is rounded up to a multiple of 2⁻³². An
-            /// element is 1 if its random word is less than `p·2³²`. The kernel refuses a `p` outside
-            /// [0, 1].
+            /// element is 1 if its random word is less than `p·2³²`. The kernel refuses a `p`
+            /// outside [0, 1].
             ///
             /// Lengths: `y` may have any length.
             #[doc(alias = "caffe_rng_bernoulli")]
@@ -68,8 +68,8 @@ macro_rules! kernels {
 
             /// `yᵢ ← xᵢ / keep` where [`bernoulli`](Self::bernoulli) with `p = keep` and the same
             /// key gives 1, else 0. The backward pass calls `dropout` on `dy` with the same key to
-            /// compute the gradient. A dropped element is 0, also if `xᵢ` is NaN or infinite. A kept
-            /// element has at most two roundings. The kernel refuses a `keep` outside (0, 1].
+            /// compute the gradient. A dropped element is 0, even if `xᵢ` is NaN or infinite. A
+            /// kept element is rounded at most twice. The kernel refuses a `keep` outside (0, 1].
             ///
             /// Lengths: `y` has as many elements as `x`.
             fn dropout<T: Element>(

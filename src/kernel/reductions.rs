@@ -9,7 +9,7 @@ use num_traits::Zero;
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Reductions along an axis, whose results stay on the device. The [module
+            /// Reductions along an axis; the results stay on the device. The [module
             /// page](crate::kernel) has the rules that all kernels share.
             ///
             /// ```
@@ -27,10 +27,10 @@ macro_rules! kernels {
 
             /// `y[o,i] ← the reduction op over e of x[o,e,i]`, which removes the axis.
             ///
-            /// - `Max` and `Min` are exact. They ignore NaN elements, and are NaN if all elements are
-            ///   NaN. They refuse an axis of extent 0, unless `y` is empty.
-            /// - `Mean` may divide by `n` or multiply by the rounded `1/n`. The mean along an axis of
-            ///   extent 0 is NaN.
+            /// - `Max` and `Min` are exact, ignore NaN elements, and are NaN if all elements are
+            ///   NaN. `Max` and `Min` refuse an axis of extent 0, unless `y` is empty.
+            /// - `Mean` may divide by `n` or multiply by the rounded `1/n`. The mean along an axis
+            ///   of extent 0 is NaN.
             /// - `Sum`, `AbsSum` and `SumSq` along an axis of extent 0 are 0.
             ///
             /// Lengths: `x` has `axis.count()` elements, and `y` has `axis.reduced_count()`.
@@ -72,7 +72,8 @@ macro_rules! kernels {
             /// `values[o,j,i], places[o,j,i] ← the j-th greatest of x[o,:,i] and its index`. Each
             /// index in `places` is stored as a floating-point element; see [`TopK`]. Among equal
             /// elements, the larger index comes first, and NaN ranks below every number. The kernel
-            /// copies the elements with every bit, and refuses a `k` above the extent of the axis.
+            /// copies the elements bit for bit. The kernel refuses a `k` above the extent of the
+            /// axis.
             ///
             /// Lengths: `x` has `op.axis.count()` elements. `values` and `places` have
             /// `op.k · op.axis.reduced_count()`.

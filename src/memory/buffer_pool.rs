@@ -91,7 +91,7 @@ pub struct PooledBuffer<M: Memory> {
     bytes: usize,
     class: usize,
     owner: PoolQueue<M>,
-    /// Other queues that have used the buffer.
+    /// Queues other than that of `owner` that have used the buffer.
     users: Mutex<Vec<PoolQueue<M>>>,
     shared: Arc<Shared<M>>,
 }

@@ -56,7 +56,7 @@ impl<T: Storable> HostStorage for Vec<T> {
 pub struct HostBytes(Repr);
 
 enum Repr {
-    /// `len` bytes that begin at `start`, which is aligned to a cache line.
+    /// The `len` elements of `bytes` from index `start`, whose address is aligned to a cache line.
     Own {
         bytes: Box<[u8]>,
         start: usize,

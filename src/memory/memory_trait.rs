@@ -13,19 +13,19 @@ use std::fmt::Debug;
 /// A `Memory` value is a handle that is cheap to clone: all clones refer to the same device and to
 /// the same in-order queue of work.
 ///
-/// # Promises of a device
-/// The conformance kit checks the following promises:
+/// # Guarantees of a device
+/// The conformance kit checks that a device gives the following guarantees:
 ///
 /// - **Order.** Work in one queue runs in the order in which it was queued. Two queues of a device
 ///   are ordered only by [`order_after`](Self::order_after).
 /// - **Lifetime.** The device keeps a buffer's memory allocated until all queued work that uses the
-///   buffer is done, even if the buffer is dropped earlier. This holds for kernels and uploads, on
-///   the queue that allocated the buffer and on every other queue.
+///   buffer is done, even if the buffer is dropped earlier. The guarantee holds for kernels and
+///   uploads, on the queue that allocated the buffer and on every other queue.
 /// - **Out of memory.** An allocation that the device cannot make returns
 ///   [`Error::OutOfMemory`](crate::Error::OutOfMemory) with the requested number of bytes, and no
-///   other error. The device works afterwards.
-/// - **Failures.** A call that returns an error has queued nothing, and has changed no value that it
-///   reads or updates. If queued work fails later, the next call that waits for the same queue
+///   other error. The device remains usable.
+/// - **Failures.** A call that returns an error has queued nothing, and has changed no value that
+///   it reads or updates. If queued work fails later, the next call that waits for the same queue
 ///   returns the error, and only that call: a [`synchronize`](Self::synchronize), a
 ///   [`download`](Self::download), or a kernel that returns a number. A wait for a queue that was
 ///   ordered after the failed work may return the error too; a wait for any other queue must not.
@@ -33,15 +33,16 @@ use std::fmt::Debug;
 ///   after the failed work must return the error. The error names the kernel that failed, as the
 ///   [`ledger`](crate::memory::ledger) does, or lists the kernels that may have failed. The memory
 ///   that the failed work writes has no value until it is written again; all other memory keeps its
-///   value. Afterwards, all queues of the device work. The kit checks this promise only on devices
+///   value. All queues of the device remain usable. The kit checks these guarantees only on devices
 ///   that implement [`inject_failure`](Self::inject_failure).
-///   - If several kernels fail before a call waits, one of the errors is enough.
+///   - If several kernels fail before a call waits, the call may return any one of the errors.
 ///   - The error of a queued upload need not name a kernel.
-///   - The error of an invalid element, such as a label, may name the operand instead of the kernel.
+///   - The error of an invalid element, such as a label, may name the operand instead of the
+///     kernel.
 ///   - The error of an invalid element may be lost if all handles of the queue are dropped.
 ///   - Work that was queued after the failed work still runs.
 ///   - Handles that share a queue, as those of the default `fork_queue` do, count as one queue.
-///   - A failure after which the device is lost may be returned by every call.
+///   - Every call may return a failure after which the device is lost.
 ///
 /// The example copies bytes to and from the memory of a generic device:
 ///
@@ -126,11 +127,12 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     }
 
     /// Orders the queue of `self` after the queue of `other`. Work that is enqueued on `self` after
-    /// this call starts only when all work enqueued on `other` before this call is done. This
-    /// includes work of other queues after which `other` is ordered, even if `other` has no work of
-    /// its own. If all handles of `other` are dropped and its work has failed, the next wait for
-    /// `self` returns the error. Each call adds an order, between any two handles of the device and any number of
-    /// times. A queue that is ordered after itself waits for nothing.
+    /// this call starts only when all work enqueued on `other` before this call is done. The work
+    /// of `other` includes work of other queues after which `other` is ordered, even if `other` has
+    /// no work of its own. If all handles of `other` are dropped and its work has failed, the next
+    /// wait for `self` returns the error. Each call adds an order; `order_after` may be called any
+    /// number of times, for any two handles of the device. A queue that is ordered after itself
+    /// waits for nothing.
     fn order_after(&self, other: &Self) -> Result<()> {
         other.synchronize()
     }
@@ -169,22 +171,23 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         fallback_event(|| self.name(), kernel)
     }
 
-    /// Makes the next operation of kind `failure` on this handle fail once, for tests of the device's
-    /// failures. Returns whether the device can inject such a failure. The default implementation
-    /// returns `false`, and the conformance kit then skips the checks of these failures.
+    /// Makes the next operation of kind `failure` on this handle fail once, for tests of the
+    /// device's failures. Returns whether the device can inject such a failure. The default
+    /// implementation returns `false`, and the conformance kit then skips the checks of these
+    /// failures.
     ///
-    /// The caller waits for all queues of the device before the call, and makes no other operation
-    /// between the call and the operation that fails. A queued kernel or upload that fails may be
-    /// run and fail at once. The device survives the failure, so a device returns `false` for a
-    /// failure after which it is lost.
+    /// The caller waits for all queues of the device before the call, and starts no other operation
+    /// between the call and the operation that fails. The device may immediately run a kernel or
+    /// upload that is to fail, instead of queuing it. The device must remain usable after the
+    /// failure; otherwise `inject_failure` returns `false`.
     fn inject_failure(&self, failure: FailureKind) -> bool {
         let _ = failure;
         false
     }
 
-    /// Called with an allocation whose contents are stale, because the allocation is kept for reuse
-    /// or is about to be overwritten. By default, `on_stale` does nothing. A test device can poison
-    /// the contents of the allocation, so that tests detect reads of stale data.
+    /// Called with an allocation whose contents are stale. The allocation is kept for reuse, or is
+    /// about to be overwritten. By default, `on_stale` does nothing. A test device can poison the
+    /// contents of the allocation, so that tests detect reads of stale data.
     fn on_stale(&self, allocation: StaleAllocation<'_, Self::Buffer>) {
         let _ = allocation;
     }

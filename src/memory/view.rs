@@ -98,8 +98,8 @@ pub struct DeviceSlice<'a, D: Memory> {
 ///
 /// let x = Blob::<f32, _>::zeros(&CpuDevice::new(), &[3])?;
 /// let mut data = x.data_mut()?;
-/// let mut last = data.view_mut().slice(2..3)?;
-/// let slice = last.device_mut()?;
+/// let mut last_element = data.view_mut().slice(2..3)?;
+/// let slice = last_element.device_mut()?;
 /// slice.buffer[slice.offset..][..slice.bytes].copy_from_slice(&7f32.to_ne_bytes());
 /// assert_eq!(data.host_mut()?, [0.0, 0.0, 7.0]);
 /// # Ok::<(), cortado::Error>(())
