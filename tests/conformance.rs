@@ -1,5 +1,5 @@
 //! Runs the conformance kit with all random cases on the CPU, the simulated device and a device
-//! that implements only four methods.
+//! without native kernels.
 
 #[allow(dead_code)] // this program uses only one of the bugs of `axpy`
 #[path = "library/remote.rs"]

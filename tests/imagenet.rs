@@ -45,8 +45,8 @@ fn check_training(name: &str, params: usize) {
     let count: usize = net.params().iter().map(|param| param.blob().count()).sum();
     assert_eq!(count, params, "{name}");
     let loss = net.forward().unwrap();
-    // The expected loss of an untrained net is `ln 1000`, the loss of a random guess among 1000
-    // classes.
+    // An untrained net guesses at random among 1000 classes, so its loss is about `ln 1000`.
+    // Auxiliary classifiers add to the loss.
     assert!(loss.is_finite() && loss > 0.9 * 1000_f64.ln(), "{name}: {loss}");
     net.backward().unwrap();
     for param in net.learnable_params().filter(|param| param.lr_mult != Some(0.0)) {
@@ -87,8 +87,8 @@ fn inference_with_memory_reuse_returns_the_same_scores() {
             let loss = net.forward().unwrap();
             let MemoryUse { activations, .. } = net.memory_use().unwrap();
             let outputs = net.outputs().map(|(name, _, _)| name.to_owned()).collect::<Vec<_>>();
-            // Compare bits: with untrained statistics, ResNet-50's activations overflow, so that its
-            // loss is NaN.
+            // The test compares bits, because the loss of ResNet-50 is NaN: without trained
+            // BatchNorm statistics, the activations overflow.
             let scores = net.blob("loss").unwrap().data().unwrap();
             let scores: Vec<_> = scores.host().unwrap().iter().map(|x| x.to_bits()).collect();
             assert!(net.blob(output).is_some());

@@ -1,5 +1,5 @@
-//! Loom tests, which run every interleaving of threads that share a `SyncedMemory`, a queue or a
-//! thread pool.
+//! Loom tests, which run the interleavings of threads that share a `SyncedMemory`, a queue or a
+//! thread pool. Some tests limit the number of preemptions.
 //!
 //! ```sh
 //! RUSTFLAGS='--cfg loom' cargo test -p cortado --no-default-features --features net --test loom

@@ -1,4 +1,4 @@
-//! Program that computes one matrix product on the CPU, and needs only cortado's core.
+//! Program that computes one matrix product on the CPU, without any Cargo feature of cortado.
 
 use cortado::prelude::*;
 

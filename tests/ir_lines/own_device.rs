@@ -1,4 +1,4 @@
-//! Program that trains a net on its own device, which implements only the four required methods.
+//! Program that trains a net on a device that the program defines with the four required methods.
 
 use cortado::{Error, Memory, Result, Solver};
 

@@ -1,5 +1,6 @@
-//! Tests of damaged binary files. A reader of a damaged file must return an error that states the
-//! byte offset, must not panic, and must use bounded memory and time.
+//! Tests of damaged binary files. Reading a damaged file must return an error with the byte offset,
+//! or a message if the file is still valid. The reader must not panic, and must use bounded memory
+//! and time.
 
 use std::fmt::Debug;
 
@@ -80,7 +81,7 @@ fn read_error<M: CaffeMessage + Debug>(bytes: &[u8]) -> String {
     error[start.len()..].to_owned()
 }
 
-/// Truncates a message after every byte. Reading a message that is truncated within a field must
+/// Reads each proper prefix of an encoded message. Reading a prefix that ends within a field must
 /// fail.
 fn check_truncated<M: CaffeMessage + Debug>(message: &M) {
     let bytes = message.encode_to_vec();

@@ -1,4 +1,5 @@
-//! Tests of blobs: shapes, shared storage, arithmetic, and the comparison of shapes with Caffe.
+//! Tests of blobs: shapes, shared storage, arithmetic, and `shape_equals`, whose results must equal
+//! Caffe's.
 
 use crate::support::{table, testdata};
 use cortado::{

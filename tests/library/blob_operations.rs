@@ -16,7 +16,7 @@ fn values<T: Element, D: Device>(blob: &Blob<T, D>) -> Vec<f64> {
     blob.to_vec().unwrap().into_iter().map(T::to_f64).collect()
 }
 
-/// Returns the index of each element of a shape, in row-major order.
+/// Returns the indices of all elements of a blob with the shape `shape`, in row-major order.
 fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
     shape.iter().fold(vec![vec![]], |prefixes, &extent| {
         let extend = |prefix: Vec<usize>| (0..extent).map(move |i| [&prefix[..], &[i]].concat());
@@ -362,8 +362,8 @@ fn matmul_into_one_of_its_operands_is_an_error() {
     assert_error(matmul_into(&a, &a, &a), &["borrowed"]);
 }
 
-/// Three training steps of logistic regression run on the device. The three training steps must
-/// upload each operand once, and download only the final weights.
+/// Three training steps of logistic regression must upload `x` and `target` once each, and download
+/// only the final weights.
 #[test]
 fn blob_operations_transfer_no_intermediate_result() {
     let device = SimulatedDevice::new();

@@ -1,5 +1,5 @@
-//! Tests of the pool of device buffers, on the simulated device, whose queues run only when a caller
-//! waits.
+//! Tests of the pool of device buffers, on the simulated device, which runs queued work only when a
+//! caller waits.
 
 use cortado::{
     Error, Memory, Result, SimulatedDevice,
@@ -142,7 +142,7 @@ fn the_limit_bounds_used_and_cached_memory() {
     let bytes_on_device = || device.inner.counters().bytes;
     drop([1000, 1000, 2000].map(|bytes| device.alloc(bytes).unwrap()));
     assert_eq!((device.pool.statistics().cached, bytes_on_device()), (4096, 4096));
-    // The largest cached buffer is freed, and both others stay.
+    // The pool frees the largest cached buffer, and keeps the other two.
     let large = device.alloc(1500).unwrap();
     assert_eq!((device.pool.statistics().cached, bytes_on_device()), (2048, 3584));
     let huge = device.alloc(3000).unwrap_err();

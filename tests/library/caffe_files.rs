@@ -98,8 +98,8 @@ fn rows(folder: &Path) -> Vec<Row> {
     table(&folder.join("verdicts.tsv")).into_iter().map(row).collect()
 }
 
-/// Reads the blobs of a file, each with a flag that states whether the blob has a gradient. Returns
-/// `None` if cortado refuses one of the blobs.
+/// Creates a blob from each message in `protos`. Returns the blobs, each with a flag that states
+/// whether the message has a gradient. Returns `None` if cortado refuses one of the messages.
 fn read_blobs<T: Element>(
     row: &Row,
     protos: &[BlobProto],

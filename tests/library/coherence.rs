@@ -2,13 +2,13 @@
 //! two `SyncedMemory` values of one simulated device, and injects faults into calls and queued
 //! work.
 //!
-//! The model predicts the behaviour that cortado's documentation promises:
+//! The model predicts the behaviour that cortado's documentation specifies:
 //! - A read of a `SyncedMemory` returns the value that was written last. A failed operation on a
 //!   `SyncedMemory` does not change the value of the `SyncedMemory`.
 //! - Queued work may fail after the call that queued the work has succeeded. The outputs of failed
 //!   work are lost and read as NaN. The next wait for the queue returns the error, and later waits
-//!   do not. A wait on a fork that is ordered after the failed work also returns the error. Work
-//!   that is queued after failed work still runs.
+//!   do not. If a forked queue is ordered after the failed work, the next wait for the forked queue
+//!   also returns the error. Work that is queued after failed work still runs.
 //!
 //! `CORTADO_SEED` selects the random operations, and `CORTADO_CASES` sets the number of sequences.
 
@@ -46,15 +46,16 @@ enum Step {
     Adopt(usize, f32),
     /// Prefetches a `SyncedMemory` to the device on a forked queue.
     Prefetch(usize),
-    /// Overwrites a range of elements by a kernel, without a transfer if the range covers all
+    /// Overwrites a range of elements with a kernel, without a transfer if the range covers all
     /// elements.
     Fill(usize, Range<usize>, f32),
-    /// Updates a range of elements by a kernel.
+    /// Updates a range of elements with a kernel.
     Scal(usize, Range<usize>, f32),
     /// Runs the kernel `scal` on a forked queue, after the earlier work and before the later work
     /// of the device's own queue.
     ScalOnFork(usize, Range<usize>, f32),
-    /// Updates a range of one `SyncedMemory` by a kernel that also reads the other `SyncedMemory`.
+    /// Updates a range of one `SyncedMemory` with a kernel that also reads the other
+    /// `SyncedMemory`.
     Axpy(usize, Range<usize>, f32),
     Copy(usize, Range<usize>),
     Wait,
@@ -106,8 +107,8 @@ type ModelResult<T = ()> = Result<T, ()>;
 #[derive(Clone, Debug, Default)]
 struct Model {
     memories: [Sides; MEMORIES],
-    /// All device allocations of a sequence, which are kept until its end because queued work may
-    /// still use them.
+    /// Contents of all device allocations of a sequence. The model never frees an allocation,
+    /// because queued work may still use it.
     buffers: Vec<Values>,
     queue: VecDeque<Job>,
     /// Whether queued work has failed and no call has returned its error yet.
@@ -259,8 +260,9 @@ impl Model {
         self.allocate(index)
     }
 
-    /// Models the prefetch of a `SyncedMemory`, which uploads its value on a forked queue. A fork's
-    /// queue is separate from the device's queue and reports only the fork's failures.
+    /// Models a prefetch: an upload on a forked queue that is ordered after the device's queue. The
+    /// prefetch also fails if earlier work of the device's queue has failed, and the next wait for
+    /// the device still returns the error of that work.
     fn prefetch(&mut self, index: usize) -> ModelResult {
         if self.memories[index].device_valid {
             return Ok(());
@@ -378,12 +380,12 @@ impl SystemUnderTest {
     }
 
     /// Runs an operation on the simulated device, and returns the range and the values that the
-    /// operation read. The argument `may_write` states whether a write that fails may already have
-    /// changed the host side.
+    /// operation read. If `changes_host` is true, the operation `RefuseHost` changes half of the
+    /// host side before it fails.
     fn run_step(
         &mut self,
         step: Step,
-        may_write: bool,
+        changes_host: bool,
     ) -> Result<Option<(Range<usize>, Vec<f32>)>> {
         let device = self.device.clone();
         match step {
@@ -406,7 +408,7 @@ impl SystemUnderTest {
                 Ok(())
             })?,
             RefuseHost(index) => self.parts(index, 0..LEN)?.0.host_overwrite(|values| {
-                if may_write {
+                if changes_host {
                     values[..LEN / 2].fill(-7.0);
                 }
                 Err(Error::invalid_input("test", "refused"))
@@ -444,8 +446,8 @@ impl SystemUnderTest {
     /// Runs an operation on the simulated device after the model has run the same operation.
     /// Compares the operation's result and the valid sides with those of the model.
     fn check_step(&mut self, model: &Model, step: &Step) -> Result<(), TestCaseError> {
-        let may_write = matches!(step, RefuseHost(index) if model.memories[*index].device_valid);
-        let result = self.run_step(step.clone(), may_write);
+        let changes_host = matches!(step, RefuseHost(index) if model.memories[*index].device_valid);
+        let result = self.run_step(step.clone(), changes_host);
         let agrees = match (&result, &model.outcome) {
             (Err(_), Some(Err(()))) | (Ok(None), Some(Ok(None))) => true,
             (Ok(Some((part, read))), Some(Ok(Some(values)))) => {
@@ -509,8 +511,8 @@ fn env_number<N: std::str::FromStr>(variable: &str, default: N) -> N {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Removes each operation without which a failing sequence still fails, until no more operations
-/// can be removed. proptest itself tries each removal only once.
+/// Shortens a failing sequence: removes single operations as long as the sequence still fails.
+/// proptest itself tries each removal only once.
 fn shortest(mut steps: Vec<Step>) -> Vec<Step> {
     let mut index = 0;
     while index < steps.len() {

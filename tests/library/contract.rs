@@ -1,5 +1,5 @@
-//! Tests of the contract of a device: the page that lists the check of each rule, and the results of
-//! the host kernels for special values, which the documentation of the kernels states.
+//! Tests of the contract of a device. `docs/contract.md` must list every check of the conformance
+//! kit. For special values such as NaN, the host kernels must return the documented results.
 
 use cortado::{
     Element, bf16, f16,
@@ -12,7 +12,8 @@ use cortado::{
     },
 };
 
-/// Returns the words in backticks in the last column of each row of the page's tables.
+/// Returns the checks that `docs/contract.md` lists: the words in backticks in the last column of
+/// each row of its tables.
 #[cfg(feature = "conformance")]
 fn checks_on_the_page() -> std::collections::BTreeSet<&'static str> {
     let page = include_str!("../../docs/contract.md");
@@ -65,7 +66,7 @@ fn typed<T: Element>(values: &[f64]) -> Vec<T> {
     values.iter().map(|&value| T::from_f64(value)).collect()
 }
 
-/// Fails unless the elements are the expected numbers; NaN equals NaN, and −0 equals +0.
+/// Asserts that `got` equals `want`; NaN equals NaN, and −0 equals +0.
 #[track_caller]
 fn expect<T: Element>(got: &[T], want: &[f64]) {
     let got: Vec<f64> = got.iter().map(|x| x.to_f64()).collect();
@@ -114,7 +115,7 @@ fn linear_algebra<T: Element>() {
         expect(&y, &[2.0; 2]);
     }
 
-    // With α = 0 or k = 0, `C ← β·C`; elements outside `C` keep their values.
+    // If α = 0 or k = 0, GEMM computes `C ← β·C`. GEMM must not change elements outside `C`.
     for (alpha, k, beta, want) in
         [(0.0, 2, 0.0, 0.0), (0.0, 2, 2.0, 6.0), (1.0, 0, 2.0, 6.0), (INF, 0, 0.0, 0.0)]
     {
@@ -268,7 +269,7 @@ fn reductions<T: Element>() {
 
 fn images<T: Element>() {
     let w = workers();
-    // The second window begins beyond the input; the elements of the first are not above the start.
+    // No element of window 0 exceeds the initial maximum, and window 2 begins beyond the input.
     let op = Pool2d::new(1, [1, 8], [1, 2], [1, 5], [0, 0], PoolRounding::Ceil).unwrap();
     let lowest = match T::DTYPE.name() {
         "f16" => f16::MIN.to_f64(),
@@ -345,7 +346,7 @@ fn losses<T: Element>() {
     expect(&y, &[0.5]);
 }
 
-/// Elements with the given bits, whose arithmetic would change the bits.
+/// Returns elements whose bits a kernel might change if it did more than move the elements.
 fn unusual<T: Element>() -> Vec<T> {
     let size = size_of::<T>();
     // NaN with a payload, a negative NaN, −0, and the smallest subnormal number.
@@ -400,7 +401,7 @@ fn moves<T: Element>() {
     }
 }
 
-/// Runs a test of host kernels for each element type.
+/// Defines tests, each of which calls a function for every element type.
 macro_rules! for_each_element {
     ($($test:ident: $function:ident;)*) => {
         $(

@@ -1,5 +1,5 @@
-//! Compares fillers with Caffe's fillers, and checks that equal random keys give bit-identical
-//! values.
+//! Compares fillers with Caffe's fillers, and checks that filled values do not depend on the number
+//! of threads.
 
 use crate::support::{table, testdata};
 use cortado::{
@@ -83,8 +83,9 @@ fn fillers_have_the_statistics_of_caffes_fillers() {
             values.extend(fill_with(seed).unwrap().into_iter().map(f64::from));
         }
         let (actual, n) = (stats(&values), values.len() as f64);
-        // The mean and the standard deviation may each differ from Caffe's by six standard errors
-        // of the mean. The standard error of the standard deviation is smaller.
+        // The mean and the standard deviation may each differ from Caffe's by at most six standard
+        // errors of the mean. For dense fillers, the standard error of the standard deviation is
+        // smaller than that of the mean.
         let (mean, std) = (number(8), number(9));
         let error = 6.0 * std / n.sqrt();
         assert!((actual.mean - mean).abs() <= error, "{name}: mean {} {mean}", actual.mean);

@@ -1,5 +1,5 @@
-//! Golden cases: inputs and results that Caffe computed, and the tolerances for comparisons with
-//! Caffe's results.
+//! Golden cases: inputs, the results that Caffe computed from them, and the tolerances for
+//! comparisons with these results.
 
 use crate::support::table;
 use cortado::proto::{self, BlobProto, BlobProtoVector};

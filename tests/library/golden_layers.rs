@@ -114,7 +114,7 @@ fn compare_all_layers<T: Element, D: Device>(device: &D) {
     assert_eq!(passed, cases.len(), "some golden cases have layers of unknown types");
 }
 
-/// Golden case, and the net whose results must equal Caffe's results.
+/// Golden case, and the net whose results must match Caffe's results.
 struct Case<T: Element> {
     net: Net<T>,
     blobs: Vec<(String, String, BlobProto)>,
@@ -230,8 +230,9 @@ impl<T: Element> Case<T> {
         Ok(())
     }
 
-    /// Checks the Dropout layer of a golden case. The number of kept elements must fit Caffe's
-    /// probability of keeping an element, and the gradient must use the mask of the forward pass.
+    /// Checks the Dropout layer of a golden case. The number of kept elements must be within four
+    /// standard deviations of its mean for Caffe's probability of keeping an element. The gradient
+    /// must use the mask of the forward pass.
     fn check_dropout(&mut self, case: &str, tolerances: &Tolerances) -> Result<(), String> {
         self.set_inputs("input")?;
         self.net.forward().map_err(text)?;
@@ -263,8 +264,8 @@ impl<T: Element> Case<T> {
         Ok(())
     }
 
-    /// Runs a backward pass from the golden gradients of the tops. A top for which the golden case
-    /// has no gradient gets a gradient of zero.
+    /// Runs a backward pass from the golden gradients of the tops. A top without a golden gradient
+    /// gets a gradient of zero, unless the top has a loss weight.
     fn backward(&mut self) -> Result<(), String> {
         self.net.clear_param_diffs().map_err(text)?;
         let gradients = self.blobs("top_diff");

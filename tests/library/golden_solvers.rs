@@ -141,7 +141,7 @@ impl<D: Device> Case<D> {
             proto::read_binary(state).unwrap()
         };
 
-        // The first of two training runs makes its iterations in several calls of `step`.
+        // The first training run calls `step` several times.
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         compare_params("param@0", solver.net())?;
         for (steps, kind) in [(1, "param@1"), (1, "param@2"), (3, "param@5"), (20, "param@25")] {
@@ -169,7 +169,7 @@ impl<D: Device> Case<D> {
         let final_loss = solver.net_mut().forward().map_err(message)?;
         compare("final_loss", "-", &[final_loss], self.blobs("final_loss").next().unwrap().1)?;
 
-        // The second of two training runs makes all iterations in one call of `step`.
+        // The second training run makes all iterations in one call of `step`.
         let (mut solver, iterations) = self.build::<T>().map_err(message)?;
         solver.step(25).map_err(message)?;
         let iterations = iterations.lock().unwrap();
@@ -209,8 +209,8 @@ impl<D: Device> Case<D> {
         snapshot_values(&self.folder.join(model), &self.folder.join(state))
     }
 
-    /// Fails unless the snapshots of this training run and of Caffe, after ten iterations, have
-    /// blobs with the same names and shapes.
+    /// Fails unless the snapshots that this training run and Caffe wrote after ten iterations agree
+    /// in their iteration, layers and blob shapes.
     fn check_same_layout(&self) -> Result<(), String> {
         let read = |folder: &Path| {
             let model: NetParameter =

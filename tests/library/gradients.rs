@@ -23,8 +23,8 @@ fn run(checks: impl IntoIterator<Item = GradientCheck>) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Returns checks of an elementwise layer on blobs of various shapes, which include a scalar and a
-/// single element. One check runs the layer in place.
+/// Returns checks of an elementwise layer on blobs of various shapes, such as `[]` and `[1, 1]`.
+/// One check runs the layer in place.
 fn neuron_checks(definition: &str) -> Vec<GradientCheck> {
     let on_shape = |shape: &[usize]| layer(definition).bottom(shape);
     vec![
@@ -408,8 +408,9 @@ fn gradients_of_losses_match_finite_differences() {
             .constant(&[2, 7], class)
             .constant(&[9], matrix),
         layer("type: 'SoftmaxWithLoss'").bottom(&[2, 3, 5]).constant(&[2, 5], class),
-        // Within the margin, Caffe divides the gradient of a pair by its distance plus 1e-4, but
-        // the loss contains the distance alone.
+        // The margin is so small that the distance of every dissimilar pair exceeds it. Below the
+        // margin, Caffe divides the gradient by the distance plus 1e-4, although the loss contains
+        // only the distance. The legacy version has no such division.
         pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 0.01 }"),
         pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 9 legacy_version: true }"),
     ]);

@@ -137,8 +137,8 @@ fn an_hdf5_file_of_a_net_has_the_layout_of_caffe() {
     net.strip_shared_params(&mut message);
     let path = output_path("net.caffemodel.h5");
     proto::write_trained_net(&path, &message).unwrap();
-    // The groups and datasets of the written file must equal those of the file that h5py wrote.
-    // Blob `b.0` shares the values of `a.0`, so `b.0` has no dataset.
+    // The written file must contain the same net as the file that h5py wrote. Blob `b.0` shares the
+    // values of `a.0`, so `b.0` has no dataset.
     assert_eq!(proto::read_trained_net(&path).unwrap(), trained());
     // An HDF5 file must contain no timestamps: a second file with the same net has the same bytes.
     let first = fs::read(&path).unwrap();

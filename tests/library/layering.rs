@@ -10,7 +10,7 @@ use std::{
 /// Segments of a path such as `crate::memory::View`.
 type ModulePath = Vec<String>;
 
-/// Source files of a crate without unit tests, keyed by module path.
+/// Source files of a crate, except unit tests, keyed by module path.
 struct Sources {
     files: BTreeMap<ModulePath, File>,
 }
@@ -139,7 +139,7 @@ fn without_strings(text: &str) -> String {
         while literal.ends_with('\\') && !literal.ends_with("\\\\") {
             literal = pieces.next().unwrap_or_default();
         }
-        // The character literal `'"'` does not start a string.
+        // Limitation: a character literal `'"'` counts as the start of a string.
         code.push_str(pieces.next().unwrap_or_default());
     }
     code.replace("'{'", "").replace("'}'", "").replace("';'", "")
@@ -159,7 +159,8 @@ fn closing_brace(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the absolute paths that `code` of `module` imports or names, and its re-exports.
+/// Returns the absolute paths that the source code of `module` imports or names, and the re-exports
+/// of `module`.
 fn named_paths(
     code: &str,
     module: &ModulePath,
@@ -189,8 +190,8 @@ fn named_paths(
     (imports, reexports)
 }
 
-/// Finds the next `use` declaration in `code`. Returns the text before the `use`, whether the `use`
-/// is a re-export, its import tree, and the text after it.
+/// Finds the next `use` declaration in `code`. Returns the text before the declaration, whether the
+/// declaration is a re-export, its import tree, and the text after the declaration.
 fn next_use(code: &str) -> Option<(&str, bool, &str, &str)> {
     let starts = code.match_indices("use ").map(|(start, _)| start);
     let start = starts.into_iter().find(|&start| {
@@ -381,7 +382,7 @@ fn imports_between_files_have_no_cycles() {
         let sources = Sources::read_folder(&folder);
         let mut dependencies = sources.dependencies();
         let mut cycles = Vec::new();
-        // The test removes one import of each cycle that it finds, which reveals further cycles.
+        // Remove one import of each cycle found, so that the search finds further cycles.
         while let Some(found) = cycle(&dependencies) {
             let next = found.get(1).unwrap_or(&found[0]);
             dependencies.get_mut(found[0]).unwrap().remove(next);

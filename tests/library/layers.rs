@@ -43,7 +43,7 @@ fn with_context<R>(body: impl FnOnce(&LayerContext<'_>) -> R) -> R {
     body(&LayerContext { device: &device, phase, key, sources: &sources })
 }
 
-/// Calls the method `method` of a layer with the given numbers of new bottoms and tops.
+/// Calls the method `method` of a layer with `bottoms` new bottom blobs and `tops` new top blobs.
 fn call(layer: &mut dyn Layer<f32>, method: &str, [bottoms, tops]: [usize; 2]) -> Result<()> {
     let device = AnyDevice::new(&CpuDevice::new());
     let blobs = |count| (0..count).map(|_| Blob::new(&device, &[2, 3, 4, 5]).unwrap());
@@ -256,7 +256,7 @@ fn a_filter_layer_keeps_only_selected_items() {
     assert_eq!(
         net.blob("y").unwrap().shape()[..],
         [3, 2],
-        "before the first pass, the top must have the shape for all items"
+        "before the first pass, the top must have the shape of the bottom"
     );
     set(&net, "x", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     for (selector, expected) in [

@@ -157,7 +157,7 @@ fn transfers_of_a_native_kernel_are_attributed_to_the_kernel() {
     assert_eq!(recorded, [&[("asum", EventKind::Fallback)], &doubled[..]].concat(), "{ledger}");
 }
 
-/// Returns the kernel names that a ledger records for elementwise functions, a reduction, LRN and a
+/// Returns the kernel names that a ledger records for elementwise functions, a reduction and a
 /// solver update on an `AnyDevice`.
 fn recorded_names(device: &impl Device) -> Vec<&'static str> {
     let device = AnyDevice::new(device);
@@ -196,7 +196,8 @@ fn ledgers_name_the_function_of_a_kernel_on_every_device() {
 
 #[test]
 fn a_native_kernel_without_its_ledger_scope_is_recorded_as_unscoped() {
-    /// Device whose kernel `scal` enters the scope `self.0`, if any.
+    /// Device whose kernel `scal` enters the ledger scope of the kernel `self.0`, or no scope if
+    /// `self.0` is `None`.
     #[derive(Clone, Debug)]
     struct Unscoped(Option<&'static str>);
 

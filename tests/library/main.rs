@@ -9,7 +9,7 @@ mod golden;
 #[cfg(feature = "net")]
 mod net_state;
 #[cfg(any(feature = "conformance", feature = "net"))]
-#[cfg_attr(not(feature = "conformance"), allow(dead_code))] // only tests of the kit use the bugs
+#[cfg_attr(not(feature = "conformance"), allow(dead_code))] // only tests of the kit use `axpy` bugs
 mod remote;
 #[path = "../support/mod.rs"]
 mod support;

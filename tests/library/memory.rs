@@ -13,8 +13,8 @@ use std::{
     },
 };
 
-/// Device with separate memory that counts allocations and copies. While `fails` is set, every call
-/// of a method of the device fails.
+/// Device with separate memory that counts allocations and copies. While `fails` is set, all
+/// allocations and copies fail.
 #[derive(Clone, Debug, Default)]
 struct Remote {
     allocs: Arc<AtomicUsize>,
@@ -174,7 +174,7 @@ struct Model {
     value: u8,
     host: bool,
     device: bool,
-    /// Whether the device side is allocated, valid or stale.
+    /// Whether the device side is allocated, even if it is stale.
     allocated: bool,
 }
 
@@ -227,8 +227,8 @@ impl Model {
 }
 
 /// Applies a sequence of steps to a `SyncedMemory` and to the model, and compares the two after
-/// every step. In a failing step, every device call fails, and the value of the `SyncedMemory` must
-/// stay unchanged.
+/// every step. During a step with the flag `true`, all allocations and copies fail. A step that
+/// fails must not change the value of the `SyncedMemory`.
 fn check_sequence(sequence: &[(Step, bool)]) {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, LEN);
@@ -260,8 +260,8 @@ fn check_sequence(sequence: &[(Step, bool)]) {
 /// Number of steps in a test sequence, which is small under Miri, because Miri is slow.
 const STEPS: usize = if cfg!(miri) { 2 } else { 4 };
 
-/// Runs every sequence of [`STEPS`] steps with every combination of failing steps. After each step,
-/// the test compares values, valid sides, allocations and copies with the model.
+/// Runs every sequence of [`STEPS`] steps with every combination of flags. After each step, the
+/// test compares values, valid sides, allocations and copies with the model.
 #[test]
 fn every_sequence_of_four_memory_operations_agrees_with_the_model() {
     for sequence in 0..(2 * KINDS).pow(STEPS as u32) {
@@ -337,14 +337,15 @@ fn a_failed_copy_does_not_change_the_value() {
 #[test]
 fn reserved_device_memory_is_neither_read_nor_allocated_again() {
     let device = Remote::default();
-    // A reserved memory without a value still reads as zero.
+    // A memory without a value still reads as zero after `reserve_device`.
     let mut memory = SyncedMemory::new(&device, LEN);
     memory.reserve_device().unwrap();
     assert_eq!((memory.head(), device.counts()), (Head::Uninitialized, [1, 0, 0]));
     memory.reserve_device().unwrap();
     assert_eq!(memory.device().unwrap(), &[0; LEN]);
     assert_eq!(device.counts(), [1, 0, 0]);
-    // A reserved memory keeps the value on the host, and is overwritten without an allocation.
+    // `reserve_device` keeps the value on the host. A later overwrite on the device allocates
+    // nothing.
     let mut memory = SyncedMemory::new(&device, LEN);
     memory.host_mut().unwrap().fill(3);
     memory.reserve_device().unwrap();
@@ -354,7 +355,8 @@ fn reserved_device_memory_is_neither_read_nor_allocated_again() {
     memory.device_write_only().unwrap().fill(4);
     device.fails.store(false, Relaxed);
     assert_eq!((device.counts()[0], memory.host().unwrap()), (2, &[4; LEN][..]));
-    // A view of a part uploads the value, because the kernel keeps the bytes outside the view.
+    // For a view of a part, `reserve_device` uploads the value, because a kernel that overwrites
+    // the view must keep the other bytes.
     let mut memory = SyncedMemory::new(&device, LEN);
     memory.host_mut().unwrap().fill(5);
     let mut part = ViewMut::<u8, _>::new(&mut memory, LEN).unwrap().slice(1..2).unwrap();

@@ -213,7 +213,7 @@ fn inference_with_memory_reuse_is_bit_identical() {
     let nets = [false, true].map(build);
     let results = nets.map(|mut net| {
         let mut results = Vec::new();
-        // The net runs with its original input, and with a larger and a smaller input, each without
+        // The net runs with its original batch size, and with larger and smaller batches, without
         // and with a new memory plan.
         for (rows, plan) in [(2, false), (4, false), (5, true), (3, false), (3, true)] {
             let x = net.blob_mut("x").unwrap();

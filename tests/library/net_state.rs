@@ -20,7 +20,8 @@ impl RequestedState {
         Self { phase, level, stages: stages.map(str::to_owned).collect() }
     }
 
-    /// Changes the net state in a net definition to the requested state.
+    /// Sets the requested phase and level in the net state of a definition, and adds the requested
+    /// stages.
     pub(crate) fn apply_to(&self, definition: &mut NetParameter) {
         if self.phase.is_none() && self.level.is_none() && self.stages.is_empty() {
             return;

@@ -28,7 +28,7 @@ fn committed_ptx_equals_the_output_of_nvcc() {
     };
     let version = Command::new(&nvcc).arg("--version").output().unwrap();
     if !String::from_utf8_lossy(&version.stdout).contains("release 13.0") {
-        return println!("SKIPPED: CORTADO_NVCC is not CUDA 13.0, which compiled kernels/ptx");
+        return println!("SKIPPED: CORTADO_NVCC is not the nvcc of CUDA 13.0");
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let sources = sources::read(Path::new("kernels")).unwrap();

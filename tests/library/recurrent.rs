@@ -1,4 +1,4 @@
-//! Tests of LSTM and RNN layers: split sequences, states between passes, and errors of wrong
+//! Tests of LSTM and RNN layers: split sequences, states between passes, and errors for wrong
 //! shapes.
 
 use cortado::{

@@ -27,15 +27,15 @@ static DATA: LazyLock<PathBuf> = LazyLock::new(|| {
     folder
 });
 
-/// Returns the data layer of a test: a layer type and its parameters, except the batch size. `DIR`
+/// Returns the definition of a data layer of type `kind` with the fields `params`, in which `DIR`
 /// stands for the folder with the data sets.
 fn data_layer(kind: &str, params: &str) -> String {
     let params = params.replace("DIR", &DATA.display().to_string());
     format!(r#"layer {{ name: "data" type: "{kind}" top: "data" top: "label" {params} }}"#)
 }
 
-/// Returns the definition of a solver that trains on `data` for the snapshot prefix `prefix`. The
-/// definition has no random seed.
+/// Returns the definition of a solver whose net begins with the data layer `data`. The solver
+/// writes snapshots with the path prefix `prefix`, and has no fixed random seed.
 fn definition(data: &str, method: &str, prefix: &Path) -> SolverParameter {
     let text = format!(
         r#"type: "{method}" base_lr: 0.02 lr_policy: "inv" gamma: 0.1 power: 0.5 {momentum}
@@ -56,7 +56,7 @@ fn definition(data: &str, method: &str, prefix: &Path) -> SolverParameter {
     proto::parse_text(text, "solver.prototxt").unwrap()
 }
 
-/// The results of a training run: the test losses after iteration 3, and the bytes of the snapshot
+/// The results of a training run: the test scores after iteration 3, and the bytes of the snapshot
 /// after iteration 7.
 #[derive(PartialEq)]
 struct Outcome {
@@ -64,7 +64,7 @@ struct Outcome {
     files: [Vec<u8>; 2],
 }
 
-/// Trains until iteration 7, and removes the snapshot of iteration 7.
+/// Trains until iteration 7, and returns the results. Removes the snapshot of iteration 7.
 fn finish<T: Element>(mut solver: Solver<T>) -> Outcome {
     let tested = Arc::new(Mutex::new(Vec::new()));
     let results = Arc::clone(&tested);
@@ -88,8 +88,8 @@ fn finish<T: Element>(mut solver: Solver<T>) -> Outcome {
     Outcome { tested, files: [read(model), read(state)] }
 }
 
-/// Compares an uninterrupted run of 7 iterations with a run that resumes after iteration 3, for
-/// other numbers of threads.
+/// Compares an uninterrupted run of 7 iterations on the first device with runs that resume after
+/// iteration 3, one on each device.
 fn check<T: Element>(param: &SolverParameter, devices: &[AnyDevice]) {
     let prefix = param.snapshot_prefix();
     let whole = finish(Solver::<T>::new(param.clone(), &devices[0]).unwrap());
@@ -188,8 +188,8 @@ fn a_resumed_run_in_16_bits_and_in_f64_writes_the_bytes_of_an_uninterrupted_run(
     check::<f64>(&definition(&data, "SGD", &prefix("f64")), &devices()[..2]);
 }
 
-/// Returns the definition of a net with a recurrent layer of type `kind`, whose sequences are
-/// longer than a batch, and with stochastic pooling.
+/// Returns the definition of a solver whose net has stochastic pooling and a recurrent layer of
+/// type `kind`. The sequences are longer than a batch.
 fn recurrent_definition(kind: &str, prefix: &Path) -> SolverParameter {
     let data = format!(
         r#"layer {{ name: "data" type: "DummyData" top: "x" top: "cont" top: "target"
@@ -239,7 +239,7 @@ fn a_run_resumed_from_a_snapshot_during_a_test_repeats_the_test() {
     assert_eq!(stopped.iteration(), 4);
     let (_, state) = stopped.snapshot().unwrap();
     let resumed = Solver::<f32>::builder(&*CPU).resume(state).build(param).unwrap();
-    // The uninterrupted run continues the seed of its own snapshot, so compare positions only.
+    // The two runs have different random seeds, so compare positions only.
     let positions = |bytes: &[u8]| -> Vec<Vec<i64>> {
         let state: SolverState = proto::parse_binary(bytes, "state").unwrap();
         let run = state.run.unwrap();

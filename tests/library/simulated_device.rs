@@ -253,8 +253,8 @@ fn a_kernel_call_with_invalid_operands_returns_an_error_at_once() {
     assert_eq!(values(&y), [2.0; 4]);
 }
 
-/// The allocation of the second output fails. A kernel that overwrote the first output before would
-/// lose the value of the first output.
+/// The allocation of the second output fails. A kernel that had overwritten the first output before
+/// this failure would have lost the value of the first output.
 #[test]
 fn out_of_memory_on_the_second_output_leaves_the_first_intact() {
     let device = SimulatedDevice::new();

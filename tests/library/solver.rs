@@ -62,8 +62,8 @@ fn weights<T: Element>(solver: &Solver<T>) -> Vec<f64> {
     blobs.collect::<Vec<_>>().concat()
 }
 
-/// Adds an observer to a solver, which calls `select` for each event and records the returned
-/// values.
+/// Adds an observer to a solver. The observer calls `select` for each event and records the
+/// returned values.
 fn record<T: Element, R: Send + 'static>(
     solver: &mut Solver<T>,
     select: impl Fn(&Event<'_>) -> Option<R> + Send + 'static,
@@ -238,7 +238,8 @@ fn try_solver(path: &Path, step: bool) -> Result<String> {
     Ok(format!("iter={} {}", solver.iteration(), results.lock().unwrap()[0]))
 }
 
-/// Custom solver method that subtracts the sign of the gradient, composed of existing kernels.
+/// Custom solver method that subtracts the learning rate times the sign of the gradient. The method
+/// calls only kernels of the library.
 struct SignDescent;
 
 impl<T: Element> Method<T> for SignDescent {
@@ -255,8 +256,8 @@ impl<T: Element> Method<T> for SignDescent {
     }
 }
 
-/// Compares the custom solver method with AdaGrad, whose first update with a `delta` of 0 also
-/// subtracts the sign of the gradient. The test covers both regularization types, a clipped
+/// Compares the custom solver method with AdaGrad, whose first update with a `delta` of 0 is the
+/// same. The test covers both regularization types, a clipped
 /// gradient and weight decay.
 #[test]
 fn a_custom_solver_method_equals_the_fused_update_kernel() {
@@ -293,7 +294,8 @@ fn a_custom_solver_method_equals_the_fused_update_kernel() {
     assert!(error.to_string().contains(known), "{error}");
 }
 
-/// Neither an earlier error nor a snapshot that cannot be written lets a diverged run go on.
+/// After a solver has diverged, each call of `step` must fail, also if the solver cannot write a
+/// snapshot.
 #[test]
 fn every_step_of_a_diverged_solver_fails() {
     let folder = folder("diverged").join("later");
@@ -432,7 +434,7 @@ fn a_stop_action_ends_a_test_pass_before_its_next_batch() {
         _ => None,
     });
     solver.solve().unwrap();
-    // The first test of the test net calls the action function five times. The solver writes the
+    // The solver calls the action function five times during the first test. The solver writes the
     // second snapshot after training.
     let want = ["testing 0", "snapshot", "interrupted 0 at 0", "snapshot", "finished, early: true"];
     assert_eq!(*events.lock().unwrap(), want);

@@ -13,8 +13,8 @@ struct Tree {
     known: Vec<Vec<u8>>,
     /// Nested messages, whose field numbers are higher than those of the `known` fields.
     nested: Vec<(u32, Tree)>,
-    /// Unknown fields with key and value, each with the position among the known fields at which
-    /// [`Order::Mixed`] inserts the field.
+    /// Encoded unknown fields, each with a position. [`Order::Mixed`] inserts a field before the
+    /// known field whose index is the position modulo the number of known fields plus one.
     unknown: Vec<(usize, Vec<u8>)>,
 }
 
@@ -101,9 +101,9 @@ fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
 }
 
 fn unknown() -> impl Strategy<Value = Vec<(usize, Vec<u8>)>> {
-    // The message types in this test declare no fields with the numbers in `number`. The encoded
-    // keys of fields with these numbers have two, three and five bytes. No message type of Caffe
-    // declares field 1 as a group.
+    // `number` generates field numbers that no message type in this test declares. The encoded keys
+    // of fields with these numbers have two, three or five bytes. No message type of Caffe declares
+    // field 1 as a group.
     let number = prop_oneof![900_u32..1900, 19_000_u32..20_000, Just((1_u32 << 29) - 1)];
     let wrong_type = Just([field(1, 3, &[]), field(1, 4, &[])].concat());
     vec((0_usize..9, prop_oneof![9 => number.prop_flat_map(value), 1 => wrong_type]), 0..4)
@@ -229,8 +229,8 @@ fn unknown_fields_stay_with_their_message_in_an_upgrade() {
     let path = |path: &[(u32, usize)]| -> Vec<PathStep> {
         path.iter().map(|&(field, index)| PathStep { field, index }).collect()
     };
-    // After the upgrade, unknown fields remain at four paths: the net, the shape in the new Input
-    // layer, the remaining layer, and the layer's blob.
+    // After the upgrade, unknown fields remain in four messages: the net, the shape in the new
+    // Input layer, the remaining layer, and the blob of the remaining layer.
     let shape = path(&[(100, 0), (143, 0), (1, 0)]);
     let want = [path(&[]), shape, path(&[(100, 1)]), path(&[(100, 1), (7, 0)])];
     assert_eq!(unknown.paths().collect::<Vec<_>>(), want);

@@ -289,7 +289,7 @@ fn input_fields_become_an_input_layer() {
         "input: 'x' input_shape { dim: 2 } input_dim: 1",
         "top: 'x' input_param { shape { dim: 2 } }",
     );
-    // If the net has more input shapes than inputs, the upgrade drops the last shapes.
+    // If the net has more input shapes than inputs, the upgrade drops the surplus shapes.
     assert_inputs_become(
         "input: 'x' input_shape { } input_shape { dim: 2 }",
         "top: 'x' input_param { shape { } }",
@@ -387,7 +387,7 @@ fn upgraded_case(folder: &Path, row: &[String]) -> (String, Vec<Change>) {
     if row[1] == "solver" {
         let param = proto::read_text(folder.join("solver.prototxt")).unwrap();
         let Upgraded { mut message, changes, .. } = upgrade::solver(param).unwrap();
-        // Caffe sets a missing `snapshot_prefix` when Caffe reads a solver's definition.
+        // When Caffe reads a solver definition, it sets a missing `snapshot_prefix`.
         message.snapshot_prefix.get_or_insert_with(|| "solver".into());
         return (proto::to_text(&message).unwrap(), changes);
     }
@@ -411,9 +411,9 @@ fn golden_definitions_are_upgraded_as_by_caffe() {
         let (ours, changes) = upgraded_case(&folder, &row);
         let path = folder.join("upgraded.prototxt");
         if !path.exists() {
-            // Caffe does not upgrade BatchNorm statistics whose `lr_mult` is 0, but cortado also
-            // sets their `decay_mult`. `tests/library/golden_nets.rs` compares the nets with such
-            // layers.
+            // Caffe does not upgrade a BatchNorm layer whose `lr_mult` fields are 0, but cortado
+            // also sets the `decay_mult` fields to 0. `tests/library/golden_nets.rs` compares the
+            // nets with such layers.
             assert!(changes.is_empty() || changes == [Change::BatchNorm], "{}", row[0]);
             continue;
         }

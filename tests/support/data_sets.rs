@@ -24,7 +24,7 @@ fn pixel(i: usize, j: usize) -> u8 {
     ((i * 37 + j * j * 11 + j) % 251) as u8
 }
 
-/// Writes 23 images of 8 × 8 pixels.
+/// Writes an LMDB database of 23 images of 8 × 8 pixels.
 fn write_lmdb(path: &Path) {
     let mut writer = LmdbWriter::create(path, false).unwrap();
     for i in 0..23 {
@@ -43,7 +43,7 @@ fn write_lmdb(path: &Path) {
     writer.finish().unwrap();
 }
 
-/// Writes 17 images of 8 × 8 pixels.
+/// Writes a pair of IDX files with 17 images of 8 × 8 pixels and their labels.
 fn write_idx(prefix: &Path) {
     let header = |magic: u32, extents: &[u32]| -> Vec<u8> {
         [magic].iter().chain(extents).flat_map(|value| value.to_be_bytes()).collect()
@@ -57,7 +57,7 @@ fn write_idx(prefix: &Path) {
     fs::write(name("-labels-idx1-ubyte"), labels).unwrap();
 }
 
-/// Writes lists of image files and of image windows.
+/// Writes `images.txt` with seven entries, and `windows.txt` with the windows of two images.
 fn write_images(folder: &Path, images: &Path) {
     let files = ["color.png", "gray.png", "palette.png", "alpha.png"];
     let line = |i: usize| format!("{} {}\n", images.join(files[i % 4]).display(), i % 4);
@@ -70,7 +70,8 @@ fn write_images(folder: &Path, images: &Path) {
     fs::write(folder.join("windows.txt"), windows).unwrap();
 }
 
-/// Writes two HDF5 files with 5 and 6 rows of 64 values, through the layer HDF5Output.
+/// Writes two HDF5 files with 5 and 6 rows of 64 values, with an HDF5Output layer, and `rows.txt`
+/// with the paths of the two files.
 #[cfg(feature = "hdf5")]
 fn write_hdf5(folder: &Path) {
     let mut list = String::new();
